@@ -1,0 +1,91 @@
+import type { Duplex } from 'node:stream'
+import type { Fields } from './fields.ts'
+
+/** The head of a request as a client sent it, whatever the HTTP version. Nothing in it is trusted yet. */
+export interface RequestHead {
+  readonly version: '1.0' | '1.1' | '2'
+  readonly secure: boolean
+  readonly method: string
+  /** The request target, byte for byte (`:path` in HTTP/2). */
+  readonly target: string
+  /** `:authority`, only in HTTP/2; in HTTP/1 the name of the host stands in `fields`. */
+  readonly authority: string | undefined
+  /** All header fields, pseudo-headers excluded. */
+  readonly fields: Fields
+  /** The address of the peer that opened the connection; empty for a Unix socket. */
+  readonly peer: string
+  /** The port of the listener that took the connection; 0 for a Unix socket. */
+  readonly localPort: number
+  /** Whether the request asks to become another protocol on this connection (HTTP/1 `Upgrade`). */
+  readonly upgrade: boolean
+  /** HTTP/2 ended the stream with the head, so no body follows; HTTP/1 says so in its fields instead. */
+  readonly endsWithHead: boolean
+}
+
+/** A complete answer of the sidecar's own. */
+export interface Reply {
+  readonly status: number
+  readonly fields: Fields
+  readonly body: string
+}
+
+/** The head of a forwarded response; the body follows in pieces. */
+export interface ResponseHead {
+  readonly status: number
+  readonly reason: string
+  readonly fields: Fields
+}
+
+/** How an exchange ended: what `record/` is told, once. */
+export interface Outcome {
+  /** The status sent, or 0 when the client left before there was one. */
+  readonly status: number
+  /** `complete`: the whole response was handed to the kernel; `aborted`: the client left; `cut`: we broke it off. */
+  readonly end: 'complete' | 'aborted' | 'cut'
+  readonly requestBytes: number
+  readonly responseBytes: number
+}
+
+/**
+ * One request and its response, alike for HTTP/1 and HTTP/2. The response is either one `reply`, or a `begin`
+ * followed by `write`s and an `end`, or a `cut`; whichever comes first wins and later calls do nothing.
+ */
+export interface Exchange {
+  readonly head: RequestHead
+  /** True once a response head was sent or the client has gone: nothing can be answered any more. */
+  readonly answered: boolean
+  /** True once the exchange has ended, whoever ended it. */
+  readonly ended: boolean
+  /** True while there may be bytes of the request body that nobody has read. */
+  readonly unread: boolean
+  /**
+   * The request body, read only when asked for, with back-pressure. Sends `100 Continue` first if the client
+   * waits for it. Fails when the client leaves, breaks the framing, or pauses longer than `stallTimeout` ms.
+   */
+  body(stallTimeout: number): AsyncIterable<Buffer>
+  /**
+   * Answers whole. `close` ends the connection (in HTTP/2 the stream) behind the answer: what is still underway is
+   * not waited for, and what follows is never read as a request.
+   */
+  reply(reply: Reply, options?: { readonly close?: boolean }): void
+  /** An interim response (RFC 9110 §15.2), as far as the client's protocol can carry it. */
+  inform(status: number, fields: Fields): void
+  begin(head: ResponseHead): void
+  /** False when the client is slower than we are: wait for `onDrain`. */
+  write(chunk: Buffer): boolean
+  end(lastChunk?: Buffer): void
+  /** Breaks the transfer so that the client sees it broken, never short and whole. */
+  cut(): void
+  onDrain(listener: () => void): void
+  /** Called once, when the exchange has ended in any way. */
+  onEnd(listener: (outcome: Outcome) => void): void
+}
+
+/** An exchange that may leave HTTP: the client asked to upgrade this connection. */
+export interface UpgradeExchange extends Exchange {
+  /** The client's connection, and what it sent behind the head already. */
+  readonly connection: Duplex
+  readonly early: Buffer
+  /** The upgrade went through: from here on the connection is a tunnel, and the exchange ends when it closes. */
+  tunnelled(): void
+}

@@ -1,0 +1,22 @@
+/**
+ * Header fields as they stand on the wire: name, value, name, value, in order, repeats and casing kept.
+ * This is what Node's `rawHeaders` holds and what `writeHead` takes, so nothing is lost in between.
+ */
+export type Fields = readonly string[]
+
+/** Every value of a field, in order. `name` is given in lower case. */
+export function fieldValues(fields: Fields, name: string): string[] {
+  const values: string[] = []
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    if (fields[i]?.toLowerCase() === name) values.push(fields[i + 1] ?? '')
+  }
+  return values
+}
+
+/** The members of a comma-separated list field, lower-cased, without the empty ones (RFC 9110 §5.6.1). */
+export function listMembers(values: readonly string[]): string[] {
+  return values
+    .flatMap((value) => value.split(','))
+    .map((member) => member.trim().toLowerCase())
+    .filter((member) => member !== '')
+}
