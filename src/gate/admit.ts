@@ -1,0 +1,127 @@
+import type { Admission, Endpoint, Forward, TokenRequest } from '../http/admission.ts'
+import type { Clock } from '../http/clock.ts'
+import type { RequestHead } from '../http/exchange.ts'
+import type { Fields } from '../http/fields.ts'
+import type { AuthFailure, Refusal } from '../http/refusal.ts'
+import { ietfLimitFields, limitFields, secondsToReset } from '../limits/limit-fields.ts'
+import type { Verdict, WindowPolicy } from '../limits/window.ts'
+import type { WindowTable } from '../limits/window-table.ts'
+import { readBearer } from './bearer.ts'
+import { type Classified, classify, type HeaderCaps } from './classify.ts'
+import type { Client } from './client-address.ts'
+import { surveyFields } from './survey.ts'
+
+/** Whose requests share a window (C17). */
+export type Per = 'client' | 'grant' | 'device'
+
+export interface EndpointLimit extends WindowPolicy {
+  readonly per: Per
+}
+
+export interface GateSettings {
+  readonly limits: Readonly<Record<Endpoint, EndpointLimit>>
+  readonly ietfHeaders: boolean
+  readonly headerCaps: HeaderCaps
+}
+
+export interface GateDependencies {
+  readonly clock: Clock
+  readonly tables: Readonly<Record<Endpoint, WindowTable>>
+  readonly clientOf: (peer: string, forwardedFor: readonly string[]) => Client
+  readonly identify: (token: string) => Identified
+  readonly settings: () => GateSettings
+}
+
+/** Whom the token of a request stands for. */
+export type Identified =
+  | { readonly kind: 'valid'; readonly grant: string }
+  | { readonly kind: 'refused'; readonly cause: AuthFailure }
+
+export type Admit = (head: RequestHead) => Admission
+
+/**
+ * The gate: classify, identify, limit, authorize, in this order and nowhere else. Identifying refuses nothing; it
+ * only lets the limit count by grant. The limit comes before every refusal, so that each request counts, whatever
+ * becomes of it (C13), and before any body is read (C15).
+ */
+export function createGate({ clock, tables, clientOf, identify, settings }: GateDependencies): Admit {
+  function count(endpoint: Endpoint, client: Client, who: Identified, { limits }: GateSettings): Verdict {
+    const { per } = limits[endpoint]
+    return tables[endpoint].count(windowKey(per, client, who))
+  }
+
+  function fieldsFor(endpoint: Endpoint, verdict: Verdict, { limits, ietfHeaders }: GateSettings): Fields {
+    const fields = limitFields(verdict, clock)
+    return ietfHeaders ? [...fields, ...ietfLimitFields(endpoint, verdict, limits[endpoint], clock)] : fields
+  }
+
+  return function admit(head) {
+    const now = settings()
+    const survey = surveyFields(head.fields)
+    const request = classify(head, survey, now.headerCaps)
+    const client = clientOf(head.peer, survey.forwardedFor)
+    const who = identifyBearer(survey.authorization, identify)
+    const verdict = count(request.endpoint, client, who, now)
+    const passed = {
+      endpoint: request.endpoint,
+      client: client.address,
+      limitFields: fieldsFor(request.endpoint, verdict, now),
+      framing: request.framing,
+    }
+
+    const refusal = verdict.admitted
+      ? (request.fault ?? authorize(head, request, who))
+      : ({ kind: 'rate-limited', retryAfter: secondsToReset(verdict, clock) } as const)
+    if (refusal !== undefined) {
+      return { ...passed, kind: 'refused', refusal, close: request.fault?.kind === 'malformed' }
+    }
+    if (request.endpoint === 'oauth') return { ...passed, kind: 'token-endpoint' }
+    return forward(passed, request, who, client)
+  }
+}
+
+function identifyBearer(
+  authorization: readonly string[],
+  identify: (token: string) => Identified,
+): Identified {
+  const presented = readBearer(authorization)
+  return presented.kind === 'token' ? identify(presented.token) : { kind: 'refused', cause: presented.cause }
+}
+
+/** Grants and clients live in one table; the prefix keeps a grant's id from ever being a client's address. */
+function windowKey(per: Per, client: Client, who: Identified): string {
+  switch (per) {
+    case 'device':
+      return '*'
+    case 'grant':
+      return who.kind === 'valid' ? `grant ${who.grant}` : client.key
+    case 'client':
+      return client.key
+  }
+}
+
+/** The token endpoint takes the credential in the body, and only by POST; everything else needs a live token. */
+function authorize(head: RequestHead, request: Classified, who: Identified): Refusal | undefined {
+  if (request.endpoint === 'oauth') {
+    return head.method === 'POST' ? undefined : { kind: 'method-not-allowed', allow: 'POST' }
+  }
+  return who.kind === 'valid' ? undefined : { kind: 'unauthorized', cause: who.cause }
+}
+
+function forward(
+  passed: Omit<TokenRequest, 'kind'>,
+  request: Classified,
+  who: Identified,
+  client: Client,
+): Admission {
+  const leave = {
+    ...passed,
+    kind: 'forward' as const,
+    grant: who.kind === 'valid' ? who.grant : '',
+    peerTrusted: client.peerTrusted,
+    target: request.target,
+    host: request.host,
+  }
+  // The brand exists for the compiler only; this function, reached past the limit and the token check, is where it is given.
+  return leave as unknown as Forward
+}

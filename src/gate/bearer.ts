@@ -1,0 +1,31 @@
+import type { AuthFailure } from '../http/refusal.ts'
+
+/** What the Authorization fields of a request amount to. */
+export type Presented =
+  | { readonly kind: 'token'; readonly token: string }
+  | { readonly kind: 'none'; readonly cause: Extract<AuthFailure, 'missing' | 'malformed'> }
+
+/** Longer than any token that was ever minted, short enough that nobody makes us hash for a living. */
+const LONGEST_TOKEN = 512
+
+/** RFC 6750 §2.1 with the scheme in any case and one or more spaces (RFC 9110 §11.4). */
+const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*) *$/i
+
+const BEARER_SCHEME_ONLY = /^bearer *$/i
+const BEARER_SCHEME = /^bearer[\t ,]/i
+
+/**
+ * Reads the token out of the Authorization fields. `missing` means that no bearer token was shown at all: no field,
+ * another scheme, or the bare scheme; then the challenge carries no error code (RFC 6750 §3.1).
+ */
+export function readBearer(fields: readonly string[]): Presented {
+  const value = fields[0]
+  if (value === undefined) return { kind: 'none', cause: 'missing' }
+  if (fields.length > 1) return { kind: 'none', cause: 'malformed' }
+  const token = BEARER.exec(value)?.[1]
+  if (token !== undefined) {
+    return token.length > LONGEST_TOKEN ? { kind: 'none', cause: 'malformed' } : { kind: 'token', token }
+  }
+  const shown = BEARER_SCHEME.test(value) && !BEARER_SCHEME_ONLY.test(value)
+  return { kind: 'none', cause: shown ? 'malformed' : 'missing' }
+}

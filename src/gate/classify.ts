@@ -1,0 +1,144 @@
+import type { Endpoint } from '../http/admission.ts'
+import type { RequestHead } from '../http/exchange.ts'
+import type { Refusal } from '../http/refusal.ts'
+import type { Survey } from './survey.ts'
+
+/** The one path that the sidecar answers itself; every disguise of it is an ordinary API path (C1). */
+export const TOKEN_PATH = '/oauth/token'
+
+/** Methods that are named to a client whose method is not served. */
+const FORWARDED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
+
+/** What a request head may hold: bytes of names and values, and lines. */
+export interface HeaderCaps {
+  readonly maxHeaderSize: number
+  readonly maxHeaderCount: number
+}
+
+/** What kind of request this is, before anything is looked up. */
+export interface Classified {
+  readonly endpoint: Endpoint
+  /** Origin form: path and query, byte for byte. */
+  readonly target: string
+  readonly host: string
+  readonly framing: null | number | 'chunked'
+  /** Set when the request cannot be served whoever sent it. */
+  readonly fault: Refusal | undefined
+}
+
+/**
+ * Decides what a request is. Whatever the parsers of Node let through although two readers could disagree about
+ * it is `malformed` here: it is refused, and nothing behind it on the connection is read.
+ */
+export function classify(head: RequestHead, survey: Survey, caps: HeaderCaps): Classified {
+  const { target, authority } = originForm(head)
+  const query = target.indexOf('?')
+  const path = query < 0 ? target : target.slice(0, query)
+  const framing = framingOf(head, survey)
+  return {
+    endpoint: path === TOKEN_PATH ? 'oauth' : 'api',
+    target,
+    host: head.authority ?? survey.host[0] ?? authority ?? '',
+    framing: framing === 'broken' ? null : framing,
+    fault:
+      capFault(head, survey, caps) ??
+      targetFault(head, target) ??
+      hostFault(head, survey, authority) ??
+      (framing === 'broken' ? malformed('The length of the request body is not unmistakable.') : undefined) ??
+      fieldFault(head, survey) ??
+      upgradeFault(head, survey, framing),
+  }
+}
+
+function malformed(description: string): Refusal {
+  return { kind: 'malformed', description }
+}
+
+/**
+ * Node drops lines over its count without a word, and nghttp2 applies our size only once the client has acknowledged
+ * it; so both are held here.
+ */
+function capFault(head: RequestHead, survey: Survey, caps: HeaderCaps): Refusal | undefined {
+  const over = survey.size > caps.maxHeaderSize || head.fields.length > 2 * caps.maxHeaderCount
+  return over ? { kind: 'header-too-large' } : undefined
+}
+
+const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/i
+
+/** An absolute-form target (RFC 9112 §3.2.2) becomes its origin form, so that there is one spelling behind the gate. */
+function originForm(head: RequestHead): { target: string; authority: string | undefined } {
+  if (head.target.startsWith('/')) return { target: head.target, authority: undefined }
+  const absolute = head.version === '2' ? null : ABSOLUTE_FORM.exec(head.target)
+  if (absolute === null) return { target: head.target, authority: undefined }
+  const rest = absolute[2] ?? ''
+  return { target: rest.startsWith('/') ? rest : `/${rest}`, authority: absolute[1] ?? '' }
+}
+
+/** Visible ASCII without `#`: a fragment or a raw 8-bit byte has no place in a request target (RFC 9112 §3.2). */
+const ORIGIN_FORM = /^\/[!"$-~]*$/
+
+function targetFault(head: RequestHead, target: string): Refusal | undefined {
+  if (head.method === 'TRACE' || head.method === 'CONNECT') {
+    return { kind: 'method-not-allowed', allow: FORWARDED_METHODS }
+  }
+  if (head.method === 'OPTIONS' && target === '*') {
+    return { kind: 'invalid-request', description: 'OPTIONS needs a path here, not "*".' }
+  }
+  return ORIGIN_FORM.test(target) ? undefined : malformed('The request target is not a path.')
+}
+
+/** uri-host and port of RFC 3986 §3.2, without userinfo. */
+const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~%!$&'()*+,;=]+)(?::[0-9]{0,5})?$/
+
+function hostFault(head: RequestHead, survey: Survey, authority: string | undefined): Refusal | undefined {
+  const names = [...survey.host]
+  if (head.authority !== undefined) names.push(head.authority)
+  if (authority !== undefined) names.push(authority)
+  if (names.length === 0) {
+    return head.version === '1.0' ? undefined : malformed('The request does not name a host.')
+  }
+  if (survey.host.length > 1) return malformed('The request carries more than one Host field.')
+  if (names.some((name) => !HOST.test(name))) return malformed('The Host of the request is malformed.')
+  const first = names[0]?.toLowerCase()
+  if (names.some((name) => name.toLowerCase() !== first)) return malformed('The request names two hosts.')
+  return undefined
+}
+
+/** How the body is delimited, or `broken` where two parsers could disagree (RFC 9112 §6.3). */
+function framingOf(head: RequestHead, survey: Survey): null | number | 'chunked' | 'broken' {
+  const { contentLength, transferEncoding } = survey
+  if (contentLength.length > 1) return 'broken'
+  const length = contentLength[0]
+  if (length !== undefined && !/^[0-9]{1,15}$/.test(length)) return 'broken'
+  if (head.version === '2') {
+    if (transferEncoding.length > 0) return 'broken'
+    if (head.endsWithHead) return null
+    return length === undefined ? 'chunked' : Number(length)
+  }
+  if (transferEncoding.length > 0) {
+    const plain = transferEncoding.length === 1 && transferEncoding[0]?.toLowerCase() === 'chunked'
+    return plain && length === undefined && head.version === '1.1' ? 'chunked' : 'broken'
+  }
+  return length === undefined ? null : Number(length)
+}
+
+function fieldFault(head: RequestHead, survey: Survey): Refusal | undefined {
+  if (survey.underscoreTwin) return malformed('A header field is a look-alike of one that the gate guards.')
+  const expected = survey.expect
+  if (expected.length > 0 && (expected.length > 1 || expected[0]?.toLowerCase() !== '100-continue')) {
+    return { kind: 'expectation-failed' }
+  }
+  return head.version === '2' && survey.upgrade.length > 0 ? malformed('HTTP/2 has no Upgrade.') : undefined
+}
+
+function upgradeFault(
+  head: RequestHead,
+  survey: Survey,
+  framing: ReturnType<typeof framingOf>,
+): Refusal | undefined {
+  if (!head.upgrade) return undefined
+  if (framing !== null) return malformed('An upgrade carries no body.')
+  if (head.method !== 'GET') return malformed('An upgrade to websocket is a GET.')
+  const wanted = survey.upgrade.join(',').trim().toLowerCase()
+  return wanted === 'websocket' ? undefined : malformed('The only protocol to upgrade to is websocket.')
+}

@@ -1,0 +1,82 @@
+import type { Fields } from '../http/fields.ts'
+
+/** What the gate needs of a request's header fields, gathered in one pass. */
+export interface Survey {
+  readonly authorization: readonly string[]
+  readonly host: readonly string[]
+  readonly contentLength: readonly string[]
+  readonly transferEncoding: readonly string[]
+  readonly expect: readonly string[]
+  readonly upgrade: readonly string[]
+  readonly forwardedFor: readonly string[]
+  /** A name that differs from one the sidecar guards only by `_` for `-`, as CGI firmware would read it. */
+  readonly underscoreTwin: boolean
+  /** Bytes of all names and values. */
+  readonly size: number
+}
+
+const NONE: readonly string[] = []
+
+/** Names that decide something here or are set here. To a CGI program `X_Real_IP` and `X-Real-IP` are the same. */
+const GUARDED = new Set([
+  'authorization',
+  'host',
+  'connection',
+  'content-length',
+  'transfer-encoding',
+  'forwarded',
+  'via',
+  'x-real-ip',
+  'x-request-id',
+])
+
+function isTwin(name: string): boolean {
+  if (!name.includes('_')) return false
+  const plain = name.replaceAll('_', '-')
+  return GUARDED.has(plain) || plain.startsWith('x-forwarded-')
+}
+
+export function surveyFields(fields: Fields): Survey {
+  const found = {
+    authorization: NONE,
+    host: NONE,
+    contentLength: NONE,
+    transferEncoding: NONE,
+    expect: NONE,
+    upgrade: NONE,
+    forwardedFor: NONE,
+    underscoreTwin: false,
+    size: 0,
+  }
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const name = (fields[i] ?? '').toLowerCase()
+    const value = fields[i + 1] ?? ''
+    found.size += name.length + value.length
+    switch (name) {
+      case 'authorization':
+        found.authorization = [...found.authorization, value]
+        break
+      case 'host':
+        found.host = [...found.host, value]
+        break
+      case 'content-length':
+        found.contentLength = [...found.contentLength, value]
+        break
+      case 'transfer-encoding':
+        found.transferEncoding = [...found.transferEncoding, value]
+        break
+      case 'expect':
+        found.expect = [...found.expect, value]
+        break
+      case 'upgrade':
+        found.upgrade = [...found.upgrade, value]
+        break
+      case 'x-forwarded-for':
+        found.forwardedFor = [...found.forwardedFor, value]
+        break
+      default:
+        if (isTwin(name)) found.underscoreTwin = true
+    }
+  }
+  return found
+}
