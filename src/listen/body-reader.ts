@@ -1,0 +1,71 @@
+import type { Readable } from 'node:stream'
+
+/** The client paused for longer than it may. */
+export class StalledBodyError extends Error {
+  override readonly name = 'StalledBodyError'
+}
+
+/** The client left, or broke the framing of its own body. */
+export class BrokenBodyError extends Error {
+  override readonly name = 'BrokenBodyError'
+}
+
+export interface BodyReader {
+  /** Bytes handed out so far. */
+  readonly bytes: number
+  /** Reads on demand; never destroys the stream, so that an answer can still be sent on its connection. */
+  read(stallTimeout: number): AsyncGenerator<Buffer, void, void>
+  /** Makes a reader that waits, or comes later, fail: no more of the body will come. */
+  break(): void
+}
+
+/**
+ * A request body, pulled. Node's own iterator would do but for two things: it destroys what it did not finish, and
+ * a parse error in the middle of a body reaches the server's `clientError` only, never the reader.
+ */
+export function createBodyReader(stream: Readable): BodyReader {
+  let bytes = 0
+  let broken = false
+  let wake: (() => void) | undefined
+
+  const stir = (): void => wake?.()
+
+  /** Resolves when something may have changed; false when nothing did within `patience` ms. */
+  function wait(patience: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => settle(false), patience)
+      const settle = (stirred: boolean): void => {
+        clearTimeout(timer)
+        wake = undefined
+        resolve(stirred)
+      }
+      wake = () => settle(true)
+    })
+  }
+
+  return {
+    get bytes() {
+      return bytes
+    },
+    break() {
+      broken = true
+      stir()
+    },
+    async *read(stallTimeout) {
+      for (const event of ['readable', 'end', 'error', 'close'] as const) stream.on(event, stir)
+      try {
+        for (;;) {
+          const chunk: unknown = stream.read()
+          if (Buffer.isBuffer(chunk)) {
+            bytes += chunk.length
+            yield chunk
+          } else if (stream.readableEnded) return
+          else if (broken || stream.destroyed) throw new BrokenBodyError('the request body broke off')
+          else if (!(await wait(stallTimeout))) throw new StalledBodyError('the request body stalled')
+        }
+      } finally {
+        for (const event of ['readable', 'end', 'error', 'close'] as const) stream.off(event, stir)
+      }
+    },
+  }
+}

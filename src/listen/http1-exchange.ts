@@ -1,0 +1,168 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Exchange, Outcome, Reply, RequestHead, ResponseHead } from '../http/exchange.ts'
+import type { Fields } from '../http/fields.ts'
+import { type BodyReader, createBodyReader } from './body-reader.ts'
+import { lingerOnClose } from './linger.ts'
+import { createOutcomeLatch } from './outcome.ts'
+
+/** A small body that nobody reads is swallowed to keep the connection; this long it may take to arrive (ms). */
+const SWALLOW_TIMEOUT = 5_000
+
+/** One request on an HTTP/1 connection. Its connection tells it when the client has gone (`clientGone`). */
+export class Http1Exchange implements Exchange {
+  readonly head: RequestHead
+  readonly #req: IncomingMessage
+  readonly #res: ServerResponse
+  readonly #ended = createOutcomeLatch()
+  #reader: BodyReader | undefined
+  #responseBytes = 0
+  #cut = false
+  #closing = false
+
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    facts: { secure: boolean; localPort: number; upgrade: boolean },
+  ) {
+    this.#req = req
+    this.#res = res
+    this.head = requestHead(req, facts)
+    res.once('finish', () => this.settle('complete'))
+  }
+
+  get answered(): boolean {
+    return this.#res.headersSent || this.#ended.settled
+  }
+
+  get ended(): boolean {
+    return this.#ended.settled
+  }
+
+  get unread(): boolean {
+    return !this.#req.complete
+  }
+
+  body(stallTimeout: number): AsyncIterable<Buffer> {
+    if (this.head.version === '1.1' && waitsForContinue(this.#req)) this.#res.writeContinue()
+    this.#reader ??= createBodyReader(this.#req)
+    return this.#reader.read(stallTimeout)
+  }
+
+  reply(reply: Reply, { close = false }: { readonly close?: boolean } = {}): void {
+    if (this.answered) return
+    const res = this.#res
+    if (close || (this.#reader !== undefined && this.unread)) this.closeAfter()
+    res.writeHead(reply.status, this.#withConnection(reply.fields))
+    if (this.head.method !== 'HEAD') this.#responseBytes = Buffer.byteLength(reply.body)
+    res.end(reply.body)
+    if (this.unread && !this.#closing) this.#swallow()
+  }
+
+  inform(status: number, fields: Fields): void {
+    if (this.answered || this.head.version !== '1.1') return
+    // Node 24 has no general call for interim responses; a client that gets none loses nothing but time.
+    this.#res.writeInformation?.(status, [...fields])
+  }
+
+  begin(head: ResponseHead): void {
+    if (this.answered) return
+    // The device answered before the upload was over: what is left of it must not be read as a request.
+    if (this.#reader !== undefined && this.unread) this.closeAfter()
+    this.#res.writeHead(head.status, head.reason, this.#withConnection(head.fields))
+    // Waits for the body bytes that came in one piece with the head, so that they leave in one piece too.
+    process.nextTick(() => this.#res.flushHeaders())
+  }
+
+  write(chunk: Buffer): boolean {
+    if (this.ended) return true
+    this.#responseBytes += chunk.length
+    return this.#res.write(chunk)
+  }
+
+  end(lastChunk?: Buffer): void {
+    if (this.ended) return
+    if (lastChunk !== undefined) this.#responseBytes += lastChunk.length
+    this.#res.end(lastChunk)
+  }
+
+  cut(): void {
+    if (this.ended) return
+    this.#cut = true
+    this.#req.socket.destroy()
+    this.settle('cut')
+  }
+
+  onDrain(listener: () => void): void {
+    this.#res.on('drain', listener)
+  }
+
+  onEnd(listener: (outcome: Outcome) => void): void {
+    this.#ended.listen(listener)
+  }
+
+  /** The connection closes behind this exchange's response. */
+  closeAfter(): void {
+    if (this.#closing) return
+    this.#closing = true
+    lingerOnClose(this.#req.socket)
+  }
+
+  /** The connection will carry no other request behind this one. */
+  get closing(): boolean {
+    return this.#closing
+  }
+
+  /** The rest of the request body will never come, or cannot be told from the next request. */
+  breakBody(): void {
+    this.#reader?.break()
+  }
+
+  /** The connection is gone. */
+  clientGone(): void {
+    this.#reader?.break()
+    this.settle(this.#cut ? 'cut' : 'aborted')
+  }
+
+  protected settle(end: Outcome['end'], tunnel?: Partial<Outcome>): void {
+    this.#ended.settle({
+      status: this.#res.headersSent ? this.#res.statusCode : 0,
+      end,
+      requestBytes: this.#reader?.bytes ?? 0,
+      responseBytes: this.#responseBytes,
+      ...tunnel,
+    })
+  }
+
+  #withConnection(fields: Fields): string[] {
+    return this.#closing ? [...fields, 'Connection', 'close'] : [...fields]
+  }
+
+  #swallow(): void {
+    const timer = setTimeout(() => {
+      if (this.unread) this.#req.socket.destroy()
+    }, SWALLOW_TIMEOUT)
+    this.#req.once('close', () => clearTimeout(timer))
+  }
+}
+
+function requestHead(
+  req: IncomingMessage,
+  { secure, localPort, upgrade }: { secure: boolean; localPort: number; upgrade: boolean },
+): RequestHead {
+  return {
+    version: req.httpVersionMinor === 0 ? '1.0' : '1.1',
+    secure,
+    method: req.method ?? '',
+    target: req.url ?? '',
+    authority: undefined,
+    fields: req.rawHeaders,
+    peer: req.socket.remoteAddress ?? '',
+    localPort,
+    upgrade,
+    endsWithHead: false,
+  }
+}
+
+function waitsForContinue(req: IncomingMessage): boolean {
+  return req.headers.expect?.toLowerCase() === '100-continue' && !req.complete
+}

@@ -1,0 +1,156 @@
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
+import type { Refusal } from '../http/refusal.ts'
+import { Http1Exchange } from './http1-exchange.ts'
+import { Http1UpgradeExchange } from './http1-upgrade.ts'
+import type { ListenLimits } from './limits.ts'
+
+export interface Http1Handlers {
+  readonly onExchange: (exchange: Exchange) => void
+  readonly onUpgrade: (exchange: UpgradeExchange) => void
+  /** The complete bytes that answer what never became a request (C20). */
+  readonly answerGarbage: (refusal: Refusal) => string
+}
+
+export interface Http1Server {
+  /** The server that parses: it listens itself in cleartext, or is handed the decrypted connections. */
+  readonly server: Server
+  /** From now on every response closes its connection; idle ones are closed at once. */
+  drain(): void
+}
+
+/** What is under way on one connection, in the order in which it came. */
+interface Connection {
+  readonly open: Set<Http1Exchange>
+  garbage: boolean
+}
+
+/** The HTTP/1 side of the public listener, for cleartext and TLS connections alike. */
+export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers): Http1Server {
+  const connections = new WeakMap<Socket, Connection>()
+  let draining = false
+
+  const server = createServer({
+    headersTimeout: limits.headerTimeout,
+    // A long upload is not an attack: the bodies have deadlines of their own, by progress instead of in all.
+    requestTimeout: 0,
+    connectionsCheckingInterval: Math.min(1_000, limits.headerTimeout),
+    keepAliveTimeout: limits.idleTimeout,
+    maxHeaderSize: limits.maxHeaderSize,
+    // A request without a Host is refused by the gate, which counts it; Node would answer it past the limit.
+    requireHostHeader: false,
+    insecureHTTPParser: false,
+    noDelay: true,
+  })
+  server.maxHeadersCount = 0
+  // A connection that says nothing at all never reaches the header deadline's parser.
+  server.timeout = limits.idleTimeout
+
+  function connectionOf(socket: Socket): Connection {
+    const known = connections.get(socket)
+    if (known !== undefined) return known
+    const connection: Connection = { open: new Set(), garbage: false }
+    connections.set(socket, connection)
+    socket.once('close', () => {
+      for (const exchange of connection.open) exchange.clientGone()
+    })
+    return connection
+  }
+
+  function track(socket: Socket, exchange: Http1Exchange): Connection {
+    const connection = connectionOf(socket)
+    connection.open.add(exchange)
+    exchange.onEnd(() => {
+      connection.open.delete(exchange)
+      if (connection.garbage && connection.open.size === 0) refuseGarbage(socket, MALFORMED)
+    })
+    return connection
+  }
+
+  function onRequest(req: IncomingMessage, res: ServerResponse): void {
+    const { socket } = req
+    // What is pipelined behind a request that closes the connection never runs.
+    if (isClosing(connections.get(socket))) return
+    const exchange = new Http1Exchange(req, res, { ...factsOf(socket), upgrade: false })
+    if (draining) exchange.closeAfter()
+    track(socket, exchange)
+    handlers.onExchange(exchange)
+  }
+
+  function onUpgrade(req: IncomingMessage, _stream: unknown, early: Buffer): void {
+    const { socket } = req
+    socket.on('error', () => socket.destroy())
+    if (isClosing(connections.get(socket))) return
+    const exchange = new Http1UpgradeExchange(req, new ServerResponse(req), factsOf(socket), early)
+    track(socket, exchange)
+    handlers.onUpgrade(exchange)
+  }
+
+  function refuseGarbage(socket: Socket, refusal: Refusal): void {
+    if (!socket.writable) socket.destroy()
+    else socket.end(handlers.answerGarbage(refusal), () => socket.destroy())
+  }
+
+  function onClientError(error: NodeJS.ErrnoException, socket: Socket): void {
+    const open = [...(connections.get(socket)?.open ?? [])]
+    const unfinished = open.find((exchange) => exchange.unread)
+    if (error.code === 'ECONNRESET' || socket.destroyed) socket.destroy()
+    else if (unfinished !== undefined) breakUnfinished(unfinished, socket)
+    else if (open.length > 0) connectionOf(socket).garbage = true
+    else if (socket.bytesRead === 0) socket.destroy()
+    else refuseGarbage(socket, refusalFor(error))
+  }
+
+  server.on('request', onRequest)
+  server.on('checkContinue', onRequest)
+  server.on('checkExpectation', onRequest)
+  server.on('upgrade', onUpgrade)
+  server.on('connect', onUpgrade)
+  server.on('clientError', (error: NodeJS.ErrnoException, stream) => {
+    // The server is only ever handed sockets, so the stream that the types speak of is one.
+    onClientError(error, stream as Socket)
+  })
+  server.on('timeout', (socket: Socket) => {
+    // Silence while the device thinks is not idleness: the device's own deadlines end that.
+    if ((connections.get(socket)?.open.size ?? 0) === 0) socket.destroy()
+  })
+
+  return {
+    server,
+    drain() {
+      draining = true
+      server.closeIdleConnections()
+    },
+  }
+}
+
+const MALFORMED: Refusal = { kind: 'malformed', description: 'The bytes received are not an HTTP request.' }
+
+/** The body of a request turned out malformed: its exchange answers if it still can, else the connection breaks. */
+function breakUnfinished(exchange: Http1Exchange, socket: Socket): void {
+  if (exchange.answered) socket.destroy()
+  else exchange.breakBody()
+}
+
+function isClosing(connection: Connection | undefined): boolean {
+  if (connection === undefined) return false
+  for (const exchange of connection.open) if (exchange.closing) return true
+  return false
+}
+
+function refusalFor(error: NodeJS.ErrnoException): Refusal {
+  switch (error.code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return { kind: 'header-too-large' }
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return { kind: 'request-timeout' }
+    default:
+      return MALFORMED
+  }
+}
+
+function factsOf(socket: Socket): { secure: boolean; localPort: number } {
+  return { secure: (socket as Partial<TLSSocket>).encrypted === true, localPort: socket.localPort ?? 0 }
+}

@@ -1,0 +1,153 @@
+import {
+  constants,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+  type ServerHttp2Stream,
+} from 'node:http2'
+import type { Exchange, Outcome, Reply, RequestHead, ResponseHead } from '../http/exchange.ts'
+import type { Fields } from '../http/fields.ts'
+import { type BodyReader, createBodyReader } from './body-reader.ts'
+import { createOutcomeLatch } from './outcome.ts'
+
+/** One HTTP/2 stream. */
+export class Http2Exchange implements Exchange {
+  readonly head: RequestHead
+  readonly #stream: ServerHttp2Stream
+  readonly #waitsForContinue: boolean
+  readonly #ended = createOutcomeLatch()
+  #reader: BodyReader | undefined
+  #responseBytes = 0
+  #cut = false
+
+  constructor(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    fields: Fields,
+    facts: { readonly peer: string; readonly localPort: number },
+  ) {
+    this.#stream = stream
+    this.#waitsForContinue = headers.expect?.toLowerCase() === '100-continue'
+    this.head = {
+      version: '2',
+      secure: true,
+      method: headers[':method'] ?? '',
+      target: headers[':path'] ?? '',
+      authority: headers[':authority'],
+      fields: withoutPseudo(fields),
+      peer: facts.peer,
+      localPort: facts.localPort,
+      upgrade: false,
+      endsWithHead: stream.endAfterHeaders,
+    }
+    // A stream that breaks says so by closing; without a listener the error would end the process.
+    stream.on('error', () => {})
+    stream.once('close', () => this.#closed())
+  }
+
+  get answered(): boolean {
+    return this.#stream.headersSent || this.#stream.destroyed || this.ended
+  }
+
+  get ended(): boolean {
+    return this.#ended.settled
+  }
+
+  get unread(): boolean {
+    return !this.#stream.readableEnded && !this.head.endsWithHead
+  }
+
+  body(stallTimeout: number): AsyncIterable<Buffer> {
+    if (this.#waitsForContinue && !this.answered) this.#stream.additionalHeaders({ ':status': 100 })
+    this.#reader ??= createBodyReader(this.#stream)
+    return this.#reader.read(stallTimeout)
+  }
+
+  reply(reply: Reply): void {
+    if (this.answered) return
+    const stream = this.#stream
+    stream.respond(headersOf(reply.status, reply.fields), {
+      endStream: !carriesBody(this.head, reply.status),
+    })
+    if (carriesBody(this.head, reply.status)) {
+      this.#responseBytes = Buffer.byteLength(reply.body)
+      stream.end(reply.body)
+    }
+    if (!this.unread) return
+    // Tells the client to stop sending what nobody will read (RFC 9113 §8.1). Not before the answer has left.
+    if (stream.writableFinished) stream.close(constants.NGHTTP2_NO_ERROR)
+    else stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR))
+  }
+
+  inform(status: number, fields: Fields): void {
+    if (!this.answered) this.#stream.additionalHeaders(headersOf(status, fields))
+  }
+
+  begin(head: ResponseHead): void {
+    if (this.answered) return
+    const endStream = !carriesBody(this.head, head.status)
+    this.#stream.respond(headersOf(head.status, head.fields), { endStream })
+  }
+
+  write(chunk: Buffer): boolean {
+    if (this.#stream.writableEnded || this.#stream.destroyed) return true
+    this.#responseBytes += chunk.length
+    return this.#stream.write(chunk)
+  }
+
+  end(lastChunk?: Buffer): void {
+    if (this.#stream.writableEnded || this.#stream.destroyed) return
+    if (lastChunk !== undefined) this.#responseBytes += lastChunk.length
+    this.#stream.end(lastChunk)
+  }
+
+  /** `stream.destroy()` would send a clean end; only a reset tells the client that the transfer broke. */
+  cut(): void {
+    if (this.ended) return
+    this.#cut = true
+    this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+  }
+
+  onDrain(listener: () => void): void {
+    this.#stream.on('drain', listener)
+  }
+
+  onEnd(listener: (outcome: Outcome) => void): void {
+    this.#ended.listen(listener)
+  }
+
+  #closed(): void {
+    const stream = this.#stream
+    this.#reader?.break()
+    const whole = stream.writableEnded && !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR
+    this.#ended.settle({
+      status: stream.headersSent ? Number(stream.sentHeaders?.[':status'] ?? 0) : 0,
+      end: this.#cut ? 'cut' : whole ? 'complete' : 'aborted',
+      requestBytes: this.#reader?.bytes ?? 0,
+      responseBytes: this.#responseBytes,
+    })
+  }
+}
+
+/** HTTP/2 pseudo-headers stand in front of the fields (RFC 9113 §8.3); the gate reads them by name. */
+function withoutPseudo(fields: Fields): Fields {
+  let start = 0
+  while (fields[start]?.startsWith(':')) start += 2
+  return fields.slice(start)
+}
+
+function carriesBody(head: RequestHead, status: number): boolean {
+  return head.method !== 'HEAD' && status !== 204 && status !== 304
+}
+
+/** Names in lower case (RFC 9113 §8.2.1); a repeated field becomes a list, in order. */
+function headersOf(status: number, fields: Fields): OutgoingHttpHeaders {
+  const headers: OutgoingHttpHeaders = Object.create(null)
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const name = (fields[i] ?? '').toLowerCase()
+    const value = fields[i + 1] ?? ''
+    const before = headers[name]
+    headers[name] = before === undefined ? value : [...[before].flat().map(String), value]
+  }
+  headers[':status'] = status
+  return headers
+}

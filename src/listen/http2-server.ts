@@ -1,0 +1,64 @@
+import { type Http2Session, performServerHandshake, type ServerHttp2Session } from 'node:http2'
+import type { TLSSocket } from 'node:tls'
+import type { Exchange } from '../http/exchange.ts'
+import { Http2Exchange } from './http2-exchange.ts'
+import type { ListenLimits } from './limits.ts'
+
+export interface Http2Server {
+  /** Takes a decrypted connection on which `h2` was agreed. */
+  accept(socket: TLSSocket): void
+  /** Sends GOAWAY on every session: streams that run may finish, new ones go elsewhere. */
+  drain(): void
+}
+
+/** A session that was told to go gets this long to do so (ms). */
+const GOODBYE_TIMEOUT = 5_000
+
+/** The HTTP/2 side of the public listener. */
+export function createHttp2Server(
+  limits: ListenLimits,
+  { onExchange }: { readonly onExchange: (exchange: Exchange) => void },
+): Http2Server {
+  const sessions = new Set<ServerHttp2Session>()
+
+  function accept(socket: TLSSocket): void {
+    const session = performServerHandshake(socket, {
+      settings: {
+        maxConcurrentStreams: limits.maxStreams,
+        maxHeaderListSize: limits.maxHeaderSize,
+        enableConnectProtocol: false,
+      },
+      // Beyond this nghttp2 resets the stream; below it the gate counts, and answers.
+      maxHeaderListPairs: 2 * limits.maxHeaderCount,
+    })
+    const facts = { peer: socket.remoteAddress ?? '', localPort: socket.localPort ?? 0 }
+    let open = 0
+    sessions.add(session)
+    session.once('close', () => sessions.delete(session))
+    // Node reports a broken session here and closes it; without a listener it would end the process.
+    session.on('error', () => {})
+    session.setTimeout(limits.idleTimeout, () => {
+      if (open === 0) closeSession(session)
+    })
+    session.on('stream', (stream, headers, _flags, rawHeaders) => {
+      open += 1
+      stream.once('close', () => {
+        open -= 1
+      })
+      onExchange(new Http2Exchange(stream, headers, rawHeaders, facts))
+    })
+  }
+
+  return {
+    accept,
+    drain() {
+      for (const session of sessions) session.close()
+    },
+  }
+}
+
+function closeSession(session: Http2Session): void {
+  session.close()
+  const timer = setTimeout(() => session.destroy(), GOODBYE_TIMEOUT)
+  session.once('close', () => clearTimeout(timer))
+}

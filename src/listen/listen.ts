@@ -1,0 +1,70 @@
+import { unlink } from 'node:fs/promises'
+import { connect, type Server } from 'node:net'
+
+/** Where to listen: a port, a Unix socket, or a descriptor that the service manager opened. */
+export type ListenAddress =
+  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
+  | { readonly kind: 'unix'; readonly path: string }
+  | { readonly kind: 'fd'; readonly fd: number }
+
+/** The address could not be listened on; the message says which and why. */
+export class ListenError extends Error {
+  override readonly name = 'ListenError'
+}
+
+/** Resolves with the address in words, as the kernel gave it, once connections are taken. */
+export async function listen(server: Server, address: ListenAddress): Promise<string> {
+  if (address.kind === 'unix') await removeStaleSocket(address.path)
+  await new Promise<void>((resolve, reject) => {
+    const failed = (error: Error): void => {
+      reject(new ListenError(`cannot listen on ${describe(address)}: ${error.message}`, { cause: error }))
+    }
+    server.once('error', failed)
+    server.listen(optionsFor(address), () => {
+      server.off('error', failed)
+      resolve()
+    })
+  })
+  const bound = server.address()
+  if (bound === null || typeof bound === 'string') return describe(address)
+  return describe({ kind: 'tcp', host: bound.address, port: bound.port })
+}
+
+function optionsFor(
+  address: ListenAddress,
+): { host: string; port: number } | { path: string } | { fd: number } {
+  switch (address.kind) {
+    case 'tcp':
+      return { host: address.host, port: address.port }
+    case 'unix':
+      return { path: address.path }
+    case 'fd':
+      return { fd: address.fd }
+  }
+}
+
+function describe(address: ListenAddress): string {
+  switch (address.kind) {
+    case 'tcp':
+      return address.host.includes(':')
+        ? `[${address.host}]:${address.port}`
+        : `${address.host}:${address.port}`
+    case 'unix':
+      return `unix:${address.path}`
+    case 'fd':
+      return `fd:${address.fd}`
+  }
+}
+
+/** A socket file that a killed process left would keep us from listening; one that somebody answers on stays. */
+async function removeStaleSocket(path: string): Promise<void> {
+  const answered = await new Promise<boolean>((resolve) => {
+    const probe = connect(path)
+    probe.once('connect', () => {
+      probe.destroy()
+      resolve(true)
+    })
+    probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code !== 'ECONNREFUSED'))
+  })
+  if (!answered) await unlink(path)
+}

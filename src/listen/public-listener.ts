@@ -1,0 +1,104 @@
+import { createServer as createTcpServer, type Socket, type Server as TcpServer } from 'node:net'
+import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls'
+import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
+import type { Refusal } from '../http/refusal.ts'
+import { createHttp1Server } from './http1-server.ts'
+import { createHttp2Server } from './http2-server.ts'
+import type { ListenLimits } from './limits.ts'
+import type { TlsMaterial } from './tls-material.ts'
+
+export type Protocol = 'http/1.1' | 'h2'
+
+export interface PublicListenerDependencies {
+  readonly limits: ListenLimits
+  /** Undefined for cleartext. */
+  readonly tls: TlsMaterial | undefined
+  readonly onExchange: (exchange: Exchange) => void
+  readonly onUpgrade: (exchange: UpgradeExchange) => void
+  readonly answerGarbage: (refusal: Refusal) => string
+  /** Called with +1 and -1 as connections come and go. */
+  readonly onConnection: (protocol: Protocol, change: 1 | -1) => void
+}
+
+export interface PublicListener {
+  readonly server: TcpServer
+  /** New connections meet this certificate; running ones keep theirs. */
+  applyTls(material: TlsMaterial): void
+  /** Takes no new connection and lets the running exchanges finish. Resolves when the last connection has gone. */
+  drain(): Promise<void>
+  /** Ends every connection that is left. */
+  destroy(): void
+}
+
+/** One port for HTTP/1.1 and HTTP/2 over TLS, told apart by ALPN; or HTTP/1.1 alone in cleartext. */
+export function createPublicListener(deps: PublicListenerDependencies): PublicListener {
+  const { limits, onConnection } = deps
+  const http1 = createHttp1Server(limits, deps)
+  const http2 = createHttp2Server(limits, deps)
+  const sockets = new Set<Socket>()
+
+  function acceptHttp1(socket: Socket): void {
+    count('http/1.1', socket)
+    http1.server.emit('connection', socket)
+  }
+
+  function acceptTls(socket: TLSSocket): void {
+    if (socket.alpnProtocol === 'h2') {
+      count('h2', socket)
+      http2.accept(socket)
+    } else acceptHttp1(socket)
+  }
+
+  function count(protocol: Protocol, socket: Socket): void {
+    onConnection(protocol, 1)
+    socket.once('close', () => onConnection(protocol, -1))
+  }
+
+  const secure = deps.tls === undefined ? undefined : createSecureFront(deps.tls, limits, acceptTls)
+  const server = secure ?? createTcpServer({ allowHalfOpen: true, noDelay: true }, acceptHttp1)
+  server.maxConnections = limits.maxConnections
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
+  // The HTTP/1 server is handed its connections, so it never listens itself; this starts its deadline checks.
+  http1.server.emit('listening')
+
+  return {
+    server,
+    applyTls: (material) => secure?.setSecureContext(contextOf(material)),
+    drain() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      http1.drain()
+      http2.drain()
+      return closed
+    },
+    destroy() {
+      for (const socket of sockets) socket.destroy()
+    },
+  }
+}
+
+function createSecureFront(
+  material: TlsMaterial,
+  limits: ListenLimits,
+  accept: (socket: TLSSocket) => void,
+): TlsServer {
+  const server = createTlsServer(
+    {
+      ...contextOf(material),
+      ALPNProtocols: ['h2', 'http/1.1'],
+      handshakeTimeout: limits.handshakeTimeout,
+      allowHalfOpen: true,
+      noDelay: true,
+    },
+    accept,
+  )
+  // A failed handshake is the client's affair; the socket is closed by Node.
+  server.on('tlsClientError', (_error, socket) => socket.destroy())
+  return server
+}
+
+function contextOf({ cert, key }: TlsMaterial): { cert: string; key: string; minVersion: 'TLSv1.2' } {
+  return { cert, key, minVersion: 'TLSv1.2' }
+}
