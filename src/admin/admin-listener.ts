@@ -1,0 +1,74 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+
+/** Whether the sidecar should be sent traffic, and if not, why. */
+export type Readiness =
+  | { readonly ready: true }
+  | { readonly ready: false; readonly reasons: readonly string[] }
+
+export interface AdminDependencies {
+  readonly metrics: () => Promise<string>
+  readonly metricsType: string
+  readonly readiness: () => Readiness
+  readonly onBug: (error: unknown) => void
+}
+
+interface Page {
+  readonly status: number
+  readonly type: string
+  readonly body: string
+}
+
+const REQUEST_TIMEOUT = 10_000
+const JSON_TYPE = 'application/json'
+
+/**
+ * The listener for operators: `/metrics` for Prometheus, `/healthz` (the process lives) and `/readyz` (it takes
+ * traffic). It has no authentication of its own and belongs on loopback or a management network.
+ */
+export function createAdminListener({ metrics, metricsType, readiness, onBug }: AdminDependencies): Server {
+  const pages: Readonly<Record<string, () => Page | Promise<Page>>> = {
+    '/metrics': async () => ({ status: 200, type: metricsType, body: await metrics() }),
+    '/healthz': () => json(200, { status: 'ok' }),
+    '/readyz': () => {
+      const state = readiness()
+      return json(state.ready ? 200 : 503, state)
+    },
+  }
+
+  async function answer(req: IncomingMessage): Promise<Page> {
+    const path = (req.url ?? '').replace(/\?.*$/s, '')
+    const page = Object.hasOwn(pages, path) ? pages[path] : undefined
+    if (page === undefined) return json(404, { error: 'not_found', pages: Object.keys(pages) })
+    if (req.method !== 'GET' && req.method !== 'HEAD') return json(405, { error: 'method_not_allowed' })
+    return page()
+  }
+
+  const server = createServer(
+    { requestTimeout: REQUEST_TIMEOUT, headersTimeout: REQUEST_TIMEOUT, connectionsCheckingInterval: 1_000 },
+    (req, res) => {
+      answer(req)
+        .catch((error: unknown) => {
+          onBug(error)
+          return json(500, { error: 'server_error' })
+        })
+        .then((page) => send(res, page))
+    },
+  )
+  // A scraper that hangs holds its own connection only, and not for ever.
+  server.setTimeout(REQUEST_TIMEOUT)
+  return server
+}
+
+function json(status: number, value: object): Page {
+  return { status, type: JSON_TYPE, body: `${JSON.stringify(value)}\n` }
+}
+
+function send(res: ServerResponse, { status, type, body }: Page): void {
+  res.writeHead(status, {
+    'Content-Type': type,
+    'Content-Length': Buffer.byteLength(body),
+    'Cache-Control': 'no-store',
+    ...(status === 405 ? { Allow: 'GET, HEAD' } : {}),
+  })
+  res.end(body)
+}

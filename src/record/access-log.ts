@@ -1,0 +1,121 @@
+import type { Endpoint } from '../http/admission.ts'
+import type { Clock } from '../http/clock.ts'
+import type { Outcome, RequestHead } from '../http/exchange.ts'
+import type { Refusal } from '../http/refusal.ts'
+import type { Logger } from './log.ts'
+
+export interface AccessEntry {
+  readonly head: RequestHead
+  readonly endpoint: Endpoint
+  readonly client: string
+  readonly outcome: Outcome
+  readonly refusal: Refusal | undefined
+  /** Milliseconds. */
+  readonly duration: number
+}
+
+export interface AccessLog {
+  write(entry: AccessEntry): void
+  /** Writes what was summed up. */
+  close(): void
+}
+
+/** Refusals of one kind logged line by line per period; the rest of the period is one line with their number. */
+const LINES_PER_PERIOD = 10
+const PERIOD = 10_000
+
+/** Longest path that is logged, in characters. */
+const LONGEST_PATH = 256
+
+/**
+ * One line per exchange, with the path but never the query, a field or a body: those may hold secrets. A flood of
+ * refusals costs ten lines and a sum in ten seconds, so that nobody can fill the disk from outside.
+ */
+export function createAccessLog(log: Logger, clock: Clock): AccessLog {
+  const floods = new Map<string, Flood>()
+
+  /** False when this refusal is only counted. */
+  function spare(kind: string): boolean {
+    const now = clock.monotonic()
+    const flood = floods.get(kind)
+    if (flood === undefined || now >= flood.until) {
+      if (flood !== undefined) sumUp(kind, flood)
+      floods.set(kind, { until: now + PERIOD, lines: 1, withheld: 0 })
+      return true
+    }
+    if (flood.lines < LINES_PER_PERIOD) {
+      flood.lines += 1
+      return true
+    }
+    flood.withheld += 1
+    return false
+  }
+
+  function sumUp(kind: string, flood: Flood): void {
+    if (flood.withheld > 0) log.info({ refusal: kind, count: flood.withheld }, 'more refusals')
+  }
+
+  const timer = setInterval(() => {
+    const now = clock.monotonic()
+    for (const [kind, flood] of floods) {
+      if (now < flood.until) continue
+      sumUp(kind, flood)
+      floods.delete(kind)
+    }
+  }, PERIOD / 10).unref()
+
+  return {
+    write({ head, endpoint, client, outcome, refusal, duration }) {
+      if (refusal !== undefined && !spare(refusal.kind)) return
+      log.info(
+        {
+          client,
+          method: printable(head.method, 32),
+          path: printable(pathOf(head.target), LONGEST_PATH),
+          version: head.version,
+          endpoint,
+          status: outcome.status,
+          ...(outcome.end === 'complete' ? {} : { end: outcome.end }),
+          ...(refusal === undefined ? {} : { refusal: nameOf(refusal) }),
+          ms: Math.round(duration * 10) / 10,
+          in: outcome.requestBytes,
+          out: outcome.responseBytes,
+        },
+        'request',
+      )
+    },
+    close() {
+      clearInterval(timer)
+      for (const [kind, flood] of floods) sumUp(kind, flood)
+      floods.clear()
+    },
+  }
+}
+
+interface Flood {
+  readonly until: number
+  lines: number
+  withheld: number
+}
+
+function nameOf(refusal: Refusal): string {
+  switch (refusal.kind) {
+    case 'unauthorized':
+      return `unauthorized: ${refusal.cause}`
+    case 'upstream':
+      return `upstream: ${refusal.failure}`
+    default:
+      return refusal.kind
+  }
+}
+
+function pathOf(target: string): string {
+  const query = target.indexOf('?')
+  return query < 0 ? target : target.slice(0, query)
+}
+
+/** Visible ASCII only: no terminal or log reader is to be steered by a request. */
+function printable(text: string, longest: number): string {
+  const short = text.length > longest ? `${text.slice(0, longest)}...` : text
+  return short.replace(/[^ -~]/g, '?')
+}

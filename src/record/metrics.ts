@@ -1,0 +1,203 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { Endpoint } from '../http/admission.ts'
+import type { Outcome } from '../http/exchange.ts'
+import type { AuthFailure, UpstreamFailure } from '../http/refusal.ts'
+import { codeLabel, methodLabel } from './labels.ts'
+import { createTally } from './tally.ts'
+
+/** What is read anew for every scrape. */
+export interface Readings {
+  readonly tokens: () => { readonly access: number; readonly refresh: number }
+  readonly windows: () => Readonly<Record<Endpoint, number>>
+  readonly upstream: () => { readonly inFlight: number; readonly queued: number }
+}
+
+export interface Metrics {
+  exchange(endpoint: Endpoint, method: string, outcome: Outcome, duration: number): void
+  rateLimited(endpoint: Endpoint): void
+  authFailed(cause: AuthFailure): void
+  passwordFailed(): void
+  tokensIssued(grant: 'password' | 'refresh_token'): void
+  tokensRevoked(reason: string, grants: number): void
+  tokensEvicted(kind: 'access' | 'refresh', count: number): void
+  storeFailed(store: string, operation: string): void
+  configReloaded(result: 'success' | 'failure'): void
+  connection(protocol: string, change: 1 | -1): void
+  tunnel(change: 1 | -1): void
+  upstreamAnswered(duration: number): void
+  upstreamFailed(reason: UpstreamFailure): void
+  upstreamUp(up: boolean): void
+  observe(readings: Readings): void
+  readonly contentType: string
+  /** The exposition text. */
+  text(): Promise<string>
+}
+
+/** Around what a LAN device takes, from a cached answer to the response deadline (seconds). */
+const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+
+/** prom-client's own whose names promise a counter that they are not; `promtool check metrics` objects to them. */
+const MISNAMED = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+]
+
+export function createMetrics({
+  version,
+  node,
+}: {
+  readonly version: string
+  readonly node: string
+}): Metrics {
+  const register = new Registry()
+  collectDefaultMetrics({ register })
+  for (const name of MISNAMED) register.removeSingleMetric(name)
+  const registers = [register]
+
+  function counter<L extends string>(name: string, help: string, labelNames: readonly L[] = []): Counter<L> {
+    return new Counter({ name: `postern_${name}`, help, labelNames, registers })
+  }
+  function gauge<L extends string>(
+    name: string,
+    help: string,
+    labelNames: readonly L[] = [],
+    collect?: (gauge: Gauge<L>) => void,
+  ): Gauge<L> {
+    return new Gauge({
+      name: `postern_${name}`,
+      help,
+      labelNames,
+      registers,
+      ...(collect === undefined
+        ? {}
+        : {
+            collect() {
+              collect(this)
+            },
+          }),
+    })
+  }
+
+  const requestTally = createTally<readonly [string, string, string]>()
+  const bytes = { request: 0, response: 0 }
+  let readings: Readings | undefined
+
+  new Counter({
+    name: 'postern_requests_total',
+    help: 'Requests that were answered or broke off, by endpoint type, method and status code.',
+    labelNames: ['endpoint', 'method', 'code'],
+    registers,
+    collect() {
+      requestTally.drain((labels, amount) => this.labels(...labels).inc(amount))
+    },
+  })
+  const requestBytes = counter(
+    'request_bytes_total',
+    'Bytes of request bodies and tunnels read from clients.',
+  )
+  const responseBytes = counter(
+    'response_bytes_total',
+    'Bytes of response bodies and tunnels sent to clients.',
+  )
+  const requestDuration = new Histogram({
+    name: 'postern_request_duration_seconds',
+    help: 'Time from the request head to the end of the response.',
+    labelNames: ['endpoint'],
+    buckets: BUCKETS,
+    registers,
+  })
+  const durations = { api: requestDuration.labels('api'), oauth: requestDuration.labels('oauth') }
+  const upstreamDuration = new Histogram({
+    name: 'postern_upstream_duration_seconds',
+    help: "Time from sending a request to the device to the head of the device's response.",
+    buckets: BUCKETS,
+    registers,
+  })
+  const upstreamErrors = counter('upstream_errors_total', 'Requests that the device failed, by reason.', [
+    'reason',
+  ])
+  const upstreamUp = gauge('upstream_up', 'Whether the device answered the last request or health check.')
+  gauge('upstream_in_flight', 'Requests at the device now.', [], (g) =>
+    g.set(readings?.upstream().inFlight ?? 0),
+  )
+  gauge('upstream_queued', 'Requests waiting for a place at the device.', [], (g) =>
+    g.set(readings?.upstream().queued ?? 0),
+  )
+  const rateLimited = counter('rate_limited_total', 'Requests refused with 429.', ['endpoint'])
+  gauge('rate_windows', 'Rate limit windows held.', ['endpoint'], (g) => {
+    for (const endpoint of ['api', 'oauth'] as const) g.set({ endpoint }, readings?.windows()[endpoint] ?? 0)
+  })
+  const authFailures = counter('auth_failures_total', 'Requests refused with 401, by reason.', ['reason'])
+  const passwordFailures = counter('password_failures_total', 'Password grants with a wrong password.')
+  gauge('tokens', 'Live tokens.', ['kind'], (g) => {
+    for (const kind of ['access', 'refresh'] as const) g.set({ kind }, readings?.tokens()[kind] ?? 0)
+  })
+  const issued = counter('tokens_issued_total', 'Token responses, by grant type.', ['grant'])
+  const revoked = counter('tokens_revoked_total', 'Grants revoked with all their tokens, by reason.', [
+    'reason',
+  ])
+  const evicted = counter('tokens_evicted_total', 'Tokens dropped because the store was full.', ['kind'])
+  const storeErrors = counter('store_errors_total', 'Failures of a store.', ['store', 'operation'])
+  const reloads = counter('config_reloads_total', 'Configuration reloads, by result.', ['result'])
+  const connections = gauge('connections', 'Open client connections.', ['protocol'])
+  const tunnels = gauge('tunnels', 'Open WebSocket tunnels.')
+  gauge('build_info', 'Version of Postern and of Node.', ['version', 'node']).set({ version, node }, 1)
+
+  for (const reason of ['missing', 'malformed', 'unknown', 'expired', 'revoked'])
+    authFailures.inc({ reason }, 0)
+  for (const endpoint of ['api', 'oauth']) rateLimited.inc({ endpoint }, 0)
+  for (const grant of ['password', 'refresh_token']) issued.inc({ grant }, 0)
+  for (const result of ['success', 'failure']) reloads.inc({ result }, 0)
+  for (const kind of ['access', 'refresh']) evicted.inc({ kind }, 0)
+  for (const protocol of ['http/1.1', 'h2']) connections.set({ protocol }, 0)
+
+  return {
+    exchange(endpoint, method, outcome, duration) {
+      requestTally.add([endpoint, methodLabel(method), codeLabel(outcome.status)])
+      durations[endpoint].observe(duration / 1000)
+      bytes.request += outcome.requestBytes
+      bytes.response += outcome.responseBytes
+    },
+    rateLimited: (endpoint) => rateLimited.inc({ endpoint }),
+    authFailed: (reason) => authFailures.inc({ reason }),
+    passwordFailed: () => passwordFailures.inc(),
+    tokensIssued: (grant) => issued.inc({ grant }),
+    tokensRevoked: (reason, grants) => revoked.inc({ reason }, grants),
+    tokensEvicted: (kind, count) => evicted.inc({ kind }, count),
+    storeFailed: (store, operation) => storeErrors.inc({ store, operation }),
+    configReloaded: (result) => reloads.inc({ result }),
+    connection: (protocol, change) => connections.inc({ protocol }, change),
+    tunnel: (change) => tunnels.inc(change),
+    upstreamAnswered(duration) {
+      upstreamDuration.observe(duration / 1000)
+      upstreamUp.set(1)
+    },
+    upstreamFailed(reason) {
+      upstreamErrors.inc({ reason })
+      if (UNREACHABLE.has(reason)) upstreamUp.set(0)
+    },
+    upstreamUp: (up) => upstreamUp.set(up ? 1 : 0),
+    observe(next) {
+      readings = next
+    },
+    contentType: register.contentType,
+    text() {
+      requestBytes.inc(bytes.request)
+      responseBytes.inc(bytes.response)
+      bytes.request = 0
+      bytes.response = 0
+      return register.metrics()
+    },
+  }
+}
+
+/** Failures that say that nobody is there, rather than that one answer went wrong. */
+const UNREACHABLE: ReadonlySet<UpstreamFailure> = new Set([
+  'dns_error',
+  'destination_unavailable',
+  'connection_refused',
+  'connection_timeout',
+  'tls_certificate_error',
+  'tls_protocol_error',
+])

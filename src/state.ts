@@ -1,0 +1,133 @@
+import { randomBytes } from 'node:crypto'
+import type { Config } from './config/config.ts'
+import type { Clock } from './http/clock.ts'
+import { openPasswordSource, type PasswordSource } from './password/source.ts'
+import type { Logger } from './record/log.ts'
+import type { Metrics } from './record/metrics.ts'
+import { openJournal } from './tokens/journal.ts'
+import { createMemoryJournal, type TokenJournal } from './tokens/token-journal.ts'
+import { createTokenStore, type TokenStore } from './tokens/token-store.ts'
+
+/** The state cannot be used as configured; the message says what would do. */
+export class StateError extends Error {
+  override readonly name = 'StateError'
+}
+
+/** The password and the tokens given for it, which stand and fall together (C8). */
+export interface State {
+  readonly password: PasswordSource
+  readonly tokens: TokenStore
+  close(): void
+}
+
+export interface StateDependencies {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly metrics: Metrics
+  /** What was admitted under these grants must be broken off. */
+  readonly onRevoked: (grants: readonly string[]) => void
+}
+
+/** Where the journal keeps the password's fingerprint, and the salt it was made with. */
+const FINGERPRINT = 'password_fingerprint'
+const SALT = 'password_salt'
+
+const SWEEP_INTERVAL = 1_000
+
+/** Opens the password source and the token store, and drops the stored tokens if the password changed meanwhile. */
+export async function openState(config: Config, deps: StateDependencies): Promise<State> {
+  const { clock, log, metrics } = deps
+  const journal = openTokenJournal(config, deps)
+  const tokens = createTokenStore({
+    policy: config.tokens,
+    clock,
+    random: randomBytes,
+    journal,
+    listener: {
+      issued: metrics.tokensIssued,
+      revoked(grants, reason) {
+        metrics.tokensRevoked(reason, grants.length)
+        log.warn({ grants: grants.length, reason }, 'tokens revoked')
+        deps.onRevoked(grants)
+      },
+      evicted(kind, count) {
+        metrics.tokensEvicted(kind, count)
+        log.warn({ kind, count }, 'tokens evicted: the store is full, see tokens.capacity')
+      },
+    },
+  })
+
+  const password = await openPasswordSource(config.password, {
+    clock,
+    events: {
+      changed() {
+        tokens.revoke({ all: true }, 'password_changed')
+        log.warn('the password has changed')
+        rememberPassword(journal, password).catch((error: unknown) =>
+          log.error({ err: error }, 'fingerprint'),
+        )
+      },
+      unreadable: (reason) => {
+        metrics.storeFailed('password', 'read')
+        log.error({ reason }, 'the password source cannot be used; the last good password holds')
+      },
+      restored: () => log.info('the password source can be used again'),
+    },
+  }).catch((error: unknown) => {
+    journal.close()
+    throw error
+  })
+  if (!(await isRemembered(journal, password))) {
+    tokens.revoke({ all: true }, 'password_changed')
+    await rememberPassword(journal, password)
+  }
+
+  const timer = setInterval(() => tokens.sweep(), SWEEP_INTERVAL).unref()
+  return {
+    password,
+    tokens,
+    close() {
+      clearInterval(timer)
+      password.close()
+      journal.close()
+    },
+  }
+}
+
+function openTokenJournal(config: Config, { clock, log, metrics }: StateDependencies): TokenJournal {
+  const { store } = config.tokens
+  if (store === 'memory') return createMemoryJournal()
+  if (store !== 'file') {
+    throw new StateError('tokens.store: a shared store is not supported yet; use "file" or "memory"')
+  }
+  const opened = openJournal({
+    dir: config.stateDir,
+    clock,
+    listener: {
+      trouble(operation, error) {
+        metrics.storeFailed('file', operation)
+        log.error({ operation, reason: error.message }, 'token file: serving from memory')
+      },
+      recovered: () => log.info('token file: complete again'),
+      setAside: (fault, path) =>
+        log.error({ fault, path }, 'token file: unusable, set aside; starting empty'),
+    },
+  })
+  if (opened.kind === 'locked') throw new StateError(opened.message)
+  return opened.journal
+}
+
+/** Whether the stored tokens were given for the password that holds now. */
+async function isRemembered(journal: TokenJournal, password: PasswordSource): Promise<boolean> {
+  const salt = journal.getMeta(SALT)
+  const known = journal.getMeta(FINGERPRINT)
+  if (salt === undefined || known === undefined) return false
+  return known === (await password.fingerprint(Buffer.from(salt, 'base64url')))
+}
+
+async function rememberPassword(journal: TokenJournal, password: PasswordSource): Promise<void> {
+  const salt = randomBytes(16)
+  const fingerprint = await password.fingerprint(salt)
+  journal.setMeta(SALT, salt.toString('base64url'))
+  journal.setMeta(FINGERPRINT, fingerprint)
+}

@@ -1,0 +1,22 @@
+import { createConnections } from './connections.ts'
+import { failureOf } from './failure.ts'
+import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
+
+/** Asks the device for `path` once and gives the status of its answer. Fails with the reason in words. */
+export async function probeDevice(
+  target: UpstreamTarget,
+  deadlines: UpstreamDeadlines,
+  path: string,
+): Promise<number> {
+  const connections = createConnections(target, deadlines)
+  try {
+    const response = await connections.borrow().dispatcher.request({ path, method: 'GET' })
+    await response.body.dump()
+    return response.statusCode
+  } catch (error) {
+    const at = target.socketPath ?? target.origin
+    throw new Error(`${at} gave no answer (${failureOf(error)})`, { cause: error })
+  } finally {
+    await connections.close()
+  }
+}

@@ -1,0 +1,130 @@
+import type { Dispatcher } from 'undici'
+import type { Exchange } from '../http/exchange.ts'
+import type { Fields } from '../http/fields.ts'
+import { DeviceFault } from './failure.ts'
+import { isDelimited } from './response-fields.ts'
+
+/** How one attempt at the device ended. */
+export type RelayEnd =
+  | { readonly kind: 'relayed' }
+  /** Nothing was answered yet, and may be by somebody else; `silent` when not a byte came from the device. */
+  | { readonly kind: 'failed'; readonly error: unknown; readonly silent: boolean }
+  /** The transfer broke after its head was sent: the client was shown a broken transfer. */
+  | { readonly kind: 'broken'; readonly error: unknown }
+  /** The client left first. */
+  | { readonly kind: 'abandoned' }
+
+export interface RelayDependencies {
+  readonly exchange: Exchange
+  /** The device's header fields as the client shall see them. */
+  readonly project: (device: Fields) => string[]
+  /** A client that reads nothing for this long (ms) is cut off. */
+  readonly stallTimeout: number
+  readonly onHead: () => void
+  readonly onEnd: (end: RelayEnd) => void
+}
+
+/** Interim responses forwarded per request; a device that sends more is not making progress. */
+const MOST_INTERIM_RESPONSES = 16
+
+/**
+ * Carries one response from the device to the client, piece by piece: a client slower than the device stops the
+ * device's connection, not memory.
+ */
+export class Relay implements Dispatcher.DispatchHandler {
+  readonly #deps: RelayDependencies
+  #controller: Dispatcher.DispatchController | undefined
+  #silent = true
+  #done = false
+  #interim = 0
+  #waitsForDrain = false
+  #stall: NodeJS.Timeout | undefined
+
+  constructor(deps: RelayDependencies) {
+    this.#deps = deps
+    deps.exchange.onEnd(() => this.#clientLeft())
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    if (this.#deps.exchange.ended) controller.abort(new Error('the client has left'))
+  }
+
+  onResponseStarted(): void {
+    this.#silent = false
+  }
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    _headers: unknown,
+    reason = '',
+  ): void {
+    const { exchange, project, onHead } = this.#deps
+    const device = textFields(controller.rawHeaders)
+    if (status < 200) {
+      this.#inform(controller, status, project(device))
+      return
+    }
+    if (!isDelimited(device)) throw new DeviceFault('http_protocol_error')
+    onHead()
+    try {
+      exchange.begin({ status, reason, fields: project(device) })
+    } catch {
+      // A status or field that the client's protocol cannot carry.
+      throw new DeviceFault('http_protocol_error')
+    }
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    const { exchange, stallTimeout } = this.#deps
+    if (exchange.write(chunk)) return
+    controller.pause()
+    this.#stall = setTimeout(() => exchange.cut(), stallTimeout)
+    if (this.#waitsForDrain) return
+    this.#waitsForDrain = true
+    exchange.onDrain(() => {
+      clearTimeout(this.#stall)
+      controller.resume()
+    })
+  }
+
+  onResponseEnd(): void {
+    this.#deps.exchange.end()
+    this.#finish({ kind: 'relayed' })
+  }
+
+  onResponseError(_controller: unknown, error: unknown): void {
+    const { exchange } = this.#deps
+    if (exchange.ended) this.#finish({ kind: 'abandoned' })
+    else if (!exchange.answered) this.#finish({ kind: 'failed', error, silent: this.#silent })
+    else {
+      exchange.cut()
+      this.#finish({ kind: 'broken', error })
+    }
+  }
+
+  #inform(controller: Dispatcher.DispatchController, status: number, fields: Fields): void {
+    this.#interim += 1
+    if (this.#interim > MOST_INTERIM_RESPONSES) controller.abort(new DeviceFault('http_protocol_error'))
+    else this.#deps.exchange.inform(status, fields)
+  }
+
+  #clientLeft(): void {
+    clearTimeout(this.#stall)
+    if (!this.#done) this.#controller?.abort(new Error('the client has left'))
+  }
+
+  #finish(end: RelayEnd): void {
+    if (this.#done) return
+    this.#done = true
+    clearTimeout(this.#stall)
+    this.#deps.onEnd(end)
+  }
+}
+
+/** undici hands header bytes over as buffers; every byte is a character, as in Node's own `rawHeaders`. */
+function textFields(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
+  if (!Array.isArray(raw)) return []
+  return raw.map((bytes) => (typeof bytes === 'string' ? bytes : bytes.toString('latin1')))
+}

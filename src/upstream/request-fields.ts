@@ -1,0 +1,96 @@
+import type { Forward } from '../http/admission.ts'
+import type { RequestHead } from '../http/exchange.ts'
+import { type Fields, fieldValues } from '../http/fields.ts'
+import { PSEUDONYM } from '../http/pseudonym.ts'
+import { hopByHop } from './hop-by-hop.ts'
+
+export interface RequestFieldSettings {
+  /** The Host to send: the client's own, or this. */
+  readonly host: string | undefined
+  /** Set on every forwarded request, in place of what the client sent under the same names. */
+  readonly added: Fields
+}
+
+/** Written by the sidecar below, or none of the device's business. */
+const REPLACED: ReadonlySet<string> = new Set([
+  'authorization',
+  'host',
+  'content-length',
+  'via',
+  'x-request-id',
+  'x-forwarded-for',
+])
+
+/** Said by proxies about those before them, so believed only of a trusted one. */
+function isForwardingField(name: string): boolean {
+  return name === 'forwarded' || name === 'x-real-ip' || name.startsWith('x-forwarded-')
+}
+
+/** Visible ASCII, short: anything else could forge log lines on the way. */
+const WELL_FORMED_ID = /^[\w.:/+=@-]{1,128}$/
+
+/**
+ * The header of the forwarded request (C22): what the client sent, less what belongs to its own connection, less its
+ * credential, less what only a proxy may say; then what this proxy says.
+ */
+export function requestFields(
+  head: RequestHead,
+  admission: Forward,
+  { host, added }: RequestFieldSettings,
+  requestId: string,
+): string[] {
+  const stays = hopByHop(head.fields)
+  const set = new Set(added.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase()))
+  const target = host ?? admission.host
+  const fields: string[] = target === '' ? [] : ['Host', target]
+  const seen = new Set<string>()
+  for (let i = 0; i + 1 < head.fields.length; i += 2) {
+    const name = head.fields[i] ?? ''
+    const lower = name.toLowerCase()
+    if (REPLACED.has(lower) || set.has(lower) || stays(lower)) continue
+    if (isForwardingField(lower) && !admission.peerTrusted) continue
+    if (lower === 'cookie' && seen.has(lower)) continue
+    seen.add(lower)
+    fields.push(name, lower === 'cookie' ? joinedCookies(head.fields) : (head.fields[i + 1] ?? ''))
+  }
+  if (typeof admission.framing === 'number') fields.push('Content-Length', String(admission.framing))
+  pushForwarding(fields, seen, head, admission)
+  pushVia(fields, head)
+  fields.push('X-Request-Id', requestId)
+  fields.push(...added)
+  return fields
+}
+
+/** The id of the client's own trusted proxy, so that logs can be joined; otherwise a new one. */
+export function requestIdOf(head: RequestHead, admission: Forward, mint: () => string): string {
+  if (!admission.peerTrusted) return mint()
+  const ids = fieldValues(head.fields, 'x-request-id')
+  const id = ids[0]
+  return ids.length === 1 && id !== undefined && WELL_FORMED_ID.test(id) ? id : mint()
+}
+
+/** HTTP/2 clients may split cookies over several fields; HTTP/1 firmware expects one (RFC 9113 §8.2.3). */
+function joinedCookies(fields: Fields): string {
+  return fieldValues(fields, 'cookie').join('; ')
+}
+
+function pushForwarding(
+  fields: string[],
+  seen: ReadonlySet<string>,
+  head: RequestHead,
+  admission: Forward,
+): void {
+  const before = admission.peerTrusted ? fieldValues(head.fields, 'x-forwarded-for') : []
+  const peer = admission.peerTrusted ? head.peer : admission.client
+  fields.push('X-Forwarded-For', [...before, peer].join(', '))
+  if (!seen.has('x-forwarded-proto')) fields.push('X-Forwarded-Proto', head.secure ? 'https' : 'http')
+  if (!seen.has('x-forwarded-host') && admission.host !== '') fields.push('X-Forwarded-Host', admission.host)
+  if (!seen.has('x-forwarded-port') && head.localPort !== 0) {
+    fields.push('X-Forwarded-Port', String(head.localPort))
+  }
+}
+
+/** Appended to those of the proxies before us, each with the version it received (RFC 9110 §7.6.3). */
+function pushVia(fields: string[], head: RequestHead): void {
+  fields.push('Via', [...fieldValues(head.fields, 'via'), `${head.version} ${PSEUDONYM}`].join(', '))
+}

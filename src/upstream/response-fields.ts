@@ -1,0 +1,70 @@
+import type { Forward } from '../http/admission.ts'
+import type { RequestHead } from '../http/exchange.ts'
+import { type Fields, fieldValues } from '../http/fields.ts'
+import { hopByHop } from './hop-by-hop.ts'
+
+export interface ResponseFieldSettings {
+  /** Scheme, host and port under which the sidecar reaches the device, e.g. `http://127.0.0.1:8080`. */
+  readonly origin: string
+  /** Names of the device's own that the limit's replace, in lower case. */
+  readonly replaced: ReadonlySet<string>
+}
+
+/**
+ * The header of the forwarded response: the device's own, in its order and casing, less what belongs to its
+ * connection, then the limit's (C16, C21, C22).
+ */
+export function responseFields(
+  device: Fields,
+  head: RequestHead,
+  admission: Forward,
+  { origin, replaced }: ResponseFieldSettings,
+): string[] {
+  const stays = hopByHop(device)
+  const fields: string[] = []
+  for (let i = 0; i + 1 < device.length; i += 2) {
+    const name = device[i] ?? ''
+    const lower = name.toLowerCase()
+    if (replaced.has(lower) || stays(lower)) continue
+    const value = device[i + 1] ?? ''
+    const named = lower === 'location' || lower === 'content-location'
+    fields.push(name, named ? publicLocation(value, head, admission, origin) : value)
+  }
+  fields.push(...admission.limitFields)
+  return fields
+}
+
+/**
+ * A device that names itself in a redirect knows only the address it was built with, or the Host it was asked for
+ * with its own scheme. Both lead past the sidecar or nowhere, so they become the address that the client used.
+ */
+function publicLocation(value: string, head: RequestHead, admission: Forward, origin: string): string {
+  const absolute = /^(https?):\/\/([^/?#]*)(.*)$/i.exec(value)
+  if (absolute === null || admission.host === '') return value
+  const [, scheme = '', authority = '', rest = ''] = absolute
+  const own = `${scheme}://${authority}`.toLowerCase()
+  const device = new URL(origin)
+  const namesDevice = sameOrigin(own, device)
+  const namesHost =
+    authority.toLowerCase() === admission.host.toLowerCase() && `${scheme.toLowerCase()}:` === device.protocol
+  if (!namesDevice && !namesHost) return value
+  return `${publicScheme(head, admission)}://${admission.host}${rest}`
+}
+
+function sameOrigin(candidate: string, device: URL): boolean {
+  return URL.canParse(candidate) && new URL(candidate).origin === device.origin
+}
+
+function publicScheme(head: RequestHead, admission: Forward): string {
+  const said = admission.peerTrusted
+    ? fieldValues(head.fields, 'x-forwarded-proto')[0]?.toLowerCase()
+    : undefined
+  if (said === 'http' || said === 'https') return said
+  return head.secure ? 'https' : 'http'
+}
+
+/** A transfer coding other than chunked leaves the end of the body to guesswork (RFC 9112 §6.1). */
+export function isDelimited(device: Fields): boolean {
+  const codings = fieldValues(device, 'transfer-encoding')
+  return codings.length === 0 || (codings.length === 1 && codings[0]?.trim().toLowerCase() === 'chunked')
+}

@@ -1,0 +1,47 @@
+import { readFile } from 'node:fs/promises'
+import type { UpstreamConfig } from '../config/config.ts'
+import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
+
+/** Where the configuration says that the device is. */
+export async function upstreamTarget({ url, tls }: UpstreamConfig): Promise<UpstreamTarget> {
+  return {
+    origin: url.origin,
+    socketPath: url.kind === 'unix' ? url.path : undefined,
+    ca: tls.ca === undefined ? undefined : await readAuthorities(tls.ca),
+    insecure: tls.insecure,
+  }
+}
+
+export function upstreamDeadlines(upstream: UpstreamConfig): UpstreamDeadlines {
+  return {
+    connect: upstream.connectTimeout,
+    response: upstream.responseTimeout,
+    idle: upstream.idleTimeout,
+  }
+}
+
+/** The Host that the device shall see, or undefined for the client's own. */
+export function upstreamHost({ host, url }: UpstreamConfig): string | undefined {
+  switch (host) {
+    case 'preserve':
+      return undefined
+    case 'target':
+      return new URL(url.origin).host
+    default:
+      return host
+  }
+}
+
+async function readAuthorities(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new UpstreamSettingError(`upstream.tls.ca: cannot read ${path}: ${reason}`)
+  }
+}
+
+/** A file that the settings name cannot be used; the message names the setting and the file, never what it holds. */
+export class UpstreamSettingError extends Error {
+  override readonly name = 'UpstreamSettingError'
+}

@@ -1,0 +1,67 @@
+import type { Dispatcher } from 'undici'
+import type { Forward } from '../http/admission.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { Fields } from '../http/fields.ts'
+import type { Connections } from './connections.ts'
+import { Relay, type RelayEnd } from './relay.ts'
+
+export interface LaneDependencies {
+  readonly connections: Connections
+  readonly project: (device: Fields) => string[]
+  readonly stallTimeout: number
+  readonly onHead: () => void
+}
+
+/** Methods that may be sent again when nobody knows whether they arrived (RFC 9110 §9.2.2), if they carry no body. */
+const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/**
+ * Sends the request to the device and its answer to the client. A keep-alive connection that turns out to be closed
+ * is the one fault that is repaired: once, on another connection, for a request that is safe to repeat (C24).
+ */
+export async function forwardStrictly(
+  admission: Forward,
+  exchange: Exchange,
+  fields: string[],
+  deps: LaneDependencies,
+): Promise<RelayEnd> {
+  const first = await attempt(admission, exchange, fields, deps)
+  const stale = first.end.kind === 'failed' && first.end.silent && first.reused
+  if (!stale || admission.framing !== null || !REPEATABLE.has(exchange.head.method)) return first.end
+  return (await attempt(admission, exchange, fields, deps)).end
+}
+
+function attempt(
+  admission: Forward,
+  exchange: Exchange,
+  fields: string[],
+  { connections, project, stallTimeout, onHead }: LaneDependencies,
+): Promise<{ readonly end: RelayEnd; readonly reused: boolean }> {
+  return new Promise((resolve) => {
+    const connection = connections.borrow()
+    const relay = new Relay({
+      exchange,
+      project,
+      stallTimeout,
+      onHead,
+      onEnd(end) {
+        const { reused } = connection
+        connection.release()
+        resolve({ end, reused })
+      },
+    })
+    const hasBody = admission.framing !== null && admission.framing !== 0
+    const options: Dispatcher.DispatchOptions = {
+      path: admission.target,
+      method: exchange.head.method as Dispatcher.HttpMethod,
+      headers: fields,
+      // undici takes any async iterable for a body; its types name only the commonest ones.
+      body: hasBody ? (exchange.body(stallTimeout) as unknown as Buffer) : null,
+    }
+    try {
+      connection.dispatcher.dispatch(options, relay)
+    } catch (error) {
+      relay.onResponseError(undefined, error)
+    }
+  })
+}

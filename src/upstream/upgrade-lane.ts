@@ -1,0 +1,164 @@
+import { type ClientRequest, IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import { createProxyServer, type ServerOptions } from 'http-proxy-3'
+import type { UpgradeExchange } from '../http/exchange.ts'
+import type { Fields } from '../http/fields.ts'
+import { DeviceFault } from './failure.ts'
+import type { RelayEnd } from './relay.ts'
+import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
+
+export interface UpgradeRequest {
+  /** Origin form, byte for byte. */
+  readonly target: string
+  /** The sanitised header, without the two fields of the upgrade itself. */
+  readonly fields: Fields
+  readonly exchange: UpgradeExchange
+  /** The device's header fields as the client shall see them. */
+  readonly project: (device: Fields) => string[]
+  readonly onTunnel: () => void
+}
+
+export interface UpgradeLane {
+  /** Resolves when the tunnel has closed, or when there will be none. */
+  open(request: UpgradeRequest): Promise<RelayEnd>
+}
+
+/**
+ * WebSocket tunnels through `http-proxy-3`, from whose habits the client and the device are kept: it changes the
+ * headers it is given (so it is given its own), it normalises the path (so the path is put back), and it answers the
+ * client itself when the device refuses or breaks (so those two listeners are replaced).
+ */
+export function createUpgradeLane(target: UpstreamTarget, deadlines: UpstreamDeadlines): UpgradeLane {
+  return {
+    open: (request) =>
+      new Promise((resolve) => {
+        const { exchange } = request
+        const attempt = startAttempt(target, deadlines, request)
+        const timer = setTimeout(
+          () => attempt.destroy(new DeviceFault('http_response_timeout')),
+          deadlines.response,
+        )
+        const settle = (end: RelayEnd): void => {
+          clearTimeout(timer)
+          resolve(end)
+        }
+        attempt.prependOnceListener('upgrade', (response: IncomingMessage, device: Socket) => {
+          clearTimeout(timer)
+          response.headers = switchingHeaders(response, request.project)
+          exchange.tunnelled()
+          request.onTunnel()
+          exchange.onEnd(() => device.destroy())
+        })
+        attempt.once('response', (response) => {
+          clearTimeout(timer)
+          relayRefusedUpgrade(response, request, settle)
+        })
+        attempt.once('error', (error) =>
+          settle(exchange.ended ? { kind: 'abandoned' } : { kind: 'failed', error, silent: true }),
+        )
+        exchange.onEnd(({ status }) => {
+          attempt.destroy()
+          settle(status === 101 ? { kind: 'relayed' } : { kind: 'abandoned' })
+        })
+      }),
+  }
+}
+
+/** Has `http-proxy-3` send the request, and takes back what it would do with an answer other than 101. */
+function startAttempt(
+  target: UpstreamTarget,
+  deadlines: UpstreamDeadlines,
+  { target: path, fields, exchange }: UpgradeRequest,
+): ClientRequest {
+  const connection = exchange.connection as Socket
+  const proxy = createProxyServer()
+  let attempt: ClientRequest | undefined
+  proxy.once('proxyReqWs', (outgoing) => {
+    attempt = outgoing
+    outgoing.path = path
+  })
+  proxy.ws(
+    bareRequest(connection, fields),
+    connection,
+    exchange.early,
+    optionsFor(target, deadlines),
+    () => {},
+  )
+  if (attempt === undefined) throw new DeviceFault('http_upgrade_failed')
+  attempt.removeAllListeners('response')
+  attempt.removeAllListeners('error')
+  return attempt
+}
+
+function bareRequest(connection: Socket, fields: Fields): IncomingMessage {
+  const request = new IncomingMessage(connection)
+  request.method = 'GET'
+  request.url = '/'
+  request.httpVersion = '1.1'
+  request.headers = { ...byName(fields), connection: 'Upgrade', upgrade: 'websocket' }
+  return request
+}
+
+/** Repeated fields become lists, names keep their casing. */
+function byName(fields: Fields): Record<string, string | string[]> {
+  const named: Record<string, string | string[]> = Object.create(null)
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const name = fields[i] ?? ''
+    const before = named[name]
+    const value = fields[i + 1] ?? ''
+    named[name] = before === undefined ? value : [...[before].flat(), value]
+  }
+  return named
+}
+
+function optionsFor(target: UpstreamTarget, deadlines: UpstreamDeadlines): ServerOptions {
+  const { protocol, hostname, port } = new URL(target.origin)
+  const secure = protocol === 'https:'
+  return {
+    target: {
+      protocol,
+      host: hostname,
+      hostname,
+      port: Number(port) || (secure ? 443 : 80),
+      ...(target.socketPath === undefined ? {} : { socketPath: target.socketPath }),
+    },
+    connectTimeout: deadlines.connect,
+    secure: !target.insecure,
+    ...(target.ca === undefined ? {} : { ca: target.ca }),
+    ssl: {},
+  }
+}
+
+function switchingHeaders(
+  response: IncomingMessage,
+  project: (device: Fields) => string[],
+): Record<string, string | string[]> {
+  return { Connection: 'Upgrade', Upgrade: 'websocket', ...byName(project(response.rawHeaders)) }
+}
+
+/** The device said no: its answer reaches the client like any other, and a broken one is shown broken. */
+function relayRefusedUpgrade(
+  response: IncomingMessage,
+  { exchange, project }: UpgradeRequest,
+  settle: (end: RelayEnd) => void,
+): void {
+  exchange.begin({
+    status: response.statusCode ?? 502,
+    reason: response.statusMessage ?? '',
+    fields: project(response.rawHeaders),
+  })
+  exchange.onDrain(() => response.resume())
+  response.on('data', (chunk: Buffer) => {
+    if (!exchange.write(chunk)) response.pause()
+  })
+  response.once('error', () => {})
+  response.once('close', () => {
+    if (response.complete) {
+      exchange.end()
+      settle({ kind: 'relayed' })
+    } else {
+      exchange.cut()
+      settle({ kind: 'broken', error: new DeviceFault('http_response_incomplete') })
+    }
+  })
+}

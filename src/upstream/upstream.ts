@@ -1,0 +1,123 @@
+import { randomUUID } from 'node:crypto'
+import type { Forward } from '../http/admission.ts'
+import type { BoundedQueue } from '../http/bounded-queue.ts'
+import type { Clock } from '../http/clock.ts'
+import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
+import type { Refusal, UpstreamFailure } from '../http/refusal.ts'
+import type { Connections } from './connections.ts'
+import { failureOf } from './failure.ts'
+import type { RelayEnd } from './relay.ts'
+import { type RequestFieldSettings, requestFields, requestIdOf } from './request-fields.ts'
+import { type ResponseFieldSettings, responseFields } from './response-fields.ts'
+import { forwardStrictly } from './strict-lane.ts'
+import type { UpgradeLane } from './upgrade-lane.ts'
+
+export interface UpstreamEvents {
+  /** Milliseconds from sending the request to the head of the device's response. */
+  readonly answered: (duration: number) => void
+  readonly failed: (failure: UpstreamFailure) => void
+  readonly tunnel: (change: 1 | -1) => void
+}
+
+export interface UpstreamDependencies {
+  readonly connections: Connections
+  readonly upgrades: UpgradeLane
+  /** At most so many requests at the device at once, so many waiting behind them (C25). */
+  readonly guard: BoundedQueue
+  readonly request: () => RequestFieldSettings
+  readonly response: ResponseFieldSettings
+  /** How long (ms) a client may pause in its upload, or read nothing of its download. */
+  readonly stallTimeout: number
+  readonly clock: Clock
+  readonly events: UpstreamEvents
+}
+
+/** Undefined where the client was answered, or left; otherwise what it must be told. */
+export type Forwarded = Refusal | undefined
+
+export interface Upstream {
+  forward(admission: Forward, exchange: Exchange): Promise<Forwarded>
+  upgrade(admission: Forward, exchange: UpgradeExchange): Promise<Forwarded>
+}
+
+/** How long a client is asked to wait when too many requests wait for the device already (seconds). */
+const RETRY_AFTER_OVERLOAD = 1
+
+/** The way to the device, for requests and upgrades alike. Takes nothing but what the gate has let through. */
+export function createUpstream(deps: UpstreamDependencies): Upstream {
+  const { connections, upgrades, guard, clock, events, stallTimeout } = deps
+
+  function fieldsFor(admission: Forward, exchange: Exchange): string[] {
+    const id = requestIdOf(exchange.head, admission, randomUUID)
+    return requestFields(exchange.head, admission, deps.request(), id)
+  }
+
+  function stopwatch(): () => void {
+    const start = clock.monotonic()
+    return () => events.answered(clock.monotonic() - start)
+  }
+
+  /** Holds a place at the device while `work` runs; an overload is the only refusal of its own. */
+  async function guarded(exchange: Exchange, work: () => Promise<RelayEnd>): Promise<Forwarded> {
+    const leave = guard.tryEnter() ?? (await waitForPlace(guard, exchange))
+    if (leave === undefined) return { kind: 'overloaded', retryAfter: RETRY_AFTER_OVERLOAD }
+    try {
+      return report(await work())
+    } finally {
+      leave()
+    }
+  }
+
+  function report(end: RelayEnd): Forwarded {
+    if (end.kind === 'relayed' || end.kind === 'abandoned') return undefined
+    const client = clientFault(end.error)
+    if (client !== undefined) return client
+    const failure = failureOf(end.error)
+    events.failed(failure)
+    return end.kind === 'failed' ? { kind: 'upstream', failure } : undefined
+  }
+
+  return {
+    forward: (admission, exchange) =>
+      guarded(exchange, () =>
+        forwardStrictly(admission, exchange, fieldsFor(admission, exchange), {
+          connections,
+          stallTimeout,
+          project: (device) => responseFields(device, exchange.head, admission, deps.response),
+          onHead: stopwatch(),
+        }),
+      ),
+
+    async upgrade(admission, exchange) {
+      let tunnels = false
+      const end = await upgrades.open({
+        target: admission.target,
+        fields: fieldsFor(admission, exchange),
+        exchange,
+        project: (device) => responseFields(device, exchange.head, admission, deps.response),
+        onTunnel() {
+          tunnels = true
+          events.tunnel(1)
+        },
+      })
+      if (tunnels) events.tunnel(-1)
+      return report(end)
+    },
+  }
+}
+
+async function waitForPlace(guard: BoundedQueue, exchange: Exchange): Promise<(() => void) | undefined> {
+  const gone = new AbortController()
+  exchange.onEnd(() => gone.abort())
+  const entry = await guard.enter(gone.signal)
+  return entry.kind === 'entered' ? entry.leave : undefined
+}
+
+/** The upload itself broke or stalled: not the device's fault. */
+function clientFault(error: unknown): Refusal | undefined {
+  if (!(error instanceof Error)) return undefined
+  if (error.name === 'StalledBodyError') return { kind: 'request-timeout' }
+  if (error.name === 'BrokenBodyError')
+    return { kind: 'malformed', description: 'The request body broke off.' }
+  return undefined
+}

@@ -1,0 +1,11 @@
+import { readFileSync } from 'node:fs'
+
+/** The version in package.json, the one place where it stands. */
+export const VERSION: string = readVersion()
+
+function readVersion(): string {
+  const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+  return manifest !== null && typeof manifest === 'object' && 'version' in manifest
+    ? String(manifest.version)
+    : 'unknown'
+}
