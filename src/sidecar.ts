@@ -1,29 +1,26 @@
 import { versions } from 'node:process'
 import { createAdminListener, type Readiness } from './admin/admin-listener.ts'
+import { openControlSocket } from './admin/control-socket.ts'
+import { type Changes, changesBetween } from './config/changes.ts'
 import type { Config } from './config/config.ts'
-import { type Admit, createGate } from './gate/admit.ts'
-import { createClientAddress } from './gate/client-address.ts'
+import { createGate } from './gate/admit.ts'
 import { createLiveExchanges } from './gate/live-exchanges.ts'
 import { createPassage } from './gate/passage.ts'
 import { createBoundedQueue } from './http/bounded-queue.ts'
 import type { Clock } from './http/clock.ts'
-import { parseCidr } from './http/ip.ts'
-import { IETF_FIELD_NAMES, LIMIT_FIELD_NAMES } from './limits/limit-fields.ts'
+import { listen } from './http/listen.ts'
 import { createWindowTable } from './limits/window-table.ts'
-import { listen } from './listen/listen.ts'
 import { createPublicListener } from './listen/public-listener.ts'
 import { loadTlsMaterial } from './listen/tls-material.ts'
-import { createPasswordGrant } from './oauth/password-grant.ts'
-import { createRefreshGrant } from './oauth/refresh-grant.ts'
-import { createTokenEndpoint } from './oauth/token-endpoint.ts'
 import { createAccessLog } from './record/access-log.ts'
 import type { Logger } from './record/log.ts'
 import { createMetrics } from './record/metrics.ts'
+import { deriveSettings } from './settings.ts'
 import { openState } from './state.ts'
-import { readAddedFields } from './upstream/added-fields.ts'
+import { tokenService } from './token-service.ts'
 import { createConnections } from './upstream/connections.ts'
 import { startHealthCheck } from './upstream/health.ts'
-import { upstreamDeadlines, upstreamHost, upstreamTarget } from './upstream/settings.ts'
+import { upstreamDeadlines, upstreamTarget } from './upstream/settings.ts'
 import { createUpgradeLane } from './upstream/upgrade-lane.ts'
 import { createUpstream } from './upstream/upstream.ts'
 import { VERSION } from './version.ts'
@@ -31,6 +28,12 @@ import { VERSION } from './version.ts'
 export interface Sidecar {
   /** Starts taking requests. Fails with what keeps it from listening. */
   start(): Promise<Addresses>
+  /**
+   * Puts the configuration that `load` gives into effect as far as that goes while running, without dropping a
+   * connection, and says which keys wait for a restart. Fails, and changes nothing, when `load` fails or when a file
+   * that the configuration names cannot be used.
+   */
+  reload(load: () => Config): Promise<Changes>
   /** Lets what runs finish within `graceMs` (by default `shutdown_grace`), then ends the rest. */
   stop(graceMs?: number): Promise<void>
 }
@@ -48,20 +51,21 @@ export interface SidecarDependencies {
 
 /** Puts the house together: a configuration becomes a sidecar that is ready to start. */
 export async function createSidecar(config: Config, { clock, log }: SidecarDependencies): Promise<Sidecar> {
+  let settings = await deriveSettings(config)
+  const target = await upstreamTarget(config.upstream)
+  const tls = await loadTlsMaterial(config.listen.tls, config.stateDir)
+
   const metrics = createMetrics({ version: VERSION, node: versions.node })
   const live = createLiveExchanges()
   const onBug = (error: unknown): void => log.error({ err: error }, 'this should not have happened')
-
-  const target = await upstreamTarget(config.upstream)
-  const deadlines = upstreamDeadlines(config.upstream)
-  const added = await readAddedFields(config.upstream.headers)
-  const tls = await loadTlsMaterial(config.listen.tls, config.stateDir)
   const state = await openState(config, { clock, log, metrics, onRevoked: live.cut })
 
+  const { maxKeys } = config.limits
   const tables = {
-    api: createWindowTable(config.limits.api, { clock, maxKeys: config.limits.maxKeys }),
-    oauth: createWindowTable(config.limits.oauth, { clock, maxKeys: config.limits.maxKeys }),
+    api: createWindowTable(config.limits.api, { clock, maxKeys }),
+    oauth: createWindowTable(config.limits.oauth, { clock, maxKeys }),
   }
+  const deadlines = upstreamDeadlines(config.upstream)
   const connections = createConnections(target, deadlines)
   const guard = createBoundedQueue({
     inside: config.upstream.maxInFlight,
@@ -76,29 +80,22 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
   })
 
   const passage = createPassage({
-    admit: gateOf(config, { clock, tables, identify: state.tokens.identify }),
-    tokenEndpoint: createTokenEndpoint({
-      bodyTimeout: () => config.listen.bodyTimeout,
-      grants: new Map([
-        [
-          'password',
-          createPasswordGrant({
-            verify: state.password.verify,
-            issue: state.tokens.issue,
-            onWrongPassword: metrics.passwordFailed,
-          }),
-        ],
-        ['refresh_token', createRefreshGrant(state.tokens.refresh)],
-      ]),
+    admit: createGate({
+      clock,
+      tables,
+      clientOf: (peer, forwardedFor) => settings.clientOf(peer, forwardedFor),
+      identify: state.tokens.identify,
+      settings: () => settings.gate,
     }),
+    tokenEndpoint: tokenService(state, metrics, () => settings.config),
     upstream: createUpstream({
       connections,
       upgrades: createUpgradeLane(target, deadlines),
       guard,
       clock,
       stallTimeout: config.upstream.idleTimeout,
-      request: () => ({ host: upstreamHost(config.upstream), added }),
-      response: { origin: target.origin, replaced: replacedFields(config) },
+      request: () => settings.request,
+      response: () => ({ origin: target.origin, replaced: settings.replaced }),
       events: {
         answered: metrics.upstreamAnswered,
         failed: metrics.upstreamFailed,
@@ -107,14 +104,11 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
     }),
     live,
     clock,
-    answers: () => config,
+    answers: () => settings.config,
     onBug,
-    record({ exchange, endpoint, client, refusal, outcome, duration }) {
-      metrics.exchange(endpoint, exchange.head.method, outcome, duration)
-      if (refusal?.kind === 'rate-limited') metrics.rateLimited(endpoint)
-      if (refusal?.kind === 'unauthorized') metrics.authFailed(refusal.cause)
-      if (config.log.access)
-        accessLog.write({ head: exchange.head, endpoint, client, refusal, outcome, duration })
+    record(entry) {
+      metrics.exchange(entry)
+      if (settings.config.log.access) accessLog.write(entry)
     },
   })
 
@@ -133,31 +127,58 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
     readiness: () => readiness,
     onBug,
   })
+  const { path, interval } = config.upstream.health
   const health =
-    config.upstream.health.path === null
-      ? undefined
-      : startHealthCheck(
-          { path: config.upstream.health.path, interval: config.upstream.health.interval },
-          connections,
-          metrics.upstreamUp,
-        )
+    path === null ? undefined : startHealthCheck({ path, interval }, connections, metrics.upstreamUp)
+  const control = await openControlSocket(config.stateDir, {
+    tokens: state.tokens,
+    onTrouble: (error) =>
+      log.error({ err: error }, 'control socket: postern status and revoke will not work'),
+  })
+
+  /** Everything that can fail comes first; then the change is made in one step. */
+  async function apply(next: Config): Promise<Changes> {
+    const nextSettings = await deriveSettings(next)
+    const nextTls = tls === undefined ? undefined : await loadTlsMaterial(next.listen.tls, config.stateDir)
+    const changes = changesBetween(settings.config, next)
+    settings = nextSettings
+    tables.api.applyPolicy(next.limits.api)
+    tables.oauth.applyPolicy(next.limits.oauth)
+    state.tokens.applyPolicy(next.tokens)
+    if (nextTls !== undefined) listener.applyTls(nextTls)
+    log.level = next.log.level
+    return changes
+  }
 
   return {
     async start() {
-      const adminAddress = config.admin.address
-      const adminAt = adminAddress === 'off' ? null : `http://${await listen(admin, adminAddress)}`
+      const { address } = config.admin
+      const adminAt = address === 'off' ? null : `http://${await listen(admin, address)}`
       const scheme = tls === undefined ? 'http' : 'https'
       const publicAt = `${scheme}://${await listen(listener.server, config.listen.address)}`
       readiness = { ready: true }
       log.info({ public: publicAt, admin: adminAt, upstream: target.origin, version: VERSION }, 'listening')
       return { public: publicAt, admin: adminAt }
     },
-    async stop(graceMs = config.shutdownGrace) {
+
+    async reload(load) {
+      try {
+        const changes = await apply(load())
+        metrics.configReloaded('success')
+        return changes
+      } catch (error) {
+        metrics.configReloaded('failure')
+        throw error
+      }
+    },
+
+    async stop(graceMs = settings.config.shutdownGrace) {
       readiness = { ready: false, reasons: ['stopping'] }
       health?.close()
       await within(graceMs, listener.drain())
       listener.destroy()
       await connections.close()
+      await control.close()
       state.close()
       accessLog.close()
       admin.close()
@@ -165,23 +186,6 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
       log.info('stopped')
     },
   }
-}
-
-function gateOf(
-  config: Config,
-  parts: Pick<Parameters<typeof createGate>[0], 'clock' | 'tables' | 'identify'>,
-): Admit {
-  const proxies = config.listen.trustedProxies.map(parseCidr).filter((cidr) => cidr !== undefined)
-  const settings = {
-    limits: config.limits,
-    ietfHeaders: config.limits.ietfHeaders,
-    headerCaps: config.listen,
-  }
-  return createGate({ ...parts, clientOf: createClientAddress(proxies).clientOf, settings: () => settings })
-}
-
-function replacedFields({ limits }: Config): ReadonlySet<string> {
-  return limits.ietfHeaders ? new Set([...LIMIT_FIELD_NAMES, ...IETF_FIELD_NAMES]) : LIMIT_FIELD_NAMES
 }
 
 /** Waits for `work`, but no longer than `time` ms. */

@@ -41,6 +41,7 @@ export function classify(head: RequestHead, survey: Survey, caps: HeaderCaps): C
     host: head.authority ?? survey.host[0] ?? authority ?? '',
     framing: framing === 'broken' ? null : framing,
     fault:
+      versionFault(head) ??
       capFault(head, survey, caps) ??
       targetFault(head, target) ??
       hostFault(head, survey, authority) ??
@@ -52,6 +53,10 @@ export function classify(head: RequestHead, survey: Survey, caps: HeaderCaps): C
 
 function malformed(description: string): Refusal {
   return { kind: 'malformed', description }
+}
+
+function versionFault(head: RequestHead): Refusal | undefined {
+  return head.version === 'unknown' ? malformed('The HTTP version of the request is not served.') : undefined
 }
 
 /**

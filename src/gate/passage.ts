@@ -1,23 +1,12 @@
-import type { Admission, Endpoint, Refused } from '../http/admission.ts'
+import type { Admission, Refused } from '../http/admission.ts'
 import type { Clock } from '../http/clock.ts'
-import type { Exchange, Outcome, UpgradeExchange } from '../http/exchange.ts'
+import type { Exchange, ExchangeRecord, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { TokenEndpoint } from '../oauth/token-endpoint.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Admit } from './admit.ts'
 import type { LiveExchanges } from './live-exchanges.ts'
 import { refusalReply, type StatusCodes } from './refusal-reply.ts'
-
-/** What is told of every exchange, once, when it has ended. */
-export interface ExchangeRecord {
-  readonly exchange: Exchange
-  readonly endpoint: Endpoint
-  readonly client: string
-  readonly refusal: Refusal | undefined
-  readonly outcome: Outcome
-  /** Milliseconds. */
-  readonly duration: number
-}
 
 export interface PassageDependencies {
   readonly admit: Admit
@@ -60,7 +49,7 @@ export function createPassage(deps: PassageDependencies): Passage {
     const { endpoint, client } = admission
     exchange.onEnd((outcome) =>
       deps.record({
-        exchange,
+        head: exchange.head,
         endpoint,
         client,
         refusal: refused,

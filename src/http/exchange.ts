@@ -1,9 +1,12 @@
 import type { Duplex } from 'node:stream'
+import type { Endpoint } from './admission.ts'
 import type { Fields } from './fields.ts'
+import type { Refusal } from './refusal.ts'
 
 /** The head of a request as a client sent it, whatever the HTTP version. Nothing in it is trusted yet. */
 export interface RequestHead {
-  readonly version: '1.0' | '1.1' | '2'
+  /** `unknown` where the request line claims a version that its own syntax is not. */
+  readonly version: '1.0' | '1.1' | '2' | 'unknown'
   readonly secure: boolean
   readonly method: string
   /** The request target, byte for byte (`:path` in HTTP/2). */
@@ -44,6 +47,18 @@ export interface Outcome {
   readonly end: 'complete' | 'aborted' | 'cut'
   readonly requestBytes: number
   readonly responseBytes: number
+}
+
+/** What is told of every exchange, once, when it has ended. */
+export interface ExchangeRecord {
+  readonly head: RequestHead
+  readonly endpoint: Endpoint
+  readonly client: string
+  /** What the sidecar answered instead of the device, if it did. */
+  readonly refusal: Refusal | undefined
+  readonly outcome: Outcome
+  /** Milliseconds from the request head to the end. */
+  readonly duration: number
 }
 
 /**

@@ -150,7 +150,7 @@ function requestHead(
   { secure, localPort, upgrade }: { secure: boolean; localPort: number; upgrade: boolean },
 ): RequestHead {
   return {
-    version: req.httpVersionMinor === 0 ? '1.0' : '1.1',
+    version: versionOf(req),
     secure,
     method: req.method ?? '',
     target: req.url ?? '',
@@ -161,6 +161,12 @@ function requestHead(
     upgrade,
     endsWithHead: false,
   }
+}
+
+/** Node's parser takes `HTTP/2.0` in a request line of HTTP/1 without a word. */
+function versionOf(req: IncomingMessage): RequestHead['version'] {
+  if (req.httpVersionMajor !== 1) return 'unknown'
+  return req.httpVersionMinor === 0 ? '1.0' : '1.1'
 }
 
 function waitsForContinue(req: IncomingMessage): boolean {

@@ -6,6 +6,7 @@ import type { Refusal } from '../http/refusal.ts'
 import { Http1Exchange } from './http1-exchange.ts'
 import { Http1UpgradeExchange } from './http1-upgrade.ts'
 import type { ListenLimits } from './limits.ts'
+import { endLingering } from './linger.ts'
 
 export interface Http1Handlers {
   readonly onExchange: (exchange: Exchange) => void
@@ -90,7 +91,7 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
 
   function refuseGarbage(socket: Socket, refusal: Refusal): void {
     if (!socket.writable) socket.destroy()
-    else socket.end(handlers.answerGarbage(refusal), () => socket.destroy())
+    else endLingering(socket, handlers.answerGarbage(refusal))
   }
 
   function onClientError(error: NodeJS.ErrnoException, socket: Socket): void {

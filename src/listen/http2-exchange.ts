@@ -85,7 +85,12 @@ export class Http2Exchange implements Exchange {
   begin(head: ResponseHead): void {
     if (this.answered) return
     const endStream = !carriesBody(this.head, head.status)
-    this.#stream.respond(headersOf(head.status, head.fields), { endStream })
+    // Node ends a stream cleanly before it resets it, unless trailers are still to come. There are none, but as long
+    // as they are owed, a cut is a cut.
+    this.#stream.once('wantTrailers', () => {
+      if (!this.#cut) this.#stream.sendTrailers({})
+    })
+    this.#stream.respond(headersOf(head.status, head.fields), { endStream, waitForTrailers: !endStream })
   }
 
   write(chunk: Buffer): boolean {

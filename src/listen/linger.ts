@@ -12,18 +12,21 @@ const LINGER_BYTES = 256 * 1024
  */
 export function lingerOnClose(socket: Socket): void {
   // Node calls this when a response that closes the connection has been written.
-  socket.destroySoon = () => {
-    if (socket.destroyed) return
-    socket.end()
-    socket.removeAllListeners('data')
-    let left = LINGER_BYTES
-    const timer = setTimeout(() => socket.destroy(), LINGER_TIME)
-    socket.on('data', (chunk: Buffer) => {
-      left -= chunk.length
-      if (left < 0) socket.destroy()
-    })
-    socket.once('end', () => socket.destroy())
-    socket.once('close', () => clearTimeout(timer))
-    socket.resume()
-  }
+  socket.destroySoon = () => endLingering(socket)
+}
+
+/** Sends the last bytes and closes the connection in those two steps. */
+export function endLingering(socket: Socket, lastBytes = ''): void {
+  if (socket.destroyed) return
+  socket.end(lastBytes)
+  socket.removeAllListeners('data')
+  let left = LINGER_BYTES
+  const timer = setTimeout(() => socket.destroy(), LINGER_TIME)
+  socket.on('data', (chunk: Buffer) => {
+    left -= chunk.length
+    if (left < 0) socket.destroy()
+  })
+  socket.once('end', () => socket.destroy())
+  socket.once('close', () => clearTimeout(timer))
+  socket.resume()
 }

@@ -1,21 +1,10 @@
-import type { Endpoint } from '../http/admission.ts'
 import type { Clock } from '../http/clock.ts'
-import type { Outcome, RequestHead } from '../http/exchange.ts'
+import type { ExchangeRecord } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { Logger } from './log.ts'
 
-export interface AccessEntry {
-  readonly head: RequestHead
-  readonly endpoint: Endpoint
-  readonly client: string
-  readonly outcome: Outcome
-  readonly refusal: Refusal | undefined
-  /** Milliseconds. */
-  readonly duration: number
-}
-
 export interface AccessLog {
-  write(entry: AccessEntry): void
+  write(record: ExchangeRecord): void
   /** Writes what was summed up. */
   close(): void
 }

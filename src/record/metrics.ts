@@ -1,7 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Endpoint } from '../http/admission.ts'
-import type { Outcome } from '../http/exchange.ts'
-import type { AuthFailure, UpstreamFailure } from '../http/refusal.ts'
+import type { ExchangeRecord } from '../http/exchange.ts'
+import type { UpstreamFailure } from '../http/refusal.ts'
 import { codeLabel, methodLabel } from './labels.ts'
 import { createTally } from './tally.ts'
 
@@ -13,9 +13,7 @@ export interface Readings {
 }
 
 export interface Metrics {
-  exchange(endpoint: Endpoint, method: string, outcome: Outcome, duration: number): void
-  rateLimited(endpoint: Endpoint): void
-  authFailed(cause: AuthFailure): void
+  exchange(record: ExchangeRecord): void
   passwordFailed(): void
   tokensIssued(grant: 'password' | 'refresh_token'): void
   tokensRevoked(reason: string, grants: number): void
@@ -153,14 +151,14 @@ export function createMetrics({
   for (const protocol of ['http/1.1', 'h2']) connections.set({ protocol }, 0)
 
   return {
-    exchange(endpoint, method, outcome, duration) {
-      requestTally.add([endpoint, methodLabel(method), codeLabel(outcome.status)])
+    exchange({ head, endpoint, refusal, outcome, duration }) {
+      requestTally.add([endpoint, methodLabel(head.method), codeLabel(outcome.status)])
       durations[endpoint].observe(duration / 1000)
       bytes.request += outcome.requestBytes
       bytes.response += outcome.responseBytes
+      if (refusal?.kind === 'rate-limited') rateLimited.inc({ endpoint })
+      if (refusal?.kind === 'unauthorized') authFailures.inc({ reason: refusal.cause })
     },
-    rateLimited: (endpoint) => rateLimited.inc({ endpoint }),
-    authFailed: (reason) => authFailures.inc({ reason }),
     passwordFailed: () => passwordFailures.inc(),
     tokensIssued: (grant) => issued.inc({ grant }),
     tokensRevoked: (reason, grants) => revoked.inc({ reason }, grants),

@@ -25,7 +25,7 @@ export interface UpstreamDependencies {
   /** At most so many requests at the device at once, so many waiting behind them (C25). */
   readonly guard: BoundedQueue
   readonly request: () => RequestFieldSettings
-  readonly response: ResponseFieldSettings
+  readonly response: () => ResponseFieldSettings
   /** How long (ms) a client may pause in its upload, or read nothing of its download. */
   readonly stallTimeout: number
   readonly clock: Clock
@@ -83,7 +83,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
         forwardStrictly(admission, exchange, fieldsFor(admission, exchange), {
           connections,
           stallTimeout,
-          project: (device) => responseFields(device, exchange.head, admission, deps.response),
+          project: (device) => responseFields(device, exchange.head, admission, deps.response()),
           onHead: stopwatch(),
         }),
       ),
@@ -94,7 +94,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
         target: admission.target,
         fields: fieldsFor(admission, exchange),
         exchange,
-        project: (device) => responseFields(device, exchange.head, admission, deps.response),
+        project: (device) => responseFields(device, exchange.head, admission, deps.response()),
         onTunnel() {
           tunnels = true
           events.tunnel(1)

@@ -1,0 +1,86 @@
+import { chmod, mkdir } from 'node:fs/promises'
+import { createServer, type IncomingMessage } from 'node:http'
+import { join } from 'node:path'
+import { listen } from '../http/listen.ts'
+import type { TokenStore } from '../tokens/token-contract.ts'
+import { readRevocation } from './revocation.ts'
+
+/** The way in for `postern status` and `postern revoke`: whoever may open the socket may revoke. */
+export interface ControlSocket {
+  close(): Promise<void>
+}
+
+export interface ControlDependencies {
+  readonly tokens: Pick<TokenStore, 'grants' | 'counts' | 'revoke'>
+  /** The socket could not be opened, or a request on it hit a bug. */
+  readonly onTrouble: (error: unknown) => void
+}
+
+interface ControlAnswer {
+  readonly status: number
+  readonly value: object
+}
+
+/** A command is one short line; more is a mistake (bytes). */
+const LARGEST_COMMAND = 4096
+
+export function controlSocketPath(stateDir: string): string {
+  return join(stateDir, 'control.sock')
+}
+
+/**
+ * HTTP on a Unix socket that only the sidecar's own user may open: 0600 in a folder of 0700. A sidecar whose socket
+ * cannot be opened serves its clients all the same.
+ */
+export async function openControlSocket(
+  stateDir: string,
+  { tokens, onTrouble }: ControlDependencies,
+): Promise<ControlSocket> {
+  async function answer(req: IncomingMessage): Promise<ControlAnswer> {
+    if (req.method === 'GET' && req.url === '/status') {
+      return { status: 200, value: { tokens: tokens.counts(), grants: tokens.grants() } }
+    }
+    if (req.method !== 'POST' || req.url !== '/revoke')
+      return { status: 404, value: { error: 'unknown command' } }
+    const which = readRevocation(await readText(req))
+    return which === undefined
+      ? { status: 400, value: { error: 'name what to revoke: {"all": true}, {"client": …} or {"grant": …}' } }
+      : { status: 200, value: { revoked: tokens.revoke(which, 'operator') } }
+  }
+
+  const server = createServer({ requestTimeout: 5_000 }, (req, res) => {
+    answer(req)
+      .catch((error: unknown) => {
+        onTrouble(error)
+        return { status: 500, value: { error: 'the command failed' } }
+      })
+      .then(({ status, value }) => {
+        res.writeHead(status, { 'Content-Type': 'application/json', Connection: 'close' })
+        res.end(JSON.stringify(value))
+      })
+  })
+  const path = controlSocketPath(stateDir)
+  try {
+    await mkdir(stateDir, { recursive: true, mode: 0o700 })
+    await listen(server, { kind: 'unix', path })
+    await chmod(path, 0o600)
+  } catch (error) {
+    onTrouble(error)
+  }
+  return {
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+async function readText(req: IncomingMessage): Promise<string> {
+  let text = ''
+  for await (const chunk of req.setEncoding('utf8')) {
+    text += String(chunk)
+    if (text.length > LARGEST_COMMAND) throw new Error('the command is too long')
+  }
+  return text
+}

@@ -1,0 +1,39 @@
+import type { OperatorRevocation } from '../admin/revocation.ts'
+import { control } from './control-client.ts'
+import type { CommandIo, ExitCode } from './io.ts'
+import { type ConfigOptions, configFrom } from './serve.ts'
+import { reportFailure } from './setup-error.ts'
+
+export interface RevokeOptions extends ConfigOptions {
+  readonly all?: boolean
+  readonly client?: string
+  readonly grant?: string
+}
+
+/** Revokes grants with all their tokens, and closes what was admitted under them. */
+export async function revokeCommand(options: RevokeOptions, io: CommandIo): Promise<ExitCode> {
+  const command = revocationOf(options)
+  if (command === undefined) {
+    io.stderr.write('postern revoke: name exactly one of --all, --client ADDRESS and --grant ID\n')
+    return 2
+  }
+  try {
+    const { stateDir } = configFrom(options, io)
+    const answer = await control(stateDir, { method: 'POST', path: '/revoke', command })
+    const count =
+      answer !== null && typeof answer === 'object' && 'revoked' in answer ? Number(answer.revoked) : 0
+    io.stdout.write(`${count} ${count === 1 ? 'grant' : 'grants'} revoked\n`)
+    return 0
+  } catch (error) {
+    return reportFailure('revoke', error, io)
+  }
+}
+
+function revocationOf({ all, client, grant }: RevokeOptions): OperatorRevocation | undefined {
+  const named: readonly OperatorRevocation[] = [
+    ...(all === true ? [{ all: true } as const] : []),
+    ...(client === undefined ? [] : [{ client }]),
+    ...(grant === undefined ? [] : [{ grant }]),
+  ]
+  return named.length === 1 ? named[0] : undefined
+}

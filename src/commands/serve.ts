@@ -1,0 +1,67 @@
+import type { Config } from '../config/config.ts'
+import { readConfigFile } from '../config/config-file.ts'
+import { loadConfig } from '../config/load.ts'
+import { systemClock } from '../http/system-clock.ts'
+import { createLog } from '../record/log.ts'
+import { createSidecar } from '../sidecar.ts'
+import type { CommandIo, ExitCode } from './io.ts'
+import { createReloader } from './reload.ts'
+import { reportFailure } from './setup-error.ts'
+
+export interface ConfigOptions {
+  /** Path of the configuration file. */
+  readonly config?: string
+  /** `key=value` each; stronger than the environment and the file. */
+  readonly set: readonly string[]
+}
+
+/** Runs the sidecar until it is told to stop; a second signal ends it at once. */
+export async function serveCommand(options: ConfigOptions, io: CommandIo): Promise<ExitCode> {
+  try {
+    const config = configFrom(options, io)
+    const log = await createLog(config.log, io.logSink)
+    const sidecar = await createSidecar(config, { clock: systemClock, log })
+    const stopped = new Promise<void>((resolve) => {
+      let asked = 0
+      io.onStop(() => {
+        asked += 1
+        if (asked === 1) sidecar.stop().then(resolve)
+        else resolve()
+      })
+    })
+    const reloader = createReloader({ sidecar, load: () => configFrom(options, io), log, clock: systemClock })
+    io.onReload(reloader.reload)
+    await sidecar.start()
+    reloader.watch(watchedFiles(config, options, io))
+    await stopped
+    reloader.close()
+    log.flush()
+    return 0
+  } catch (error) {
+    return reportFailure('serve', error, io)
+  }
+}
+
+/** The files whose change is a reload: the configuration, and the certificate and key that it names. */
+function watchedFiles(
+  { listen: { tls } }: Config,
+  options: ConfigOptions,
+  { env }: CommandIo,
+): readonly string[] {
+  const path = configPath(options, env)
+  return [...(path === undefined ? [] : [path]), ...(typeof tls === 'string' ? [] : [tls.cert, tls.key])]
+}
+
+function configPath(options: ConfigOptions, env: CommandIo['env']): string | undefined {
+  return options.config ?? env.POSTERN_CONFIG
+}
+
+/** The configuration that file, environment and flags make together. */
+export function configFrom(options: ConfigOptions, { env }: Pick<CommandIo, 'env'>): Config {
+  const path = configPath(options, env)
+  return loadConfig({
+    ...(path === undefined ? {} : { file: readConfigFile(path) }),
+    env,
+    sets: options.set,
+  })
+}

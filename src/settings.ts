@@ -1,0 +1,31 @@
+import type { Config } from './config/config.ts'
+import type { GateSettings } from './gate/admit.ts'
+import { type Client, createClientAddress } from './gate/client-address.ts'
+import { parseCidr } from './http/ip.ts'
+import { IETF_FIELD_NAMES, LIMIT_FIELD_NAMES } from './limits/limit-fields.ts'
+import { readAddedFields } from './upstream/added-fields.ts'
+import type { RequestFieldSettings } from './upstream/request-fields.ts'
+import { upstreamHost } from './upstream/settings.ts'
+
+/** What a reload changes while requests run: derived in one piece and swapped in one step, so that none sees half. */
+export interface Settings {
+  readonly config: Config
+  readonly gate: GateSettings
+  readonly clientOf: (peer: string, forwardedFor: readonly string[]) => Client
+  readonly request: RequestFieldSettings
+  /** Names of the device's own header fields that the limit's replace, in lower case. */
+  readonly replaced: ReadonlySet<string>
+}
+
+/** Reads what the configuration only names. Fails with the reason if a file cannot be used. */
+export async function deriveSettings(config: Config): Promise<Settings> {
+  const { listen, limits, upstream } = config
+  const proxies = listen.trustedProxies.map(parseCidr).filter((cidr) => cidr !== undefined)
+  return {
+    config,
+    gate: { limits, ietfHeaders: limits.ietfHeaders, headerCaps: listen },
+    clientOf: createClientAddress(proxies).clientOf,
+    request: { host: upstreamHost(upstream), added: await readAddedFields(upstream.headers) },
+    replaced: limits.ietfHeaders ? new Set([...LIMIT_FIELD_NAMES, ...IETF_FIELD_NAMES]) : LIMIT_FIELD_NAMES,
+  }
+}
