@@ -1,0 +1,86 @@
+import type { Clock } from '../http/clock.ts'
+import type { Grant, GrantTable, Token } from './grant-table.ts'
+import type { GrantSummary } from './token-contract.ts'
+import type { TokenJournal, TokenRecord } from './token-journal.ts'
+
+/** The wall-clock time of a moment on the monotonic clock, as far as the wall clock is right just now. */
+function wallTime(clock: Clock, monotonic: number): number {
+  return Math.round(clock.wall() - clock.monotonic() + monotonic)
+}
+
+export function toRecord(token: Token, clock: Clock): TokenRecord {
+  return {
+    digest: token.digest,
+    grant: token.grant.id,
+    client: token.grant.client,
+    granted: wallTime(clock, token.grant.issuedAt),
+    kind: token.kind,
+    issued: wallTime(clock, token.issuedAt),
+    expires: wallTime(clock, token.expiresAt),
+    spent: token.spentAt === undefined ? null : wallTime(clock, token.spentAt),
+  }
+}
+
+/** A grant for people to look at. */
+export function summarize(grant: Grant, clock: Clock): GrantSummary {
+  const tokens = [...grant.tokens]
+  return {
+    id: grant.id,
+    client: grant.client,
+    issuedAt: wallTime(clock, grant.issuedAt),
+    expiresAt: wallTime(
+      clock,
+      tokens.reduce((last, token) => Math.max(last, token.expiresAt), 0),
+    ),
+    accessTokens: tokens.filter((token) => token.kind === 'access').length,
+  }
+}
+
+interface Lifetimes {
+  readonly accessLifetime: number
+  readonly refreshLifetime: number
+}
+
+/**
+ * Puts the journal's records into an empty table and tells the journal which of them are over. While the
+ * process was down only the wall clock ran, and it may have been set back meanwhile: so no token gets more time
+ * than its lifetime, its own or the configured one, whichever is shorter. Use is not recorded, so the grants
+ * come back in the order in which they last got a token.
+ */
+export function restoreGrants(
+  table: GrantTable,
+  journal: TokenJournal,
+  clock: Clock,
+  policy: Lifetimes,
+): void {
+  const wall = clock.wall()
+  const now = clock.monotonic()
+  const since = (moment: number): number => now - Math.max(0, wall - moment)
+  const over: string[] = []
+
+  function add(record: TokenRecord): void {
+    const lifetime = record.kind === 'access' ? policy.accessLifetime : policy.refreshLifetime
+    const left = Math.min(record.expires - wall, record.expires - record.issued, lifetime)
+    if (!(left > 0)) {
+      over.push(record.digest)
+      return
+    }
+    const grant = table.grant(record.grant) ?? table.open(record.grant, record.client, since(record.granted))
+    const live = grant.refresh
+    const token = table.add(grant, record.kind, record.digest, since(record.issued), now + left)
+    if (record.spent === null) return
+    table.spend(token, since(record.spent))
+    grant.refresh = live
+  }
+
+  const records = [...journal.restore()].sort((a, b) => a.issued - b.issued)
+  const lastIssued = new Map(records.map((record) => [record.grant, record.issued]))
+  const grants = [...Map.groupBy(records, (record) => record.grant)]
+  grants.sort(([a], [b]) => (lastIssued.get(a) ?? 0) - (lastIssued.get(b) ?? 0))
+  for (const [id, tokens] of grants) {
+    tokens.forEach(add)
+    // Grant by grant, so that one leaves as a whole when there is less room than there was.
+    for (const evicted of table.evict(table.grant(id))) over.push(evicted.digest)
+  }
+  journal.forget(over)
+}

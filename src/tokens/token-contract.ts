@@ -1,0 +1,63 @@
+import type { TokenKind } from './grant-table.ts'
+
+export interface TokenPolicy {
+  /** How many tokens are kept, of both kinds together. */
+  readonly capacity: number
+  /** Lifetimes and grace in milliseconds. */
+  readonly accessLifetime: number
+  readonly refreshLifetime: number
+  readonly rotateRefresh: boolean
+  readonly refreshGrace: number
+}
+
+export interface IssuedTokens {
+  readonly accessToken: string
+  readonly refreshToken: string
+  /** Whole seconds. */
+  readonly expiresIn: number
+}
+
+export type TokenLookup =
+  | { readonly kind: 'valid'; readonly grant: string }
+  | { readonly kind: 'refused'; readonly cause: 'unknown' | 'expired' | 'revoked' }
+
+/** Whose tokens to revoke; `token` may be of either kind and means its whole grant (RFC 7009 §2.1 allows that). */
+export type Revocation =
+  | { readonly all: true }
+  | { readonly grant: string }
+  | { readonly client: string }
+  | { readonly token: string }
+
+/** A grant for people to look at. The times are on the wall clock, in milliseconds. */
+export interface GrantSummary {
+  readonly id: string
+  readonly client: string
+  readonly issuedAt: number
+  /** When its last token expires. */
+  readonly expiresAt: number
+  readonly accessTokens: number
+}
+
+export interface TokenListener {
+  issued(kind: 'password' | 'refresh_token'): void
+  /** Called before `revoke` returns, so that what was admitted under these grants can be closed. */
+  revoked(grants: readonly string[], reason: string): void
+  evicted(kind: TokenKind, count: number): void
+}
+
+export interface TokenStore {
+  /** The tokens of a new grant. */
+  issue(client: string): IssuedTokens
+  /** C6. `undefined` (`invalid_grant`) for anything but a live refresh token, an access token included. */
+  refresh(refreshToken: string): IssuedTokens | undefined
+  /** C10. A refresh token is unknown here. A valid one makes its grant the most recently used. */
+  identify(accessToken: string): TokenLookup
+  /** The number of grants revoked. Durable when it returns. */
+  revoke(which: Revocation, reason: string): number
+  grants(): readonly GrantSummary[]
+  counts(): { readonly access: number; readonly refresh: number }
+  /** Drops what has expired and lets the journal do its chores. To be called about once a second. */
+  sweep(): void
+  /** Lifetimes count for tokens issued from now on; a smaller capacity evicts at once. */
+  applyPolicy(policy: TokenPolicy): void
+}

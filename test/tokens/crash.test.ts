@@ -1,0 +1,109 @@
+import { mkdtempSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { needs } from '../support/tools.ts'
+import { present } from './support.ts'
+import { pairs, startTokenProcess } from './token-process.ts'
+
+interface Fate {
+  readonly accessToken: string
+  readonly refreshToken: string
+  readonly alive: boolean
+}
+
+function isFate(answer: unknown): answer is Fate {
+  return typeof answer === 'object' && answer !== null && 'alive' in answer
+}
+
+/** Twenty-five kills in one folder; what every process answered is checked by the next. */
+async function killRepeatedly(dir: string, cache: string): Promise<number> {
+  const known = new Map<string, Fate>()
+  let last: Fate[] = []
+  for (let round = 0; round < 25; round++) {
+    const sidecar = await startTokenProcess(dir, { cache })
+    const expected = [...known.values()]
+    const kinds = await sidecar.ask({ do: 'identify', tokens: expected.map((fate) => fate.accessToken) })
+    expect(kinds).toEqual(expected.map((fate) => (fate.alive ? 'valid' : 'refused')))
+    const answers = await sidecar.ask({ do: 'refresh', tokens: last.map((fate) => fate.refreshToken) })
+    expect(pairs(answers).map((pair) => pair.refreshToken)).toEqual(last.map((fate) => fate.refreshToken))
+    last = []
+    const enough = 1 + ((round * 37) % 30)
+    let answer = await sidecar.ask({ do: 'flood' })
+    for (let count = 0; answer !== undefined; count++) {
+      if (isFate(answer)) {
+        known.set(answer.accessToken, answer)
+        if (answer.alive) last.push(answer)
+      }
+      if (count === enough) sidecar.child.kill('SIGKILL')
+      answer = await sidecar.next()
+    }
+    expect(sidecar.events).toEqual([])
+    await sidecar.kill()
+  }
+  return known.size
+}
+
+test('71 killed a hundred times while issuing, every answered token works and no revoked one comes back', async () => {
+  const dir = temporaryDirectory()
+  const folders = ['a', 'b', 'c', 'd'].map((name) => join(dir, name))
+  const cache = join(dir, 'cache')
+  const counts = await Promise.all(folders.map((folder) => killRepeatedly(folder, cache)))
+  for (const count of counts) expect(count).toBeGreaterThan(100)
+}, 120_000)
+
+test('71 C6 a refresh token spent before a crash is exchanged again within the grace, and then only the last pair counts', async () => {
+  const dir = mkdtempSync(join(temporaryDirectory(), 'state-'))
+  const first = await startTokenProcess(dir, { rotate: true })
+  const [issued] = pairs(await first.ask({ do: 'issue', count: 1 }))
+  const tokens = [present(issued).refreshToken]
+  const [lost] = pairs(await first.ask({ do: 'refresh', tokens }))
+  await first.kill()
+
+  const second = await startTokenProcess(dir, { rotate: true })
+  const [found] = pairs(await second.ask({ do: 'refresh', tokens }))
+  expect(present(found).refreshToken).toMatch(/^[\w-]{43}$/)
+  expect(present(found).refreshToken).not.toBe(present(lost).refreshToken)
+  const alive = [present(issued), present(lost), present(found)].map((pair) => pair.accessToken)
+  expect(await second.ask({ do: 'identify', tokens: alive })).toEqual(['valid', 'valid', 'valid'])
+  // The duplicate of the retry, and a client that did get the lost answer, are led to the same pair.
+  expect(pairs(await second.ask({ do: 'refresh', tokens }))).toEqual([found])
+  expect(pairs(await second.ask({ do: 'refresh', tokens: [present(lost).refreshToken] }))).toEqual([found])
+  await second.ask({ do: 'later', milliseconds: 10_000 })
+  await second.kill()
+
+  const third = await startTokenProcess(dir, { rotate: true })
+  await third.ask({ do: 'later', milliseconds: 10_000 })
+  expect(await third.ask({ do: 'refresh', tokens: [present(lost).refreshToken] })).toEqual([null])
+  expect(await third.ask({ do: 'identify', tokens: alive })).toEqual(['refused', 'refused', 'refused'])
+})
+
+test('a second sidecar on the same folder is refused until the first is gone, however that went', async () => {
+  const dir = temporaryDirectory()
+  const first = await startTokenProcess(dir)
+  await expect(startTokenProcess(dir)).rejects.toThrow(/another sidecar is using .*state_dir/)
+  const [pair] = pairs(await first.ask({ do: 'issue', count: 1 }))
+  await first.kill()
+  const second = await startTokenProcess(dir)
+  expect(await second.ask({ do: 'identify', tokens: [present(pair).accessToken] })).toEqual(['valid'])
+})
+
+test('C8 a revocation is synced to the disk before it counts as done; issuing does not wait for that', async () => {
+  needs('strace')
+  const dir = temporaryDirectory()
+  const log = join(dir, 'trace')
+  const under = ['strace', '-f', '-y', '-s', '60', '-e', 'trace=write,fsync,fdatasync', '-o', log]
+  const sidecar = await startTokenProcess(join(dir, 'state'), { under })
+  await sidecar.ask({ do: 'issue', count: 20 })
+  await sidecar.ask({ do: 'revoke' })
+  await sidecar.kill()
+  const calls = readFileSync(log, 'utf8').split('\n')
+  const at = (text: string): number => calls.findIndex((call) => call.includes(text))
+  const syncs = (from: number, to: number): number =>
+    calls.slice(from, to).filter((call) => /f(data)?sync\(.*tokens\.db-wal/.test(call)).length
+  const [ready, issued, revoked] = [at('ready'), at('accessToken'), at('\\"result\\":20')]
+  expect(Math.min(ready, issued - ready, revoked - issued)).toBeGreaterThan(0)
+  // One for twenty logins: SQLite syncs the head of a log that it begins.
+  expect(syncs(ready, issued)).toBeLessThanOrEqual(1)
+  expect(syncs(issued, revoked)).toBeGreaterThanOrEqual(1)
+})

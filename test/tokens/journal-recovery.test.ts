@@ -1,0 +1,153 @@
+import { copyFileSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { digestToken } from '../../src/tokens/mint.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { openBench } from './journal-bench.ts'
+import { present } from './support.ts'
+
+/** A folder with fifty grants in it, left in order, and an access token of one. */
+function leftFolder(count = 50): { dir: string; path: string; accessToken: string; tokens: string[] } {
+  const dir = join(temporaryDirectory(), 'state')
+  const { store, journal } = openBench(dir)
+  const tokens = Array.from({ length: count }, () => store.issue('192.0.2.1').accessToken)
+  journal.close()
+  return { dir, path: join(dir, 'tokens.db'), accessToken: present(tokens[0]), tokens }
+}
+
+const asideIn = (dir: string): string[] => readdirSync(dir).filter((name) => /\.db\.\w+-\d{4}-/.test(name))
+
+describe('72 a database that cannot be used is set aside under a dated name, and the store starts empty', () => {
+  const faults: [string, string, (path: string) => void][] = [
+    ['garbage', 'damaged', (path) => writeFileSync(path, 'not a database at all\n'.repeat(500))],
+    ['empty', 'damaged', (path) => truncateSync(path, 0)],
+    ['cut in the middle', 'damaged', (path) => truncateSync(path, readFileSync(path).length / 2)],
+    ['cut inside its header', 'damaged', (path) => truncateSync(path, 50)],
+    [
+      'overwritten behind its header',
+      'damaged',
+      (path) => writeFileSync(path, readFileSync(path).fill(0xa5, 100)),
+    ],
+    ['of a newer version', 'newer', (path) => change(path, 'PRAGMA user_version = 99')],
+    ['somebody else’s', 'foreign', (path) => change(path, 'PRAGMA application_id = 1')],
+    ['without its table', 'damaged', (path) => change(path, 'DROP TABLE tokens')],
+    ['with a changed row', 'damaged', (path) => change(path, 'UPDATE tokens SET expires = expires + 1')],
+  ]
+
+  function change(path: string, sql: string): void {
+    const db = new DatabaseSync(path)
+    db.exec(sql)
+    db.close()
+  }
+
+  test.each(faults)('%s', (_, fault, damage) => {
+    const { dir, path, accessToken } = leftFolder()
+    damage(path)
+    const bytes = readFileSync(path)
+    const { store, reports, journal } = openBench(dir)
+    expect(reports).toEqual([`set aside: ${fault}`])
+    const aside = asideIn(dir).filter((name) => !name.endsWith('-wal'))
+    expect(aside).toHaveLength(1)
+    expect(readFileSync(join(dir, present(aside[0]))).equals(bytes)).toBe(true)
+    expect(store.identify(accessToken)).toEqual({ kind: 'refused', cause: 'unknown' })
+    const fresh = store.issue('a')
+    journal.close()
+    const again = openBench(dir)
+    expect(again.reports).toEqual([])
+    expect(again.store.identify(fresh.accessToken)).toMatchObject({ kind: 'valid' })
+  })
+
+  test('a second one at the same moment does not overwrite the first', () => {
+    const { dir, path } = leftFolder()
+    for (let i = 0; i < 3; i++) {
+      writeFileSync(path, `garbage ${i}`)
+      openBench(dir).journal.close()
+    }
+    expect(asideIn(dir).length).toBeGreaterThanOrEqual(3)
+  })
+})
+
+test('72 a flipped bit anywhere is harmless or noticed: never a crash, never a token that was not issued', () => {
+  const { dir, path, tokens } = leftFolder(20)
+  const sound = readFileSync(path)
+  fc.assert(
+    fc.property(fc.nat(sound.length * 8 - 1), (bit) => {
+      const bytes = Buffer.from(sound)
+      bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7))
+      writeFileSync(path, bytes)
+      const { store, journal, reports } = openBench(dir)
+      const alive = tokens.filter((token) => store.identify(token).kind === 'valid').length
+      const fresh = store.issue('a')
+      journal.close()
+      if (reports.length === 0) expect(alive).toBe(20)
+      else {
+        expect(reports).toEqual([expect.stringMatching(/^set aside: /)])
+        expect(alive).toBe(0)
+      }
+      const again = openBench(dir)
+      expect(again.store.identify(fresh.accessToken)).toMatchObject({ kind: 'valid' })
+      again.journal.close()
+    }),
+    { numRuns: 60, examples: [[18 * 8 + 2], [19 * 8 + 2], [0], [16 * 8], [60 * 8 + 31]] },
+  )
+})
+
+test('72 a log without its database is not played back into a new one', () => {
+  const dir = join(temporaryDirectory(), 'state')
+  const { store, journal } = openBench(dir)
+  const { accessToken } = store.issue('a')
+  copyFileSync(join(dir, 'tokens.db-wal'), join(dir, 'copy'))
+  journal.close()
+  rmSync(join(dir, 'tokens.db'))
+  copyFileSync(join(dir, 'copy'), join(dir, 'tokens.db-wal'))
+  const again = openBench(dir)
+  expect(again.store.identify(accessToken)).toMatchObject({ kind: 'refused' })
+  expect(again.reports).toEqual([])
+})
+
+test('a lock file full of garbage locks nobody out', () => {
+  const { dir, accessToken } = leftFolder()
+  writeFileSync(join(dir, 'tokens.lock'), 'garbage'.repeat(1000))
+  const { store, reports } = openBench(dir)
+  expect(store.identify(accessToken)).toMatchObject({ kind: 'valid' })
+  expect(reports).toEqual([])
+})
+
+test('a file of version 1 is brought to the current version with its tokens', () => {
+  const { dir, path } = leftFolder()
+  rmSync(path)
+  const token = 'A'.repeat(43)
+  const db = new DatabaseSync(path)
+  db.exec(`
+    PRAGMA journal_mode = WAL;
+    CREATE TABLE tokens (
+      digest BLOB PRIMARY KEY, grant_id TEXT NOT NULL, client TEXT NOT NULL, granted INTEGER NOT NULL,
+      kind TEXT NOT NULL, issued INTEGER NOT NULL, expires INTEGER NOT NULL, spent INTEGER
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+    INSERT INTO meta VALUES ('password', 'print');
+    PRAGMA application_id = ${0x506f7374};
+    PRAGMA user_version = 1;
+  `)
+  const now = Date.now()
+  const digest = Buffer.from(digestToken(token), 'base64url')
+  db.prepare('INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, NULL)').run(
+    digest,
+    'beefbeefbeefbeef',
+    '192.0.2.1',
+    now,
+    'access',
+    now,
+    now + 60_000,
+  )
+  db.close()
+  for (let start = 0; start < 2; start++) {
+    const { store, journal, reports } = openBench(dir)
+    expect(reports).toEqual([])
+    expect(store.identify(token)).toEqual({ kind: 'valid', grant: 'beefbeefbeefbeef' })
+    expect(journal.getMeta('password')).toBe('print')
+    journal.close()
+  }
+})

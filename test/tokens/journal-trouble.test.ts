@@ -1,0 +1,203 @@
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { describe, expect, test } from 'vitest'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { needs, run } from '../support/tools.ts'
+import { openBench } from './journal-bench.ts'
+import { present, SECOND } from './support.ts'
+import { pairs, startTokenProcess } from './token-process.ts'
+
+const state = (): string => join(temporaryDirectory(), 'state')
+const later = { do: 'later', milliseconds: 10_000 } as const
+const accessTokens = (answer: unknown): string[] => pairs(answer).map((pair) => pair.accessToken)
+
+/** What the folder gives to the sidecar that comes next. */
+function survivors(dir: string, tokens: readonly string[]): number {
+  const { store, journal } = openBench(dir)
+  const alive = tokens.filter((token) => store.identify(token).kind === 'valid').length
+  journal.close()
+  return alive
+}
+
+describe('73 a full disk', () => {
+  // Files may not grow past this many blocks of 512 bytes. As on a full disk, writing fails in the middle.
+  const under = ['sh', '-c', 'ulimit -S -f 400; exec "$@"', 'sh']
+
+  test('serves from memory, says so, and holds everything again once there is room', async () => {
+    needs('prlimit')
+    const dir = state()
+    const sidecar = await startTokenProcess(dir, { under })
+    const tokens = accessTokens(await sidecar.ask({ do: 'issue', count: 2000 }))
+    expect(sidecar.events).toContain('trouble issue')
+    const kinds = await sidecar.ask({ do: 'identify', tokens })
+    expect(kinds).toEqual(tokens.map(() => 'valid'))
+    await sidecar.ask(later)
+    expect(sidecar.events.at(-1)).toBe('trouble open')
+
+    await run('prlimit', ['--pid', String(sidecar.child.pid), '--fsize=unlimited'])
+    await sidecar.ask(later)
+    expect(sidecar.events.at(-1)).toBe('recovered')
+    const more = accessTokens(await sidecar.ask({ do: 'issue', count: 10 }))
+    await sidecar.kill()
+    expect(survivors(dir, [...tokens, ...more])).toBe(2010)
+  })
+
+  test('C8 does not bring back what was revoked while nothing could be written', async () => {
+    const dir = state()
+    const sidecar = await startTokenProcess(dir, { under })
+    const tokens = accessTokens(await sidecar.ask({ do: 'issue', count: 2000 }))
+    expect(sidecar.events).toContain('trouble issue')
+    expect(await sidecar.ask({ do: 'revoke' })).toBe(2000)
+    await sidecar.kill()
+    expect(survivors(dir, tokens)).toBe(0)
+  })
+})
+
+describe('73 a read-only folder', () => {
+  // Root may write anywhere, so the sidecar runs as somebody else where the tests run as root.
+  const root = process.getuid?.() === 0
+  const who = root ? { uid: 65_534 } : {}
+
+  async function readOnlyFolder(): Promise<{ dir: string; tokens: string[] }> {
+    const dir = state()
+    mkdirSync(dir)
+    if (root) for (const each of [dir, dirname(dir)]) chownSync(each, 65_534, 65_534)
+    const before = await startTokenProcess(dir, who)
+    const tokens = accessTokens(await before.ask({ do: 'issue', count: 3 }))
+    before.child.stdin?.end()
+    await before.next()
+    chmodSync(dir, 0o500)
+    return { dir, tokens }
+  }
+
+  test('serves from memory, and keeps tokens again once it can', async () => {
+    const { dir } = await readOnlyFolder()
+    const sidecar = await startTokenProcess(dir, who)
+    const tokens = accessTokens(await sidecar.ask({ do: 'issue', count: 3 }))
+    expect(await sidecar.ask({ do: 'identify', tokens })).toEqual(['valid', 'valid', 'valid'])
+    expect(new Set(sidecar.events)).toEqual(new Set(['trouble open']))
+    chmodSync(dir, 0o700)
+    await sidecar.ask(later)
+    expect(sidecar.events.at(-1)).toBe('recovered')
+    await sidecar.kill()
+    const after = await startTokenProcess(dir, who)
+    expect(await after.ask({ do: 'identify', tokens })).toEqual(['valid', 'valid', 'valid'])
+  })
+
+  test('C8 does not bring back what was revoked meanwhile', async () => {
+    const { dir, tokens } = await readOnlyFolder()
+    const sidecar = await startTokenProcess(dir, who)
+    await sidecar.ask({ do: 'revoke' })
+    await sidecar.kill()
+    chmodSync(dir, 0o700)
+    const after = await startTokenProcess(dir, who)
+    expect(await after.ask({ do: 'identify', tokens })).toEqual(['refused', 'refused', 'refused'])
+  })
+})
+
+test('73 a database that another program has locked: serves from memory until it is free', () => {
+  const dir = state()
+  openBench(dir).journal.close()
+  const other = new DatabaseSync(join(dir, 'tokens.db'))
+  other.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT')
+  const { store, clock, journal, reports } = openBench(dir)
+  const { accessToken } = store.issue('a')
+  expect(store.identify(accessToken)).toMatchObject({ kind: 'valid' })
+  expect(reports).toEqual(['trouble: open'])
+  other.close()
+  clock.advance(5 * SECOND)
+  store.sweep()
+  expect(reports).toEqual(['trouble: open', 'recovered'])
+  journal.close()
+  expect(survivors(dir, [accessToken])).toBe(1)
+})
+
+test('73 a state_dir that is a file is trouble, not the end', () => {
+  const dir = state()
+  writeFileSync(dir, '')
+  const { store, journal, reports } = openBench(dir)
+  const { accessToken } = store.issue('a')
+  store.revoke({ client: 'nobody' }, 'test')
+  store.revoke({ all: true }, 'test')
+  expect(store.identify(accessToken)).toEqual({ kind: 'refused', cause: 'revoked' })
+  journal.setMeta('key', 'value')
+  expect(journal.getMeta('key')).toBe('value')
+  expect(reports[0]).toBe('trouble: open')
+})
+
+describe('files that vanish while the sidecar runs', () => {
+  test.each(['tokens.db', 'tokens.db-wal', 'tokens.lock', ''])('%j: the next login finds it out', (name) => {
+    const dir = state()
+    const { store, journal, reports } = openBench(dir)
+    journal.setMeta('password', 'print')
+    const before = store.issue('a')
+    rmSync(join(dir, name), { recursive: true })
+    const after = store.issue('a')
+    expect(reports).toEqual(['trouble: issue', 'recovered'])
+    journal.close()
+    expect(survivors(dir, [before.accessToken, after.accessToken])).toBe(2)
+    expect(openBench(dir).journal.getMeta('password')).toBe('print')
+  })
+
+  test('with nobody logging in, the next sweep does', () => {
+    const dir = state()
+    const { store, journal, reports } = openBench(dir)
+    const { accessToken } = store.issue('a')
+    renameSync(join(dir, 'tokens.db'), join(dir, 'elsewhere'))
+    store.sweep()
+    expect(reports).toEqual(['trouble: open', 'recovered'])
+    journal.close()
+    expect(survivors(dir, [accessToken])).toBe(1)
+  })
+
+  test('C8 a revocation comes to nothing in neither file', () => {
+    const dir = state()
+    const { store, journal } = openBench(dir)
+    const { accessToken } = store.issue('a')
+    renameSync(join(dir, 'tokens.db'), join(dir, 'elsewhere'))
+    store.revoke({ token: accessToken }, 'test')
+    journal.close()
+    expect(survivors(dir, [accessToken])).toBe(0)
+  })
+
+  test('another sidecar that took the folder meanwhile keeps it', async () => {
+    const dir = state()
+    const { store, journal, reports, clock } = openBench(dir)
+    renameSync(dir, `${dir}-moved`)
+    const other = await startTokenProcess(dir)
+    const tokens = accessTokens(await other.ask({ do: 'issue', count: 1 }))
+    store.issue('a')
+    clock.advance(5 * SECOND)
+    store.sweep()
+    store.revoke({ all: true }, 'test')
+    expect(new Set(reports)).toEqual(new Set(['trouble: issue', 'trouble: open']))
+    journal.close()
+    await other.kill()
+    expect(survivors(dir, tokens)).toBe(1)
+  })
+})
+
+test('a database damaged while the sidecar runs is replaced, and nothing is lost', () => {
+  const dir = state()
+  const { store, journal, reports } = openBench(dir)
+  const tokens = Array.from({ length: 20 }, () => store.issue('a').accessToken)
+  const path = join(dir, 'tokens.db')
+  renameSync(path, `${path}-old`)
+  writeFileSync(path, Buffer.alloc(statSync(`${path}-old`).size, 0xa5))
+  tokens.push(store.issue('a').accessToken)
+  expect(reports).toEqual(['trouble: issue', 'set aside: damaged', 'recovered'])
+  journal.close()
+  expect(existsSync(`${path}-wal`)).toBe(false)
+  expect(survivors(dir, tokens)).toBe(21)
+  expect(present(tokens[0])).toMatch(/^[\w-]{43}$/)
+})

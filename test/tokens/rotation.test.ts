@@ -1,0 +1,83 @@
+import { expect, test } from 'vitest'
+import { createBench, HOUR, present, SECOND, WEEK } from './support.ts'
+
+test('C6 with rotation every refresh gives a new pair, and each refresh token lives its own week', () => {
+  const { store, clock } = createBench({ rotateRefresh: true })
+  let { refreshToken, accessToken } = store.issue('a')
+  for (let day = 0; day < 30; day++) {
+    clock.advance(WEEK - 1)
+    expect(store.identify(accessToken)).toEqual({ kind: 'refused', cause: 'expired' })
+    const next = present(store.refresh(refreshToken))
+    expect(next.refreshToken).not.toBe(refreshToken)
+    ;({ refreshToken, accessToken } = next)
+  }
+  clock.advance(WEEK)
+  expect(store.refresh(refreshToken)).toBeUndefined()
+})
+
+test('33 C6 two refreshes in the same millisecond get one new pair, the same for both', () => {
+  const { store, events } = createBench({ rotateRefresh: true })
+  const first = store.issue('a')
+  const answers = [store.refresh(first.refreshToken), store.refresh(first.refreshToken)]
+  expect(present(answers[0])).toEqual(present(answers[1]))
+  expect(store.counts()).toEqual({ access: 2, refresh: 1 })
+  expect(events.filter((event) => String(event).includes('refresh_token'))).toHaveLength(1)
+})
+
+test('C6 a lost answer retried within the grace is answered the same, and at its end no more', () => {
+  const { store, clock } = createBench({ rotateRefresh: true })
+  const first = store.issue('a')
+  const lost = present(store.refresh(first.refreshToken))
+  clock.advance(10 * SECOND - 1)
+  store.sweep()
+  expect(store.refresh(first.refreshToken)).toEqual(lost)
+  expect(store.identify(lost.accessToken)).toMatchObject({ kind: 'valid' })
+  clock.advance(1)
+  expect(store.refresh(first.refreshToken)).toBeUndefined()
+})
+
+test('C6 the retry is answered the same even when its answer was refreshed meanwhile', () => {
+  const { store } = createBench({ rotateRefresh: true })
+  const first = store.issue('a')
+  const second = present(store.refresh(first.refreshToken))
+  const third = present(store.refresh(second.refreshToken))
+  expect(store.refresh(first.refreshToken)).toEqual(second)
+  expect(store.refresh(second.refreshToken)).toEqual(third)
+})
+
+test('C6 reuse after the grace revokes the whole grant, access tokens included, and no other grant', () => {
+  const { store, clock, events } = createBench({ rotateRefresh: true })
+  const other = store.issue('b')
+  const first = store.issue('a')
+  const id = present(store.grants()[1]).id
+  const second = present(store.refresh(first.refreshToken))
+  clock.advance(10 * SECOND)
+  expect(store.refresh(first.refreshToken)).toBeUndefined()
+  expect(events.at(-1)).toEqual(['revoked', [id], 'refresh_token_reuse'])
+  for (const token of [first.accessToken, second.accessToken]) {
+    expect(store.identify(token)).toEqual({ kind: 'refused', cause: 'revoked' })
+  }
+  expect(store.refresh(second.refreshToken)).toBeUndefined()
+  expect(store.identify(other.accessToken)).toMatchObject({ kind: 'valid' })
+})
+
+test('C6 reuse shows for as long as the spent token would have lived', () => {
+  const { store, clock, events } = createBench({ rotateRefresh: true })
+  const first = store.issue('a')
+  let { refreshToken } = present(store.refresh(first.refreshToken))
+  for (let hour = 1; hour < 168; hour++) {
+    clock.advance(HOUR)
+    ;({ refreshToken } = present(store.refresh(refreshToken)))
+  }
+  expect(store.refresh(first.refreshToken)).toBeUndefined()
+  expect(events.at(-1)).toEqual(['revoked', expect.anything(), 'refresh_token_reuse'])
+  expect(store.refresh(refreshToken)).toBeUndefined()
+})
+
+test('C6 without a grace the first retry already counts as reuse', () => {
+  const { store } = createBench({ rotateRefresh: true, refreshGrace: 0 })
+  const { refreshToken } = store.issue('a')
+  const next = present(store.refresh(refreshToken))
+  expect(store.refresh(refreshToken)).toBeUndefined()
+  expect(store.refresh(next.refreshToken)).toBeUndefined()
+})

@@ -1,0 +1,65 @@
+import { randomBytes } from 'node:crypto'
+import type { RandomBytes } from '../../src/tokens/mint.ts'
+import type { TokenListener, TokenPolicy, TokenStore } from '../../src/tokens/token-contract.ts'
+import { createMemoryJournal, type TokenJournal } from '../../src/tokens/token-journal.ts'
+import { createTokenStore } from '../../src/tokens/token-store.ts'
+import { type MovableClock, stillClock } from '../support/clock.ts'
+
+export const SECOND = 1000
+export const HOUR: number = 3600 * SECOND
+export const DAY: number = 24 * HOUR
+export const WEEK: number = 7 * DAY
+
+export const POLICY: TokenPolicy = {
+  capacity: 10_000,
+  accessLifetime: HOUR,
+  refreshLifetime: WEEK,
+  rotateRefresh: false,
+  refreshGrace: 10 * SECOND,
+}
+export const ROTATING: TokenPolicy = { ...POLICY, rotateRefresh: true }
+
+export interface Bench {
+  readonly store: TokenStore
+  readonly clock: MovableClock
+  /** What the listener heard, in order. */
+  readonly events: unknown[]
+}
+
+/** Distinct but guessable, and ten times as fast as real randomness. */
+export function createCounter(): RandomBytes {
+  let count = 0
+  return (size) => {
+    const bytes = Buffer.alloc(size)
+    bytes.writeUInt32LE(++count)
+    return bytes
+  }
+}
+
+export function createBench(
+  policy: Partial<TokenPolicy> = {},
+  journal: TokenJournal = createMemoryJournal(),
+  clock: MovableClock = stillClock(),
+  random: RandomBytes = randomBytes,
+): Bench {
+  const events: unknown[] = []
+  const listener: TokenListener = {
+    issued: (kind) => events.push(['issued', kind]),
+    revoked: (grants, reason) => events.push(['revoked', [...grants], reason]),
+    evicted: (kind, count) => events.push(['evicted', kind, count]),
+  }
+  const store = createTokenStore({
+    policy: { ...POLICY, ...policy },
+    clock,
+    random,
+    journal,
+    listener,
+  })
+  return { store, clock, events }
+}
+
+/** The value, or a failed test. */
+export function present<T>(value: T | undefined | null): T {
+  if (value === undefined || value === null) throw new Error('expected a value')
+  return value
+}

@@ -1,0 +1,146 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { IssuedTokens } from '../../src/tokens/token-contract.ts'
+import { createBench, POLICY, SECOND } from './support.ts'
+
+const LIFE = { access: 60 * SECOND, refresh: 300 * SECOND }
+const GRACE = 10 * SECOND
+const CAPACITY = 12
+/** A quarter of the room, but at least 8 tokens. */
+const SHARE = 8
+
+interface Entry {
+  readonly plain: string
+  readonly kind: 'access' | 'refresh'
+  readonly grant: number
+  readonly expires: number
+  spent?: { readonly at: number; readonly answer: IssuedTokens }
+  fate?: 'expired' | 'revoked' | 'evicted'
+}
+
+/** The store as one would write it without a thought for speed: one list of all tokens that ever were. */
+class Model {
+  now = 0
+  entries: Entry[] = []
+  /** Grants, the least recently used first. */
+  order: number[] = []
+  grants = 0
+  readonly rotate: boolean
+  constructor(rotate: boolean) {
+    this.rotate = rotate
+  }
+
+  live(): Entry[] {
+    for (const entry of this.entries) if (entry.expires <= this.now) entry.fate ??= 'expired'
+    return this.entries.filter((entry) => entry.fate === undefined)
+  }
+  touch(grant: number): void {
+    this.order = [...this.order.filter((other) => other !== grant), grant]
+  }
+  add(kind: 'access' | 'refresh', plain: string, grant: number): void {
+    this.entries.push({ kind, plain, grant, expires: this.now + LIFE[kind] })
+  }
+  makeRoom(grown: number): void {
+    const own = (): Entry[] => this.live().filter((entry) => entry.grant === grown)
+    while (own().length > SHARE) {
+      const oldest = own().find((entry) => entry.kind === 'access' || entry.spent !== undefined)
+      if (oldest) oldest.fate = 'evicted'
+    }
+    while (this.live().length > CAPACITY) {
+      const alive = new Set(this.live().map((entry) => entry.grant))
+      const victim = this.order.find((grant) => alive.has(grant))
+      for (const entry of this.live()) if (entry.grant === victim) entry.fate = 'evicted'
+    }
+  }
+  issue(tokens: IssuedTokens): void {
+    this.live()
+    const grant = this.grants++
+    this.touch(grant)
+    this.add('access', tokens.accessToken, grant)
+    this.add('refresh', tokens.refreshToken, grant)
+    this.makeRoom(grant)
+  }
+  refresh(plain: string, answer: IssuedTokens | undefined): void {
+    const entry = this.live().find((each) => each.plain === plain)
+    const reused = entry?.spent !== undefined && this.now - entry.spent.at >= GRACE
+    if (entry?.kind !== 'refresh' || reused) {
+      expect(answer).toBeUndefined()
+      if (entry && reused) this.revoke(entry.grant)
+      return
+    }
+    this.touch(entry.grant)
+    if (answer === undefined) throw new Error('a live refresh token was refused')
+    if (entry.spent) {
+      expect(answer).toEqual(entry.spent.answer)
+      return
+    }
+    expect(this.entries.some((each) => each.plain === answer.accessToken)).toBe(false)
+    expect(answer.refreshToken === plain).toBe(!this.rotate)
+    if (this.rotate) {
+      entry.spent = { at: this.now, answer }
+      this.add('refresh', answer.refreshToken, entry.grant)
+    }
+    this.add('access', answer.accessToken, entry.grant)
+    this.makeRoom(entry.grant)
+  }
+  identify(plain: string): string {
+    this.live()
+    const entry = this.entries.find((each) => each.plain === plain && each.kind === 'access')
+    if (entry === undefined || entry.fate === 'evicted') return 'unknown'
+    if (entry.fate !== undefined) return entry.fate
+    this.touch(entry.grant)
+    return 'valid'
+  }
+  revoke(grant: number | 'all'): void {
+    for (const entry of this.live()) if (grant === 'all' || entry.grant === grant) entry.fate = 'revoked'
+  }
+  counts(): { access: number; refresh: number } {
+    const unspent = this.live().filter((entry) => entry.spent === undefined)
+    const access = unspent.filter((entry) => entry.kind === 'access').length
+    return { access, refresh: unspent.length - access }
+  }
+}
+
+const step = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ op: fc.constant('issue' as const) }) },
+  { weight: 6, arbitrary: fc.record({ op: fc.constant('refresh' as const), pick: fc.nat() }) },
+  { weight: 6, arbitrary: fc.record({ op: fc.constant('identify' as const), pick: fc.nat() }) },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('revoke' as const), pick: fc.nat() }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      op: fc.constant('advance' as const),
+      by: fc.oneof(fc.constantFrom(1, GRACE - 1, GRACE, LIFE.access - 1, LIFE.access), fc.nat(GRACE)),
+    }),
+  },
+)
+
+test.each([false, true])('C5 C6 C7 34 behaves as the naive model does (rotation %s)', (rotateRefresh) => {
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 20, maxLength: 120 }), (steps) => {
+      const policy = { accessLifetime: LIFE.access, refreshLifetime: LIFE.refresh, refreshGrace: GRACE }
+      const { store, clock } = createBench({ ...POLICY, ...policy, capacity: CAPACITY, rotateRefresh })
+      const model = new Model(rotateRefresh)
+      for (const each of steps) {
+        const known = model.entries.slice(-40)
+        const picked = 'pick' in each ? known[each.pick % known.length]?.plain : undefined
+        if (each.op === 'issue') model.issue(store.issue('client'))
+        else if (each.op === 'advance') {
+          clock.advance(each.by)
+          model.now += each.by
+        } else if (picked === undefined) continue
+        else if (each.op === 'refresh') model.refresh(picked, store.refresh(picked))
+        else if (each.op === 'identify') {
+          const found = store.identify(picked)
+          expect(found.kind === 'valid' ? 'valid' : found.cause).toBe(model.identify(picked))
+        } else {
+          const entry = model.live().find((other) => other.plain === picked)
+          if (entry) model.revoke(entry.grant)
+          expect(store.revoke({ token: picked }, 'test')).toBe(entry ? 1 : 0)
+        }
+        expect(store.counts()).toEqual(model.counts())
+      }
+    }),
+    { numRuns: 300 },
+  )
+})

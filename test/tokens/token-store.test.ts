@@ -1,0 +1,164 @@
+import { describe, expect, test } from 'vitest'
+import { createBench, DAY, HOUR, present, SECOND, WEEK } from './support.ts'
+
+const UNKNOWN = { kind: 'refused', cause: 'unknown' }
+const EXPIRED = { kind: 'refused', cause: 'expired' }
+const REVOKED = { kind: 'refused', cause: 'revoked' }
+
+describe('lifetimes', () => {
+  test('C4 tokens are 256 bits in base64url and expires_in is whole seconds', () => {
+    const { store } = createBench({ accessLifetime: 3600_999 })
+    const tokens = store.issue('a')
+    expect(tokens.accessToken).toMatch(/^[A-Za-z0-9_-]{43}$/)
+    expect(tokens.refreshToken).toMatch(/^[A-Za-z0-9_-]{43}$/)
+    expect(tokens.accessToken).not.toBe(tokens.refreshToken)
+    expect(tokens.expiresIn).toBe(3600)
+  })
+
+  test('C7 an access token is valid until the millisecond before its expiry and expired at it', () => {
+    const { store, clock } = createBench()
+    const { accessToken } = store.issue('a')
+    clock.advance(HOUR - 1)
+    expect(store.identify(accessToken)).toMatchObject({ kind: 'valid' })
+    clock.advance(1)
+    expect(store.identify(accessToken)).toEqual(EXPIRED)
+    store.sweep()
+    expect(store.identify(accessToken)).toEqual(EXPIRED)
+  })
+
+  test('C7 a refresh token is valid until the millisecond before a week is over and not at it', () => {
+    const { store, clock } = createBench()
+    const { refreshToken } = store.issue('a')
+    clock.advance(WEEK - 1)
+    const { accessToken } = present(store.refresh(refreshToken))
+    clock.advance(1)
+    expect(store.refresh(refreshToken)).toBeUndefined()
+    // The access token got its own hour, although the password is more than a week ago.
+    expect(store.identify(accessToken)).toMatchObject({ kind: 'valid' })
+    clock.advance(HOUR)
+    store.sweep()
+    expect(store.grants()).toEqual([])
+  })
+
+  test('C7 a wall clock that jumps changes nothing', () => {
+    const { store, clock } = createBench()
+    const { accessToken } = store.issue('a')
+    clock.jumpWall(30 * DAY)
+    expect(store.identify(accessToken)).toMatchObject({ kind: 'valid' })
+    clock.jumpWall(-60 * DAY)
+    clock.advance(HOUR)
+    expect(store.identify(accessToken)).toEqual(EXPIRED)
+  })
+
+  test('counts and grants show what is alive', () => {
+    const { store, clock } = createBench()
+    const wall = clock.wall()
+    const { refreshToken } = store.issue('192.0.2.1')
+    store.refresh(refreshToken)
+    expect(store.counts()).toEqual({ access: 2, refresh: 1 })
+    expect(store.grants()).toEqual([
+      {
+        id: expect.stringMatching(/^[0-9a-f]{16}$/),
+        client: '192.0.2.1',
+        issuedAt: wall,
+        expiresAt: wall + WEEK,
+        accessTokens: 2,
+      },
+    ])
+    clock.advance(HOUR)
+    expect(store.counts()).toEqual({ access: 0, refresh: 1 })
+  })
+})
+
+describe('34 access and refresh tokens never stand in for each other', () => {
+  test('C10 a refresh token is unknown as a bearer token, C5 an access token refreshes nothing', () => {
+    const { store } = createBench()
+    const { accessToken, refreshToken } = store.issue('a')
+    expect(store.identify(refreshToken)).toEqual(UNKNOWN)
+    expect(store.refresh(accessToken)).toBeUndefined()
+    expect(store.counts()).toEqual({ access: 1, refresh: 1 })
+  })
+
+  test.each([
+    '',
+    'x',
+    'a'.repeat(43),
+    `${'a'.repeat(42)}=`,
+    'a'.repeat(44),
+    `${'a'.repeat(43)}\n`,
+    '__proto__',
+  ])('C5 C10 %j is unknown', (token) => {
+    const { store } = createBench()
+    store.issue('a')
+    expect(store.identify(token)).toEqual(UNKNOWN)
+    expect(store.refresh(token)).toBeUndefined()
+  })
+})
+
+test('C6 without rotation the same refresh token comes back, keeps its expiry, and earlier access tokens live on', () => {
+  const { store, clock, events } = createBench()
+  const first = store.issue('a')
+  clock.advance(WEEK - HOUR / 2)
+  const second = present(store.refresh(first.refreshToken))
+  const third = present(store.refresh(first.refreshToken))
+  expect(second.refreshToken).toBe(first.refreshToken)
+  expect(new Set([first.accessToken, second.accessToken, third.accessToken]).size).toBe(3)
+  expect(store.identify(second.accessToken)).toEqual(store.identify(third.accessToken))
+  clock.advance(HOUR / 2)
+  expect(store.refresh(first.refreshToken)).toBeUndefined()
+  expect(events).toEqual([
+    ['issued', 'password'],
+    ['issued', 'refresh_token'],
+    ['issued', 'refresh_token'],
+  ])
+})
+
+describe('revocation', () => {
+  test('C8 revoking all ends every token of every grant, and tells whose before it returns', () => {
+    const { store, events } = createBench()
+    const pairs = ['a', 'b'].map((client) => store.issue(client))
+    const ids = store.grants().map((grant) => grant.id)
+    expect(store.revoke({ all: true }, 'password_changed')).toBe(2)
+    expect(events.at(-1)).toEqual(['revoked', ids, 'password_changed'])
+    for (const { accessToken, refreshToken } of pairs) {
+      expect(store.identify(accessToken)).toEqual(REVOKED)
+      expect(store.identify(refreshToken)).toEqual(UNKNOWN)
+      expect(store.refresh(refreshToken)).toBeUndefined()
+    }
+    expect(store.counts()).toEqual({ access: 0, refresh: 0 })
+    expect(store.revoke({ all: true }, 'again')).toBe(0)
+  })
+
+  test('by grant, by client and by a token of either kind only the meant grants go', () => {
+    const { store } = createBench()
+    const [one, two, three, four] = ['a', 'b', 'c', 'c'].map((client) => store.issue(client))
+    const id = present(store.grants()[0]).id
+    expect(store.revoke({ grant: id }, 'operator')).toBe(1)
+    expect(store.identify(present(one).accessToken)).toEqual(REVOKED)
+    expect(store.revoke({ token: present(two).accessToken }, 'client')).toBe(1)
+    expect(store.refresh(present(two).refreshToken)).toBeUndefined()
+    expect(store.identify(present(three).accessToken)).toMatchObject({ kind: 'valid' })
+    expect(store.revoke({ client: 'c' }, 'operator')).toBe(2)
+    expect(store.identify(present(four).accessToken)).toEqual(REVOKED)
+    expect(store.revoke({ grant: 'nobody' }, 'operator')).toBe(0)
+    expect(store.revoke({ token: 'nothing' }, 'client')).toBe(0)
+  })
+})
+
+test('a reload changes the lifetime of tokens to come, not of those that are out', () => {
+  const { store, clock } = createBench()
+  const before = store.issue('a')
+  store.applyPolicy({
+    capacity: 100,
+    accessLifetime: 60 * SECOND,
+    refreshLifetime: HOUR,
+    rotateRefresh: true,
+    refreshGrace: 0,
+  })
+  const after = store.issue('a')
+  expect(after.expiresIn).toBe(60)
+  clock.advance(60 * SECOND)
+  expect(store.identify(before.accessToken)).toMatchObject({ kind: 'valid' })
+  expect(store.identify(after.accessToken)).toEqual(EXPIRED)
+  expect(present(store.refresh(after.refreshToken)).refreshToken).not.toBe(after.refreshToken)
+})
