@@ -23,7 +23,12 @@ export async function deriveSettings(config: Config): Promise<Settings> {
   const proxies = listen.trustedProxies.map(parseCidr).filter((cidr) => cidr !== undefined)
   return {
     config,
-    gate: { limits, ietfHeaders: limits.ietfHeaders, headerCaps: listen },
+    gate: {
+      limits,
+      ietfHeaders: limits.ietfHeaders,
+      headerCaps: listen,
+      revocationPath: undefined,
+    },
     clientOf: createClientAddress(proxies).clientOf,
     request: { host: upstreamHost(upstream), added: await readAddedFields(upstream.headers) },
     replaced: limits.ietfHeaders ? new Set([...LIMIT_FIELD_NAMES, ...IETF_FIELD_NAMES]) : LIMIT_FIELD_NAMES,

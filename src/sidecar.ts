@@ -17,7 +17,7 @@ import type { Logger } from './record/log.ts'
 import { createMetrics } from './record/metrics.ts'
 import { deriveSettings } from './settings.ts'
 import { openState } from './state.ts'
-import { tokenService } from './token-service.ts'
+import { tokenServices } from './token-services.ts'
 import { createConnections } from './upstream/connections.ts'
 import { startHealthCheck } from './upstream/health.ts'
 import { upstreamDeadlines, upstreamTarget } from './upstream/settings.ts'
@@ -87,7 +87,7 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
       identify: state.tokens.identify,
       settings: () => settings.gate,
     }),
-    tokenEndpoint: tokenService(state, metrics, () => settings.config),
+    services: tokenServices(state, metrics, () => settings.config),
     upstream: createUpstream({
       connections,
       upgrades: createUpgradeLane(target, deadlines),

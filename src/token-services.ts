@@ -1,24 +1,35 @@
 import type { Config } from './config/config.ts'
+import type { Service } from './http/admission.ts'
 import { createPasswordGrant } from './oauth/password-grant.ts'
 import { createRefreshGrant } from './oauth/refresh-grant.ts'
+import { createRevocationEndpoint } from './oauth/revocation-endpoint.ts'
 import { createTokenEndpoint, type TokenEndpoint } from './oauth/token-endpoint.ts'
 import type { Metrics } from './record/metrics.ts'
 import type { State } from './state.ts'
 
-/** The token endpoint with the two grants of the device's document. */
-export function tokenService(state: State, metrics: Metrics, config: () => Config): TokenEndpoint {
-  return createTokenEndpoint({
-    bodyTimeout: () => config().listen.bodyTimeout,
-    grants: new Map([
-      [
-        'password',
-        createPasswordGrant({
-          verify: state.password.verify,
-          issue: state.tokens.issue,
-          onWrongPassword: metrics.passwordFailed,
-        }),
-      ],
-      ['refresh_token', createRefreshGrant(state.tokens.refresh)],
-    ]),
+/** What the sidecar answers itself: the two grants of the device's document, and revocation. */
+export function tokenServices(
+  { password, tokens }: State,
+  metrics: Metrics,
+  config: () => Config,
+): Readonly<Record<Service, TokenEndpoint>> {
+  const bodyTimeout = (): number => config().listen.bodyTimeout
+  const passwordGrant = createPasswordGrant({
+    verify: password.verify,
+    issue: tokens.issue,
+    onWrongPassword: metrics.passwordFailed,
   })
+  return {
+    token: createTokenEndpoint({
+      bodyTimeout,
+      grants: new Map([
+        ['password', passwordGrant],
+        ['refresh_token', createRefreshGrant(tokens.refresh)],
+      ]),
+    }),
+    revocation: createRevocationEndpoint({
+      bodyTimeout,
+      revoke: (token) => tokens.revoke({ token }, 'client'),
+    }),
+  }
 }

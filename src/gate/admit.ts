@@ -7,7 +7,7 @@ import { ietfLimitFields, limitFields, secondsToReset } from '../limits/limit-fi
 import type { Verdict, WindowPolicy } from '../limits/window.ts'
 import type { WindowTable } from '../limits/window-table.ts'
 import { readBearer } from './bearer.ts'
-import { type Classified, classify, type HeaderCaps } from './classify.ts'
+import { type Classified, type ClassifyRules, classify } from './classify.ts'
 import type { Client } from './client-address.ts'
 import { surveyFields } from './survey.ts'
 
@@ -18,10 +18,9 @@ export interface EndpointLimit extends WindowPolicy {
   readonly per: Per
 }
 
-export interface GateSettings {
+export interface GateSettings extends ClassifyRules {
   readonly limits: Readonly<Record<Endpoint, EndpointLimit>>
   readonly ietfHeaders: boolean
-  readonly headerCaps: HeaderCaps
 }
 
 export interface GateDependencies {
@@ -58,7 +57,7 @@ export function createGate({ clock, tables, clientOf, identify, settings }: Gate
   return function admit(head) {
     const now = settings()
     const survey = surveyFields(head.fields)
-    const request = classify(head, survey, now.headerCaps)
+    const request = classify(head, survey, now)
     const client = clientOf(head.peer, survey.forwardedFor)
     const who = identifyBearer(survey.authorization, identify)
     const verdict = count(request.endpoint, client, who, now)
@@ -75,7 +74,7 @@ export function createGate({ clock, tables, clientOf, identify, settings }: Gate
     if (refusal !== undefined) {
       return { ...passed, kind: 'refused', refusal, close: request.fault?.kind === 'malformed' }
     }
-    if (request.endpoint === 'oauth') return { ...passed, kind: 'token-endpoint' }
+    if (request.service !== undefined) return { ...passed, kind: 'token-endpoint', service: request.service }
     return forward(passed, request, who, client)
   }
 }
@@ -102,14 +101,14 @@ function windowKey(per: Per, client: Client, who: Identified): string {
 
 /** The token endpoint takes the credential in the body, and only by POST; everything else needs a live token. */
 function authorize(head: RequestHead, request: Classified, who: Identified): Refusal | undefined {
-  if (request.endpoint === 'oauth') {
+  if (request.service !== undefined) {
     return head.method === 'POST' ? undefined : { kind: 'method-not-allowed', allow: 'POST' }
   }
   return who.kind === 'valid' ? undefined : { kind: 'unauthorized', cause: who.cause }
 }
 
 function forward(
-  passed: Omit<TokenRequest, 'kind'>,
+  passed: Omit<TokenRequest, 'kind' | 'service'>,
   request: Classified,
   who: Identified,
   client: Client,

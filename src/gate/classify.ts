@@ -1,4 +1,4 @@
-import type { Endpoint } from '../http/admission.ts'
+import type { Endpoint, Service } from '../http/admission.ts'
 import type { RequestHead } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { Survey } from './survey.ts'
@@ -15,9 +15,17 @@ export interface HeaderCaps {
   readonly maxHeaderCount: number
 }
 
+export interface ClassifyRules {
+  readonly headerCaps: HeaderCaps
+  /** Where tokens are revoked (RFC 7009); undefined where nobody may. */
+  readonly revocationPath: string | undefined
+}
+
 /** What kind of request this is, before anything is looked up. */
 export interface Classified {
   readonly endpoint: Endpoint
+  /** Set where the sidecar answers itself. */
+  readonly service: Service | undefined
   /** Origin form: path and query, byte for byte. */
   readonly target: string
   readonly host: string
@@ -30,19 +38,21 @@ export interface Classified {
  * Decides what a request is. Whatever the parsers of Node let through although two readers could disagree about
  * it is `malformed` here: it is refused, and nothing behind it on the connection is read.
  */
-export function classify(head: RequestHead, survey: Survey, caps: HeaderCaps): Classified {
+export function classify(head: RequestHead, survey: Survey, rules: ClassifyRules): Classified {
   const { target, authority } = originForm(head)
   const query = target.indexOf('?')
   const path = query < 0 ? target : target.slice(0, query)
   const framing = framingOf(head, survey)
+  const service = path === TOKEN_PATH ? 'token' : path === rules.revocationPath ? 'revocation' : undefined
   return {
-    endpoint: path === TOKEN_PATH ? 'oauth' : 'api',
+    endpoint: service === undefined ? 'api' : 'oauth',
+    service,
     target,
     host: head.authority ?? survey.host[0] ?? authority ?? '',
     framing: framing === 'broken' ? null : framing,
     fault:
       versionFault(head) ??
-      capFault(head, survey, caps) ??
+      capFault(head, survey, rules.headerCaps) ??
       targetFault(head, target) ??
       hostFault(head, survey, authority) ??
       (framing === 'broken' ? malformed('The length of the request body is not unmistakable.') : undefined) ??

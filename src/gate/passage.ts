@@ -1,4 +1,4 @@
-import type { Admission, Refused } from '../http/admission.ts'
+import type { Admission, Refused, Service } from '../http/admission.ts'
 import type { Clock } from '../http/clock.ts'
 import type { Exchange, ExchangeRecord, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
@@ -10,7 +10,8 @@ import { refusalReply, type StatusCodes } from './refusal-reply.ts'
 
 export interface PassageDependencies {
   readonly admit: Admit
-  readonly tokenEndpoint: TokenEndpoint
+  /** What the sidecar answers itself. */
+  readonly services: Readonly<Record<Service, TokenEndpoint>>
   readonly upstream: Upstream
   readonly live: LiveExchanges
   readonly clock: Clock
@@ -32,7 +33,7 @@ export interface Passage {
 const SWALLOWED_BODY = 8 * 1024
 
 export function createPassage(deps: PassageDependencies): Passage {
-  const { admit, tokenEndpoint, upstream, live, clock } = deps
+  const { admit, services, upstream, live, clock } = deps
 
   function pass(exchange: Exchange, forward: (admission: Forwardable) => Promise<Refusal | undefined>): void {
     const start = clock.monotonic()
@@ -88,7 +89,7 @@ export function createPassage(deps: PassageDependencies): Passage {
     exchange: Exchange,
     refuse: (refusal: Refusal, close: boolean) => void,
   ): Promise<undefined> {
-    const answer = await tokenEndpoint(admission, exchange)
+    const answer = await services[admission.service](admission, exchange)
     if (answer.kind === 'refused') refuse(answer.refusal, answer.close)
     else {
       const { reply } = answer

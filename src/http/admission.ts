@@ -22,8 +22,12 @@ export interface Refused extends Passed {
   readonly close: boolean
 }
 
+/** What the sidecar serves itself: tokens, and where it is switched on their revocation (RFC 7009). */
+export type Service = 'token' | 'revocation'
+
 export interface TokenRequest extends Passed {
   readonly kind: 'token-endpoint'
+  readonly service: Service
 }
 
 declare const admitted: unique symbol

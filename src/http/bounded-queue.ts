@@ -1,0 +1,98 @@
+/** Gives the place back. Calling it again does nothing. */
+export type Leave = () => void
+
+/**
+ * What became of asking for a place: `full` when the waiting line had no room, `late` when patience ran out,
+ * `withdrawn` when the caller gave up first.
+ */
+export type Entry =
+  | { readonly kind: 'entered'; readonly leave: Leave }
+  | { readonly kind: 'full' }
+  | { readonly kind: 'late' }
+  | { readonly kind: 'withdrawn' }
+
+/** At most so many inside at once, at most so many waiting behind them, none of those longer than patience. */
+export interface BoundedQueue {
+  readonly inside: number
+  readonly waiting: number
+  /** A place now or not at all: the hot path, without a promise. Never overtakes a waiter. */
+  tryEnter(): Leave | undefined
+  /** A place as soon as there is one, first come first served. Aborting `signal` withdraws a waiter. */
+  enter(signal?: AbortSignal): Promise<Entry>
+}
+
+export interface QueueBounds {
+  readonly inside: number
+  readonly waiting: number
+  /** Milliseconds. */
+  readonly patience: number
+}
+
+/** What a timer can hold: past it `setTimeout` would fire at once. */
+const LONGEST_PATIENCE = 2 ** 31 - 1
+
+const FULL: Entry = { kind: 'full' }
+const LATE: Entry = { kind: 'late' }
+const WITHDRAWN: Entry = { kind: 'withdrawn' }
+
+type Waiter = (entry: Entry) => void
+
+export function createBoundedQueue(bounds: QueueBounds): BoundedQueue {
+  const patience = Math.min(bounds.patience, LONGEST_PATIENCE)
+  /** In order of arrival, as a `Set` is; one that gives up in the middle is taken out in constant time. */
+  const line = new Set<Waiter>()
+  let inside = 0
+
+  // A place is handed over, never put back, while someone waits: that is why nobody can overtake the line.
+  const vacate = (): void => {
+    const [first] = line
+    if (first === undefined) inside -= 1
+    else first({ kind: 'entered', leave: occupied() })
+  }
+
+  const occupied = (): Leave => {
+    let left = false
+    return () => {
+      if (left) return
+      left = true
+      vacate()
+    }
+  }
+
+  const tryEnter = (): Leave | undefined => {
+    if (inside >= bounds.inside) return undefined
+    inside += 1
+    return occupied()
+  }
+
+  const wait = (signal: AbortSignal | undefined): Promise<Entry> =>
+    new Promise((resolve) => {
+      const settle: Waiter = (entry) => {
+        line.delete(settle)
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', withdraw)
+        resolve(entry)
+      }
+      const withdraw = (): void => settle(WITHDRAWN)
+      const timer = setTimeout(() => settle(LATE), patience)
+      signal?.addEventListener('abort', withdraw)
+      line.add(settle)
+    })
+
+  return {
+    get inside() {
+      return inside
+    },
+    get waiting() {
+      return line.size
+    },
+    tryEnter,
+    async enter(signal) {
+      if (signal?.aborted) return WITHDRAWN
+      const leave = tryEnter()
+      if (leave !== undefined) return { kind: 'entered', leave }
+      if (line.size >= bounds.waiting) return FULL
+      return wait(signal)
+    },
+  }
+}
