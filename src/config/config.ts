@@ -1,0 +1,128 @@
+/** The configuration, complete: every default filled in, every duration in milliseconds, every size in bytes. */
+export interface Config {
+  readonly listen: ListenConfig
+  readonly admin: AdminConfig
+  readonly upstream: UpstreamConfig
+  readonly password: PasswordConfig
+  readonly tokens: TokensConfig
+  readonly limits: LimitsConfig
+  readonly stateDir: string
+  readonly realm: string
+  readonly statusCodes: 'contract' | 'http'
+  readonly log: LogConfig
+  readonly shutdownGrace: number
+}
+
+/** Where to listen. `host` carries no brackets; port 0 lets the kernel choose. */
+export type Address =
+  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
+  | { readonly kind: 'unix'; readonly path: string }
+  | { readonly kind: 'fd'; readonly fd: number }
+
+export interface TlsFiles {
+  readonly cert: string
+  readonly key: string
+}
+
+export interface ListenConfig {
+  readonly address: Address
+  readonly tls: 'auto' | 'off' | TlsFiles
+  /** CIDRs or single addresses, as `http/ip.ts` reads them. */
+  readonly trustedProxies: readonly string[]
+  readonly handshakeTimeout: number
+  readonly headerTimeout: number
+  readonly bodyTimeout: number
+  readonly idleTimeout: number
+  readonly maxHeaderSize: number
+  readonly maxHeaderCount: number
+  readonly maxConnections: number
+  readonly maxStreams: number
+}
+
+export interface AdminConfig {
+  readonly address: Address | 'off'
+}
+
+/** The device. `host` carries no brackets, `origin` does, and leaves out the default port. */
+export type UpstreamUrl =
+  | {
+      readonly kind: 'tcp'
+      readonly protocol: 'http' | 'https'
+      readonly host: string
+      readonly port: number
+      readonly origin: string
+    }
+  | { readonly kind: 'unix'; readonly path: string; readonly origin: 'http://localhost' }
+
+/** A header value as text, or the file that holds it. */
+export type HeaderValue = string | { readonly file: string }
+
+export interface UpstreamConfig {
+  readonly url: UpstreamUrl
+  /** `preserve`, `target`, or the very `Host` to send. */
+  readonly host: string
+  readonly headers: Readonly<Record<string, HeaderValue>>
+  readonly tls: UpstreamTlsConfig
+  readonly parser: 'strict' | 'tolerant' | 'auto'
+  readonly connectTimeout: number
+  readonly responseTimeout: number
+  readonly idleTimeout: number
+  readonly maxInFlight: number
+  readonly queue: QueueConfig
+  readonly health: HealthConfig
+}
+
+export interface UpstreamTlsConfig {
+  /** The path of a PEM file. */
+  readonly ca?: string
+  readonly insecure: boolean
+}
+
+export interface QueueConfig {
+  readonly size: number
+  readonly timeout: number
+}
+
+export interface HealthConfig {
+  readonly path: string | null
+  readonly interval: number
+}
+
+export interface PasswordEntry {
+  readonly file: string
+  readonly user: string
+}
+
+export type PasswordConfig =
+  | { readonly file: string }
+  | { readonly htpasswd: PasswordEntry }
+  | { readonly shadow: PasswordEntry }
+
+export interface TokensConfig {
+  /** `file`, `memory`, or the URL of a shared store. */
+  readonly store: string
+  readonly capacity: number
+  readonly accessLifetime: number
+  readonly refreshLifetime: number
+  readonly rotateRefresh: boolean
+  readonly refreshGrace: number
+}
+
+export interface LimitConfig {
+  readonly requests: number
+  readonly window: number
+  readonly per: 'client' | 'grant' | 'device'
+}
+
+export interface LimitsConfig {
+  readonly api: LimitConfig
+  readonly oauth: LimitConfig
+  readonly maxKeys: number
+  readonly ietfHeaders: boolean
+}
+
+export interface LogConfig {
+  readonly level: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
+  readonly format: 'auto' | 'json' | 'pretty'
+  readonly access: boolean
+}

@@ -1,0 +1,32 @@
+import type { Parsed } from './parsed.ts'
+
+const UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1000],
+  ['ms', 1],
+] as const
+
+export const DURATION_PATTERN: RegExp = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/
+
+/** Reads a number of seconds, or a number with a unit (`500ms`, `10s`, `5m`, `1h`, `7d`), as whole milliseconds. */
+export function parseDuration(given: string | number): Parsed<number> {
+  const [, digits, unit = 's'] = DURATION_PATTERN.exec(String(given)) ?? []
+  const factor = UNITS.find(([name]) => name === unit)?.[1]
+  if (digits === undefined || factor === undefined) {
+    return { problem: 'must be a duration: a number of seconds, or 500ms, 10s, 5m, 1h, 7d' }
+  }
+  const exact = Number(digits) * factor
+  const value = Math.round(exact)
+  // 2.3 s is 2299.9999999999995 ms in binary; half a millisecond is really one.
+  if (Math.abs(exact - value) > 1e-6 * Math.max(1, value)) return { problem: 'must be whole milliseconds' }
+  return { value }
+}
+
+/** Writes milliseconds in the largest unit that divides them, so that `parseDuration` reads the same again. */
+export function formatDuration(milliseconds: number): string {
+  if (milliseconds === 0) return '0s'
+  const [unit, factor] = UNITS.find(([, each]) => milliseconds % each === 0) ?? ['ms', 1]
+  return `${milliseconds / factor}${unit}`
+}

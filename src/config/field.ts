@@ -1,0 +1,154 @@
+import type { YamlValue } from './yaml-value.ts'
+import { z } from './zod.ts'
+
+/**
+ * `section`: a mapping of known keys. `choice`: one that holds exactly one of them. `either`: one word, or such a
+ * mapping. `headers`: a mapping of any names. `value`: all else.
+ */
+export type Kind = 'value' | 'section' | 'choice' | 'either' | 'headers'
+
+/** How the text of an environment variable or a flag is read. */
+export type Reading = 'text' | 'text or null' | 'list' | 'yaml'
+
+/** One key of the file: how it is read, written and explained. */
+export interface Field<T> {
+  readonly kind: Kind
+  /** Reads the YAML form with the default filled in; encodes back to that form. */
+  readonly schema: z.ZodType<T>
+  /** The same without the default. */
+  readonly bare: z.ZodType<T>
+  readonly description: string
+  /** In words, for the reference page. */
+  readonly type: string
+  /** As it would stand in the file; `undefined` when the key must be given, or may be left out for good. */
+  readonly initial: YamlValue | undefined
+  readonly optional: boolean
+  readonly reading: Reading
+  /** The value is never repeated, whatever is wrong with it. */
+  readonly secret: boolean
+  /** The keys below, in snake_case, in the order of the page. */
+  readonly keys: Keys
+}
+
+export type Keys = ReadonlyMap<string, Field<unknown>>
+
+export interface Explained {
+  readonly description: string
+  readonly initial?: YamlValue
+  readonly secret?: boolean
+}
+
+type Details = Explained & { readonly type: string } & Partial<
+    Pick<Field<unknown>, 'kind' | 'reading' | 'keys'>
+  >
+
+/** A field around a schema that has no default yet. */
+export function field<T>(schema: z.ZodType<T>, details: Details): Field<T> {
+  const { description, initial } = details
+  const bare = schema.meta({ description })
+  return {
+    kind: 'value',
+    reading: 'text',
+    secret: false,
+    keys: new Map(),
+    optional: false,
+    ...details,
+    initial,
+    bare,
+    schema: initial === undefined ? bare : bare.prefault(initial).meta({ description }),
+  }
+}
+
+/** A key that may be left out, and then is absent. */
+export function optional<T>(inner: Field<T>): Field<T> {
+  return { ...inner, optional: true, schema: inner.bare }
+}
+
+/** Whether the file has to give this key. */
+export function isRequired(each: Field<unknown>): boolean {
+  return each.initial === undefined && !each.optional
+}
+
+type FieldsOf<T> = { readonly [K in keyof T]-?: Field<T[K]> }
+
+/** A mapping of known keys, in snake_case in the file and in camelCase in the result. */
+export function section<T extends object>(description: string, fields: FieldsOf<T>): Field<T> {
+  const named = Object.entries<Field<unknown>>(fields).map(([name, each]) => ({
+    name,
+    key: snake(name),
+    each,
+  }))
+  const keys: Keys = new Map(named.map(({ key, each }) => [key, each]))
+  const camel = new Map(named.map(({ name, key }) => [key, name]))
+  const schema = z.codec(mapping(keys, 'must be a mapping of keys'), z.custom<T>(), {
+    // The cast holds because the compiler requires `fields` to have exactly the keys of T, each reading its type.
+    decode: (given) => rename(given, (key) => camel.get(key) ?? key) as T,
+    encode: (value) => rename(value, snake),
+  })
+  return field(schema, { description, type: 'mapping', initial: {}, kind: 'section', reading: 'yaml', keys })
+}
+
+/** Alternatives of which exactly one is given, each under its own key; T is the union of `{key: value}`. */
+export function choice<T extends object>(
+  description: string,
+  alternatives: { readonly [K in KeysOfUnion<T>]: Field<ValueOfUnion<T, K>> },
+): Field<T> {
+  const keys: Keys = new Map(
+    Object.entries<Field<unknown>>(alternatives).map(([key, each]) => [key, optional(each)]),
+  )
+  const names = [...keys.keys()].join(', ')
+  const must = `must hold one of ${names}`
+  const one = mapping(keys, must)
+    .meta({ minProperties: 1, maxProperties: 1 })
+    .superRefine((given, context) => {
+      const [first, ...others] = Object.keys(given)
+      if (first === undefined) context.addIssue({ code: 'custom', message: must })
+      for (const other of others) {
+        const message = `must not stand beside ${first}; keep one of the two`
+        context.addIssue({ code: 'custom', message, path: [other] })
+      }
+    })
+  const schema = z.codec(one, z.custom<T>(), {
+    // The cast holds because exactly one alternative is there, read by its own field.
+    decode: (given) => given as T,
+    encode: (value) => rename(value, (key) => key),
+  })
+  return field(schema, {
+    description,
+    type: `one of ${names}`,
+    kind: 'choice',
+    secret: true,
+    reading: 'yaml',
+    keys,
+  })
+}
+
+/** One of some words, or a mapping. */
+export function either<A extends string, B extends object>(
+  words: Field<A>,
+  other: Field<B>,
+  must: string,
+  explained: Explained,
+): Field<A | B> {
+  const schema = z.union([words.bare, other.bare], { error: must })
+  const type = `${words.type}, or a mapping`
+  return field<A | B>(schema, { ...explained, type, kind: 'either', reading: 'yaml', keys: other.keys })
+}
+
+type KeysOfUnion<T> = T extends unknown ? keyof T : never
+type ValueOfUnion<T, K extends PropertyKey> = T extends Readonly<Record<K, infer V>> ? V : never
+
+function mapping(keys: Keys, must: string): z.ZodType<Record<string, unknown>, Record<string, unknown>> {
+  const shape = [...keys].map(
+    ([key, each]) => [key, each.optional ? each.schema.optional() : each.schema] as const,
+  )
+  return z.strictObject(Object.fromEntries(shape), { error: must })
+}
+
+function rename(from: object, to: (key: string) => string): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(from).map(([key, value]) => [to(key), value]))
+}
+
+function snake(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}

@@ -1,0 +1,114 @@
+import type { Field } from './field.ts'
+import { schema } from './schema.ts'
+import type { Setting } from './setting.ts'
+import { isMapping, type YamlMapping, type YamlValue } from './yaml-value.ts'
+
+export const FILE_RANK = 1
+
+/** The file with all settings laid over it, and who set what. */
+export interface Layered {
+  readonly tree: YamlValue
+  /** Where the value at a path came from; `undefined` when it came from the file, or is not there. */
+  readonly sourceOf: (path: readonly string[]) => string | undefined
+}
+
+type Origins = Map<string, Pick<Setting, 'source' | 'rank'>>
+
+/** Lays settings over the tree of the file, the later over the earlier. Neither is changed. */
+export function layer(file: YamlMapping, settings: readonly Setting[]): Layered {
+  const origins: Origins = new Map()
+  let tree = withoutEmptySections(file, schema)
+  for (const setting of settings) tree = put(tree, schema, [], setting.path, setting, origins)
+  return { tree, sourceOf: (path) => sourceOf(path, origins) }
+}
+
+/** A section whose keys are all commented out reads as `null`, and means no more than being left out. */
+function withoutEmptySections(value: YamlValue, field: Field<unknown>): YamlValue {
+  if (value === null && (field.kind === 'section' || field.kind === 'headers')) return {}
+  if (!isMapping(value) || field.kind === 'headers') return value
+  const entries = Object.entries(value).map(([key, each]): [string, YamlValue] => {
+    const inner = field.keys.get(key)
+    return [key, inner === undefined ? each : withoutEmptySections(each, inner)]
+  })
+  return Object.fromEntries(entries)
+}
+
+function put(
+  current: YamlValue | undefined,
+  field: Field<unknown>,
+  here: readonly string[],
+  rest: readonly string[],
+  setting: Setting,
+  origins: Origins,
+): YamlValue {
+  const [key, ...deeper] = rest
+  if (key === undefined) return arrive(current, field, here, setting, origins)
+  // A section that is no mapping stays, so that the mistake is reported instead of buried.
+  if (field.kind === 'section' && current !== undefined && !isMapping(current)) return current
+  if (field.kind === 'either' && !isMapping(current)) own(here, setting, origins)
+  const inner = field.keys.get(key)
+  const below = [...here, key]
+  const held = makeRoom(isMapping(current) ? current : {}, field, below, setting, origins)
+  if (field.kind === 'choice' || inner === undefined) own(below, setting, origins)
+  const before = Object.hasOwn(held, key) ? held[key] : undefined
+  return {
+    ...held,
+    [key]: inner === undefined ? setting.value : put(before, inner, below, deeper, setting, origins),
+  }
+}
+
+/** A mapping given for a section is short for its keys, one by one; anything else takes the place of what was. */
+function arrive(
+  current: YamlValue | undefined,
+  field: Field<unknown>,
+  here: readonly string[],
+  setting: Setting,
+  origins: Origins,
+): YamlValue {
+  const { value } = setting
+  if (field.kind === 'section' && value === null) return current ?? {}
+  if (field.keys.size === 0 || !isMapping(value)) {
+    own(here, setting, origins)
+    return value
+  }
+  let tree: YamlValue = current ?? {}
+  for (const [key, each] of Object.entries(value)) {
+    tree = put(tree, field, here, [key], { ...setting, value: each }, origins)
+  }
+  return tree
+}
+
+/** What the new key replaces: alternatives chosen by a weaker source, or the same header in another case. */
+function makeRoom(
+  held: YamlMapping,
+  field: Field<unknown>,
+  below: readonly string[],
+  setting: Setting,
+  origins: Origins,
+): YamlMapping {
+  const key = below.at(-1) ?? ''
+  const entries = Object.entries(held)
+  if (field.kind === 'headers') {
+    return Object.fromEntries(entries.filter(([name]) => name.toLowerCase() !== key.toLowerCase()))
+  }
+  if (field.kind !== 'choice') return held
+  const rankOf = (name: string): number =>
+    origins.get(dotted([...below.slice(0, -1), name]))?.rank ?? FILE_RANK
+  return Object.fromEntries(entries.filter(([name]) => name === key || rankOf(name) >= setting.rank))
+}
+
+function own(path: readonly string[], { source, rank }: Setting, origins: Origins): void {
+  origins.set(dotted(path), { source, rank })
+}
+
+function sourceOf(path: readonly string[], origins: Origins): string | undefined {
+  for (let length = path.length; length > 0; length -= 1) {
+    const origin = origins.get(dotted(path.slice(0, length)))
+    if (origin !== undefined) return origin.source
+  }
+  return undefined
+}
+
+function dotted(path: readonly string[]): string {
+  return path.join('.')
+}

@@ -1,0 +1,77 @@
+import type { AdminConfig, ListenConfig, TlsFiles } from './config.ts'
+import { either, type Field, section } from './field.ts'
+import { address, addressOrOff, cidrs, duration, path, size } from './field-kinds.ts'
+import { integer, oneOf } from './value-field.ts'
+
+const tlsFiles: Field<TlsFiles> = section<TlsFiles>("The operator's own certificate.", {
+  cert: path({ description: 'PEM file with the certificate and its chain. Read again when it changes.' }),
+  key: path({
+    description: 'PEM file with the private key of that certificate. Read again when it changes.',
+  }),
+})
+
+export const listenField: Field<ListenConfig> = section<ListenConfig>(
+  'The public listener: what clients reach.',
+  {
+    address: address({
+      initial: '0.0.0.0:8443',
+      description:
+        'Where clients connect: `host:port` (an IPv6 address in brackets; port 0 takes a free one), `unix:/path`, or `fd:3` for a socket handed over by socket activation.',
+    }),
+    tls: either(
+      oneOf(['auto', 'off'], { description: 'How to encrypt.' }),
+      tlsFiles,
+      'must be auto, off or {cert: file, key: file}',
+      {
+        initial: 'auto',
+        description:
+          '`auto` uses a self-signed certificate, made at the first start and kept in `state_dir`; `off` speaks cleartext, for use behind something that terminates TLS; a mapping names the certificate and its key.',
+      },
+    ),
+    trustedProxies: cidrs({
+      initial: [],
+      description:
+        'Proxies whose `X-Forwarded-*` fields are believed. Everyone else speaks only for their own address, and what they claim is dropped.',
+    }),
+    handshakeTimeout: duration(
+      { least: '1ms', most: '1h' },
+      { initial: '10s', description: 'How long a client may take to finish the TLS handshake.' },
+    ),
+    headerTimeout: duration(
+      { least: '1ms', most: '1h' },
+      { initial: '10s', description: 'How long a client may take to send the head of a request.' },
+    ),
+    bodyTimeout: duration(
+      { least: '1ms', most: '1h' },
+      { initial: '10s', description: 'How long a client may pause within the body of a request.' },
+    ),
+    idleTimeout: duration(
+      { least: '1ms', most: '1d' },
+      { initial: '60s', description: 'How long a connection without any traffic stays open.' },
+    ),
+    maxHeaderSize: size('1KiB', '1MiB', {
+      initial: '16KiB',
+      description: 'The largest head of a request, all its fields together.',
+    }),
+    maxHeaderCount: integer(1, 10_000, {
+      initial: 100,
+      description: 'The most header fields in one request.',
+    }),
+    maxConnections: integer(1, 1_000_000, {
+      initial: 1000,
+      description: 'The most client connections open at once; further ones are closed at once.',
+    }),
+    maxStreams: integer(1, 10_000, {
+      initial: 100,
+      description: 'The most requests at once within one HTTP/2 connection.',
+    }),
+  },
+)
+
+export const adminField: Field<AdminConfig> = section<AdminConfig>('The listener for operators.', {
+  address: addressOrOff({
+    initial: '127.0.0.1:9464',
+    description:
+      'Where `/metrics`, `/healthz`, `/readyz` and the dashboard are served, in the same forms as `listen.address`. There is no login: keep it where only operators can reach it. `off` closes it.',
+  }),
+})

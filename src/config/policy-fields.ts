@@ -1,0 +1,99 @@
+import type { LimitConfig, LimitsConfig, PasswordConfig, PasswordEntry, TokensConfig } from './config.ts'
+import { choice, type Field, section } from './field.ts'
+import { duration, path, plainText } from './field-kinds.ts'
+import { flag, integer, oneOf } from './value-field.ts'
+
+export const passwordField: Field<PasswordConfig> = choice<PasswordConfig>(
+  'Where the device password comes from; exactly one of these. The file is watched: when the password changes, every token is invalid at once.',
+  {
+    file: path({ description: 'A file with one line, the password or a hash of it.' }),
+    htpasswd: entry('an htpasswd file'),
+    shadow: entry('a shadow file, as in `/etc/shadow`'),
+  },
+)
+
+export const tokensField: Field<TokensConfig> = section<TokensConfig>('Access and refresh tokens.', {
+  store: plainText(
+    '`file`, `memory`, or a URL',
+    {
+      initial: 'file',
+      secret: true,
+      description:
+        '`file` keeps tokens in `state_dir`, across restarts; `memory` forgets them at a restart; a `valkey://` or `redis://` URL (`valkeys://` or `rediss://` over TLS) shares them, and the limits, among several sidecars.',
+    },
+    storeProblem,
+  ),
+  capacity: integer(2, 10_000_000, {
+    initial: 10_000,
+    description: 'The most tokens kept. Past it, those longest unused are forgotten first.',
+  }),
+  accessLifetime: duration(
+    { least: '1s', most: '365d', wholeSeconds: true },
+    { initial: '1h', description: 'How long an access token is valid.' },
+  ),
+  refreshLifetime: duration(
+    { least: '1s', most: '3650d', wholeSeconds: true },
+    { initial: '7d', description: 'How long a refresh token is valid; not shorter than `access_lifetime`.' },
+  ),
+  rotateRefresh: flag({
+    initial: false,
+    description:
+      'Give a new refresh token with every refresh, as OAuth 2.1 has it, and take the use of a spent one for theft: that revokes the whole grant.',
+  }),
+  refreshGrace: duration(
+    { least: '0s', most: '1h' },
+    {
+      initial: '10s',
+      description:
+        'With `rotate_refresh`: how long a retry with the spent refresh token gets the same answer again.',
+    },
+  ),
+})
+
+export const limitsField: Field<LimitsConfig> = section<LimitsConfig>('How often clients may ask.', {
+  api: limit(60, 'everything except `/oauth/token`'),
+  oauth: limit(30, '`/oauth/token`'),
+  maxKeys: integer(1, 10_000_000, {
+    initial: 100_000,
+    description:
+      'The most windows kept at once. Past it, newcomers share one window; those that are being counted stay as they are.',
+  }),
+  ietfHeaders: flag({
+    initial: false,
+    description: 'Send `RateLimit` and `RateLimit-Policy` as well, beside the `X-RateLimit-*` fields.',
+  }),
+})
+
+function entry(file: string): Field<PasswordEntry> {
+  return section<PasswordEntry>(`The entry of one user in ${file}.`, {
+    file: path({ description: `The path of ${file}.` }),
+    user: plainText('a user name', { description: 'The user whose entry counts.' }, (given) =>
+      given.includes(':') ? 'must not hold a colon, which ends the name in such a file' : undefined,
+    ),
+  })
+}
+
+function limit(requests: number, what: string): Field<LimitConfig> {
+  return section<LimitConfig>(`The limit on ${what}.`, {
+    requests: integer(1, 1_000_000_000, {
+      initial: requests,
+      description: `How many requests pass in one window, on ${what}.`,
+    }),
+    window: duration(
+      { least: '1s', most: '1d', wholeSeconds: true },
+      { initial: '60s', description: 'How long a window stays open after the first request in it.' },
+    ),
+    per: oneOf(['client', 'grant', 'device'], {
+      initial: 'client',
+      description:
+        'Who shares a window: `client`, one per client address (an IPv6 client by its /64); `grant`, one per login; `device`, one for everybody.',
+    }),
+  })
+}
+
+function storeProblem(given: string): string | undefined {
+  if (given === 'file' || given === 'memory') return undefined
+  const problem = 'must be file, memory, or a URL such as valkey://127.0.0.1:6379'
+  if (!/^(?:valkey|redis)s?:\/\/[^\s/\\]/.test(given) || /\s/.test(given)) return problem
+  return URL.canParse(given) ? undefined : problem
+}

@@ -1,0 +1,71 @@
+import type { Issue } from './decode.ts'
+import type { Field } from './field.ts'
+import { dottedKeys } from './known-keys.ts'
+import type { Layered } from './layers.ts'
+import { nearestKey } from './nearest.ts'
+import { schema } from './schema.ts'
+import { valueAt, type YamlValue } from './yaml-value.ts'
+
+const LONGEST_SHOWN = 60
+
+/** One line for each thing wrong: where it was said, which key, what is wrong, what was given. */
+export function problemsOf(
+  issues: readonly Issue[],
+  layered: Layered,
+  file: string | undefined,
+): readonly string[] {
+  return issues.flatMap((issue) => {
+    if (issue.unknown.length === 0) return [line(issue.path, describe(issue, layered.tree), layered, file)]
+    return issue.unknown.map((key) => {
+      const path = [...issue.path, key]
+      return line(path, `unknown key; ${adviceFor(path)}`, layered, file)
+    })
+  })
+}
+
+function line(path: readonly string[], what: string, layered: Layered, file: string | undefined): string {
+  const source = layered.sourceOf(path) ?? (isDefault(path, layered.tree) ? undefined : file)
+  return [source, path.join('.'), what].filter((part) => part !== undefined).join(': ')
+}
+
+/** Nobody gave this value; it is the default that does not fit to what was given elsewhere. */
+function isDefault(path: readonly string[], tree: YamlValue): boolean {
+  const fields = fieldsAlong(path)
+  return (
+    fields.length === path.length && fields.at(-1)?.initial !== undefined && valueAt(tree, path) === undefined
+  )
+}
+
+function adviceFor(path: readonly string[]): string {
+  if (fieldsAlong(path).some(({ kind }) => kind === 'headers')) return 'a header takes text or {file: path}'
+  return nearestKey(path.join('.'), dottedKeys)
+}
+
+function describe({ path, message }: Issue, tree: YamlValue): string {
+  const value = valueAt(tree, path)
+  if (isDefault(path, tree)) return `${message} (by default: ${fieldsAlong(path).at(-1)?.initial})`
+  if (value === undefined) return `is missing; it ${message}`
+  const shown = fieldsAlong(path).some(({ secret }) => secret) ? undefined : show(value)
+  return shown === undefined ? message : `${message} (given: ${shown})`
+}
+
+/** The fields from the top down to a path, as far as the schema knows it. */
+function fieldsAlong(path: readonly string[]): readonly Field<unknown>[] {
+  const fields: Field<unknown>[] = []
+  let field: Field<unknown> | undefined = schema
+  for (const key of path) {
+    field = field.keys.get(key)
+    if (field === undefined) break
+    fields.push(field)
+  }
+  return fields
+}
+
+/** Scalars only, clipped; what stands before an `@` may be a password in a URL. */
+function show(value: YamlValue): string | undefined {
+  if (typeof value === 'object' && value !== null) return undefined
+  if (typeof value !== 'string') return String(value)
+  const at = value.lastIndexOf('@')
+  const harmless = at === -1 ? value : `***${value.slice(at)}`
+  return JSON.stringify(harmless.length > LONGEST_SHOWN ? `${harmless.slice(0, LONGEST_SHOWN)}…` : harmless)
+}

@@ -1,0 +1,104 @@
+import { jsonSchema } from './decode.ts'
+import { type Field, isRequired } from './field.ts'
+import { environmentName, type KnownKey, knownKeys } from './known-keys.ts'
+import { schema } from './schema.ts'
+import type { YamlValue } from './yaml-value.ts'
+
+const INTRODUCTION = `# Configuration reference
+
+<!-- Written by \`npm run reference\` from the schema in src/config; change it there. -->
+
+One YAML file, given by \`--config\`. Only \`upstream.url\` and one source of the password have to be set.
+
+Every key can also be set from outside the file: by an environment variable, as listed, or by
+\`--set key=value\`, as often as needed. A flag beats the environment, the environment beats the file, and the file
+beats the default. A value that is no plain text is written as YAML (\`POSTERN_UPSTREAM_HEADERS='{X-Name: value}'\`),
+a list also with commas (\`POSTERN_LISTEN_TRUSTED_PROXIES=10.0.0.0/8,fd00::/8\`). Whole sections can be set like this
+too (\`--set 'limits.api={requests: 120, window: 10s}'\`).
+
+- **Durations** are numbers of seconds, or \`500ms\`, \`10s\`, \`5m\`, \`1h\`, \`7d\`.
+- **Sizes** are numbers of bytes, or \`8KiB\`, \`1MiB\`.
+- **Paths** that do not begin with \`/\` count from the working directory.
+- Unknown keys, and unknown \`POSTERN_\` variables, are errors.
+
+An editor that knows JSON Schema completes and checks the file when its first line is
+\`# yaml-language-server: $schema=postern.schema.json\`.
+`
+
+const HEAD = ['key', 'type', 'default', 'environment', 'meaning']
+
+/** The cells of one row. */
+type Row = readonly string[]
+
+/** The reference page: one table for each section, and one for the keys that stand alone. */
+export function referencePage(): string {
+  const grouped = [...schema.keys].filter(([, field]) => field.keys.size > 0)
+  const sections = grouped.map(([name, field]) => part(name, field.description, rowsBelow(name)))
+  const single = knownKeys.filter(({ path, field }) => path.length === 1 && field.keys.size === 0).map(row)
+  return [INTRODUCTION, ...sections, part('Keys that stand alone', undefined, single)].join('\n')
+}
+
+/** The JSON Schema of the file, for editors. */
+export function referenceSchema(): string {
+  const { $schema, ...rest } = jsonSchema(schema)
+  const page = JSON.stringify({ $schema, title: 'Postern', ...rest }, null, 2)
+  // Lists of words on one line, as the formatter of this repository has them.
+  return `${page.replace(/\[\s+([^[\]{}]*?)\s+\]/g, (_, words: string) => `[${words.replace(/\s*\n\s*/g, ' ')}]`)}\n`
+}
+
+function part(title: string, description: string | undefined, rows: readonly Row[]): string {
+  const text = description === undefined ? '' : `${description}\n\n`
+  return `## ${title}\n\n${text}${table([HEAD, ...rows])}\n`
+}
+
+/** Columns are padded, as the formatter of this repository has them. */
+function table(rows: readonly Row[]): string {
+  const widths = HEAD.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)))
+  const [head = '', ...body] = rows.map((cells) => line(cells.map((cell, i) => cell.padEnd(widths[i] ?? 0))))
+  return [head, line(widths.map((width) => '-'.repeat(width))), ...body].join('\n')
+}
+
+function line(cells: Row): string {
+  return `| ${cells.join(' | ')} |`
+}
+
+function rowsBelow(section: string): readonly Row[] {
+  return knownKeys
+    .filter(({ path, field }) => path[0] === section && (field.keys.size === 0 || field.kind === 'either'))
+    .map(row)
+}
+
+function row(known: KnownKey): Row {
+  const { path, field } = known
+  const cells = [
+    code(path.join('.')),
+    field.type,
+    defaultOf(known),
+    code(environmentName(path)),
+    field.description,
+  ]
+  return cells.map((cell) => cell.replaceAll('|', '\\|'))
+}
+
+function defaultOf({ path, field }: KnownKey): string {
+  if (field.initial !== undefined) return code(written(field.initial))
+  return isRequired(field) && !isAlternative(path) ? '**required**' : 'none'
+}
+
+/** What stands in one of several alternatives is required only where that one is chosen. */
+function isAlternative(path: readonly string[]): boolean {
+  let field: Field<unknown> | undefined = schema
+  for (const key of path) {
+    if (field === undefined || field.kind === 'either' || field.kind === 'choice') return true
+    field = field.keys.get(key)
+  }
+  return false
+}
+
+function written(value: YamlValue): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+function code(text: string): string {
+  return `\`${text}\``
+}

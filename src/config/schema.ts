@@ -1,0 +1,57 @@
+import type { Config, LogConfig } from './config.ts'
+import { type Field, section } from './field.ts'
+import { duration, path, plainText } from './field-kinds.ts'
+import { adminField, listenField } from './listen-fields.ts'
+import { limitsField, passwordField, tokensField } from './policy-fields.ts'
+import { upstreamField } from './upstream-fields.ts'
+import { flag, oneOf } from './value-field.ts'
+
+export type { Address, Config, UpstreamUrl } from './config.ts'
+
+const logField: Field<LogConfig> = section<LogConfig>('What is written to standard output.', {
+  level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
+    initial: 'info',
+    description: 'The least important line that is still written.',
+  }),
+  format: oneOf(['auto', 'json', 'pretty'], {
+    initial: 'auto',
+    description:
+      '`json` writes one object a line, `pretty` lines for people; `auto` is `pretty` on a terminal.',
+  }),
+  access: flag({ initial: true, description: 'Write one line for every request.' }),
+})
+
+/** The whole configuration: the types, the errors, the JSON Schema and the reference page all come from here. */
+export const schema: Field<Config> = section<Config>('The configuration of Postern.', {
+  listen: listenField,
+  admin: adminField,
+  upstream: upstreamField,
+  password: passwordField,
+  tokens: tokensField,
+  limits: limitsField,
+  stateDir: path({
+    initial: './state',
+    description:
+      'The directory for what has to survive a restart: tokens and the self-signed certificate. When it is not set, `STATE_DIRECTORY` is used, which systemd sets.',
+  }),
+  realm: plainText(
+    'text without quotes, backslashes or control characters',
+    { initial: 'device', description: 'The realm named to clients in `WWW-Authenticate`.' },
+    // It stands in a quoted-string, and whoever reads it there need not know how to unescape.
+    (given) =>
+      /^[ !#-[\]-~]+$/.test(given) ? undefined : 'must be ASCII without ", \\ or control characters',
+  ),
+  statusCodes: oneOf(['contract', 'http'], {
+    initial: 'contract',
+    description:
+      "The statuses of the sidecar's own answers: `contract` keeps to 200, 400, 401, 429 and 500; `http` uses the precise ones (405, 413, 415, 502, 503, 504).",
+  }),
+  log: logField,
+  shutdownGrace: duration(
+    { least: '0s', most: '1h' },
+    {
+      initial: '10s',
+      description: 'How long running requests may take to finish when the sidecar is told to stop.',
+    },
+  ),
+})

@@ -1,0 +1,123 @@
+import { isHost } from './address.ts'
+import type { HeaderValue, HealthConfig, QueueConfig, UpstreamConfig, UpstreamTlsConfig } from './config.ts'
+import { type Field, optional, section } from './field.ts'
+import { duration, path, plainText } from './field-kinds.ts'
+import { headerNameProblem, headerValueProblem } from './upstream-header.ts'
+import { formatUpstreamUrl, parseUpstreamUrl } from './upstream-url.ts'
+import { flag, headers, integer, oneOf, text, textOrNull } from './value-field.ts'
+
+const tls: Field<UpstreamTlsConfig> = section<UpstreamTlsConfig>('TLS towards the device.', {
+  ca: optional(
+    path({
+      description:
+        "PEM file with the certificates that vouch for an `https` device, instead of the system's. A self-signed device certificate can stand here itself.",
+    }),
+  ),
+  insecure: flag({
+    initial: false,
+    description:
+      'Take any certificate from an `https` device. Whoever sits between can then read and change everything.',
+  }),
+})
+
+const queue: Field<QueueConfig> = section<QueueConfig>('Where requests wait while the device is busy.', {
+  size: integer(0, 1_000_000, {
+    initial: 128,
+    description: 'The most requests that wait for a place at the device; further ones are refused at once.',
+  }),
+  timeout: duration(
+    { least: '1ms', most: '1h' },
+    { initial: '5s', description: 'The longest wait in that queue.' },
+  ),
+})
+
+const health: Field<HealthConfig> = section<HealthConfig>('Asking the device how it is.', {
+  path: textOrNull<string>({
+    initial: null,
+    type: 'path, or `null`',
+    must: 'must be a path that begins with /, or null',
+    parse: (given) =>
+      /^\/[!-~]*$/.test(given) && !given.includes('#')
+        ? { value: given }
+        : { problem: 'must be a path that begins with / and holds no spaces, or null' },
+    format: (value) => value,
+    description:
+      'A path that the device answers cheaply. It is asked for now and then, and `/readyz` fails while there is no answer. `null` asks for nothing: readiness then follows from real requests.',
+  }),
+  interval: duration(
+    { least: '10ms', most: '1h' },
+    { initial: '10s', description: 'The time between two such questions.' },
+  ),
+})
+
+export const upstreamField: Field<UpstreamConfig> = section<UpstreamConfig>(
+  'The device behind the sidecar.',
+  {
+    url: text({
+      type: 'URL',
+      must: "must be the device's address, such as http://127.0.0.1:8080",
+      parse: parseUpstreamUrl,
+      format: formatUpstreamUrl,
+      description:
+        "The device's address: `http://host:port`, `https://host:port`, or `http+unix:/path` for a Unix socket. Without path or query, because the client's own are used.",
+    }),
+    host: plainText(
+      '`preserve`, `target`, or a host',
+      {
+        initial: 'preserve',
+        description:
+          "The `Host` that the device sees: `preserve` keeps the client's, `target` takes it from `upstream.url`, anything else is sent as it stands.",
+      },
+      (given) =>
+        isAuthority(given) ? undefined : 'must be preserve, target, or a host such as device.local:8080',
+    ),
+    headers: headers(headerProblem, {
+      initial: {},
+      description:
+        'Fields set on every forwarded request, in place of any that the client sends by these names. A secret belongs in a file: `{file: /run/secrets/x}`. From the command line: `--set upstream.headers.X-Name=value`, or `--set upstream.headers.X-Name.file=path`.',
+    }),
+    tls,
+    parser: oneOf(['strict', 'tolerant', 'auto'], {
+      initial: 'auto',
+      description:
+        'How strictly to read what the device sends. `strict` refuses malformed HTTP; `tolerant` forgives old firmware much of it, at one connection per request; `auto` is strict until the device proves sloppy, then tolerant, with a warning in the log.',
+    }),
+    connectTimeout: duration(
+      { least: '1ms', most: '1h' },
+      { initial: '5s', description: 'How long connecting to the device may take.' },
+    ),
+    responseTimeout: duration(
+      { least: '1ms', most: '1d' },
+      {
+        initial: '30s',
+        description:
+          'How long the device may take to begin its response. A body that runs is bounded by `idle_timeout`.',
+      },
+    ),
+    idleTimeout: duration(
+      { least: '1ms', most: '1d' },
+      {
+        initial: '60s',
+        description: 'How long the device may pause within a response, or a WebSocket may be silent.',
+      },
+    ),
+    maxInFlight: integer(1, 100_000, {
+      initial: 64,
+      description: 'The most requests at the device at once. Set it to what the firmware bears.',
+    }),
+    queue,
+    health,
+  },
+)
+
+/** A header name is the same in any case, so that two spellings of one would be two values. */
+function headerProblem(name: string, value: HeaderValue, names: readonly string[]): string | undefined {
+  const twin = names.find((other) => other !== name && other.toLowerCase() === name.toLowerCase())
+  if (twin !== undefined) return `must stand once; ${twin} is the same field`
+  return headerNameProblem(name) ?? (typeof value === 'string' ? headerValueProblem(value) : undefined)
+}
+
+function isAuthority(given: string): boolean {
+  const [, bracketed, name] = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::\d{1,5})?$/.exec(given) ?? []
+  return bracketed === undefined ? isHost(name ?? '') : bracketed.includes(':') && isHost(bracketed)
+}

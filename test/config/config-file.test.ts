@@ -1,0 +1,62 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { readConfigFile } from '../../src/config/config-file.ts'
+
+let directory = ''
+
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'postern-config-'))
+})
+
+afterAll(() => {
+  rmSync(directory, { recursive: true })
+})
+
+function fileOf(content: string | Buffer): string {
+  const path = join(directory, 'postern.yaml')
+  writeFileSync(path, content)
+  return path
+}
+
+describe('a configuration file', () => {
+  it('is read as UTF-8, without its byte order mark', () => {
+    const path = fileOf('\ufeffrealm: Tür')
+    expect(readConfigFile(path)).toEqual({ path, text: 'realm: Tür' })
+  })
+
+  it('may be empty', () => {
+    expect(readConfigFile(fileOf('')).text).toBe('')
+  })
+
+  it('must exist', () => {
+    const path = join(directory, 'none.yaml')
+    expect(() => readConfigFile(path)).toThrow(
+      `${path}: there is no such file; name the configuration with --config`,
+    )
+  })
+
+  it('must not be below a file', () => {
+    const path = join(fileOf(''), 'x')
+    expect(() => readConfigFile(path)).toThrow(
+      `${path}: there is no such file: a part of the path is no directory`,
+    )
+  })
+
+  it('must not be a directory', () => {
+    expect(() => readConfigFile(directory)).toThrow(`${directory}: is a directory; name the file in it`)
+  })
+
+  it('must not be larger than 1 MiB, even where it does not say how large it is', () => {
+    const path = fileOf('#'.repeat(1024 * 1024 + 1))
+    expect(() => readConfigFile(path)).toThrow(`${path}: is larger than 1 MiB, so it is no configuration`)
+    expect(() => readConfigFile('/dev/zero')).toThrow('/dev/zero: is larger than 1 MiB')
+    expect(readConfigFile(fileOf('#'.repeat(1024 * 1024))).text).toHaveLength(1024 * 1024)
+  })
+
+  it('must be UTF-8', () => {
+    const path = fileOf(Buffer.from([0x61, 0xff]))
+    expect(() => readConfigFile(path)).toThrow(`${path}: is not UTF-8 text; save it as UTF-8`)
+  })
+})

@@ -1,0 +1,158 @@
+import { isDeepStrictEqual } from 'node:util'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { formatDuration } from '../../src/config/duration.ts'
+import { effectiveYaml } from '../../src/config/effective.ts'
+import { load, MINIMAL } from './sources.ts'
+
+describe('the effective configuration', () => {
+  it('has every default filled in, in the form of the file', () => {
+    expect(effectiveYaml(load())).toBe(`listen:
+  address: 0.0.0.0:8443
+  tls: auto
+  trusted_proxies: []
+  handshake_timeout: 10s
+  header_timeout: 10s
+  body_timeout: 10s
+  idle_timeout: 1m
+  max_header_size: 16KiB
+  max_header_count: 100
+  max_connections: 1000
+  max_streams: 100
+admin:
+  address: 127.0.0.1:9464
+upstream:
+  url: http://127.0.0.1:8080
+  host: preserve
+  headers: {}
+  tls:
+    insecure: false
+  parser: auto
+  connect_timeout: 5s
+  response_timeout: 30s
+  idle_timeout: 1m
+  max_in_flight: 64
+  queue:
+    size: 128
+    timeout: 5s
+  health:
+    path: null
+    interval: 10s
+password:
+  file: /etc/postern/password
+tokens:
+  store: file
+  capacity: 10000
+  access_lifetime: 1h
+  refresh_lifetime: 7d
+  rotate_refresh: false
+  refresh_grace: 10s
+limits:
+  api:
+    requests: 60
+    window: 1m
+    per: client
+  oauth:
+    requests: 30
+    window: 1m
+    per: client
+  max_keys: 100000
+  ietf_headers: false
+state_dir: ./state
+realm: device
+status_codes: contract
+log:
+  level: info
+  format: auto
+  access: true
+shutdown_grace: 10s
+`)
+  })
+
+  it('masks what is secret, and shows where a secret is kept', () => {
+    const sets = [
+      'upstream.headers.Authorization=hunter2',
+      'upstream.headers.Cookie.file=/run/secrets/cookie',
+      'tokens.store=redis://user:hunter2@cache:6379/0',
+    ]
+    const page = effectiveYaml(load({ sets }))
+    expect(page).not.toContain('hunter2')
+    expect(page).toContain('Authorization: "***"')
+    expect(page).toContain('file: /run/secrets/cookie')
+    expect(page).toContain('store: redis://user:***@cache:6379/0')
+    expect(effectiveYaml(load({ file: page }))).toBe(page)
+  })
+
+  it('leaves a store without a password as it stands', () => {
+    expect(effectiveYaml(load({ sets: ['tokens.store=valkey://Cache'] }))).toContain(
+      'store: valkey://Cache\n',
+    )
+  })
+
+  it('reads back as the same configuration', () => {
+    const seconds = fc.integer({ min: 1, max: 3600 }).map((n) => formatDuration(n * 1000))
+    const text = fc.constantFrom(
+      'x',
+      'null',
+      'true',
+      '12',
+      '~',
+      '- a',
+      'a: b',
+      '#a',
+      '{a}',
+      "it's",
+      '0x1F',
+      '1e3',
+      '*a',
+      'ä',
+    )
+    const password = fc.oneof(
+      text.map((file) => ({ file })),
+      fc.record({ htpasswd: fc.record({ file: text, user: fc.constantFrom('root', '0', 'no') }) }),
+      fc.record({ shadow: fc.record({ file: text, user: fc.constantFrom('root', '0', 'no') }) }),
+    )
+    const file = fc.record({
+      listen: fc.record({
+        address: fc.constantFrom('0.0.0.0:0', '[::1]:1', 'unix:/a b: c', 'fd:3', 'localhost:80'),
+        tls: fc.oneof(fc.constantFrom('auto', 'off'), fc.record({ cert: text, key: text })),
+        trusted_proxies: fc.array(fc.oneof(fc.ipV4(), fc.ipV6(), fc.constant('10.0.0.0/8'))),
+        header_timeout: seconds,
+        max_header_size: fc.integer({ min: 1024, max: 1_048_576 }),
+      }),
+      admin: fc.record({ address: fc.constantFrom('off', 'localhost:9464', 'unix:/b') }),
+      upstream: fc.record(
+        {
+          url: fc.constantFrom('http://device', 'https://[::1]:8443', 'http+unix:/a b'),
+          host: fc.constantFrom('preserve', 'target', 'device:80', '10.0.0.1', '[::1]:80'),
+          headers: fc.dictionary(
+            fc.constantFrom('X-A', 'null', '12', 'constructor'),
+            fc.record({ file: text }),
+          ),
+          tls: fc.oneof(fc.record({ ca: text }), fc.record({ insecure: fc.boolean() })),
+          health: fc.record({ path: fc.constantFrom(null, '/', '/null', '/a:b') }),
+        },
+        { requiredKeys: ['url'] },
+      ),
+      password,
+      tokens: fc.record({ rotate_refresh: fc.boolean(), refresh_grace: seconds }),
+      limits: fc.record({
+        api: fc.record({ window: seconds, per: fc.constantFrom('client', 'grant', 'device') }),
+      }),
+      state_dir: text,
+      realm: fc.constantFrom('x', 'null', 'true', '12', "it's", ' '),
+    })
+    fc.assert(
+      fc.property(file, (tree) => {
+        // JSON is YAML.
+        const config = load({ file: JSON.stringify(tree) })
+        // `toStrictEqual` compares constructors, and a header may be named so.
+        expect(isDeepStrictEqual(load({ file: effectiveYaml(config) }), config)).toBe(true)
+      }),
+    )
+  })
+
+  it('says no more than the file could', () => {
+    expect(load({ file: effectiveYaml(load({ file: MINIMAL })) })).toStrictEqual(load())
+  })
+})

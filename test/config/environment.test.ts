@@ -1,0 +1,150 @@
+import { describe, expect, it } from 'vitest'
+import { encode } from '../../src/config/decode.ts'
+import { environmentName, knownKeys } from '../../src/config/known-keys.ts'
+import type { loadConfig } from '../../src/config/load.ts'
+import { schema } from '../../src/config/schema.ts'
+import { valueAt, type YamlValue } from '../../src/config/yaml-value.ts'
+import { load, problemsIn } from './sources.ts'
+
+/** For every key that is no section: a text that is not its default, and the value it has in the file. */
+const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue]>> = {
+  'listen.address': ['[::1]:1', '[::1]:1'],
+  'listen.tls': ['off', 'off'],
+  'listen.tls.cert': ['c.pem', 'c.pem'],
+  'listen.tls.key': ['k.pem', 'k.pem'],
+  'listen.trusted_proxies': ['10.0.0.0/8, ::1', ['10.0.0.0/8', '::1']],
+  'listen.handshake_timeout': ['1', '1s'],
+  'listen.header_timeout': ['500ms', '500ms'],
+  'listen.body_timeout': ['1m', '1m'],
+  'listen.idle_timeout': ['1d', '1d'],
+  'listen.max_header_size': ['2048', '2KiB'],
+  'listen.max_header_count': ['7', 7],
+  'listen.max_connections': ['7', 7],
+  'listen.max_streams': ['7', 7],
+  'admin.address': ['off', 'off'],
+  'upstream.url': ['https://device', 'https://device'],
+  'upstream.host': ['target', 'target'],
+  'upstream.headers': ['{X-Foo: bar}', { 'X-Foo': 'bar' }],
+  'upstream.tls.ca': ['ca.pem', 'ca.pem'],
+  'upstream.tls.insecure': ['true', true],
+  'upstream.parser': ['strict', 'strict'],
+  'upstream.connect_timeout': ['1s', '1s'],
+  'upstream.response_timeout': ['1s', '1s'],
+  'upstream.idle_timeout': ['1s', '1s'],
+  'upstream.max_in_flight': ['1', 1],
+  'upstream.queue.size': ['0', 0],
+  'upstream.queue.timeout': ['1s', '1s'],
+  'upstream.health.path': ['/a?b={1}', '/a?b={1}'],
+  'upstream.health.interval': ['1s', '1s'],
+  'password.file': ['p', 'p'],
+  'password.htpasswd.file': ['p', 'p'],
+  'password.htpasswd.user': ['1', '1'],
+  'password.shadow.file': ['p', 'p'],
+  'password.shadow.user': ['true', 'true'],
+  'tokens.store': ['memory', 'memory'],
+  'tokens.capacity': ['2', 2],
+  'tokens.access_lifetime': ['2h', '2h'],
+  'tokens.refresh_lifetime': ['8d', '8d'],
+  'tokens.rotate_refresh': ['true', true],
+  'tokens.refresh_grace': ['0', '0s'],
+  'limits.api.requests': ['120', 120],
+  'limits.api.window': ['1h', '1h'],
+  'limits.api.per': ['grant', 'grant'],
+  'limits.oauth.requests': ['1', 1],
+  'limits.oauth.window': ['1h', '1h'],
+  'limits.oauth.per': ['device', 'device'],
+  'limits.max_keys': ['9', 9],
+  'limits.ietf_headers': ['true', true],
+  state_dir: ['123', '123'],
+  realm: ['true', 'true'],
+  status_codes: ['http', 'http'],
+  'log.level': ['debug', 'debug'],
+  'log.format': ['json', 'json'],
+  'log.access': ['false', false],
+  shutdown_grace: ['0s', '0s'],
+}
+
+/** What else has to be there for the key to make sense. */
+const COMPANIONS: Readonly<Record<string, string>> = {
+  'listen.tls.cert': 'listen.tls.key',
+  'listen.tls.key': 'listen.tls.cert',
+  'password.htpasswd.file': 'password.htpasswd.user',
+  'password.htpasswd.user': 'password.htpasswd.file',
+  'password.shadow.file': 'password.shadow.user',
+  'password.shadow.user': 'password.shadow.file',
+}
+
+const LEAVES = knownKeys.filter(({ field }) => field.keys.size === 0 || field.kind === 'either')
+
+describe('the environment', () => {
+  it.each(LEAVES.map(({ path }) => path.join('.')))('sets %s, and so does a flag', (key) => {
+    const [text, value] = EXAMPLES[key] ?? expect.fail(`no example for ${key}`)
+    const path = key.split('.')
+    const companion = COMPANIONS[key]
+    const sets = companion === undefined ? [] : [`${companion}=x`]
+    const byEnvironment = load({ env: { [environmentName(path)]: text }, sets })
+    expect(valueAt(written(byEnvironment), path)).toEqual(value)
+    expect(load({ sets: [...sets, `${key}=${text}`] })).toEqual(byEnvironment)
+  })
+
+  it('has one name for each key', () => {
+    expect(new Set(knownKeys.map(({ path }) => environmentName(path))).size).toBe(knownKeys.length)
+  })
+
+  it('takes a list as YAML as well as with commas', () => {
+    expect(load({ env: { POSTERN_LISTEN_TRUSTED_PROXIES: '[10.0.0.0/8]' } }).listen.trustedProxies).toEqual([
+      '10.0.0.0/8',
+    ])
+    expect(load({ env: { POSTERN_LISTEN_TRUSTED_PROXIES: '' } }).listen.trustedProxies).toEqual([])
+  })
+
+  it('can take the health path away again', () => {
+    expect(
+      load({ env: { POSTERN_UPSTREAM_HEALTH_PATH: '/x' }, sets: ['upstream.health.path=null'] }).upstream
+        .health.path,
+    ).toBeNull()
+  })
+
+  it('may hold what the command line and the tests read themselves', () => {
+    expect(
+      problemsIn({ env: { POSTERN_CONFIG: 'x', POSTERN_TEST_VALKEY: 'y', HOME: '/', MY_POSTERN_X: '1' } }),
+    ).toEqual([])
+  })
+
+  it('may hold what Kubernetes injects for a Service named postern, or postern-metrics', () => {
+    const env = Object.fromEntries(
+      ['POSTERN', 'POSTERN_METRICS'].flatMap((name) => [
+        [`${name}_SERVICE_HOST`, '10.0.0.1'],
+        [`${name}_SERVICE_PORT`, '443'],
+        [`${name}_SERVICE_PORT_HTTPS`, '443'],
+        [`${name}_PORT`, 'tcp://10.0.0.1:443'],
+        [`${name}_PORT_443_TCP`, 'tcp://10.0.0.1:443'],
+        [`${name}_PORT_443_TCP_PROTO`, 'tcp'],
+        [`${name}_PORT_443_TCP_PORT`, '443'],
+        [`${name}_PORT_443_TCP_ADDR`, '10.0.0.1'],
+      ]),
+    )
+    expect(problemsIn({ env })).toEqual([])
+  })
+
+  it.each([
+    ['POSTERN_LIMIT_API_REQUESTS', '1', 'did you mean POSTERN_LIMITS_API_REQUESTS?'],
+    ['POSTERN_UPSTREAM_HEADERS_X', 'secret', 'did you mean POSTERN_UPSTREAM_HEADERS?'],
+    ['POSTERN_LISTEN_PORT', '8443', 'did you mean POSTERN_LISTEN_TLS?'],
+    ['POSTERN_', 'x', 'the nearest known one is POSTERN_LOG'],
+  ])('must not hold %s', (name, value, advice) => {
+    expect(problemsIn({ env: { [name]: value } })).toEqual([`${name}: unknown variable; ${advice}`])
+  })
+
+  it('points at the variable, and at the place in it, when its YAML is broken', () => {
+    expect(problemsIn({ env: { POSTERN_UPSTREAM_HEADERS: '{X: 1' } })).toEqual([
+      'POSTERN_UPSTREAM_HEADERS: upstream.headers: line 1, column 6: a closing quote, a comma, a colon or a bracket is missing',
+    ])
+  })
+})
+
+/** The configuration as a file would say it. */
+function written(config: ReturnType<typeof loadConfig>): YamlValue {
+  // Proven by the round trip in effective.test.ts: what `encode` gives is YAML.
+  return encode(schema, config) as YamlValue
+}

@@ -1,0 +1,270 @@
+import { describe, expect, it } from 'vitest'
+import { loadConfig } from '../../src/config/load.ts'
+import { load, MINIMAL, problemsIn } from './sources.ts'
+
+/** The sample that the design shows, key by key with its default. */
+const SAMPLE = `
+listen:
+  address: 0.0.0.0:8443          # host:port, unix:/path, or fd:3 (socket activation)
+  tls: auto                      # auto: self-signed in state_dir, made at first start | off | {cert, key}, reloaded on change
+  trusted_proxies: []            # CIDRs whose X-Forwarded-* are believed
+  # header, body, idle and handshake deadlines; header, connection and stream caps: see the reference
+admin:
+  address: 127.0.0.1:9464        # /metrics /healthz /readyz and the dashboard; "off" closes it
+upstream:
+  url: http://127.0.0.1:8080     # http, https ({ca, insecure} under upstream.tls), http+unix:/path
+  host: preserve                 # preserve | target | a name
+  headers: {}                    # set on every forwarded request; a value may be {file: /run/secrets/x}
+  parser: auto                   # strict | tolerant | auto: strict until the device proves sloppy, then tolerant, with a warning
+  connect_timeout: 5s
+  response_timeout: 30s          # to the response head; a running body is bounded by idle_timeout
+  idle_timeout: 60s
+  max_in_flight: 64
+  queue: {size: 128, timeout: 5s}
+  health: {path: null, interval: 10s}
+password:
+  file: /etc/postern/password    # one line, plain or hashed; or htpasswd: {file, user}; or shadow: {file, user}
+tokens:
+  store: file                    # file | memory | a valkey:// or redis:// URL
+  capacity: 10000
+  access_lifetime: 1h
+  refresh_lifetime: 7d
+  rotate_refresh: false
+  refresh_grace: 10s
+limits:
+  api:   {requests: 60, window: 60s, per: client}
+  oauth: {requests: 30, window: 60s, per: client}
+  max_keys: 100000
+  ietf_headers: false
+state_dir: ./state               # systemd's STATE_DIRECTORY when set
+realm: device
+status_codes: contract           # contract | http
+log: {level: info, format: auto, access: true}   # auto: readable on a terminal, JSON otherwise
+`
+
+const DEFAULTS = {
+  listen: {
+    address: { kind: 'tcp', host: '0.0.0.0', port: 8443 },
+    tls: 'auto',
+    trustedProxies: [],
+    handshakeTimeout: 10_000,
+    headerTimeout: 10_000,
+    bodyTimeout: 10_000,
+    idleTimeout: 60_000,
+    maxHeaderSize: 16_384,
+    maxHeaderCount: 100,
+    maxConnections: 1000,
+    maxStreams: 100,
+  },
+  admin: { address: { kind: 'tcp', host: '127.0.0.1', port: 9464 } },
+  upstream: {
+    url: { kind: 'tcp', protocol: 'http', host: '127.0.0.1', port: 8080, origin: 'http://127.0.0.1:8080' },
+    host: 'preserve',
+    headers: {},
+    tls: { insecure: false },
+    parser: 'auto',
+    connectTimeout: 5000,
+    responseTimeout: 30_000,
+    idleTimeout: 60_000,
+    maxInFlight: 64,
+    queue: { size: 128, timeout: 5000 },
+    health: { path: null, interval: 10_000 },
+  },
+  password: { file: '/etc/postern/password' },
+  tokens: {
+    store: 'file',
+    capacity: 10_000,
+    accessLifetime: 3_600_000,
+    refreshLifetime: 604_800_000,
+    rotateRefresh: false,
+    refreshGrace: 10_000,
+  },
+  limits: {
+    api: { requests: 60, window: 60_000, per: 'client' },
+    oauth: { requests: 30, window: 60_000, per: 'client' },
+    maxKeys: 100_000,
+    ietfHeaders: false,
+  },
+  stateDir: './state',
+  realm: 'device',
+  statusCodes: 'contract',
+  log: { level: 'info', format: 'auto', access: true },
+  shutdownGrace: 10_000,
+}
+
+describe('the configuration', () => {
+  it('loads the sample of the design', () => {
+    expect(load({ file: SAMPLE })).toStrictEqual(DEFAULTS)
+  })
+
+  it('fills in the same defaults when only the device and the password are named', () => {
+    expect(load({ file: MINIMAL })).toStrictEqual(DEFAULTS)
+  })
+
+  it('needs no file', () => {
+    const env = {
+      POSTERN_UPSTREAM_URL: 'http://127.0.0.1:8080',
+      POSTERN_PASSWORD_FILE: '/etc/postern/password',
+    }
+    expect(loadConfig({ env, sets: [] })).toStrictEqual(DEFAULTS)
+  })
+
+  it('takes a section whose keys are all commented out as left out', () => {
+    expect(load({ file: `${MINIMAL}limits:\n  # api: {requests: 5}\nlisten:\ntokens: {}\n` })).toStrictEqual(
+      DEFAULTS,
+    )
+  })
+
+  it('reads every alternative of the values that have some', () => {
+    const config = load({
+      file: `
+listen: {address: "unix:/run/p.sock", tls: {cert: c.pem, key: k.pem}, trusted_proxies: [10.0.0.0/8, "::1"], max_header_size: 8192}
+admin: {address: off}
+upstream:
+  url: http+unix:/run/device.sock
+  host: "device.local:8080"
+  headers: {Authorization: {file: /run/secrets/x}, X-Empty: ""}
+  tls: {ca: ca.pem}
+  health: {path: "/status?a=1"}
+password: {shadow: {file: /etc/shadow, user: admin}}
+tokens: {store: "redis://:secret@127.0.0.1:6379/0"}
+`,
+    })
+    expect(config.listen.address).toEqual({ kind: 'unix', path: '/run/p.sock' })
+    expect(config.listen.tls).toEqual({ cert: 'c.pem', key: 'k.pem' })
+    expect(config.listen.trustedProxies).toEqual(['10.0.0.0/8', '::1'])
+    expect(config.listen.maxHeaderSize).toBe(8192)
+    expect(config.admin.address).toBe('off')
+    expect(config.upstream.url).toEqual({
+      kind: 'unix',
+      path: '/run/device.sock',
+      origin: 'http://localhost',
+    })
+    expect(config.upstream.host).toBe('device.local:8080')
+    expect(config.upstream.headers).toEqual({ Authorization: { file: '/run/secrets/x' }, 'X-Empty': '' })
+    expect(config.upstream.tls).toEqual({ ca: 'ca.pem', insecure: false })
+    expect(config.upstream.health.path).toBe('/status?a=1')
+    expect(config.password).toEqual({ shadow: { file: '/etc/shadow', user: 'admin' } })
+    expect(config.tokens.store).toBe('redis://:secret@127.0.0.1:6379/0')
+  })
+
+  it('takes header names that objects have of their own', () => {
+    const { headers } = load({
+      sets: ['upstream.headers.constructor=x', 'upstream.headers.toString=y'],
+    }).upstream
+    expect(Object.entries(headers)).toEqual([
+      ['constructor', 'x'],
+      ['toString', 'y'],
+    ])
+  })
+})
+
+describe('the sources', () => {
+  it('beat each other in the order flag, environment, file, default', () => {
+    const file = `${MINIMAL}limits: {api: {requests: 2, window: 2s, per: device}}\n`
+    const env = { POSTERN_LIMITS_API_REQUESTS: '3', POSTERN_LIMITS_API_WINDOW: '3s' }
+    const { api, oauth } = load({ file, env, sets: ['limits.api.requests=4'] }).limits
+    expect(api).toEqual({ requests: 4, window: 3000, per: 'device' })
+    expect(oauth).toEqual({ requests: 30, window: 60_000, per: 'client' })
+  })
+
+  it('let a later flag beat an earlier one', () => {
+    expect(load({ sets: ['realm=a', 'realm=b=c'] }).realm).toBe('b=c')
+  })
+
+  it('take the state directory from systemd only when nothing else names one', () => {
+    const env = { STATE_DIRECTORY: '/var/lib/postern:/var/lib/other' }
+    expect(load({ env }).stateDir).toBe('/var/lib/postern')
+    expect(load({ env, file: `${MINIMAL}state_dir: /data\n` }).stateDir).toBe('/data')
+    expect(load({ env: { ...env, POSTERN_STATE_DIR: '/env' } }).stateDir).toBe('/env')
+    expect(load({ env: { STATE_DIRECTORY: '' } }).stateDir).toBe('./state')
+  })
+
+  it('replace the password source of a weaker source', () => {
+    const file = 'upstream: {url: "http://h"}\npassword: {htpasswd: {file: a, user: b}}\n'
+    expect(load({ file, env: { POSTERN_PASSWORD_FILE: 'x' } }).password).toEqual({ file: 'x' })
+    expect(load({ file, sets: ['password.shadow.file=x', 'password.shadow.user=y'] }).password).toEqual({
+      shadow: { file: 'x', user: 'y' },
+    })
+    expect(
+      load({ file, env: { POSTERN_PASSWORD_FILE: 'x' }, sets: ['password={shadow: {file: y, user: z}}'] })
+        .password,
+    ).toEqual({
+      shadow: { file: 'y', user: 'z' },
+    })
+  })
+
+  it('complete the password source of a weaker source when it is the same', () => {
+    const file = 'upstream: {url: "http://h"}\npassword: {htpasswd: {file: a, user: b}}\n'
+    expect(load({ file, env: { POSTERN_PASSWORD_HTPASSWD_USER: 'c' } }).password).toEqual({
+      htpasswd: { file: 'a', user: 'c' },
+    })
+  })
+
+  it('replace a word by a mapping and the other way round', () => {
+    const env = { POSTERN_LISTEN_TLS_CERT: 'c', POSTERN_LISTEN_TLS_KEY: 'k' }
+    expect(load({ env }).listen.tls).toEqual({ cert: 'c', key: 'k' })
+    expect(load({ env, sets: ['listen.tls=off'] }).listen.tls).toBe('off')
+    expect(load({ env: { POSTERN_LISTEN_TLS: '{cert: c, key: k}' } }).listen.tls).toEqual({
+      cert: 'c',
+      key: 'k',
+    })
+  })
+
+  it('add single headers, in any case of the name, and replace them whole', () => {
+    const file = MINIMAL.replace('}\n', ', headers: {x-foo: file, X-Bar: file}}\n')
+    expect(load({ file, sets: ['upstream.headers.X-Foo=flag'] }).upstream.headers).toEqual({
+      'X-Bar': 'file',
+      'X-Foo': 'flag',
+    })
+    expect(load({ file, env: { POSTERN_UPSTREAM_HEADERS: '{X-Foo: bar}' } }).upstream.headers).toEqual({
+      'X-Foo': 'bar',
+    })
+  })
+
+  it('keep a header from the command line as it stands, dots and all, unless it names a file', () => {
+    const sets = [
+      'upstream.headers.X-A={file: x}',
+      'upstream.headers.x.b=1',
+      'upstream.headers.file=f',
+      'upstream.headers.X-C.file=/run/c',
+    ]
+    expect(load({ sets }).upstream.headers).toEqual({
+      'X-A': '{file: x}',
+      'x.b': '1',
+      file: 'f',
+      'X-C': { file: '/run/c' },
+    })
+  })
+
+  it('take a mapping for a section as short for the keys in it', () => {
+    const file = `${MINIMAL}limits: {api: {requests: 2, window: 2s}}\n`
+    const env = { POSTERN_LIMITS_API: '{requests: 3}', POSTERN_LIMITS_OAUTH: '' }
+    expect(load({ file, env }).limits.api).toEqual({ requests: 3, window: 2000, per: 'client' })
+    expect(load({ file, sets: ['limits={oauth: {per: device}}'] }).limits.oauth.per).toBe('device')
+    const both = { POSTERN_LIMITS_API_REQUESTS: '4', POSTERN_LIMITS_API: '{requests: 3, window: 3s}' }
+    expect(load({ env: both }).limits.api).toEqual({ requests: 4, window: 3000, per: 'client' })
+  })
+
+  it('leave what they are given as it was', () => {
+    const env = Object.freeze({ POSTERN_REALM: 'x' })
+    const sets = Object.freeze(['realm=y'])
+    expect(load({ env, sets }).realm).toBe('y')
+    expect(problemsIn({ env, sets })).toEqual([])
+  })
+
+  it('cannot change what objects are', () => {
+    for (const set of [
+      '__proto__.polluted=1',
+      'upstream.headers.__proto__=1',
+      'upstream.__proto__.url=x',
+      'limits={__proto__: {polluted: 1}}',
+    ]) {
+      expect(problemsIn({ sets: [set] })).toHaveLength(1)
+    }
+    expect(problemsIn({ file: `${MINIMAL}__proto__: {polluted: 1}` })).toEqual([
+      'postern.yaml: a key must not be __proto__',
+    ])
+    expect({}).not.toHaveProperty('polluted')
+  })
+})

@@ -1,0 +1,26 @@
+import { describe, expect, it } from 'vitest'
+import { dottedKeys } from '../../src/config/known-keys.ts'
+import { nearestKey } from '../../src/config/nearest.ts'
+
+describe('the nearest known key', () => {
+  it.each([
+    ['limits.api.request', 'did you mean limits.api.requests?'],
+    ['trusted_proxies', 'did you mean listen.trusted_proxies?'],
+    ['capacity', 'did you mean tokens.capacity?'],
+    ['listen.trustedProxies', 'did you mean listen.trusted_proxies?'],
+    ['upstream.max-in-flight', 'did you mean upstream.max_in_flight?'],
+    ['maxInFlight', 'did you mean upstream.max_in_flight?'],
+    ['stateDir', 'did you mean state_dir?'],
+    ['limit', 'did you mean limits?'],
+  ])('to %s is close', (unknown, advice) => {
+    expect(nearestKey(unknown, dottedKeys)).toBe(advice)
+  })
+
+  it('is named even where nothing is close', () => {
+    expect(nearestKey('completely_different', dottedKeys)).toMatch(/^the nearest known one is [\w.]+$/)
+  })
+
+  it('of every known key is the key itself', () => {
+    for (const key of dottedKeys) expect(nearestKey(key, dottedKeys)).toBe(`did you mean ${key}?`)
+  })
+})

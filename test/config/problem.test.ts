@@ -1,0 +1,301 @@
+import { describe, expect, it } from 'vitest'
+import { ConfigError } from '../../src/config/config-error.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { load, MINIMAL, problemsIn, problemsWith } from './sources.ts'
+
+const WITHOUT_PASSWORD = 'upstream: {url: "http://127.0.0.1:8080"}\n'
+const WITHOUT_DEVICE = 'password: {file: x}\n'
+
+describe('a problem', () => {
+  it('is one line with the source, the key, what is wrong and what was given', () => {
+    expect(problemsWith('limits: {api: {requests: many}}')).toEqual([
+      'postern.yaml: limits.api.requests: must be a whole number from 1 to 1000000000 (given: "many")',
+    ])
+    expect(problemsIn({ env: { POSTERN_LIMITS_API_REQUESTS: '0' } })).toEqual([
+      'POSTERN_LIMITS_API_REQUESTS: limits.api.requests: must be a whole number from 1 to 1000000000 (given: 0)',
+    ])
+    expect(problemsIn({ sets: ['limits.api.requests=1.5'] })).toEqual([
+      '--set: limits.api.requests: must be a whole number from 1 to 1000000000 (given: 1.5)',
+    ])
+  })
+
+  it('comes with all the others', () => {
+    expect(
+      problemsIn({
+        file: 'upstream: {url: device}\nlog: {level: loud}\nzone: 1\n',
+        env: { POSTERN_REALM: 'a"b', POSTERN_LOGS: '' },
+        sets: ['nonsense'],
+      }),
+    ).toEqual([
+      `postern.yaml: upstream.url: must be the device's address, such as http://127.0.0.1:8080, https://device or http+unix:/run/device.sock (given: "device")`,
+      'postern.yaml: password: is missing; it must hold one of file, htpasswd, shadow',
+      'POSTERN_REALM: realm: must be ASCII without ", \\ or control characters (given: "a\\"b")',
+      'postern.yaml: log.level: must be one of fatal, error, warn, info, debug, trace, silent (given: "loud")',
+      expect.stringMatching(/^postern\.yaml: zone: unknown key; the nearest known one is /),
+      'POSTERN_LOGS: unknown variable; did you mean POSTERN_LOG?',
+      '--set: must be key=value, such as --set limits.api.requests=120',
+    ])
+  })
+
+  it('is thrown as a ConfigError, a line for each', () => {
+    const error = catchError(() => load({ file: 'a: 1\nb: 2\n' }))
+    expect(error).toBeInstanceOf(ConfigError)
+    expect(String(error).split('\n')).toHaveLength(4)
+  })
+
+  it('names no file where there is none', () => {
+    const error = catchError(() => loadConfig({ env: {}, sets: [] }))
+    expect(error).toHaveProperty('problems', [
+      "upstream.url: is missing; it must be the device's address, such as http://127.0.0.1:8080",
+      'password: is missing; it must hold one of file, htpasswd, shadow',
+    ])
+  })
+
+  it('names line and column where the file is no YAML, and leaves out what would follow from it', () => {
+    expect(problemsIn({ file: 'upstream: [\n', sets: ['x=1'] })).toEqual([
+      'postern.yaml: line 2, column 1: the indentation does not fit, or a bracket is not closed',
+      expect.stringMatching(/^--set: x: unknown key; /),
+    ])
+  })
+
+  it('names the file when it is no mapping', () => {
+    expect(problemsIn({ file: '- a' })).toEqual([
+      'postern.yaml: must be a mapping of keys, such as "upstream: {url: http://127.0.0.1:8080}"',
+    ])
+  })
+
+  it('names the nearest known key for an unknown one', () => {
+    expect(problemsWith('limits: {api: {request: 1}}')).toEqual([
+      'postern.yaml: limits.api.request: unknown key; did you mean limits.api.requests?',
+    ])
+    expect(problemsIn({ sets: ['limits.api.request=1'] })).toEqual([
+      '--set: limits.api.request: unknown key; did you mean limits.api.requests?',
+    ])
+    expect(problemsIn({ env: { POSTERN_LIMITS: '{apis: 1}' } })).toEqual([
+      'POSTERN_LIMITS: limits.apis: unknown key; did you mean limits.api?',
+    ])
+    expect(problemsWith('listen: {tls: {cert: a, key: b, ca: c}}')).toEqual([
+      expect.stringMatching(/^postern\.yaml: listen\.tls\.ca: unknown key; /),
+    ])
+  })
+})
+
+describe('a value', () => {
+  it.each([
+    [
+      'listen: {address: 8443}',
+      'listen.address: must be host:port, [IPv6]:port, unix:/path or fd:3 (given: 8443)',
+    ],
+    ['listen: {tls: no}', 'listen.tls: must be auto, off or {cert: file, key: file} (given: "no")'],
+    ['listen: {tls: {cert: a}}', 'listen.tls.key: is missing; it must be a path'],
+    [
+      'listen: {trusted_proxies: 10.0.0.0/8}',
+      'listen.trusted_proxies: must be a list of CIDRs or addresses (given: "10.0.0.0/8")',
+    ],
+    [
+      'listen: {trusted_proxies: [10.0.0.0/33]}',
+      'listen.trusted_proxies.0: must be a CIDR such as 10.0.0.0/8 or fd00::/8, or a single address (given: "10.0.0.0/33")',
+    ],
+    [
+      'listen: {max_header_size: 100}',
+      'listen.max_header_size: must be a size from 1KiB to 1MiB, in bytes or such as 8KiB or 1MiB (given: 100)',
+    ],
+    [
+      'listen: {max_header_size: 8KB}',
+      'listen.max_header_size: must be a size: a number of bytes, or 8KiB, 1MiB (given: "8KB")',
+    ],
+    [
+      'listen: {header_timeout: 0}',
+      'listen.header_timeout: must be a duration from 1ms to 1h, such as 500ms, 10s, 5m, 1h or 7d (given: 0)',
+    ],
+    [
+      'listen: {header_timeout: soon}',
+      'listen.header_timeout: must be a duration: a number of seconds, or 500ms, 10s, 5m, 1h, 7d (given: "soon")',
+    ],
+    [
+      'listen: {header_timeout: [1]}',
+      'listen.header_timeout: must be a duration from 1ms to 1h, such as 500ms, 10s, 5m, 1h or 7d',
+    ],
+    ['listen: 5', 'listen: must be a mapping of keys (given: 5)'],
+    [
+      'admin: {address: false}',
+      'admin.address: must be host:port, [IPv6]:port, unix:/path or fd:3, or off (given: false)',
+    ],
+    ['tokens: {rotate_refresh: yes}', 'tokens.rotate_refresh: must be true or false (given: "yes")'],
+    ['tokens: {capacity: 1}', 'tokens.capacity: must be a whole number from 2 to 10000000 (given: 1)'],
+    ['tokens: {access_lifetime: 1500ms}', 'tokens.access_lifetime: must be whole seconds (given: "1500ms")'],
+    [
+      'limits: {api: {window: 2d}}',
+      'limits.api.window: must be a duration from 1s to 1d, such as 500ms, 10s, 5m, 1h or 7d (given: "2d")',
+    ],
+    ['limits: {api: {window: 500ms}}', 'limits.api.window: must be whole seconds (given: "500ms")'],
+    ['state_dir: ""', 'state_dir: must be a path (given: "")'],
+    ['state_dir: "a\\0b"', 'state_dir: must not hold a NUL (given: "a\\u0000b")'],
+    ['realm: "a\\nb"', 'realm: must be ASCII without ", \\ or control characters (given: "a\\nb")'],
+    ['realm:', 'realm: must be text without quotes, backslashes or control characters (given: null)'],
+    ['status_codes: https', 'status_codes: must be one of contract, http (given: "https")'],
+  ])('%s is refused', (line, problem) => {
+    expect(problemsWith(line)).toEqual([`postern.yaml: ${problem}`])
+  })
+
+  it.each([
+    [
+      'host: a b',
+      'upstream.host: must be preserve, target, or a host such as device.local:8080 (given: "a b")',
+    ],
+    [
+      'host: "[1.2.3.4]"',
+      'upstream.host: must be preserve, target, or a host such as device.local:8080 (given: "[1.2.3.4]")',
+    ],
+    [
+      'health: {path: status}',
+      'upstream.health.path: must be a path that begins with / and holds no spaces, or null (given: "status")',
+    ],
+    ['health: {path: 5}', 'upstream.health.path: must be a path that begins with /, or null (given: 5)'],
+    ['queue: {size: -1}', 'upstream.queue.size: must be a whole number from 0 to 1000000 (given: -1)'],
+    [
+      'headers: {X: 1}',
+      'upstream.headers.X: must be text (in quotes if it looks like a number) or {file: path}',
+    ],
+    ['headers: {X: {file: ""}}', 'upstream.headers.X.file: must be a path'],
+    [
+      'headers: {X: {fill: a}}',
+      'upstream.headers.X.file: is missing; it must be a path',
+      'upstream.headers.X.fill: unknown key; a header takes text or {file: path}',
+    ],
+    ['headers: [X]', 'upstream.headers: must be a mapping of names to values'],
+    ['headers: {Host: a}', 'upstream.headers.Host: must not be set here; upstream.host decides it'],
+    ['headers: {X: "a\\nb"}', 'upstream.headers.X: must not hold control characters or line ends'],
+    [
+      'headers: {X: a, x: b}',
+      'upstream.headers.X: must stand once; x is the same field',
+      'upstream.headers.x: must stand once; X is the same field',
+    ],
+    [
+      'tls: {ca: a, insecure: true}',
+      'upstream.tls.insecure: must be false beside upstream.tls.ca, which would not be looked at (given: true)',
+    ],
+  ])('upstream: {%s} is refused', (key, ...problems) => {
+    const file = MINIMAL.replace('"}', `", ${key}}`)
+    expect(problemsIn({ file })).toEqual(problems.map((problem) => `postern.yaml: ${problem}`))
+  })
+
+  it.each([
+    ['password: {}', 'password: must hold one of file, htpasswd, shadow'],
+    ['password:', 'password: must hold one of file, htpasswd, shadow'],
+    [
+      'password: {file: a, htpasswd: {file: b, user: c}}',
+      'password.htpasswd: must not stand beside file; keep one of the two',
+    ],
+    ['password: {htpasswd: {file: b}}', 'password.htpasswd.user: is missing; it must be a user name'],
+    [
+      'password: {shadow: {file: b, user: "a:b"}}',
+      'password.shadow.user: must not hold a colon, which ends the name in such a file',
+    ],
+  ])('%s is refused', (line, problem) => {
+    expect(problemsIn({ file: `${WITHOUT_PASSWORD}${line}\n` })).toEqual([`postern.yaml: ${problem}`])
+  })
+
+  it('from two variables that exclude each other is blamed on the variable', () => {
+    const env = {
+      POSTERN_PASSWORD_FILE: 'a',
+      POSTERN_PASSWORD_SHADOW_FILE: 'b',
+      POSTERN_PASSWORD_SHADOW_USER: 'c',
+    }
+    expect(problemsIn({ env })).toEqual([
+      'POSTERN_PASSWORD_SHADOW_USER: password.shadow: must not stand beside file; keep one of the two',
+    ])
+  })
+
+  it('that is half of a pair is blamed on where the other half came from', () => {
+    expect(problemsIn({ sets: ['listen.tls.cert=a'] })).toEqual([
+      '--set: listen.tls.key: is missing; it must be a path',
+    ])
+    expect(problemsIn({ file: WITHOUT_PASSWORD, env: { POSTERN_PASSWORD_HTPASSWD_FILE: 'a' } })).toEqual([
+      'POSTERN_PASSWORD_HTPASSWD_FILE: password.htpasswd.user: is missing; it must be a user name',
+    ])
+  })
+
+  it('for a section that the file got wrong is not buried by a key from elsewhere', () => {
+    expect(problemsIn({ file: `${MINIMAL}limits: 5\n`, env: { POSTERN_LIMITS_API_REQUESTS: '1' } })).toEqual([
+      'postern.yaml: limits: must be a mapping of keys (given: 5)',
+    ])
+  })
+
+  it('is clipped when it is long', () => {
+    expect(problemsWith(`realm: "${'ä'.repeat(100)}"`)).toEqual([
+      `postern.yaml: realm: must be ASCII without ", \\ or control characters (given: "${'ä'.repeat(60)}…")`,
+    ])
+  })
+})
+
+describe('values that do not fit together', () => {
+  it('are a refresh lifetime below the access lifetime', () => {
+    expect(problemsWith('tokens: {access_lifetime: 2h, refresh_lifetime: 1h}')).toEqual([
+      'postern.yaml: tokens.refresh_lifetime: must be at least tokens.access_lifetime, 2h (given: "1h")',
+    ])
+    expect(problemsIn({ env: { POSTERN_TOKENS_ACCESS_LIFETIME: '30d' } })).toEqual([
+      'tokens.refresh_lifetime: must be at least tokens.access_lifetime, 30d (by default: 7d)',
+    ])
+  })
+
+  it('are one address for two listeners', () => {
+    expect(problemsWith('admin: {address: 0.0.0.0:8443}')).toEqual([
+      'postern.yaml: admin.address: must differ from listen.address, or be off (given: "0.0.0.0:8443")',
+    ])
+    expect(problemsWith('listen: {address: "fd:3"}\nadmin: {address: "fd:3"}')).toHaveLength(1)
+    expect(problemsWith('listen: {address: "localhost:0"}\nadmin: {address: "localhost:0"}')).toEqual([])
+  })
+
+  it('are a device that is the sidecar itself', () => {
+    const itself = 'must be the device, not listen.address: the sidecar would forward to itself'
+    expect(problemsIn({ sets: ['upstream.url=https://localhost:8443'] })).toEqual([
+      `--set: upstream.url: ${itself} (given: "https://localhost:8443")`,
+    ])
+    expect(problemsIn({ sets: ['upstream.url=http+unix:/a', 'listen.address=unix:/a'] })).toHaveLength(1)
+    expect(problemsIn({ sets: ['upstream.url=http://[::1]:80', 'listen.address=[::1]:80'] })).toHaveLength(1)
+    expect(problemsIn({ sets: ['upstream.url=http://192.0.2.1:8443'] })).toEqual([])
+    expect(problemsIn({ sets: ['upstream.url=http+unix:/a', 'listen.address=unix:/b'] })).toEqual([])
+  })
+})
+
+describe('a secret', () => {
+  it.each([
+    [`${WITHOUT_DEVICE}upstream: {url: "http://admin:hunter2@device"}`],
+    [`${WITHOUT_DEVICE}upstream: {url: "http://h", headers: {X: "hunter2\\n"}}`],
+    [`${WITHOUT_DEVICE}upstream: {url: "http://h", headers: {X: {hunter: hunter2}}}`],
+    [`${WITHOUT_DEVICE}upstream: {url: "http://h", headers: hunter2}`],
+    [`${WITHOUT_DEVICE}upstream: {url: "http://h", headers: {X: [hunter2]}}`],
+    [`${WITHOUT_PASSWORD}password: hunter2`],
+    [`${WITHOUT_PASSWORD}password: {plain: hunter2}`],
+    [`${MINIMAL}tokens: {store: "http://:hunter2@h"}`],
+    [`${MINIMAL}tokens: {store: "redis//:hunter2"}`],
+    [`${MINIMAL}password: {file: "hunter2" hunter2}`],
+  ])('is never repeated: %j', (file) => {
+    const problems = problemsIn({ file })
+    expect(problems).not.toEqual([])
+    expect(problems.join('\n')).not.toContain('hunter2')
+  })
+
+  it('is never repeated when it comes by flag or variable', () => {
+    const problems = problemsIn({
+      env: {
+        POSTERN_UPSTREAM_HEADERS: '{X: hunter2',
+        POSTERN_PASSWORD: 'hunter2',
+        POSTERN_SECRET: 'hunter2',
+      },
+      sets: ['upstream.headers.Host=hunter2', 'hunter2', 'tokens.store=hunter2', 'secret=hunter2'],
+    })
+    expect(problems).toHaveLength(7)
+    expect(problems.join('\n')).not.toContain('hunter2')
+  })
+})
+
+function catchError(run: () => unknown): unknown {
+  try {
+    run()
+  } catch (error) {
+    return error
+  }
+  return expect.fail('nothing was thrown')
+}

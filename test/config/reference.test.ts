@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { dottedKeys, environmentName, knownKeys } from '../../src/config/known-keys.ts'
+import { referencePage, referenceSchema } from '../../src/config/reference.ts'
+
+const committed = (name: string): string =>
+  readFileSync(new URL(`../../deploy/${name}`, import.meta.url), 'utf8')
+
+describe('the reference', () => {
+  it('is committed as it is written: run `npm run reference` when this fails', () => {
+    expect(committed('configuration.md')).toBe(referencePage())
+    expect(committed('postern.schema.json')).toBe(referenceSchema())
+  })
+
+  it('has a row with its variable for every key that is no section', () => {
+    const page = referencePage().replaceAll(/ +/g, ' ')
+    for (const { path, field } of knownKeys.filter((known) => known.field.keys.size === 0)) {
+      expect(page).toContain(`| \`${path.join('.')}\` | ${field.type.replaceAll('|', '\\|')} | `)
+      expect(page).toContain(`\`${environmentName(path)}\``)
+    }
+  })
+
+  it('has five cells in every row', () => {
+    for (const line of referencePage()
+      .split('\n')
+      .filter((each) => each.startsWith('|'))) {
+      expect(line.replaceAll('\\|', '').match(/\|/g), line).toHaveLength(6)
+    }
+  })
+
+  it('marks as required what has to be given and nothing else', () => {
+    const required = referencePage()
+      .split('\n')
+      .filter((line) => line.includes('**required**'))
+    expect(required).toHaveLength(1)
+    expect(required[0]).toContain('`upstream.url`')
+  })
+
+  it('explains every key in a sentence', () => {
+    for (const { path, field } of knownKeys) expect(field.description, path.join('.')).toMatch(/^[A-Z`].*\.$/)
+  })
+
+  it('gives editors the same keys as JSON Schema', () => {
+    const schema: unknown = JSON.parse(referenceSchema())
+    expect(keysOf(schema).sort()).toEqual([...dottedKeys].sort())
+    expect(schema).toMatchObject({
+      $schema: 'http://json-schema.org/draft-07/schema#',
+      additionalProperties: false,
+      required: ['password'],
+      properties: {
+        limits: {
+          properties: { api: { properties: { requests: { type: 'integer', minimum: 1, default: 60 } } } },
+        },
+        log: { properties: { level: { enum: expect.arrayContaining(['info', 'silent']) } } },
+        password: { minProperties: 1, maxProperties: 1 },
+        upstream: { required: ['url'] },
+      },
+    })
+  })
+})
+
+/** The dotted names of all properties, whichever alternative they stand in, but not below free names. */
+function keysOf(schema: unknown, above = ''): string[] {
+  if (typeof schema !== 'object' || schema === null) return []
+  const nested =
+    'anyOf' in schema && Array.isArray(schema.anyOf)
+      ? schema.anyOf.flatMap((each) => keysOf(each, above))
+      : []
+  const properties = 'properties' in schema ? Object.entries(schema.properties ?? {}) : []
+  return [
+    ...nested,
+    ...properties.flatMap(([key, each]) => [`${above}${key}`, ...keysOf(each, `${above}${key}.`)]),
+  ]
+}

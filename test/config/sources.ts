@@ -1,0 +1,33 @@
+import type { Config } from '../../src/config/config.ts'
+import { ConfigError } from '../../src/config/config-error.ts'
+import { loadConfig } from '../../src/config/load.ts'
+
+/** The least that has to be said. */
+export const MINIMAL = 'upstream: {url: "http://127.0.0.1:8080"}\npassword: {file: /etc/postern/password}\n'
+
+interface Given {
+  readonly file?: string
+  readonly env?: Readonly<Record<string, string>>
+  readonly sets?: readonly string[]
+}
+
+/** Loads the minimal configuration, or the given one. */
+export function load({ file = MINIMAL, env = {}, sets = [] }: Given = {}): Config {
+  return loadConfig({ file: { path: 'postern.yaml', text: file }, env, sets })
+}
+
+/** What is wrong with it, line by line; empty when it loads. */
+export function problemsIn(given: Given): readonly string[] {
+  try {
+    load(given)
+    return []
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems
+    throw error
+  }
+}
+
+/** What is wrong with the minimal configuration and one more line of YAML. */
+export function problemsWith(line: string): readonly string[] {
+  return problemsIn({ file: `${MINIMAL}${line}\n` })
+}

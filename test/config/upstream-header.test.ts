@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest'
+import { headerNameProblem, headerValueProblem } from '../../src/config/upstream-header.ts'
+
+describe('a header for every forwarded request', () => {
+  it.each(['X-Foo', 'Authorization', 'cookie', 'constructor', 'x.y', "!#$%&'*+-.^_`|~"])(
+    'may be named %s',
+    (name) => {
+      expect(headerNameProblem(name)).toBeUndefined()
+    },
+  )
+
+  it.each([
+    ['', 'must be named by a token (RFC 9110 §5.6.2)'],
+    ['X Foo', 'must be named by a token (RFC 9110 §5.6.2)'],
+    ['X-Foo:', 'must be named by a token (RFC 9110 §5.6.2)'],
+    [':path', 'must be named by a token (RFC 9110 §5.6.2)'],
+    ['Ä', 'must be named by a token (RFC 9110 §5.6.2)'],
+    ['X\r\nY', 'must be named by a token (RFC 9110 §5.6.2)'],
+    ['Host', 'must not be set here; upstream.host decides it'],
+    ['Content-Length', 'must not be set: it frames the body, and the client decides it'],
+    ['Expect', "must not be set: the client's own expectation is answered by the sidecar"],
+    ['Connection', 'must not be set: it belongs to one connection (RFC 9110 §7.6.1)'],
+    ['TRANSFER-ENCODING', 'must not be set: it belongs to one connection (RFC 9110 §7.6.1)'],
+    ['X-Forwarded-For', 'must not be set: the sidecar writes it itself'],
+    ['Via', 'must not be set: the sidecar writes it itself'],
+  ])('must not be named %j', (name, problem) => {
+    expect(headerNameProblem(name)).toBe(problem)
+  })
+
+  it.each(['', 'a', 'a b', 'a\tb', 'Basic dXNlcjpwdw==', 'é'])('may have the value %j', (value) => {
+    expect(headerValueProblem(value)).toBeUndefined()
+  })
+
+  it.each([
+    ['a\r\nX-Evil: b', 'must not hold control characters or line ends'],
+    ['a\nb', 'must not hold control characters or line ends'],
+    ['a\0', 'must not hold control characters or line ends'],
+    ['a\x7f', 'must not hold control characters or line ends'],
+    ['€', 'must not hold characters outside ISO 8859-1'],
+    [' a', 'must not begin or end with a space'],
+    ['a\t', 'must not begin or end with a space'],
+  ])('must not have the value %j', (value, problem) => {
+    expect(headerValueProblem(value)).toBe(problem)
+  })
+})

@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest'
+import { parseYaml } from '../../src/config/yaml.ts'
+
+describe('YAML', () => {
+  it('is read as version 1.2: off and no are text', () => {
+    expect(parseYaml('a: off\nb: no\nc: 1\nd: [true, null]')).toEqual({
+      value: { a: 'off', b: 'no', c: 1, d: [true, null] },
+    })
+  })
+
+  it('may repeat itself by aliases', () => {
+    expect(parseYaml('a: &x {n: 1}\nb: *x')).toEqual({ value: { a: { n: 1 }, b: { n: 1 } } })
+  })
+
+  it.each([
+    ['a: 1\na: 2', 'line 2, column 1: a key stands twice in one mapping; keep one of the two'],
+    ['a:\n\tb: 1', 'line 2, column 1: a tab in the indentation; use spaces'],
+    [
+      'a: b: c',
+      'line 1, column 4: a colon that was not expected; put the value in quotes, or its keys on lines of their own',
+    ],
+    ['a: [1', 'line 1, column 6: the indentation does not fit, or a bracket is not closed'],
+    ['a: "x', 'line 1, column 6: a closing quote, a comma, a colon or a bracket is missing'],
+    ['a: @b', 'line 1, column 4: a value must not begin with this character; put it in quotes'],
+    [
+      'a: "\\q"',
+      'line 1, column 5: an unknown escape in a quoted text; write \\\\ for a backslash, or use single quotes',
+    ],
+    ['a: 1\n---\nb: 2', 'line 2, column 1: a second document begins; keep everything in one'],
+    ['1: x', undefined],
+    ['? {a: 1}\n: 2', 'line 1, column 3: a key must be text'],
+    ['a: !custom x', 'line 1, column 4: a tag, which is not allowed here; write the value without it'],
+    ['a: !!binary aGk=', 'line 1, column 4: a tag, which is not allowed here; write the value without it'],
+    ['a: *x', 'an alias without its anchor, or too many aliases; write the values out'],
+    ['__proto__: {a: 1}', 'a key must not be __proto__'],
+    ['a: [{__proto__: 1}]', 'a key must not be __proto__'],
+  ])('%j', (text, problem) => {
+    const parsed = parseYaml(text)
+    expect('problem' in parsed ? parsed.problem : undefined).toBe(problem)
+  })
+
+  it('does not unfold aliases without end', () => {
+    const levels = Array.from({ length: 12 }, (_, i) => {
+      const inner = i === 0 ? '[x, x]' : `[${`*l${i - 1}, `.repeat(9)}*l${i - 1}]`
+      return `l${i}: &l${i} ${inner}`
+    })
+    expect(parseYaml(levels.join('\n'))).toHaveProperty('problem')
+  })
+
+  it('never repeats the text in a problem, because a secret may stand in it', () => {
+    for (const text of [
+      'a: hunter2 "hunter2" x: hunter2',
+      'a: "hunter2" hunter2',
+      'a: !hunter2 x',
+      'a: *hunter2',
+      '{hunter2: [}',
+    ]) {
+      const parsed = parseYaml(text)
+      expect(parsed).toHaveProperty('problem')
+      expect(JSON.stringify(parsed)).not.toContain('hunter2')
+    }
+  })
+})

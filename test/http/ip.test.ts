@@ -1,0 +1,109 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { matchesAny, normalizeAddress, parseCidr, prefix64 } from '../../src/http/ip.ts'
+
+function ranges(...texts: string[]) {
+  return texts.map((text) => parseCidr(text) ?? expect.fail(`${text} is no range`))
+}
+
+describe('normalizeAddress', () => {
+  it.each([
+    ['192.0.2.1', '192.0.2.1'],
+    ['::ffff:192.0.2.1', '192.0.2.1'],
+    ['::FFFF:c000:0201', '192.0.2.1'],
+    ['2001:DB8:0:0::1', '2001:db8::1'],
+    ['fe80::1%eth0', 'fe80::1'],
+    ['::', '::'],
+  ])('writes %s as %s', (given, expected) => {
+    expect(normalizeAddress(given)).toBe(expected)
+  })
+
+  it.each([
+    '',
+    'unix',
+    '127.1',
+    '0x7f.0.0.1',
+    '010.0.0.1',
+    '2130706433',
+    '1.2.3.4.5',
+    '1.2.3.256',
+    'fe80::1::2',
+    '[::1]',
+    ' ::1',
+  ])('takes %j for no address', (given) => {
+    expect(normalizeAddress(given)).toBeUndefined()
+  })
+
+  it('leaves its own text as it is', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), (address) => {
+        const once = normalizeAddress(address)
+        expect(once).toBeDefined()
+        expect(normalizeAddress(once ?? '')).toBe(once)
+      }),
+    )
+  })
+
+  it('knows a mapped address by the name of the IPv4 address', () => {
+    fc.assert(
+      fc.property(fc.ipV4(), (address) => {
+        expect(normalizeAddress(`::ffff:${address}`)).toBe(address)
+      }),
+    )
+  })
+})
+
+describe('prefix64', () => {
+  it('gives two addresses of one /64 the same text, and another /64 another', () => {
+    expect(prefix64('2001:db8:1:2::1')).toBe('2001:db8:1:2::/64')
+    expect(prefix64('2001:db8:1:2:ffff:ffff:ffff:ffff')).toBe('2001:db8:1:2::/64')
+    expect(prefix64('2001:db8:1:3::1')).toBe('2001:db8:1:3::/64')
+  })
+
+  it('leaves IPv4 as it is', () => {
+    expect(prefix64('192.0.2.1')).toBe('192.0.2.1')
+  })
+
+  it('leaves what is no address as it is', () => {
+    expect(prefix64('unix')).toBe('unix')
+  })
+})
+
+describe('parseCidr and matchesAny', () => {
+  it.each([
+    ['10.255.0.1', '10.0.0.0/8', true],
+    ['11.0.0.1', '10.0.0.0/8', false],
+    ['::ffff:10.0.0.1', '10.0.0.0/8', true],
+    ['10.0.0.1', '::ffff:10.0.0.0/104', true],
+    ['10.0.0.1', '::/0', false],
+    ['10.0.0.1', '0.0.0.0/0', true],
+    ['2001:db8::1', '2001:db8::/32', true],
+    ['2001:db9::1', '2001:db8::/32', false],
+    ['192.0.2.1', '192.0.2.1', true],
+    ['192.0.2.2', '192.0.2.1', false],
+    ['10.9.9.9', '10.1.2.3/8', true],
+    ['unix', '0.0.0.0/0', false],
+    ['', '::/0', false],
+  ])('%s in %s: %s', (address, range, expected) => {
+    expect(matchesAny(address, ranges(range))).toBe(expected)
+  })
+
+  it('matches when any of several ranges does', () => {
+    expect(matchesAny('fd00::1', ranges('10.0.0.0/8', 'fd00::/8'))).toBe(true)
+    expect(matchesAny('fd00::1', [])).toBe(false)
+  })
+
+  it.each([
+    '',
+    '10.0.0.0/33',
+    '::/129',
+    '10.0.0.0/',
+    '10.0.0.0/-1',
+    '10/8',
+    'example.org',
+    'fe80::1%eth0/64',
+    '10.0.0.0/8/8',
+  ])('takes %j for no range', (text) => {
+    expect(parseCidr(text)).toBeUndefined()
+  })
+})
