@@ -27,7 +27,7 @@ export async function deriveSettings(config: Config): Promise<Settings> {
       limits,
       ietfHeaders: limits.ietfHeaders,
       headerCaps: listen,
-      revocationPath: undefined,
+      revocationPath: config.oauth.revocationPath === 'off' ? undefined : config.oauth.revocationPath,
     },
     clientOf: createClientAddress(proxies).clientOf,
     request: { host: upstreamHost(upstream), added: await readAddedFields(upstream.headers) },

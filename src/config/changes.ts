@@ -5,6 +5,7 @@ const LIVE = [
   'limits.api',
   'limits.oauth',
   'limits.ietf_headers',
+  'oauth.revocation_path',
   'tokens.capacity',
   'tokens.access_lifetime',
   'tokens.refresh_lifetime',
@@ -41,9 +42,14 @@ function changedKeys(before: unknown, after: unknown, path: string): string[] {
   }
   const names = new Set([...Object.keys(before), ...Object.keys(after)])
   return [...names].flatMap((name) => {
-    const key = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+    // The names of headers are the operator's own.
+    const key = path === 'upstream.headers' ? name : snakeCase(name)
     return changedKeys(before[name], after[name], path === '' ? key : `${path}.${key}`)
   })
+}
+
+function snakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
 function isSection(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -6,6 +6,7 @@ export interface Config {
   readonly password: PasswordConfig
   readonly tokens: TokensConfig
   readonly limits: LimitsConfig
+  readonly oauth: OauthConfig
   readonly stateDir: string
   readonly realm: string
   readonly statusCodes: 'contract' | 'http'
@@ -119,6 +120,11 @@ export interface LimitsConfig {
   readonly oauth: LimitConfig
   readonly maxKeys: number
   readonly ietfHeaders: boolean
+}
+
+export interface OauthConfig {
+  /** `off`, or the path at which clients may revoke tokens (RFC 7009). */
+  readonly revocationPath: string
 }
 
 export interface LogConfig {

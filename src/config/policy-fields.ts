@@ -1,4 +1,11 @@
-import type { LimitConfig, LimitsConfig, PasswordConfig, PasswordEntry, TokensConfig } from './config.ts'
+import type {
+  LimitConfig,
+  LimitsConfig,
+  OauthConfig,
+  PasswordConfig,
+  PasswordEntry,
+  TokensConfig,
+} from './config.ts'
 import { choice, type Field, section } from './field.ts'
 import { duration, path, plainText } from './field-kinds.ts'
 import { flag, integer, oneOf } from './value-field.ts'
@@ -62,6 +69,21 @@ export const limitsField: Field<LimitsConfig> = section<LimitsConfig>('How often
     initial: false,
     description: 'Send `RateLimit` and `RateLimit-Policy` as well, beside the `X-RateLimit-*` fields.',
   }),
+})
+
+export const oauthField: Field<OauthConfig> = section<OauthConfig>('What is served beside `/oauth/token`.', {
+  revocationPath: plainText(
+    '`off` or a path',
+    {
+      initial: 'off',
+      description:
+        'Where clients may revoke a token, and with it everything given for the same login (RFC 7009), such as `/oauth/revoke`. Requests there count as those to `/oauth/token` do.',
+    },
+    (given) =>
+      given === 'off' || (/^\/[\w./-]+$/.test(given) && given !== '/oauth/token')
+        ? undefined
+        : 'must be off, or a path of its own such as /oauth/revoke',
+  ),
 })
 
 function entry(file: string): Field<PasswordEntry> {

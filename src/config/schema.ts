@@ -2,7 +2,7 @@ import type { Config, LogConfig } from './config.ts'
 import { type Field, section } from './field.ts'
 import { duration, path, plainText } from './field-kinds.ts'
 import { adminField, listenField } from './listen-fields.ts'
-import { limitsField, passwordField, tokensField } from './policy-fields.ts'
+import { limitsField, oauthField, passwordField, tokensField } from './policy-fields.ts'
 import { upstreamField } from './upstream-fields.ts'
 import { flag, oneOf } from './value-field.ts'
 
@@ -29,6 +29,7 @@ export const schema: Field<Config> = section<Config>('The configuration of Poste
   password: passwordField,
   tokens: tokensField,
   limits: limitsField,
+  oauth: oauthField,
   stateDir: path({
     initial: './state',
     description:

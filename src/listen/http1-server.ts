@@ -18,9 +18,15 @@ export interface Http1Handlers {
 export interface Http1Server {
   /** The server that parses: it listens itself in cleartext, or is handed the decrypted connections. */
   readonly server: Server
-  /** From now on every response closes its connection; idle ones are closed at once. */
+  /**
+   * From now on every response closes its connection, tunnels are closed, and so, a moment later, are idle connections:
+   * a request that a client is just sending on one is still answered.
+   */
   drain(): void
 }
+
+/** How long a connection that seems idle may still bring a request when the sidecar stops (ms). */
+const LAST_REQUEST = 500
 
 /** What is under way on one connection, in the order in which it came. */
 interface Connection {
@@ -31,6 +37,7 @@ interface Connection {
 /** The HTTP/1 side of the public listener, for cleartext and TLS connections alike. */
 export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers): Http1Server {
   const connections = new WeakMap<Socket, Connection>()
+  const upgrades = new Set<Http1UpgradeExchange>()
   let draining = false
 
   const server = createServer({
@@ -86,6 +93,8 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
     if (isClosing(connections.get(socket))) return
     const exchange = new Http1UpgradeExchange(req, new ServerResponse(req), factsOf(socket), early)
     track(socket, exchange)
+    upgrades.add(exchange)
+    exchange.onEnd(() => upgrades.delete(exchange))
     handlers.onUpgrade(exchange)
   }
 
@@ -122,7 +131,8 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
     server,
     drain() {
       draining = true
-      server.closeIdleConnections()
+      for (const upgrade of upgrades) upgrade.farewell()
+      setTimeout(() => server.closeIdleConnections(), LAST_REQUEST).unref()
     },
   }
 }

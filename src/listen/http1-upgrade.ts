@@ -33,6 +33,11 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
     this.#tunnel = { read: this.connection.bytesRead, written: this.connection.bytesWritten }
   }
 
+  /** The sidecar stops: a tunnel is closed towards the client, what was sent before still arriving. */
+  farewell(): void {
+    if (this.#tunnel !== undefined) this.connection.destroySoon()
+  }
+
   override clientGone(): void {
     const { connection } = this
     if (this.#tunnel === undefined) super.clientGone()

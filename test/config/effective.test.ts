@@ -58,6 +58,8 @@ limits:
     per: client
   max_keys: 100000
   ietf_headers: false
+oauth:
+  revocation_path: off
 state_dir: ./state
 realm: device
 status_codes: contract

@@ -55,6 +55,7 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'limits.oauth.per': ['device', 'device'],
   'limits.max_keys': ['9', 9],
   'limits.ietf_headers': ['true', true],
+  'oauth.revocation_path': ['/oauth/revoke', '/oauth/revoke'],
   state_dir: ['123', '123'],
   realm: ['true', 'true'],
   status_codes: ['http', 'http'],

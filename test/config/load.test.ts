@@ -85,6 +85,7 @@ const DEFAULTS = {
     maxKeys: 100_000,
     ietfHeaders: false,
   },
+  oauth: { revocationPath: 'off' },
   stateDir: './state',
   realm: 'device',
   statusCodes: 'contract',
