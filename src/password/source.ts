@@ -1,0 +1,122 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Clock } from '../http/clock.ts'
+import { derive } from './derivation.ts'
+import { watchFile } from './file-watch.ts'
+import { type PasswordSourceConfig, type Reading, readSource, sourcePath } from './source-file.ts'
+import { createVerifier, type Verdict } from './verifier.ts'
+
+/** What the rest of the house is told about the password while it runs. */
+export interface PasswordSourceEvents {
+  /** Another password holds from now on: every token given for the earlier one must go (C8). */
+  changed(): void
+  /** The source can't be used; the last good password holds. Once per distinct trouble, with file and reason. */
+  unreadable(reason: string): void
+  /** The source can be used again. If its password is another one, `changed` follows. */
+  restored(): void
+}
+
+export interface PasswordSourceState {
+  readonly readable: boolean
+  readonly reason?: string
+}
+
+/** The device password as it stands in its file, watched. */
+export interface PasswordSource {
+  /** Against the password that holds when the answer is given, not when the question was asked. */
+  verify(password: string): Promise<Verdict>
+  /**
+   * A value to keep on disk that tells, after a restart, whether the password is still the same. It costs an
+   * scrypt (32 MiB) per guess to learn anything from it. `salt`: 16 random bytes, kept beside it.
+   */
+  fingerprint(salt: Uint8Array): Promise<string>
+  state(): PasswordSourceState
+  close(): void
+}
+
+/** The source can't be used at start. The message names file and reason, never what the file holds. */
+export class PasswordSourceError extends Error {
+  override readonly name = 'PasswordSourceError'
+}
+
+/** Milliseconds between the two reads that must agree: what a writer has not finished is not taken. */
+const SETTLE = 75
+
+const FINGERPRINT = { kind: 'scrypt', cost: 2 ** 15, blockSize: 8, parallelism: 1 } as const
+
+/** Fails with `PasswordSourceError` if the source can't be used now; later troubles are events. */
+export async function openPasswordSource(
+  config: PasswordSourceConfig,
+  { clock, events }: { readonly clock: Clock; readonly events: PasswordSourceEvents },
+): Promise<PasswordSource> {
+  const file = sourcePath(config)
+  const named = (reason: string): string => `password file ${file}: ${reason}`
+  const first = await readSource(config)
+  if (first.kind === 'trouble') throw new PasswordSourceError(named(first.reason))
+
+  let current = first
+  let trouble: string | undefined
+  let closed = false
+  const verifier = createVerifier()
+
+  const isNews = (reading: Reading): boolean =>
+    reading.kind === 'trouble'
+      ? reading.reason !== trouble
+      : trouble !== undefined || reading.line !== current.line
+
+  const take = (reading: Reading): void => {
+    if (reading.kind === 'trouble') {
+      trouble = reading.reason
+      events.unreadable(named(reading.reason))
+      return
+    }
+    const wasTroubled = trouble !== undefined
+    const isAnother = reading.line !== current.line
+    trouble = undefined
+    // Before anyone is told: nobody may be let in with the earlier password once the tokens are revoked.
+    if (isAnother) current = reading
+    if (wasTroubled) events.restored()
+    if (isAnother) events.changed()
+  }
+
+  const reread = async (): Promise<void> => {
+    let reading = await readSource(config)
+    while (!closed && isNews(reading)) {
+      await delay(SETTLE, undefined, { ref: false })
+      const again = await readSource(config)
+      if (closed) return
+      if (alike(reading, again)) return take(again)
+      reading = again
+    }
+  }
+
+  const watch = watchFile(file, clock, reread)
+
+  return {
+    async verify(password) {
+      for (;;) {
+        const asked = current
+        const verdict = await verifier.verify(asked.credential, password)
+        // Changed meanwhile: the verdict is about a password that no longer holds.
+        if (asked === current || verdict === 'overloaded') return verdict
+      }
+    },
+    async fingerprint(salt) {
+      const derived = await derive(
+        { ...FINGERPRINT, salt, tag: new Uint8Array(32) },
+        `postern ${current.line}`,
+      )
+      return derived.toString('base64url')
+    },
+    state: () => (trouble === undefined ? { readable: true } : { readable: false, reason: named(trouble) }),
+    close() {
+      closed = true
+      watch.close()
+      verifier.close()
+    },
+  }
+}
+
+function alike(one: Reading, other: Reading): boolean {
+  if (one.kind === 'line') return other.kind === 'line' && one.line === other.line
+  return other.kind === 'trouble' && one.reason === other.reason
+}

@@ -1,0 +1,52 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect, it, vi } from 'vitest'
+import { watchFile } from '../../src/password/file-watch.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { movableClock } from '../support/clock.ts'
+
+it('75 a file is read again while its timestamps could hide a second write, then only when they move', async () => {
+  const file = join(temporaryDirectory(), 'password')
+  writeFileSync(file, 'x')
+  const clock = movableClock()
+  const read = vi.fn(async () => {})
+  const watch = watchFile(file, clock, read)
+  closeLater(() => watch.close())
+  await vi.waitFor(() => expect(read.mock.calls.length).toBeGreaterThanOrEqual(3), 3000)
+
+  clock.advance(10_000)
+  // One look may be under way; after it, the polls of a second read nothing.
+  await delay(100)
+  const reads = read.mock.calls.length
+  await delay(1100)
+  expect(read).toHaveBeenCalledTimes(reads)
+
+  writeFileSync(file, 'y')
+  await vi.waitFor(() => expect(read.mock.calls.length).toBeGreaterThan(reads), 3000)
+})
+
+it('a change during a look is seen by the next one, and there are never two at once', async () => {
+  const file = join(temporaryDirectory(), 'password')
+  writeFileSync(file, 'x')
+  let atOnce = 0
+  let most = 0
+  let reads = 0
+  const first = Promise.withResolvers<void>()
+  const watch = watchFile(file, movableClock(), async () => {
+    atOnce += 1
+    most = Math.max(most, atOnce)
+    reads += 1
+    if (reads === 1) await first.promise
+    atOnce -= 1
+  })
+  closeLater(() => watch.close())
+  await vi.waitFor(() => expect(reads).toBe(1))
+  writeFileSync(file, 'y')
+  await delay(600)
+  expect(reads).toBe(1)
+  first.resolve()
+  await vi.waitFor(() => expect(reads).toBeGreaterThan(1), 3000)
+  expect(most).toBe(1)
+})

@@ -1,0 +1,101 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { PassThrough, Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { describe, expect, it } from 'vitest'
+import { hashPasswordCommand } from '../../src/commands/hash-password.ts'
+import { parseStoredLine } from '../../src/password/stored-line.ts'
+import { createVerifier } from '../../src/password/verifier.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { needs } from '../support/tools.ts'
+
+async function piped(...chunks: readonly (string | Uint8Array)[]) {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
+  const stdin = Readable.from(chunks.map((chunk) => Buffer.from(chunk)))
+  const code = await hashPasswordCommand({ stdin, stdout, stderr })
+  stdout.end()
+  stderr.end()
+  return { code, stdout: await text(stdout), stderr: await text(stderr) }
+}
+
+async function verdict(line: string, password: string) {
+  const parsed = parseStoredLine(line, false)
+  return parsed.kind === 'credential'
+    ? createVerifier().verify(parsed.credential, password)
+    : expect.fail(parsed.reason)
+}
+
+describe('postern hash-password from a pipe', () => {
+  it.each(['pä ss', 'pä ss\n', 'pä ss\r\n'])('prints a line that lets %j in', async (input) => {
+    // Cut within a character, as a pipe may.
+    const bytes = Buffer.from(input)
+    const { code, stdout, stderr } = await piped(bytes.subarray(0, 2), bytes.subarray(2))
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).toMatch(/^\$argon2id\$[^\n]+\n$/)
+    expect(await verdict(stdout.trim(), 'pä ss')).toBe('right')
+  })
+
+  it.each<[string | Uint8Array, string]>([
+    ['', 'the password is empty'],
+    ['\n', 'the password is empty'],
+    ['one\ntwo\n', 'the input has several lines; give the password on exactly one'],
+    ['one\n\n', 'the input has several lines; give the password on exactly one'],
+    ['o\0ne', 'the password contains a NUL byte'],
+    [Buffer.from('ü', 'latin1'), 'the input is not valid UTF-8'],
+    ['x'.repeat(8193), 'the input is larger than 8 KiB'],
+  ])('exits with 2 and one line that says why: case %#', async (input, why) => {
+    expect(await piped(input)).toEqual({ code: 2, stdout: '', stderr: `postern hash-password: ${why}\n` })
+  })
+})
+
+describe('postern hash-password on a terminal', () => {
+  /** Runs the command on a terminal that `script` opens, and types an answer at each prompt. */
+  async function typed(...answers: readonly string[]) {
+    const folder = temporaryDirectory()
+    const program = join(folder, 'command.mjs')
+    const command = JSON.stringify(new URL('../../src/commands/hash-password.ts', import.meta.url).href)
+    const result = join(folder, 'result')
+    writeFileSync(
+      program,
+      `import { createWriteStream, writeFileSync } from 'node:fs'
+       import { hashPasswordCommand } from ${command}
+       const { stdin, stderr } = process
+       const stdout = createWriteStream(${JSON.stringify(result)})
+       const code = await hashPasswordCommand({ stdin, stdout, stderr })
+       stdout.end(() => process.exit(code))`,
+    )
+    const child = spawn('script', ['-qec', `"${process.execPath}" "${program}"`, '/dev/null'])
+    closeLater(() => void child.kill())
+    let screen = ''
+    let prompts = 0
+    child.stdout.on('data', (chunk) => {
+      screen += chunk
+      const asked = screen.match(/Password(?: again)?: /g)?.length ?? 0
+      for (; prompts < asked; prompts += 1) child.stdin.write(answers[prompts] ?? '')
+    })
+    const [code] = await once(child, 'exit')
+    return { code, screen, line: readFileSync(result, 'utf8').trim() }
+  }
+
+  it('asks twice and shows nothing of the answer', async () => {
+    needs('script')
+    const { code, screen, line } = await typed('hunter3\x7f2\r', 'hunter2\r')
+    expect(screen.replaceAll('\r', '')).toBe('Password: \nPassword again: \n')
+    expect(code).toBe(0)
+    expect(await verdict(line, 'hunter2')).toBe('right')
+  })
+
+  it('says so when the answers differ, or when it is broken off', async () => {
+    needs('script')
+    const differ = await typed('hunter2\r', 'hunter3\r')
+    expect(differ).toMatchObject({ code: 2, line: '' })
+    expect(differ.screen).toContain('postern hash-password: the two passwords differ')
+    const broken = await typed('hunt\x03')
+    expect(broken).toMatchObject({ code: 2, line: '' })
+    expect(broken.screen).toContain('postern hash-password: cancelled')
+    expect(broken.screen).not.toContain('hunt')
+  })
+})

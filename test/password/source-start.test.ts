@@ -1,0 +1,183 @@
+import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { openPasswordSource, type PasswordSource, PasswordSourceError } from '../../src/password/source.ts'
+import type { PasswordSourceConfig } from '../../src/password/source-file.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { movableClock } from '../support/clock.ts'
+import { needs, run } from '../support/tools.ts'
+import { PASSWORDS, VECTORS } from './vectors.ts'
+
+const unheard = { changed() {}, unreadable() {}, restored() {} }
+
+async function opened(config: PasswordSourceConfig): Promise<PasswordSource> {
+  const source = await openPasswordSource(config, { clock: movableClock(), events: unheard })
+  closeLater(() => source.close())
+  return source
+}
+
+function written(content: string | Uint8Array): string {
+  const file = join(temporaryDirectory(), 'password')
+  writeFileSync(file, content)
+  return file
+}
+
+function line(tool: string): string {
+  return VECTORS.find(([name]) => name === tool)?.[2] ?? expect.fail('no such vector')
+}
+
+const BCRYPT = line('htpasswd -nb -B')
+const SHA512 = line('openssl passwd -6')
+
+async function refusal(config: PasswordSourceConfig): Promise<string> {
+  const source = openPasswordSource(config, { clock: movableClock(), events: unheard })
+  const error: unknown = await source.then(
+    (open) => {
+      open.close()
+      expect.fail('the source was accepted')
+    },
+    (failure: unknown) => failure,
+  )
+  return error instanceof PasswordSourceError ? error.message : expect.fail(String(error))
+}
+
+describe('A password file', () => {
+  it.each([
+    ['a line without an end', 'hunter2'],
+    ['a line that ends as on Unix', 'hunter2\n'],
+    ['a line that ends as on Windows', 'hunter2\r\n'],
+    ['a byte order mark, as editors on Windows put it', '\ufeffhunter2\r\n'],
+  ])('is read from %s', async (_what, content) => {
+    const source = await opened({ file: written(content) })
+    expect(await source.verify('hunter2')).toBe('right')
+    expect(await source.verify('hunter2\n')).toBe('wrong')
+    expect(source.state()).toEqual({ readable: true })
+  })
+
+  it('keeps the blanks of a password in plain text', async () => {
+    const source = await opened({ file: written(' hunter2 \n') })
+    expect(await source.verify(' hunter2 ')).toBe('right')
+    expect(await source.verify('hunter2')).toBe('wrong')
+  })
+
+  it('is read up to 64 KiB and not a byte further', async () => {
+    const file = written('x'.repeat(65_536))
+    await opened({ file })
+    writeFileSync(file, 'x'.repeat(65_537))
+    expect(await refusal({ file })).toBe(`password file ${file}: it is larger than 64 KiB`)
+  })
+
+  it('may hold a hash', async () => {
+    const source = await opened({ file: written(`${SHA512}\n`) })
+    expect(await source.verify(PASSWORDS.unicode)).toBe('right')
+    expect(await source.verify(SHA512)).toBe('wrong')
+  })
+
+  it.each<[string, string | Uint8Array, string]>([
+    ['empty', '', 'it is empty, and an empty password is never accepted'],
+    ['only an end of line', '\r\n', 'it is empty, and an empty password is never accepted'],
+    ['several lines', 'hunter2\nhunter3\n', 'it has several lines, and must have exactly one'],
+    ['a line and an empty one', 'hunter2\n\n', 'it has several lines, and must have exactly one'],
+    ['no UTF-8', Buffer.from('hunter2ü', 'latin1'), 'it is not valid UTF-8'],
+    ['UTF-16 with its byte order mark', Buffer.from('\ufeffhunter2', 'utf16le'), 'it is not valid UTF-8'],
+    ['UTF-16 without', Buffer.from('hunter2', 'utf16le'), 'it contains a NUL byte'],
+    [
+      'half a hash',
+      SHA512.slice(0, 60),
+      'it is not a complete SHA crypt hash ($5$salt$hash or $6$salt$hash)',
+    ],
+  ])('that is %s is refused by name, without a word of what it holds', async (_what, content, reason) => {
+    const file = written(content)
+    const message = await refusal({ file })
+    expect(message).toBe(`password file ${file}: ${reason}`)
+    expect(message).not.toContain('hunter')
+  })
+
+  it('that is missing, a folder or a pipe is refused, and nothing hangs', async () => {
+    const folder = temporaryDirectory()
+    const file = join(folder, 'pipe')
+    expect(await refusal({ file })).toBe(`password file ${file}: there is no such file`)
+    expect(await refusal({ file: folder })).toBe(`password file ${folder}: it is not a regular file`)
+    expect(await refusal({ file: join(folder, 'no', 'such') })).toContain('there is no such file')
+    needs('mkfifo')
+    execFileSync('mkfifo', [file])
+    expect(await refusal({ file })).toBe(`password file ${file}: it is not a regular file`)
+  })
+})
+
+describe('An htpasswd file', () => {
+  it('is read for one user, between comments and others', async () => {
+    const file = written(`# comment\n\nother:${SHA512}\nadmin:${BCRYPT}\nadmin2:${SHA512}\n`)
+    const source = await opened({ htpasswd: { file, user: 'admin' } })
+    expect(await source.verify(PASSWORDS.unicode)).toBe('right')
+    expect(await source.verify('hunter2')).toBe('wrong')
+  })
+
+  it('counts the first of two entries, as Apache does', async () => {
+    const file = written(`admin:{SHA}${'A'.repeat(27)}=\nadmin:${BCRYPT}\n`)
+    const source = await opened({ htpasswd: { file, user: 'admin' } })
+    expect(await source.verify(PASSWORDS.unicode)).toBe('wrong')
+  })
+
+  it('without the user, or with no hash that can be verified, is refused', async () => {
+    const file = written(`admin:hunter2\nempty:\n#ghost:${BCRYPT}\nnocolon\n`)
+    const ask = (user: string) => refusal({ htpasswd: { file, user } })
+    expect(await ask('nobody')).toBe(`password file ${file}: it has no user "nobody"`)
+    expect(await ask('ghost')).toContain('it has no user "ghost"')
+    expect(await ask('nocolon')).toContain('it has no user "nocolon"')
+    expect(await ask('empty')).toContain('it is empty')
+    expect(await ask('admin')).toMatch(/it is not a hash that can be verified; supported are (?!.*hunter2)/)
+  })
+
+  it('of the real tool is read', async () => {
+    needs('htpasswd')
+    const file = join(temporaryDirectory(), 'htpasswd')
+    await run('htpasswd', ['-ciB', file, 'admin'], { input: 'hunter2' })
+    await run('htpasswd', ['-i', file, 'other'], { input: 'hunter3' })
+    expect(await (await opened({ htpasswd: { file, user: 'admin' } })).verify('hunter2')).toBe('right')
+    expect(await (await opened({ htpasswd: { file, user: 'other' } })).verify('hunter3')).toBe('right')
+  })
+})
+
+describe('A shadow file', () => {
+  it('is read for one user', async () => {
+    const file = written(`root:*:19000:0:99999:7:::\nadmin:${SHA512}:19000:0:99999:7:::\n`)
+    const source = await opened({ shadow: { file, user: 'admin' } })
+    expect(await source.verify(PASSWORDS.unicode)).toBe('right')
+    expect(await source.verify('19000')).toBe('wrong')
+  })
+
+  it.each(['*', '!', '!!', `!${SHA512}`])('with the account locked as %s says so', async (field) => {
+    const file = written(`root:${field}:19000:0:99999:7:::\n`)
+    expect(await refusal({ shadow: { file, user: 'root' } })).toBe(
+      `password file ${file}: the account is locked`,
+    )
+  })
+})
+
+describe('The fingerprint', () => {
+  const salt = new Uint8Array(16).fill(7)
+
+  it('C8 tells across restarts whether the password is the same', async () => {
+    const file = written('hunter2\n')
+    const first = await (await opened({ file })).fingerprint(salt)
+    writeFileSync(file, 'hunter2')
+    expect(await (await opened({ file })).fingerprint(salt)).toBe(first)
+    writeFileSync(file, 'hunter3')
+    expect(await (await opened({ file })).fingerprint(salt)).not.toBe(first)
+  })
+
+  it('is another one under another salt', async () => {
+    const source = await opened({ file: written('hunter2') })
+    expect(await source.fingerprint(new Uint8Array(16))).not.toBe(await source.fingerprint(salt))
+  })
+
+  it('is of one user, whatever becomes of the others', async () => {
+    const file = written(`admin:${BCRYPT}\nother:${SHA512}\n`)
+    const first = await (await opened({ htpasswd: { file, user: 'admin' } })).fingerprint(salt)
+    writeFileSync(file, `new:${SHA512}\nadmin:${BCRYPT}\n`)
+    expect(await (await opened({ htpasswd: { file, user: 'admin' } })).fingerprint(salt)).toBe(first)
+  })
+})
