@@ -1,0 +1,64 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+export interface DemoSettings {
+  readonly upstream: string
+  readonly port: number
+  readonly adminPort: number
+  /** The password as the file shall hold it: hashed. */
+  readonly passwordHash: string
+}
+
+/** Where the demo keeps everything, readable by its owner alone. */
+export interface DemoFolder {
+  readonly path: string
+  readonly configFile: string
+  readonly certificate: string
+  readonly remove: () => Promise<void>
+}
+
+/** Makes the folder with an ordinary configuration and password file in it. Removes it again if that fails. */
+export async function makeDemoFolder(settings: DemoSettings): Promise<DemoFolder> {
+  // mkdtemp makes it 0700, so no other user of the machine can look in or plant a link.
+  const path = await mkdtemp(join(tmpdir(), 'postern-demo-'))
+  const remove = (): Promise<void> => rm(path, { recursive: true, force: true })
+  const stateDir = join(path, 'state')
+  const configFile = join(path, 'postern.yaml')
+  const passwordFile = join(path, 'password')
+  try {
+    await mkdir(stateDir, { mode: 0o700 })
+    await writeFile(passwordFile, `${settings.passwordHash}\n`, { mode: 0o600, flag: 'wx' })
+    const config = demoConfig(settings, { passwordFile, stateDir })
+    await writeFile(configFile, config, { mode: 0o600, flag: 'wx' })
+  } catch (error) {
+    await remove()
+    throw error
+  }
+  return { path, configFile, certificate: join(stateDir, 'tls', 'cert.pem'), remove }
+}
+
+function demoConfig(settings: DemoSettings, paths: { passwordFile: string; stateDir: string }): string {
+  // A JSON string is a YAML double-quoted one, whatever the path has in it.
+  return `# Written by "postern demo". Everything not named here has its default.
+listen:
+  address: 127.0.0.1:${settings.port}
+admin:
+  address: 127.0.0.1:${settings.adminPort}
+upstream:
+  url: ${settings.upstream}
+password:
+  file: ${JSON.stringify(paths.passwordFile)}
+state_dir: ${JSON.stringify(paths.stateDir)}
+realm: demo
+`
+}
+
+const typeable = '0123456789abcdefghjkmnpqrstvwxyz'
+
+/** A password of 75 random bits in letters that are hard to mistake for one another (Crockford's base 32). */
+export function generatePassword(random: (size: number) => Uint8Array = randomBytes): string {
+  const letters = Array.from(random(15), (byte) => typeable[byte % typeable.length] ?? '0')
+  return [letters.slice(0, 5), letters.slice(5, 10), letters.slice(10)].map((part) => part.join('')).join('-')
+}

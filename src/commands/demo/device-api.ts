@@ -1,0 +1,150 @@
+import { createHash } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { Clock } from '../../http/clock.ts'
+import { backupBytes, backupContent, parseRange } from './device-backup.ts'
+import { streamEvents } from './device-events.ts'
+import { type Ports, parsePortChange } from './device-ports.ts'
+
+export interface DeviceApiDeps {
+  readonly clock: Clock
+  readonly ports: Ports
+  /** Milliseconds between two server-sent events. */
+  readonly eventInterval: number
+  /** The device's own address, which its firmware writes into redirects without asking how it was reached. */
+  readonly ownAddress: () => string
+}
+
+type Handler = (req: IncomingMessage, res: ServerResponse, url: URL) => void | Promise<void>
+
+const maxJsonBody = 4096
+
+/** The device's HTTP API: plain, trusting and a little dated, as such firmware is. No login, no limits. */
+export function createDeviceApi(
+  deps: DeviceApiDeps,
+): (req: IncomingMessage, res: ServerResponse) => Promise<void> {
+  const { clock, ports } = deps
+  const startedAt = clock.monotonic()
+  const uptime = (): number => Math.floor((clock.monotonic() - startedAt) / 1000)
+
+  const routes: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
+    '/api/system': {
+      GET: (_req, res) => sendJson(res, 200, { ...identity, uptime_seconds: uptime() }),
+    },
+    '/api/ports': { GET: (_req, res) => sendJson(res, 200, { ports: ports.all() }) },
+    '/api/firmware': { POST: receiveFirmware },
+    '/api/backup': { GET: sendBackup },
+    '/api/events': {
+      GET: (req, res, url) =>
+        streamEvents(req, res, {
+          interval: deps.eventInterval,
+          count: Number(url.searchParams.get('count') ?? Number.POSITIVE_INFINITY),
+          makeEvent: () => ({ uptime_seconds: uptime(), watts: totalWatts(ports) }),
+        }),
+    },
+    '/login': {
+      GET: (_req, res) => {
+        res.writeHead(302, { Location: `${deps.ownAddress()}/login.html` }).end()
+      },
+    },
+    '/login.html': {
+      GET: (_req, res) => {
+        res.writeHead(200, { 'Content-Type': 'text/html' }).end(loginPage)
+      },
+    },
+  }
+
+  const portHandlers = (id: number): Readonly<Record<string, Handler>> => ({
+    GET: (_req, res) => {
+      const port = ports.find(id)
+      sendJson(res, port ? 200 : 404, port ?? { error: 'no such port' })
+    },
+    PUT: async (req, res) => {
+      const text = await readText(req, maxJsonBody)
+      const change = text === undefined ? 'the body is too large' : parsePortChange(text)
+      if (typeof change === 'string') return sendJson(res, 400, { error: change })
+      const port = ports.change(id, change)
+      sendJson(res, port ? 200 : 404, port ?? { error: 'no such port' })
+    },
+  })
+
+  const handlersFor = (path: string): Readonly<Record<string, Handler>> | undefined => {
+    const port = /^\/api\/ports\/(\d{1,4})$/.exec(path)
+    if (port) return portHandlers(Number(port[1]))
+    return Object.hasOwn(routes, path) ? routes[path] : undefined
+  }
+
+  return async (req, res) => {
+    res.setHeader('Server', 'PowerDist-httpd/1.04')
+    const url = URL.parse(`http://device${req.url ?? '/'}`)
+    const handlers = url ? handlersFor(url.pathname) : undefined
+    if (!url || !handlers) return sendJson(res, 404, { error: 'not found' })
+    const method = req.method === 'HEAD' ? 'GET' : (req.method ?? '')
+    const handler = Object.hasOwn(handlers, method) ? handlers[method] : undefined
+    if (!handler) {
+      res.setHeader('Allow', Object.keys(handlers).join(', '))
+      return sendJson(res, 405, { error: 'method not allowed' })
+    }
+    await handler(req, res, url)
+  }
+}
+
+const identity = {
+  model: 'PowerDist 8',
+  serial: 'PD8-0042-1979',
+  firmware: '1.04',
+  contact: 'rack 3, unit 17',
+} as const
+
+const loginPage =
+  '<!DOCTYPE html><title>PowerDist 8</title><h1>PowerDist 8</h1><p>There is no login here.</p>\n'
+
+function totalWatts(ports: Ports): number {
+  return ports.all().reduce((sum, port) => sum + port.watts, 0)
+}
+
+function sendJson(res: ServerResponse, status: number, value: unknown): void {
+  const body = `${JSON.stringify(value)}\n`
+  res.writeHead(status, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) })
+  res.end(body)
+}
+
+async function readText(req: IncomingMessage, maxBytes: number): Promise<string | undefined> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of req) {
+    const bytes = Buffer.from(chunk)
+    size += bytes.length
+    if (size <= maxBytes) chunks.push(bytes)
+  }
+  return size > maxBytes ? undefined : Buffer.concat(chunks).toString('utf8')
+}
+
+async function receiveFirmware(req: IncomingMessage, res: ServerResponse): Promise<void> {
+  const hash = createHash('sha256')
+  let size = 0
+  for await (const chunk of req) {
+    hash.update(chunk)
+    size += Buffer.from(chunk).length
+  }
+  sendJson(res, 200, { size, sha256: hash.digest('hex'), status: 'stored, reboot to apply' })
+}
+
+async function sendBackup(req: IncomingMessage, res: ServerResponse): Promise<void> {
+  const range = parseRange(req.headers.range, backupBytes)
+  if (range === 'unsatisfiable') {
+    res.writeHead(416, { 'Content-Range': `bytes */${backupBytes}`, 'Content-Length': 0 }).end()
+    return
+  }
+  const part = range === 'absent' ? { first: 0, last: backupBytes - 1 } : range
+  res.writeHead(range === 'absent' ? 200 : 206, {
+    'Content-Type': 'application/octet-stream',
+    'Content-Disposition': 'attachment; filename="powerdist.cfg"',
+    'Content-Length': part.last - part.first + 1,
+    'Accept-Ranges': 'bytes',
+    ...(range === 'absent' ? {} : { 'Content-Range': `bytes ${part.first}-${part.last}/${backupBytes}` }),
+  })
+  if (req.method === 'HEAD') res.end()
+  else await pipeline(Readable.from(backupContent(part)), res)
+}

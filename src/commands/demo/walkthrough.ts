@@ -1,0 +1,90 @@
+export interface Surroundings {
+  /** Where the sidecar listens, as a client should name it: `https://localhost:8443`. */
+  readonly publicUrl: string
+  /** `http://127.0.0.1:9464` */
+  readonly adminUrl: string
+  readonly password: string
+  readonly certificate: string
+  /** The Node.js that runs the demo: the only one that is surely there. */
+  readonly node: string
+}
+
+/** One thing to try: what it shows, and the shell command that shows it. */
+export interface Step {
+  readonly title: string
+  readonly command: string
+}
+
+/**
+ * The commands to copy, in an order that works from top to bottom in any POSIX shell with curl: the flood comes
+ * last, because behind it the client has to wait for its next window.
+ */
+export function walkthrough(around: Surroundings): readonly Step[] {
+  const certificate = quote(around.certificate)
+  const script =
+    'const s = new WebSocket(process.argv[1], { headers: { authorization: "Bearer " + process.argv[2] } });' +
+    ' s.onopen = () => s.send("ports"); s.onmessage = e => { console.log(e.data); s.close() };' +
+    ' s.onerror = e => console.error(e.message)'
+  return [
+    {
+      title: 'Name the sidecar and its certificate',
+      command: `POSTERN=${around.publicUrl} CA=${certificate}`,
+    },
+    {
+      title: 'Get tokens for the password',
+      command: [
+        `TOKENS=$(curl -sS --cacert "$CA" -d grant_type=password --data-urlencode password=${around.password} "$POSTERN/oauth/token")`,
+        'echo "$TOKENS"',
+        `ACCESS=$(printf %s "$TOKENS" | sed 's/.*"access_token": *"\\([^"]*\\)".*/\\1/')`,
+        `REFRESH=$(printf %s "$TOKENS" | sed 's/.*"refresh_token": *"\\([^"]*\\)".*/\\1/')`,
+        'api() { curl -sS --cacert "$CA" -H "Authorization: Bearer $ACCESS" "$@"; }',
+      ].join('\n'),
+    },
+    { title: 'Ask the device something', command: 'api -i "$POSTERN/api/system"' },
+    {
+      title: 'Switch an outlet off, and see that it is off',
+      command: 'api -X PUT -d \'{"enabled":false}\' "$POSTERN/api/ports/1"\napi "$POSTERN/api/ports"',
+    },
+    { title: 'Without a token: 401', command: 'curl -sS -i --cacert "$CA" "$POSTERN/api/system"; echo' },
+    {
+      title: 'Upload a firmware, 8 MB, streamed',
+      command: 'head -c 8000000 /dev/urandom | api -X POST -T - "$POSTERN/api/firmware"',
+    },
+    {
+      title: 'Download the backup, 4 MiB',
+      command: `api -o /dev/null -w '%{size_download} bytes, status %{http_code}\\n' "$POSTERN/api/backup"`,
+    },
+    { title: 'Three server-sent events', command: 'api -N "$POSTERN/api/events?count=3"' },
+    {
+      title: 'A redirect that names the device itself: the client is sent to the sidecar instead',
+      command: 'api -i "$POSTERN/login"',
+    },
+    {
+      title: 'Ask over a WebSocket',
+      command: `NODE_EXTRA_CA_CERTS="$CA" ${quote(around.node)} -e '${script}' "$POSTERN/api/console" "$ACCESS"`,
+    },
+    {
+      title: 'Refresh: a new access token for the refresh token',
+      command:
+        'curl -sS --cacert "$CA" -d grant_type=refresh_token -d "refresh_token=$REFRESH" "$POSTERN/oauth/token"; echo',
+    },
+    {
+      title: 'Run into the limit of 60 a minute: 200s, then 429s',
+      command: `api -o /dev/null -w '%{http_code}\\n' "$POSTERN/api/ports?[1-70]" | sort | uniq -c`,
+    },
+    {
+      title: 'See it all counted',
+      command: `curl -sS ${around.adminUrl}/metrics | grep -E '^postern_(requests|rate_limited|auth_failures)_total'`,
+    },
+  ]
+}
+
+/** The whole text that the demo prints, ready to read and copy. */
+export function renderWalkthrough(steps: readonly Step[]): string {
+  return steps.map((step) => `# ${step.title}\n${step.command}\n`).join('\n')
+}
+
+/** One word for a POSIX shell. */
+function quote(word: string): string {
+  return /^[\w./:=@-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
+}

@@ -1,0 +1,146 @@
+import { mkdirSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { beforeEach, expect, test, vi } from 'vitest'
+import { generatePassword } from '../../src/commands/demo/demo-folder.ts'
+import { type DemoOptions, demoCommand } from '../../src/commands/demo.ts'
+import { readConfigFile } from '../../src/config/config-file.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { systemClock } from '../../src/http/system-clock.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { needs, run } from '../support/tools.ts'
+
+interface Demo {
+  /** Everything printed, once there is nothing more to come. */
+  readonly printed: Promise<string>
+  readonly stop: () => void
+  readonly exit: Promise<number>
+  readonly errors: () => string
+}
+
+let temporary: string
+
+beforeEach(() => {
+  // A name that a shell would take apart if a command to copy did not quote it.
+  temporary = join(temporaryDirectory(), "it's here")
+  mkdirSync(temporary)
+  vi.stubEnv('TMPDIR', temporary)
+  return () => vi.unstubAllEnvs()
+})
+
+function startDemo(options: DemoOptions): Demo {
+  const printed = Promise.withResolvers<string>()
+  const stopped = Promise.withResolvers<void>()
+  let errors = ''
+  const exit = demoCommand(options, {
+    stdout: { write: (text) => printed.resolve(text) },
+    stderr: {
+      write: (text) => {
+        errors += text
+        printed.resolve('')
+      },
+    },
+    logSink: { terminal: false, fd: openSync('/dev/null', 'w') },
+    clock: systemClock,
+    node: process.execPath,
+    onStop: (listener) => stopped.promise.then(listener),
+  })
+  closeLater(async () => {
+    stopped.resolve()
+    await exit
+  })
+  return { printed: printed.promise, stop: () => stopped.resolve(), exit, errors: () => errors }
+}
+
+function printedValue(printed: string, name: string): string {
+  return new RegExp(`^ {2}${name} +(.+?)(?: {3}\\(.*)?$`, 'm').exec(printed)?.[1] ?? `no ${name}`
+}
+
+test('the printed commands do what they say when run from top to bottom', async () => {
+  needs('curl')
+  const printed = await startDemo({ port: 0, adminPort: 0 }).printed
+  const script = printed.slice(printed.indexOf('# Name the sidecar'), printed.indexOf('Ctrl-C stops'))
+  const { stdout, stderr } = await run('sh', ['-c', script], { timeout: 50_000 })
+  expect(stderr).toBe('')
+
+  expect(stdout).toContain('"access_token":"')
+  expect(stdout).toContain('"model":"PowerDist 8"')
+  expect(stdout).toContain('{"id":1,"label":"outlet 1","enabled":false,"watts":0}\n')
+  expect(stdout).toMatch(/^HTTP\/\S+ 401/m)
+  expect(stdout).toContain('"size":8000000')
+  expect(stdout).toContain('4194304 bytes, status 200')
+  expect(stdout.match(/^event: power$/gm)).toHaveLength(3)
+  expect(stdout).toContain(`${printedValue(printed, 'API')}/login.html`)
+  expect(stdout).toMatch(/^\[\{"id":1,.*\}\]$/m)
+  expect(stdout.match(/"refresh_token":"/g)).toHaveLength(2)
+  const [ok, limited] = [/^ *(\d+) 200$/m, /^ *(\d+) 429$/m].map((line) => Number(line.exec(stdout)?.[1]))
+  expect([ok, limited]).toEqual([51, 19])
+  expect(stdout).toContain('postern_rate_limited_total{endpoint="api"} 19')
+}, 60_000)
+
+test('stopping it ends with 0 and leaves nothing behind', async () => {
+  const demo = startDemo({ port: 0, adminPort: 0 })
+  const printed = await demo.printed
+  expect(readdirSync(temporary)).toHaveLength(1)
+  demo.stop()
+  expect(await demo.exit).toBe(0)
+  expect(readdirSync(temporary)).toEqual([])
+  await expect(fetch(printedValue(printed, 'Metrics'))).rejects.toThrow()
+  await expect(fetch(printedValue(printed, 'Device itself'))).rejects.toThrow()
+})
+
+test('its folder is private, and the configuration in it an ordinary one with a hashed password', async () => {
+  const printed = await startDemo({ port: 0, adminPort: 0 }).printed
+  const file = printedValue(printed, 'Configuration')
+  const folder = join(file, '..')
+  const modes = ['.', 'password', 'postern.yaml', 'state'].map(
+    (name) => statSync(join(folder, name)).mode & 0o777,
+  )
+  expect(modes).toEqual([0o700, 0o600, 0o600, 0o700])
+  const config = loadConfig({ file: readConfigFile(file), env: {}, sets: [] })
+  expect(config.limits.api).toMatchObject({ requests: 60, window: 60_000, per: 'client' })
+  expect(config.password).toEqual({ file: join(folder, 'password') })
+  expect(readFileSync(join(folder, 'password'), 'utf8')).toMatch(/^\$argon2id\$\S+\n$/)
+})
+
+test('a default port that is taken is replaced by a free one, and it says so', async () => {
+  const holder = createServer()
+  // Already taken by somebody else serves as well.
+  await new Promise<void>((resolve) =>
+    holder.once('error', () => resolve()).listen(8443, '127.0.0.1', resolve),
+  )
+  closeLater(() => void holder.close())
+  const printed = await startDemo({ adminPort: 0 }).printed
+  const port = new URL(printedValue(printed, 'API')).port
+  expect(port).not.toBe('8443')
+  expect(printed).toContain(`Port 8443 is taken on this machine; using ${port} instead.`)
+})
+
+test('a port asked for by number that is taken is an error, and nothing is left behind', async () => {
+  const holder = createServer()
+  await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve))
+  closeLater(() => void holder.close())
+  const bound = holder.address()
+  const port = typeof bound === 'object' && bound ? bound.port : 0
+  const demo = startDemo({ port, adminPort: 0 })
+  expect(await demo.exit).toBe(1)
+  expect(demo.errors()).toMatch(
+    new RegExp(`^postern demo: cannot listen on 127.0.0.1:${port}: .*in use.*\n$`),
+  )
+  expect(readdirSync(temporary)).toEqual([])
+})
+
+test('the environment of a real sidecar does not steer the demo', async () => {
+  vi.stubEnv('POSTERN_UPSTREAM_URL', 'http://192.0.2.1')
+  const demo = startDemo({ port: 0, adminPort: 0 })
+  expect(await demo.printed).toContain('Postern demo')
+  expect(demo.errors()).toBe('')
+})
+
+test('a password takes all 32 letters, from as many random bits as it has room for', () => {
+  expect(generatePassword(() => Uint8Array.from({ length: 15 }, (_, i) => i))).toBe('01234-56789-abcde')
+  expect(generatePassword(() => Uint8Array.from({ length: 15 }, (_, i) => 255 - i))).toBe('zyxwv-tsrqp-nmkjh')
+  const many = new Set(Array.from({ length: 1000 }, () => generatePassword()))
+  expect(many.size).toBe(1000)
+})

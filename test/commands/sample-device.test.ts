@@ -1,0 +1,156 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { WebSocket } from 'ws'
+import { createSampleDevice, type SampleDevice } from '../../src/commands/demo/sample-device.ts'
+
+let now: number
+let device: SampleDevice
+let url: string
+
+beforeEach(async () => {
+  now = 5000
+  const clock = { monotonic: () => now, wall: () => now }
+  device = createSampleDevice({ clock, eventInterval: 5 })
+  url = await device.start()
+})
+afterEach(() => device.stop())
+
+test('the system page counts the uptime and names old firmware', async () => {
+  now += 42_900
+  const response = await fetch(`${url}/api/system`)
+  expect(response.headers.get('server')).toBe('PowerDist-httpd/1.04')
+  expect(await response.json()).toMatchObject({ model: 'PowerDist 8', uptime_seconds: 42 })
+})
+
+test('a change to a port is kept and shows in the list', async () => {
+  const body = JSON.stringify({ enabled: false, label: 'router' })
+  const changed = await fetch(`${url}/api/ports/1`, { method: 'PUT', body })
+  expect(await changed.json()).toEqual({ id: 1, label: 'router', enabled: false, watts: 0 })
+  const again = await fetch(`${url}/api/ports/1`)
+  expect(await again.json()).toMatchObject({ label: 'router', enabled: false })
+  const list = await fetch(`${url}/api/ports`)
+  expect(await list.json()).toMatchObject({ ports: { 0: { label: 'router' }, 1: { label: 'outlet 2' } } })
+})
+
+test.each([
+  ['{', 'not JSON'],
+  ['[]', 'not an object'],
+  ['{"watts":1}', 'bad field \\"watts\\"'],
+  [JSON.stringify({ label: 'x'.repeat(5000) }), 'too large'],
+])('a bad change to a port is refused and changes nothing (%#)', async (body, reason) => {
+  const before = await (await fetch(`${url}/api/ports/1`)).text()
+  const response = await fetch(`${url}/api/ports/1`, { method: 'PUT', body })
+  expect(response.status).toBe(400)
+  expect(await response.text()).toContain(reason)
+  expect(await (await fetch(`${url}/api/ports/1`)).text()).toBe(before)
+})
+
+test('unknown paths, unknown ports and prototype names are 404 in JSON', async () => {
+  for (const path of ['/', '/nothing', '/api/ports/9', '/constructor', '/__proto__', '//x']) {
+    const response = await fetch(`${url}${path}`)
+    expect([path, response.status]).toEqual([path, 404])
+    expect(await response.json()).toHaveProperty('error')
+  }
+})
+
+test('a wrong method is 405 and says which ones are right', async () => {
+  const response = await fetch(`${url}/api/ports/1`, { method: 'DELETE' })
+  expect(response.status).toBe(405)
+  expect(response.headers.get('allow')).toBe('GET, PUT')
+})
+
+test('an uploaded firmware is answered with its size and digest', async () => {
+  const image = Buffer.alloc(3_000_001, 'firmware')
+  const response = await fetch(`${url}/api/firmware`, { method: 'POST', body: image })
+  const sha256 = createHash('sha256').update(image).digest('hex')
+  expect(await response.json()).toMatchObject({ size: image.length, sha256 })
+})
+
+test('the backup has the length it announces, and HEAD announces the same', async () => {
+  const response = await fetch(`${url}/api/backup`)
+  const bytes = await response.arrayBuffer()
+  expect(bytes.byteLength).toBe(4 * 1024 * 1024)
+  expect(response.headers.get('content-length')).toBe(String(bytes.byteLength))
+  const head = await fetch(`${url}/api/backup`, { method: 'HEAD' })
+  expect(head.headers.get('content-length')).toBe(String(bytes.byteLength))
+})
+
+test.each([
+  ['bytes=0-0', 0, 1],
+  ['bytes=65530-131080', 65_530, 131_081],
+  ['bytes=-100', 4_194_204, 4_194_304],
+  ['bytes=4194300-9999999999', 4_194_300, 4_194_304],
+])('the range %s of the backup is that part of the whole', async (range, start, end) => {
+  const whole = Buffer.from(await (await fetch(`${url}/api/backup`)).arrayBuffer())
+  const response = await fetch(`${url}/api/backup`, { headers: { range } })
+  expect(response.status).toBe(206)
+  expect(response.headers.get('content-range')).toBe(`bytes ${start}-${end - 1}/${whole.length}`)
+  expect(Buffer.from(await response.arrayBuffer()).equals(whole.subarray(start, end))).toBe(true)
+})
+
+test('a range past the end is 416, and an unreadable one counts as absent', async () => {
+  const past = await fetch(`${url}/api/backup`, { headers: { range: 'bytes=4194304-' } })
+  expect([past.status, past.headers.get('content-range')]).toEqual([416, 'bytes */4194304'])
+  for (const range of ['bytes=5-4', 'bytes=-', 'bytes=0-1,3-4', 'lines=1-2']) {
+    const response = await fetch(`${url}/api/backup`, { method: 'HEAD', headers: { range } })
+    expect([range, response.status]).toEqual([range, 200])
+  }
+})
+
+test('events keep coming until the client leaves', async () => {
+  const leave = new AbortController()
+  const response = await fetch(`${url}/api/events`, { signal: leave.signal })
+  expect(response.headers.get('content-type')).toBe('text/event-stream')
+  let text = ''
+  for await (const chunk of response.body ?? []) {
+    text += Buffer.from(chunk).toString()
+    if (text.includes('id: 3\n')) break
+  }
+  leave.abort()
+  expect(text).toMatch(/^id: 1\nevent: power\ndata: \{"uptime_seconds":0,"watts":\d+\}\n\nid: 2\n/)
+})
+
+test('events asked for by number end after that number', async () => {
+  const text = await (await fetch(`${url}/api/events?count=3`)).text()
+  expect(text.match(/^id: \d$/gm)).toEqual(['id: 1', 'id: 2', 'id: 3'])
+})
+
+test('the console answers its commands and echoes everything else', async () => {
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/api/console`)
+  await once(socket, 'open')
+  const ask = async (line: string | Buffer): Promise<string> => {
+    socket.send(line)
+    const [data] = await once(socket, 'message')
+    return String(data)
+  }
+  expect(await ask('hello')).toBe('hello')
+  expect(await ask(Buffer.from('bytes'))).toBe('bytes')
+  expect(await ask('help')).toContain('commands')
+  expect(JSON.parse(await ask('ports'))).toHaveLength(8)
+  socket.close()
+  await once(socket, 'close')
+})
+
+test('an upgrade anywhere but at the console is refused', async () => {
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/api/system`)
+  const [error] = await once(socket, 'error')
+  expect(String(error)).toContain('404')
+})
+
+test('the login page redirects to the address that the device has for itself', async () => {
+  const response = await fetch(`${url}/login`, { redirect: 'manual' })
+  expect([response.status, response.headers.get('location')]).toEqual([302, `${url}/login.html`])
+  expect(await (await fetch(`${url}/login`)).text()).toContain('PowerDist 8')
+})
+
+test('stopping closes running event streams and consoles', async () => {
+  const events = await fetch(`${url}/api/events`)
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/api/console`)
+  await once(socket, 'open')
+  const socketClosed = once(socket, 'close')
+  await device.stop()
+  await socketClosed
+  await expect(events.text()).rejects.toThrow()
+  await expect(fetch(url)).rejects.toThrow()
+})
