@@ -1,0 +1,185 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { request } from 'node:https'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { readConfigFile } from '../src/config/config-file.ts'
+import { loadConfig } from '../src/config/load.ts'
+import { createMetrics } from '../src/record/metrics.ts'
+import { temporaryDirectory } from './support/certificate.ts'
+import { closeLater } from './support/cleanup.ts'
+import { unusedPort } from './support/raw.ts'
+import { needs, run } from './support/tools.ts'
+
+const root = join(import.meta.dirname, '..')
+const inDeploy = (name: string): string => join(root, 'deploy', name)
+const read = (name: string): string => readFileSync(inDeploy(name), 'utf8')
+
+test('the first configuration loads as written', () => {
+  const config = loadConfig({ file: readConfigFile(inDeploy('postern.yaml')), env: {}, sets: [] })
+  expect(config.upstream.url.origin).toBe('http://192.0.2.10')
+  expect(config.password).toEqual({ file: '/etc/postern/password' })
+})
+
+test('every key that the first configuration shows commented out loads too, and defaults are called defaults', () => {
+  const text = read('postern.yaml')
+  const commented = /^( +)# ((?:[a-z_]+:( .*)?)|(?: +Authorization: .*))$/gm
+  const opened = text.replace(commented, '$1$2').replace(/^# (realm: .*)$/m, '$1')
+  expect(opened).toContain('\n  max_in_flight: 64\n')
+  expect(opened).toContain('\nrealm: device\n')
+  const withoutChoices = opened.replace(/^ +(tls|trusted_proxies|headers|Authorization|health): .*\n?/gm, '')
+  const load = (yaml: string) => loadConfig({ file: { path: 'postern.yaml', text: yaml }, env: {}, sets: [] })
+  expect(load(opened).listen.trustedProxies).toEqual(['10.0.0.0/8'])
+  expect(load(opened).upstream.headers).toEqual({
+    Authorization: { file: '/etc/postern/device-authorization' },
+  })
+  expect(load(withoutChoices)).toEqual(load(text))
+})
+
+test('systemd finds nothing wrong with the units, with the credential drop-in and without', async () => {
+  needs('systemd-analyze')
+  const units = temporaryDirectory()
+  for (const unit of ['postern.service', 'postern.socket']) copyFileSync(inDeploy(unit), join(units, unit))
+  const verify = () =>
+    run('systemd-analyze', [
+      'verify',
+      '--man=no',
+      join(units, 'postern.service'),
+      join(units, 'postern.socket'),
+    ])
+  expect(await verify()).toEqual({ code: 0, stdout: '', stderr: '' })
+  mkdirSync(join(units, 'postern.service.d'))
+  copyFileSync(inDeploy('postern-credential.conf'), join(units, 'postern.service.d', 'credential.conf'))
+  expect(await verify()).toEqual({ code: 0, stdout: '', stderr: '' })
+})
+
+test('systemd rates the exposure of the service below 2 of 10', async () => {
+  needs('systemd-analyze')
+  const rated = await run('systemd-analyze', [
+    'security',
+    '--offline=true',
+    '--threshold=20',
+    inDeploy('postern.service'),
+  ])
+  expect(rated.stdout).toMatch(/Overall exposure level for postern.service: [01]\.\d/)
+  expect(rated.code).toBe(0)
+})
+
+test('the unit leaves the JIT of V8 alone, reloads by SIGHUP, and does not retry what cannot succeed', () => {
+  const unit = read('postern.service')
+  expect(unit).not.toMatch(/^MemoryDenyWriteExecute=/m)
+  expect(unit).toMatch(/^ExecReload=\/bin\/kill -HUP \$MAINPID$/m)
+  expect(unit).toMatch(/^RestartPreventExitStatus=2$/m)
+  expect(unit).toMatch(
+    /^ExecStart=\/usr\/bin\/env node \/opt\/postern\/src\/main\.ts serve --config \/etc\//m,
+  )
+})
+
+test('the credential drop-in sets a variable that the configuration knows', () => {
+  const [, name = ''] = /^Environment=(\w+)=%d\/password$/m.exec(read('postern-credential.conf')) ?? []
+  const config = loadConfig({
+    file: readConfigFile(inDeploy('postern.yaml')),
+    env: { [name]: '/run/credentials/postern.service/password', STATE_DIRECTORY: '/var/lib/postern' },
+    sets: [],
+  })
+  expect(config.password).toEqual({ file: '/run/credentials/postern.service/password' })
+  expect(config.stateDir).toBe('/var/lib/postern')
+})
+
+test('a socket handed over by the service manager is served', async () => {
+  needs('systemd-socket-activate')
+  const folder = temporaryDirectory()
+  writeFileSync(join(folder, 'password'), 'secret\n', { mode: 0o600 })
+  const port = await unusedPort()
+  const settings = [
+    'upstream.url=http://127.0.0.1:9',
+    `password.file=${join(folder, 'password')}`,
+    `state_dir=${join(folder, 'state')}`,
+    'listen.address=fd:3',
+    'admin.address=off',
+  ]
+  const child = spawn('systemd-socket-activate', [
+    `--listen=127.0.0.1:${port}`,
+    process.execPath,
+    join(root, 'src/main.ts'),
+    'serve',
+    ...settings.flatMap((setting) => ['--set', setting]),
+  ])
+  const exited = once(child, 'exit')
+  closeLater(async () => {
+    child.kill()
+    await exited
+  })
+  await once(child.stderr, 'data') // "Listening on 127.0.0.1:... as 3."
+  const answer = Promise.withResolvers<number | undefined>()
+  request({ port, host: '127.0.0.1', path: '/', rejectUnauthorized: false, agent: false }, (response) => {
+    response.resume()
+    answer.resolve(response.statusCode)
+  })
+    .on('error', answer.reject)
+    .end()
+  expect(await answer.promise).toBe(401)
+  child.kill('SIGTERM')
+  expect(await exited).toEqual([0, null])
+})
+
+test('Prometheus accepts the scrape configuration and the alerts, and each alert fires when it should', async () => {
+  needs('promtool')
+  for (const check of [
+    ['check', 'config', inDeploy('prometheus.yml')],
+    ['check', 'rules', inDeploy('postern.rules.yml')],
+    ['test', 'rules', inDeploy('postern.rules.test.yml')],
+  ]) {
+    const { code, stdout, stderr } = await run('promtool', check)
+    expect(stdout + stderr).not.toContain('FAILED')
+    expect([check, code]).toEqual([check, 0])
+  }
+  const alerts = [...read('postern.rules.yml').matchAll(/alert: (\w+)/g)].map(([, name]) => name)
+  for (const alert of alerts) expect(read('postern.rules.test.yml')).toContain(`alertname="${alert}"`)
+})
+
+test('the alerts and their tests name only metrics that the sidecar exports', async () => {
+  const exported = await createMetrics({ version: '0', node: '0' }).text()
+  const known = new Set([...exported.matchAll(/^# TYPE (\w+)/gm)].map(([, name]) => name))
+  const named = `${read('postern.rules.yml')}${read('postern.rules.test.yml')}${read('postern.yaml')}${read('README.md')}`
+  const metrics = [...named.matchAll(/postern_\w+/g)].map(([name]) =>
+    name.replace(/_(bucket|sum|count)$/, ''),
+  )
+  expect(metrics.length).toBeGreaterThan(10)
+  for (const metric of metrics) expect(known).toContain(metric)
+})
+
+test('the image does not run as root, holds no development packages, and starts without a shell', () => {
+  const dockerfile = read('Dockerfile')
+  const lines = dockerfile.replaceAll('\\\n', '').split('\n')
+  const final = lines.slice(lines.findLastIndex((line) => line.startsWith('FROM ')))
+  expect(final).toContain('USER 1000:1000')
+  expect(final.findIndex((line) => line.startsWith('USER '))).toBeGreaterThan(
+    final.findLastIndex((line) => line.startsWith('COPY ')),
+  )
+  expect(dockerfile).toContain('npm ci --omit=dev')
+  for (const instruction of ['ENTRYPOINT', 'CMD', 'HEALTHCHECK']) {
+    const line = final.find((each) => each.startsWith(instruction)) ?? ''
+    const [, command = ''] = /(\[.*\])$/.exec(line) ?? []
+    expect(JSON.parse(command)).toBeInstanceOf(Array)
+  }
+})
+
+test('what the image copies is let through by .dockerignore, and nothing else is', () => {
+  const allowed = readFileSync(join(root, '.dockerignore'), 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('!'))
+    .map((line) => line.slice(1))
+  const copied = [...read('Dockerfile').matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, sources = '']) =>
+    sources.split(' '),
+  )
+  expect(new Set(copied)).toEqual(new Set(allowed))
+})
+
+test('the walk-through lists every file beside it', () => {
+  const [, table = ''] = /\n\| file \| what it is \|\n((?:\|.*\n)+)/.exec(read('README.md')) ?? []
+  const listed = [...table.matchAll(/`([\w.-]+)`/g)].map(([, name]) => name)
+  const present = readdirSync(join(root, 'deploy')).filter((name) => name !== 'README.md')
+  expect(listed.toSorted()).toEqual(present.toSorted())
+})
