@@ -104,7 +104,12 @@ command(
   'Run the sidecar in front of a sample device, with commands to try.',
   async (options: DemoFlags) => {
     const { demoCommand } = await import('./commands/demo.ts')
-    return demoCommand(options, { ...io, clock: systemClock, node: process.execPath })
+    // A demo has nothing to reload; a terminal that is closed ends it, and its folder goes too.
+    const onStop: CommandIo['onStop'] = (listener) => {
+      io.onStop(listener)
+      io.onReload(listener)
+    }
+    return demoCommand(options, { ...io, onStop, clock: systemClock, node: process.execPath })
   },
 )
   .option('--port <port>', 'port of the public listener (8443, or a free one if that is taken)', parsePort)

@@ -32,6 +32,8 @@ export async function serveCommand(options: ConfigOptions, io: CommandIo): Promi
     const reloader = createReloader({ sidecar, load: () => configFrom(options, io), log, clock: systemClock })
     io.onReload(reloader.reload)
     await sidecar.start()
+    // Whoever waits for the line that says where we listen is not to wait for a full buffer.
+    log.flush()
     reloader.watch(watchedFiles(config, options, io))
     await stopped
     reloader.close()

@@ -39,6 +39,7 @@ async function prettyStream(sink: LogSink): Promise<DestinationStream> {
     destination: sink.fd,
     sync: true,
     colorize: sink.terminal,
+    singleLine: true,
     translateTime: 'SYS:HH:MM:ss.l',
   })
 }

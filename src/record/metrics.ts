@@ -116,6 +116,8 @@ export function createMetrics({
     'reason',
   ])
   const upstreamUp = gauge('upstream_up', 'Whether the device answered the last request or health check.')
+  // Nobody has asked yet: no sample, rather than one that raises an alarm.
+  upstreamUp.remove()
   gauge('upstream_in_flight', 'Requests at the device now.', [], (g) =>
     g.set(readings?.upstream().inFlight ?? 0),
   )

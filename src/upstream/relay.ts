@@ -17,7 +17,7 @@ export type RelayEnd =
 export interface RelayDependencies {
   readonly exchange: Exchange
   /** The device's header fields as the client shall see them. */
-  readonly project: (device: Fields) => string[]
+  readonly project: (device: Fields, status: number) => string[]
   /** A client that reads nothing for this long (ms) is cut off. */
   readonly stallTimeout: number
   readonly onHead: () => void
@@ -63,13 +63,13 @@ export class Relay implements Dispatcher.DispatchHandler {
     const { exchange, project, onHead } = this.#deps
     const device = textFields(controller.rawHeaders)
     if (status < 200) {
-      this.#inform(controller, status, project(device))
+      this.#inform(controller, status, project(device, status))
       return
     }
     if (!isDelimited(device)) throw new DeviceFault('http_protocol_error')
     onHead()
     try {
-      exchange.begin({ status, reason, fields: project(device) })
+      exchange.begin({ status, reason, fields: project(device, status) })
     } catch {
       // A status or field that the client's protocol cannot carry.
       throw new DeviceFault('http_protocol_error')

@@ -16,6 +16,7 @@ export interface ResponseFieldSettings {
  */
 export function responseFields(
   device: Fields,
+  status: number,
   head: RequestHead,
   admission: Forward,
   { origin, replaced }: ResponseFieldSettings,
@@ -26,6 +27,8 @@ export function responseFields(
     const name = device[i] ?? ''
     const lower = name.toLowerCase()
     if (replaced.has(lower) || stays(lower)) continue
+    // Where there is never a body, a length would only mislead (RFC 9110 §8.6).
+    if (lower === 'content-length' && (status < 200 || status === 204)) continue
     const value = device[i + 1] ?? ''
     const named = lower === 'location' || lower === 'content-location'
     fields.push(name, named ? publicLocation(value, head, admission, origin) : value)

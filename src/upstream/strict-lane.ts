@@ -7,7 +7,7 @@ import { Relay, type RelayEnd } from './relay.ts'
 
 export interface LaneDependencies {
   readonly connections: Connections
-  readonly project: (device: Fields) => string[]
+  readonly project: (device: Fields, status: number) => string[]
   readonly stallTimeout: number
   readonly onHead: () => void
 }

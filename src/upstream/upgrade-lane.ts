@@ -14,7 +14,7 @@ export interface UpgradeRequest {
   readonly fields: Fields
   readonly exchange: UpgradeExchange
   /** The device's header fields as the client shall see them. */
-  readonly project: (device: Fields) => string[]
+  readonly project: (device: Fields, status: number) => string[]
   readonly onTunnel: () => void
 }
 
@@ -131,9 +131,9 @@ function optionsFor(target: UpstreamTarget, deadlines: UpstreamDeadlines): Serve
 
 function switchingHeaders(
   response: IncomingMessage,
-  project: (device: Fields) => string[],
+  project: UpgradeRequest['project'],
 ): Record<string, string | string[]> {
-  return { Connection: 'Upgrade', Upgrade: 'websocket', ...byName(project(response.rawHeaders)) }
+  return { Connection: 'Upgrade', Upgrade: 'websocket', ...byName(project(response.rawHeaders, 101)) }
 }
 
 /** The device said no: its answer reaches the client like any other, and a broken one is shown broken. */
@@ -142,11 +142,8 @@ function relayRefusedUpgrade(
   { exchange, project }: UpgradeRequest,
   settle: (end: RelayEnd) => void,
 ): void {
-  exchange.begin({
-    status: response.statusCode ?? 502,
-    reason: response.statusMessage ?? '',
-    fields: project(response.rawHeaders),
-  })
+  const { statusCode: status = 502, statusMessage: reason = '' } = response
+  exchange.begin({ status, reason, fields: project(response.rawHeaders, status) })
   exchange.onDrain(() => response.resume())
   response.on('data', (chunk: Buffer) => {
     if (!exchange.write(chunk)) response.pause()

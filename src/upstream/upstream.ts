@@ -83,7 +83,8 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
         forwardStrictly(admission, exchange, fieldsFor(admission, exchange), {
           connections,
           stallTimeout,
-          project: (device) => responseFields(device, exchange.head, admission, deps.response()),
+          project: (device, status) =>
+            responseFields(device, status, exchange.head, admission, deps.response()),
           onHead: stopwatch(),
         }),
       ),
@@ -94,7 +95,8 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
         target: admission.target,
         fields: fieldsFor(admission, exchange),
         exchange,
-        project: (device) => responseFields(device, exchange.head, admission, deps.response()),
+        project: (device, status) =>
+          responseFields(device, status, exchange.head, admission, deps.response()),
         onTunnel() {
           tunnels = true
           events.tunnel(1)
