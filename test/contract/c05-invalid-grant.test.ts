@@ -1,0 +1,115 @@
+import { beforeAll, expect, it } from 'vitest'
+import { stillClock } from '../support/clock.ts'
+import { expectError } from '../support/errors.ts'
+import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+
+const week = 604_800_000
+
+describeTransports('C5', (transport) => {
+  let sidecar: TestSidecar
+  beforeAll(async () => {
+    sidecar = await startSidecar({ transport })
+  })
+
+  it.each([
+    ['another one', 'wrong'],
+    ['its beginning', PASSWORD.slice(0, -1)],
+    ['its beginning, one character', PASSWORD.slice(0, 1)],
+    ['more than it', `${PASSWORD}x`],
+    ['a space behind it', `${PASSWORD} `],
+    ['a space before it', ` ${PASSWORD}`],
+    ['a line feed behind it', `${PASSWORD}\n`],
+    ['a line end behind it', `${PASSWORD}\r\n`],
+    ['other case', PASSWORD.toUpperCase()],
+    ['the same letters composed otherwise', PASSWORD.normalize('NFD')],
+    ['a very long one', 'x'.repeat(8000)],
+    ['a space', ' '],
+    ['a word of JavaScript', '__proto__'],
+  ])('C5 a wrong password is 400 invalid_grant: %s', async (_name, password) => {
+    expectError(await sidecar.postToken({ grant_type: 'password', password }), 400, 'invalid_grant')
+  })
+
+  it('C5 wrong passwords do not lock the right one out', async () => {
+    const wrong = () => sidecar.postToken({ grant_type: 'password', password: 'wrong' })
+    const answers = await Promise.all(Array.from({ length: 20 }, wrong))
+    for (const answer of answers) expectError(answer, 400, 'invalid_grant')
+    await sidecar.grant()
+  })
+
+  it('C5 a refresh token that is unknown or malformed is 400 invalid_grant', async () => {
+    const { refresh_token } = await sidecar.grant()
+    const unknown = ['x', 'ü', ' ', '__proto__', 'A'.repeat(43), 'x'.repeat(8000), `${refresh_token}A`]
+    unknown.push(
+      refresh_token.slice(0, -1),
+      refresh_token.toLowerCase(),
+      ` ${refresh_token}`,
+      `${refresh_token}=`,
+    )
+    for (const token of unknown) {
+      const answer = await sidecar.postToken({ grant_type: 'refresh_token', refresh_token: token })
+      expectError(answer, 400, 'invalid_grant')
+    }
+    await sidecar.refresh(refresh_token)
+  })
+
+  it('C5 an access token in place of a refresh token is 400 invalid_grant, and stays good for what it is', async () => {
+    const { access_token } = await sidecar.grant()
+    const answer = await sidecar.postToken({ grant_type: 'refresh_token', refresh_token: access_token })
+    expectError(answer, 400, 'invalid_grant')
+    expect((await sidecar.request({ token: access_token })).status).toBe(200)
+  })
+
+  it('C5 an expired refresh token is 400 invalid_grant', async () => {
+    const clock = stillClock()
+    const timed = await startSidecar({ transport, clock })
+    const { refresh_token } = await timed.grant()
+    clock.advance(week + 1000)
+    const answer = await timed.postToken({ grant_type: 'refresh_token', refresh_token })
+    expectError(answer, 400, 'invalid_grant')
+  })
+
+  it('C5 a revoked refresh token is 400 invalid_grant', async () => {
+    const clock = stillClock()
+    const rotating = await startSidecar({ transport, clock, config: { tokens: { rotate_refresh: true } } })
+    const first = await rotating.grant()
+    const second = await rotating.refresh(first.refresh_token)
+    clock.advance(11_000)
+    const form = { grant_type: 'refresh_token' }
+    const reuse = await rotating.postToken({ ...form, refresh_token: first.refresh_token })
+    expectError(reuse, 400, 'invalid_grant')
+    const revoked = await rotating.postToken({ ...form, refresh_token: second.refresh_token })
+    expectError(revoked, 400, 'invalid_grant')
+  })
+
+  it('C5 which of these it was, the answer does not tell', async () => {
+    const { access_token } = await sidecar.grant()
+    const answers = []
+    for (const refresh_token of ['x', 'A'.repeat(43), access_token]) {
+      answers.push((await sidecar.postToken({ grant_type: 'refresh_token', refresh_token })).text)
+    }
+    expect(new Set(answers).size).toBe(1)
+  })
+
+  it.each([
+    'client_credentials',
+    'authorization_code',
+    'implicit',
+    'urn:ietf:params:oauth:grant-type:device_code',
+    'Password',
+    'PASSWORD',
+    'password ',
+    ' password',
+    'refresh-token',
+    'ü',
+    '__proto__',
+    'constructor',
+  ])('C5 the grant type "%s" is 400 unsupported_grant_type', async (grant_type) => {
+    const answer = await sidecar.postToken({ grant_type, password: PASSWORD, refresh_token: 'x' })
+    expectError(answer, 400, 'unsupported_grant_type')
+  })
+
+  it('C5 none of it reached the device', async () => {
+    expect(sidecar.device.requests.map((request) => request.target)).toEqual(['/'])
+  })
+})

@@ -1,0 +1,158 @@
+import { beforeAll, expect, it } from 'vitest'
+import { stillClock } from '../support/clock.ts'
+import { expectError } from '../support/errors.ts'
+import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+
+const day = 86_400_000
+
+async function status(sidecar: TestSidecar, token: string): Promise<number> {
+  return (await sidecar.request({ path: '/x', token })).status
+}
+
+const post = (sidecar: TestSidecar, refresh_token: string) =>
+  sidecar.postToken({ grant_type: 'refresh_token', refresh_token })
+
+describeTransports('C6', (transport) => {
+  // Shared: each test lives on from where the one before it left the clock, with grants of its own.
+  let sidecar: TestSidecar
+  beforeAll(async () => {
+    sidecar = await startSidecar({ transport, clock: stillClock() })
+  })
+
+  it('C6 a refresh gives a new access token and the same refresh token', async () => {
+    const first = await sidecar.grant()
+    const second = await sidecar.refresh(first.refresh_token)
+    expect(second.access_token).not.toBe(first.access_token)
+    expect(second.refresh_token).toBe(first.refresh_token)
+    expect(second.expires_in).toBe(3600)
+    expect(await status(sidecar, second.access_token)).toBe(200)
+  })
+
+  it('C6 the earlier access token stays valid until it expires', async () => {
+    const first = await sidecar.grant()
+    sidecar.clock.advance(1_800_000)
+    const second = await sidecar.refresh(first.refresh_token)
+    expect(await status(sidecar, first.access_token)).toBe(200)
+    sidecar.clock.advance(1_800_000)
+    expect(await status(sidecar, first.access_token)).toBe(401)
+    expect(await status(sidecar, second.access_token)).toBe(200)
+  })
+
+  it('C6 a refresh token outlives the access token that came with it', async () => {
+    const first = await sidecar.grant()
+    sidecar.clock.advance(2 * day)
+    expect(await status(sidecar, first.access_token)).toBe(401)
+    const second = await sidecar.refresh(first.refresh_token)
+    expect(await status(sidecar, second.access_token)).toBe(200)
+  })
+
+  it('C6 refreshing does not prolong the refresh token: it ends one week after the password grant', async () => {
+    const { refresh_token } = await sidecar.grant()
+    for (let passed = 1; passed < 7; passed += 1) {
+      sidecar.clock.advance(day)
+      await sidecar.refresh(refresh_token)
+    }
+    sidecar.clock.advance(day - 1000)
+    const last = await sidecar.refresh(refresh_token)
+    sidecar.clock.advance(1000)
+    expectError(await post(sidecar, refresh_token), 400, 'invalid_grant')
+    expect(await status(sidecar, last.access_token)).toBe(200)
+  })
+
+  it('C6 the same refresh token serves many refreshes at once', async () => {
+    const { refresh_token } = await sidecar.grant()
+    const all = await Promise.all(Array.from({ length: 10 }, () => sidecar.refresh(refresh_token)))
+    expect(new Set(all.map((tokens) => tokens.access_token)).size).toBe(10)
+    for (const { access_token } of all) expect(await status(sidecar, access_token)).toBe(200)
+  })
+
+  it('C6 extra parameters of ordinary clients are ignored in a refresh, too', async () => {
+    const { refresh_token } = await sidecar.grant()
+    const answer = await sidecar.postToken(
+      {
+        grant_type: 'refresh_token',
+        refresh_token,
+        client_id: 'a',
+        client_secret: 'b',
+        scope: 'c',
+        password: 'wrong',
+      },
+      { fields: ['Authorization', `Basic ${btoa('a:b')}`] },
+    )
+    expect(answer.status, answer.text).toBe(200)
+  })
+})
+
+describeTransports('C6 with rotate_refresh', (transport) => {
+  let sidecar: TestSidecar
+  beforeAll(async () => {
+    sidecar = await startSidecar({
+      transport,
+      clock: stillClock(),
+      config: { tokens: { rotate_refresh: true } },
+    })
+  })
+
+  it('C6 a rotating refresh gives a new refresh token, which works', async () => {
+    const first = await sidecar.grant()
+    const second = await sidecar.refresh(first.refresh_token)
+    expect(second.refresh_token).not.toBe(first.refresh_token)
+    const third = await sidecar.refresh(second.refresh_token)
+    expect(new Set([first, second, third].map((tokens) => tokens.refresh_token)).size).toBe(3)
+    for (const { access_token } of [first, second, third])
+      expect(await status(sidecar, access_token)).toBe(200)
+  })
+
+  it('C6 a retry within the grace gets the same answer again', async () => {
+    const first = await sidecar.grant()
+    const second = await sidecar.refresh(first.refresh_token)
+    expect(await sidecar.refresh(first.refresh_token)).toEqual(second)
+    sidecar.clock.advance(9000)
+    const late = await sidecar.refresh(first.refresh_token)
+    expect([late.access_token, late.refresh_token]).toEqual([second.access_token, second.refresh_token])
+    await sidecar.refresh(second.refresh_token)
+  })
+
+  it('C6 two racing refreshes get the same answer', async () => {
+    const first = await sidecar.grant()
+    const all = await Promise.all(Array.from({ length: 10 }, () => sidecar.refresh(first.refresh_token)))
+    expect(new Set(all.map((tokens) => tokens.refresh_token)).size).toBe(1)
+    expect(new Set(all.map((tokens) => tokens.access_token)).size).toBe(1)
+  })
+
+  it('C6 reuse after the grace revokes the whole grant', async () => {
+    const first = await sidecar.grant()
+    const second = await sidecar.refresh(first.refresh_token)
+    const third = await sidecar.refresh(second.refresh_token)
+    sidecar.clock.advance(11_000)
+    expect(await status(sidecar, third.access_token)).toBe(200)
+    expectError(await post(sidecar, first.refresh_token), 400, 'invalid_grant')
+    for (const { access_token, refresh_token } of [first, second, third]) {
+      expect(await status(sidecar, access_token)).toBe(401)
+      expectError(await post(sidecar, refresh_token), 400, 'invalid_grant')
+    }
+  })
+
+  it('C6 grants do not touch each other', async () => {
+    const other = await sidecar.grant()
+    const first = await sidecar.grant()
+    await sidecar.refresh(first.refresh_token)
+    sidecar.clock.advance(11_000)
+    expectError(await post(sidecar, first.refresh_token), 400, 'invalid_grant')
+    expect(await status(sidecar, first.access_token)).toBe(401)
+    expect(await status(sidecar, other.access_token)).toBe(200)
+    await sidecar.refresh(other.refresh_token)
+  })
+
+  it('C6 the grace is configurable', async () => {
+    const config = { tokens: { rotate_refresh: true, refresh_grace: '60s' } }
+    const patient = await startSidecar({ transport, clock: stillClock(), config })
+    const first = await patient.grant()
+    const second = await patient.refresh(first.refresh_token)
+    patient.clock.advance(59_000)
+    expect((await patient.refresh(first.refresh_token)).refresh_token).toBe(second.refresh_token)
+    patient.clock.advance(2000)
+    expectError(await post(patient, first.refresh_token), 400, 'invalid_grant')
+  })
+})

@@ -1,0 +1,185 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { beforeAll, expect, it } from 'vitest'
+import { startDevice, startRawDevice } from '../support/device.ts'
+import { rawConnection } from '../support/raw.ts'
+import { encodeForm, PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+
+const formType = ['Content-Type', 'application/x-www-form-urlencoded']
+const form = encodeForm({ grant_type: 'password', password: PASSWORD })
+const hurried = { listen: { header_timeout: '400ms', body_timeout: '400ms', idle_timeout: '1s' } }
+
+describeTransports('C9 deadlines', (transport) => {
+  let sidecar: TestSidecar
+  beforeAll(async () => {
+    sidecar = await startSidecar({ transport, config: hurried })
+  })
+
+  it('C9 a body that stops coming is not waited for', async () => {
+    const connection = await sidecar.connect()
+    const start = performance.now()
+    const exchange = connection.start({ method: 'POST', path: '/oauth/token', fields: formType, open: true })
+    exchange.write(form.slice(0, 20))
+    const status = await exchange.response.then((answer) => answer.status).catch(() => 'broken')
+    expect(performance.now() - start).toBeGreaterThanOrEqual(390)
+    expect([400, 'broken']).toContain(status)
+    if (transport !== 'h2') await connection.closed
+    expect(performance.now() - start).toBeLessThan(3000)
+  })
+
+  it('C9 a body that trickles in does not stretch the deadline', async () => {
+    const connection = await sidecar.connect()
+    const start = performance.now()
+    const exchange = connection.start({ method: 'POST', path: '/oauth/token', fields: formType, open: true })
+    let over = false
+    const status = exchange.response.then((answer) => answer.status).catch(() => 'broken')
+    void status.then(() => {
+      over = true
+    })
+    for (const character of form) {
+      if (over) break
+      exchange.write(character)
+      await sleep(40)
+    }
+    expect([400, 'broken']).toContain(await status)
+    expect(performance.now() - start).toBeLessThan(2500)
+  })
+
+  it('C9 a late body does not hold up others', async () => {
+    const patient = await startSidecar({ transport })
+    const connection = await patient.connect()
+    const late = connection.start({ method: 'POST', path: '/oauth/token', fields: formType, open: true })
+    late.write('grant_type=')
+    await patient.grant()
+    late.end(form.slice('grant_type='.length))
+    expect((await late.response).status).toBe(200)
+  })
+})
+
+describeTransports(
+  'C9 deadlines of the head',
+  (transport) => {
+    let sidecar: TestSidecar
+    beforeAll(async () => {
+      sidecar = await startSidecar({ transport, config: hurried })
+    })
+
+    it.each([
+      ['stops coming', 'POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-'],
+      ['never starts', ''],
+    ])('C9 a head that %s is not waited for', async (_name, bytes) => {
+      const raw = await rawConnection(sidecar.url)
+      raw.write(bytes)
+      const start = performance.now()
+      expect(await raw.closed).toMatch(/^(?:HTTP\/1\.1 400 [\s\S]*)?$/)
+      expect(performance.now() - start).toBeLessThan(4000)
+    })
+
+    it('C9 a head that trickles in does not stretch the deadline', async () => {
+      const raw = await rawConnection(sidecar.url)
+      const start = performance.now()
+      raw.write('GET / HTTP/1.1\r\n')
+      while (!raw.socket.destroyed && performance.now() - start < 4000) {
+        raw.write('X-A: b\r\n')
+        await sleep(50)
+      }
+      await raw.closed
+      expect(performance.now() - start).toBeLessThan(3000)
+    })
+  },
+  ['http1', 'tls'],
+)
+
+describeTransports('C9 secrets', (transport) => {
+  it('C9 no password, token or body reaches a log, a metric, an answer or the device', async () => {
+    const config = { log: { level: 'trace' }, tokens: { rotate_refresh: true } }
+    const sidecar = await startSidecar({ transport, config })
+    const answers: string[] = []
+    const wrong = 'swordfish-of-another-house'
+    const client = 'client-secret-of-the-app'
+    const grant = await sidecar.grant()
+    const refreshed = await sidecar.refresh(grant.refresh_token)
+    const basic = btoa(`app:${client}`)
+
+    const post = async (...args: Parameters<typeof sidecar.postToken>) => {
+      answers.push((await sidecar.postToken(...args)).text)
+    }
+    const request = async (...args: Parameters<typeof sidecar.request>) => {
+      const answer = await sidecar.request(...args)
+      answers.push(answer.text, answer.fields.join('\n'))
+    }
+    await post({ grant_type: 'password', password: wrong, client_secret: client })
+    await post({ grant_type: 'password', password: wrong }, { fields: ['Authorization', `Basic ${basic}`] })
+    await post(`${form}&x=%zz`)
+    await post(`${form}&password=${wrong}`)
+    await post({ [wrong]: PASSWORD, grant_type: wrong })
+    await post({ grant_type: 'refresh_token', refresh_token: grant.access_token })
+    await post({ grant_type: 'refresh_token', refresh_token: wrong })
+    await post(form, { fields: ['Content-Type', `text/plain; password=${wrong}`] })
+    await post(form, { path: `/oauth/token?${form}&access_token=${grant.access_token}`, method: 'PUT' })
+    await request({ path: '/a', token: grant.access_token })
+    await request({ path: '/b', token: refreshed.access_token, fields: ['Cookie', 'a=b'] })
+    await request({ path: '/c', token: refreshed.refresh_token })
+    await request({ path: '/d', token: wrong })
+    await request({ path: '/e', fields: ['Authorization', `Basic ${basic}`] })
+    await request({ path: '/f', fields: ['Authorization', `Bearer ${grant.access_token} x`] })
+    await sidecar.device.stop()
+    await request({ path: '/g', token: grant.access_token })
+    const metrics = await sidecar.metrics()
+    await sidecar.stop()
+
+    const places = {
+      answers: answers.join('\n'),
+      log: sidecar.logLines().join('\n'),
+      metrics,
+      device: sidecar.device.bytes.toString('latin1'),
+    }
+    // The places are not empty, or nothing would be shown by what is missing from them.
+    expect(places.device).toContain('GET /b ')
+    expect(places.metrics).toContain('postern_')
+    expect(places.log).toContain('/b')
+    const secrets = [
+      PASSWORD,
+      encodeURIComponent(PASSWORD),
+      Buffer.from(PASSWORD).toString('base64'),
+      'correct',
+      wrong,
+      client,
+      basic,
+      ...Object.values(grant).filter((value) => typeof value === 'string' && value !== 'Bearer'),
+      refreshed.access_token,
+      refreshed.refresh_token,
+    ].map(String)
+    for (const [place, text] of Object.entries(places)) {
+      for (const secret of secrets) expect(text.includes(secret), `${secret} in ${place}`).toBe(false)
+    }
+  })
+
+  it('C9 a failure at the device does not carry a token into the log', async () => {
+    for (const bytes of ['garbage\r\n\r\n', 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort']) {
+      const device = await startRawDevice(async (peer) => {
+        await peer.waitFor('\r\n\r\n')
+        peer.end(bytes)
+      })
+      const sidecar = await startSidecar({ transport, device, config: { upstream: { parser: 'strict' } } })
+      const token = await sidecar.token()
+      await sidecar.request({ token, body: 'the-body-of-the-request' }).catch(() => {})
+      await sidecar.stop()
+      const log = sidecar.logLines().join('\n')
+      expect(log).not.toContain(token)
+      expect(log).not.toContain('the-body-of-the-request')
+    }
+  })
+
+  it('C9 what goes to the device carries no token, however the client shows it', async () => {
+    const device = await startDevice()
+    const sidecar = await startSidecar({ transport, device })
+    const token = await sidecar.token()
+    for (const scheme of ['Bearer', 'bearer', 'BEARER  ']) {
+      await sidecar.request({ path: '/x', fields: ['authorization', `${scheme} ${token}`] })
+    }
+    expect(device.requests).toHaveLength(3)
+    expect(device.bytes.toString('latin1').toLowerCase()).not.toContain('authorization')
+    expect(device.bytes.toString('latin1')).not.toContain(token)
+  })
+})

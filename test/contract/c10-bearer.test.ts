@@ -1,0 +1,197 @@
+import { beforeAll, expect, it } from 'vitest'
+import { stillClock } from '../support/clock.ts'
+import { expectError } from '../support/errors.ts'
+import type { Response } from '../support/message.ts'
+import { type ApiRequest, startSidecar, type TestSidecar, type Tokens } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+
+const plain = 'Bearer realm="device"'
+const invalid = 'Bearer realm="device", error="invalid_token"'
+
+/** Holds a 401 against C10, C11 and C18: `shown` says whether a bearer token was presented. */
+function expectUnauthorized(answer: Response, shown: boolean): void {
+  expectError(answer, 401, 'invalid_token')
+  expect(answer.values('WWW-Authenticate')).toEqual([shown ? invalid : plain])
+}
+
+type Variant = readonly [name: string, authorization: (tokens: Tokens) => readonly string[]]
+
+const accepted: readonly Variant[] = [
+  ['Bearer and one space', ({ access_token }) => [`Bearer ${access_token}`]],
+  ['bearer', ({ access_token }) => [`bearer ${access_token}`]],
+  ['BEARER', ({ access_token }) => [`BEARER ${access_token}`]],
+  ['bEaReR', ({ access_token }) => [`bEaReR ${access_token}`]],
+  ['two spaces', ({ access_token }) => [`Bearer  ${access_token}`]],
+  ['many spaces', ({ access_token }) => [`Bearer${' '.repeat(50)}${access_token}`]],
+]
+
+const notShown: readonly Variant[] = [
+  ['no Authorization', () => []],
+  ['an empty Authorization', () => ['']],
+  ['Basic', () => [`Basic ${btoa('admin:password')}`]],
+  ['Digest', () => ['Digest username="a", realm="b"']],
+  ['another scheme with a live token', ({ access_token }) => [`Token ${access_token}`]],
+  ['DPoP with a live token', ({ access_token }) => [`DPoP ${access_token}`]],
+  ['Basic with a live token', ({ access_token }) => [`Basic ${access_token}`]],
+  ['a live token without a scheme', ({ access_token }) => [access_token]],
+  ['no space behind the scheme', ({ access_token }) => [`Bearer${access_token}`]],
+  ['a colon behind the scheme', ({ access_token }) => [`Bearer:${access_token}`]],
+  ['a longer scheme', ({ access_token }) => [`Bearers ${access_token}`]],
+]
+
+const shown: readonly Variant[] = [
+  ['unknown', () => [`Bearer ${'A'.repeat(43)}`]],
+  ['one character', () => ['Bearer x']],
+  ['a refresh token', ({ refresh_token }) => [`Bearer ${refresh_token}`]],
+  ['its beginning', ({ access_token }) => [`Bearer ${access_token.slice(0, -1)}`]],
+  ['a character more', ({ access_token }) => [`Bearer ${access_token}A`]],
+  ['padding', ({ access_token }) => [`Bearer ${access_token}=`]],
+  ['other case', ({ access_token }) => [`Bearer ${swapCase(access_token)}`]],
+  ['another spelling of the same bytes', ({ access_token }) => [`Bearer ${respell(access_token)}`]],
+  ['a word behind it', ({ access_token }) => [`Bearer ${access_token} x`]],
+  ['a parameter behind it', ({ access_token }) => [`Bearer ${access_token}, realm="x"`]],
+  ['a list of two', ({ access_token }) => [`Bearer ${access_token}, Bearer ${access_token}`]],
+  ['quotation marks', ({ access_token }) => [`Bearer "${access_token}"`]],
+  ['a parameter in place of it', ({ access_token }) => [`Bearer token="${access_token}"`]],
+  ['percent-encoding', ({ access_token }) => [`Bearer %${access_token}`]],
+  ['a tab before it', ({ access_token }) => [`Bearer\t${access_token}`]],
+  ['a space and a tab before it', ({ access_token }) => [`Bearer \t${access_token}`]],
+  ['a comma before it', ({ access_token }) => [`Bearer ,${access_token}`]],
+  ['the scheme twice', ({ access_token }) => [`Bearer Bearer ${access_token}`]],
+  ['punctuation only', () => ['Bearer ====']],
+  ['bytes beyond ASCII', () => ['Bearer \xe4\xf6\xfc']],
+  ['a word of JavaScript', () => ['Bearer __proto__']],
+  ['oversized', () => [`Bearer ${'x'.repeat(8000)}`]],
+  [
+    'oversized, beginning with a live one',
+    ({ access_token }) => [`Bearer ${access_token}${'x'.repeat(8000)}`],
+  ],
+  ['the same header twice', ({ access_token }) => [`Bearer ${access_token}`, `Bearer ${access_token}`]],
+  ['a live and an unknown one', ({ access_token }) => [`Bearer ${access_token}`, 'Bearer x']],
+  ['an unknown and a live one', ({ access_token }) => ['Bearer x', `Bearer ${access_token}`]],
+  ['a live one and Basic', ({ access_token }) => [`Bearer ${access_token}`, 'Basic eDp4']],
+  ['Basic and a live one', ({ access_token }) => ['Basic eDp4', `Bearer ${access_token}`]],
+]
+
+/** Where a token might be looked for and must not be. */
+const elsewhere: readonly (readonly [string, (token: string) => ApiRequest])[] = [
+  ['the query', (token) => ({ path: `/x?access_token=${token}` })],
+  [
+    'a form',
+    (token) => ({
+      body: `access_token=${token}`,
+      fields: ['Content-Type', 'application/x-www-form-urlencoded'],
+    }),
+  ],
+  ['a cookie', (token) => ({ fields: ['Cookie', `access_token=${token}`] })],
+  ['Proxy-Authorization', (token) => ({ fields: ['Proxy-Authorization', `Bearer ${token}`] })],
+  ['X-Authorization', (token) => ({ fields: ['X-Authorization', `Bearer ${token}`] })],
+]
+
+describeTransports('C10 and C11', (transport) => {
+  let sidecar: TestSidecar
+  let tokens: Tokens
+  beforeAll(async () => {
+    sidecar = await startSidecar({ transport })
+    tokens = await sidecar.grant()
+  })
+  const ask = (values: readonly string[]) =>
+    sidecar.request({ path: '/x', fields: values.flatMap((value) => ['Authorization', value]) })
+
+  it.each(accepted)('C10 accepts: %s', async (_name, authorization) => {
+    const answer = await ask(authorization(tokens))
+    expect([answer.status, answer.text]).toEqual([200, 'from the device'])
+  })
+
+  it.each(notShown)(
+    'C10 and C11 401 without an error code, since no bearer token was shown: %s',
+    async (_name, authorization) => {
+      const before = sidecar.device.byteCount
+      expectUnauthorized(await ask(authorization(tokens)), false)
+      expect(sidecar.device.byteCount).toBe(before)
+    },
+  )
+
+  it.each(shown)('C10 and C11 401 invalid_token: %s', async (_name, authorization) => {
+    const before = sidecar.device.byteCount
+    expectUnauthorized(await ask(authorization(tokens)), true)
+    expect(sidecar.device.byteCount).toBe(before)
+  })
+
+  it.each(['Bearer', 'Bearer ', 'bearer'])('C10 401: the bare scheme "%s"', async (value) => {
+    const answer = await ask([value])
+    expectError(answer, 401, 'invalid_token')
+    expect([plain, invalid]).toContain(answer.header('WWW-Authenticate'))
+  })
+
+  it.each(elsewhere)('C10 a live token in %s is none', async (_name, request) => {
+    expectUnauthorized(await sidecar.request(request(tokens.access_token)), false)
+  })
+
+  it.each(['HEAD', 'OPTIONS', 'PUT', 'DELETE', 'PATCH', 'PROPFIND'])(
+    'C10 %s needs a token too',
+    async (method) => {
+      const answer = await sidecar.request({ method, path: '/x' })
+      expect([answer.status, answer.header('WWW-Authenticate')]).toEqual([401, plain])
+      expect((await sidecar.request({ method, path: '/x', token: tokens.access_token })).status).toBe(200)
+    },
+  )
+
+  it('C10 an expired token is 401 invalid_token', async () => {
+    const timed = await startSidecar({ transport, clock: stillClock() })
+    const token = await timed.token()
+    timed.clock.advance(3_600_000)
+    expectUnauthorized(await timed.request({ token }), true)
+    timed.clock.advance(36_000_000_000)
+    expectUnauthorized(await timed.request({ token }), true)
+    expect(timed.device.byteCount).toBe(0)
+  })
+
+  it('C10 a revoked token is 401 invalid_token', async () => {
+    const config = { tokens: { rotate_refresh: true, refresh_grace: 0 } }
+    const rotating = await startSidecar({ transport, clock: stillClock(), config })
+    const first = await rotating.grant()
+    const second = await rotating.refresh(first.refresh_token)
+    rotating.clock.advance(1000)
+    const reuse = await rotating.postToken({
+      grant_type: 'refresh_token',
+      refresh_token: first.refresh_token,
+    })
+    expect(reuse.status).toBe(400)
+    expectUnauthorized(await rotating.request({ token: first.access_token }), true)
+    expectUnauthorized(await rotating.request({ token: second.access_token }), true)
+  })
+
+  it('C10 a token of one sidecar is nothing to another', async () => {
+    const other = await startSidecar({ transport })
+    expectUnauthorized(await other.request({ token: tokens.access_token }), true)
+  })
+
+  it('C11 the realm is the one configured', async () => {
+    const named = await startSidecar({ transport, config: { realm: 'Pump room 3' } })
+    const none = await named.request()
+    expect(none.header('WWW-Authenticate')).toBe('Bearer realm="Pump room 3"')
+    const unknown = await named.request({ token: 'x' })
+    expect(unknown.header('WWW-Authenticate')).toBe('Bearer realm="Pump room 3", error="invalid_token"')
+  })
+
+  it('C11 no other answer carries a challenge', async () => {
+    const good = await sidecar.request({ token: tokens.access_token })
+    expect(good.values('WWW-Authenticate')).toEqual([])
+    const bad = await sidecar.postToken({ grant_type: 'password', password: 'wrong' })
+    expect(bad.values('WWW-Authenticate')).toEqual([])
+  })
+})
+
+function swapCase(text: string): string {
+  return text.replace(/[a-z]|[A-Z]/g, (letter) =>
+    letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase(),
+  )
+}
+
+/** The last character of 43 holds two bits that decoding drops: changing them leaves the 32 bytes as they are. */
+function respell(token: string): string {
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+  const last = alphabet.indexOf(token.at(-1) ?? '')
+  return token.slice(0, -1) + (alphabet[last ^ 1] ?? '')
+}

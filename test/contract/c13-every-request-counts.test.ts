@@ -1,0 +1,125 @@
+import { expect, it } from 'vitest'
+import { startDevice } from '../support/device.ts'
+import { limitsOf } from '../support/limit-fields.ts'
+import type { Response } from '../support/message.ts'
+import { oddRequests } from '../support/odd-requests.ts'
+import { startSidecar } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../support/websocket.ts'
+
+describeTransports('C13', (transport) => {
+  it('C13 the documented limits: 60 a minute for the API and 30 for /oauth/token, counted apart', async () => {
+    const sidecar = await startSidecar({ transport, documentedLimits: true })
+    expect(limitsOf(await sidecar.request())).toMatchObject({ limit: 60, remaining: 59 })
+    expect(limitsOf(await sidecar.postToken({}))).toMatchObject({ limit: 30, remaining: 29 })
+    expect(limitsOf(await sidecar.request({ path: '/oauth/token/' }))).toMatchObject({ remaining: 58 })
+    expect(limitsOf(await sidecar.postToken({}, { path: '/oauth/token?x' }))).toMatchObject({ remaining: 28 })
+  })
+
+  it('C13 both limits can be set', async () => {
+    const sidecar = await startSidecar({
+      transport,
+      config: { limits: { api: { requests: 3, window: '10s' }, oauth: { requests: 2, window: '20s' } } },
+    })
+    const now = sidecar.clock.wall() / 1000
+    const api = limitsOf(await sidecar.request())
+    const oauth = limitsOf(await sidecar.postToken({}))
+    expect(api).toMatchObject({ limit: 3, remaining: 2 })
+    expect(oauth).toMatchObject({ limit: 2, remaining: 1 })
+    expect(oauth.reset - api.reset).toBeGreaterThanOrEqual(10)
+    expect(api.reset).toBeGreaterThanOrEqual(Math.ceil(now + 10))
+  })
+
+  it('C13 a request to the API counts once, whatever its outcome', async () => {
+    const device = await startDevice((request, response) => {
+      if (request.url === '/cut') response.destroy()
+      else {
+        response.statusCode = Number(request.url?.slice(1))
+        response.end()
+      }
+    })
+    const sidecar = await startSidecar({ transport, device })
+    const token = await sidecar.token()
+    const before = limitsOf(await sidecar.request({ token, path: '/200' })).remaining
+    const outcomes: [number, Promise<Response> | (() => Promise<Response>)][] = [
+      [204, () => sidecar.request({ token, path: '/204' })],
+      [404, () => sidecar.request({ token, path: '/404' })],
+      [500, () => sidecar.request({ token, path: '/500' })],
+      [500, () => sidecar.request({ token, path: '/cut', body: 'x' })],
+      [401, () => sidecar.request({ path: '/200' })],
+      [401, () => sidecar.request({ token: 'unknown', path: '/200' })],
+      [400, () => sidecar.request({ token, method: 'OPTIONS', path: '*' })],
+    ]
+    let expected = before
+    for (const [status, ask] of outcomes) {
+      const answer = await (typeof ask === 'function' ? ask() : ask)
+      expected -= 1
+      expect([answer.status, limitsOf(answer).remaining]).toEqual([status, expected])
+    }
+  })
+
+  it('C13 a request that parsers let through and the gate refuses counts as well', async () => {
+    const sidecar = await startSidecar({ transport })
+    let expected = limitsOf(await sidecar.request()).remaining
+    for (const { name, request } of oddRequests(transport)) {
+      expected -= 1
+      const { remaining } = limitsOf(await sidecar.request(request))
+      expect(remaining, name).toBe(expected)
+    }
+  })
+
+  it('C13 a request to the token endpoint counts once, whatever its outcome', async () => {
+    const sidecar = await startSidecar({ transport })
+    const { refresh_token } = await sidecar.grant()
+    const outcomes: [number, () => Promise<Response>][] = [
+      [200, () => sidecar.postToken({ grant_type: 'refresh_token', refresh_token })],
+      [400, () => sidecar.postToken({ grant_type: 'password', password: 'wrong' })],
+      [400, () => sidecar.postToken({ grant_type: 'refresh_token', refresh_token: 'wrong' })],
+      [400, () => sidecar.postToken({ grant_type: 'device_code' })],
+      [400, () => sidecar.postToken('%zz')],
+      [400, () => sidecar.postToken('x'.repeat(9000))],
+      [400, () => sidecar.request({ path: '/oauth/token' })],
+      [400, () => sidecar.request({ path: '/oauth/token', body: '{}' })],
+    ]
+    let expected = limitsOf(await sidecar.postToken({})).remaining
+    for (const [status, ask] of outcomes) {
+      const answer = await ask()
+      expected -= 1
+      expect([answer.status, limitsOf(answer).remaining]).toEqual([status, expected])
+    }
+  })
+})
+
+describeTransports(
+  'C13',
+  (transport) => {
+    it('C13 a WebSocket upgrade counts, granted or not, and what goes through it does not', async () => {
+      const device = await startDevice()
+      acceptWebSockets(device)
+      const sidecar = await startSidecar({ transport, device })
+      const token = await sidecar.token()
+      const before = limitsOf(await sidecar.request({ token })).remaining
+      const { socket } = await openWebSocket(sidecar.url, { token })
+      for (let i = 0; i < 3; i += 1) {
+        socket.send('x')
+        await new Promise((resolve) => socket.once('message', resolve))
+      }
+      expect(limitsOf(await sidecar.request({ token })).remaining).toBe(before - 2)
+      expect((await refusedWebSocket(sidecar.url, {})).status).toBe(401)
+      expect(limitsOf(await sidecar.request({ token })).remaining).toBe(before - 4)
+    })
+
+    it('C13 an upgrade over the limit is refused before the device hears of it', async () => {
+      const device = await startDevice()
+      const { upgrades } = acceptWebSockets(device)
+      const sidecar = await startSidecar({ transport, device, config: { limits: { api: { requests: 1 } } } })
+      const token = await sidecar.token()
+      await openWebSocket(sidecar.url, { token })
+      const refused = await refusedWebSocket(sidecar.url, { token })
+      expect(refused.status).toBe(429)
+      expect(limitsOf(refused).remaining).toBe(0)
+      expect(upgrades).toHaveLength(1)
+    })
+  },
+  ['http1', 'tls'],
+)

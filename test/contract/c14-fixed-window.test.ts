@@ -1,0 +1,98 @@
+import { expect, it } from 'vitest'
+import { stillClock } from '../support/clock.ts'
+import { flood, prepareFlood } from '../support/flood.ts'
+import { limitsOf } from '../support/limit-fields.ts'
+import type { Response } from '../support/message.ts'
+import { startSidecar } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+
+const passed = (answers: readonly Response[]): Response[] => answers.filter((answer) => answer.status !== 429)
+
+describeTransports('C14', (transport) => {
+  it('C14 exactly 60 of 200 concurrent requests pass, and reach the device', async () => {
+    const sidecar = await startSidecar({ transport, documentedLimits: true })
+    const token = await sidecar.token()
+    const answers = await flood(sidecar, 200, { fields: ['Authorization', `Bearer ${token}`] })
+    expect(answers.map((answer) => answer.status).filter((status) => status !== 429)).toEqual(
+      Array(60).fill(200),
+    )
+    // Each got a number of its own: check and count are one step.
+    const left = passed(answers).map((answer) => limitsOf(answer).remaining)
+    expect(left.sort((a, b) => b - a)).toEqual(Array.from({ length: 60 }, (_, i) => 59 - i))
+    expect(sidecar.device.requests).toHaveLength(60)
+  })
+
+  it('C14 exactly 30 of 200 concurrent requests for a token pass', async () => {
+    const sidecar = await startSidecar({ transport, documentedLimits: true })
+    const answers = await flood(sidecar, 200, {
+      path: '/oauth/token',
+      fields: ['Content-Type', 'application/x-www-form-urlencoded'],
+      body: 'grant_type=refresh_token&refresh_token=unknown',
+    })
+    expect(passed(answers).map((answer) => answer.status)).toEqual(Array(30).fill(400))
+  })
+
+  it('C14 around the boundary of two windows exactly 60 pass in each', async () => {
+    const clock = stillClock()
+    const sidecar = await startSidecar({ transport, documentedLimits: true, clock })
+    const token = await sidecar.token()
+    const burst = await prepareFlood(sidecar, 200)
+    const request = { fields: ['Authorization', `Bearer ${token}`] }
+    const opening = await sidecar.request({ token })
+    clock.advance(59_999)
+    const before = burst.send(request)
+    await before[0]
+    clock.advance(1)
+    const answers = [opening, ...(await Promise.all([...before, ...burst.send(request)]))]
+    // Which side of the boundary a request fell on, its own answer says.
+    const byWindow = Map.groupBy(answers, (answer) => limitsOf(answer).reset)
+    expect(byWindow.size).toBe(2)
+    const [first, second] = [...byWindow.keys()]
+      .sort((a, b) => a - b)
+      .map((reset) => byWindow.get(reset) ?? [])
+    expect(passed(second ?? [])).toHaveLength(60)
+    expect(passed(first ?? []).length).toBeLessThanOrEqual(60)
+    expect(passed(first ?? [])).toHaveLength(Math.min(60, first?.length ?? 0))
+    expect(sidecar.device.requests).toHaveLength(passed(answers).length)
+  })
+
+  it('C14 a window opens with the first request and closes `window` seconds later, to the millisecond', async () => {
+    const clock = stillClock()
+    const sidecar = await startSidecar({ transport, config: { limits: { api: { requests: 2 } } }, clock })
+    const ask = async () => (await sidecar.request()).status
+    expect([await ask(), await ask(), await ask()]).toEqual([401, 401, 429])
+    clock.advance(59_999)
+    expect(await ask()).toBe(429)
+    clock.advance(1)
+    expect([await ask(), await ask(), await ask()]).toEqual([401, 401, 429])
+  })
+
+  it('C14 the next window opens with the first request after the last one, not on a grid', async () => {
+    const clock = stillClock()
+    const sidecar = await startSidecar({ transport, config: { limits: { api: { requests: 2 } } }, clock })
+    const resets: number[] = []
+    for (let i = 0; i < 5; i += 1) {
+      const now = clock.wall()
+      const opened = limitsOf(await sidecar.request())
+      expect(opened).toMatchObject({ remaining: 1, reset: Math.ceil((now + 60_000) / 1000) })
+      clock.advance(40_000)
+      expect(limitsOf(await sidecar.request())).toEqual({ limit: 2, remaining: 0, reset: opened.reset })
+      expect((await sidecar.request()).status).toBe(429)
+      resets.push(opened.reset)
+      clock.advance(45_000)
+    }
+    for (let i = 1; i < resets.length; i += 1) {
+      expect((resets[i] ?? 0) - (resets[i - 1] ?? 0)).toBe(85)
+    }
+  })
+
+  it('C14 a steady client just within the limit is never refused, over many windows', async () => {
+    const clock = stillClock()
+    const sidecar = await startSidecar({ transport, config: { limits: { api: { requests: 5 } } }, clock })
+    const connection = await sidecar.connect()
+    for (let i = 0; i < 60; i += 1) {
+      expect((await connection.send({})).status, `request ${i}`).toBe(401)
+      clock.advance(12_000)
+    }
+  })
+})

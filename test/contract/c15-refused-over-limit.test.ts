@@ -1,0 +1,121 @@
+import { expect, it } from 'vitest'
+import { stillClock } from '../support/clock.ts'
+import { expectError } from '../support/errors.ts'
+import { limitsOf } from '../support/limit-fields.ts'
+import { rawConnection } from '../support/raw.ts'
+import { encodeForm, PASSWORD, startSidecar } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+
+const one = { limits: { api: { requests: 1 }, oauth: { requests: 1 } } }
+
+describeTransports('C15', (transport) => {
+  it('C15 past the limit: 429, the error as JSON, and Retry-After', async () => {
+    const sidecar = await startSidecar({ transport, config: one, clock: stillClock() })
+    await sidecar.request()
+    await sidecar.postToken({})
+    for (const answer of [await sidecar.request(), await sidecar.postToken({})]) {
+      expectError(answer, 429, 'rate_limited')
+      expect(answer.header('Retry-After')).toBe('60')
+      expect(limitsOf(answer)).toMatchObject({ limit: 1, remaining: 0 })
+      expect(answer.header('Cache-Control')).toBe('no-store')
+    }
+    const head = await sidecar.request({ method: 'HEAD' })
+    expect([head.status, head.header('Retry-After'), head.body.length]).toEqual([429, '60', 0])
+  })
+
+  it('C15 Retry-After is at least 1 and leads exactly past the reset, wherever in the window one asks', async () => {
+    const clock = stillClock()
+    const sidecar = await startSidecar({ transport, config: one, clock })
+    const connection = await sidecar.connect()
+    for (const into of [0, 1, 999, 1000, 1001, 30_500, 58_999, 59_000, 59_001, 59_999]) {
+      const opened = await connection.send({})
+      expect(opened.status, `${into} ms into the window`).toBe(401)
+      clock.advance(into)
+      const refused = await connection.send({})
+      const wait = Number(refused.header('Retry-After'))
+      expect(refused.status).toBe(429)
+      expect(wait).toBeGreaterThanOrEqual(1)
+      expect(wait * 1000, 'not before the reset').toBeGreaterThanOrEqual(60_000 - into)
+      expect(wait * 1000, 'not a second later than needed').toBeLessThan(61_000 - into)
+      expect(limitsOf(refused).reset * 1000).toBeGreaterThanOrEqual(clock.wall() + 60_000 - into)
+      clock.advance(wait * 1000)
+    }
+  })
+
+  it('C15 refused requests do not prolong the window', async () => {
+    const clock = stillClock()
+    const sidecar = await startSidecar({ transport, config: one, clock })
+    const connection = await sidecar.connect()
+    const { reset } = limitsOf(await connection.send({}))
+    for (let i = 0; i < 59; i += 1) {
+      clock.advance(1000)
+      const refused = await connection.send({})
+      expect([refused.status, limitsOf(refused).reset]).toEqual([429, reset])
+    }
+    clock.advance(1000)
+    expect((await connection.send({})).status).toBe(401)
+  })
+
+  it('C15 the limit comes before authentication: no token, a bad one and a good one are refused alike', async () => {
+    const sidecar = await startSidecar({ transport, config: { limits: { api: { requests: 1 } } } })
+    const token = await sidecar.token()
+    await sidecar.request({ token })
+    const seen = sidecar.device.requests.length
+    for (const request of [{}, { token: 'unknown' }, { token }]) {
+      const answer = await sidecar.request(request)
+      expectError(answer, 429, 'rate_limited')
+      expect(answer.header('WWW-Authenticate')).toBeUndefined()
+    }
+    expect(sidecar.device.requests).toHaveLength(seen)
+    expect(await sidecar.metric('postern_auth_failures_total')).toBe(0)
+    expect(await sidecar.metric('postern_rate_limited_total', { endpoint: 'api' })).toBe(3)
+  })
+
+  it('C15 the limit comes before the password: over it, even the right one is not tried', async () => {
+    const sidecar = await startSidecar({ transport, config: one })
+    await sidecar.postToken({ grant_type: 'password', password: 'wrong' })
+    expectError(await sidecar.postToken({ grant_type: 'password', password: PASSWORD }), 429, 'rate_limited')
+    expectError(await sidecar.postToken({ grant_type: 'password', password: 'x' }), 429, 'rate_limited')
+    expect(await sidecar.metric('postern_password_failures_total')).toBe(1)
+    expect(await sidecar.metric('postern_tokens_issued_total')).toBe(0)
+  })
+
+  it('C15 the limit comes before the body: the refusal waits for none of it, and invites none of it', async () => {
+    const sidecar = await startSidecar({ transport, config: one })
+    for (const path of ['/', '/oauth/token']) {
+      await sidecar.request({ path })
+      for (const framing of [['Content-Length', '100'], []]) {
+        const connection = await sidecar.connect()
+        const type = ['Content-Type', 'application/x-www-form-urlencoded']
+        const exchange = connection.start({
+          method: 'POST',
+          path,
+          fields: [...type, 'Expect', '100-continue', ...framing],
+          open: true,
+        })
+        const answer = await exchange.response
+        expectError(answer, 429, 'rate_limited')
+        expect(answer.informational).toEqual([])
+      }
+    }
+  })
+})
+
+describeTransports(
+  'C15',
+  (transport) => {
+    it('C15 a good request pipelined in the body of a refused one gets no token', async () => {
+      const sidecar = await startSidecar({ transport, config: one })
+      await sidecar.postToken({})
+      const form = encodeForm({ grant_type: 'password', password: PASSWORD })
+      const inner = `POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: ${form.length}\r\n\r\n${form}`
+      const raw = await rawConnection(sidecar.url)
+      raw.write(
+        `POST /oauth/token HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${inner.length}\r\n\r\n${inner}`,
+      )
+      const all = await raw.closed
+      expect(all.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 429'])
+    })
+  },
+  ['http1', 'tls'],
+)

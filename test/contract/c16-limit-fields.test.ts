@@ -1,0 +1,259 @@
+import { once } from 'node:events'
+import http2 from 'node:http2'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { closeLater } from '../support/cleanup.ts'
+import { stillClock } from '../support/clock.ts'
+import { startDevice } from '../support/device.ts'
+import { type Limits, limitsOf } from '../support/limit-fields.ts'
+import { oddRequests } from '../support/odd-requests.ts'
+import { rawConnection, unusedPort } from '../support/raw.ts'
+import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../support/websocket.ts'
+
+const api = { limits: { api: { requests: 100 }, oauth: { requests: 100 } } }
+
+describeTransports('C16', (transport) => {
+  it('C16 a forwarded response of any status carries all three fields', async () => {
+    const device = await startDevice((request, response) => {
+      response.statusCode = Number(request.url?.slice(1))
+      response.end()
+    })
+    const sidecar = await startSidecar({ transport, device, config: api })
+    const token = await sidecar.token()
+    let remaining = 100
+    for (const status of [200, 201, 204, 206, 301, 304, 400, 401, 404, 429, 500, 503]) {
+      for (const method of ['GET', 'HEAD', 'POST']) {
+        remaining -= 1
+        const answer = await sidecar.request({ token, method, path: `/${status}` })
+        expect([answer.status, limitsOf(answer)]).toEqual([
+          status,
+          { limit: 100, remaining, reset: expect.any(Number) },
+        ])
+      }
+    }
+  })
+
+  it('C16 the reset is Unix time in whole seconds, rounded up', async () => {
+    const clock = stillClock()
+    const sidecar = await startSidecar({ transport, clock })
+    // Somewhere within a second, exactly on one, and a millisecond to either side.
+    for (const within of [345, 0, 1, 999]) {
+      clock.advance(60_000 + ((within - (clock.wall() % 1000) + 1000) % 1000))
+      const closes = clock.wall() + 60_000
+      expect(limitsOf(await sidecar.request()).reset).toBe(Math.ceil(closes / 1000))
+      clock.advance(30_000)
+      expect(limitsOf(await sidecar.request()).reset).toBe(Math.ceil(closes / 1000))
+    }
+  })
+
+  it('C16 a client that waits for the reset is never early', async () => {
+    const clock = stillClock()
+    const sidecar = await startSidecar({ transport, clock, config: { limits: { api: { requests: 1 } } } })
+    for (let i = 0; i < 20; i += 1) {
+      const { reset } = limitsOf(await sidecar.request())
+      expect((await sidecar.request()).status).toBe(429)
+      clock.advance(reset * 1000 - clock.wall())
+      expect((await sidecar.request()).status, `window ${i}`).toBe(401)
+      clock.advance(60_000 + 37)
+    }
+  })
+
+  it('C16 remaining is never negative', async () => {
+    const sidecar = await startSidecar({ transport, config: { limits: { api: { requests: 2 } } } })
+    const left: number[] = []
+    for (let i = 0; i < 5; i += 1) left.push(limitsOf(await sidecar.request()).remaining)
+    expect(left).toEqual([1, 0, 0, 0, 0])
+  })
+
+  it('C16 every answer of the token endpoint carries them', async () => {
+    const sidecar = await startSidecar({ transport, config: api })
+    const { refresh_token } = await sidecar.grant()
+    const answers = [
+      await sidecar.postToken({ grant_type: 'refresh_token', refresh_token }),
+      await sidecar.postToken({ grant_type: 'password', password: 'wrong' }),
+      await sidecar.postToken({ grant_type: 'other' }),
+      await sidecar.postToken('%zz'),
+      await sidecar.postToken('x'.repeat(9000)),
+      await sidecar.postToken([], { body: ['x'.repeat(5000), 'x'.repeat(5000)] }),
+      await sidecar.request({ path: '/oauth/token' }),
+      await sidecar.request({ path: '/oauth/token', method: 'HEAD' }),
+      await sidecar.request({ path: '/oauth/token', method: 'OPTIONS' }),
+      await sidecar.request({ path: '/oauth/token', body: '{}', fields: ['Content-Type', 'text/json'] }),
+    ]
+    expect(answers.map((answer) => answer.status)).toEqual([200, ...Array(9).fill(400)])
+    expect(answers.map((answer) => limitsOf(answer).remaining)).toEqual(answers.map((_, i) => 98 - i))
+  })
+
+  it('C16 the refusals of the API carry them: 400, 401, 429 and 500', async () => {
+    const device = { url: `http://127.0.0.1:${await unusedPort()}` }
+    const sidecar = await startSidecar({ transport, device, config: { limits: { api: { requests: 4 } } } })
+    const token = await sidecar.token()
+    const answers = [
+      await sidecar.request({ token }),
+      await sidecar.request(),
+      await sidecar.request({ token: 'unknown' }),
+      await sidecar.request({ method: 'OPTIONS', path: '*' }),
+      await sidecar.request({ token }),
+    ]
+    expect(answers.map((answer) => [answer.status, limitsOf(answer).remaining])).toEqual([
+      [500, 3],
+      [401, 2],
+      [401, 1],
+      [400, 0],
+      [429, 0],
+    ])
+  })
+
+  describe('a request refused for its shape is answered with them', () => {
+    let sidecar: TestSidecar
+    beforeAll(async () => {
+      sidecar = await startSidecar({ transport, config: { ...api, status_codes: 'http' } })
+    })
+    it.each(oddRequests(transport))('C16 $name', async ({ request }) => {
+      const answer = await sidecar.request(request)
+      expect(answer.status).toBeGreaterThanOrEqual(400)
+      expect(limitsOf(answer)).toMatchObject({ limit: 100 })
+    })
+  })
+
+  it('C16 an overloaded or slow device changes nothing about them', async () => {
+    const device = await startDevice(() => {})
+    const sidecar = await startSidecar({
+      transport,
+      device,
+      config: { ...api, upstream: { max_in_flight: 1, queue: { size: 0 }, response_timeout: '300ms' } },
+    })
+    const token = await sidecar.token()
+    const slow = sidecar.request({ token })
+    await device.waitForRequests(1)
+    const overloaded = await sidecar.request({ token })
+    expect([overloaded.status, overloaded.json().error]).toEqual([500, 'overloaded'])
+    expect(limitsOf(overloaded).remaining).toBe(98)
+    expect(limitsOf(await slow).remaining).toBe(99)
+  })
+
+  it("C16 the device's own fields of these names are replaced, in any casing and number", async () => {
+    const device = await startDevice((_request, response) => {
+      response.writeHead(200, [
+        'x-ratelimit-limit',
+        '9999',
+        'X-RATELIMIT-REMAINING',
+        '-5',
+        'X-RateLimit-Remaining',
+        '7',
+        'X-RateLimit-Reset',
+        'tomorrow',
+        'X-RateLimit-Policy',
+        'kept',
+        'RateLimit',
+        'kept too',
+      ])
+      response.end()
+    })
+    const sidecar = await startSidecar({ transport, device, config: api })
+    const answer = await sidecar.request({ token: await sidecar.token() })
+    expect(limitsOf(answer)).toMatchObject({ limit: 100, remaining: 99 })
+    expect(answer.header('X-RateLimit-Policy')).toBe('kept')
+    expect(answer.header('RateLimit')).toBe('kept too')
+    expect(answer.fields.join()).not.toMatch(/9999|tomorrow/)
+  })
+
+  it('C16 ietf_headers adds RateLimit-Policy and RateLimit, on forwarded answers and refusals', async () => {
+    const clock = stillClock()
+    const device = await startDevice((_request, response) => {
+      response.writeHead(200, { RateLimit: 'the device', 'RateLimit-Policy': 'the device' })
+      response.end()
+    })
+    const sidecar = await startSidecar({
+      transport,
+      device,
+      clock,
+      config: { limits: { api: { requests: 2 }, oauth: { requests: 7, window: '90s' }, ietf_headers: true } },
+    })
+    const token = await sidecar.token()
+    const forwarded = await sidecar.request({ token })
+    clock.advance(10_500)
+    const refused = await sidecar.request()
+    const limited = await sidecar.request()
+    const read = (answer: typeof forwarded) => [
+      answer.status,
+      answer.header('RateLimit-Policy'),
+      answer.header('RateLimit'),
+    ]
+    expect([forwarded, refused, limited].map(read)).toEqual([
+      [200, '"api";q=2;w=60', '"api";r=1;t=60'],
+      [401, '"api";q=2;w=60', '"api";r=0;t=50'],
+      [429, '"api";q=2;w=60', '"api";r=0;t=50'],
+    ])
+    expect(read(await sidecar.postToken({}))).toEqual([400, '"oauth";q=7;w=90', '"oauth";r=5;t=80'])
+    limitsOf(forwarded)
+  })
+
+  it('C16 without ietf_headers there are none of those', async () => {
+    const sidecar = await startSidecar({ transport })
+    const answer = await sidecar.request()
+    expect(answer.values('RateLimit')).toEqual([])
+    expect(answer.values('RateLimit-Policy')).toEqual([])
+  })
+})
+
+describeTransports(
+  'C16',
+  (transport) => {
+    it('C16 the 101 of an upgrade carries them, and so do its refusals', async () => {
+      const device = await startDevice()
+      const { server } = acceptWebSockets(device)
+      server.on('headers', (headers) => headers.push('x-ratelimit-limit: 9999'))
+      const sidecar = await startSidecar({ transport, device, config: { limits: { api: { requests: 3 } } } })
+      const token = await sidecar.token()
+      const { answer } = await openWebSocket(sidecar.url, { token })
+      const seen: Limits[] = [limitsOf({ fields: answer.rawHeaders })]
+      const noToken = await refusedWebSocket(sidecar.url, {})
+      await device.stop()
+      const noDevice = await refusedWebSocket(sidecar.url, { token })
+      const limited = await refusedWebSocket(sidecar.url, { token })
+      expect([noToken.status, noDevice.status, limited.status]).toEqual([401, 500, 429])
+      seen.push(limitsOf(noToken), limitsOf(noDevice), limitsOf(limited))
+      expect(seen.map(({ limit, remaining }) => [limit, remaining])).toEqual([
+        [3, 2],
+        [3, 1],
+        [3, 0],
+        [3, 0],
+      ])
+    })
+
+    it('C16 a request whose body turns out to be malformed is answered with them', async () => {
+      const sidecar = await startSidecar({ transport, config: api })
+      const token = await sidecar.token()
+      for (const path of ['/oauth/token', '/x']) {
+        const raw = await rawConnection(sidecar.url)
+        raw.write(
+          `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nTransfer-Encoding: chunked\r\n` +
+            'Content-Type: application/x-www-form-urlencoded\r\n\r\n3\r\nabc\r\nzz\r\n',
+        )
+        const all = await raw.closed
+        expect(all, path).toMatch(/^HTTP\/1\.1 400 /)
+        expect(all, path).toMatch(/\r\nX-RateLimit-Limit: 100\r\n/)
+        expect(all, path).toMatch(/\r\nX-RateLimit-Remaining: \d+\r\n/)
+        expect(all, path).toMatch(/\r\nX-RateLimit-Reset: \d{10}\r\n/)
+      }
+    })
+  },
+  ['http1', 'tls'],
+)
+
+it('C16 a CONNECT over HTTP/2 is refused with them', async () => {
+  const sidecar = await startSidecar({ transport: 'h2', config: api })
+  const session = http2.connect(sidecar.url, { rejectUnauthorized: false })
+  closeLater(() => session.destroy())
+  const stream = session.request({ ':method': 'CONNECT', ':authority': 'device.example:443' })
+  const [, , raw] = await new Promise<[http2.IncomingHttpHeaders, number, string[]]>((resolve, reject) => {
+    stream.once('response', (headers, flags, fields) => resolve([headers, flags, fields ?? []]))
+    stream.once('error', reject)
+  })
+  expect(raw.slice(0, 2)).toEqual([':status', '400'])
+  expect(limitsOf({ fields: raw })).toMatchObject({ limit: 100, remaining: 99 })
+  stream.resume()
+  await once(stream, 'close')
+})

@@ -1,0 +1,154 @@
+import { describe, expect, it } from 'vitest'
+import { makeCertificate } from '../support/certificate.ts'
+import { type RawDevice, startCannedDevice, startDevice, startRawDevice } from '../support/device.ts'
+import { type ErrorCode, expectError } from '../support/errors.ts'
+import type { Response } from '../support/message.ts'
+import { unusedPort } from '../support/raw.ts'
+import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+
+type Mode = 'contract' | 'http'
+
+/** A way for the device to fail: what it does, and what must be said of it. */
+interface Fault {
+  readonly name: string
+  readonly device: () => Promise<{ readonly url: string }>
+  readonly upstream?: YamlPart
+  readonly code: ErrorCode
+  /** The status in `http` mode; in `contract` mode all are 500. */
+  readonly http: number
+  /** The `error` of `Proxy-Status`. */
+  readonly reason: RegExp
+}
+
+const dropping = (drop: (peer: RawDevice['peers'][number]) => void) => () =>
+  startRawDevice(async (peer) => {
+    await peer.waitFor('\r\n\r\n')
+    drop(peer)
+  })
+
+const faults: readonly Fault[] = [
+  {
+    name: 'down',
+    device: async () => ({ url: `http://127.0.0.1:${await unusedPort()}` }),
+    code: 'upstream_unavailable',
+    http: 502,
+    reason: /^connection_refused$/,
+  },
+  {
+    name: 'silent',
+    device: () => startDevice(() => {}),
+    upstream: { response_timeout: '200ms' },
+    code: 'upstream_timeout',
+    http: 504,
+    reason: /^http_response_timeout$/,
+  },
+  {
+    name: 'closing the connection instead of answering',
+    device: dropping((peer) => peer.end()),
+    code: 'upstream_unavailable',
+    http: 502,
+    reason: /^(?:connection_terminated|http_response_incomplete)$/,
+  },
+  {
+    name: 'resetting the connection instead of answering',
+    device: dropping((peer) => peer.reset()),
+    code: 'upstream_unavailable',
+    http: 502,
+    reason: /^connection_terminated$/,
+  },
+  {
+    name: 'breaking off within the response head',
+    device: () => startCannedDevice('HTTP/1.1 200 OK\r\nContent-Le'),
+    upstream: { parser: 'strict' },
+    code: 'upstream_unavailable',
+    http: 502,
+    reason: /^(?:connection_terminated|http_response_incomplete|http_protocol_error)$/,
+  },
+  {
+    name: 'speaking something else',
+    device: () => startCannedDevice('220 ftp.example.net ready\r\n\r\n'),
+    upstream: { parser: 'strict' },
+    code: 'upstream_unavailable',
+    http: 502,
+    reason: /^http_protocol_error$/,
+  },
+  {
+    name: 'sending an endless response head',
+    device: () => startCannedDevice(`HTTP/1.1 200 OK\r\n${'X-Filler: 0123456789\r\n'.repeat(20_000)}\r\n`),
+    upstream: { parser: 'strict' },
+    code: 'upstream_unavailable',
+    http: 502,
+    reason: /^(?:http_response_header_section_size|http_protocol_error)$/,
+  },
+  {
+    name: 'showing a certificate that nobody vouches for',
+    device: async () => startDevice(undefined, { tls: await makeCertificate() }),
+    code: 'upstream_unavailable',
+    http: 502,
+    reason: /^tls_certificate_error$/,
+  },
+  {
+    name: 'not speaking TLS',
+    device: async () => ({ url: (await startDevice()).url.replace('http:', 'https:') }),
+    code: 'upstream_unavailable',
+    http: 502,
+    reason: /^(?:tls_protocol_error|connection_terminated)$/,
+  },
+]
+
+/** The `error` parameter of `Proxy-Status` (RFC 9209 §2.1.1), of a field that has one member naming this proxy. */
+function proxyError(answer: Response): string | undefined {
+  return /^postern; ?error=([a-z_]+)$/.exec(answer.header('Proxy-Status') ?? '')?.[1]
+}
+
+describeTransports('C19', (transport) => {
+  describe.each(['contract', 'http'] as const)('status_codes: %s', (mode: Mode) => {
+    const pick = (contract: number, http: number): number => (mode === 'contract' ? contract : http)
+    const start = (options: Parameters<typeof startSidecar>[0] = {}): Promise<TestSidecar> =>
+      startSidecar({ transport, ...options, config: { status_codes: mode, ...options.config } })
+
+    it.each(faults)('C19 a device that is $name', async ({ device, upstream, code, http, reason }) => {
+      const sidecar = await start({ device: await device(), config: { upstream: upstream ?? {} } })
+      const token = await sidecar.token()
+      const answers = await Promise.all([
+        sidecar.request({ token }),
+        sidecar.request({ token, body: 'not to be repeated' }),
+      ])
+      for (const answer of answers) {
+        expectError(answer, pick(500, http), code)
+        expect(proxyError(answer), answer.header('Proxy-Status')).toMatch(reason)
+      }
+    })
+
+    it('C19 an overloaded device', async () => {
+      let finish: () => void = () => {}
+      const device = await startDevice((_request, response) => {
+        finish = () => response.end()
+      })
+      const config = { upstream: { max_in_flight: 1, queue: { size: 0 } } }
+      const sidecar = await start({ device, config })
+      const token = await sidecar.token()
+      const first = sidecar.request({ token })
+      await device.waitForRequests(1)
+      const answer = await sidecar.request({ token })
+      expectError(answer, pick(500, 503), 'overloaded')
+      expect(answer.header('Retry-After')).toMatch(/^[1-9]\d*$/)
+      expect(proxyError(answer)).toBe('connection_limit_reached')
+      finish()
+      expect((await first).status).toBe(200)
+    })
+
+    it('C19 a device that comes back is used again', async () => {
+      const device = await startDevice()
+      const port = Number(new URL(device.url).port)
+      const sidecar = await start({ device })
+      const token = await sidecar.token()
+      expect((await sidecar.request({ token })).status).toBe(200)
+      await device.stop()
+      expectError(await sidecar.request({ token }), pick(500, 502), 'upstream_unavailable')
+      await startDevice(undefined, { port })
+      expect((await sidecar.request({ token })).text).toBe('from the device')
+    })
+  })
+})

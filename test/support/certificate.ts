@@ -1,0 +1,45 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { generate } from 'selfsigned'
+import { closeLater } from './cleanup.ts'
+
+/** A new directory, removed with all in it when the test ends. */
+export function temporaryDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'postern-test-'))
+  closeLater(() => rmSync(directory, { recursive: true, force: true }))
+  return directory
+}
+
+export interface Certificate {
+  /** PEM. */
+  readonly cert: string
+  readonly key: string
+  /** The same in files. */
+  readonly certFile: string
+  readonly keyFile: string
+}
+
+/** A self-signed certificate for 127.0.0.1 and localhost, which is its own CA. */
+export async function makeCertificate(commonName = 'postern test'): Promise<Certificate> {
+  const made = await generate([{ name: 'commonName', value: commonName }], {
+    keyType: 'ec',
+    curve: 'P-256',
+    extensions: [
+      { name: 'basicConstraints', cA: true },
+      {
+        name: 'subjectAltName',
+        altNames: [
+          { type: 2, value: 'localhost' },
+          { type: 7, ip: '127.0.0.1' },
+        ],
+      },
+    ],
+  })
+  const directory = temporaryDirectory()
+  const certFile = join(directory, 'cert.pem')
+  const keyFile = join(directory, 'key.pem')
+  writeFileSync(certFile, made.cert)
+  writeFileSync(keyFile, made.private)
+  return { cert: made.cert, key: made.private, certFile, keyFile }
+}

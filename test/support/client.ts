@@ -1,0 +1,27 @@
+import { connectHttp1 } from './http1-client.ts'
+import { connectHttp2 } from './http2-client.ts'
+import type { Connection, Request, Response } from './message.ts'
+import type { Transport } from './transports.ts'
+
+export interface Target {
+  readonly transport: Transport
+  readonly url: string
+  /** The local address to connect from: any of 127.0.0.0/8 makes another client. */
+  readonly from?: string
+}
+
+/** Opens a connection that stays open until the test ends or it is closed. */
+export function connect({ transport, url, from }: Target): Promise<Connection> {
+  const options = from === undefined ? {} : { localAddress: from }
+  return transport === 'h2' ? connectHttp2(url, options) : connectHttp1(url, options)
+}
+
+/** Sends one request on a connection of its own, and waits for the whole answer. */
+export async function send(request: Request & Target): Promise<Response> {
+  const connection = await connect(request)
+  try {
+    return await connection.send(request)
+  } finally {
+    connection.close()
+  }
+}

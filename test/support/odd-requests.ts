@@ -1,0 +1,47 @@
+import type { Request } from './message.ts'
+import type { Transport } from './transports.ts'
+
+export interface OddRequest {
+  readonly name: string
+  readonly request: Request
+}
+
+const anywhere: readonly OddRequest[] = [
+  { name: 'OPTIONS *', request: { method: 'OPTIONS', path: '*' } },
+  { name: 'TRACE', request: { method: 'TRACE' } },
+  { name: 'an expectation that nobody meets', request: { fields: ['Expect', 'the-unexpected'] } },
+  { name: 'a look-alike of a guarded field', request: { fields: ['X_Forwarded_For', '192.0.2.1'] } },
+  { name: 'a fragment in the path', request: { path: '/a#b' } },
+  { name: 'more fields than the cap', request: { fields: Array(120).fill(['X-Filler', '1']).flat() } },
+  { name: 'two Authorization fields', request: { fields: ['Authorization', 'a', 'Authorization', 'b'] } },
+]
+
+const inHttp1: readonly OddRequest[] = [
+  { name: 'two hosts', request: { fields: ['Host', 'a.example', 'Host', 'b.example'] } },
+  { name: 'no host', request: { authority: null } },
+  { name: 'a host that is none', request: { authority: 'a b/c@d' } },
+  { name: 'CONNECT', request: { method: 'CONNECT', path: 'device.example:443' } },
+  {
+    name: 'an upgrade to something else',
+    request: { fields: ['Connection', 'Upgrade', 'Upgrade', 'h2c'] },
+  },
+  {
+    name: 'an upgrade with a body',
+    request: {
+      fields: ['Connection', 'Upgrade', 'Upgrade', 'websocket', 'Content-Length', '2'],
+      method: 'GET',
+      body: 'ab',
+    },
+  },
+]
+
+const inHttp2: readonly OddRequest[] = [
+  { name: 'a host beside another authority', request: { fields: ['Host', 'other.example'] } },
+  { name: '8-bit bytes in the path', request: { path: '/\xe9' } },
+  { name: 'a method that nobody knows', request: { method: 'bREW' } },
+]
+
+/** Requests that Node's parsers hand on, and that the gate refuses when they come without a token. */
+export function oddRequests(transport: Transport): readonly OddRequest[] {
+  return [...anywhere, ...(transport === 'h2' ? inHttp2 : inHttp1)]
+}

@@ -1,0 +1,131 @@
+import { once } from 'node:events'
+import net from 'node:net'
+import tls from 'node:tls'
+import { closeLater } from './cleanup.ts'
+
+/** One end of a TCP or TLS connection, spoken by hand. Text is latin1: one character is one byte. */
+export interface RawPeer {
+  readonly socket: net.Socket
+  /** Everything received so far. */
+  readonly received: string
+  /** Resolves with everything received once the connection is closed, however it was closed. */
+  readonly closed: Promise<string>
+  /** What broke the connection, if anything did. */
+  readonly error: Error | undefined
+  write(data: string | Buffer): void
+  /** Waits until the text (or a match) has been received, and resolves with everything received by then. */
+  waitFor(pattern: string | RegExp, timeout?: number): Promise<string>
+  /** Forgets what was received, so that the next `waitFor` sees only what is new. */
+  forget(): void
+  /** Sends FIN: nothing more comes from this side. */
+  end(data?: string | Buffer): void
+  /** Sends RST. */
+  reset(): void
+}
+
+/** Reads a socket by hand. The caller closes it. */
+export function rawPeer(socket: net.Socket): RawPeer {
+  let text = ''
+  let error: Error | undefined
+  let check: () => void = () => {}
+  const closed = new Promise<string>((resolve) => {
+    socket.once('close', () => {
+      check()
+      resolve(text)
+    })
+  })
+  socket.on('data', (chunk: Buffer) => {
+    text += chunk.toString('latin1')
+    check()
+  })
+  socket.on('error', (cause: Error) => {
+    error = cause
+  })
+  const holds = (pattern: string | RegExp): boolean =>
+    typeof pattern === 'string' ? text.includes(pattern) : pattern.test(text)
+  return {
+    socket,
+    get received() {
+      return text
+    },
+    get error() {
+      return error
+    },
+    closed,
+    write(data) {
+      socket.write(typeof data === 'string' ? Buffer.from(data, 'latin1') : data)
+    },
+    waitFor(pattern, timeout = 5000) {
+      return new Promise((resolve, reject) => {
+        const fail = (why: string): void => {
+          clearTimeout(timer)
+          reject(new Error(`${why} while waiting for ${String(pattern)}; received: ${JSON.stringify(text)}`))
+        }
+        const timer = setTimeout(() => fail(`${timeout} ms passed`), timeout)
+        const before = check
+        const look = (): void => {
+          if (holds(pattern)) {
+            clearTimeout(timer)
+            resolve(text)
+          } else if (socket.destroyed) fail('the connection closed')
+        }
+        check = () => {
+          before()
+          look()
+        }
+        look()
+      })
+    },
+    forget() {
+      text = ''
+    },
+    end(data = '') {
+      socket.end(typeof data === 'string' ? Buffer.from(data, 'latin1') : data)
+    },
+    reset() {
+      if (socket instanceof tls.TLSSocket) socket.destroy()
+      else socket.resetAndDestroy()
+    },
+  }
+}
+
+/**
+ * Opens a connection for hand-typed bytes: over TLS if the URL says https. Closed when the test ends.
+ * @param options.alpn the protocols offered; HTTP/1.1 alone unless told
+ */
+export async function rawConnection(
+  url: string,
+  options: { readonly alpn?: readonly string[]; readonly localAddress?: string } = {},
+): Promise<RawPeer> {
+  const { protocol, hostname, port } = new URL(url)
+  const target = {
+    host: hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: Number(port),
+    ...(options.localAddress === undefined ? {} : { localAddress: options.localAddress }),
+  }
+  const secure = protocol === 'https:'
+  const socket = secure
+    ? tls.connect({
+        ...target,
+        rejectUnauthorized: false,
+        ALPNProtocols: [...(options.alpn ?? ['http/1.1'])],
+      })
+    : net.connect(target)
+  closeLater(() => {
+    socket.destroy()
+  })
+  socket.setNoDelay(true)
+  const peer = rawPeer(socket)
+  await once(socket, secure ? 'secureConnect' : 'connect')
+  return peer
+}
+
+/** A port of 127.0.0.1 on which nothing listens. */
+export async function unusedPort(): Promise<number> {
+  const server = net.createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as net.AddressInfo // a TCP server's address is never a string
+  server.close()
+  await once(server, 'close')
+  return port
+}

@@ -1,0 +1,215 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import tls from 'node:tls'
+import { loadConfig } from '../../src/config/load.ts'
+import { createLogOn } from '../../src/record/log.ts'
+import { createSidecar } from '../../src/sidecar.ts'
+import { temporaryDirectory } from './certificate.ts'
+import { closeLater } from './cleanup.ts'
+import { connect, send } from './client.ts'
+import { type MovableClock, movableClock } from './clock.ts'
+import { type Device, startDevice } from './device.ts'
+import type { Connection, Request, Response } from './message.ts'
+import type { Transport } from './transports.ts'
+
+/** Part of the YAML file, keys as there. */
+export type YamlPart = { readonly [key: string]: unknown }
+
+/** The device password of every sidecar under test, unless told: with what a form must escape, and beyond ASCII. */
+export const PASSWORD = 'näive & 100% +correct= horse'
+
+/** An answer of the token endpoint. */
+export interface Tokens {
+  readonly access_token: string
+  readonly refresh_token: string
+  readonly token_type: string
+  readonly expires_in: number
+}
+
+/** What `request` sends: a request, and the bearer token to show. */
+export interface ApiRequest extends Request {
+  readonly token?: string
+  /** The local address to come from: any of 127.0.0.0/8 makes another client. */
+  readonly from?: string
+}
+
+/** A form body: text goes out as it is; pairs are encoded. */
+export type FormBody = string | Readonly<Record<string, string>> | readonly (readonly [string, string])[]
+
+export interface TestSidecar {
+  readonly transport: Transport
+  /** Without a slash at the end. */
+  readonly url: string
+  readonly adminUrl: string
+  readonly device: Device
+  readonly clock: MovableClock
+  /** Where the configuration, the password file and the state are. */
+  readonly directory: string
+  readonly passwordFile: string
+  readonly configFile: string
+  /** One request on a connection of its own. */
+  request(request?: ApiRequest): Promise<Response>
+  /** A connection that stays open. */
+  connect(options?: { readonly from?: string }): Promise<Connection>
+  /** `POST /oauth/token` with a form. */
+  postToken(form: FormBody, request?: ApiRequest): Promise<Response>
+  /** A password grant that must succeed. */
+  grant(): Promise<Tokens>
+  /** A new access token, by the password grant. */
+  token(): Promise<string>
+  /** A refresh that must succeed. */
+  refresh(refreshToken: string): Promise<Tokens>
+  /** What `/metrics` says. */
+  metrics(): Promise<string>
+  /** The sum of the samples of a metric whose labels include the given ones; 0 when there is none. */
+  metric(name: string, labels?: Readonly<Record<string, string>>): Promise<number>
+  /** The log so far, one line each. */
+  logLines(): string[]
+  /** The certificate that the listener shows, in PEM, for clients that check it. */
+  certificate(): Promise<string>
+  stop(graceMs?: number): Promise<void>
+}
+
+export interface SidecarOptions {
+  /** Laid over the defaults below, key by key. */
+  readonly config?: YamlPart
+  /** Where to forward to; a device that answers 200 `from the device` unless told. */
+  readonly device?: Pick<Device, 'url'>
+  /** Cleartext unless told. */
+  readonly transport?: Transport
+  readonly clock?: MovableClock
+  readonly password?: string
+  /** Leaves the limits as documented, 60 and 30 a minute; otherwise they are out of the way. */
+  readonly documentedLimits?: boolean
+}
+
+function isPart(value: unknown): value is YamlPart {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function overlay(base: YamlPart, over: YamlPart): YamlPart {
+  const result: Record<string, unknown> = { ...base }
+  for (const [key, value] of Object.entries(over)) {
+    const below = result[key]
+    result[key] = isPart(below) && isPart(value) ? overlay(below, value) : value
+  }
+  return result
+}
+
+/** Encodes pairs as a form, as a browser would. */
+export function encodeForm(form: FormBody): string {
+  if (typeof form === 'string') return form
+  const pairs = Array.isArray(form) ? form : Object.entries(form)
+  return new URLSearchParams(pairs.map(([name, value]) => [name, value])).toString()
+}
+
+function sumSamples(text: string, name: string, labels: Readonly<Record<string, string>>): number {
+  let sum = 0
+  for (const line of text.split('\n')) {
+    const match = /^([A-Za-z_:][A-Za-z0-9_:]*)(?:\{(.*)\})? (\S+)/.exec(line)
+    if (match?.[1] !== name) continue
+    const shown = new Set((match[2] ?? '').match(/[A-Za-z_]\w*="(?:[^"\\]|\\.)*"/g) ?? [])
+    if (Object.entries(labels).every(([key, value]) => shown.has(`${key}="${value}"`)))
+      sum += Number(match[3])
+  }
+  return sum
+}
+
+/** The PEM of the certificate that a TLS server shows. */
+async function shownCertificate(url: string): Promise<string> {
+  const { hostname, port } = new URL(url)
+  return new Promise((resolve, reject) => {
+    const socket = tls.connect({ host: hostname, port: Number(port), rejectUnauthorized: false }, () => {
+      const der = socket.getPeerCertificate().raw.toString('base64')
+      socket.destroy()
+      resolve(
+        `-----BEGIN CERTIFICATE-----\n${der.match(/.{1,64}/g)?.join('\n')}\n-----END CERTIFICATE-----\n`,
+      )
+    })
+    socket.on('error', reject)
+  })
+}
+
+/** Starts a whole sidecar, as `postern serve` does, in front of a device. Stopped when the test ends. */
+export async function startSidecar(options: SidecarOptions = {}): Promise<TestSidecar> {
+  const transport = options.transport ?? 'http1'
+  const clock = options.clock ?? movableClock()
+  const device = options.device ?? (await startDevice())
+  const directory = temporaryDirectory()
+  const passwordFile = join(directory, 'password')
+  writeFileSync(passwordFile, `${options.password ?? PASSWORD}\n`, { mode: 0o600 })
+  const outOfTheWay = { api: { requests: 1_000_000 }, oauth: { requests: 1_000_000 } }
+  const yaml = overlay(
+    {
+      listen: { address: '127.0.0.1:0', tls: transport === 'http1' ? 'off' : 'auto' },
+      admin: { address: '127.0.0.1:0' },
+      upstream: { url: device.url },
+      password: { file: passwordFile },
+      tokens: { store: 'memory' },
+      state_dir: join(directory, 'state'),
+      log: { level: 'debug', format: 'json', access: true },
+      ...(options.documentedLimits ? {} : { limits: outOfTheWay }),
+    },
+    options.config ?? {},
+  )
+  const path = join(directory, 'postern.yaml')
+  const text = JSON.stringify(yaml) // JSON is YAML
+  writeFileSync(path, text)
+  let logged = ''
+  const sink = {
+    write(line: string) {
+      logged += line
+    },
+  }
+  const config = loadConfig({ file: { path, text }, env: {}, sets: [] })
+  const sidecar = await createSidecar(config, { clock, log: createLogOn(config.log.level, sink) })
+  const { public: url, admin } = await sidecar.start()
+  let stopping: Promise<void> | undefined
+  async function stop(graceMs = 0): Promise<void> {
+    stopping ??= sidecar.stop(graceMs)
+    await stopping
+  }
+  closeLater(() => stop())
+  const target = { transport, url }
+
+  const self: TestSidecar = {
+    transport,
+    url,
+    adminUrl: admin ?? '',
+    device: device as Device, // whoever passes less than a device has no use for `sidecar.device`
+    clock,
+    directory,
+    passwordFile,
+    configFile: path,
+    request({ token, fields = [], ...request } = {}) {
+      const shown = token === undefined ? [] : ['Authorization', `Bearer ${token}`]
+      return send({ ...target, ...request, fields: [...shown, ...fields] })
+    },
+    connect: ({ from } = {}) => connect({ ...target, ...(from === undefined ? {} : { from }) }),
+    postToken(form, { fields = [], ...request } = {}) {
+      return self.request({
+        method: 'POST',
+        path: '/oauth/token',
+        body: encodeForm(form),
+        ...request,
+        fields: ['Content-Type', 'application/x-www-form-urlencoded', ...fields],
+      })
+    },
+    grant: () => tokensOf(self.postToken({ grant_type: 'password', password: options.password ?? PASSWORD })),
+    token: async () => (await self.grant()).access_token,
+    refresh: (refreshToken) =>
+      tokensOf(self.postToken({ grant_type: 'refresh_token', refresh_token: refreshToken })),
+    metrics: async () => (await send({ transport: 'http1', url: self.adminUrl, path: '/metrics' })).text,
+    metric: async (name, labels = {}) => sumSamples(await self.metrics(), name, labels),
+    logLines: () => logged.split('\n').filter((line) => line !== ''),
+    certificate: () => shownCertificate(url),
+    stop,
+  }
+  return self
+}
+
+async function tokensOf(answer: Promise<Response>): Promise<Tokens> {
+  const response = await answer
+  if (response.status !== 200) throw new Error(`no tokens: ${response.status} ${response.text}`)
+  return response.json() as unknown as Tokens // C4 holds the shape; here it only has to be there
+}

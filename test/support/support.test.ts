@@ -1,0 +1,186 @@
+import { once } from 'node:events'
+import http2 from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import { expect, it } from 'vitest'
+import { makeCertificate } from './certificate.ts'
+import { closeLater } from './cleanup.ts'
+import { connect, send } from './client.ts'
+import { readBody, startCannedDevice, startDevice, startRawDevice } from './device.ts'
+import { BrokenTransfer } from './message.ts'
+import { rawConnection } from './raw.ts'
+
+// The contract is only as good as what holds it: each test here shows one way in which the support can say no.
+
+async function startHttp2(
+  onStream: (stream: http2.ServerHttp2Stream, raw: string[]) => void,
+): Promise<string> {
+  const { cert, key } = await makeCertificate()
+  const server = http2.createSecureServer({ cert, key })
+  server.on('stream', (stream: http2.ServerHttp2Stream, _headers, _flags, raw: string[]) => {
+    stream.on('error', () => {})
+    onStream(stream, raw)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  closeLater(() => {
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo // a TCP server's address is never a string
+  return `https://127.0.0.1:${port}`
+}
+
+it('sends the path, odd methods and repeated fields as they are, and the device records them', async () => {
+  const device = await startDevice()
+  const answer = await send({
+    transport: 'http1',
+    url: device.url,
+    method: 'PROPFIND',
+    path: '/a%2fb//?x=%zz&y',
+    fields: ['X-Odd', '1', 'x-odd', '2'],
+    body: ['one', 'two'],
+  })
+  expect(answer.text).toBe('from the device')
+  const [seen] = device.requests
+  expect(seen?.method).toBe('PROPFIND')
+  expect(seen?.target).toBe('/a%2fb//?x=%zz&y')
+  expect(seen?.fields).toEqual(
+    expect.arrayContaining(['X-Odd', '1', 'x-odd', '2', 'Transfer-Encoding', 'chunked']),
+  )
+  expect(seen?.body?.toString()).toBe('onetwo')
+  expect(device.bytes.toString()).toContain('3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n')
+  expect(device.connections).toBe(1)
+})
+
+it('speaks to a device over TLS', async () => {
+  const device = await startDevice(undefined, { tls: await makeCertificate() })
+  const answer = await send({ transport: 'tls', url: device.url, body: 'sent' })
+  expect(answer.status).toBe(200)
+  expect(device.requests[0]?.body?.toString()).toBe('sent')
+  expect(device.bytes.toString()).toContain('POST / HTTP/1.1\r\n')
+})
+
+it('keeps repeats, order, interim answers and trailers in HTTP/2', async () => {
+  let seen: string[] = []
+  const url = await startHttp2((stream, raw) => {
+    seen = raw
+    stream.additionalHeaders({ ':status': 103, link: '</x>' })
+    stream.respond({ ':status': 200, 'set-cookie': ['a=1', 'b=2'] }, { waitForTrailers: true })
+    stream.on('wantTrailers', () => stream.sendTrailers({ sum: '7' }))
+    stream.end('whole')
+  })
+  const answer = await send({
+    transport: 'h2',
+    url,
+    path: '/%zz',
+    fields: ['Authorization', 'Bearer a', 'authorization', 'Bearer b'],
+  })
+  expect(seen.slice(-4)).toEqual(['authorization', 'Bearer a', 'authorization', 'Bearer b'])
+  expect(answer.informational.map((head) => [head.status, head.fields])).toEqual([[103, ['link', '</x>']]])
+  expect(answer.values('Set-Cookie')).toEqual(['a=1', 'b=2'])
+  expect(answer.text).toBe('whole')
+  expect(answer.trailers).toEqual(['sum', '7'])
+})
+
+it('takes a reset HTTP/2 stream for broken, also when all of its bytes seem to be there', async () => {
+  const url = await startHttp2((stream) => {
+    stream.respond({ ':status': 200 })
+    stream.write('part')
+    // `close(code)` would end the stream in good order first.
+    setImmediate(() => stream.destroy(new Error('cut')))
+  })
+  await expect(send({ transport: 'h2', url })).rejects.toThrow(BrokenTransfer)
+})
+
+it('takes an HTTP/2 answer for whole when the rest of the request was refused with NO_ERROR', async () => {
+  const url = await startHttp2((stream) => {
+    stream.respond({ ':status': 401 })
+    stream.end('no')
+    stream.once('finish', () => stream.close(http2.constants.NGHTTP2_NO_ERROR))
+  })
+  const connection = await connect({ transport: 'h2', url })
+  const exchange = connection.start({ method: 'POST', open: true })
+  expect((await exchange.response).text).toBe('no')
+})
+
+it.each([
+  ['a short body', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort'],
+  ['a chunked body without its end', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n'],
+  ['a chunk that is too long', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n'],
+  [
+    'two framings',
+    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n1\r\na\r\n0\r\n\r\n',
+  ],
+  ['two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\na'],
+  ['bare line feeds', 'HTTP/1.1 200 OK\nContent-Length: 1\n\na'],
+  ['a field without a colon', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nnothing\r\n\r\n'],
+  ['a space before the colon', 'HTTP/1.1 200 OK\r\nContent-Length : 0\r\n\r\n'],
+  ['no answer', ''],
+])('does not take %s for an answer', async (_name, bytes) => {
+  const { url } = await startCannedDevice(bytes)
+  await expect(send({ transport: 'http1', url })).rejects.toThrow(BrokenTransfer)
+})
+
+it.each([
+  ['a length', 'HTTP/1.1 200 Fine By Me\r\nContent-Length: 4\r\n\r\nbody', 'body'],
+  [
+    'chunks',
+    'HTTP/1.1 200 Fine By Me\r\nTransfer-Encoding: chunked\r\n\r\n2;x=1\r\nbo'.replace(';x=1', ''),
+    '',
+  ],
+  ['the end of the connection', 'HTTP/1.1 200 Fine By Me\r\n\r\nbody', 'body'],
+])('reads a body framed by %s', async (_name, bytes, body) => {
+  const whole = body === '' ? `${bytes}\r\n2\r\ndy\r\n0\r\nA: b\r\n\r\n` : bytes
+  const { url } = await startCannedDevice(whole)
+  const answer = await send({ transport: 'http1', url })
+  expect(answer.reason).toBe('Fine By Me')
+  expect(answer.text).toBe('body')
+})
+
+it('sees an answer in pieces, and matches pipelined answers in order', async () => {
+  const device = await startRawDevice(async (peer) => {
+    await peer.waitFor('/2')
+    peer.write(
+      'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n',
+    )
+    await peer.waitFor('go on')
+    peer.write('0\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n')
+  })
+  const connection = await connect({ transport: 'http1', url: device.url })
+  const first = connection.start({ path: '/1' })
+  const second = connection.start({ method: 'POST', path: '/2', open: true })
+  await first.waitFor('first')
+  expect(first.informational.map((head) => head.status)).toEqual([100])
+  second.end('go on')
+  expect((await first.response).text).toBe('first')
+  expect((await second.response).status).toBe(204)
+})
+
+it('gives up on an answer that never comes, and says what is missing', async () => {
+  const device = await startRawDevice(() => {})
+  await expect(send({ transport: 'http1', url: device.url, timeout: 50 })).rejects.toThrow('no whole answer')
+  const raw = await rawConnection(device.url)
+  await expect(raw.waitFor('HTTP/1.1', 50)).rejects.toThrow('HTTP/1.1')
+})
+
+it('holds back a writer that is faster than the device', async () => {
+  let go: () => void = () => {}
+  const gate = new Promise<void>((resolve) => {
+    go = resolve
+  })
+  const device = await startDevice(async (request, response) => {
+    await gate
+    const body = await readBody(request)
+    response.end(String(body.length))
+  })
+  const connection = await connect({ transport: 'http1', url: device.url })
+  const exchange = connection.start({ method: 'POST', open: true })
+  const piece = Buffer.alloc(1 << 20)
+  let sent = 0
+  while (exchange.write(piece)) sent += piece.length
+  sent += piece.length
+  expect(sent).toBeLessThan(64 << 20)
+  go()
+  await exchange.drained()
+  exchange.end()
+  expect((await exchange.response).text).toBe(String(sent))
+})

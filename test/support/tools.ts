@@ -1,0 +1,49 @@
+import { execFile, spawnSync } from 'node:child_process'
+import { TestRunner } from 'vitest'
+
+const found = new Map<string, boolean>()
+
+function isInstalled(tool: string): boolean {
+  let there = found.get(tool)
+  if (there === undefined) {
+    there = spawnSync('sh', ['-c', 'command -v "$1"', 'sh', tool], { stdio: 'ignore' }).status === 0
+    found.set(tool, there)
+  }
+  return there
+}
+
+/**
+ * Call first in a test that runs an outside program. Without it the test is skipped and says so; with
+ * `POSTERN_TEST_ALL=1`, as in CI, it fails, so that nothing is skipped there unseen.
+ */
+export function needs(tool: string): void {
+  if (isInstalled(tool)) return
+  if (process.env.POSTERN_TEST_ALL === '1') throw new Error(`${tool} is not installed`)
+  TestRunner.getCurrentTest()?.context.skip(`${tool} is not installed`)
+}
+
+export interface Run {
+  readonly code: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs a program to its end. Never rejects because of the exit code; read `code`. */
+export function run(
+  program: string,
+  args: readonly string[],
+  options: { readonly input?: string; readonly env?: NodeJS.ProcessEnv; readonly timeout?: number } = {},
+): Promise<Run> {
+  return new Promise((resolve, reject) => {
+    const child = execFile(
+      program,
+      [...args],
+      { env: options.env ?? process.env, timeout: options.timeout ?? 15_000, maxBuffer: 64 << 20 },
+      (error, stdout, stderr) => {
+        if (error && typeof error.code !== 'number') reject(error)
+        else resolve({ code: typeof error?.code === 'number' ? error.code : 0, stdout, stderr })
+      },
+    )
+    child.stdin?.end(options.input ?? '')
+  })
+}

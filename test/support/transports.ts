@@ -1,0 +1,21 @@
+import { describe } from 'vitest'
+
+/** The three ways in which a client can reach the sidecar. */
+export type Transport = 'http1' | 'tls' | 'h2'
+
+export const transports: readonly Transport[] = ['http1', 'tls', 'h2']
+
+const titles: Readonly<Record<Transport, string>> = {
+  http1: 'cleartext HTTP/1.1',
+  tls: 'HTTP/1.1 over TLS',
+  h2: 'HTTP/2 over TLS',
+}
+
+/** Declares the same block of tests once for each transport, or for those named. */
+export function describeTransports(
+  name: string,
+  block: (transport: Transport) => void,
+  only: readonly Transport[] = transports,
+): void {
+  for (const transport of only) describe(`${name}, ${titles[transport]}`, () => block(transport))
+}

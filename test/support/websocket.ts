@@ -1,0 +1,93 @@
+import { once } from 'node:events'
+import type http from 'node:http'
+import { type RawData, WebSocket, WebSocketServer } from 'ws'
+import { closeLater } from './cleanup.ts'
+import type { Device } from './device.ts'
+
+export interface WebSocketDevice {
+  /** The upgrade requests that reached the device. */
+  readonly upgrades: readonly http.IncomingMessage[]
+  /** The device's ends of the tunnels. */
+  readonly sockets: readonly WebSocket[]
+  readonly server: WebSocketServer
+}
+
+/** Lets a device take WebSockets, on any path; it sends every message back unless told otherwise. */
+export function acceptWebSockets(
+  device: Device,
+  onSocket: (socket: WebSocket) => void = echo,
+): WebSocketDevice {
+  const upgrades: http.IncomingMessage[] = []
+  const sockets: WebSocket[] = []
+  const server = new WebSocketServer({ noServer: true })
+  device.server.on('upgrade', (request, socket, early) => {
+    upgrades.push(request)
+    server.handleUpgrade(request, socket, early, (accepted) => {
+      sockets.push(accepted)
+      accepted.on('error', () => {})
+      onSocket(accepted)
+    })
+  })
+  return { upgrades, sockets, server }
+}
+
+function echo(socket: WebSocket): void {
+  socket.on('message', (data: RawData, binary: boolean) => socket.send(data, { binary }))
+}
+
+export interface OpenWebSocket {
+  readonly socket: WebSocket
+  /** The 101. */
+  readonly answer: http.IncomingMessage
+}
+
+export interface WebSocketRequest {
+  readonly path?: string
+  readonly token?: string
+  readonly headers?: Record<string, string>
+  readonly protocols?: string[]
+}
+
+/** A WebSocket of the `ws` package, not yet open. */
+export function dial(
+  url: string,
+  { path = '/', token, headers = {}, protocols }: WebSocketRequest,
+): WebSocket {
+  const socket = new WebSocket(`${url.replace(/^http/, 'ws')}${path}`, protocols ?? [], {
+    headers: { ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }), ...headers },
+    rejectUnauthorized: false,
+    handshakeTimeout: 10_000,
+  })
+  socket.on('error', () => {})
+  closeLater(() => socket.terminate())
+  return socket
+}
+
+/** Opens a WebSocket; rejects when it is refused. */
+export async function openWebSocket(url: string, request: WebSocketRequest): Promise<OpenWebSocket> {
+  const socket = dial(url, request)
+  const upgraded = once(socket, 'upgrade')
+  await once(socket, 'open')
+  const [answer] = await upgraded
+  return { socket, answer }
+}
+
+/** Asks for a WebSocket that must be refused, and resolves with the answer and its body. */
+export async function refusedWebSocket(
+  url: string,
+  request: WebSocketRequest,
+): Promise<{ readonly status: number; readonly fields: readonly string[]; readonly text: string }> {
+  const socket = dial(url, request)
+  const [, answer]: [unknown, http.IncomingMessage] = await new Promise((resolve, reject) => {
+    socket.once('unexpected-response', (...args) => resolve(args))
+    socket.once('open', () => reject(new Error('the upgrade was not refused')))
+    socket.once('error', reject)
+  })
+  const chunks: Buffer[] = []
+  for await (const chunk of answer) chunks.push(chunk)
+  return {
+    status: answer.statusCode ?? 0,
+    fields: answer.rawHeaders,
+    text: Buffer.concat(chunks).toString(),
+  }
+}
