@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/config-error.ts'
 import type { Clock } from '../http/clock.ts'
-import { type FileWatch, watchFile } from '../password/file-watch.ts'
+import { type FileWatch, watchFile } from '../http/file-watch.ts'
 import type { Logger } from '../record/log.ts'
 import type { Sidecar } from '../sidecar.ts'
 

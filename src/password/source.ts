@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '../http/clock.ts'
+import { watchFile } from '../http/file-watch.ts'
 import { derive } from './derivation.ts'
-import { watchFile } from './file-watch.ts'
 import { type PasswordSourceConfig, type Reading, readSource, sourcePath } from './source-file.ts'
 import { createVerifier, type Verdict } from './verifier.ts'
 

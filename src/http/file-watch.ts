@@ -1,7 +1,7 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { Clock } from '../http/clock.ts'
+import type { Clock } from './clock.ts'
 
 export interface FileWatch {
   close(): void
