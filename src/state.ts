@@ -38,6 +38,8 @@ const SWEEP_INTERVAL = 1_000
 export async function openState(config: Config, deps: StateDependencies): Promise<State> {
   const { clock, log, metrics } = deps
   const journal = openTokenJournal(config, deps)
+  // Tokens that a restart forgets need no mark of the password that they were given for.
+  const durable = config.tokens.store === 'file'
   const tokens = createTokenStore({
     policy: config.tokens,
     clock,
@@ -63,8 +65,9 @@ export async function openState(config: Config, deps: StateDependencies): Promis
       changed() {
         tokens.revoke({ all: true }, 'password_changed')
         log.warn('the password has changed')
+        if (!durable) return
         rememberPassword(journal, password).catch((error: unknown) =>
-          log.error({ err: error }, 'fingerprint'),
+          log.error({ err: error }, 'the password fingerprint could not be kept'),
         )
       },
       unreadable: (reason) => {
@@ -77,7 +80,7 @@ export async function openState(config: Config, deps: StateDependencies): Promis
     journal.close()
     throw error
   })
-  if (!(await isRemembered(journal, password))) {
+  if (durable && !(await isRemembered(journal, password))) {
     tokens.revoke({ all: true }, 'password_changed')
     await rememberPassword(journal, password)
   }

@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http'
 import type { Admission, Refused, Service } from '../http/admission.ts'
 import type { Clock } from '../http/clock.ts'
 import type { Exchange, ExchangeRecord, UpgradeExchange } from '../http/exchange.ts'
@@ -111,7 +112,7 @@ export function createPassage(deps: PassageDependencies): Passage {
     answerGarbage(refusal) {
       const { status, fields, body } = refusalReply(refusal, deps.answers())
       const lines = fields.flatMap((name, i) => (i % 2 === 0 ? [`${name}: ${fields[i + 1]}\r\n`] : []))
-      return `HTTP/1.1 ${status} Bad Request\r\n${lines.join('')}Connection: close\r\n\r\n${body}`
+      return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}Connection: close\r\n\r\n${body}`
     },
   }
 }
