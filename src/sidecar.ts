@@ -95,7 +95,11 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
       clock,
       stallTimeout: config.upstream.idleTimeout,
       request: () => settings.request,
-      response: () => ({ origin: target.origin, replaced: settings.replaced }),
+      response: () => ({
+        origin: target.origin,
+        host: settings.request.host,
+        replaced: settings.replaced,
+      }),
       events: {
         answered: metrics.upstreamAnswered,
         failed: metrics.upstreamFailed,

@@ -1,3 +1,5 @@
+import { createFairLine } from './fair-line.ts'
+
 /** Gives the place back. Calling it again does nothing. */
 export type Leave = () => void
 
@@ -17,8 +19,11 @@ export interface BoundedQueue {
   readonly waiting: number
   /** A place now or not at all: the hot path, without a promise. Never overtakes a waiter. */
   tryEnter(): Leave | undefined
-  /** A place as soon as there is one, first come first served. Aborting `signal` withdraws a waiter. */
-  enter(signal?: AbortSignal): Promise<Entry>
+  /**
+   * A place as soon as there is one: owners in turn, each one's waiters in order of arrival. In a full line an owner
+   * with fewer waiters takes the place of the last one of the owner with most. Aborting `signal` withdraws a waiter.
+   */
+  enter(signal?: AbortSignal, owner?: string): Promise<Entry>
 }
 
 export interface QueueBounds {
@@ -39,15 +44,14 @@ type Waiter = (entry: Entry) => void
 
 export function createBoundedQueue(bounds: QueueBounds): BoundedQueue {
   const patience = Math.min(bounds.patience, LONGEST_PATIENCE)
-  /** In order of arrival, as a `Set` is; one that gives up in the middle is taken out in constant time. */
-  const line = new Set<Waiter>()
+  const line = createFairLine<Waiter>()
   let inside = 0
 
   // A place is handed over, never put back, while someone waits: that is why nobody can overtake the line.
   const vacate = (): void => {
-    const [first] = line
-    if (first === undefined) inside -= 1
-    else first({ kind: 'entered', leave: occupied() })
+    const next = line.next()
+    if (next === undefined) inside -= 1
+    else next({ kind: 'entered', leave: occupied() })
   }
 
   const occupied = (): Leave => {
@@ -65,10 +69,10 @@ export function createBoundedQueue(bounds: QueueBounds): BoundedQueue {
     return occupied()
   }
 
-  const wait = (signal: AbortSignal | undefined): Promise<Entry> =>
+  const wait = (owner: string, signal: AbortSignal | undefined): Promise<Entry> =>
     new Promise((resolve) => {
       const settle: Waiter = (entry) => {
-        line.delete(settle)
+        line.leave(owner, settle)
         clearTimeout(timer)
         signal?.removeEventListener('abort', withdraw)
         resolve(entry)
@@ -76,7 +80,7 @@ export function createBoundedQueue(bounds: QueueBounds): BoundedQueue {
       const withdraw = (): void => settle(WITHDRAWN)
       const timer = setTimeout(() => settle(LATE), patience)
       signal?.addEventListener('abort', withdraw)
-      line.add(settle)
+      line.join(owner, settle)
     })
 
   return {
@@ -87,12 +91,16 @@ export function createBoundedQueue(bounds: QueueBounds): BoundedQueue {
       return line.size
     },
     tryEnter,
-    async enter(signal) {
+    async enter(signal, owner = '') {
       if (signal?.aborted) return WITHDRAWN
       const leave = tryEnter()
       if (leave !== undefined) return { kind: 'entered', leave }
-      if (line.size >= bounds.waiting) return FULL
-      return wait(signal)
+      if (line.size >= bounds.waiting) {
+        const displaced = line.makeRoomFor(owner)
+        if (displaced === undefined) return FULL
+        displaced(FULL)
+      }
+      return wait(owner, signal)
     },
   }
 }

@@ -4,6 +4,8 @@ import { type Fields, fieldValues } from '../http/fields.ts'
 import { hopByHop } from './hop-by-hop.ts'
 
 export interface ResponseFieldSettings {
+  /** The Host that the device was given, if it was not the client's own. */
+  readonly host: string | undefined
   /** Scheme, host and port under which the sidecar reaches the device, e.g. `http://127.0.0.1:8080`. */
   readonly origin: string
   /** Names of the device's own that the limit's replace, in lower case. */
@@ -19,19 +21,19 @@ export function responseFields(
   status: number,
   head: RequestHead,
   admission: Forward,
-  { origin, replaced }: ResponseFieldSettings,
+  settings: ResponseFieldSettings,
 ): string[] {
   const stays = hopByHop(device)
   const fields: string[] = []
   for (let i = 0; i + 1 < device.length; i += 2) {
     const name = device[i] ?? ''
     const lower = name.toLowerCase()
-    if (replaced.has(lower) || stays(lower)) continue
+    if (settings.replaced.has(lower) || stays(lower)) continue
     // Where there is never a body, a length would only mislead (RFC 9110 §8.6).
     if (lower === 'content-length' && (status < 200 || status === 204)) continue
     const value = device[i + 1] ?? ''
     const named = lower === 'location' || lower === 'content-location'
-    fields.push(name, named ? publicLocation(value, head, admission, origin) : value)
+    fields.push(name, named ? publicLocation(value, head, admission, settings) : value)
   }
   fields.push(...admission.limitFields)
   return fields
@@ -41,29 +43,36 @@ export function responseFields(
  * A device that names itself in a redirect knows only the address it was built with, or the Host it was asked for
  * with its own scheme. Both lead past the sidecar or nowhere, so they become the address that the client used.
  */
-function publicLocation(value: string, head: RequestHead, admission: Forward, origin: string): string {
+function publicLocation(
+  value: string,
+  head: RequestHead,
+  admission: Forward,
+  { origin, host = admission.host }: ResponseFieldSettings,
+): string {
   const absolute = /^(https?):\/\/([^/?#]*)(.*)$/i.exec(value)
-  if (absolute === null || admission.host === '') return value
+  const seen = publicOrigin(head, admission)
+  if (absolute === null || seen === undefined) return value
   const [, scheme = '', authority = '', rest = ''] = absolute
-  const own = `${scheme}://${authority}`.toLowerCase()
   const device = new URL(origin)
-  const namesDevice = sameOrigin(own, device)
+  const namesDevice = sameOrigin(`${scheme}://${authority}`, device)
   const namesHost =
-    authority.toLowerCase() === admission.host.toLowerCase() && `${scheme.toLowerCase()}:` === device.protocol
-  if (!namesDevice && !namesHost) return value
-  return `${publicScheme(head, admission)}://${admission.host}${rest}`
+    authority.toLowerCase() === host.toLowerCase() && `${scheme.toLowerCase()}:` === device.protocol
+  return namesDevice || namesHost ? `${seen}${rest}` : value
 }
 
 function sameOrigin(candidate: string, device: URL): boolean {
   return URL.canParse(candidate) && new URL(candidate).origin === device.origin
 }
 
-function publicScheme(head: RequestHead, admission: Forward): string {
-  const said = admission.peerTrusted
-    ? fieldValues(head.fields, 'x-forwarded-proto')[0]?.toLowerCase()
-    : undefined
-  if (said === 'http' || said === 'https') return said
-  return head.secure ? 'https' : 'http'
+/** Where the client thinks that it is; a trusted proxy in front knows better than we do. */
+function publicOrigin(head: RequestHead, admission: Forward): string | undefined {
+  const said = (name: string): string | undefined =>
+    admission.peerTrusted ? fieldValues(head.fields, name)[0] : undefined
+  const host = said('x-forwarded-host') ?? admission.host
+  if (host === '') return undefined
+  const proto = said('x-forwarded-proto')?.toLowerCase()
+  const scheme = proto === 'http' || proto === 'https' ? proto : head.secure ? 'https' : 'http'
+  return `${scheme}://${host}`
 }
 
 /** A transfer coding other than chunked leaves the end of the body to guesswork (RFC 9112 §6.1). */

@@ -58,8 +58,12 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   }
 
   /** Holds a place at the device while `work` runs; an overload is the only refusal of its own. */
-  async function guarded(exchange: Exchange, work: () => Promise<RelayEnd>): Promise<Forwarded> {
-    const leave = guard.tryEnter() ?? (await waitForPlace(guard, exchange))
+  async function guarded(
+    { client }: Forward,
+    exchange: Exchange,
+    work: () => Promise<RelayEnd>,
+  ): Promise<Forwarded> {
+    const leave = guard.tryEnter() ?? (await waitForPlace(guard, exchange, client))
     if (leave === undefined) return { kind: 'overloaded', retryAfter: RETRY_AFTER_OVERLOAD }
     try {
       return report(await work())
@@ -79,7 +83,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
 
   return {
     forward: (admission, exchange) =>
-      guarded(exchange, () =>
+      guarded(admission, exchange, () =>
         forwardStrictly(admission, exchange, fieldsFor(admission, exchange), {
           connections,
           stallTimeout,
@@ -108,10 +112,14 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   }
 }
 
-async function waitForPlace(guard: BoundedQueue, exchange: Exchange): Promise<(() => void) | undefined> {
+async function waitForPlace(
+  guard: BoundedQueue,
+  exchange: Exchange,
+  client: string,
+): Promise<(() => void) | undefined> {
   const gone = new AbortController()
   exchange.onEnd(() => gone.abort())
-  const entry = await guard.enter(gone.signal)
+  const entry = await guard.enter(gone.signal, client)
   return entry.kind === 'entered' ? entry.leave : undefined
 }
 

@@ -117,21 +117,31 @@ describeTransports('C22', (transport) => {
       )
     })
 
-    it.each([
-      '/next?x=http://127.0.0.1/',
-      'next',
-      '//other.example/x',
-      '?only=query',
-      'http://other.example/x',
-      'https://login.example/?back=x',
-      'http://127.0.0.1.evil.example/',
-      'ftp://public.example:8443/x',
-      'http://public.example:9999/x',
-      'urn:x:y',
-      '',
-      'http://[half',
-    ])('C22 any other Location is kept as it is: %j', async (location) => {
-      expect((await redirected(() => location)).header('Location')).toBe(location)
+    it('C22 any other Location is kept as it is', async () => {
+      const locations = [
+        '/next?x=http://127.0.0.1/',
+        'next',
+        '//other.example/x',
+        '?only=query',
+        'http://other.example/x',
+        'https://login.example/?back=x',
+        'http://127.0.0.1.evil.example/',
+        'ftp://public.example:8443/x',
+        'http://public.example:9999/x',
+        'urn:x:y',
+        '',
+        'http://[half',
+      ]
+      const device = await startDevice((request, response) => {
+        response.writeHead(302, ['Location', locations[Number(request.url?.slice(1))] ?? ''])
+        response.end()
+      })
+      const sidecar = await startSidecar({ transport, device })
+      const token = await sidecar.token()
+      for (const [i, location] of locations.entries()) {
+        const answer = await sidecar.request({ token, path: `/${i}`, authority: 'public.example:8443' })
+        expect([answer.status, answer.header('Location')]).toEqual([302, location])
+      }
     })
 
     it('C22 behind a trusted proxy the public address is the one that the proxy tells', async () => {
