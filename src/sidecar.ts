@@ -18,6 +18,7 @@ import { createMetrics } from './record/metrics.ts'
 import { deriveSettings } from './settings.ts'
 import { openState } from './state.ts'
 import { tokenServices } from './token-services.ts'
+import { createBreaker } from './upstream/breaker.ts'
 import { createConnections } from './upstream/connections.ts'
 import { startHealthCheck } from './upstream/health.ts'
 import { upstreamDeadlines, upstreamTarget } from './upstream/settings.ts'
@@ -72,6 +73,7 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
     waiting: config.upstream.queue.size,
     patience: config.upstream.queue.timeout,
   })
+  const breaker = createBreaker(clock)
   const accessLog = createAccessLog(log, clock)
   metrics.observe({
     tokens: () => state.tokens.counts(),
@@ -92,6 +94,7 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
       connections,
       upgrades: createUpgradeLane(target, deadlines),
       guard,
+      breaker,
       clock,
       stallTimeout: config.upstream.idleTimeout,
       request: () => settings.request,
@@ -133,7 +136,7 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
   })
   const { path, interval } = config.upstream.health
   const health =
-    path === null ? undefined : startHealthCheck({ path, interval }, connections, metrics.upstreamUp)
+    path === null ? undefined : startHealthCheck({ path, interval }, connections, breaker, metrics.upstreamUp)
   const control = await openControlSocket(config.stateDir, {
     tokens: state.tokens,
     onTrouble: (error) =>
@@ -144,7 +147,11 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
   async function apply(next: Config): Promise<Changes> {
     const nextSettings = await deriveSettings(next)
     const nextTls = tls === undefined ? undefined : await loadTlsMaterial(next.listen.tls, config.stateDir)
-    const changes = changesBetween(settings.config, next)
+    const changes = {
+      live: changesBetween(settings.config, next).live,
+      // Measured by what runs, and that is what it was started with.
+      restart: changesBetween(config, next).restart,
+    }
     settings = nextSettings
     tables.api.applyPolicy(next.limits.api)
     tables.oauth.applyPolicy(next.limits.oauth)

@@ -15,7 +15,7 @@ export class StateError extends Error {
 
 /** The password and the tokens given for it, which stand and fall together (C8). */
 export interface State {
-  readonly password: PasswordSource
+  readonly verify: PasswordSource['verify']
   readonly tokens: TokenStore
   close(): void
 }
@@ -59,16 +59,19 @@ export async function openState(config: Config, deps: StateDependencies): Promis
     },
   })
 
+  /** Settles when the journal knows which password holds. */
+  let remembered = Promise.resolve()
+  const remember = (): Promise<void> =>
+    rememberPassword(journal, password).catch((error: unknown) =>
+      log.error({ err: error }, 'the password fingerprint could not be kept'),
+    )
   const password = await openPasswordSource(config.password, {
     clock,
     events: {
       changed() {
         tokens.revoke({ all: true }, 'password_changed')
         log.warn('the password has changed')
-        if (!durable) return
-        rememberPassword(journal, password).catch((error: unknown) =>
-          log.error({ err: error }, 'the password fingerprint could not be kept'),
-        )
+        if (durable) remembered = remembered.then(() => remember())
       },
       unreadable: (reason) => {
         metrics.storeFailed('password', 'read')
@@ -87,8 +90,16 @@ export async function openState(config: Config, deps: StateDependencies): Promis
 
   const timer = setInterval(() => tokens.sweep(), SWEEP_INTERVAL).unref()
   return {
-    password,
     tokens,
+    /** No token is given for a password before the journal knows of it, or a restart would take it for an old one's. */
+    async verify(candidate) {
+      for (;;) {
+        const known = remembered
+        await known
+        const verdict = await password.verify(candidate)
+        if (known === remembered) return verdict
+      }
+    },
     close() {
       clearInterval(timer)
       password.close()

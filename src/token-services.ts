@@ -9,13 +9,13 @@ import type { State } from './state.ts'
 
 /** What the sidecar answers itself: the two grants of the device's document, and revocation. */
 export function tokenServices(
-  { password, tokens }: State,
+  { verify, tokens }: State,
   metrics: Metrics,
   config: () => Config,
 ): Readonly<Record<Service, TokenEndpoint>> {
   const bodyTimeout = (): number => config().listen.bodyTimeout
   const passwordGrant = createPasswordGrant({
-    verify: password.verify,
+    verify,
     issue: tokens.issue,
     onWrongPassword: metrics.passwordFailed,
   })

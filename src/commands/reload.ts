@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/config-error.ts'
 import type { Clock } from '../http/clock.ts'
@@ -10,6 +11,8 @@ export interface ReloaderDependencies {
   readonly sidecar: Pick<Sidecar, 'reload'>
   /** Reads the configuration anew from where it came. */
   readonly load: () => Config
+  /** The configuration file, and the files in the configuration whose change is a reload. */
+  readonly filesOf: (config: Config) => readonly string[]
   readonly log: Logger
   readonly clock: Clock
 }
@@ -17,20 +20,25 @@ export interface ReloaderDependencies {
 export interface Reloader {
   /** Somebody asked for it. Calls that come while one runs are served by one more. */
   reload(): void
-  /** Reloads whenever one of these files changes. */
-  watch(files: readonly string[]): void
+  /** Reloads whenever one of the files changes that the configuration is made of. */
+  watch(config: Config): void
   close(): void
 }
 
 /** Puts changes of the configuration, certificate and key into effect while running; what is wrong changes nothing. */
-export function createReloader({ sidecar, load, log, clock }: ReloaderDependencies): Reloader {
-  const watches: FileWatch[] = []
+export function createReloader({ sidecar, load, filesOf, log, clock }: ReloaderDependencies): Reloader {
+  const watches = new Map<string, FileWatch>()
   let running = false
   let again = false
 
   async function reloadOnce(): Promise<void> {
     try {
-      const { live, restart } = await sidecar.reload(load)
+      let next: Config | undefined
+      const { live, restart } = await sidecar.reload(() => {
+        next = load()
+        return next
+      })
+      if (next !== undefined && watches.size > 0) watch(next)
       log.info({ changed: live }, 'configuration reloaded')
       if (restart.length > 0) log.warn({ keys: restart }, 'these keys take effect after a restart')
     } catch (error) {
@@ -52,23 +60,47 @@ export function createReloader({ sidecar, load, log, clock }: ReloaderDependenci
     running = false
   }
 
+  function watch(config: Config): void {
+    const files = new Set(filesOf(config))
+    for (const [file, watching] of watches) {
+      if (files.has(file)) continue
+      watching.close()
+      watches.delete(file)
+    }
+    for (const file of files) if (!watches.has(file)) watches.set(file, watchContent(file))
+  }
+
+  function watchContent(file: string): FileWatch {
+    // The first look learns what the start has just read; a file that was only touched is no news.
+    let seen: string | undefined
+    return watchFile(file, clock, async () => {
+      const content = await settledContent(file, seen)
+      const news = seen !== undefined && seen !== content
+      seen = content
+      if (news) await reloadAll()
+    })
+  }
+
   return {
     reload: () => void reloadAll(),
-    watch(files) {
-      for (const file of files) {
-        // The first look learns what the start has just read; a file that was only touched is no news.
-        let seen: string | undefined
-        const look = async (): Promise<void> => {
-          const content = await readFile(file, 'latin1').catch(() => '')
-          const news = seen !== undefined && seen !== content
-          seen = content
-          if (news) await reloadAll()
-        }
-        watches.push(watchFile(file, clock, look))
-      }
-    },
+    watch,
     close() {
-      for (const watch of watches) watch.close()
+      for (const watching of watches.values()) watching.close()
     },
   }
+}
+
+/** Milliseconds between two reads that must agree: what a writer has not finished is not taken. */
+const SETTLE = 75
+
+async function settledContent(file: string, seen: string | undefined): Promise<string> {
+  const read = (): Promise<string> => readFile(file, 'latin1').catch(() => '')
+  let content = await read()
+  while (content !== seen) {
+    await delay(SETTLE)
+    const again = await read()
+    if (again === content) break
+    content = again
+  }
+  return content
 }

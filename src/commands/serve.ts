@@ -29,12 +29,18 @@ export async function serveCommand(options: ConfigOptions, io: CommandIo): Promi
         else resolve()
       })
     })
-    const reloader = createReloader({ sidecar, load: () => configFrom(options, io), log, clock: systemClock })
+    const reloader = createReloader({
+      sidecar,
+      load: () => configFrom(options, io),
+      filesOf: (current) => watchedFiles(current, options, io),
+      log,
+      clock: systemClock,
+    })
     io.onReload(reloader.reload)
     await sidecar.start()
     // Whoever waits for the line that says where we listen is not to wait for a full buffer.
     log.flush()
-    reloader.watch(watchedFiles(config, options, io))
+    reloader.watch(config)
     await stopped
     reloader.close()
     log.flush()

@@ -14,6 +14,8 @@ const LIVE = [
   'upstream.headers',
   'upstream.host',
   'listen.trusted_proxies',
+  'listen.tls.cert',
+  'listen.tls.key',
   'listen.body_timeout',
   'realm',
   'status_codes',
@@ -32,7 +34,9 @@ export interface Changes {
 /** Which keys differ between two configurations, by what it takes to put them into effect. */
 export function changesBetween(before: Config, after: Config): Changes {
   const changed = changedKeys(before, after, '')
-  const isLive = (key: string): boolean => LIVE.some((live) => key === live || key.startsWith(`${live}.`))
+  const isLive = (key: string): boolean =>
+    (key === 'listen.tls' && before.listen.tls !== 'off' && after.listen.tls !== 'off') ||
+    LIVE.some((live) => key === live || key.startsWith(`${live}.`))
   return { live: changed.filter(isLive), restart: changed.filter((key) => !isLive(key)) }
 }
 

@@ -64,6 +64,7 @@ export interface UpstreamConfig {
   readonly host: string
   readonly headers: Readonly<Record<string, HeaderValue>>
   readonly tls: UpstreamTlsConfig
+  readonly auth: UpstreamAuthConfig
   readonly parser: 'strict' | 'tolerant' | 'auto'
   readonly connectTimeout: number
   readonly responseTimeout: number
@@ -77,6 +78,43 @@ export interface UpstreamTlsConfig {
   /** The path of a PEM file. */
   readonly ca?: string
   readonly insecure: boolean
+}
+
+/** How the sidecar signs in to the device. */
+export type UpstreamAuthConfig =
+  | 'off'
+  | { readonly basic: HttpAuthConfig }
+  | { readonly digest: HttpAuthConfig }
+  | { readonly form: FormAuthConfig }
+
+/** The file that holds a password. */
+export interface PasswordFile {
+  readonly file: string
+}
+
+export interface HttpAuthConfig {
+  readonly user: string
+  readonly password?: PasswordFile
+  readonly checkPath: string
+}
+
+export interface FormAuthConfig {
+  readonly user?: string
+  readonly password?: PasswordFile
+  readonly path: string
+  readonly loginPage?: string
+  readonly userField: string
+  readonly passwordField: string
+  /** Each as `name=value`. */
+  readonly fields: readonly string[]
+  readonly sessionCookie?: string
+  readonly success: FormSuccessConfig
+  readonly checkPath?: string
+}
+
+export interface FormSuccessConfig {
+  readonly status?: number
+  readonly location?: string
 }
 
 export interface QueueConfig {

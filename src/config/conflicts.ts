@@ -1,5 +1,5 @@
 import { formatAddress } from './address.ts'
-import type { Address, Config, UpstreamUrl } from './config.ts'
+import type { Address, Config, PasswordFile, UpstreamConfig, UpstreamUrl } from './config.ts'
 import type { Issue } from './decode.ts'
 import { formatDuration } from './duration.ts'
 
@@ -24,6 +24,21 @@ export function conflictsIn(config: Config): readonly Issue[] {
   }
   if (upstream.tls.insecure && upstream.tls.ca !== undefined) {
     add('upstream.tls.insecure', 'must be false beside upstream.tls.ca, which would not be looked at')
+  }
+  return [...issues, ...authConflicts(upstream)]
+}
+
+function authConflicts({ auth, headers }: UpstreamConfig): readonly Issue[] {
+  if (auth === 'off') return []
+  const issues: Issue[] = []
+  for (const [kind, { password }] of Object.entries<{ readonly password?: PasswordFile }>(auth)) {
+    const path = ['upstream', 'auth', kind, 'password', 'file']
+    if (password === undefined) issues.push({ path, message: 'must be a path', unknown: [] })
+  }
+  const own = Object.keys(headers).find((name) => name.toLowerCase() === 'authorization')
+  if (own !== undefined && !('form' in auth)) {
+    const message = 'must not be set beside upstream.auth, which writes that field'
+    issues.push({ path: ['upstream', 'headers', own], message, unknown: [] })
   }
   return issues
 }

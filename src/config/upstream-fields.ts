@@ -1,4 +1,5 @@
 import { isHost } from './address.ts'
+import { authField } from './auth-fields.ts'
 import type { HeaderValue, HealthConfig, QueueConfig, UpstreamConfig, UpstreamTlsConfig } from './config.ts'
 import { type Field, optional, section } from './field.ts'
 import { duration, path, plainText } from './field-kinds.ts'
@@ -77,6 +78,7 @@ export const upstreamField: Field<UpstreamConfig> = section<UpstreamConfig>(
         'Fields set on every forwarded request, in place of any that the client sends by these names. A secret belongs in a file: `{file: /run/secrets/x}`. From the command line: `--set upstream.headers.X-Name=value`, or `--set upstream.headers.X-Name.file=path`.',
     }),
     tls,
+    auth: authField,
     parser: oneOf(['strict', 'tolerant', 'auto'], {
       initial: 'auto',
       description:

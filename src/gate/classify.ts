@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net'
 import type { Endpoint, Service } from '../http/admission.ts'
 import type { RequestHead } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
@@ -102,8 +103,13 @@ function targetFault(head: RequestHead, target: string): Refusal | undefined {
   return ORIGIN_FORM.test(target) ? undefined : malformed('The request target is not a path.')
 }
 
-/** uri-host and port of RFC 3986 §3.2, without userinfo. */
-const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~%!$&'()*+,;=]+)(?::[0-9]{0,5})?$/
+/** A registered name of RFC 3986 §3.2.2, or an address in brackets, and perhaps a port; never userinfo. */
+const HOST = /^(?:\[([0-9A-Fa-f:.]+)\]|(?:[A-Za-z0-9\-._~!$&'()*+,;=]|%[0-9A-Fa-f]{2})+)(?::[0-9]{0,5})?$/
+
+function isHost(text: string): boolean {
+  const match = HOST.exec(text)
+  return match !== null && (match[1] === undefined || isIPv6(match[1]))
+}
 
 function hostFault(head: RequestHead, survey: Survey, authority: string | undefined): Refusal | undefined {
   const names = [...survey.host]
@@ -113,7 +119,7 @@ function hostFault(head: RequestHead, survey: Survey, authority: string | undefi
     return head.version === '1.0' ? undefined : malformed('The request does not name a host.')
   }
   if (survey.host.length > 1) return malformed('The request carries more than one Host field.')
-  if (names.some((name) => !HOST.test(name))) return malformed('The Host of the request is malformed.')
+  if (!names.every(isHost)) return malformed('The Host of the request is malformed.')
   const first = names[0]?.toLowerCase()
   if (names.some((name) => name.toLowerCase() !== first)) return malformed('The request names two hosts.')
   return undefined

@@ -101,6 +101,8 @@ export interface UpgradeExchange extends Exchange {
   /** The client's connection, and what it sent behind the head already. */
   readonly connection: Duplex
   readonly early: Buffer
+  /** Reads the connection until `tunnelled`, only to notice when the client leaves; what it sends is kept. */
+  watch(): void
   /** The upgrade went through: from here on the connection is a tunnel, and the exchange ends when it closes. */
   tunnelled(): void
 }

@@ -39,3 +39,17 @@ export type UpstreamFailure =
   | 'http_response_header_section_size'
   | 'http_protocol_error'
   | 'http_upgrade_failed'
+
+const UNREACHABLE: ReadonlySet<UpstreamFailure> = new Set([
+  'dns_error',
+  'destination_unavailable',
+  'connection_refused',
+  'connection_timeout',
+  'tls_certificate_error',
+  'tls_protocol_error',
+])
+
+/** Whether a failure says that nobody is there, rather than that one answer went wrong. */
+export function isUnreachable(failure: UpstreamFailure): boolean {
+  return UNREACHABLE.has(failure)
+}

@@ -22,8 +22,9 @@ export interface BodyReader {
 /**
  * A request body, pulled. Node's own iterator would do but for two things: it destroys what it did not finish, and
  * a parse error in the middle of a body reaches the server's `clientError` only, never the reader.
+ * `isWhole` says whether a stream that ended did so because the client was done: Node ends a stream that was reset, too.
  */
-export function createBodyReader(stream: Readable): BodyReader {
+export function createBodyReader(stream: Readable, isWhole: () => boolean): BodyReader {
   let bytes = 0
   let broken = false
   let wake: (() => void) | undefined
@@ -59,9 +60,10 @@ export function createBodyReader(stream: Readable): BodyReader {
           if (Buffer.isBuffer(chunk)) {
             bytes += chunk.length
             yield chunk
-          } else if (stream.readableEnded) return
-          else if (broken || stream.destroyed) throw new BrokenBodyError('the request body broke off')
-          else if (!(await wait(stallTimeout))) throw new StalledBodyError('the request body stalled')
+          } else if (stream.readableEnded && isWhole()) return
+          else if (broken || stream.readableEnded || stream.destroyed) {
+            throw new BrokenBodyError('the request body broke off')
+          } else if (!(await wait(stallTimeout))) throw new StalledBodyError('the request body stalled')
         }
       } finally {
         for (const event of ['readable', 'end', 'error', 'close'] as const) stream.off(event, stir)

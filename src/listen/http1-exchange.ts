@@ -8,6 +8,11 @@ import { createOutcomeLatch } from './outcome.ts'
 /** A small body that nobody reads is swallowed to keep the connection; this long it may take to arrive (ms). */
 const SWALLOW_TIMEOUT = 5_000
 
+/** How long a response may pause when its client has closed its sending side and so may be gone (ms). */
+const HALF_CLOSED_PATIENCE = 500
+/** Interim responses sent meanwhile to a client that has none yet. */
+const HALF_CLOSED_PROBES = 4
+
 /** One request on an HTTP/1 connection. Its connection tells it when the client has gone (`clientGone`). */
 export class Http1Exchange implements Exchange {
   readonly head: RequestHead
@@ -44,7 +49,7 @@ export class Http1Exchange implements Exchange {
 
   body(stallTimeout: number): AsyncIterable<Buffer> {
     if (this.head.version === '1.1' && waitsForContinue(this.#req)) this.#res.writeContinue()
-    this.#reader ??= createBodyReader(this.#req)
+    this.#reader ??= createBodyReader(this.#req, () => this.#req.complete)
     return this.#reader.read(stallTimeout)
   }
 
@@ -117,6 +122,17 @@ export class Http1Exchange implements Exchange {
     this.#reader?.break()
   }
 
+  /**
+   * The client has closed its sending side. It may still be waiting for its answer, or it may have left: only sending
+   * something tells, because a connection that nobody holds any more is reset. An interim response is such a thing,
+   * and means nothing to whoever is still there. A response that is under way is its own test, as long as it moves.
+   */
+  halfClosed(): void {
+    if (this.unread) this.breakBody()
+    else if (this.answered) this.#watchProgress()
+    else this.#probe(HALF_CLOSED_PROBES)
+  }
+
   /** The connection is gone. */
   clientGone(): void {
     this.#reader?.break()
@@ -131,6 +147,23 @@ export class Http1Exchange implements Exchange {
       responseBytes: this.#responseBytes,
       ...tunnel,
     })
+  }
+
+  /** The first probe draws the reset, which the next one meets. */
+  #probe(left: number): void {
+    if (this.answered || left === 0) return
+    this.inform(102, [])
+    const timer = setTimeout(() => this.#probe(left - 1), HALF_CLOSED_PATIENCE / HALF_CLOSED_PROBES)
+    this.onEnd(() => clearTimeout(timer))
+  }
+
+  #watchProgress(): void {
+    const before = this.#responseBytes
+    const timer = setTimeout(() => {
+      if (this.#responseBytes === before) this.#req.socket.destroy()
+      else this.#watchProgress()
+    }, HALF_CLOSED_PATIENCE)
+    this.onEnd(() => clearTimeout(timer))
   }
 
   #withConnection(fields: Fields): string[] {

@@ -26,17 +26,19 @@ export interface Http1Server {
 }
 
 /** How long a connection that seems idle may still bring a request when the sidecar stops (ms). */
-const LAST_REQUEST = 500
+export const LAST_REQUEST: number = 500
 
 /** What is under way on one connection, in the order in which it came. */
 interface Connection {
   readonly open: Set<Http1Exchange>
+  /** An exchange has closed the connection behind it: whatever else is parsed from it is not a request any more. */
+  closing: boolean
   garbage: boolean
 }
 
 /** The HTTP/1 side of the public listener, for cleartext and TLS connections alike. */
 export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers): Http1Server {
-  const connections = new WeakMap<Socket, Connection>()
+  const connections = new Map<Socket, Connection>()
   const upgrades = new Set<Http1UpgradeExchange>()
   let draining = false
 
@@ -53,16 +55,22 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
     noDelay: true,
   })
   server.maxHeadersCount = 0
+  // A client may close its sending side and wait for the answer. The types of Node do not know this old property.
+  Object.assign(server, { httpAllowHalfOpen: true })
   // A connection that says nothing at all never reaches the header deadline's parser.
   server.timeout = limits.idleTimeout
 
   function connectionOf(socket: Socket): Connection {
     const known = connections.get(socket)
     if (known !== undefined) return known
-    const connection: Connection = { open: new Set(), garbage: false }
+    const connection: Connection = { open: new Set(), closing: false, garbage: false }
     connections.set(socket, connection)
     socket.once('close', () => {
+      connections.delete(socket)
       for (const exchange of connection.open) exchange.clientGone()
+    })
+    socket.once('end', () => {
+      for (const exchange of connection.open) exchange.halfClosed()
     })
     return connection
   }
@@ -72,6 +80,8 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
     connection.open.add(exchange)
     exchange.onEnd(() => {
       connection.open.delete(exchange)
+      if (exchange.closing) connection.closing = true
+      if (connection.open.size === 0 && (socket.readableEnded || draining)) socket.end()
       if (connection.garbage && connection.open.size === 0) refuseGarbage(socket, MALFORMED)
     })
     return connection
@@ -132,6 +142,9 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
     drain() {
       draining = true
       for (const upgrade of upgrades) upgrade.farewell()
+      for (const { open } of connections.values()) {
+        for (const exchange of open) if (!exchange.answered) exchange.closeAfter()
+      }
       setTimeout(() => server.closeIdleConnections(), LAST_REQUEST).unref()
     },
   }
@@ -147,6 +160,7 @@ function breakUnfinished(exchange: Http1Exchange, socket: Socket): void {
 
 function isClosing(connection: Connection | undefined): boolean {
   if (connection === undefined) return false
+  if (connection.closing) return true
   for (const exchange of connection.open) if (exchange.closing) return true
   return false
 }

@@ -3,12 +3,18 @@ import type { Socket } from 'node:net'
 import type { UpgradeExchange } from '../http/exchange.ts'
 import { Http1Exchange } from './http1-exchange.ts'
 
+/** What a client may send ahead of the answer to its upgrade (bytes); WebSocket clients send nothing. */
+const LARGEST_ADVANCE = 64 * 1024
+
 /** An upgrade. Refused, it is answered like any request and the connection closed; otherwise it becomes a tunnel. */
 export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchange {
   readonly connection: Socket
   readonly early: Buffer
+  readonly #response: ServerResponse
   /** Byte counts of the connection when the tunnel began. */
   #tunnel: { readonly read: number; readonly written: number } | undefined
+  #advance: Buffer[] = []
+  #advanced = 0
 
   constructor(
     req: IncomingMessage,
@@ -20,8 +26,11 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
     const socket = req.socket
     this.connection = socket
     this.early = early
+    this.#response = res
     // The parser has left this connection, so nothing behind this request can be read as another one.
     this.closeAfter()
+    // A response to a client that has left fails; that is the client's affair.
+    res.on('error', () => {})
     res.assignSocket(socket)
     res.once('finish', () => {
       res.detachSocket(socket)
@@ -29,8 +38,21 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
     })
   }
 
+  /** Until there is a tunnel nobody else reads the connection, and only reading tells that the client has left. */
+  watch(): void {
+    this.connection.on('data', this.#hold)
+    this.connection.once('end', this.#leave)
+  }
+
   tunnelled(): void {
-    this.#tunnel = { read: this.connection.bytesRead, written: this.connection.bytesWritten }
+    const socket = this.connection
+    socket.off('data', this.#hold)
+    socket.off('end', this.#leave)
+    socket.pause()
+    this.#response.detachSocket(socket)
+    if (this.#advanced > 0) socket.unshift(Buffer.concat(this.#advance))
+    this.#advance = []
+    this.#tunnel = { read: socket.bytesRead, written: socket.bytesWritten }
   }
 
   /** The sidecar stops: a tunnel is closed towards the client, what was sent before still arriving. */
@@ -48,5 +70,15 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
         responseBytes: connection.bytesWritten - this.#tunnel.written,
       })
     }
+  }
+
+  readonly #hold = (chunk: Buffer): void => {
+    this.#advance.push(chunk)
+    this.#advanced += chunk.length
+    if (this.#advanced > LARGEST_ADVANCE) this.connection.destroy()
+  }
+
+  readonly #leave = (): void => {
+    if (!this.answered) this.connection.destroy()
   }
 }

@@ -58,7 +58,7 @@ export class Http2Exchange implements Exchange {
 
   body(stallTimeout: number): AsyncIterable<Buffer> {
     if (this.#waitsForContinue && !this.answered) this.#stream.additionalHeaders({ ':status': 100 })
-    this.#reader ??= createBodyReader(this.#stream)
+    this.#reader ??= createBodyReader(this.#stream, () => isClean(this.#stream))
     return this.#reader.read(stallTimeout)
   }
 
@@ -72,10 +72,7 @@ export class Http2Exchange implements Exchange {
       this.#responseBytes = Buffer.byteLength(reply.body)
       stream.end(reply.body)
     }
-    if (!this.unread) return
-    // Tells the client to stop sending what nobody will read (RFC 9113 §8.1). Not before the answer has left.
-    if (stream.writableFinished) stream.close(constants.NGHTTP2_NO_ERROR)
-    else stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR))
+    this.#stopUpload()
   }
 
   inform(status: number, fields: Fields): void {
@@ -103,6 +100,7 @@ export class Http2Exchange implements Exchange {
     if (this.#stream.writableEnded || this.#stream.destroyed) return
     if (lastChunk !== undefined) this.#responseBytes += lastChunk.length
     this.#stream.end(lastChunk)
+    this.#stopUpload()
   }
 
   /** `stream.destroy()` would send a clean end; only a reset tells the client that the transfer broke. */
@@ -120,10 +118,18 @@ export class Http2Exchange implements Exchange {
     this.#ended.listen(listener)
   }
 
+  /** Tells the client to stop sending what nobody will read (RFC 9113 §8.1); not before the answer has left. */
+  #stopUpload(): void {
+    const stream = this.#stream
+    if (!this.unread) return
+    if (stream.writableFinished) stream.close(constants.NGHTTP2_NO_ERROR)
+    else stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR))
+  }
+
   #closed(): void {
     const stream = this.#stream
     this.#reader?.break()
-    const whole = stream.writableEnded && !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR
+    const whole = stream.writableEnded && isClean(stream)
     this.#ended.settle({
       status: stream.headersSent ? Number(stream.sentHeaders?.[':status'] ?? 0) : 0,
       end: this.#cut ? 'cut' : whole ? 'complete' : 'aborted',
@@ -131,6 +137,11 @@ export class Http2Exchange implements Exchange {
       responseBytes: this.#responseBytes,
     })
   }
+}
+
+/** Neither side has broken the stream off. */
+function isClean(stream: ServerHttp2Stream): boolean {
+  return !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR
 }
 
 /** HTTP/2 pseudo-headers stand in front of the fields (RFC 9113 §8.3); the gate reads them by name. */

@@ -18,7 +18,7 @@ export function lingerOnClose(socket: Socket): void {
 /** Sends the last bytes and closes the connection in those two steps. */
 export function endLingering(socket: Socket, lastBytes = ''): void {
   if (socket.destroyed) return
-  socket.end(lastBytes)
+  if (!socket.writableEnded) socket.end(lastBytes)
   socket.removeAllListeners('data')
   let left = LINGER_BYTES
   const timer = setTimeout(() => socket.destroy(), LINGER_TIME)

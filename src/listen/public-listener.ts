@@ -2,7 +2,7 @@ import { createServer as createTcpServer, type Socket, type Server as TcpServer 
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls'
 import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
-import { createHttp1Server } from './http1-server.ts'
+import { createHttp1Server, LAST_REQUEST } from './http1-server.ts'
 import { createHttp2Server } from './http2-server.ts'
 import type { ListenLimits } from './limits.ts'
 import type { TlsMaterial } from './tls-material.ts'
@@ -36,13 +36,18 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
   const http1 = createHttp1Server(limits, deps)
   const http2 = createHttp2Server(limits, deps)
   const sockets = new Set<Socket>()
+  /** Connections whose TLS handshake is not done, by peer: Node gives no way from a `TLSSocket` to its `Socket`. */
+  const greeting = new Map<string, Socket>()
 
   function acceptHttp1(socket: Socket): void {
+    // A client may close its sending side and wait for the answer; before there was a request it has only left.
+    socket.allowHalfOpen = true
     count('http/1.1', socket)
     http1.server.emit('connection', socket)
   }
 
   function acceptTls(socket: TLSSocket): void {
+    greeting.delete(peerOf(socket))
     if (socket.alpnProtocol === 'h2') {
       count('h2', socket)
       http2.accept(socket)
@@ -55,11 +60,16 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
   }
 
   const secure = deps.tls === undefined ? undefined : createSecureFront(deps.tls, limits, acceptTls)
-  const server = secure ?? createTcpServer({ allowHalfOpen: true, noDelay: true }, acceptHttp1)
+  const server = secure ?? createTcpServer({ noDelay: true }, acceptHttp1)
   server.maxConnections = limits.maxConnections
   server.on('connection', (socket: Socket) => {
+    const peer = peerOf(socket)
     sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
+    if (secure !== undefined) greeting.set(peer, socket)
+    socket.once('close', () => {
+      sockets.delete(socket)
+      if (greeting.get(peer) === socket) greeting.delete(peer)
+    })
   })
   // The HTTP/1 server is handed its connections, so it never listens itself; this starts its deadline checks.
   http1.server.emit('listening')
@@ -69,6 +79,9 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
     applyTls: (material) => secure?.setSecureContext(contextOf(material)),
     drain() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      setTimeout(() => {
+        for (const socket of greeting.values()) if (socket.bytesRead === 0) socket.destroy()
+      }, LAST_REQUEST).unref()
       http1.drain()
       http2.drain()
       return closed
@@ -77,6 +90,10 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
       for (const socket of sockets) socket.destroy()
     },
   }
+}
+
+function peerOf(socket: Socket): string {
+  return `${socket.remoteAddress} ${socket.remotePort}`
 }
 
 function createSecureFront(
@@ -89,7 +106,6 @@ function createSecureFront(
       ...contextOf(material),
       ALPNProtocols: ['h2', 'http/1.1'],
       handshakeTimeout: limits.handshakeTimeout,
-      allowHalfOpen: true,
       noDelay: true,
     },
     accept,

@@ -1,7 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Endpoint } from '../http/admission.ts'
 import type { ExchangeRecord } from '../http/exchange.ts'
-import type { UpstreamFailure } from '../http/refusal.ts'
+import { isUnreachable, type UpstreamFailure } from '../http/refusal.ts'
 import { codeLabel, methodLabel } from './labels.ts'
 import { createTally } from './tally.ts'
 
@@ -175,7 +175,7 @@ export function createMetrics({
     },
     upstreamFailed(reason) {
       upstreamErrors.inc({ reason })
-      if (UNREACHABLE.has(reason)) upstreamUp.set(0)
+      if (isUnreachable(reason)) upstreamUp.set(0)
     },
     upstreamUp: (up) => upstreamUp.set(up ? 1 : 0),
     observe(next) {
@@ -191,13 +191,3 @@ export function createMetrics({
     },
   }
 }
-
-/** Failures that say that nobody is there, rather than that one answer went wrong. */
-const UNREACHABLE: ReadonlySet<UpstreamFailure> = new Set([
-  'dns_error',
-  'destination_unavailable',
-  'connection_refused',
-  'connection_timeout',
-  'tls_certificate_error',
-  'tls_protocol_error',
-])

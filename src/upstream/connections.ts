@@ -6,8 +6,8 @@ export interface Connection {
   readonly dispatcher: Dispatcher
   /** A response came back over it before: if it now breaks without a byte, the device had closed it meanwhile. */
   readonly reused: boolean
-  /** Gives it back. */
-  release(): void
+  /** Gives it back; `answered` when a response came over it, so that it is known to have been alive. */
+  release(answered: boolean): void
 }
 
 export interface Connections {
@@ -58,8 +58,8 @@ export function createConnections(target: UpstreamTarget, deadlines: UpstreamDea
         get reused() {
           return reused && slot.answered
         },
-        release() {
-          slot.answered = true
+        release(answered) {
+          if (answered) slot.answered = true
           idle.push(slot)
         },
       }

@@ -1,41 +1,44 @@
+import type { Breaker } from './breaker.ts'
 import type { Connections } from './connections.ts'
+import { failureOf } from './failure.ts'
 
 export interface HealthCheck {
   close(): void
 }
 
-/** Asks the device for `path` every `interval` ms. Any answer below 500 says that it lives. */
+/**
+ * Asks the device for `path` every `interval` ms, one question at a time. Any answer says that the device is there;
+ * only one below 500 says that it is up.
+ */
 export function startHealthCheck(
   { path, interval }: { readonly path: string; readonly interval: number },
   connections: Connections,
+  breaker: Breaker,
   onResult: (up: boolean) => void,
 ): HealthCheck {
   let asking = false
 
-  async function ask(): Promise<boolean> {
+  async function ask(): Promise<void> {
+    if (asking) return
+    asking = true
     const connection = connections.borrow()
+    let answered = false
     try {
       const response = await connection.dispatcher.request({ path, method: 'GET' })
+      answered = true
       await response.body.dump()
-      return response.statusCode < 500
-    } catch {
-      return false
+      breaker.succeeded()
+      onResult(response.statusCode < 500)
+    } catch (error) {
+      breaker.failed(failureOf(error))
+      onResult(false)
     } finally {
-      connection.release()
+      connection.release(answered)
+      asking = false
     }
   }
 
-  function tick(): void {
-    if (asking) return
-    asking = true
-    ask()
-      .then(onResult)
-      .finally(() => {
-        asking = false
-      })
-  }
-
-  tick()
-  const timer = setInterval(tick, interval).unref()
+  void ask()
+  const timer = setInterval(() => void ask(), interval).unref()
   return { close: () => clearInterval(timer) }
 }

@@ -3,6 +3,7 @@ import type { Forward } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import type { Connections } from './connections.ts'
+import { failureOf } from './failure.ts'
 import { Relay, type RelayEnd } from './relay.ts'
 
 export interface LaneDependencies {
@@ -26,9 +27,14 @@ export async function forwardStrictly(
   deps: LaneDependencies,
 ): Promise<RelayEnd> {
   const first = await attempt(admission, exchange, fields, deps)
-  const stale = first.end.kind === 'failed' && first.end.silent && first.reused
+  const stale = first.reused && isStale(first.end)
   if (!stale || admission.framing !== null || !REPEATABLE.has(exchange.head.method)) return first.end
   return (await attempt(admission, exchange, fields, deps)).end
+}
+
+/** Closed by the device without a byte: it had given up the connection before the request came. */
+function isStale(end: RelayEnd): boolean {
+  return end.kind === 'failed' && end.silent && failureOf(end.error) === 'connection_terminated'
 }
 
 function attempt(
@@ -46,7 +52,7 @@ function attempt(
       onHead,
       onEnd(end) {
         const { reused } = connection
-        connection.release()
+        connection.release(end.kind === 'relayed')
         resolve({ end, reused })
       },
     })

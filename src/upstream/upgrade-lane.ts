@@ -1,9 +1,9 @@
 import { type ClientRequest, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import { createProxyServer, type ServerOptions } from 'http-proxy-3'
 import type { UpgradeExchange } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import { DeviceFault } from './failure.ts'
+import { createProxy, type ProxyOptions } from './http-proxy.ts'
 import type { RelayEnd } from './relay.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
@@ -42,6 +42,7 @@ export function createUpgradeLane(target: UpstreamTarget, deadlines: UpstreamDea
           clearTimeout(timer)
           resolve(end)
         }
+        exchange.watch()
         attempt.prependOnceListener('upgrade', (response: IncomingMessage, device: Socket) => {
           clearTimeout(timer)
           response.headers = switchingHeaders(response, request.project)
@@ -71,7 +72,7 @@ function startAttempt(
   { target: path, fields, exchange }: UpgradeRequest,
 ): ClientRequest {
   const connection = exchange.connection as Socket
-  const proxy = createProxyServer()
+  const proxy = createProxy()
   let attempt: ClientRequest | undefined
   proxy.once('proxyReqWs', (outgoing) => {
     attempt = outgoing
@@ -111,7 +112,7 @@ function byName(fields: Fields): Record<string, string | string[]> {
   return named
 }
 
-function optionsFor(target: UpstreamTarget, deadlines: UpstreamDeadlines): ServerOptions {
+function optionsFor(target: UpstreamTarget, deadlines: UpstreamDeadlines): ProxyOptions {
   const { protocol, hostname, port } = new URL(target.origin)
   const secure = protocol === 'https:'
   return {

@@ -4,6 +4,7 @@ import type { BoundedQueue } from '../http/bounded-queue.ts'
 import type { Clock } from '../http/clock.ts'
 import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal, UpstreamFailure } from '../http/refusal.ts'
+import type { Breaker } from './breaker.ts'
 import type { Connections } from './connections.ts'
 import { failureOf } from './failure.ts'
 import type { RelayEnd } from './relay.ts'
@@ -24,6 +25,7 @@ export interface UpstreamDependencies {
   readonly upgrades: UpgradeLane
   /** At most so many requests at the device at once, so many waiting behind them (C25). */
   readonly guard: BoundedQueue
+  readonly breaker: Breaker
   readonly request: () => RequestFieldSettings
   readonly response: () => ResponseFieldSettings
   /** How long (ms) a client may pause in its upload, or read nothing of its download. */
@@ -45,7 +47,7 @@ const RETRY_AFTER_OVERLOAD = 1
 
 /** The way to the device, for requests and upgrades alike. Takes nothing but what the gate has let through. */
 export function createUpstream(deps: UpstreamDependencies): Upstream {
-  const { connections, upgrades, guard, clock, events, stallTimeout } = deps
+  const { connections, upgrades, guard, breaker, clock, events, stallTimeout } = deps
 
   function fieldsFor(admission: Forward, exchange: Exchange): string[] {
     const id = requestIdOf(exchange.head, admission, randomUUID)
@@ -54,15 +56,27 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
 
   function stopwatch(): () => void {
     const start = clock.monotonic()
-    return () => events.answered(clock.monotonic() - start)
+    return () => {
+      breaker.succeeded()
+      events.answered(clock.monotonic() - start)
+    }
   }
 
-  /** Holds a place at the device while `work` runs; an overload is the only refusal of its own. */
+  /** The refusal for a device that is known to be down. */
+  function down(): Forwarded {
+    const failure = breaker.refuse()
+    if (failure !== undefined) events.failed(failure)
+    return failure === undefined ? undefined : { kind: 'upstream', failure }
+  }
+
+  /** Holds a place at the device while `work` runs. */
   async function guarded(
     { client }: Forward,
     exchange: Exchange,
     work: () => Promise<RelayEnd>,
   ): Promise<Forwarded> {
+    const refusal = down()
+    if (refusal !== undefined) return refusal
     const leave = guard.tryEnter() ?? (await waitForPlace(guard, exchange, client))
     if (leave === undefined) return { kind: 'overloaded', retryAfter: RETRY_AFTER_OVERLOAD }
     try {
@@ -77,6 +91,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     const client = clientFault(end.error)
     if (client !== undefined) return client
     const failure = failureOf(end.error)
+    breaker.failed(failure)
     events.failed(failure)
     return end.kind === 'failed' ? { kind: 'upstream', failure } : undefined
   }
@@ -94,6 +109,8 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       ),
 
     async upgrade(admission, exchange) {
+      const refusal = down()
+      if (refusal !== undefined) return refusal
       let tunnels = false
       const end = await upgrades.open({
         target: admission.target,
@@ -103,6 +120,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
           responseFields(device, status, exchange.head, admission, deps.response()),
         onTunnel() {
           tunnels = true
+          breaker.succeeded()
           events.tunnel(1)
         },
       })

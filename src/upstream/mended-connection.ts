@@ -1,0 +1,129 @@
+import { connect, type Socket } from 'node:net'
+import { Duplex } from 'node:stream'
+import { connect as connectTls } from 'node:tls'
+import { fieldValues } from '../http/fields.ts'
+import { type ChunkMender, createChunkMender } from './chunk-mender.ts'
+import { DeviceFault } from './failure.ts'
+import { type LenientHead, readLeniently, writeStrictly } from './lenient-head.ts'
+import type { UpstreamTarget } from './target.ts'
+
+export interface ConnectionEvents {
+  readonly onConnected: () => void
+  /** The device has sent something. */
+  readonly onBytes: () => void
+  /** An interim response (RFC 9110 §15.2), which goes no further than here. */
+  readonly onInterim: (head: LenientHead) => void
+}
+
+/** Heads up to this size are taken from the device (bytes), as in the strict lane. */
+export const LARGEST_HEAD: number = 64 * 1024
+
+const HTTP = Buffer.from('http/')
+
+/**
+ * A connection to the device for one request, on which the framing of the answer is mended before Node's parser sees
+ * it: even `insecureHTTPParser` refuses a repeated length, a lower-case status line, or a space before a colon. What
+ * the body says is handed on as it comes.
+ */
+export class MendedConnection extends Duplex {
+  readonly #socket: Socket
+  readonly #events: ConnectionEvents
+  /** What has come of a head; undefined once the final head is through. */
+  #pending: Buffer | undefined = Buffer.alloc(0)
+  #chunks: ChunkMender | undefined
+
+  constructor(target: UpstreamTarget, events: ConnectionEvents) {
+    super()
+    this.#events = events
+    this.#socket = open(target, events.onConnected)
+    this.#socket.on('data', (bytes: Buffer) => this.#receive(bytes))
+    this.#socket.on('end', () => this.push(null))
+    this.#socket.on('error', (error) => this.destroy(error))
+    this.#socket.on('close', () => this.destroy())
+  }
+
+  override _read(): void {
+    this.#socket.resume()
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+    this.#socket.write(chunk, done)
+  }
+
+  override _final(done: () => void): void {
+    this.#socket.end(done)
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#socket.destroy()
+    done(error)
+  }
+
+  #receive(bytes: Buffer): void {
+    this.#events.onBytes()
+    try {
+      const mended = this.#mend(bytes)
+      if (mended.length > 0 && !this.push(mended)) this.#socket.pause()
+    } catch (error) {
+      this.destroy(error instanceof Error ? error : new DeviceFault('http_protocol_error'))
+    }
+  }
+
+  #mend(bytes: Buffer): Buffer {
+    if (this.#pending === undefined) return this.#mendBody(bytes)
+    this.#pending = withoutLeadingNewlines(Buffer.concat([this.#pending, bytes]))
+    let end = endOfHead(this.#pending)
+    while (end !== undefined) {
+      const head = readLeniently(this.#pending.toString('latin1', 0, end.head))
+      const rest = this.#pending.subarray(end.body)
+      // Nobody asked the device to speak another protocol.
+      if (head.status === 101) throw new DeviceFault('http_protocol_error')
+      if (head.status >= 200) {
+        this.#pending = undefined
+        if (fieldValues(head.fields, 'transfer-encoding').length > 0) this.#chunks = createChunkMender()
+        return Buffer.concat([writeStrictly(head), this.#mendBody(rest)])
+      }
+      this.#events.onInterim(head)
+      if (this.destroyed) return Buffer.alloc(0)
+      this.#pending = withoutLeadingNewlines(rest)
+      end = endOfHead(this.#pending)
+    }
+    const started = this.#pending.subarray(0, HTTP.length).toString('latin1').toLowerCase()
+    if (!HTTP.toString().startsWith(started)) throw new DeviceFault('http_protocol_error')
+    if (this.#pending.length > LARGEST_HEAD) throw new DeviceFault('http_response_header_section_size')
+    return Buffer.alloc(0)
+  }
+
+  #mendBody(bytes: Buffer): Buffer {
+    return this.#chunks?.mend(bytes) ?? bytes
+  }
+}
+
+function open({ origin, socketPath, ca, insecure }: UpstreamTarget, onConnected: () => void): Socket {
+  const { protocol, hostname, port } = new URL(origin)
+  if (socketPath !== undefined) return connect({ path: socketPath }, onConnected)
+  const secure = protocol === 'https:'
+  const at = { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port) || (secure ? 443 : 80) }
+  if (!secure) return connect({ ...at, noDelay: true }, onConnected)
+  return connectTls(
+    { ...at, rejectUnauthorized: !insecure, ...(ca === undefined ? {} : { ca }) },
+    onConnected,
+  )
+}
+
+/** Firmware that ends a body with one newline too many sends it before the next answer (RFC 9112 §2.2). */
+function withoutLeadingNewlines(bytes: Buffer): Buffer {
+  let start = 0
+  while (bytes[start] === 0x0d || bytes[start] === 0x0a) start += 1
+  return bytes.subarray(start)
+}
+
+/** Where the head ends and the body begins: at the first empty line, however its ends are written. */
+function endOfHead(bytes: Buffer): { readonly head: number; readonly body: number } | undefined {
+  for (let at = bytes.indexOf(0x0a); at >= 0; at = bytes.indexOf(0x0a, at + 1)) {
+    let next = at + 1
+    while (bytes[next] === 0x0d) next += 1
+    if (bytes[next] === 0x0a) return at > LARGEST_HEAD ? undefined : { head: at, body: next + 1 }
+  }
+  return undefined
+}

@@ -1,0 +1,174 @@
+import { Agent, IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import { Readable } from 'node:stream'
+import type { Dispatcher } from 'undici'
+import { createDeadline, type Deadline } from './deadline.ts'
+import { DeviceFault } from './failure.ts'
+import { createProxy } from './http-proxy.ts'
+import { LARGEST_HEAD, MendedConnection } from './mended-connection.ts'
+import type { Relay } from './relay.ts'
+import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
+
+/** One request to the device and its answer, told to the relay in the words of undici. */
+export class TolerantAttempt implements Dispatcher.DispatchController {
+  readonly #relay: Relay
+  readonly #connection: MendedConnection
+  readonly #deadline: Deadline
+  readonly #deadlines: UpstreamDeadlines
+  #phase: 'connecting' | 'waiting' | 'receiving' | 'over' = 'connecting'
+  #response: IncomingMessage | undefined
+  #body: Readable | undefined
+  aborted = false
+  paused = false
+  reason: Error | null = null
+  rawHeaders: string[] = []
+
+  constructor(relay: Relay, target: UpstreamTarget, deadlines: UpstreamDeadlines) {
+    this.#relay = relay
+    this.#deadlines = deadlines
+    this.#deadline = createDeadline((failure) => this.abort(new DeviceFault(failure)))
+    this.#deadline.set(deadlines.connect, 'connection_timeout')
+    this.#connection = new MendedConnection(target, {
+      onConnected: () => {
+        this.#phase = 'waiting'
+        this.#wait()
+      },
+      onBytes: () => relay.onResponseStarted(),
+      onInterim: ({ status, fields }) => {
+        this.#wait()
+        // `100 Continue` answers an expectation that the sidecar never passes on.
+        if (status === 100) return
+        this.rawHeaders = [...fields]
+        relay.onResponseStart(this, status, undefined)
+      },
+    })
+    this.#connection.on('error', (error) => this.#fail(error))
+  }
+
+  /** Sends the request through `http-proxy-3`. */
+  send(method: string, path: string, fields: string[], body: AsyncIterable<Buffer> | undefined): void {
+    this.#relay.onRequestStart(this)
+    if (this.aborted) return
+    this.#body = Readable.from(body === undefined ? [] : this.#watched(body))
+    this.#body.on('error', (error) => this.abort(error))
+    const request = new IncomingMessage(new Socket())
+    request.url = '/'
+    request.method = 'GET'
+    const proxy = createProxy()
+    proxy.once('proxyRes', (response) => this.#receive(response))
+    proxy.web(
+      request,
+      new ServerResponse(request),
+      {
+        target: { host: 'device', port: 80 },
+        agent: agentFor(this.#connection),
+        selfHandleResponse: true,
+        method,
+        buffer: this.#body,
+        ssl: requestOptions(path, fields),
+      },
+      (error) => this.#fail(error),
+    )
+  }
+
+  abort(reason: Error): void {
+    this.aborted = true
+    this.reason = reason
+    this.#fail(reason)
+  }
+
+  pause(): void {
+    this.paused = true
+    this.#deadline.clear()
+    this.#response?.pause()
+  }
+
+  resume(): void {
+    this.paused = false
+    this.#wait()
+    this.#response?.resume()
+  }
+
+  close(): void {
+    this.#phase = 'over'
+    this.#deadline.clear()
+    this.#body?.destroy()
+    this.#connection.destroy()
+  }
+
+  #receive(response: IncomingMessage): void {
+    response.on('error', () => {})
+    if (this.#phase === 'over') return
+    this.#response = response
+    this.#phase = 'receiving'
+    this.#wait()
+    response.on('data', (chunk: Buffer) => {
+      if (this.#phase === 'over') return
+      this.#wait()
+      this.#relay.onResponseData(this, chunk)
+    })
+    response.once('close', () => {
+      if (this.#phase === 'over') return
+      if (response.complete) this.#relay.onResponseEnd()
+      else this.#fail(new DeviceFault('http_response_incomplete'))
+    })
+    this.rawHeaders = response.rawHeaders
+    try {
+      this.#relay.onResponseStart(this, response.statusCode ?? 0, undefined, reasonOf(response))
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  /** What comes after the end of the answer is no fault of the answer. */
+  #fail(error: unknown): void {
+    if (this.#response?.complete === true && !this.aborted) return
+    // Only the first: a relay that breaks off the client's transfer says, when that has ended, that the client left.
+    if (this.#phase === 'over') return
+    this.#phase = 'over'
+    this.#relay.onResponseError(undefined, error)
+  }
+
+  #wait(): void {
+    if (this.#phase === 'waiting') this.#deadline.set(this.#deadlines.response, 'http_response_timeout')
+    if (this.#phase === 'receiving') this.#deadline.set(this.#deadlines.idle, 'http_response_incomplete')
+  }
+
+  /** A long upload is no silence of the device's. */
+  async *#watched(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, void> {
+    for await (const chunk of body) {
+      this.#wait()
+      yield chunk
+    }
+  }
+}
+
+/** The reason phrase, decoded as undici does it. */
+function reasonOf({ statusMessage = '' }: IncomingMessage): string {
+  return Buffer.from(statusMessage, 'latin1').toString('utf8')
+}
+
+/**
+ * `http-proxy-3` writes the options of `http.request` into the object given as `ssl`. It would normalise the path,
+ * and group header fields by name; so these two are fixed. `Trailer` and `Expect`, which it treats specially, are
+ * hop-by-hop and not there.
+ */
+function requestOptions(path: string, fields: string[]): object {
+  return {
+    insecureHTTPParser: true,
+    maxHeaderSize: 2 * LARGEST_HEAD,
+    get path() {
+      return path
+    },
+    set path(_normalised) {},
+    get headers() {
+      return fields
+    },
+    set headers(_grouped) {},
+  }
+}
+
+/** Has Node use a connection that is there already. */
+function agentFor(connection: MendedConnection): Agent {
+  return Object.assign(new Agent({ keepAlive: false }), { createConnection: () => connection })
+}

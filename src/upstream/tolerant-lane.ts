@@ -1,0 +1,60 @@
+import type { Forward } from '../http/admission.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { Fields } from '../http/fields.ts'
+import { Relay, type RelayEnd } from './relay.ts'
+import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
+import { TolerantAttempt } from './tolerant-attempt.ts'
+
+export interface TolerantLaneDependencies {
+  readonly target: UpstreamTarget
+  readonly deadlines: UpstreamDeadlines
+  readonly project: (device: Fields, status: number) => string[]
+  readonly stallTimeout: number
+  readonly onHead: () => void
+}
+
+/**
+ * As `forwardStrictly`, for firmware whose HTTP the strict parser refuses: through `http-proxy-3` and Node's lenient
+ * parser, on a connection of its own, so that whatever the device sends too much is never taken for the next answer.
+ * Nothing is repeated: a new connection cannot be stale.
+ */
+export function forwardTolerantly(
+  admission: Forward,
+  exchange: Exchange,
+  fields: readonly string[],
+  { target, deadlines, project, stallTimeout, onHead }: TolerantLaneDependencies,
+): Promise<RelayEnd> {
+  return new Promise((resolve) => {
+    let attempt: TolerantAttempt | undefined
+    const relay = new Relay({
+      exchange,
+      project,
+      stallTimeout,
+      onHead,
+      onEnd(end) {
+        attempt?.close()
+        resolve(end)
+      },
+    })
+    attempt = new TolerantAttempt(relay, target, deadlines)
+    const hasBody = admission.framing !== null && admission.framing !== 0
+    attempt.send(
+      exchange.head.method,
+      admission.target,
+      [...fields, ...connectionFields(exchange.head.method, admission)],
+      hasBody ? exchange.body(stallTimeout) : undefined,
+    )
+  })
+}
+
+/** What Node would add by itself where it knows the header as an object only, or would get wrong. */
+function connectionFields(method: string, { framing }: Forward): string[] {
+  const fields = ['Connection', 'close']
+  if (framing === 'chunked') fields.push('Transfer-Encoding', 'chunked')
+  // Without a length Node would send an empty chunked body, which old firmware does not understand.
+  if (framing === null && !BODYLESS.has(method)) fields.push('Content-Length', '0')
+  return fields
+}
+
+/** Methods whose requests Node sends without a body unless told otherwise. */
+const BODYLESS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE'])
