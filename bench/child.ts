@@ -1,0 +1,142 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, open, rm } from 'node:fs/promises'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import process from 'node:process'
+import { setTimeout as pause } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { atEnd } from './end.ts'
+
+export interface ChildOptions {
+  /** The core that the process is pinned to, where `taskset` is installed. */
+  readonly core?: number | undefined
+  /** A file for standard output; thrown away when not given. */
+  readonly outputTo?: string
+}
+
+export interface Child {
+  readonly pid: number
+  /** What it wrote to standard error so far. */
+  readonly complaints: string
+  /** Asks it to end, makes it end after `patience` ms, and tells how it went. */
+  stop(patience?: number): Promise<Exit>
+  /** Rejects when the process ends before it was told to. */
+  readonly untimelyEnd: Promise<never>
+}
+
+export interface Exit {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+}
+
+/** Starts a process that ends with this program at the latest. Its environment is ours without our own settings. */
+export async function startChild(
+  command: string,
+  args: readonly string[],
+  { core, outputTo }: ChildOptions = {},
+): Promise<Child> {
+  const output = outputTo === undefined ? undefined : await open(outputTo, 'w')
+  const [program, programArgs] = pinned(command, args, core)
+  const child = spawn(program, programArgs, {
+    stdio: ['ignore', output?.fd ?? 'ignore', 'pipe'],
+    env: { PATH: process.env.PATH, HOME: process.env.HOME },
+  })
+  let complaints = ''
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    complaints += text
+  })
+  const exited = once(child, 'exit').then(([code, signal]): Exit => ({ code, signal }))
+  await Promise.race([once(child, 'spawn'), once(child, 'error').then(([error]) => Promise.reject(error))])
+  await output?.close()
+
+  let told = false
+  const untimelyEnd = exited.then(({ code, signal }): Promise<never> => {
+    if (told) return new Promise(() => {})
+    return Promise.reject(new Error(`${command} ended (${code ?? signal}): ${complaints.trim()}`))
+  })
+  untimelyEnd.catch(() => {})
+  const stop = async (patience = 5_000): Promise<Exit> => {
+    told = true
+    endChild(child, 'SIGTERM')
+    const timer = setTimeout(() => endChild(child, 'SIGKILL'), patience)
+    const exit = await exited
+    clearTimeout(timer)
+    return exit
+  }
+  atEnd(async () => {
+    await stop()
+  })
+  return {
+    pid: child.pid ?? 0,
+    get complaints() {
+      return complaints
+    },
+    stop,
+    untimelyEnd,
+  }
+}
+
+/** Runs a program to its end, within `longest` ms, and gives what it wrote, standard error last. */
+export async function outputOf(
+  command: string,
+  args: readonly string[],
+  { core, longest = 10_000 }: { readonly core?: number | undefined; readonly longest?: number } = {},
+): Promise<string> {
+  const [program, programArgs] = pinned(command, args, core)
+  const { stdout, stderr } = await promisify(execFile)(program, programArgs, { timeout: longest })
+  return stdout + stderr
+}
+
+function endChild(child: ChildProcess, signal: NodeJS.Signals): void {
+  if (child.exitCode === null && child.signalCode === null) child.kill(signal)
+}
+
+function pinned(
+  command: string,
+  args: readonly string[],
+  core: number | undefined,
+): [string, readonly string[]] {
+  return core === undefined ? [command, args] : ['taskset', ['-c', String(core), command, ...args]]
+}
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return address.port
+}
+
+/** Waits until somebody takes connections on a port of this machine. */
+export async function listening(port: number, child: Child, patience = 15_000): Promise<void> {
+  const tries = async (): Promise<void> => {
+    for (const end = performance.now() + patience; performance.now() < end; await pause(20)) {
+      if (await takesConnections(port)) return
+    }
+    throw new Error(`nobody listens on port ${port} after ${patience} ms: ${child.complaints.trim()}`)
+  }
+  await Promise.race([tries(), child.untimelyEnd])
+}
+
+function takesConnections(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => resolve(false))
+  })
+}
+
+/** A new folder, removed with all in it when the program ends. */
+export async function temporaryFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'postern-bench-'))
+  atEnd(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}

@@ -1,0 +1,93 @@
+import type { FloodRequest } from '../load/flood.ts'
+import { PASSWORD } from '../sidecar.ts'
+import { DEVICE_BODY, DEVICE_PATH } from './counting-device.ts'
+import { jsonFaults } from './limit-faults.ts'
+import { type Observation, only } from './observation.ts'
+
+export type Endpoint = 'api' | 'oauth'
+
+/** One sort of request that a flood is made of, and what becomes of it when the limit lets it pass. */
+export interface RequestKind {
+  readonly name: string
+  readonly endpoint: Endpoint
+  readonly request: FloodRequest
+  /** The status of one that passes the limit. */
+  readonly status: 200 | 400 | 401
+  readonly reachesDevice: boolean
+  /** What is wrong with the rest of an answer that has this status. */
+  readonly answerFaults: (observation: Observation) => string[]
+}
+
+export function withToken(token: string): RequestKind {
+  return {
+    name: 'api, valid token',
+    endpoint: 'api',
+    request: { method: 'GET', path: DEVICE_PATH, headers: { authorization: `Bearer ${token}` } },
+    status: 200,
+    reachesDevice: true,
+    answerFaults: ({ body }) => (body === DEVICE_BODY ? [] : ["200 without the device's body"]),
+  }
+}
+
+export const WITHOUT_TOKEN: RequestKind = {
+  name: 'api, no token',
+  endpoint: 'api',
+  request: { method: 'GET', path: DEVICE_PATH },
+  status: 401,
+  reachesDevice: false,
+  answerFaults: (observation) => [
+    ...jsonFaults(observation),
+    ...errorFault(observation, 'invalid_token'),
+    ...(only(observation, 'www-authenticate') === 'Bearer realm="device"'
+      ? []
+      : ['401 without its challenge']),
+  ],
+}
+
+export const RIGHT_PASSWORD: RequestKind = {
+  name: '/oauth/token, right password',
+  endpoint: 'oauth',
+  request: passwordGrant(PASSWORD),
+  status: 200,
+  reachesDevice: false,
+  answerFaults: (observation) => [...jsonFaults(observation), ...tokenFaults(observation)],
+}
+
+export const WRONG_PASSWORD: RequestKind = {
+  name: '/oauth/token, wrong password',
+  endpoint: 'oauth',
+  request: passwordGrant('wrong'),
+  status: 400,
+  reachesDevice: false,
+  answerFaults: (observation) => [...jsonFaults(observation), ...errorFault(observation, 'invalid_grant')],
+}
+
+function passwordGrant(password: string): FloodRequest {
+  return {
+    method: 'POST',
+    path: '/oauth/token',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({ grant_type: 'password', password }).toString(),
+  }
+}
+
+function errorFault({ status, body }: Observation, code: string): string[] {
+  return member(body, 'error') === code ? [] : [`${status} whose error is not ${code}`]
+}
+
+function tokenFaults({ body }: Observation): string[] {
+  const names = ['expires_in', 'token_type', 'refresh_token', 'access_token']
+  return names.every((name) => member(body, name) !== undefined) ? [] : ['200 without the four token fields']
+}
+
+/** A member of a JSON object, if the text is one. */
+export function member(text: string, name: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null
+      ? new Map<string, unknown>(Object.entries(value)).get(name)
+      : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,145 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { flood } from '../load/flood.ts'
+import { type RunningSidecar, startSidecar } from '../sidecar.ts'
+import { startCountingDevice } from './counting-device.ts'
+import { type Account, createLedger, type Ledger } from './ledger.ts'
+import type { Limit } from './limit-faults.ts'
+import { foldFields, type Observation, only, wholeNumber } from './observation.ts'
+import { type Endpoint, member, type RequestKind, RIGHT_PASSWORD } from './request-kind.ts'
+
+/** What the document promises. */
+export const DOCUMENTED: Readonly<Record<Endpoint, Limit>> = {
+  api: { requests: 60, window: 60 },
+  oauth: { requests: 30, window: 60 },
+}
+
+export interface Scenario {
+  readonly title: string
+  readonly tls: boolean
+  readonly limits: Readonly<Record<Endpoint, Limit>>
+  /** Windows that each flooded endpoint type must have gone through in the end. */
+  readonly windows: number
+  run(stage: Stage): Promise<void>
+}
+
+/** One sidecar in front of one device, and what floods it. */
+export interface Stage {
+  /** An access token; it costs one request of the `/oauth/token` window. */
+  token(): Promise<string>
+  /** Floods with requests of these kinds in turn. */
+  flood(kinds: readonly RequestKind[], shape: Shape): Promise<void>
+  /** Waits as long as the last 429 asked for, then sends one request of this kind, which must pass. */
+  waitAndAsk(kind: RequestKind): Promise<void>
+}
+
+export interface Shape {
+  readonly connections: number
+  readonly pipelining?: number
+  readonly until: { readonly requestsEach: number } | { readonly seconds: number }
+}
+
+export interface Report {
+  readonly title: string
+  readonly accounts: ReadonlyMap<Endpoint, Account>
+  /** What the device saw of it. */
+  readonly deviceSaw: number
+  readonly faults: readonly string[]
+}
+
+/** Runs one scenario against a sidecar and a device of its own. */
+export async function runScenario(scenario: Scenario, sets: readonly string[]): Promise<Report> {
+  const device = await startCountingDevice()
+  const sidecar = await startSidecar({
+    device: device.url,
+    tls: scenario.tls,
+    limits: { api: policyOf(scenario.limits.api), oauth: policyOf(scenario.limits.oauth) },
+    set: sets,
+  })
+  const ledgers = new Map<Endpoint, Ledger>()
+  const faults: string[] = []
+  await scenario.run(stageOf(scenario, sidecar, ledgers, faults))
+  faults.push(...(await sidecar.stop()).map((complaint) => `the sidecar complained: ${complaint}`))
+
+  const accounts = new Map([...ledgers].map(([endpoint, ledger]) => [endpoint, ledger.account()]))
+  for (const [endpoint, account] of accounts) {
+    faults.push(...account.faults.map((fault) => `${endpoint}: ${fault}`))
+  }
+  const reached = [...accounts.values()].reduce((sum, account) => sum + account.reachedDevice, 0)
+  if (device.expected !== reached)
+    faults.push(`the device saw ${device.expected} requests, ${reached} passed`)
+  if (device.unexpected.length > 0) {
+    faults.push(`the device saw ${device.unexpected.length} strange requests, e.g. ${device.unexpected[0]}`)
+  }
+  return { title: scenario.title, accounts, deviceSaw: device.expected + device.unexpected.length, faults }
+}
+
+const ONE: Shape = { connections: 1, until: { requestsEach: 1 } }
+
+function policyOf(limit: Limit): { requests: number; window: string } {
+  return { requests: limit.requests, window: `${limit.window}s` }
+}
+
+function stageOf(
+  { limits, windows }: Scenario,
+  sidecar: RunningSidecar,
+  ledgers: Map<Endpoint, Ledger>,
+  faults: string[],
+): Stage {
+  const lastRefusals = new Map<Endpoint, Observation>()
+  /** The grant that gave us a token: booked when its endpoint type is flooded as well. */
+  const grants: Observation[] = []
+
+  function ledgerOf(endpoint: Endpoint): Ledger {
+    const known = ledgers.get(endpoint)
+    if (known !== undefined) return known
+    const ledger = createLedger(limits[endpoint], windows)
+    ledgers.set(endpoint, ledger)
+    if (endpoint === 'oauth') for (const grant of grants) ledger.see(RIGHT_PASSWORD, grant)
+    return ledger
+  }
+
+  function book(kind: RequestKind, observation: Observation): void {
+    if (observation.status === 429) lastRefusals.set(kind.endpoint, observation)
+    ledgerOf(kind.endpoint).see(kind, observation)
+  }
+
+  async function send(
+    kinds: readonly RequestKind[],
+    { connections, pipelining = 1, until }: Shape,
+    see: (kind: RequestKind, observation: Observation) => void,
+  ): Promise<void> {
+    const report = await flood({
+      url: sidecar.url,
+      requests: kinds.map(({ request }) => request),
+      connections,
+      pipelining,
+      until,
+      onResponse(index, { status, headers, body }) {
+        const kind = kinds[index]
+        if (kind !== undefined) see(kind, { status, fields: foldFields(headers), body, at: Date.now() })
+      },
+    })
+    faults.push(...report.faults)
+  }
+
+  return {
+    async token() {
+      await send([RIGHT_PASSWORD], ONE, (_kind, observation) => grants.push(observation))
+      const token = member(grants.at(-1)?.body ?? '', 'access_token')
+      if (typeof token !== 'string') throw new Error('the sidecar gave no token')
+      return token
+    },
+    flood: (kinds, shape) => send(kinds, shape, book),
+    async waitAndAsk(kind) {
+      const lastRefusal = lastRefusals.get(kind.endpoint)
+      const wait = lastRefusal && wholeNumber(only(lastRefusal, 'retry-after'))
+      if (lastRefusal === undefined || wait === undefined)
+        throw new Error('no 429 with Retry-After to wait for')
+      await pause(Math.max(0, lastRefusal.at + wait * 1000 - Date.now()))
+      await send([kind], ONE, (_kind, observation) => {
+        if (observation.status === 429) faults.push(`${kind.name}: 429 although Retry-After was waited for`)
+        book(kind, observation)
+      })
+    },
+  }
+}

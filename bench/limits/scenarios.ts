@@ -1,0 +1,78 @@
+import { type RequestKind, RIGHT_PASSWORD, WITHOUT_TOKEN, WRONG_PASSWORD, withToken } from './request-kind.ts'
+import { DOCUMENTED, type Scenario, type Shape, type Stage } from './scenario.ts'
+
+/** Many requests behind each other. */
+const PLAIN: Shape = { connections: 50, until: { requestsEach: 40 } }
+
+/** More connections than the limit lets requests pass. */
+const CROWD: Shape = { connections: 400, until: { requestsEach: 5 } }
+
+/** Each connection sends the limit and what autocannon leaves unread, and more (see `flood`). */
+const PIPELINED: Shape = { connections: 20, pipelining: 10, until: { requestsEach: 100 } }
+
+/** Seconds; short, so that floods run through several windows. */
+const SHORT_WINDOW = 3
+
+/** Two and a half windows, so that a flood meets two boundaries and ends within the third window. */
+const ACROSS: Shape = { connections: 30, until: { seconds: 2.5 * SHORT_WINDOW } }
+
+/** Over before a short window closes, also where the machine is busy. */
+const SMALL: Shape = { connections: 30, until: { requestsEach: 10 } }
+
+/** What is flooded over every transport. */
+export function scenarios(tls: boolean): Scenario[] {
+  const over = tls ? 'TLS' : 'cleartext'
+  const scenario = (title: string, run: Scenario['run']): Scenario => ({
+    title: `${over}: ${title}`,
+    tls,
+    limits: DOCUMENTED,
+    windows: 1,
+    run,
+  })
+  const api = async (stage: Stage): Promise<RequestKind> => withToken(await stage.token())
+  return [
+    scenario('api, valid token', async (stage) => stage.flood([await api(stage)], PLAIN)),
+    scenario('api, valid token, 400 connections', async (stage) => stage.flood([await api(stage)], CROWD)),
+    scenario('api, valid token, pipelined', async (stage) => stage.flood([await api(stage)], PIPELINED)),
+    scenario('api, no token', (stage) => stage.flood([WITHOUT_TOKEN], PLAIN)),
+    scenario('api, no token, pipelined', (stage) => stage.flood([WITHOUT_TOKEN], PIPELINED)),
+    scenario('/oauth/token, right password', (stage) => stage.flood([RIGHT_PASSWORD], PLAIN)),
+    scenario('/oauth/token, wrong password', (stage) => stage.flood([WRONG_PASSWORD], PLAIN)),
+    scenario('/oauth/token, both, 400 connections', (stage) =>
+      stage.flood([RIGHT_PASSWORD, WRONG_PASSWORD], CROWD),
+    ),
+    scenario('/oauth/token, both, pipelined', (stage) =>
+      stage.flood([RIGHT_PASSWORD, WRONG_PASSWORD], PIPELINED),
+    ),
+    scenario('everything at once', async (stage) => {
+      const withIt = await api(stage)
+      await Promise.all([
+        stage.flood([withIt, WITHOUT_TOKEN], PLAIN),
+        stage.flood([WITHOUT_TOKEN, withIt], PIPELINED),
+        stage.flood([RIGHT_PASSWORD, WRONG_PASSWORD], PLAIN),
+        stage.flood([WRONG_PASSWORD, RIGHT_PASSWORD], PIPELINED),
+      ])
+    }),
+  ]
+}
+
+/** Floods both endpoint types across the ends of their windows, then does what the last refusal asks for. */
+export function reopening(tls: boolean): Scenario {
+  return {
+    title: `${tls ? 'TLS' : 'cleartext'}: windows of ${SHORT_WINDOW} s reopen`,
+    tls,
+    limits: {
+      api: { ...DOCUMENTED.api, window: SHORT_WINDOW },
+      oauth: { ...DOCUMENTED.oauth, window: SHORT_WINDOW },
+    },
+    windows: 4,
+    async run(stage) {
+      const flooded = async (kind: RequestKind): Promise<void> => {
+        await stage.flood([kind], ACROSS)
+        await stage.waitAndAsk(kind)
+        await stage.flood([kind], SMALL)
+      }
+      await Promise.all([flooded(withToken(await stage.token())), flooded(RIGHT_PASSWORD)])
+    },
+  }
+}

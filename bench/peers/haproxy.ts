@@ -1,0 +1,70 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { freePort, listening, outputOf, startChild, temporaryFolder } from '../child.ts'
+import { PEER_HEADERS, PEER_TOKEN, type Peer } from './peer.ts'
+
+/** Where HAProxy is looked for; Debian keeps it out of an ordinary user's path. */
+const PLACES = ['haproxy', '/usr/sbin/haproxy', '/usr/local/sbin/haproxy']
+
+/**
+ * HAProxy doing our job: a token map, a stick table with 429 past the limit, the rate-limit fields, the forwarding
+ * fields, the credential dropped. One thread; no log, which only makes it faster.
+ */
+export const haproxyPeer: Peer = {
+  name: 'haproxy',
+  does: 'token map, stick table, header policy',
+  version: async () => (await find())?.version,
+  async start({ devicePort, core }) {
+    const found = await find()
+    if (found === undefined) throw new Error('haproxy is not installed')
+    const port = await freePort()
+    const folder = await temporaryFolder()
+    const config = join(folder, 'haproxy.cfg')
+    const map = join(folder, 'tokens.map')
+    await writeFile(map, `${PEER_TOKEN} 1\n`)
+    await writeFile(
+      config,
+      `global
+  nbthread 1
+  maxconn 4096
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 1h
+  timeout server 1h
+  http-reuse always
+frontend public
+  bind 127.0.0.1:${port}
+  stick-table type ip size 100k expire 60s store http_req_rate(60s)
+  http-request track-sc0 src
+  http-request set-var(txn.rate) sc_http_req_rate(0)
+  http-request deny deny_status 429 if { var(txn.rate) -m int gt 1000000000 }
+  http-request deny deny_status 401 unless { req.hdr(Authorization),word(2,' '),map(${map}) -m found }
+  http-request del-header Authorization
+  http-request set-header X-Forwarded-For %[src]
+  http-request set-header X-Forwarded-Proto http
+  http-request set-header X-Forwarded-Host %[req.hdr(Host)]
+  http-request set-header X-Request-Id %[uuid()]
+  http-request set-header Via "1.1 haproxy"
+  http-response set-header X-RateLimit-Limit 1000000000
+  http-response set-header X-RateLimit-Remaining %[int(1000000000),sub(txn.rate)]
+  http-response set-header X-RateLimit-Reset %[date(60)]
+  default_backend device
+backend device
+  server device 127.0.0.1:${devicePort} pool-max-conn 256
+`,
+    )
+    const child = await startChild(found.program, ['-db', '-f', config], { core })
+    await listening(port, child)
+    return { url: `http://127.0.0.1:${port}`, child, headers: PEER_HEADERS }
+  },
+}
+
+async function find(): Promise<{ program: string; version: string } | undefined> {
+  for (const program of PLACES) {
+    const text = await outputOf(program, ['-v']).catch(() => '')
+    const version = /version (\S+)/.exec(text)?.[1]
+    if (version !== undefined) return { program, version }
+  }
+  return undefined
+}

@@ -1,0 +1,79 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import process from 'node:process'
+import { fileURLToPath } from 'node:url'
+import { type Child, freePort, listening, startChild, temporaryFolder } from './child.ts'
+
+const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+
+/** The password of the device that the sidecar stands in front of. */
+export const PASSWORD = 'correct horse battery staple'
+
+export interface SidecarOptions {
+  /** The URL of the device. */
+  readonly device: string
+  readonly tls: boolean
+  /** Keys laid over the defaults, as in the YAML file. */
+  readonly limits?: Readonly<
+    Record<'api' | 'oauth', { readonly requests?: number; readonly window?: string }>
+  >
+  /** `key=value` each, stronger than all else. */
+  readonly set?: readonly string[]
+  readonly core?: number | undefined
+  readonly nodeFlags?: readonly string[]
+}
+
+export interface RunningSidecar {
+  readonly url: string
+  readonly child: Child
+  /** Ends it, and gives what it complained about: an exit code, standard error, log lines of level error and above. */
+  stop(): Promise<string[]>
+}
+
+/** Starts the real sidecar, `src/main.ts serve`, on a free port with a configuration and a state folder of its own. */
+export async function startSidecar(options: SidecarOptions): Promise<RunningSidecar> {
+  const folder = await temporaryFolder()
+  const port = await freePort()
+  const password = join(folder, 'password')
+  await writeFile(password, `${PASSWORD}\n`, { mode: 0o600 })
+  const config = join(folder, 'postern.yaml')
+  const yaml = {
+    listen: { address: `127.0.0.1:${port}`, tls: options.tls ? 'auto' : 'off' },
+    admin: { address: 'off' },
+    upstream: { url: options.device },
+    password: { file: password },
+    tokens: { store: 'memory' },
+    state_dir: join(folder, 'state'),
+    shutdown_grace: '1s',
+    ...(options.limits === undefined ? {} : { limits: options.limits }),
+  }
+  await writeFile(config, JSON.stringify(yaml)) // JSON is YAML
+  const log = join(folder, 'log')
+  const sets = (options.set ?? []).flatMap((pair) => ['--set', pair])
+  const child = await startChild(
+    process.execPath,
+    [...(options.nodeFlags ?? []), MAIN, 'serve', '--config', config, ...sets],
+    { core: options.core, outputTo: log },
+  )
+  await listening(port, child)
+  return {
+    url: `${options.tls ? 'https' : 'http'}://127.0.0.1:${port}`,
+    child,
+    async stop() {
+      const { code, signal } = await child.stop()
+      const ended = code === 0 ? [] : [`it ended with ${code ?? signal}`]
+      const lines = [...errorLines(await readFile(log, 'utf8')), ...child.complaints.split('\n')]
+      return [...ended, ...lines.filter((line) => line.trim() !== '')]
+    },
+  }
+}
+
+/** The pino levels from which on somebody has to look. */
+const ERROR_LEVEL = 50
+
+function errorLines(log: string): string[] {
+  return log.split('\n').filter((line) => {
+    const level = /"level":(\d+)/.exec(line)?.[1]
+    return level !== undefined && Number(level) >= ERROR_LEVEL
+  })
+}
