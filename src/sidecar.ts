@@ -96,7 +96,8 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
       guard,
       breaker,
       clock,
-      stallTimeout: config.upstream.idleTimeout,
+      uploadTimeout: config.listen.bodyTimeout,
+      readerTimeout: config.listen.idleTimeout,
       request: () => settings.request,
       response: () => ({
         origin: target.origin,

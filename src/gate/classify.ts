@@ -54,7 +54,7 @@ export function classify(head: RequestHead, survey: Survey, rules: ClassifyRules
     fault:
       versionFault(head) ??
       capFault(head, survey, rules.headerCaps) ??
-      targetFault(head, target) ??
+      targetFault(head, target, service) ??
       hostFault(head, survey, authority) ??
       (framing === 'broken' ? malformed('The length of the request body is not unmistakable.') : undefined) ??
       fieldFault(head, survey) ??
@@ -93,9 +93,9 @@ function originForm(head: RequestHead): { target: string; authority: string | un
 /** Visible ASCII without `#`: a fragment or a raw 8-bit byte has no place in a request target (RFC 9112 §3.2). */
 const ORIGIN_FORM = /^\/[!"$-~]*$/
 
-function targetFault(head: RequestHead, target: string): Refusal | undefined {
+function targetFault(head: RequestHead, target: string, service: Service | undefined): Refusal | undefined {
   if (head.method === 'TRACE' || head.method === 'CONNECT') {
-    return { kind: 'method-not-allowed', allow: FORWARDED_METHODS }
+    return { kind: 'method-not-allowed', allow: service === undefined ? FORWARDED_METHODS : 'POST' }
   }
   if (head.method === 'OPTIONS' && target === '*') {
     return { kind: 'invalid-request', description: 'OPTIONS needs a path here, not "*".' }

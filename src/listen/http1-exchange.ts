@@ -75,7 +75,7 @@ export class Http1Exchange implements Exchange {
     if (this.#reader !== undefined && this.unread) this.closeAfter()
     this.#res.writeHead(head.status, head.reason, this.#withConnection(head.fields))
     // Waits for the body bytes that came in one piece with the head, so that they leave in one piece too.
-    process.nextTick(() => this.#res.flushHeaders())
+    queueMicrotask(() => this.#res.flushHeaders())
   }
 
   write(chunk: Buffer): boolean {

@@ -15,7 +15,7 @@ export interface LogSink {
 }
 
 /** Lines are gathered up to this many bytes, or a second, before they are written; a crash writes what is left. */
-const GATHERED = 4096
+const GATHERED = 15 * 1024
 const FLUSH_INTERVAL = 1_000
 
 /** One JSON object a line, or readable text on a terminal. */

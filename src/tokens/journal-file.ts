@@ -1,12 +1,12 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createDatabase, type Fault, readDatabase, setAside } from './journal-recovery.ts'
+import { createDatabase, readDatabase, setAside } from './journal-recovery.ts'
 import { checksum } from './journal-schema.ts'
 import type { Digest } from './mint.ts'
 import { empty, fileIdentity, syncFolder } from './private-file.ts'
 import { takeStateLock } from './state-lock.ts'
-import type { TokenRecord } from './token-journal.ts'
+import type { Fault, TokenRecord } from './token-journal.ts'
 
 export interface JournalWriter {
   put(record: TokenRecord): void

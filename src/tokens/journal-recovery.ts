@@ -4,10 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { isWellFormed, migrate, readMeta, readRecords, versionOf } from './journal-schema.ts'
 import { createPrivate, syncFolder } from './private-file.ts'
 import { sqliteCode } from './sqlite-error.ts'
-import type { TokenRecord } from './token-journal.ts'
-
-/** What is wrong with a file that is there but cannot be used. */
-export type Fault = 'damaged' | 'newer' | 'foreign'
+import type { Fault, TokenRecord } from './token-journal.ts'
 
 export interface OpenDatabase {
   readonly db: DatabaseSync

@@ -1,5 +1,7 @@
-import type { Fault } from './journal-recovery.ts'
 import type { Digest } from './mint.ts'
+
+/** What is wrong with a file that is there but cannot be used. */
+export type Fault = 'damaged' | 'newer' | 'foreign'
 
 /** One token as it outlives the process: its digest, its grant, and wall-clock times in milliseconds. */
 export interface TokenRecord {

@@ -1,6 +1,8 @@
 import { Client, type Dispatcher } from 'undici'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
+export type { Dispatcher } from 'undici'
+
 /** A connection to the device, lent to one request at a time. */
 export interface Connection {
   readonly dispatcher: Dispatcher

@@ -1,6 +1,6 @@
-import type { Dispatcher } from 'undici'
 import type { Exchange } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
+import type { Dispatcher } from './connections.ts'
 import { DeviceFault } from './failure.ts'
 import { isDelimited } from './response-fields.ts'
 
@@ -19,7 +19,7 @@ export interface RelayDependencies {
   /** The device's header fields as the client shall see them. */
   readonly project: (device: Fields, status: number) => string[]
   /** A client that reads nothing for this long (ms) is cut off. */
-  readonly stallTimeout: number
+  readonly readerTimeout: number
   readonly onHead: () => void
   readonly onEnd: (end: RelayEnd) => void
 }
@@ -77,10 +77,10 @@ export class Relay implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    const { exchange, stallTimeout } = this.#deps
+    const { exchange, readerTimeout } = this.#deps
     if (exchange.write(chunk)) return
     controller.pause()
-    this.#stall = setTimeout(() => exchange.cut(), stallTimeout)
+    this.#stall = setTimeout(() => exchange.cut(), readerTimeout)
     if (this.#waitsForDrain) return
     this.#waitsForDrain = true
     exchange.onDrain(() => {

@@ -49,9 +49,10 @@ export function requestFields(
     const lower = name.toLowerCase()
     if (REPLACED.has(lower) || set.has(lower) || stays(lower)) continue
     if (isForwardingField(lower) && !admission.peerTrusted) continue
-    if (lower === 'cookie' && seen.has(lower)) continue
+    const crumbs = lower === 'cookie' && head.version === '2'
+    if (crumbs && seen.has(lower)) continue
     seen.add(lower)
-    fields.push(name, lower === 'cookie' ? joinedCookies(head.fields) : (head.fields[i + 1] ?? ''))
+    fields.push(name, crumbs ? joinedCookies(head.fields) : (head.fields[i + 1] ?? ''))
   }
   if (typeof admission.framing === 'number') fields.push('Content-Length', String(admission.framing))
   pushForwarding(fields, seen, head, admission)

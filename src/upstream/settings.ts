@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { UpstreamConfig } from '../config/config.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
@@ -34,10 +35,13 @@ export function upstreamHost({ host, url }: UpstreamConfig): string | undefined 
 
 async function readAuthorities(path: string): Promise<string> {
   try {
-    return await readFile(path, 'utf8')
+    const text = await readFile(path, 'utf8')
+    // Node takes a file without a certificate for no authority at all, and then trusts nobody, without a word.
+    new X509Certificate(text)
+    return text
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    throw new UpstreamSettingError(`upstream.tls.ca: cannot read ${path}: ${reason}`)
+    throw new UpstreamSettingError(`upstream.tls.ca: ${path} must hold certificates in PEM: ${reason}`)
   }
 }
 

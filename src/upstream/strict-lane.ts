@@ -1,15 +1,15 @@
-import type { Dispatcher } from 'undici'
 import type { Forward } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
-import type { Connections } from './connections.ts'
+import type { Connections, Dispatcher } from './connections.ts'
 import { failureOf } from './failure.ts'
 import { Relay, type RelayEnd } from './relay.ts'
 
 export interface LaneDependencies {
   readonly connections: Connections
   readonly project: (device: Fields, status: number) => string[]
-  readonly stallTimeout: number
+  readonly uploadTimeout: number
+  readonly readerTimeout: number
   readonly onHead: () => void
 }
 
@@ -41,14 +41,14 @@ function attempt(
   admission: Forward,
   exchange: Exchange,
   fields: string[],
-  { connections, project, stallTimeout, onHead }: LaneDependencies,
+  { connections, project, uploadTimeout, readerTimeout, onHead }: LaneDependencies,
 ): Promise<{ readonly end: RelayEnd; readonly reused: boolean }> {
   return new Promise((resolve) => {
     const connection = connections.borrow()
     const relay = new Relay({
       exchange,
       project,
-      stallTimeout,
+      readerTimeout,
       onHead,
       onEnd(end) {
         const { reused } = connection
@@ -62,7 +62,7 @@ function attempt(
       method: exchange.head.method as Dispatcher.HttpMethod,
       headers: fields,
       // undici takes any async iterable for a body; its types name only the commonest ones.
-      body: hasBody ? (exchange.body(stallTimeout) as unknown as Buffer) : null,
+      body: hasBody ? (exchange.body(uploadTimeout) as unknown as Buffer) : null,
     }
     try {
       connection.dispatcher.dispatch(options, relay)

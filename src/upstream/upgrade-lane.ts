@@ -33,6 +33,7 @@ export function createUpgradeLane(target: UpstreamTarget, deadlines: UpstreamDea
     open: (request) =>
       new Promise((resolve) => {
         const { exchange } = request
+        const connection = exchange.connection as Socket
         const attempt = startAttempt(target, deadlines, request)
         const timer = setTimeout(
           () => attempt.destroy(new DeviceFault('http_response_timeout')),
@@ -47,6 +48,8 @@ export function createUpgradeLane(target: UpstreamTarget, deadlines: UpstreamDea
           clearTimeout(timer)
           response.headers = switchingHeaders(response, request.project)
           exchange.tunnelled()
+          // Whatever passes the tunnel, either way, passes the client's connection.
+          connection.setTimeout(deadlines.idle, () => connection.destroy())
           request.onTunnel()
           exchange.onEnd(() => device.destroy())
         })

@@ -28,8 +28,10 @@ export interface UpstreamDependencies {
   readonly breaker: Breaker
   readonly request: () => RequestFieldSettings
   readonly response: () => ResponseFieldSettings
-  /** How long (ms) a client may pause in its upload, or read nothing of its download. */
-  readonly stallTimeout: number
+  /** How long (ms) a client may pause in its upload. */
+  readonly uploadTimeout: number
+  /** How long (ms) a client may read nothing of its download. */
+  readonly readerTimeout: number
   readonly clock: Clock
   readonly events: UpstreamEvents
 }
@@ -47,7 +49,7 @@ const RETRY_AFTER_OVERLOAD = 1
 
 /** The way to the device, for requests and upgrades alike. Takes nothing but what the gate has let through. */
 export function createUpstream(deps: UpstreamDependencies): Upstream {
-  const { connections, upgrades, guard, breaker, clock, events, stallTimeout } = deps
+  const { connections, upgrades, guard, breaker, clock, events, uploadTimeout, readerTimeout } = deps
 
   function fieldsFor(admission: Forward, exchange: Exchange): string[] {
     const id = requestIdOf(exchange.head, admission, randomUUID)
@@ -101,7 +103,8 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       guarded(admission, exchange, () =>
         forwardStrictly(admission, exchange, fieldsFor(admission, exchange), {
           connections,
-          stallTimeout,
+          uploadTimeout,
+          readerTimeout,
           project: (device, status) =>
             responseFields(device, status, exchange.head, admission, deps.response()),
           onHead: stopwatch(),

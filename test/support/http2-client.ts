@@ -56,7 +56,15 @@ export async function connectHttp2(
 
   function start(request: Request): Exchange {
     const hasBody = request.body !== undefined || request.open === true
-    const stream = session.request(compose(request, new URL(url)), { endStream: !hasBody })
+    // Node ends a request cleanly before it resets it, unless trailers are owed: so an abort is an abort.
+    let aborted = false
+    const stream = session.request(compose(request, new URL(url)), {
+      endStream: !hasBody,
+      waitForTrailers: hasBody,
+    })
+    stream.on('wantTrailers', () => {
+      if (!aborted) stream.sendTrailers({})
+    })
     const answer = createAnswer(request.timeout ?? 10_000, () => stream.close(http2.constants.NGHTTP2_CANCEL))
     let trailers: readonly string[] = []
     let ended = false
@@ -97,7 +105,10 @@ export async function connectHttp2(
       resume: () => {
         stream.resume()
       },
-      abort: () => stream.close(http2.constants.NGHTTP2_CANCEL),
+      abort: () => {
+        aborted = true
+        stream.close(http2.constants.NGHTTP2_CANCEL)
+      },
     }
   }
 

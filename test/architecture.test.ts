@@ -1,0 +1,224 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import {
+  ambientReads,
+  importRings,
+  importsOf,
+  packageOf,
+  readTree,
+  type SourceTree,
+} from './support/source-tree.ts'
+
+const root = join(import.meta.dirname, '..')
+const source = readTree(root, 'src')
+
+/** Imports go down this list, never up. What stands in one line is one floor. */
+const FLOORS: readonly (readonly string[])[] = [
+  ['main.ts'],
+  ['commands'],
+  ['sidecar.ts'],
+  ['settings.ts', 'state.ts', 'token-services.ts'],
+  ['listen'],
+  ['admin'],
+  ['gate'],
+  ['oauth'],
+  ['limits'],
+  ['tokens'],
+  ['password'],
+  ['upstream'],
+  ['record'],
+  ['config'],
+  ['http'],
+  ['version.ts'],
+]
+
+/** The parts of the composition root may know each other; that they make no ring is checked apart. */
+const COMPOSITION = ['sidecar.ts', 'settings.ts', 'state.ts', 'token-services.ts']
+
+/** Where the outside world comes in, and nowhere else. */
+const AMBIENT: Readonly<Record<string, { readonly reads: readonly string[]; readonly why: string }>> = {
+  'src/main.ts': {
+    reads: ['node:process', 'process'],
+    why: 'the edge: arguments, environment, signals, exit',
+  },
+  'src/sidecar.ts': { reads: ['node:process'], why: 'the version of Node, which `build_info` reports' },
+  'src/http/system-clock.ts': { reads: ['performance', 'Date.now'], why: 'the one real clock' },
+  'src/listen/tls-material.ts': {
+    reads: ['new Date()'],
+    why: "the dates of a certificate are the world's time, also for a sidecar under test",
+  },
+}
+
+const roomOf = (path: string): string => path.split('/')[1] ?? ''
+const floorOf = (path: string): number => FLOORS.findIndex((floor) => floor.includes(roomOf(path)))
+
+function wrongImports(tree: SourceTree): string[] {
+  return [...tree].flatMap(([path, text]) =>
+    importsOf(path, text)
+      .filter((target) => target.startsWith('src/') && roomOf(target) !== roomOf(path))
+      .filter((target) => !(COMPOSITION.includes(roomOf(path)) && COMPOSITION.includes(roomOf(target))))
+      .filter((target) => floorOf(target) <= floorOf(path))
+      .map((target) => `${path} imports ${target}`),
+  )
+}
+
+function importersByPackage(tree: SourceTree): Map<string, Set<string>> {
+  const importers = new Map<string, Set<string>>()
+  for (const [path, text] of tree) {
+    for (const name of importsOf(path, text).map(packageOf)) {
+      if (name !== undefined) importers.set(name, (importers.get(name) ?? new Set()).add(path))
+    }
+  }
+  return importers
+}
+
+const sharedPackages = (tree: SourceTree): string[] =>
+  [...importersByPackage(tree)].flatMap(([name, files]) =>
+    files.size > 1 ? [`${name}: ${[...files].join(', ')}`] : [],
+  )
+
+function strayReads(tree: SourceTree): string[] {
+  return [...tree].flatMap(([path, text]) => {
+    const allowed = AMBIENT[path]?.reads ?? []
+    return ambientReads(text)
+      .filter((read) => !allowed.includes(read))
+      .map((read) => `${path} reads ${read}`)
+  })
+}
+
+describe('the house', () => {
+  it('has the rooms of the plan and no others', () => {
+    const rooms = new Set([...source.keys()].map(roomOf))
+    expect([...rooms].filter((room) => !FLOORS.flat().includes(room))).toEqual([])
+    expect(source.size).toBeGreaterThan(50)
+  })
+
+  it('is entered from above: imports go down the list only', () => {
+    expect(wrongImports(source)).toEqual([])
+  })
+
+  it('has no rings of imports, also within a room', () => {
+    expect(importRings(source)).toEqual([])
+  })
+
+  it('imports only files that are there', () => {
+    const targets = [...source].flatMap(([path, text]) => importsOf(path, text))
+    expect(targets.filter((target) => target.startsWith('src/') && !source.has(target))).toEqual([])
+  })
+
+  it('has one door for each outside package, types and lazy imports counted', () => {
+    expect(sharedPackages(source)).toEqual([])
+  })
+
+  it('ships every package that it uses, and uses every package that it ships', () => {
+    const manifest: unknown = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+    const { dependencies } = manifest as { dependencies: Record<string, string> } // our own file
+    expect([...importersByPackage(source).keys()].sort()).toEqual(Object.keys(dependencies).sort())
+  })
+
+  it('is told the time, the chance and its surroundings; only the edge looks for itself', () => {
+    expect(strayReads(source)).toEqual([])
+  })
+
+  it('still needs each of the exceptions to that', () => {
+    for (const [path, { reads }] of Object.entries(AMBIENT)) {
+      expect(new Set(ambientReads(source.get(path) ?? '')), path).toEqual(new Set(reads))
+    }
+  })
+
+  it('is honest with the compiler and the linter', () => {
+    const evasion =
+      /\bas any\b|[:<|]\s*any\b|\bany\[\]|@ts-(?:ignore|nocheck|expect-error)|biome-ignore.*(?:noExplicitAny|noNonNull)/
+    const prose = /\/\*[\s\S]*?\*\/|(?:^|\s)\/\/ (?!biome-ignore|@ts-).*$/gm
+    const evading = [...source].filter(([, text]) => evasion.test(text.replace(prose, '')))
+    expect(evading.map(([path]) => path)).toEqual([])
+  })
+
+  it('keeps every file short enough to read at one sitting', () => {
+    const long = [...source].map(([path, text]) => [path, text.split('\n').length - 1] as const)
+    expect(long.filter(([, lines]) => lines > 220)).toEqual([])
+  })
+
+  it('has no barrels and no drawers', () => {
+    expect(
+      [...source.keys()].filter((path) =>
+        /(?:^|\/)(?:index|utils?|helpers?|misc|common)(?:\.ts|\/)/.test(path),
+      ),
+    ).toEqual([])
+  })
+
+  it('speaks of nothing outside of this repository', () => {
+    const places = ['src', 'test', 'bench', 'deploy', '.ci'].filter((place) => existsSync(join(root, place)))
+    const texts = new Map(readTree(root, ...places))
+    for (const file of ['README.md', 'CHANGELOG.md', 'package.json'])
+      texts.set(file, readFileSync(join(root, file), 'utf8'))
+    const outside = new RegExp(
+      ['(?<![\\w-])shared', '(?:contract|device-api|design|catalogue|style)\\.md'].join('/|'),
+    )
+    const here = 'test/architecture.test.ts'
+    expect(
+      [...texts].filter(([path, text]) => path !== here && outside.test(text)).map(([path]) => path),
+    ).toEqual([])
+  })
+})
+
+describe('these checks can fail', () => {
+  const tree = (files: Readonly<Record<string, string>>): SourceTree => new Map(Object.entries(files))
+
+  it('an import upwards, in any form', () => {
+    const broken = tree({
+      'src/http/a.ts': "import { x } from '../gate/admit.ts'\n",
+      'src/limits/b.ts': "import type {\n  X,\n} from '../oauth/form.ts'\n",
+      'src/config/c.ts': "export * from '../record/log.ts'\n",
+      'src/tokens/d.ts': "async () => { await import('../listen/listen.ts') }\n",
+      'src/password/e.ts': "new Worker(new URL('../tokens/worker.ts', import.meta.url))\n",
+      'src/upstream/f.ts': "import '../state.ts'\n",
+      'src/gate/fine.ts': "import { x } from '../http/exchange.ts'\nimport { y } from './classify.ts'\n",
+    })
+    expect(wrongImports(broken).map((line) => line.split(' ')[0])).toEqual([...broken.keys()].slice(0, 6))
+  })
+
+  it('a ring', () => {
+    const ring = tree({
+      'src/http/a.ts': "import './b.ts'\n",
+      'src/http/b.ts': "import type { X } from './c.ts'\n",
+      'src/http/c.ts': "import './a.ts'\n",
+      'src/http/d.ts': "import './a.ts'\n",
+    })
+    expect(importRings(ring)).toHaveLength(1)
+  })
+
+  it('a second door for a package', () => {
+    const doors = tree({
+      'src/http/a.ts': "import { Client } from 'undici'\nimport x from '@scope/name/deep'\n",
+      'src/http/b.ts': "import type { Dispatcher } from 'undici'\n",
+      'src/http/c.ts': "const load = () => import('@scope/name')\nimport { once } from 'node:events'\n",
+    })
+    expect(sharedPackages(doors)).toEqual([
+      'undici: src/http/a.ts, src/http/b.ts',
+      '@scope/name: src/http/a.ts, src/http/c.ts',
+    ])
+  })
+
+  it('a look at the clock, the dice or the process', () => {
+    const text = `
+      import { env } from 'node:process'
+      const a = Date.now(), b = new Date(), c = performance.now(), d = process.env.X
+      const e = Math.random(), f = globalThis.process
+      const fine = { process: 1, now: new Date(a) }.process // Date.now() in a comment, 'process' in a string
+      type Process = typeof process
+    `
+    expect(ambientReads(text).sort()).toEqual(
+      [
+        'Date.now',
+        'Math.random',
+        'globalThis',
+        'new Date()',
+        'node:process',
+        'performance',
+        'process',
+      ].sort(),
+    )
+  })
+})

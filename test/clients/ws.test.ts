@@ -1,0 +1,292 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { expect, it } from 'vitest'
+import type { WebSocket } from 'ws'
+import { type Device, startDevice, startRawDevice } from '../support/device.ts'
+import { limitsOf } from '../support/limit-fields.ts'
+import { rawConnection } from '../support/raw.ts'
+import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+import {
+  acceptWebSockets,
+  dial,
+  openWebSocket,
+  refusedWebSocket,
+  type WebSocketDevice,
+} from '../support/websocket.ts'
+
+/** What the other side answers to a message. */
+async function exchange(socket: WebSocket, message: string | Buffer): Promise<string | Buffer> {
+  const answered = once(socket, 'message')
+  socket.send(message)
+  const [data, binary]: unknown[] = await answered
+  return binary ? (data as Buffer) : String(data) // `ws` gives a Buffer unless told otherwise
+}
+
+async function closing(socket: WebSocket): Promise<[number, string]> {
+  const [code, reason]: unknown[] = await once(socket, 'close')
+  return [Number(code), String(reason)]
+}
+
+describeTransports(
+  'WebSocket',
+  (transport) => {
+    async function start(
+      config: YamlPart = {},
+      onSocket?: (socket: WebSocket) => void,
+    ): Promise<{ sidecar: TestSidecar; device: Device; taken: WebSocketDevice; token: string }> {
+      const device = await startDevice()
+      const taken = acceptWebSockets(device, onSocket)
+      const sidecar = await startSidecar({ transport, device, config })
+      return { sidecar, device, taken, token: await sidecar.token() }
+    }
+
+    it('C23 text, binary and empty messages go both ways', async () => {
+      const { sidecar, token } = await start()
+      const { socket } = await openWebSocket(sidecar.url, { token })
+      expect(await exchange(socket, 'näive ☕')).toBe('näive ☕')
+      expect(await exchange(socket, Buffer.from([0, 1, 254, 255]))).toEqual(Buffer.from([0, 1, 254, 255]))
+      expect(await exchange(socket, '')).toBe('')
+      expect(await exchange(socket, Buffer.alloc(0))).toEqual(Buffer.alloc(0))
+    })
+
+    it('C23 frames of 1 MiB arrive whole, twenty of them at once', async () => {
+      const { sidecar, token } = await start()
+      const { socket } = await openWebSocket(sidecar.url, { token })
+      const frames = Array.from({ length: 20 }, () => randomBytes(1 << 20))
+      const received: Buffer[] = []
+      const all = new Promise<void>((resolve) => {
+        socket.on('message', (data: Buffer) => {
+          received.push(data)
+          if (received.length === frames.length) resolve()
+        })
+      })
+      for (const frame of frames) socket.send(frame)
+      await all
+      expect(received.every((data, i) => data.equals(frames[i] as Buffer))).toBe(true)
+    })
+
+    it('C23 pings are answered through the tunnel, from both sides', async () => {
+      const { sidecar, taken, token } = await start()
+      const { socket } = await openWebSocket(sidecar.url, { token })
+      const ponged = once(socket, 'pong')
+      socket.ping('up')
+      expect(String((await ponged)[0])).toBe('up')
+      const other = taken.sockets[0] as WebSocket // the upgrade went through it
+      const pongedDown = once(other, 'pong')
+      other.ping('down')
+      expect(String((await pongedDown)[0])).toBe('down')
+    })
+
+    it('C23 the client closes: the device hears the code and the reason', async () => {
+      const { sidecar, device, taken, token } = await start()
+      const { socket } = await openWebSocket(sidecar.url, { token })
+      const heard = closing(taken.sockets[0] as WebSocket)
+      const own = closing(socket)
+      socket.close(4001, 'done here')
+      expect(await heard).toEqual([4001, 'done here'])
+      expect(await own).toEqual([4001, 'done here'])
+      await device.waitForOpenConnections(0)
+    })
+
+    it('C23 the device closes: so does the client', async () => {
+      const { sidecar, device, taken, token } = await start()
+      const { socket } = await openWebSocket(sidecar.url, { token })
+      const own = closing(socket)
+      taken.sockets[0]?.close(4002, 'rebooting')
+      expect(await own).toEqual([4002, 'rebooting'])
+      await device.waitForOpenConnections(0)
+    })
+
+    it('C24 the client is gone without a word: the device connection goes too', async () => {
+      const { sidecar, device, taken, token } = await start()
+      const { socket } = await openWebSocket(sidecar.url, { token })
+      const heard = closing(taken.sockets[0] as WebSocket)
+      socket.terminate()
+      expect((await heard)[0]).toBe(1006)
+      await device.waitForOpenConnections(0)
+    })
+
+    it('C24 the device is gone without a word: so is the client connection', async () => {
+      const { sidecar, taken, token } = await start()
+      const { socket } = await openWebSocket(sidecar.url, { token })
+      const own = closing(socket)
+      taken.sockets[0]?.terminate()
+      expect((await own)[0]).toBe(1006)
+    })
+
+    it('C23 a message right behind the handshake is not lost, from either side', async () => {
+      const { sidecar, token } = await start({}, (socket) => {
+        socket.send('hello from the device')
+        socket.on('message', (data) => socket.send(`heard ${data}`))
+      })
+      const socket = dial(sidecar.url, { token })
+      const received: string[] = []
+      const both = new Promise<void>((resolve) => {
+        socket.on('message', (data) => {
+          received.push(String(data))
+          if (received.length === 2) resolve()
+        })
+      })
+      socket.once('open', () => socket.send('at once'))
+      await both
+      expect(received).toEqual(['hello from the device', 'heard at once'])
+    })
+
+    it('C23 path, subprotocol, cookies and origin reach the device; the answer comes back', async () => {
+      const { sidecar, taken, token } = await start()
+      const { socket, answer } = await openWebSocket(sidecar.url, {
+        token,
+        path: '/a%2Fb//ws?x=%zz&x',
+        protocols: ['v2.chat', 'v1.chat'],
+        headers: { Cookie: 'a=1', Origin: 'https://app.example' },
+      })
+      expect(socket.protocol).toBe('v2.chat')
+      expect(answer.statusCode).toBe(101)
+      expect(taken.upgrades[0]?.url).toBe('/a%2Fb//ws?x=%zz&x')
+      expect(taken.upgrades[0]?.headers).toMatchObject({ cookie: 'a=1', origin: 'https://app.example' })
+    })
+
+    it('C22 the header policy is that of requests', async () => {
+      const { sidecar, taken, token } = await start({ upstream: { headers: { 'X-Gateway': 'postern' } } })
+      await openWebSocket(sidecar.url, {
+        token,
+        headers: {
+          'X-Forwarded-For': '192.0.2.66',
+          Forwarded: 'for=192.0.2.66',
+          'X-Gateway': 'forged',
+          'Proxy-Authorization': 'Basic eDp5',
+          'Keep-Alive': 'timeout=9',
+        },
+      })
+      const headers = taken.upgrades[0]?.headers ?? {}
+      expect(headers.authorization).toBeUndefined()
+      expect(headers['proxy-authorization']).toBeUndefined()
+      expect(headers['keep-alive']).toBeUndefined()
+      expect(headers.forwarded).toBeUndefined()
+      expect(headers['x-forwarded-for']).toBe('127.0.0.1')
+      expect(headers['x-forwarded-proto']).toBe(transport === 'tls' ? 'https' : 'http')
+      expect(headers['x-gateway']).toBe('postern')
+      expect(headers.via).toBe('1.1 postern')
+      expect(headers['x-request-id']).toMatch(/^[\w-]{16,}$/)
+      expect(headers.host).toBe(new URL(sidecar.url).host)
+      expect(headers.connection?.toLowerCase()).toBe('upgrade')
+      expect(headers.upgrade).toBe('websocket')
+    })
+
+    it('C22 the 101 carries no field of the device connection beyond the upgrade', async () => {
+      const { sidecar, taken, token } = await start()
+      taken.server.on('headers', (headers) =>
+        headers.push('Keep-Alive: timeout=9', 'X-Kept: yes', 'Set-Cookie: a', 'Set-Cookie: b'),
+      )
+      const { answer } = await openWebSocket(sidecar.url, { token })
+      expect(answer.headers['keep-alive']).toBeUndefined()
+      expect(answer.headers['x-kept']).toBe('yes')
+      expect(answer.headers['set-cookie']).toEqual(['a', 'b'])
+    })
+
+    it.each([
+      ['none', {}],
+      ['an unknown one', { token: 'unknown' }],
+      ['one in the query', { path: '/?access_token=TOKEN' }],
+    ])(
+      'C10 without a valid token an upgrade is refused with 401, unseen by the device: %s',
+      async (_name, request) => {
+        const { sidecar, device, taken, token } = await start()
+        const path = 'path' in request ? request.path.replace('TOKEN', token) : '/'
+        const refused = await refusedWebSocket(sidecar.url, { ...request, path })
+        expect(refused.status).toBe(401)
+        expect(JSON.parse(refused.text).error).toBe('invalid_token')
+        limitsOf(refused)
+        expect(taken.upgrades).toHaveLength(0)
+        expect(device.connections).toBe(0)
+      },
+    )
+
+    it('C12 frames sent behind a refused upgrade go nowhere', async () => {
+      const { sidecar, device } = await start()
+      const raw = await rawConnection(sidecar.url)
+      raw.write(
+        'GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+          'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n' +
+          'GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n',
+      )
+      const all = await raw.closed
+      expect(all.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401'])
+      expect(device.connections).toBe(0)
+    })
+
+    it('C24 an upgrade that the device refuses is relayed, with its body', async () => {
+      const device = await startDevice((_request, response) => {
+        response.writeHead(403, { 'X-Own': 'yes', 'Content-Type': 'text/plain' })
+        response.end('not today')
+      })
+      const sidecar = await startSidecar({ transport, device })
+      const token = await sidecar.token()
+      const refused = await refusedWebSocket(sidecar.url, { token })
+      expect([refused.status, refused.text]).toEqual([403, 'not today'])
+      expect(refused.fields).toContain('X-Own')
+      limitsOf(refused)
+      expect((await sidecar.request({ token })).status).toBe(403)
+    })
+
+    it('C24 an upgrade that the device answers with a cut body is shown broken', async () => {
+      const device = await startRawDevice(async (peer) => {
+        await peer.waitFor('\r\n\r\n')
+        peer.end('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nonly this')
+      })
+      const sidecar = await startSidecar({ transport, device })
+      await expect(refusedWebSocket(sidecar.url, { token: await sidecar.token() })).rejects.toThrow()
+    })
+
+    it('C24 an upgrade to a device that is down, or closes without a word, is a 500', async () => {
+      const device = await startRawDevice(async (peer) => {
+        await peer.waitFor('\r\n\r\n')
+        peer.end()
+      })
+      const sidecar = await startSidecar({ transport, device })
+      const token = await sidecar.token()
+      const closed = await refusedWebSocket(sidecar.url, { token })
+      await device.stop()
+      const down = await refusedWebSocket(sidecar.url, { token })
+      for (const refused of [closed, down]) {
+        expect([refused.status, JSON.parse(refused.text).error]).toEqual([500, 'upstream_unavailable'])
+      }
+      expect(down.fields).toContain('postern; error=connection_refused')
+    })
+
+    it('C24 an upgrade that the device never answers ends at the deadline', async () => {
+      const device = await startRawDevice(async () => {})
+      const sidecar = await startSidecar({
+        transport,
+        device,
+        config: { upstream: { response_timeout: '200ms' } },
+      })
+      const refused = await refusedWebSocket(sidecar.url, { token: await sidecar.token() })
+      expect([refused.status, JSON.parse(refused.text).error]).toEqual([500, 'upstream_timeout'])
+    })
+
+    it('C24 a client that leaves before the 101 takes its device connection with it', async () => {
+      const device = await startRawDevice(async () => {})
+      const sidecar = await startSidecar({ transport, device })
+      const socket = dial(sidecar.url, { token: await sidecar.token() })
+      const peer = await device.waitForConnection(1)
+      await peer.waitFor('\r\n\r\n')
+      const start = performance.now()
+      socket.terminate()
+      // The device's side of the script never ends its half, so it is the sidecar's end that is seen.
+      await Promise.race([peer.closed, once(peer.socket, 'end')])
+      expect(performance.now() - start).toBeLessThan(1000)
+    }, 5_000)
+
+    it('C8 a tunnel counts among the tunnels while it is open, and no longer', async () => {
+      const { sidecar, device, token } = await start()
+      const { socket } = await openWebSocket(sidecar.url, { token })
+      expect(await sidecar.metric('postern_tunnels')).toBe(1)
+      socket.close()
+      await device.waitForOpenConnections(0)
+      await expect.poll(() => sidecar.metric('postern_tunnels')).toBe(0)
+    })
+  },
+  ['http1', 'tls'],
+)

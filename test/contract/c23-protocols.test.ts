@@ -1,0 +1,246 @@
+import { once } from 'node:events'
+import http2 from 'node:http2'
+import tls from 'node:tls'
+import { describe, expect, it } from 'vitest'
+import { closeLater } from '../support/cleanup.ts'
+import { readBody, startDevice, startRawDevice } from '../support/device.ts'
+import { expectError } from '../support/errors.ts'
+import { rawConnection } from '../support/raw.ts'
+import { startSidecar } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+
+describe('C23 ALPN', () => {
+  async function agreed(url: string, offered: readonly string[] | undefined): Promise<string | false | null> {
+    const { port } = new URL(url)
+    const socket = tls.connect({
+      host: '127.0.0.1',
+      port: Number(port),
+      rejectUnauthorized: false,
+      ...(offered === undefined ? {} : { ALPNProtocols: [...offered] }),
+    })
+    closeLater(() => {
+      socket.destroy()
+    })
+    await once(socket, 'secureConnect')
+    return socket.alpnProtocol
+  }
+
+  it('C23 HTTP/2 and HTTP/1.1 share one port; HTTP/2 is preferred, and HTTP/1.1 is what is spoken without ALPN', async () => {
+    const sidecar = await startSidecar({ transport: 'tls' })
+    expect(await agreed(sidecar.url, ['h2', 'http/1.1'])).toBe('h2')
+    expect(await agreed(sidecar.url, ['http/1.1', 'h2'])).toBe('h2')
+    expect(await agreed(sidecar.url, ['http/1.1'])).toBe('http/1.1')
+    expect(await agreed(sidecar.url, undefined)).toBe(false)
+    const raw = await rawConnection(sidecar.url, { alpn: [] })
+    raw.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+    expect(await raw.closed).toMatch(/^HTTP\/1\.1 401 /)
+  })
+
+  it('C23 an offer of neither is refused in the handshake', async () => {
+    const sidecar = await startSidecar({ transport: 'tls' })
+    await expect(agreed(sidecar.url, ['spdy/3'])).rejects.toThrow(/alert|no application protocol|ECONNRESET/i)
+    expect((await sidecar.request()).status).toBe(401)
+  })
+
+  it('C23 old TLS versions are refused', async () => {
+    const sidecar = await startSidecar({ transport: 'tls' })
+    const { port } = new URL(sidecar.url)
+    const socket = tls.connect({
+      host: '127.0.0.1',
+      port: Number(port),
+      rejectUnauthorized: false,
+      minVersion: 'TLSv1',
+      maxVersion: 'TLSv1.1',
+      ciphers: 'DEFAULT@SECLEVEL=0',
+    })
+    closeLater(() => {
+      socket.destroy()
+    })
+    await expect(once(socket, 'secureConnect')).rejects.toThrow()
+  })
+
+  it('C23 many requests at once on one HTTP/2 connection, each gets its own answer', async () => {
+    const device = await startDevice(async (request, response) => {
+      await readBody(request)
+      setTimeout(() => response.end(request.url), Number(request.url?.slice(1)) % 7)
+    })
+    const sidecar = await startSidecar({ transport: 'h2', device })
+    const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
+    const connection = await sidecar.connect()
+    const paths = Array.from({ length: 150 }, (_, i) => `/${i}`)
+    const answers = await Promise.all(paths.map((path) => connection.send({ path, fields })))
+    expect(answers.map((answer) => [answer.status, answer.text])).toEqual(paths.map((path) => [200, path]))
+  })
+
+  it('C23 an extended CONNECT (RFC 8441) is not offered, and one that comes anyway reaches nobody', async () => {
+    const sidecar = await startSidecar({ transport: 'h2' })
+    const token = await sidecar.token()
+    const session = http2.connect(sidecar.url, { rejectUnauthorized: false })
+    closeLater(() => session.destroy())
+    const [settings] = await once(session, 'remoteSettings')
+    expect(settings.enableConnectProtocol ?? false).toBe(false)
+    const stream = session.request({
+      ':method': 'CONNECT',
+      ':protocol': 'websocket',
+      ':path': '/',
+      ':scheme': 'https',
+      ':authority': 'x',
+      authorization: `Bearer ${token}`,
+    })
+    stream.on('error', () => {})
+    const answered = Promise.withResolvers<number | undefined>()
+    stream.once('response', (headers) => answered.resolve(headers[':status']))
+    stream.once('close', () => answered.resolve(undefined))
+    expect(await answered.promise).not.toBe(200)
+    expect(sidecar.device.requests).toHaveLength(0)
+  })
+})
+
+describeTransports('C23', (transport) => {
+  it('C23 server-sent events arrive one by one, as the device sends them', async () => {
+    const tick: (() => void)[] = []
+    const device = await startDevice((_request, response) => {
+      response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' })
+      response.flushHeaders()
+      let n = 0
+      tick.push(() => {
+        n += 1
+        response.write(`data: ${n}\n\n`)
+      })
+      response.on('close', () => tick.splice(0))
+    })
+    const sidecar = await startSidecar({ transport, device })
+    const fields = ['Authorization', `Bearer ${await sidecar.token()}`, 'Accept', 'text/event-stream']
+    const connection = await sidecar.connect()
+    const exchange = connection.start({ fields })
+    // The head comes before the first event is so much as thought of, and each event before the next.
+    expect((await exchange.head).status).toBe(200)
+    for (let n = 1; n <= 5; n += 1) {
+      tick[0]?.()
+      await exchange.waitFor(`data: ${n}\n\n`)
+    }
+    exchange.abort()
+  })
+
+  it('C23 103 Early Hints come through before the answer, without what belongs to connections', async () => {
+    const proceed = Promise.withResolvers<void>()
+    const device = await startRawDevice(async (peer) => {
+      await peer.waitFor('\r\n\r\n')
+      peer.write(
+        'HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\nLink: </b.css>\r\nKeep-Alive: timeout=9\r\n\r\n',
+      )
+      await proceed.promise
+      peer.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+    })
+    const sidecar = await startSidecar({ transport, device })
+    const connection = await sidecar.connect()
+    const exchange = connection.start({ fields: ['Authorization', `Bearer ${await sidecar.token()}`] })
+    const early = await exchange.waitForInformational(103)
+    const links = early.fields.filter((_, i) => early.fields[i - 1]?.toLowerCase() === 'link')
+    expect(links.join(', ')).toBe('</a.css>, </b.css>')
+    expect(early.fields.join()).not.toContain('timeout=9')
+    proceed.resolve()
+    expect(await exchange.response).toMatchObject({ status: 200, text: 'ok' })
+  })
+
+  const processing = 'HTTP/1.1 102 Processing\r\n\r\n'
+  it.each([
+    ['an unasked 100', 'HTTP/1.1 100 Continue\r\n\r\n', 200],
+    ['a few 102', processing.repeat(3), 200],
+    ['a flood of 102', processing.repeat(5000), 500],
+  ])('C23 a device may send interim answers, within reason: %s', async (_name, interim, status) => {
+    const device = await startRawDevice(async (peer) => {
+      await peer.waitFor('\r\n\r\n')
+      peer.end(`${interim}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`)
+    })
+    const sidecar = await startSidecar({ transport, device })
+    const answer = await sidecar.request({ token: await sidecar.token() })
+    expect(answer.status).toBe(status)
+    expect(answer.informational.length).toBeLessThanOrEqual(16)
+    expect((await sidecar.request()).status).toBe(401)
+  })
+
+  it.each([['Content-Length', '4'], []].map((framing) => [framing]))(
+    'C23 Expect: 100-continue is answered once the request is admitted, and not passed on: %j',
+    async (framing) => {
+      const sidecar = await startSidecar({ transport })
+      const fields = [
+        'Authorization',
+        `Bearer ${await sidecar.token()}`,
+        'Expect',
+        '100-continue',
+        ...framing,
+      ]
+      const connection = await sidecar.connect()
+      const exchange = connection.start({ method: 'POST', fields, open: true })
+      await exchange.waitForInformational(100)
+      exchange.end('body')
+      const answer = await exchange.response
+      expect([answer.status, answer.informational.map(({ status }) => status)]).toEqual([200, [100]])
+      expect(sidecar.device.requests[0]?.body?.toString()).toBe('body')
+      expect(sidecar.device.requests[0]?.values('Expect')).toEqual([])
+    },
+  )
+
+  it('C23 Expect: 100-continue is never answered with 100 where there will be a refusal', async () => {
+    const sidecar = await startSidecar({ transport, config: { limits: { api: { requests: 3 } } } })
+    const expecting = ['Expect', '100-continue', 'Content-Length', '5']
+    const refused: [number, string, string[]][] = [
+      [401, 'invalid_token', []],
+      [401, 'invalid_token', ['Authorization', 'Bearer unknown']],
+      [400, 'invalid_request', ['X_Real_IP', '192.0.2.1']],
+      [429, 'rate_limited', []],
+    ]
+    for (const [status, code, fields] of refused) {
+      const connection = await sidecar.connect()
+      const answer = await connection.start({ method: 'POST', fields: [...expecting, ...fields], open: true })
+        .response
+      expectError(answer, status, code as 'invalid_token')
+      expect(answer.informational).toEqual([])
+    }
+    expect(sidecar.device.connections).toBe(0)
+  })
+
+  it('C23 Expect: 100-continue with no body to wait for is answered at once', async () => {
+    const sidecar = await startSidecar({ transport })
+    const answer = await sidecar.request({ token: await sidecar.token(), fields: ['Expect', '100-continue'] })
+    expect(answer.status).toBe(200)
+  })
+})
+
+describeTransports(
+  'C23',
+  (transport) => {
+    it('C23 a client of HTTP/1.0 gets no interim answer', async () => {
+      const device = await startRawDevice(async (peer) => {
+        await peer.waitFor('\r\n\r\n')
+        peer.end(
+          'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok',
+        )
+      })
+      const sidecar = await startSidecar({ transport, device })
+      const token = await sidecar.token()
+      const raw = await rawConnection(sidecar.url)
+      raw.write(`GET / HTTP/1.0\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`)
+      const all = await raw.closed
+      expect(all).toMatch(/^HTTP\/1\.[01] 200 /)
+      expect(all).not.toContain('103')
+    })
+
+    it('C23 the head and a small body of an answer are not held back for more', async () => {
+      const held = Promise.withResolvers<void>()
+      const device = await startDevice(async (_request, response) => {
+        response.write('first')
+        await held.promise
+        response.end('last')
+      })
+      const sidecar = await startSidecar({ transport, device })
+      const connection = await sidecar.connect()
+      const exchange = connection.start({ fields: ['Authorization', `Bearer ${await sidecar.token()}`] })
+      await exchange.waitFor('first')
+      held.resolve()
+      expect((await exchange.response).text).toBe('firstlast')
+    })
+  },
+  ['http1', 'tls'],
+)

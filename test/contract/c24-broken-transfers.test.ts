@@ -1,0 +1,133 @@
+import { expect, it } from 'vitest'
+import { startDevice } from '../support/device.ts'
+import { expectError } from '../support/errors.ts'
+import { type RawPeer, unusedPort } from '../support/raw.ts'
+import { brokenBy, nextRequest, startScripted } from '../support/scripted.ts'
+import { startSidecar } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+
+describeTransports('C24', (transport) => {
+  it('C24 a device that is down is a 500 at once, and used again when it is back', async () => {
+    const port = await unusedPort()
+    const sidecar = await startSidecar({ transport, device: { url: `http://127.0.0.1:${port}` } })
+    const token = await sidecar.token()
+    expectError(await sidecar.request({ token }), 500, 'upstream_unavailable')
+    expectError(await sidecar.request({ token, body: 'x' }), 500, 'upstream_unavailable')
+    await startDevice(undefined, { port })
+    expect((await sidecar.request({ token })).text).toBe('from the device')
+  })
+
+  it.each([
+    ['closes', (peer: RawPeer) => peer.end()],
+    ['resets', (peer: RawPeer) => peer.reset()],
+    ['breaks off within its head', (peer: RawPeer) => peer.end('HTTP/1.1 200 O')],
+  ])(
+    'C24 a device that %s before the head of its answer is a 500, and gets no request twice',
+    async (_name, drop) => {
+      const device = await startScripted(async (peer) => {
+        await nextRequest(peer)
+        drop(peer)
+      })
+      const sidecar = await startSidecar({ transport, device, config: { upstream: { parser: 'strict' } } })
+      const token = await sidecar.token()
+      expectError(await sidecar.request({ token }), 500, 'upstream_unavailable')
+      expectError(await sidecar.request({ token, body: 'x' }), 500, 'upstream_unavailable')
+      expect(device.peers).toHaveLength(2)
+    },
+  )
+
+  it.each([
+    ['a length, FIN', 'Content-Length: 1000\r\n\r\nonly this', (peer: RawPeer) => peer.end()],
+    ['a length, RST', 'Content-Length: 1000\r\n\r\nonly this', (peer: RawPeer) => peer.reset()],
+    ['a length, one byte short', 'Content-Length: 10\r\n\r\nonly this', (peer: RawPeer) => peer.end()],
+    ['chunks, FIN', 'Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n', (peer: RawPeer) => peer.end()],
+    ['chunks, RST', 'Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n', (peer: RawPeer) => peer.reset()],
+    [
+      'chunks, half of one',
+      'Transfer-Encoding: chunked\r\n\r\n99\r\nonly this',
+      (peer: RawPeer) => peer.end(),
+    ],
+    [
+      'chunks, no last one',
+      'Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n0\r\n',
+      (peer: RawPeer) => peer.end(),
+    ],
+    ['broken chunks', 'Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\nzz\r\n', () => {}],
+  ])(
+    'C24 a body cut by the device is a broken transfer, never a short body that looks whole: %s',
+    async (_name, head, cut) => {
+      const seen = Promise.withResolvers<void>()
+      const device = await startScripted(async (peer) => {
+        await nextRequest(peer)
+        peer.write(`HTTP/1.1 200 OK\r\n${head}`)
+        await seen.promise
+        cut(peer)
+      })
+      const sidecar = await startSidecar({ transport, device, config: { upstream: { parser: 'strict' } } })
+      const connection = await sidecar.connect()
+      const exchange = connection.start({ fields: ['Authorization', `Bearer ${await sidecar.token()}`] })
+      await exchange.waitFor('only this').catch(() => {})
+      seen.resolve()
+      const { partial } = await brokenBy(exchange)
+      expect([partial?.status, partial?.text]).toEqual([200, 'only this'])
+      expect((await sidecar.request()).status, 'the sidecar lives').toBe(401)
+      await expect.poll(() => sidecar.metric('postern_upstream_errors_total')).toBe(1)
+    },
+  )
+
+  it('C24 a device that stalls within a body is cut at the deadline', async () => {
+    const device = await startScripted(async (peer) => {
+      await nextRequest(peer)
+      peer.write('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nonly this')
+    })
+    const sidecar = await startSidecar({ transport, device, config: { upstream: { idle_timeout: '300ms' } } })
+    const connection = await sidecar.connect()
+    const exchange = connection.start({ fields: ['Authorization', `Bearer ${await sidecar.token()}`] })
+    expect((await brokenBy(exchange)).partial?.text).toBe('only this')
+  })
+
+  it('C24 one broken answer does not disturb the others', async () => {
+    const device = await startDevice((incoming, response) => {
+      if (incoming.url !== '/cut') {
+        response.end('whole')
+        return
+      }
+      response.writeHead(200, { 'Content-Length': 1000 })
+      response.write('only this', () => response.destroy())
+    })
+    const sidecar = await startSidecar({ transport, device })
+    const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
+    const connections = await Promise.all(Array.from({ length: 6 }, () => sidecar.connect()))
+    await Promise.all(
+      connections.map(async (connection, i) => {
+        const path = i % 2 === 0 ? '/cut' : '/whole'
+        const exchange = connection.start({ fields, path })
+        if (path === '/cut') await brokenBy(exchange)
+        else expect((await exchange.response).text).toBe('whole')
+      }),
+    )
+    if (transport !== 'h2') return
+    // Within one HTTP/2 connection it is a stream that breaks, not the connection.
+    const [one] = connections
+    if (one === undefined) throw new Error('there are six')
+    const cut = one.start({ fields, path: '/cut' })
+    const whole = one.start({ fields, path: '/whole' })
+    await brokenBy(cut)
+    expect((await whole.response).text).toBe('whole')
+    expect((await one.send({ fields, path: '/whole' })).text).toBe('whole')
+  })
+
+  it('C24 an answer that comes before the upload is over reaches the client', async () => {
+    const device = await startDevice((_incoming, response) => {
+      response.writeHead(413, { Connection: 'close' })
+      response.end('too much')
+    })
+    const sidecar = await startSidecar({ transport, device })
+    const connection = await sidecar.connect()
+    const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
+    const exchange = connection.start({ method: 'POST', fields, open: true, timeout: 3000 })
+    exchange.write('some of it')
+    expect(await exchange.response).toMatchObject({ status: 413, text: 'too much' })
+    expect((await sidecar.request()).status).toBe(401)
+  })
+})

@@ -1,0 +1,139 @@
+import { expect, it } from 'vitest'
+import { readBody, startDevice } from '../support/device.ts'
+import { rawConnection } from '../support/raw.ts'
+import { startSidecar } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+
+describeTransports('C24', (transport) => {
+  it.each(['before the answer', 'within the answer', 'within its upload'])(
+    'C24 a client that leaves %s aborts the request at the device within a second',
+    async (when) => {
+      const reached = Promise.withResolvers<void>()
+      const aborted = Promise.withResolvers<void>()
+      const device = await startDevice((incoming, response) => {
+        response.once('close', () => aborted.resolve())
+        if (when === 'within the answer') response.write('some')
+        incoming.on('data', () => reached.resolve())
+        incoming.on('error', () => {})
+        if (when !== 'within its upload') reached.resolve()
+      })
+      const sidecar = await startSidecar({ transport, device })
+      const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
+      const connection = await sidecar.connect()
+      const exchange = connection.start(
+        when === 'within its upload' ? { method: 'POST', fields, open: true } : { fields },
+      )
+      exchange.response.catch(() => {})
+      if (when === 'within its upload') exchange.write('some')
+      if (when === 'within the answer') await exchange.waitFor('some')
+      await reached.promise
+      const start = performance.now()
+      exchange.abort()
+      await aborted.promise
+      expect(performance.now() - start).toBeLessThan(1000)
+      await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
+    },
+  )
+
+  it.each(['before the answer', 'within the answer'])(
+    'C24 a client that closes its connection %s aborts what runs on it, and its place is free again',
+    async (when) => {
+      const device = await startDevice((_incoming, response) => {
+        if (when === 'within the answer') response.write('some')
+      })
+      const sidecar = await startSidecar({ transport, device })
+      const connection = await sidecar.connect()
+      const exchange = connection.start({ fields: ['Authorization', `Bearer ${await sidecar.token()}`] })
+      exchange.response.catch(() => {})
+      if (when === 'within the answer') await exchange.waitFor('some')
+      await device.waitForRequests(1)
+      const start = performance.now()
+      connection.close()
+      await device.waitForOpenConnections(0)
+      expect(performance.now() - start).toBeLessThan(1000)
+      await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
+      await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
+    },
+    5000,
+  )
+
+  it('C24 a client that breaks its own chunked body off is not taken for one that finished it', async () => {
+    const ended = Promise.withResolvers<string>()
+    const device = await startDevice((incoming) => {
+      incoming.on('error', () => {})
+      incoming.on('end', () => ended.resolve('whole'))
+      incoming.on('close', () => ended.resolve('broken'))
+      incoming.resume()
+    })
+    const sidecar = await startSidecar({ transport, device })
+    const connection = await sidecar.connect()
+    const exchange = connection.start({
+      method: 'POST',
+      fields: ['Authorization', `Bearer ${await sidecar.token()}`],
+      open: true,
+    })
+    exchange.response.catch(() => {})
+    exchange.write('half of it')
+    await device.waitForRequests(1)
+    exchange.abort()
+    expect(await ended.promise).toBe('broken')
+  })
+
+  it('C24 a client that leaves many times leaves nothing behind', async () => {
+    const device = await startDevice(async (incoming, response) => {
+      response.write('some')
+      await readBody(incoming)
+    })
+    const sidecar = await startSidecar({ transport, device })
+    const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
+    for (let round = 0; round < 10; round += 1) {
+      const connections = await Promise.all(Array.from({ length: 10 }, () => sidecar.connect()))
+      await Promise.all(
+        connections.map(async (connection, i) => {
+          const exchange = connection.start(i % 2 === 0 ? { fields } : { method: 'POST', fields, open: true })
+          exchange.response.catch(() => {})
+          if (i % 2 === 1) exchange.write('up')
+          await exchange.waitFor('some')
+          exchange.abort()
+          connection.close()
+        }),
+      )
+    }
+    await device.waitForOpenConnections(0)
+    expect(device.requests).toHaveLength(100)
+    await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
+    await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
+  })
+})
+
+describeTransports(
+  'C24',
+  (transport) => {
+    it('C24 a client that only closes its sending side still gets its answer', async () => {
+      const proceed = Promise.withResolvers<void>()
+      const device = await startDevice(async (_request, response) => {
+        await proceed.promise
+        response.end('late but whole')
+      })
+      const sidecar = await startSidecar({ transport, device })
+      const token = await sidecar.token()
+      const raw = await rawConnection(sidecar.url)
+      raw.end(`GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`)
+      await Promise.race([device.waitForRequests(1), raw.closed])
+      proceed.resolve()
+      expect(await raw.closed).toContain('late but whole')
+    })
+
+    it('C24 a client that resets its connection aborts as well', async () => {
+      const device = await startDevice(() => {})
+      const sidecar = await startSidecar({ transport, device })
+      const token = await sidecar.token()
+      const raw = await rawConnection(sidecar.url)
+      raw.write(`GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`)
+      await device.waitForRequests(1)
+      raw.reset()
+      await device.waitForOpenConnections(0)
+    })
+  },
+  ['http1', 'tls'],
+)

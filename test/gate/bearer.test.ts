@@ -1,0 +1,93 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { readBearer } from '../../src/gate/bearer.ts'
+
+const TOKEN68 = 'ABCXYZabcxyz0189-._~+/'
+
+const token68 = fc
+  .tuple(
+    fc.string({ unit: fc.constantFrom(...TOKEN68), minLength: 1, maxLength: 100 }),
+    fc.constantFrom('', '=', '=='),
+  )
+  .map((parts) => parts.join(''))
+
+const anyCase = (text: string): fc.Arbitrary<string> => fc.mixedCase(fc.constant(text))
+
+/** What may stand in a field value, and then some. */
+const anyValue = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 60 }),
+  fc
+    .array(fc.constantFrom('bearer', 'Bearer', ' ', '\t', ',', '=', 'abc', 'é', '"', 'Basic'), {
+      maxLength: 8,
+    })
+    .map((parts) => parts.join('')),
+)
+
+it('C10 takes any token after the scheme in any case and one or more spaces', () => {
+  fc.assert(
+    fc.property(anyCase('bearer'), fc.integer({ min: 1, max: 9 }), token68, (scheme, spaces, token) => {
+      expect(readBearer([`${scheme}${' '.repeat(spaces)}${token}`])).toEqual({ kind: 'token', token })
+    }),
+  )
+})
+
+it('C10 never throws, and takes a token out of nothing but one whole, well-formed field', () => {
+  fc.assert(
+    fc.property(fc.array(anyValue, { maxLength: 3 }), (values) => {
+      const presented = readBearer(values)
+      if (presented.kind === 'none') return
+      expect(values).toHaveLength(1)
+      const value = values[0] ?? ''
+      expect(value.slice(0, 7).toLowerCase()).toBe('bearer ')
+      expect(value.slice(6).trim()).toBe(presented.token)
+      expect(
+        [...presented.token.replace(/=*$/, '')].every(
+          (char) => TOKEN68.includes(char) || /[A-Za-z0-9]/.test(char),
+        ),
+      ).toBe(true)
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+it('C10 two fields are never a token, also when both are the same good one', () => {
+  fc.assert(
+    fc.property(token68, token68, (one, other) => {
+      expect(readBearer([`Bearer ${one}`, `Bearer ${other}`]).kind).toBe('none')
+      expect(readBearer([`Bearer ${one}`, `Bearer ${one}`]).kind).toBe('none')
+    }),
+  )
+})
+
+it.each([
+  [[], 'missing'],
+  [['Basic dXNlcjpwYXNz'], 'missing'],
+  [['Digest username="Bearer x"'], 'missing'],
+  [[''], 'missing'],
+  [['Bearer'], 'missing'],
+  [['Bearer   '], 'missing'],
+  [['Bearerx abc'], 'missing'],
+  [['Bearer\tabc'], 'malformed'],
+  [['Bearer a b'], 'malformed'],
+  [['Bearer a, Bearer b'], 'malformed'],
+  [['Bearer "a"'], 'malformed'],
+  [['Bearer a=b'], 'malformed'],
+  [['Bearer ='], 'malformed'],
+  [['Bearer \xe9'], 'malformed'],
+  [[`Bearer ${'a'.repeat(8192)}`], 'malformed'],
+  [['Bearer a', ''], 'malformed'],
+] as const)('C11 tells a token that was shown from none: %j is %s', (values, cause) => {
+  expect(readBearer(values)).toEqual({ kind: 'none', cause })
+})
+
+it('C10 an endless value is read in linear time', () => {
+  const start = performance.now()
+  for (const value of [
+    `Bearer ${' '.repeat(1 << 20)}`,
+    `Bearer ${'a '.repeat(1 << 19)}`,
+    `Bearer a${'='.repeat(1 << 20)}!`,
+  ]) {
+    expect(readBearer([value]).kind).toBe('none')
+  }
+  expect(performance.now() - start).toBeLessThan(2000)
+})

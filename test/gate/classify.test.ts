@@ -1,0 +1,187 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { type Classified, type ClassifyRules, classify } from '../../src/gate/classify.ts'
+import { surveyFields } from '../../src/gate/survey.ts'
+import type { RequestHead } from '../../src/http/exchange.ts'
+import { fieldValues } from '../../src/http/fields.ts'
+import { requestHead } from '../support/request-head.ts'
+
+const rules: ClassifyRules = {
+  headerCaps: { maxHeaderSize: 16 * 1024, maxHeaderCount: 100 },
+  revocationPath: undefined,
+}
+
+const classified = (over: Partial<RequestHead>): Classified => {
+  const head = requestHead(over)
+  return classify(head, surveyFields(head.fields), rules)
+}
+
+const anyText = fc.oneof(fc.string({ unit: 'binary', maxLength: 30 }), fc.string({ maxLength: 30 }))
+
+const fieldName = fc.oneof(
+  fc.constantFrom('Host', 'host', 'Content-Length', 'Transfer-Encoding', 'Expect', 'Upgrade', 'Connection'),
+  fc.constantFrom('Authorization', 'X_Forwarded_For', 'content_length', 'X-Odd_One', '__proto__', ''),
+  anyText,
+)
+
+const fieldValue = fc.oneof(
+  fc.constantFrom('device.example', 'a.example', '5', '05', '+1', '0x1', '1, 1', 'chunked', 'gzip, chunked'),
+  fc.constantFrom('Chunked', '100-continue', 'websocket', 'h2c', 'close', '', ' '),
+  anyText,
+)
+
+/** Paths made of the pieces from which disguises of the token path are made. */
+const path = fc
+  .array(
+    fc.constantFrom(
+      '/',
+      'oauth',
+      'token',
+      '/oauth/token',
+      '%6f',
+      '%2F',
+      '..',
+      '.',
+      ';x',
+      '?',
+      '#',
+      '\\',
+      '%00',
+      'TOKEN',
+      ' ',
+    ),
+    { maxLength: 8 },
+  )
+  .map((parts) => parts.join(''))
+
+const anyHead: fc.Arbitrary<RequestHead> = fc.record({
+  version: fc.constantFrom('1.0' as const, '1.1' as const, '2' as const),
+  secure: fc.boolean(),
+  method: fc.oneof(fc.constantFrom('GET', 'POST', 'OPTIONS', 'TRACE', 'CONNECT', 'get', ''), anyText),
+  target: fc.oneof(
+    path,
+    path.map((tail) => `/${tail}`),
+    path.map((tail) => `http://device.example${tail}`),
+    fc.constantFrom(
+      '*',
+      '',
+      'http://',
+      'HTTPS://a.example',
+      'device.example:443',
+      'http://u:p@device.example/',
+    ),
+    anyText,
+  ),
+  authority: fc.option(fc.constantFrom('device.example', 'a.example', ''), { nil: undefined }),
+  fields: fc.array(fc.tuple(fieldName, fieldValue), { maxLength: 8 }).map((pairs) => pairs.flat()),
+  peer: fc.constantFrom('192.0.2.1', ''),
+  localPort: fc.constant(8443),
+  upgrade: fc.boolean(),
+  endsWithHead: fc.boolean(),
+})
+
+it('C20 never throws, whatever the head', () => {
+  fc.assert(
+    fc.property(anyHead, (head) => {
+      const { endpoint } = classify(head, surveyFields(head.fields), rules)
+      expect(['api', 'oauth']).toContain(endpoint)
+    }),
+    { numRuns: 5000 },
+  )
+})
+
+it('C1 only the exact path is the token endpoint, whatever stands in the query', () => {
+  fc.assert(
+    fc.property(
+      path.map((tail) => `/${tail}`),
+      (target) => {
+        const { endpoint } = classified({ target })
+        expect(endpoint).toBe(target.split('?')[0] === '/oauth/token' ? 'oauth' : 'api')
+      },
+    ),
+    {
+      numRuns: 5000,
+      examples: [['/oauth/token'], ['/oauth/token?'], ['/oauth/token?/../x'], ['/oauth/token/']],
+    },
+  )
+})
+
+it('C21 a target in origin form is handed on byte for byte', () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: fc.integer({ min: 0x21, max: 0x7e }).map((c) => String.fromCharCode(c)) }),
+      (text) => {
+        const target = `/${text.replaceAll('#', '')}`
+        expect(classified({ target })).toMatchObject({ target, fault: undefined })
+      },
+    ),
+    { numRuns: 1000 },
+  )
+})
+
+it('C21 an absolute-form target becomes its origin form, so that there is one spelling behind the gate', () => {
+  const at = (target: string) => classified({ target })
+  expect(at('http://device.example/a?b')).toMatchObject({ target: '/a?b', fault: undefined })
+  expect(at('HTTPS://Device.Example')).toMatchObject({ target: '/', fault: undefined })
+  expect(at('http://device.example?x=/')).toMatchObject({ target: '/?x=/', fault: undefined })
+  expect(at('http://device.example/oauth/token')).toMatchObject({ endpoint: 'oauth', fault: undefined })
+  expect(at('http://other.example/')).toMatchObject({ fault: { kind: 'malformed' } })
+  expect(at('http://user@device.example/')).toMatchObject({ fault: { kind: 'malformed' } })
+  expect(at('ftp://device.example/')).toMatchObject({ fault: { kind: 'malformed' } })
+  expect(at('//device.example/')).toMatchObject({ target: '//device.example/', fault: undefined })
+})
+
+/** What any two parsers agree about: the least that must hold of a head without a fault. */
+function expectUnmistakable(head: RequestHead, { target, host, framing }: Classified): void {
+  expect(target).toMatch(/^\/[\x21-\x7e]*$/)
+  expect(target).not.toContain('#')
+  expect(['TRACE', 'CONNECT']).not.toContain(head.method)
+  const hosts = [
+    ...fieldValues(head.fields, 'host'),
+    ...(head.authority === undefined ? [] : [head.authority]),
+  ]
+  expect(new Set(hosts.map((name) => name.toLowerCase())).size).toBeLessThanOrEqual(1)
+  expect(fieldValues(head.fields, 'host').length).toBeLessThanOrEqual(1)
+  if (head.version !== '1.0') expect(host).not.toBe('')
+  expect(host).not.toMatch(/[\s/@?#\\]/)
+  const lengths = fieldValues(head.fields, 'content-length')
+  const codings = fieldValues(head.fields, 'transfer-encoding')
+  expect(lengths.length + codings.length).toBeLessThanOrEqual(1)
+  if (lengths.length > 0) expect(lengths[0]).toMatch(/^\d{1,15}$/)
+  if (lengths.length > 0 && !(head.version === '2' && head.endsWithHead))
+    expect(framing).toBe(Number(lengths[0]))
+  if (codings.length > 0)
+    expect([head.version, codings[0]?.toLowerCase(), framing]).toEqual(['1.1', 'chunked', 'chunked'])
+  for (let i = 0; i < head.fields.length; i += 2) {
+    expect(head.fields[i]?.toLowerCase()).not.toMatch(
+      /^(?:x_forwarded|content_length|transfer_encoding|x_real)/,
+    )
+  }
+}
+
+it('C20 a head without a fault is unmistakable: one path, one host, one framing', () => {
+  let passed = 0
+  fc.assert(
+    fc.property(anyHead, (head) => {
+      const found = classify(head, surveyFields(head.fields), rules)
+      if (found.fault !== undefined) return
+      passed += 1
+      expectUnmistakable(head, found)
+    }),
+    { numRuns: 20_000 },
+  )
+  expect(passed, 'heads that passed, without which nothing was shown').toBeGreaterThan(100)
+})
+
+it.each([
+  ['POST', ['Content-Length', '5'], 5],
+  ['POST', ['Content-Length', '0'], 0],
+  ['POST', ['Transfer-Encoding', 'chunked'], 'chunked'],
+  ['POST', ['Transfer-Encoding', 'CHUNKED'], 'chunked'],
+  ['POST', [], null],
+] as const)('C21 %s with %j is framed by %s', (method, fields, framing) => {
+  expect(classified({ method, fields: ['Host', 'x', ...fields] })).toMatchObject({
+    framing,
+    fault: undefined,
+  })
+})

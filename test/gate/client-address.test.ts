@@ -1,0 +1,109 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { createClientAddress } from '../../src/gate/client-address.ts'
+import { matchesAny, normalizeAddress, parseCidr } from '../../src/http/ip.ts'
+
+const trusted = ['10.0.0.0/8', 'fd00::/8'].map(parseCidr).filter((cidr) => cidr !== undefined)
+
+const address = fc.oneof(
+  fc.ipV4(),
+  fc.ipV6(),
+  fc.ipV4().map((ip) => `::ffff:${ip}`),
+  fc.ipV4().map((ip) => ip.replace(/^\d+/, '10')),
+  fc.integer({ min: 1, max: 9 }).map((n) => `fd00::${n}`),
+)
+
+const noAddress = fc.constantFrom(
+  'unknown',
+  '_x',
+  '1.2.3',
+  '999.1.1.1',
+  '1.2.3.4.5',
+  'a b',
+  '[::1',
+  '"1.2.3.4"',
+)
+
+it('C17 an untrusted peer is who it is, whatever it claims', () => {
+  fc.assert(
+    fc.property(
+      address.filter((ip) => !matchesAny(ip, trusted)),
+      fc.array(fc.oneof(address, noAddress, fc.string()), { maxLength: 5 }),
+      (peer, claims) => {
+        const { clientOf } = createClientAddress(trusted)
+        expect(clientOf(peer, claims)).toEqual(clientOf(peer, []))
+        expect(clientOf(peer, claims).address).toBe(normalizeAddress(peer))
+      },
+    ),
+  )
+})
+
+it('C17 the client is the first address from the right that is not trusted, if all to its right are', () => {
+  fc.assert(
+    fc.property(fc.array(fc.oneof(address, noAddress), { maxLength: 6 }), (hops) => {
+      const { address: found, peerTrusted } = createClientAddress(trusted).clientOf('10.0.0.1', [
+        hops.join(', '),
+      ])
+      let expected = '10.0.0.1'
+      for (const hop of [...hops].reverse()) {
+        const normal = normalizeAddress(hop)
+        if (normal === undefined) break
+        expected = normal
+        if (!matchesAny(normal, trusted)) break
+      }
+      expect([found, peerTrusted]).toEqual([expected, true])
+    }),
+    { numRuns: 1000 },
+  )
+})
+
+it('C17 how the list is split over fields, spaced, or given ports makes no difference', () => {
+  fc.assert(
+    fc.property(
+      fc.array(address, { minLength: 1, maxLength: 5 }),
+      fc.integer({ min: 1, max: 65_535 }),
+      (hops, port) => {
+        const { clientOf } = createClientAddress(trusted)
+        const plain = clientOf('10.0.0.1', [hops.join(',')])
+        const ported = hops.map((hop) => (hop.includes(':') ? `[${hop}]:${port}` : `${hop}:${port}`))
+        expect(clientOf('10.0.0.1', hops)).toEqual(plain)
+        expect(clientOf('10.0.0.1', [` ${hops.join(' ,\t')} `])).toEqual(plain)
+        expect(clientOf('10.0.0.1', ported)).toEqual(plain)
+      },
+    ),
+  )
+})
+
+it('C17 two addresses share a window exactly if they are one IPv4 address or one /64', () => {
+  const { clientOf } = createClientAddress([])
+  const key = (ip: string) => clientOf(ip, []).key
+  fc.assert(
+    fc.property(
+      fc.array(fc.integer({ min: 0, max: 0xffff }), { minLength: 8, maxLength: 8 }),
+      fc.nat(7),
+      (parts, changed) => {
+        fc.pre(parts.slice(0, 5).some((part) => part !== 0))
+        const one = parts.map((part) => part.toString(16)).join(':')
+        const other = parts.map((part, i) => (i === changed ? part ^ 1 : part).toString(16)).join(':')
+        fc.pre(
+          other
+            .split(':')
+            .slice(0, 5)
+            .some((part) => part !== '0'),
+        )
+        expect(key(one) === key(other)).toBe(changed >= 4)
+      },
+    ),
+  )
+  fc.assert(
+    fc.property(fc.ipV4(), fc.ipV4(), (one, other) => {
+      expect(key(`::ffff:${one}`)).toBe(key(one))
+      expect(key(one) === key(other)).toBe(one === other)
+    }),
+  )
+})
+
+it('C17 every peer of a Unix socket is the same client, and trusts nobody', () => {
+  const { clientOf } = createClientAddress(trusted)
+  expect(clientOf('', ['192.0.2.1'])).toEqual({ address: 'unix', key: 'unix', peerTrusted: false })
+})

@@ -1,0 +1,128 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { createWindowTable } from '../../src/limits/window-table.ts'
+import { stillClock } from '../support/clock.ts'
+
+/** A fixed window by the book: everything kept, everything searched, nothing clever. */
+function naiveTable(requests: number, length: number, maxKeys: number) {
+  const opened: { key: string | undefined; at: number; passed: number }[] = []
+  return {
+    /** `undefined` is the key of the window that newcomers share when the table is full. */
+    count(key: string, now: number) {
+      const live = opened.filter((window) => now < window.at + length)
+      let window = live.find((candidate) => candidate.key === key)
+      if (window === undefined) {
+        const full = live.filter((candidate) => candidate.key !== undefined).length >= maxKeys
+        const name = full ? undefined : key
+        window = full ? live.find((candidate) => candidate.key === undefined) : undefined
+        if (window === undefined) {
+          window = { key: name, at: now, passed: 0 }
+          opened.push(window)
+        }
+      }
+      const admitted = window.passed < requests
+      if (admitted) window.passed += 1
+      return { admitted, limit: requests, remaining: requests - window.passed, closesAt: window.at + length }
+    },
+  }
+}
+
+type Step = { readonly kind: 'count'; readonly key: string } | { readonly kind: 'wait'; readonly ms: number }
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({ kind: fc.constant('count' as const), key: fc.constantFrom(...'abcdef') }),
+  },
+  {
+    weight: 2,
+    // Mostly to just before, onto and just after the instants that matter.
+    arbitrary: fc.record({
+      kind: fc.constant('wait' as const),
+      ms: fc.constantFrom(0, 1, 37, 99, 100, 101, 250),
+    }),
+  },
+)
+
+it('C14 C17 the table does what a naive one does, for any sequence of requests and waits', () => {
+  fc.assert(
+    fc.property(
+      fc.array(step, { maxLength: 200 }),
+      fc.integer({ min: 1, max: 5 }),
+      fc.integer({ min: 1, max: 7 }),
+      (steps, requests, maxKeys) => {
+        const clock = stillClock()
+        const table = createWindowTable({ requests, window: 100 }, { clock, maxKeys })
+        const naive = naiveTable(requests, 100, maxKeys)
+        for (const taken of steps) {
+          if (taken.kind === 'wait') clock.advance(taken.ms)
+          else expect(table.count(taken.key)).toEqual(naive.count(taken.key, clock.monotonic()))
+          expect(table.size).toBeLessThanOrEqual(maxKeys)
+        }
+      },
+    ),
+    { numRuns: 500 },
+  )
+})
+
+it('C14 in any stretch of one window length from its opening, a key passes at most `requests` times', () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 0, max: 60 }), { maxLength: 200 }), (gaps) => {
+      const clock = stillClock()
+      const table = createWindowTable({ requests: 3, window: 100 }, { clock, maxKeys: 10 })
+      const passedBy = new Map<number, number>()
+      for (const gap of gaps) {
+        clock.advance(gap)
+        const verdict = table.count('key')
+        expect(verdict.closesAt).toBeGreaterThan(clock.monotonic())
+        expect(verdict.closesAt).toBeLessThanOrEqual(clock.monotonic() + 100)
+        const passed = (passedBy.get(verdict.closesAt) ?? 0) + Number(verdict.admitted)
+        passedBy.set(verdict.closesAt, passed)
+        expect(passed).toBeLessThanOrEqual(3)
+        expect(verdict.remaining).toBe(3 - passed)
+      }
+      const ends = [...passedBy.keys()]
+      for (let i = 1; i < ends.length; i += 1)
+        expect((ends[i] ?? 0) - (ends[i - 1] ?? 0)).toBeGreaterThanOrEqual(100)
+    }),
+  )
+})
+
+it('C17 a table that was opened wide shrinks again under the load that comes after', () => {
+  const clock = stillClock()
+  const table = createWindowTable({ requests: 1, window: 1000 }, { clock, maxKeys: 10_000 })
+  for (let i = 0; i < 10_000; i += 1) table.count(`old ${i}`)
+  expect(table.size).toBe(10_000)
+  clock.advance(1000)
+  for (let i = 0; i < 5000; i += 1) table.count(`new ${i}`)
+  expect(table.size).toBeLessThanOrEqual(5001)
+})
+
+it('C17 counting costs the same with a hundred thousand windows as with ten', () => {
+  const timeOf = (keys: number): number => {
+    const clock = stillClock()
+    const table = createWindowTable({ requests: 5, window: 1000 }, { clock, maxKeys: keys })
+    for (let i = 0; i < keys; i += 1) table.count(String(i))
+    const start = performance.now()
+    for (let i = 0; i < 20_000; i += 1) table.count(`sprayed ${i}`)
+    return performance.now() - start
+  }
+  timeOf(10)
+  // A table that searched would be ten thousand times slower; a hundredfold leaves room for any machine.
+  expect(timeOf(100_000)).toBeLessThan(100 * Math.max(1, timeOf(10)))
+})
+
+it('C13 another policy starts every window afresh, the same one leaves them alone', () => {
+  const clock = stillClock()
+  const table = createWindowTable({ requests: 2, window: 1000 }, { clock, maxKeys: 10 })
+  table.count('a')
+  table.applyPolicy({ requests: 2, window: 1000 })
+  expect(table.count('a')).toMatchObject({ remaining: 0, limit: 2 })
+  table.applyPolicy({ requests: 5, window: 500 })
+  expect(table.count('a')).toEqual({
+    admitted: true,
+    limit: 5,
+    remaining: 4,
+    closesAt: clock.monotonic() + 500,
+  })
+})

@@ -1,0 +1,40 @@
+import { createGate } from '../../src/gate/admit.ts'
+import { createClientAddress } from '../../src/gate/client-address.ts'
+import type { Forward } from '../../src/http/admission.ts'
+import type { RequestHead } from '../../src/http/exchange.ts'
+import { type Cidr, parseCidr } from '../../src/http/ip.ts'
+import { createWindowTable } from '../../src/limits/window-table.ts'
+import { stillClock } from './clock.ts'
+
+const limit = { requests: 1_000_000, window: 60_000, per: 'client' } as const
+
+/** Leave for a request to reach the device, from the gate itself: there is no other way to get one. */
+export function admitted(head: RequestHead, trustedProxies: readonly string[] = []): Forward {
+  const clock = stillClock()
+  const trusted = trustedProxies.map(parseCidr).filter((cidr): cidr is Cidr => cidr !== undefined)
+  const table = createWindowTable(limit, { clock, maxKeys: 10 })
+  const admit = createGate({
+    clock,
+    tables: { api: table, oauth: table },
+    clientOf: createClientAddress(trusted).clientOf,
+    identify: () => ({ kind: 'valid', grant: 'grant' }),
+    settings: () => ({
+      limits: { api: limit, oauth: limit },
+      ietfHeaders: false,
+      headerCaps: { maxHeaderSize: 1 << 20, maxHeaderCount: 10_000 },
+      revocationPath: undefined,
+    }),
+  })
+  const fields = [
+    ...head.fields.filter((_, i) => !isAuthorization(head.fields, i)),
+    'Authorization',
+    'Bearer x',
+  ]
+  const admission = admit({ ...head, fields })
+  if (admission.kind !== 'forward') throw new Error(`not admitted: ${JSON.stringify(admission)}`)
+  return admission
+}
+
+function isAuthorization(fields: RequestHead['fields'], i: number): boolean {
+  return fields[i - (i % 2)]?.toLowerCase() === 'authorization'
+}

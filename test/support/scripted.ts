@@ -1,0 +1,30 @@
+import { type RawDevice, startRawDevice } from './device.ts'
+import { BrokenTransfer, type Exchange } from './message.ts'
+import type { RawPeer } from './raw.ts'
+
+/** A raw device of which each connection follows its own script; the last script serves all further ones. */
+export function startScripted(
+  ...scripts: readonly ((peer: RawPeer) => void | Promise<void>)[]
+): Promise<RawDevice> {
+  return startRawDevice((peer, number) => scripts[Math.min(number, scripts.length) - 1]?.(peer))
+}
+
+/** Waits for the head of the next request on a connection. */
+export async function nextRequest(peer: RawPeer): Promise<string> {
+  const head = await peer.waitFor('\r\n\r\n', 15_000)
+  peer.forget()
+  return head
+}
+
+/** A whole answer that leaves the connection open. */
+export const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+
+/** Waits for a transfer to break, and fails if it looks whole. */
+export async function brokenBy(exchange: Exchange): Promise<BrokenTransfer> {
+  const failure: unknown = await exchange.response.then(
+    (whole) => new Error(`looked whole: ${whole.status}, ${whole.body.length} bytes`),
+    (error: unknown) => error,
+  )
+  if (failure instanceof BrokenTransfer) return failure
+  throw failure
+}

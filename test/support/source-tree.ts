@@ -1,0 +1,102 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { stripTypeScriptTypes } from 'node:module'
+import { join, posix } from 'node:path'
+import { parseAst } from 'vitest/node'
+
+/** Source files by their path from the root, such as `src/gate/admit.ts`. */
+export type SourceTree = ReadonlyMap<string, string>
+
+/** Every file below some folders (or single files) of the project. */
+export function readTree(root: string, ...places: readonly string[]): SourceTree {
+  const tree = new Map<string, string>()
+  for (const place of places) {
+    for (const entry of readdirSync(join(root, place), { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile()) continue
+      const path = join(entry.parentPath, entry.name)
+      tree.set(path.slice(root.length + 1), readFileSync(path, 'utf8'))
+    }
+  }
+  return tree
+}
+
+const STATEMENT =
+  /^(?:import|export)\s+(?:type\s+)?(?:\{[^}]*\}|\*(?:\s+as\s+\w+)?|\w+(?:\s*,\s*(?:\{[^}]*\}|\*\s+as\s+\w+))?)\s+from\s+'([^']+)'/gm
+const BARE = /^import\s+'([^']+)'/gm
+/** At run time, or in a type. */
+const CALLED = /\bimport\(\s*'([^']+)'/g
+/** The file of a worker: it starts a graph of its own, so what it imports of its starter makes no ring. */
+const WORKER = /new URL\(\s*'(\.[^']+\.ts)',\s*import\.meta\.url/g
+
+/** Everything that a file imports, types included: paths from the root for the project's own files, else as written. */
+export function importsOf(path: string, text: string): string[] {
+  return targetsOf(path, text, [STATEMENT, BARE, CALLED, WORKER])
+}
+
+function targetsOf(path: string, text: string, patterns: readonly RegExp[]): string[] {
+  return patterns
+    .flatMap((pattern) => [...text.matchAll(pattern)])
+    .map((match) => match[1] ?? '')
+    .map((name) => (name.startsWith('.') ? posix.join(posix.dirname(path), name) : name))
+}
+
+/** The package that an import comes from, or `undefined` for the project's own files and Node's modules. */
+export function packageOf(name: string): string | undefined {
+  if (name.startsWith('node:') || name.startsWith('src/')) return undefined
+  return name.split('/', name.startsWith('@') ? 2 : 1).join('/')
+}
+
+interface Node {
+  readonly type: string
+  readonly [key: string]: unknown
+}
+
+function isNode(value: unknown): value is Node {
+  return typeof value === 'object' && value !== null && typeof (value as Partial<Node>).type === 'string'
+}
+
+function nameOf(node: unknown): string {
+  return isNode(node) && node.type === 'Identifier' ? String(node.name) : ''
+}
+
+/** What in a file reads the world around it instead of being given it. Type annotations do not count. */
+export function ambientReads(text: string): string[] {
+  const found: string[] = []
+  function visit(node: Node, isReference: boolean): void {
+    if (node.type === 'Identifier' && isReference) {
+      if (['process', 'performance', 'globalThis'].includes(String(node.name))) found.push(String(node.name))
+    }
+    if (node.type === 'MemberExpression') {
+      const read = `${nameOf(node.object)}.${nameOf(node.property)}`
+      if (['Date.now', 'Math.random'].includes(read)) found.push(read)
+    }
+    if (node.type === 'NewExpression' && nameOf(node.callee) === 'Date' && Array.isArray(node.arguments)) {
+      if (node.arguments.length === 0) found.push('new Date()')
+    }
+    if (node.type === 'ImportDeclaration' && isNode(node.source) && node.source.value === 'node:process') {
+      found.push('node:process')
+    }
+    for (const [key, child] of Object.entries(node)) {
+      // The name of a property is no reference, unless it is computed.
+      const named = (key === 'property' || key === 'key') && node.computed !== true
+      for (const one of Array.isArray(child) ? child : [child]) if (isNode(one)) visit(one, !named)
+    }
+  }
+  visit(parseAst(stripTypeScriptTypes(text)) as unknown as Node, true)
+  return found
+}
+
+/** Rings of files that import each other; none is the only right answer. */
+export function importRings(tree: SourceTree): string[][] {
+  const rings: string[][] = []
+  const done = new Set<string>()
+  function follow(path: string, trail: readonly string[]): void {
+    const at = trail.indexOf(path)
+    if (at >= 0) rings.push([...trail.slice(at), path])
+    if (at >= 0 || done.has(path)) return
+    const targets = targetsOf(path, tree.get(path) ?? '', [STATEMENT, BARE, CALLED])
+    for (const next of targets) if (tree.has(next)) follow(next, [...trail, path])
+    done.add(path)
+  }
+  for (const path of tree.keys()) follow(path, [])
+  return rings
+}

@@ -1,0 +1,71 @@
+// Compiled by `npm run types`, never run: each line under `@ts-expect-error` must not compile. Where it does, there is
+// a way to the device past the limit or the token check, and the compiler says so by complaining about the directive.
+import type { Admit } from '../../src/gate/admit.ts'
+import type { Admission, Forward, Refused, TokenRequest } from '../../src/http/admission.ts'
+import type { Exchange, RequestHead, UpgradeExchange } from '../../src/http/exchange.ts'
+import type { Upstream } from '../../src/upstream/upstream.ts'
+
+declare const admit: Admit
+declare const head: RequestHead
+declare const exchange: Exchange
+declare const upgrade: UpgradeExchange
+declare const upstream: Upstream
+declare const refused: Refused
+declare const tokenRequest: TokenRequest
+declare const forward: Forward
+declare const admission: Admission
+
+/** What the gate let through is taken. */
+export async function theWayThrough(): Promise<void> {
+  const answer = admit(head)
+  if (answer.kind !== 'forward') return
+  await upstream.forward(answer, exchange)
+  await upstream.upgrade(answer, upgrade)
+}
+
+/** Nothing else is. */
+export async function everyOtherWay(): Promise<void> {
+  // @ts-expect-error an admission may be a refusal
+  await upstream.forward(admission, exchange)
+  // @ts-expect-error the answer of the gate has to be looked at
+  await upstream.forward(admit(head), exchange)
+  // @ts-expect-error a refusal
+  await upstream.forward(refused, exchange)
+  // @ts-expect-error a refusal
+  await upstream.upgrade(refused, upgrade)
+  // @ts-expect-error the token endpoint is never the device's
+  await upstream.forward(tokenRequest, exchange)
+  // @ts-expect-error a request that nobody looked at
+  await upstream.forward(head, exchange)
+  // @ts-expect-error nothing at all
+  await upstream.forward(undefined, exchange)
+}
+
+// @ts-expect-error made by hand, it lacks the mark that only the gate gives
+export const madeByHand: Forward = {
+  kind: 'forward',
+  endpoint: 'api',
+  client: '192.0.2.1',
+  limitFields: [],
+  framing: null,
+  grant: 'grant',
+  peerTrusted: false,
+  target: '/',
+  host: 'device.example',
+}
+
+// @ts-expect-error the mark has no name outside of `http/admission.ts`
+export const marked: Forward = { ...refused, admitted: true }
+
+// @ts-expect-error nor does a refusal become leave by another kind
+export const relabelled: Forward = { ...refused, kind: 'forward' }
+
+// @ts-expect-error a cast alone does not do it either
+export const cast: Forward = refused as Forward
+
+// A copy of leave that was given is leave still, and no field of it can be changed on the way.
+export const copied: Forward = { ...forward }
+// @ts-expect-error read-only
+forward.target = '/other'
+// @ts-expect-error read-only
+forward.grant = 'another'

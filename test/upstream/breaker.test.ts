@@ -1,0 +1,65 @@
+import { expect, it } from 'vitest'
+import { createBreaker } from '../../src/upstream/breaker.ts'
+import { startDevice } from '../support/device.ts'
+import { startSidecar } from '../support/sidecar.ts'
+
+function stillClock() {
+  let now = 1000
+  return { monotonic: () => now, wall: () => now, advance: (ms: number) => (now += ms) }
+}
+
+it('the device counts as down after three failures to reach it in a row, and one probe a second goes through', () => {
+  const clock = stillClock()
+  const breaker = createBreaker(clock)
+  for (let i = 0; i < 3; i += 1) {
+    expect(breaker.refuse()).toBeUndefined()
+    breaker.failed('connection_refused')
+  }
+  expect(breaker.refuse()).toBe('connection_refused')
+  clock.advance(999)
+  expect(breaker.refuse()).toBe('connection_refused')
+  clock.advance(1)
+  expect(breaker.refuse()).toBeUndefined()
+  expect(breaker.refuse()).toBe('connection_refused')
+})
+
+it('a probe that fails leaves it down, one that is answered opens it for everybody', () => {
+  const clock = stillClock()
+  const breaker = createBreaker(clock)
+  for (let i = 0; i < 3; i += 1) breaker.failed('connection_timeout')
+  clock.advance(1000)
+  expect(breaker.refuse()).toBeUndefined()
+  breaker.failed('dns_error')
+  expect(breaker.refuse()).toBe('dns_error')
+  clock.advance(1000)
+  expect(breaker.refuse()).toBeUndefined()
+  breaker.succeeded()
+  expect(breaker.refuse()).toBeUndefined()
+  expect(breaker.refuse()).toBeUndefined()
+})
+
+it('a device that answers badly or slowly is there: that is no reason to shut it off', () => {
+  const breaker = createBreaker(stillClock())
+  for (let i = 0; i < 10; i += 1) breaker.failed('http_response_timeout')
+  for (let i = 0; i < 2; i += 1) breaker.failed('connection_refused')
+  breaker.failed('http_protocol_error')
+  breaker.failed('connection_refused')
+  expect(breaker.refuse()).toBeUndefined()
+})
+
+it('C19 a device known to be down is answered for at once and left alone, and served again when it is back', async () => {
+  const device = await startDevice()
+  const port = Number(new URL(device.url).port)
+  const sidecar = await startSidecar({ device })
+  const token = await sidecar.token()
+  await device.stop()
+  for (let i = 0; i < 3; i += 1) expect((await sidecar.request({ token })).status).toBe(500)
+  const refused = await sidecar.request({ token })
+  expect(refused.header('Proxy-Status')).toBe('postern; error=connection_refused')
+  expect(await sidecar.metric('postern_upstream_up')).toBe(0)
+  const back = await startDevice(undefined, { port })
+  sidecar.clock.advance(1001)
+  expect((await sidecar.request({ token })).status).toBe(200)
+  expect((await sidecar.request({ token })).status).toBe(200)
+  expect(back.requests.length).toBe(2)
+})
