@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import process from 'node:process'
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
-import type { CommandIo, ExitCode } from './commands/io.ts'
+import type { CommandIo, ExitCode, ServiceIo } from './commands/io.ts'
 import { systemClock } from './http/system-clock.ts'
 import { VERSION } from './version.ts'
 
@@ -9,12 +9,16 @@ const io: CommandIo = {
   stdout: process.stdout,
   stderr: process.stderr,
   env: process.env,
-  logSink: { terminal: process.stdout.isTTY === true, fd: 1 },
-  onStop(listener) {
-    process.on('SIGTERM', listener)
-    process.on('SIGINT', listener)
-  },
-  onReload: (listener) => process.on('SIGHUP', listener),
+}
+
+/** For the commands that run until they are told to stop; the others end on a signal as any program does. */
+function serviceIo(): ServiceIo {
+  return {
+    ...io,
+    logSink: { terminal: process.stdout.isTTY === true, fd: 1 },
+    onStop: remembered('SIGTERM', 'SIGINT'),
+    onReload: remembered('SIGHUP'),
+  }
 }
 
 const program = new Command('postern')
@@ -40,8 +44,9 @@ Exit codes: 0 stopped on purpose, 1 failed while running, 2 bad usage or configu
 
 withConfig(
   command('serve', 'Run the sidecar in front of a device.', async (options: ConfigFlags) => {
+    const service = serviceIo()
     const { serveCommand } = await import('./commands/serve.ts')
-    return serveCommand(options, io)
+    return serveCommand(options, service)
   }),
 ).addHelpText(
   'after',
@@ -103,13 +108,10 @@ command(
   'demo',
   'Run the sidecar in front of a sample device, with commands to try.',
   async (options: DemoFlags) => {
-    const { demoCommand } = await import('./commands/demo.ts')
     // A demo has nothing to reload; a terminal that is closed ends it, and its folder goes too.
-    const onStop: CommandIo['onStop'] = (listener) => {
-      io.onStop(listener)
-      io.onReload(listener)
-    }
-    return demoCommand(options, { ...io, onStop, clock: systemClock, node: process.execPath })
+    const service = { ...serviceIo(), onStop: remembered('SIGTERM', 'SIGINT', 'SIGHUP') }
+    const { demoCommand } = await import('./commands/demo.ts')
+    return demoCommand(options, { ...service, clock: systemClock, node: process.execPath })
   },
 )
   .option('--port <port>', 'port of the public listener (8443, or a free one if that is taken)', parsePort)
@@ -129,6 +131,22 @@ The password is read from standard input, one line, so that it is never on a com
   postern hash-password > /etc/postern/password      asks for it
   printf '%s' "$SECRET" | postern hash-password`,
 )
+
+/** From the first moment on these signals are ours; one that comes before anybody listens is told to the first who does. */
+function remembered(...signals: readonly NodeJS.Signals[]): (listener: () => void) => void {
+  const listeners: (() => void)[] = []
+  let missed = 0
+  for (const signal of signals) {
+    process.on(signal, () => {
+      if (listeners.length === 0) missed += 1
+      for (const listener of listeners) listener()
+    })
+  }
+  return (listener) => {
+    listeners.push(listener)
+    for (; missed > 0; missed -= 1) listener()
+  }
+}
 
 interface ConfigFlags {
   readonly config?: string

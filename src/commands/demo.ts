@@ -5,7 +5,7 @@ import { portOrAny } from './demo/free-port.ts'
 import { createSampleDevice } from './demo/sample-device.ts'
 import { type RunningSidecar, startSidecar } from './demo/sidecar-run.ts'
 import { renderWalkthrough, walkthrough } from './demo/walkthrough.ts'
-import type { CommandIo, ExitCode } from './io.ts'
+import type { ExitCode, ServiceIo } from './io.ts'
 
 export interface DemoOptions {
   /** Port of the public listener; 8443, or any free one where that is taken. */
@@ -15,7 +15,7 @@ export interface DemoOptions {
 }
 
 /** What the demo needs of the process it runs in. The environment is not among it. */
-export interface DemoIo extends Pick<CommandIo, 'stdout' | 'stderr' | 'logSink' | 'onStop'> {
+export interface DemoIo extends Pick<ServiceIo, 'stdout' | 'stderr' | 'logSink' | 'onStop'> {
   readonly clock: Clock
   /** The path of the running Node.js, for the commands to copy. */
   readonly node: string

@@ -5,6 +5,10 @@ export interface CommandIo {
   readonly stdout: { readonly write: (text: string) => unknown }
   readonly stderr: { readonly write: (text: string) => unknown }
   readonly env: Readonly<Record<string, string | undefined>>
+}
+
+/** What a command that runs until it is told to stop needs besides. */
+export interface ServiceIo extends CommandIo {
   /** Where the log goes. */
   readonly logSink: LogSink
   /** Calls back each time the operator wants the program to stop (SIGTERM, SIGINT). */

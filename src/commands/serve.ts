@@ -4,7 +4,7 @@ import { loadConfig } from '../config/load.ts'
 import { systemClock } from '../http/system-clock.ts'
 import { createLog } from '../record/log.ts'
 import { createSidecar } from '../sidecar.ts'
-import type { CommandIo, ExitCode } from './io.ts'
+import type { CommandIo, ExitCode, ServiceIo } from './io.ts'
 import { createReloader } from './reload.ts'
 import { reportFailure } from './setup-error.ts'
 
@@ -16,7 +16,7 @@ export interface ConfigOptions {
 }
 
 /** Runs the sidecar until it is told to stop; a second signal ends it at once. */
-export async function serveCommand(options: ConfigOptions, io: CommandIo): Promise<ExitCode> {
+export async function serveCommand(options: ConfigOptions, io: ServiceIo): Promise<ExitCode> {
   try {
     const config = configFrom(options, io)
     const log = await createLog(config.log, io.logSink)

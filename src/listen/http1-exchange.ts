@@ -48,7 +48,7 @@ export class Http1Exchange implements Exchange {
   }
 
   body(stallTimeout: number): AsyncIterable<Buffer> {
-    if (this.head.version === '1.1' && waitsForContinue(this.#req)) this.#res.writeContinue()
+    if (this.#mayInform() && waitsForContinue(this.#req)) this.#res.writeContinue()
     this.#reader ??= createBodyReader(this.#req, () => this.#req.complete)
     return this.#reader.read(stallTimeout)
   }
@@ -64,7 +64,7 @@ export class Http1Exchange implements Exchange {
   }
 
   inform(status: number, fields: Fields): void {
-    if (this.answered || this.head.version !== '1.1') return
+    if (this.answered || !this.#mayInform()) return
     // Node 24 has no general call for interim responses; a client that gets none loses nothing but time.
     this.#res.writeInformation?.(status, [...fields])
   }
@@ -147,6 +147,14 @@ export class Http1Exchange implements Exchange {
       responseBytes: this.#responseBytes,
       ...tunnel,
     })
+  }
+
+  /**
+   * Behind an answer that is still under way, Node would put an interim response between head and body of the final
+   * one. A client that pipelines does without.
+   */
+  #mayInform(): boolean {
+    return this.head.version === '1.1' && this.#res.socket !== null
   }
 
   /** The first probe draws the reset, which the next one meets. */

@@ -81,13 +81,14 @@ export function createDevicePassword({
   async function decide(password: string): Promise<Verdict | Unavailable> {
     const checked = await ask(password)
     if (checked.kind === 'failed') return { unavailable: checked.failure }
+    const isKnown = known !== undefined && isSame(password, known)
     if (checked.kind === 'wrong') {
       // A locked account looks the same; only the device could tell them apart.
-      if (known !== undefined && isSame(password, known)) forget()
+      if (isKnown) forget()
       return 'wrong'
     }
     if (known === undefined) return first(password, checked.adopt)
-    return isSame(password, known) ? settle(password, checked.adopt) : replaced(password, checked.adopt)
+    return isKnown ? settle(password, checked.adopt) : another(password, known, checked.adopt)
   }
 
   async function first(password: string, adopt: () => void): Promise<Verdict> {
@@ -101,11 +102,14 @@ export function createDevicePassword({
   }
 
   /** Firmware that does not tell cases apart, or cuts passwords short, takes several for right: that is no change. */
-  async function replaced(password: string, adopt: () => void): Promise<Verdict | Unavailable> {
-    if (known === undefined) return first(password, adopt)
-    const old = await ask(known)
+  async function another(
+    password: string,
+    before: string,
+    adopt: () => void,
+  ): Promise<Verdict | Unavailable> {
+    const old = await ask(before)
     if (old.kind === 'failed') return { unavailable: old.failure }
-    if (old.kind === 'right') return settle(known, old.adopt)
+    if (old.kind === 'right') return settle(before, old.adopt)
     settle(password, adopt)
     events.changed()
     return 'right'

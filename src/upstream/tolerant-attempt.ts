@@ -1,7 +1,7 @@
 import { Agent, IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { Readable } from 'node:stream'
-import type { Dispatcher } from 'undici'
+import type { Dispatcher } from './connections.ts'
 import { createDeadline, type Deadline } from './deadline.ts'
 import { DeviceFault } from './failure.ts'
 import { createProxy } from './http-proxy.ts'

@@ -9,7 +9,8 @@ export interface TolerantLaneDependencies {
   readonly target: UpstreamTarget
   readonly deadlines: UpstreamDeadlines
   readonly project: (device: Fields, status: number) => string[]
-  readonly stallTimeout: number
+  readonly uploadTimeout: number
+  readonly readerTimeout: number
   readonly onHead: () => void
 }
 
@@ -22,14 +23,14 @@ export function forwardTolerantly(
   admission: Forward,
   exchange: Exchange,
   fields: readonly string[],
-  { target, deadlines, project, stallTimeout, onHead }: TolerantLaneDependencies,
+  { target, deadlines, project, uploadTimeout, readerTimeout, onHead }: TolerantLaneDependencies,
 ): Promise<RelayEnd> {
   return new Promise((resolve) => {
     let attempt: TolerantAttempt | undefined
     const relay = new Relay({
       exchange,
       project,
-      stallTimeout,
+      readerTimeout,
       onHead,
       onEnd(end) {
         attempt?.close()
@@ -42,7 +43,7 @@ export function forwardTolerantly(
       exchange.head.method,
       admission.target,
       [...fields, ...connectionFields(exchange.head.method, admission)],
-      hasBody ? exchange.body(stallTimeout) : undefined,
+      hasBody ? exchange.body(uploadTimeout) : undefined,
     )
   })
 }

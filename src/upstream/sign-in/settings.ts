@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import type { UpstreamAuthConfig } from '../../config/config.ts'
 import type { Clock } from '../../http/clock.ts'
-import type { Fields } from '../../http/fields.ts'
 import type { Connections } from '../connections.ts'
+import type { RequestFieldSettings } from '../request-fields.ts'
 import { UpstreamSettingError } from '../settings.ts'
 import { createBasicScheme } from './basic-scheme.ts'
 import { createAsk } from './device-request.ts'
@@ -13,8 +13,8 @@ import { createSignIn, type SignIn, type SignInEvents } from './sign-in.ts'
 
 export interface SignInSetup {
   readonly connections: Connections
-  /** What every request to the device carries: its Host and the fields of `upstream.headers`. */
-  readonly fields: () => Fields
+  /** What every request to the device carries. */
+  readonly request: () => RequestFieldSettings
   readonly clock: Clock
   readonly events: SignInEvents
 }
@@ -22,7 +22,7 @@ export interface SignInSetup {
 /** Signing in as configured; `undefined` for `off`. Fails with `UpstreamSettingError` if the password file is no good. */
 export async function openSignIn(
   auth: UpstreamAuthConfig,
-  { connections, fields, clock, events }: SignInSetup,
+  { connections, request, clock, events }: SignInSetup,
 ): Promise<SignIn | undefined> {
   if (auth === 'off') return undefined
   const [kind, settings] =
@@ -35,7 +35,11 @@ export async function openSignIn(
   const readPassword =
     file === undefined ? undefined : () => readPasswordFile(`upstream.auth.${kind}.password.file`, file)
   await readPassword?.()
-  const scheme = schemeFor(auth, createAsk(connections, fields), clock)
+  const ask = createAsk(connections, () => {
+    const { host, added } = request()
+    return host === undefined ? added : ['Host', host, ...added]
+  })
+  const scheme = schemeFor(auth, ask, clock)
   return createSignIn({ scheme, readPassword, clock, events })
 }
 
