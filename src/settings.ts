@@ -1,6 +1,7 @@
 import type { Config } from './config/config.ts'
 import type { GateSettings } from './gate/admit.ts'
 import { type Client, createClientAddress } from './gate/client-address.ts'
+import { createPublicPaths } from './gate/public-paths.ts'
 import { parseCidr } from './http/ip.ts'
 import { IETF_FIELD_NAMES, LIMIT_FIELD_NAMES } from './limits/limit-fields.ts'
 import { readAddedFields } from './upstream/added-fields.ts'
@@ -27,6 +28,8 @@ export async function deriveSettings(config: Config): Promise<Settings> {
       limits,
       ietfHeaders: limits.ietfHeaders,
       headerCaps: listen,
+      isPublic: createPublicPaths(config.publicPaths),
+      enforce: config.enforce,
       revocationPath: config.oauth.revocationPath === 'off' ? undefined : config.oauth.revocationPath,
     },
     clientOf: createClientAddress(proxies).clientOf,

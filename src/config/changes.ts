@@ -6,6 +6,8 @@ const LIVE = [
   'limits.oauth',
   'limits.ietf_headers',
   'oauth.revocation_path',
+  'public_paths',
+  'enforce',
   'tokens.capacity',
   'tokens.access_lifetime',
   'tokens.refresh_lifetime',

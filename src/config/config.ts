@@ -7,6 +7,9 @@ export interface Config {
   readonly tokens: TokensConfig
   readonly limits: LimitsConfig
   readonly oauth: OauthConfig
+  /** Paths that need no token: exact ones, and with a slash at the end prefixes. */
+  readonly publicPaths: readonly string[]
+  readonly enforce: boolean
   readonly stateDir: string
   readonly realm: string
   readonly statusCodes: 'contract' | 'http'

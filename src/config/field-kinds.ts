@@ -104,6 +104,19 @@ export function cidrs(explained: Explained): Field<readonly string[]> {
   })
 }
 
+/** Paths as they stand in a request line, each taken byte for byte. */
+export function requestPaths(explained: Explained): Field<readonly string[]> {
+  const must = 'must be a path such as /login, or /static/ for everything below it'
+  return list({
+    ...explained,
+    type: 'request paths',
+    must,
+    parse: (given) =>
+      /^\/[!$&'()*+,\-./0-9:;=@A-Z_a-z~%]*$/.test(given) ? { value: given } : { problem: must },
+    format: (value) => value,
+  })
+}
+
 function within(value: number, least: number, most: number): boolean {
   return value >= least && value <= most
 }

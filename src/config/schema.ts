@@ -1,6 +1,6 @@
 import type { Config, LogConfig } from './config.ts'
 import { type Field, section } from './field.ts'
-import { duration, path, plainText } from './field-kinds.ts'
+import { duration, path, plainText, requestPaths } from './field-kinds.ts'
 import { adminField, listenField } from './listen-fields.ts'
 import { limitsField, oauthField, passwordField, tokensField } from './policy-fields.ts'
 import { upstreamField } from './upstream-fields.ts'
@@ -30,6 +30,16 @@ export const schema: Field<Config> = section<Config>('The configuration of Poste
   tokens: tokensField,
   limits: limitsField,
   oauth: oauthField,
+  publicPaths: requestPaths({
+    initial: [],
+    description:
+      'Paths that need no token, such as a login page: exactly this path, or with a slash at the end everything below it. Compared byte for byte with the path that the device will see; one with dot segments, empty segments, backslashes or encoded slashes is never public. The limits count these requests as well.',
+  }),
+  enforce: flag({
+    initial: true,
+    description:
+      '`false` only observes: what would be refused for its token or its rate is forwarded, counted, and logged as `would_refuse`. `/oauth/token` and malformed requests are refused all the same.',
+  }),
   stateDir: path({
     initial: './state',
     description:

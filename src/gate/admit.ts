@@ -9,6 +9,7 @@ import type { WindowTable } from '../limits/window-table.ts'
 import { readBearer } from './bearer.ts'
 import { type Classified, type ClassifyRules, classify } from './classify.ts'
 import type { Client } from './client-address.ts'
+import type { IsPublic } from './public-paths.ts'
 import { surveyFields } from './survey.ts'
 
 /** Whose requests share a window (C17). */
@@ -21,6 +22,9 @@ export interface EndpointLimit extends WindowPolicy {
 export interface GateSettings extends ClassifyRules {
   readonly limits: Readonly<Record<Endpoint, EndpointLimit>>
   readonly ietfHeaders: boolean
+  readonly isPublic: IsPublic
+  /** False to let through, and only record, what would be refused for its token or its rate. */
+  readonly enforce: boolean
 }
 
 export interface GateDependencies {
@@ -69,13 +73,13 @@ export function createGate({ clock, tables, clientOf, identify, settings }: Gate
     }
 
     const refusal = verdict.admitted
-      ? (request.fault ?? authorize(head, request, who))
+      ? (request.fault ?? authorize(head, request, who, now))
       : ({ kind: 'rate-limited', retryAfter: secondsToReset(verdict, clock) } as const)
-    if (refusal !== undefined) {
+    if (refusal !== undefined && (now.enforce || !isPolicy(refusal, request))) {
       return { ...passed, kind: 'refused', refusal, close: request.fault?.kind === 'malformed' }
     }
     if (request.service !== undefined) return { ...passed, kind: 'token-endpoint', service: request.service }
-    return forward(passed, request, who, client)
+    return forward(passed, request, who, client, refusal)
   }
 }
 
@@ -100,11 +104,26 @@ function windowKey(per: Per, client: Client, who: Identified): string {
 }
 
 /** The token endpoint takes the credential in the body, and only by POST; everything else needs a live token. */
-function authorize(head: RequestHead, request: Classified, who: Identified): Refusal | undefined {
+function authorize(
+  head: RequestHead,
+  request: Classified,
+  who: Identified,
+  { isPublic }: GateSettings,
+): Refusal | undefined {
   if (request.service !== undefined) {
     return head.method === 'POST' ? undefined : { kind: 'method-not-allowed', allow: 'POST' }
   }
-  return who.kind === 'valid' ? undefined : { kind: 'unauthorized', cause: who.cause }
+  if (who.kind === 'valid' || isPublic(request.target)) return undefined
+  return { kind: 'unauthorized', cause: who.cause }
+}
+
+/**
+ * Whether observing may let this through: a matter of tokens or rates towards the device. What is malformed, or meant
+ * for the sidecar itself, is never waved through.
+ */
+function isPolicy(refusal: Refusal, request: Classified): boolean {
+  if (request.service !== undefined || request.fault !== undefined) return false
+  return refusal.kind === 'unauthorized' || refusal.kind === 'rate-limited'
 }
 
 function forward(
@@ -112,11 +131,13 @@ function forward(
   request: Classified,
   who: Identified,
   client: Client,
+  wouldRefuse: Refusal | undefined,
 ): Admission {
   const leave = {
     ...passed,
     kind: 'forward' as const,
-    grant: who.kind === 'valid' ? who.grant : '',
+    grant: who.kind === 'valid' ? who.grant : undefined,
+    wouldRefuse,
     peerTrusted: client.peerTrusted,
     target: request.target,
     host: request.host,

@@ -55,6 +55,7 @@ export function createPassage(deps: PassageDependencies): Passage {
         endpoint,
         client,
         refusal: refused,
+        wouldRefuse: admission.kind === 'forward' ? admission.wouldRefuse : undefined,
         outcome,
         duration: clock.monotonic() - start,
       }),

@@ -39,8 +39,10 @@ declare const admitted: unique symbol
 export interface Forward extends Passed {
   readonly [admitted]: true
   readonly kind: 'forward'
-  /** The grant whose token was shown. */
-  readonly grant: string
+  /** The grant whose token was shown; undefined where none was needed. */
+  readonly grant: string | undefined
+  /** What would have been answered if the gate were not only observing. */
+  readonly wouldRefuse: Refusal | undefined
   /** The peer's own forwarding headers are believed. */
   readonly peerTrusted: boolean
   /** The target in origin form, byte for byte. */

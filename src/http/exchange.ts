@@ -56,6 +56,8 @@ export interface ExchangeRecord {
   readonly client: string
   /** What the sidecar answered instead of the device, if it did. */
   readonly refusal: Refusal | undefined
+  /** What it would have answered if the gate were not only observing. */
+  readonly wouldRefuse: Refusal | undefined
   readonly outcome: Outcome
   /** Milliseconds from the request head to the end. */
   readonly duration: number

@@ -54,7 +54,7 @@ export function createAccessLog(log: Logger, clock: Clock): AccessLog {
   }, PERIOD / 10).unref()
 
   return {
-    write({ head, endpoint, client, outcome, refusal, duration }) {
+    write({ head, endpoint, client, outcome, refusal, wouldRefuse, duration }) {
       if (refusal !== undefined && !spare(refusal.kind)) return
       log.info(
         {
@@ -66,6 +66,7 @@ export function createAccessLog(log: Logger, clock: Clock): AccessLog {
           status: outcome.status,
           ...(outcome.end === 'complete' ? {} : { end: outcome.end }),
           ...(refusal === undefined ? {} : { refusal: nameOf(refusal) }),
+          ...(wouldRefuse === undefined ? {} : { would_refuse: nameOf(wouldRefuse) }),
           ms: Math.round(duration * 10) / 10,
           in: outcome.requestBytes,
           out: outcome.responseBytes,

@@ -153,13 +153,14 @@ export function createMetrics({
   for (const protocol of ['http/1.1', 'h2']) connections.set({ protocol }, 0)
 
   return {
-    exchange({ head, endpoint, refusal, outcome, duration }) {
+    exchange({ head, endpoint, refusal, wouldRefuse, outcome, duration }) {
+      const verdict = refusal ?? wouldRefuse
       requestTally.add([endpoint, methodLabel(head.method), codeLabel(outcome.status)])
       durations[endpoint].observe(duration / 1000)
       bytes.request += outcome.requestBytes
       bytes.response += outcome.responseBytes
-      if (refusal?.kind === 'rate-limited') rateLimited.inc({ endpoint })
-      if (refusal?.kind === 'unauthorized') authFailures.inc({ reason: refusal.cause })
+      if (verdict?.kind === 'rate-limited') rateLimited.inc({ endpoint })
+      if (verdict?.kind === 'unauthorized') authFailures.inc({ reason: verdict.cause })
     },
     passwordFailed: () => passwordFailures.inc(),
     tokensIssued: (grant) => issued.inc({ grant }),

@@ -27,6 +27,7 @@ upstream:
   headers: {}
   tls:
     insecure: false
+  auth: off
   parser: auto
   connect_timeout: 5s
   response_timeout: 30s
@@ -60,6 +61,8 @@ limits:
   ietf_headers: false
 oauth:
   revocation_path: off
+public_paths: []
+enforce: true
 state_dir: ./state
 realm: device
 status_codes: contract
@@ -114,6 +117,17 @@ shutdown_grace: 10s
       fc.record({ htpasswd: fc.record({ file: text, user: fc.constantFrom('root', '0', 'no') }) }),
       fc.record({ shadow: fc.record({ file: text, user: fc.constantFrom('root', '0', 'no') }) }),
     )
+    const account = fc.record({
+      user: fc.constantFrom('admin', '0', 'null', 'jäsøn'),
+      password: fc.record({ file: text }),
+    })
+    const loginForm = fc.record({
+      password: fc.record({ file: text }),
+      path: fc.constantFrom('/', '/null', '/a?b=c:d'),
+      user_field: text,
+      fields: fc.array(fc.constantFrom('a=', 'action=log in', '1=2')),
+      success: fc.oneof(fc.record({ status: fc.constant(302) }), fc.record({ location: fc.constant('/~') })),
+    })
     const file = fc.record({
       listen: fc.record({
         address: fc.constantFrom('0.0.0.0:0', '[::1]:1', 'unix:/a b: c', 'fd:3', 'localhost:80'),
@@ -132,6 +146,12 @@ shutdown_grace: 10s
             fc.record({ file: text }),
           ),
           tls: fc.oneof(fc.record({ ca: text }), fc.record({ insecure: fc.boolean() })),
+          auth: fc.oneof(
+            fc.constant('off'),
+            fc.record({ basic: account }),
+            fc.record({ digest: account }),
+            fc.record({ form: loginForm }),
+          ),
           health: fc.record({ path: fc.constantFrom(null, '/', '/null', '/a:b') }),
         },
         { requiredKeys: ['url'] },

@@ -6,6 +6,8 @@ import { schema } from '../../src/config/schema.ts'
 import { valueAt, type YamlValue } from '../../src/config/yaml-value.ts'
 import { load, problemsIn } from './sources.ts'
 
+const ON = { basic: { user: 'a', password: { file: 'p' }, check_path: '/' } }
+
 /** For every key that is no section: a text that is not its default, and the value it has in the file. */
 const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue]>> = {
   'listen.address': ['[::1]:1', '[::1]:1'],
@@ -27,6 +29,24 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'upstream.headers': ['{X-Foo: bar}', { 'X-Foo': 'bar' }],
   'upstream.tls.ca': ['ca.pem', 'ca.pem'],
   'upstream.tls.insecure': ['true', true],
+  'upstream.auth': ['{basic: {user: a, password: {file: p}}}', ON],
+  'upstream.auth.basic.user': ['1', '1'],
+  'upstream.auth.basic.password.file': ['p', 'p'],
+  'upstream.auth.basic.check_path': ['/x', '/x'],
+  'upstream.auth.digest.user': ['1', '1'],
+  'upstream.auth.digest.password.file': ['p', 'p'],
+  'upstream.auth.digest.check_path': ['/x', '/x'],
+  'upstream.auth.form.user': ['null', 'null'],
+  'upstream.auth.form.password.file': ['p', 'p'],
+  'upstream.auth.form.path': ['/x', '/x'],
+  'upstream.auth.form.login_page': ['/x', '/x'],
+  'upstream.auth.form.user_field': ['u', 'u'],
+  'upstream.auth.form.password_field': ['p', 'p'],
+  'upstream.auth.form.fields': ['a=1, b=', ['a=1', 'b=']],
+  'upstream.auth.form.session_cookie': ['SID', 'SID'],
+  'upstream.auth.form.success.status': ['302', 302],
+  'upstream.auth.form.success.location': ['/x', '/x'],
+  'upstream.auth.form.check_path': ['/x', '/x'],
   'upstream.parser': ['strict', 'strict'],
   'upstream.connect_timeout': ['1s', '1s'],
   'upstream.response_timeout': ['1s', '1s'],
@@ -56,6 +76,8 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'limits.max_keys': ['9', 9],
   'limits.ietf_headers': ['true', true],
   'oauth.revocation_path': ['/oauth/revoke', '/oauth/revoke'],
+  public_paths: ['/login, /static/', ['/login', '/static/']],
+  enforce: ['false', false],
   state_dir: ['123', '123'],
   realm: ['true', 'true'],
   status_codes: ['http', 'http'],
@@ -67,12 +89,18 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
 
 /** What else has to be there for the key to make sense. */
 const COMPANIONS: Readonly<Record<string, string>> = {
-  'listen.tls.cert': 'listen.tls.key',
-  'listen.tls.key': 'listen.tls.cert',
-  'password.htpasswd.file': 'password.htpasswd.user',
-  'password.htpasswd.user': 'password.htpasswd.file',
-  'password.shadow.file': 'password.shadow.user',
-  'password.shadow.user': 'password.shadow.file',
+  'listen.tls.cert': 'listen.tls.key=x',
+  'listen.tls.key': 'listen.tls.cert=x',
+  'upstream.auth.basic.user': 'upstream.auth.basic.password.file=x',
+  'upstream.auth.basic.password.file': 'upstream.auth.basic.user=x',
+  'upstream.auth.basic.check_path': 'upstream.auth.basic={user: x, password: {file: x}}',
+  'upstream.auth.digest.user': 'upstream.auth.digest.password.file=x',
+  'upstream.auth.digest.password.file': 'upstream.auth.digest.user=x',
+  'upstream.auth.digest.check_path': 'upstream.auth.digest={user: x, password: {file: x}}',
+  'password.htpasswd.file': 'password.htpasswd.user=x',
+  'password.htpasswd.user': 'password.htpasswd.file=x',
+  'password.shadow.file': 'password.shadow.user=x',
+  'password.shadow.user': 'password.shadow.file=x',
 }
 
 const LEAVES = knownKeys.filter(({ field }) => field.keys.size === 0 || field.kind === 'either')
@@ -81,8 +109,9 @@ describe('the environment', () => {
   it.each(LEAVES.map(({ path }) => path.join('.')))('sets %s, and so does a flag', (key) => {
     const [text, value] = EXAMPLES[key] ?? expect.fail(`no example for ${key}`)
     const path = key.split('.')
-    const companion = COMPANIONS[key]
-    const sets = companion === undefined ? [] : [`${companion}=x`]
+    const form = key.startsWith('upstream.auth.form.') && !key.endsWith('.file')
+    const companion = form ? 'upstream.auth.form.password.file=x' : COMPANIONS[key]
+    const sets = companion === undefined ? [] : [companion]
     const byEnvironment = load({ env: { [environmentName(path)]: text }, sets })
     expect(valueAt(written(byEnvironment), path)).toEqual(value)
     expect(load({ sets: [...sets, `${key}=${text}`] })).toEqual(byEnvironment)

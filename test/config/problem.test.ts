@@ -175,6 +175,28 @@ describe('a value', () => {
       'tls: {ca: a, insecure: true}',
       'upstream.tls.insecure: must be false beside upstream.tls.ca, which would not be looked at (given: true)',
     ],
+    ['auth: on', 'upstream.auth: must be off, or hold one of basic, digest, form'],
+    ['auth: {}', 'upstream.auth: must hold one of basic, digest, form'],
+    [
+      'auth: {basic: {user: a, password: {file: b}}, form: {password: {file: c}}}',
+      'upstream.auth.form: must not stand beside basic; keep one of the two',
+    ],
+    ['auth: {digest: {user: a}}', 'upstream.auth.digest.password.file: is missing; it must be a path'],
+    ['auth: {form: {}}', 'upstream.auth.form.password.file: is missing; it must be a path'],
+    ['auth: {basic: {password: {file: b}}}', 'upstream.auth.basic.user: is missing; it must be a user name'],
+    [
+      'auth: {basic: {user: "a:b", password: {file: b}}}',
+      'upstream.auth.basic.user: must not hold a colon, which ends the name in credentials, or control characters',
+    ],
+    [
+      'auth: {form: {password: {file: b}, fields: [login]}}',
+      'upstream.auth.form.fields.0: must be text such as action=login',
+    ],
+    ['auth: {form: {password: hunter2}}', 'upstream.auth.form.password: must be a mapping of keys'],
+    [
+      'headers: {authorization: x}, auth: {digest: {user: a, password: {file: b}}}',
+      'upstream.headers.authorization: must not be set beside upstream.auth, which writes that field',
+    ],
   ])('upstream: {%s} is refused', (key, ...problems) => {
     const file = MINIMAL.replace('"}', `", ${key}}`)
     expect(problemsIn({ file })).toEqual(problems.map((problem) => `postern.yaml: ${problem}`))
@@ -268,6 +290,9 @@ describe('a secret', () => {
     [`${WITHOUT_DEVICE}upstream: {url: "http://h", headers: {X: [hunter2]}}`],
     [`${WITHOUT_PASSWORD}password: hunter2`],
     [`${WITHOUT_PASSWORD}password: {plain: hunter2}`],
+    [`${WITHOUT_DEVICE}upstream: {url: "http://h", auth: "admin:hunter2"}`],
+    [`${WITHOUT_DEVICE}upstream: {url: "http://h", auth: {basic: "admin:hunter2"}}`],
+    [`${WITHOUT_DEVICE}upstream: {url: "http://h", auth: {digest: {user: a, password: hunter2}}}`],
     [`${MINIMAL}tokens: {store: "http://:hunter2@h"}`],
     [`${MINIMAL}tokens: {store: "redis//:hunter2"}`],
     [`${MINIMAL}password: {file: "hunter2" hunter2}`],

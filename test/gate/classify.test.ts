@@ -48,6 +48,7 @@ const path = fc
       '\\',
       '%00',
       'TOKEN',
+      '/OAuth/Token',
       ' ',
     ),
     { maxLength: 8 },
@@ -101,7 +102,13 @@ it('C1 only the exact path is the token endpoint, whatever stands in the query',
     ),
     {
       numRuns: 5000,
-      examples: [['/oauth/token'], ['/oauth/token?'], ['/oauth/token?/../x'], ['/oauth/token/']],
+      examples: [
+        ['/oauth/token'],
+        ['/oauth/token?'],
+        ['/oauth/token?/../x'],
+        ['/oauth/token/'],
+        ['/OAUTH/TOKEN'],
+      ],
     },
   )
 })

@@ -23,6 +23,8 @@ export function admitted(head: RequestHead, trustedProxies: readonly string[] = 
       ietfHeaders: false,
       headerCaps: { maxHeaderSize: 1 << 20, maxHeaderCount: 10_000 },
       revocationPath: undefined,
+      isPublic: () => false,
+      enforce: true,
     }),
   })
   const fields = [
