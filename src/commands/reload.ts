@@ -13,6 +13,8 @@ export interface ReloaderDependencies {
   readonly load: () => Config
   /** The configuration file, and the files in the configuration whose change is a reload. */
   readonly filesOf: (config: Config) => readonly string[]
+  /** What the files held before the start read them: a change since then is news. */
+  readonly seen: ReadonlyMap<string, string>
   readonly log: Logger
   readonly clock: Clock
 }
@@ -26,7 +28,14 @@ export interface Reloader {
 }
 
 /** Puts changes of the configuration, certificate and key into effect while running; what is wrong changes nothing. */
-export function createReloader({ sidecar, load, filesOf, log, clock }: ReloaderDependencies): Reloader {
+export function createReloader({
+  sidecar,
+  load,
+  filesOf,
+  seen: before,
+  log,
+  clock,
+}: ReloaderDependencies): Reloader {
   const watches = new Map<string, FileWatch>()
   let running = false
   let again = false
@@ -71,8 +80,8 @@ export function createReloader({ sidecar, load, filesOf, log, clock }: ReloaderD
   }
 
   function watchContent(file: string): FileWatch {
-    // The first look learns what the start has just read; a file that was only touched is no news.
-    let seen: string | undefined
+    // A file that was only touched is no news; one that nobody has read yet is learnt by the first look.
+    let seen = before.get(file)
     return watchFile(file, clock, async () => {
       const content = await settledContent(file, seen)
       const news = seen !== undefined && seen !== content
@@ -93,12 +102,20 @@ export function createReloader({ sidecar, load, filesOf, log, clock }: ReloaderD
 /** Milliseconds between two reads that must agree: what a writer has not finished is not taken. */
 const SETTLE = 75
 
+/** The content of files as it is now, to be taken before somebody else reads them. */
+export async function snapshotOf(files: readonly string[]): Promise<Map<string, string>> {
+  return new Map(await Promise.all(files.map(async (file) => [file, await contentOf(file)] as const)))
+}
+
+function contentOf(file: string): Promise<string> {
+  return readFile(file, 'latin1').catch(() => '')
+}
+
 async function settledContent(file: string, seen: string | undefined): Promise<string> {
-  const read = (): Promise<string> => readFile(file, 'latin1').catch(() => '')
-  let content = await read()
+  let content = await contentOf(file)
   while (content !== seen) {
     await delay(SETTLE)
-    const again = await read()
+    const again = await contentOf(file)
     if (again === content) break
     content = again
   }

@@ -5,7 +5,7 @@ import { systemClock } from '../http/system-clock.ts'
 import { createLog } from '../record/log.ts'
 import { createSidecar } from '../sidecar.ts'
 import type { CommandIo, ExitCode, ServiceIo } from './io.ts'
-import { createReloader } from './reload.ts'
+import { createReloader, snapshotOf } from './reload.ts'
 import { reportFailure } from './setup-error.ts'
 
 export interface ConfigOptions {
@@ -18,21 +18,27 @@ export interface ConfigOptions {
 /** Runs the sidecar until it is told to stop; a second signal ends it at once. */
 export async function serveCommand(options: ConfigOptions, io: ServiceIo): Promise<ExitCode> {
   try {
+    const configFile = configPath(options, io.env)
+    const seen = await snapshotOf(configFile === undefined ? [] : [configFile])
     const config = configFrom(options, io)
+    for (const [file, content] of await snapshotOf(certificateFiles(config))) seen.set(file, content)
     const log = await createLog(config.log, io.logSink)
     const sidecar = await createSidecar(config, { clock: systemClock, log })
+    const stopSidecar = (): Promise<void> =>
+      sidecar.stop().catch((error: unknown) => log.error({ err: error }, 'the stop was not clean'))
     const stopped = new Promise<void>((resolve) => {
       let asked = 0
       io.onStop(() => {
         asked += 1
-        if (asked === 1) sidecar.stop().then(resolve)
+        if (asked === 1) stopSidecar().then(resolve)
         else resolve()
       })
     })
     const reloader = createReloader({
       sidecar,
       load: () => configFrom(options, io),
-      filesOf: (current) => watchedFiles(current, options, io),
+      filesOf: (current) => [...(configFile === undefined ? [] : [configFile]), ...certificateFiles(current)],
+      seen,
       log,
       clock: systemClock,
     })
@@ -50,14 +56,8 @@ export async function serveCommand(options: ConfigOptions, io: ServiceIo): Promi
   }
 }
 
-/** The files whose change is a reload: the configuration, and the certificate and key that it names. */
-function watchedFiles(
-  { listen: { tls } }: Config,
-  options: ConfigOptions,
-  { env }: CommandIo,
-): readonly string[] {
-  const path = configPath(options, env)
-  return [...(path === undefined ? [] : [path]), ...(typeof tls === 'string' ? [] : [tls.cert, tls.key])]
+function certificateFiles({ listen: { tls } }: Config): readonly string[] {
+  return typeof tls === 'string' ? [] : [tls.cert, tls.key]
 }
 
 function configPath(options: ConfigOptions, env: CommandIo['env']): string | undefined {

@@ -1,4 +1,4 @@
-import { DeviceFault } from './failure.ts'
+import { MalformedAnswer } from './malformed-answer.ts'
 import type { RelayEnd } from './relay.ts'
 
 /** `strict` and `tolerant` say what to do; `auto` begins strict and learns. */
@@ -43,9 +43,8 @@ export function createParserChoice(mode: ParserMode, onTolerant: () => void): Pa
 function isRefusedAnswer(end: RelayEnd): boolean {
   if (end.kind !== 'failed' && end.kind !== 'broken') return false
   const { error } = end
-  if (error instanceof DeviceFault) return error.failure === 'http_protocol_error'
   if (!(error instanceof Error)) return false
-  if (error.name === 'HTTPParserError') return true
+  if (error instanceof MalformedAnswer || error.name === 'HTTPParserError') return true
   const code = 'code' in error ? error.code : undefined
   // undici adds up the digits of all lengths it sees, and takes a space behind one for a digit.
   if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') return true

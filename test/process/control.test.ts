@@ -1,0 +1,261 @@
+import { once } from 'node:events'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Response } from '../support/message.ts'
+import { PASSWORD, type Tokens } from '../support/sidecar.ts'
+import { openWebSocket } from '../support/websocket.ts'
+import { prepareSite, runPostern, type Served, type Site, tokensOf } from './serve.ts'
+import { broken, holdAnswers } from './streams.ts'
+
+const CONTROL = 'postern_tokens_revoked_total'
+
+describe('The control socket', () => {
+  let site: Site
+  let sidecar: Served
+
+  beforeAll(async () => {
+    site = await prepareSite()
+    holdAnswers(site.device)
+    sidecar = await site.serve()
+  })
+
+  beforeEach(() => sidecar.revoke({ all: true }))
+
+  async function grantFrom(from: string): Promise<Tokens> {
+    const connection = await sidecar.connect({ from })
+    const answer = await connection.send({
+      path: '/oauth/token',
+      body: new URLSearchParams({ grant_type: 'password', password: PASSWORD }).toString(),
+      fields: ['Content-Type', 'application/x-www-form-urlencoded'],
+    })
+    connection.close()
+    return tokensOf(answer)
+  }
+
+  it('lists with `postern status` who is logged in, for people and for programs', async () => {
+    const pair = await grantFrom('127.0.0.2')
+    await sidecar.refresh(pair.refresh_token)
+    await grantFrom('127.0.0.3')
+    const [table, json] = await Promise.all([site.postern('status'), site.postern('status', '--json')])
+    expect([table.code, table.stderr, json.code, json.stderr]).toEqual([0, '', 0, ''])
+    const status = JSON.parse(json.stdout)
+    expect(status).toMatchObject({
+      tokens: { access: 3, refresh: 2 },
+      grants: [
+        { client: '127.0.0.2', accessTokens: 2 },
+        { client: '127.0.0.3', accessTokens: 1 },
+      ],
+    })
+    const now = Date.now()
+    const [head, ...rows] = table.stdout.split('\n')
+    expect(head).toMatch(/^GRANT +CLIENT +ISSUED +EXPIRES +ACCESS TOKENS$/)
+    for (const [i, { id, client, issuedAt, expiresAt, accessTokens }] of status.grants.entries()) {
+      const [shownId, shownClient, issued = '', expires = '', count] = rows[i]?.split(/ +/) ?? []
+      expect([shownId, shownClient, count]).toEqual([id, client, String(accessTokens)])
+      // The two runs may differ by the millisecond that a clock is rounded to.
+      expect(Math.abs(Date.parse(issued) - issuedAt)).toBeLessThan(50)
+      expect(Math.abs(Date.parse(expires) - expiresAt)).toBeLessThan(50)
+      expect(Math.abs(now - issuedAt)).toBeLessThan(20_000)
+      expect(Math.abs(expiresAt - issuedAt - 604_800_000)).toBeLessThan(50)
+    }
+    expect(table.stdout).toContain('2 grants, 3 access tokens, 2 refresh tokens\n')
+    // Neither form shows a token.
+    for (const secret of [pair.access_token, pair.refresh_token]) {
+      expect(table.stdout + json.stdout).not.toContain(secret)
+    }
+  })
+
+  it('revokes with `postern revoke --grant` one login, with its tunnel, and nothing else', async () => {
+    const gone = await grantFrom('127.0.0.2')
+    const [{ id = '' } = {}] = (await sidecar.status()).grants
+    const kept = await grantFrom('127.0.0.2')
+    const tunnels = await Promise.all(
+      [gone, kept].map(({ access_token }) => openWebSocket(sidecar.url, { token: access_token })),
+    )
+    const closed = tunnels.map(({ socket }) => once(socket, 'close'))
+    const before = await sidecar.metric(CONTROL, 'reason="operator"')
+    expect(await site.postern('revoke', '--grant', id)).toEqual({
+      code: 0,
+      signal: null,
+      stdout: '1 grant revoked\n',
+      stderr: '',
+    })
+    await closed[0]
+    expect(tunnels[1]?.socket.readyState).toBe(tunnels[1]?.socket.OPEN)
+    expect(await Promise.all([gone, kept].map(({ access_token }) => sidecar.use(access_token)))).toEqual([
+      401, 200,
+    ])
+    expect((await sidecar.refresh(gone.refresh_token)).status).toBe(400)
+    expect(await sidecar.metric(CONTROL, 'reason="operator"')).toBe(before + 1)
+    expect(await sidecar.waitForLog('tokens revoked', ({ grants }) => grants === 1)).toMatchObject({
+      reason: 'operator',
+    })
+    // Once is enough.
+    expect(await site.postern('revoke', '--grant', id)).toMatchObject({ stdout: '0 grants revoked\n' })
+  })
+
+  it('revokes with `postern revoke --client` the logins of one address, with their streams', async () => {
+    const gone = [await grantFrom('127.0.0.2'), await grantFrom('127.0.0.2')]
+    const kept = await grantFrom('127.0.0.3')
+    const stream = (await sidecar.connect()).start({
+      path: '/events/client',
+      fields: ['Authorization', `Bearer ${gone[0]?.access_token}`],
+    })
+    await stream.waitFor('first piece')
+    const { code, stdout, stderr } = await site.postern('revoke', '--client', '127.0.0.2')
+    expect([code, stdout, stderr]).toEqual([0, '2 grants revoked\n', ''])
+    await broken(stream)
+    expect(await Promise.all([...gone, kept].map(({ access_token }) => sidecar.use(access_token)))).toEqual([
+      401, 401, 200,
+    ])
+  })
+
+  it('revokes with `postern revoke --all` everything, and the password stays as it is', async () => {
+    const pairs = [await grantFrom('127.0.0.2'), await grantFrom('127.0.0.3'), await grantFrom('127.0.0.4')]
+    const { code, stdout, stderr } = await site.postern('revoke', '--all')
+    expect([code, stdout, stderr]).toEqual([0, '3 grants revoked\n', ''])
+    expect(await Promise.all(pairs.map(({ access_token }) => sidecar.use(access_token)))).toEqual([
+      401, 401, 401,
+    ])
+    expect(await sidecar.use((await sidecar.grant()).access_token)).toBe(200)
+  })
+
+  it('wants exactly one of the three to be named', async () => {
+    const pair = await sidecar.grant()
+    const runs = await Promise.all([
+      site.postern('revoke'),
+      site.postern('revoke', '--all', '--client', '127.0.0.1'),
+    ])
+    for (const run of runs) {
+      expect(run).toEqual({
+        code: 2,
+        signal: null,
+        stdout: '',
+        stderr: 'postern revoke: name exactly one of --all, --client ADDRESS and --grant ID\n',
+      })
+    }
+    expect(await sidecar.use(pair.access_token)).toBe(200)
+  })
+
+  it('has nobody to talk to when no sidecar runs, never started or killed, and says so', async () => {
+    const [empty, killed] = await Promise.all([prepareSite(), prepareSite()])
+    await (await killed.serve()).kill() // which leaves the socket behind
+    const message = ({ stateDir }: Site): string =>
+      `no sidecar is running on ${stateDir} (looked for ${stateDir}/control.sock)\n`
+    const runs = await Promise.all([
+      empty.postern('status'),
+      empty.postern('revoke', '--all'),
+      killed.postern('status', '--json'),
+      runPostern(['revoke', '--all', '--config', killed.configFile]),
+    ])
+    expect(runs.map(({ code, stdout, stderr }) => [code, stdout, stderr])).toEqual([
+      [1, '', `postern status: ${message(empty)}`],
+      [1, '', `postern revoke: ${message(empty)}`],
+      [1, '', `postern status: ${message(killed)}`],
+      [1, '', `postern revoke: ${message(killed)}`],
+    ])
+  })
+})
+
+describe('RFC 7009 at oauth.revocation_path', () => {
+  let sidecar: Served
+  let site: Site
+
+  beforeAll(async () => {
+    site = await prepareSite({ config: { oauth: { revocation_path: '/oauth/revoke' } } })
+    holdAnswers(site.device)
+    sidecar = await site.serve()
+  })
+
+  const revoke = (form: Record<string, string> | string): Promise<Response> =>
+    sidecar.postToken(form, { path: '/oauth/revoke' })
+
+  it.each(['access_token', 'refresh_token'] as const)(
+    'answers 200 for an %s, which is worth nothing from then on, nor is what was given with it',
+    async (kind) => {
+      const [pair, other] = [await sidecar.grant(), await sidecar.grant()]
+      const refreshed = tokensOf(await sidecar.refresh(pair.refresh_token))
+      const stream = (await sidecar.connect()).start({
+        path: '/events/7009',
+        fields: ['Authorization', `Bearer ${refreshed.access_token}`],
+      })
+      await stream.waitFor('first piece')
+      const before = await sidecar.metric(CONTROL, 'reason="client"')
+      expect((await revoke({ token: pair[kind], token_type_hint: kind })).status).toBe(200)
+      await broken(stream)
+      for (const { access_token } of [pair, refreshed]) {
+        const answer = await sidecar.request({ token: access_token })
+        expect([answer.status, answer.json().error]).toEqual([401, 'invalid_token'])
+      }
+      expect((await sidecar.refresh(pair.refresh_token)).status).toBe(400)
+      expect(await sidecar.use(other.access_token)).toBe(200)
+      expect(await sidecar.metric(CONTROL, 'reason="client"')).toBe(before + 1)
+    },
+  )
+
+  it('answers 200 for a token that nobody knows, is revoked already, or hinted at wrongly', async () => {
+    const pair = await sidecar.grant()
+    const forms = [
+      { token: 'unknown' },
+      { token: pair.access_token, token_type_hint: 'refresh_token' },
+      { token: pair.access_token, token_type_hint: 'no_such_type' },
+    ]
+    for (const form of forms) expect((await revoke(form)).status).toBe(200)
+    expect(await sidecar.use(pair.access_token)).toBe(401)
+  })
+
+  it('answers 400 where the token is missing, twice there or no form, and revokes nothing', async () => {
+    const pair = await sidecar.grant()
+    const answers = [
+      await revoke({ token_type_hint: 'access_token' }),
+      await revoke({ token: '' }),
+      await revoke(`token=${pair.access_token}&token=${pair.access_token}`),
+      await sidecar.request({
+        method: 'POST',
+        path: '/oauth/revoke',
+        body: JSON.stringify({ token: pair.access_token }),
+        fields: ['Content-Type', 'application/json'],
+      }),
+    ]
+    for (const answer of answers)
+      expect([answer.status, answer.json().error]).toEqual([400, 'invalid_request'])
+    expect(await sidecar.use(pair.access_token)).toBe(200)
+  })
+
+  it('answers GET with 400 and Allow, and takes the token from the body alone', async () => {
+    const pair = await sidecar.grant()
+    const path = `/oauth/revoke?token=${pair.access_token}`
+    const answer = await sidecar.request({ path })
+    expect([answer.status, answer.json().error, answer.header('allow')]).toEqual([
+      400,
+      'invalid_request',
+      'POST',
+    ])
+    expect((await sidecar.postToken({}, { path })).status).toBe(400)
+    expect(await sidecar.use(pair.access_token)).toBe(200)
+  })
+
+  it('counts and limits as requests to /oauth/token do, and never reaches the device', async () => {
+    const pair = await sidecar.grant()
+    const [token, revocation] = [
+      await sidecar.refresh(pair.refresh_token),
+      await revoke({ token: 'unknown' }),
+    ]
+    const remaining = [token, revocation].map((answer) => Number(answer.header('x-ratelimit-remaining')))
+    expect(remaining[1]).toBe((remaining[0] ?? 0) - 1)
+    expect(revocation.header('cache-control')).toBe('no-store')
+    expect(site.device.requests.filter(({ target }) => target.startsWith('/oauth'))).toEqual([])
+  })
+})
+
+it('RFC 7009 is off by default: the path is one of the device like any other', async () => {
+  const site = await prepareSite()
+  const sidecar = await site.serve()
+  const { access_token } = await sidecar.grant()
+  const path = '/oauth/revoke'
+  expect((await sidecar.postToken({ token: access_token }, { path })).status).toBe(401)
+  expect(site.device.requests).toHaveLength(0)
+  const forwarded = await sidecar.postToken({ token: access_token }, { path, token: access_token })
+  expect([forwarded.status, forwarded.text]).toEqual([200, 'from the device'])
+  expect(site.device.requests[0]?.body?.toString()).toBe(`token=${access_token}`)
+  expect(await sidecar.use(access_token)).toBe(200)
+})

@@ -1,0 +1,293 @@
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import tls from 'node:tls'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { type Certificate, makeCertificate } from '../support/certificate.ts'
+import { connect } from '../support/client.ts'
+import type { Connection } from '../support/message.ts'
+import type { YamlPart } from '../support/sidecar.ts'
+import { openWebSocket } from '../support/websocket.ts'
+import { prepareSite, replaceFile, type Served, type Site } from './serve.ts'
+import { DOWNLOAD_SIZE, type Held, holdAnswers } from './streams.ts'
+
+const RELOADED = 'configuration reloaded'
+const NOT_RELOADED = 'configuration not reloaded: the one before holds'
+const LATER = 'these keys take effect after a restart'
+
+type Result = 'success' | 'failure'
+const reloads = (sidecar: Served, result: Result): Promise<number> =>
+  sidecar.metric('postern_config_reloads_total', `result="${result}"`)
+
+/** Does something, and waits until that made one more reload of the given result. */
+async function until(sidecar: Served, result: Result, act: () => void): Promise<void> {
+  const before = await reloads(sidecar, result)
+  act()
+  await expect.poll(() => reloads(sidecar, result), { timeout: 5000, interval: 20 }).toBe(before + 1)
+}
+
+/** The name in the certificate that a new connection meets. */
+function shownName(url: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(url)
+    const socket = tls.connect({ host: hostname, port: Number(port), rejectUnauthorized: false }, () => {
+      resolve(String(socket.getPeerCertificate().subject.CN))
+      socket.destroy()
+    })
+    socket.once('error', reject)
+  })
+}
+
+/** A sidecar with every kind of connection open, to be found open when a test is over. */
+interface Running {
+  readonly site: Site
+  readonly sidecar: Served
+  readonly held: Held
+  readonly token: string
+  /** Checks that what was open before is open still and works. */
+  expectConnected(): Promise<void>
+}
+
+async function startRunning(config: YamlPart, certificate: Certificate): Promise<Running> {
+  const { certFile: cert, keyFile: key } = certificate
+  const site = await prepareSite({ transport: 'tls', config: { ...config, listen: { tls: { cert, key } } } })
+  const held = holdAnswers(site.device)
+  const sidecar = await site.serve()
+  const { url } = sidecar
+  const { access_token: token } = await sidecar.grant()
+  const fields = ['Authorization', `Bearer ${token}`]
+  const kept: readonly Connection[] = [
+    await connect({ transport: 'tls', url }),
+    await connect({ transport: 'h2', url }),
+  ]
+  const { socket } = await openWebSocket(url, { token })
+  async function expectConnected(): Promise<void> {
+    for (const connection of kept) expect((await connection.send({ fields })).status).toBe(200)
+    const echoed = new Promise((resolve) => socket.once('message', resolve))
+    socket.send('still there?')
+    await echoed
+  }
+  await expectConnected()
+  return { site, sidecar, held, token, expectConnected }
+}
+
+it('76 a change right at the start is not missed, be it of the configuration or of the certificate', async () => {
+  const [certificate, other] = await Promise.all([makeCertificate('first'), makeCertificate('second')])
+  const { certFile: cert, keyFile: key } = certificate
+  const site = await prepareSite({ transport: 'tls', config: { listen: { tls: { cert, key } } } })
+  const sidecar = await site.serve() // which has read them all, and said so this very moment
+  replaceFile(key, other.key)
+  replaceFile(cert, other.cert)
+  site.configure({ limits: { api: { requests: 1234 } } })
+  await expect.poll(() => shownName(sidecar.url), { timeout: 5000 }).toBe('second')
+  const limit = async (): Promise<unknown> => (await sidecar.request({})).header('x-ratelimit-limit')
+  await expect.poll(limit, { timeout: 5000 }).toBe('1234')
+})
+
+describe('A reload', () => {
+  let running: Running
+  let secretFile: string
+
+  beforeAll(async () => {
+    const certificate = await makeCertificate()
+    secretFile = join(certificate.certFile, '..', 'firmware-key')
+    writeFileSync(secretFile, 'first secret\n')
+    running = await startRunning(
+      { upstream: { headers: { 'X-Firmware-Key': { file: secretFile } } } },
+      certificate,
+    )
+  })
+
+  it('by SIGHUP reads anew what the configuration names, and a running download comes through whole', async () => {
+    const { sidecar, site, held, token, expectConnected } = running
+    const connection = await sidecar.connect()
+    const path = '/download/reload'
+    const download = connection.start({ path, fields: ['Authorization', `Bearer ${token}`] })
+    await download.waitFor('first piece')
+    writeFileSync(secretFile, 'second secret\n')
+    await until(sidecar, 'success', () => sidecar.signal('SIGHUP'))
+    await sidecar.request({ path: '/after', token })
+    expect(site.device.requests.at(-1)?.header('x-firmware-key')).toBe('second secret')
+    const rest = Buffer.alloc(DOWNLOAD_SIZE - 'first piece\n'.length, 'x')
+    held.get(path)?.end(rest)
+    expect((await download.response).body).toHaveLength(DOWNLOAD_SIZE)
+    expect((await connection.send({ fields: ['Authorization', `Bearer ${token}`] })).status).toBe(200)
+    await expectConnected()
+  })
+
+  it('by a change of the file alone puts limits, lifetimes, headers, realm and status codes into effect', async () => {
+    const { sidecar, site, token, expectConnected } = running
+    const connection = await sidecar.connect()
+    const fields = ['Authorization', `Bearer ${token}`]
+    const before = await connection.send({ fields })
+    expect(before.header('x-ratelimit-limit')).toBe('1000000')
+    await until(sidecar, 'success', () =>
+      site.configure({
+        limits: { api: { requests: 5000, window: '30s' } },
+        tokens: { access_lifetime: '10m' },
+        upstream: { headers: { 'X-Added': 'by a reload' } },
+        realm: 'another realm',
+        status_codes: 'http',
+        oauth: { revocation_path: '/oauth/revoke' },
+      }),
+    )
+    const after = await connection.send({ fields })
+    expect(after.header('x-ratelimit-limit')).toBe('5000')
+    expect(site.device.requests.at(-1)?.header('x-added')).toBe('by a reload')
+    expect(await sidecar.grant()).toMatchObject({ expires_in: 600 })
+    const refused = await sidecar.request({})
+    expect(refused.header('www-authenticate')).toBe('Bearer realm="another realm"')
+    const wrongMethod = await sidecar.request({ path: '/oauth/token' })
+    expect([wrongMethod.status, wrongMethod.header('allow')]).toEqual([405, 'POST'])
+    expect((await sidecar.postToken({ token: 'unknown' }, { path: '/oauth/revoke' })).status).toBe(200)
+    await expectConnected()
+    const line = await sidecar.waitForLog(RELOADED, ({ changed }) => (changed as unknown[]).length > 0)
+    expect([...(line.changed as string[])].sort()).toEqual([
+      'limits.api.requests',
+      'limits.api.window',
+      'oauth.revocation_path',
+      'realm',
+      'status_codes',
+      'tokens.access_lifetime',
+      'upstream.headers.X-Added',
+    ])
+  })
+
+  it('changes what is logged', async () => {
+    const { sidecar, site, token } = running
+    await sidecar.request({ path: '/before', token })
+    await until(sidecar, 'success', () => site.configure({ log: { level: 'warn' } }))
+    await sidecar.request({ path: '/meanwhile', token })
+    await until(sidecar, 'success', () => site.configure({ log: { level: 'info' } }))
+    await sidecar.request({ path: '/afterwards', token })
+    await sidecar.waitForLog('request', ({ path }) => path === '/afterwards')
+    const paths = sidecar.logged('request').map(({ path }) => path)
+    expect(paths).toContain('/before')
+    expect(paths).not.toContain('/meanwhile')
+  })
+
+  it('lists what waits for a restart, for as long as it waits, and puts the rest into effect', async () => {
+    const { sidecar, site, token, expectConnected } = running
+    const listed = (): unknown[] => sidecar.logged(LATER).map(({ keys }) => keys)
+    await until(sidecar, 'success', () =>
+      site.configure({
+        upstream: { max_in_flight: 7 },
+        listen: { max_connections: 77 },
+        limits: { api: { requests: 6000 } },
+      }),
+    )
+    expect((await sidecar.request({ token })).header('x-ratelimit-limit')).toBe('6000')
+    await sidecar.waitForLog(LATER)
+    expect(listed()).toEqual([['listen.max_connections', 'upstream.max_in_flight']])
+    // Another change brings them no nearer to being in effect.
+    await until(sidecar, 'success', () => site.configure({ limits: { api: { requests: 7000 } } }))
+    await sidecar.waitForLog(LATER, (line) => sidecar.logged(LATER)[1] === line)
+    expect(listed()[1]).toEqual(listed()[0])
+    // Taken back, they are as they have been since the start, so nothing waits.
+    await until(sidecar, 'success', () =>
+      site.configure({ upstream: { max_in_flight: undefined }, listen: { max_connections: undefined } }),
+    )
+    await until(sidecar, 'success', () => site.configure({ shutdown_grace: '9s' }))
+    await sidecar.waitForLog(RELOADED, ({ changed }) => String(changed) === 'shutdown_grace')
+    expect(listed()).toHaveLength(2)
+    await expectConnected()
+  })
+
+  it('76 of a configuration that is wrong in any way changes nothing and says why', async () => {
+    const { sidecar, site, token, expectConnected } = running
+    const limit = async (): Promise<string | undefined> =>
+      (await sidecar.request({ token })).header('x-ratelimit-limit')
+    const before = await limit()
+    const good = site.configFile
+    const wrongs: readonly [why: RegExp, act: () => void][] = [
+      [/postern\.yaml/, () => replaceFile(good, 'limits: {api: {requests: 1}')],
+      [/limits\.api\.requests/, () => site.configure({ limits: { api: { requests: -1 } } })],
+      [/no_such_key/, () => site.configure({ limits: { api: { requests: 2 } }, no_such_key: 1 })],
+      [
+        /no-such-secret/,
+        () =>
+          site.configure({
+            no_such_key: undefined,
+            upstream: { headers: { 'X-Other': { file: join(site.directory, 'no-such-secret') } } },
+          }),
+      ],
+      [/there is no such file/, () => rmSync(good)],
+      [/upstream\.url/, () => replaceFile(good, '# nothing but a comment')],
+    ]
+    const problems = (): string[] => sidecar.logged(NOT_RELOADED).map((line) => String(line.problems))
+    for (const [, act] of wrongs) {
+      await until(sidecar, 'failure', act)
+      expect(await limit()).toBe(before)
+    }
+    await sidecar.waitForLog(NOT_RELOADED, () => problems().length === wrongs.length)
+    for (const [i, [why]] of wrongs.entries()) expect(problems()[i]).toMatch(why)
+    await expectConnected()
+    // A good one takes effect again.
+    await until(sidecar, 'success', () =>
+      site.configure({
+        limits: { api: { requests: 4000 } },
+        upstream: { headers: { 'X-Other': undefined } },
+      }),
+    )
+    expect(await limit()).toBe('4000')
+  })
+})
+
+describe('76 A certificate', () => {
+  let running: Running
+  let current: Certificate
+  let other: Certificate
+
+  beforeAll(async () => {
+    ;[current, other] = await Promise.all([makeCertificate('first'), makeCertificate('second')])
+    running = await startRunning({}, current)
+  })
+
+  it('that does not belong to its key, or is none, is refused with the reason, and the one before holds', async () => {
+    const { sidecar, expectConnected } = running
+    const wrongs: readonly (readonly [RegExp, () => void])[] = [
+      [/do not make a usable pair/, () => replaceFile(current.certFile, other.cert)],
+      [/do not make a usable pair/, () => replaceFile(current.certFile, 'no certificate')],
+      [/cannot read .*cert\.pem/, () => rmSync(current.certFile)],
+    ]
+    for (const [, act] of wrongs) {
+      await until(sidecar, 'failure', act)
+      expect(await shownName(sidecar.url)).toBe('first')
+    }
+    await until(sidecar, 'success', () => replaceFile(current.certFile, current.cert))
+    const problems = (): string[] => sidecar.logged(NOT_RELOADED).map((line) => String(line.problems))
+    await sidecar.waitForLog(NOT_RELOADED, () => problems().length === wrongs.length)
+    for (const [i, [why]] of wrongs.entries()) expect(problems()[i]).toMatch(why)
+    expect(problems().join()).not.toContain('PRIVATE KEY')
+    await expectConnected()
+  })
+
+  it('that is replaced with its key is shown to new connections, and running ones go on with the old', async () => {
+    const { sidecar, held, token, expectConnected } = running
+    const connection = await sidecar.connect()
+    const path = '/download/certificate'
+    const download = connection.start({ path, fields: ['Authorization', `Bearer ${token}`] })
+    await download.waitFor('first piece')
+    expect(await shownName(sidecar.url)).toBe('first')
+    // The key first: between the two, they are no pair.
+    await until(sidecar, 'failure', () => replaceFile(current.keyFile, other.key))
+    await until(sidecar, 'success', () => replaceFile(current.certFile, other.cert))
+    expect(await shownName(sidecar.url)).toBe('second')
+    await expectConnected()
+    held.get(path)?.end(Buffer.alloc(DOWNLOAD_SIZE - 'first piece\n'.length))
+    expect((await download.response).body).toHaveLength(DOWNLOAD_SIZE)
+    expect(await sidecar.use(token)).toBe(200)
+  })
+
+  it('under another name is in effect, or else listed as waiting for a restart; never both, never neither', async () => {
+    const { sidecar, site, expectConnected } = running
+    const third = await makeCertificate('third')
+    const before = sidecar.logged(LATER).length
+    await until(sidecar, 'success', () =>
+      site.configure({ listen: { tls: { cert: third.certFile, key: third.keyFile } } }),
+    )
+    await expectConnected()
+    const inEffect = (await shownName(sidecar.url)) === 'third'
+    await sidecar.stop() // which writes what is left of the log
+    expect(sidecar.logged(LATER).length > before).toBe(!inEffect)
+  })
+})

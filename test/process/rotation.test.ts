@@ -1,0 +1,109 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect, it } from 'vitest'
+import type { Response } from '../support/message.ts'
+import { prepareSite, tokensOf } from './serve.ts'
+
+const outcome = (answer: Response): unknown => [answer.status, answer.json().error]
+const REFUSED = [400, 'invalid_grant']
+
+it('C6 by default the same refresh token comes back, across a crash too, and earlier access tokens stay valid', async () => {
+  const site = await prepareSite()
+  const first = await site.serve()
+  const granted = await first.grant()
+  const refreshed = tokensOf(await first.refresh(granted.refresh_token))
+  expect(refreshed).toMatchObject({ refresh_token: granted.refresh_token, expires_in: 3600 })
+  const [{ expiresAt = 0 } = {}] = (await first.status()).grants
+  await first.kill()
+  const second = await site.serve()
+  const again = tokensOf(await second.refresh(granted.refresh_token))
+  expect(again.refresh_token).toBe(granted.refresh_token)
+  const access = [granted, refreshed, again].map(({ access_token }) => access_token)
+  expect(new Set(access).size).toBe(3)
+  expect(await Promise.all(access.map((token) => second.use(token)))).toEqual([200, 200, 200])
+  // Its expiry is still the one that the password grant gave it: no refresh prolongs it.
+  const [{ expiresAt: later = 0 } = {}] = (await second.status()).grants
+  expect(Math.abs(later - expiresAt)).toBeLessThan(1000)
+})
+
+it('C6 two refreshes in the same millisecond get the same new pair, on two connections and on one', async () => {
+  const site = await prepareSite({ config: { tokens: { rotate_refresh: true } } })
+  const sidecar = await site.serve()
+  const { refresh_token } = await sidecar.grant()
+  const answers = await Promise.all(Array.from({ length: 8 }, () => sidecar.refresh(refresh_token)))
+  const pairs = answers.map((answer) => tokensOf(answer))
+  const [pair] = pairs
+  expect(pair?.refresh_token).not.toBe(refresh_token)
+  for (const each of pairs) expect(each).toEqual(pair)
+
+  // One segment, two requests: nothing can come between them.
+  const form = `grant_type=refresh_token&refresh_token=${pair?.refresh_token}`
+  const connection = await sidecar.connect()
+  const request = {
+    path: '/oauth/token',
+    body: form,
+    fields: ['Content-Type', 'application/x-www-form-urlencoded'],
+  }
+  const [one, other] = [connection.start(request), connection.start(request)]
+  const next = tokensOf(await one.response)
+  expect(tokensOf(await other.response)).toEqual(next)
+  expect(next.refresh_token).not.toBe(pair?.refresh_token)
+  expect((await sidecar.status()).tokens).toEqual({ access: 3, refresh: 1 })
+})
+
+it('C6 a client whose answer was lost with its connection gets the same answer when it tries again', async () => {
+  const site = await prepareSite({ config: { tokens: { rotate_refresh: true } } })
+  const sidecar = await site.serve()
+  const { refresh_token } = await sidecar.grant()
+  const connection = await sidecar.connect()
+  const lost = connection.start({
+    path: '/oauth/token',
+    body: `grant_type=refresh_token&refresh_token=${refresh_token}`,
+    fields: ['Content-Type', 'application/x-www-form-urlencoded'],
+  })
+  await lost.head // The sidecar has spent the token, and the client loses the connection before it reads on.
+  connection.close()
+  const answer = tokensOf(await sidecar.refresh(refresh_token))
+  expect(tokensOf(await sidecar.refresh(refresh_token))).toEqual(answer)
+  expect((await sidecar.status()).tokens).toEqual({ access: 2, refresh: 1 })
+  expect(await sidecar.use(answer.access_token)).toBe(200)
+  expect((await sidecar.refresh(answer.refresh_token)).status).toBe(200)
+})
+
+it('C6 a spent refresh token used after the grace revokes the whole grant, and only that one', async () => {
+  const site = await prepareSite({ config: { tokens: { rotate_refresh: true, refresh_grace: '1s' } } })
+  const sidecar = await site.serve()
+  const [stolen, other] = await Promise.all([sidecar.grant(), sidecar.grant()])
+  const next = tokensOf(await sidecar.refresh(stolen.refresh_token))
+  await delay(1000) // The grace is a time.
+  expect(outcome(await sidecar.refresh(stolen.refresh_token))).toEqual(REFUSED)
+  expect(outcome(await sidecar.refresh(next.refresh_token))).toEqual(REFUSED)
+  expect(await sidecar.use(stolen.access_token)).toBe(401)
+  expect(await sidecar.use(next.access_token)).toBe(401)
+  expect(await sidecar.use(other.access_token)).toBe(200)
+  expect(await sidecar.metric('postern_tokens_revoked_total', 'reason="refresh_token_reuse"')).toBe(1)
+  expect(await sidecar.waitForLog('tokens revoked')).toMatchObject({ reason: 'refresh_token_reuse' })
+})
+
+it('C6 a refresh whose answer was lost in a crash is tried again within the grace, and reuse after it still shows', async () => {
+  const site = await prepareSite({ config: { tokens: { rotate_refresh: true, refresh_grace: '1h' } } })
+  const first = await site.serve()
+  const { refresh_token } = await first.grant()
+  const lost = tokensOf(await first.refresh(refresh_token))
+  await first.kill()
+
+  const second = await site.serve()
+  const found = tokensOf(await second.refresh(refresh_token))
+  expect(await second.use(found.access_token)).toBe(200)
+  expect(await second.use(lost.access_token)).toBe(200)
+  // Whoever did get the lost answer is led to the same pair: there is one live refresh token.
+  expect(tokensOf(await second.refresh(lost.refresh_token))).toEqual(found)
+  expect((await second.status()).tokens.refresh).toBe(1)
+  await second.kill()
+
+  site.configure({ tokens: { refresh_grace: '0s' } })
+  const third = await site.serve()
+  expect(outcome(await third.refresh(refresh_token))).toEqual(REFUSED)
+  expect(outcome(await third.refresh(found.refresh_token))).toEqual(REFUSED)
+  expect(await third.use(found.access_token)).toBe(401)
+  expect(await third.metric('postern_tokens_revoked_total', 'reason="refresh_token_reuse"')).toBe(1)
+})

@@ -1,0 +1,329 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { EventEmitter, once } from 'node:events'
+import { renameSync, writeFileSync } from 'node:fs'
+import { request as httpRequest } from 'node:http'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { connect, send } from '../support/client.ts'
+import { type Device, startDevice } from '../support/device.ts'
+import type { Connection, Response } from '../support/message.ts'
+import {
+  type ApiRequest,
+  encodeForm,
+  type FormBody,
+  PASSWORD,
+  type Tokens,
+  type YamlPart,
+} from '../support/sidecar.ts'
+import type { Transport } from '../support/transports.ts'
+
+const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
+export const MAIN: string = join(REPOSITORY, 'src', 'main.ts')
+
+/** Nothing of the test's own environment: a stray POSTERN_ variable would count. Compiled code is kept for the next start. */
+export const ENV: Readonly<Record<string, string>> = {
+  PATH: process.env.PATH ?? '',
+  NODE_COMPILE_CACHE: join(REPOSITORY, 'node_modules', '.cache', 'postern-process'),
+}
+
+/** A line of the log, parsed. */
+export type LogLine = { readonly msg: string; readonly level: number } & Readonly<Record<string, unknown>>
+
+/** How a process ended: one of the two is null. */
+export interface Exit {
+  readonly code: number | null
+  readonly signal: string | null
+}
+
+/** A program that ran to its end. */
+export interface Run extends Exit {
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** What `postern status --json` gives. */
+export interface Status {
+  readonly tokens: { readonly access: number; readonly refresh: number }
+  readonly grants: readonly {
+    readonly id: string
+    readonly client: string
+    readonly issuedAt: number
+    readonly expiresAt: number
+    readonly accessTokens: number
+  }[]
+}
+
+/** A `postern serve` that runs. Killed when the test ends, if it still runs then. */
+export interface Served {
+  readonly url: string
+  readonly adminUrl: string
+  readonly pid: number
+  /** The log so far. */
+  readonly log: readonly LogLine[]
+  /** The first line whose text is `msg` and that has `fields`, now or later; fails when the process ends without one. */
+  waitForLog(msg: string, fields?: (line: LogLine) => boolean): Promise<LogLine>
+  logged(msg: string): readonly LogLine[]
+  signal(name: NodeJS.Signals): void
+  readonly exit: Promise<Exit>
+  /** `kill -9`. */
+  kill(): Promise<void>
+  /** SIGTERM, and its end. */
+  stop(): Promise<Exit>
+  request(request?: ApiRequest): Promise<Response>
+  connect(options?: { readonly from?: string }): Promise<Connection>
+  postToken(form: FormBody, request?: ApiRequest): Promise<Response>
+  login(password?: string): Promise<Response>
+  grant(password?: string): Promise<Tokens>
+  refresh(refreshToken: string): Promise<Response>
+  /** The status of a request with this token. */
+  use(accessToken: string): Promise<number>
+  /** The sum of the samples whose labels include `labels`, as text of the exposition. */
+  metric(name: string, ...labels: string[]): Promise<number>
+  ready(): Promise<number>
+  /** What the control socket says, without starting a program to ask it. */
+  status(): Promise<Status>
+  revoke(which: object): Promise<void>
+}
+
+/** Where a sidecar lives: its folder, configuration, password and device, across restarts. */
+export interface Site {
+  readonly device: Device
+  readonly directory: string
+  readonly stateDir: string
+  readonly passwordFile: string
+  readonly configFile: string
+  /** Lays a part over the configuration and replaces the file; `undefined` takes a key away. */
+  configure(part: YamlPart): void
+  /** Replaces the password file. */
+  setPassword(content: string): void
+  serve(options?: ServeOptions): Promise<Served>
+  /** `postern COMMAND --config …`, run to its end. */
+  postern(command: string, ...args: string[]): Promise<Run>
+}
+
+export interface ServeOptions {
+  /** A program and arguments in front of Node. */
+  readonly under?: readonly string[]
+}
+
+export interface SiteOptions {
+  readonly config?: YamlPart
+  readonly device?: Device
+  /** Cleartext unless told. */
+  readonly transport?: Transport
+  /** The line in the password file. */
+  readonly password?: string
+}
+
+const isPart = (value: unknown): value is YamlPart =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+function overlay(base: YamlPart, over: YamlPart): YamlPart {
+  const result: Record<string, unknown> = { ...base }
+  for (const [key, value] of Object.entries(over)) {
+    const below = result[key]
+    result[key] = isPart(below) && isPart(value) ? overlay(below, value) : value
+  }
+  return result
+}
+
+/** Replaces a file in one step, as careful writers do. */
+export function replaceFile(file: string, content: string): void {
+  writeFileSync(`${file}.new`, content, { mode: 0o600 })
+  renameSync(`${file}.new`, file)
+}
+
+/** A folder with a configuration, in front of a device. Limits are out of the way unless `config` says otherwise. */
+export async function prepareSite(options: SiteOptions = {}): Promise<Site> {
+  const transport = options.transport ?? 'http1'
+  const device = options.device ?? (await startDevice())
+  const directory = temporaryDirectory()
+  const [passwordFile, stateDir, configFile] = ['password', 'state', 'postern.yaml'].map((name) =>
+    join(directory, name),
+  ) as [string, string, string]
+  writeFileSync(passwordFile, `${options.password ?? PASSWORD}\n`, { mode: 0o600 })
+  const certificate = transport === 'http1' ? undefined : await makeCertificate()
+  let yaml = overlay(
+    {
+      listen: {
+        address: '127.0.0.1:0',
+        tls: certificate === undefined ? 'off' : { cert: certificate.certFile, key: certificate.keyFile },
+      },
+      admin: { address: '127.0.0.1:0' },
+      upstream: { url: device.url },
+      password: { file: passwordFile },
+      limits: { api: { requests: 1_000_000 }, oauth: { requests: 1_000_000 } },
+      state_dir: stateDir,
+      log: { format: 'json' },
+    },
+    options.config ?? {},
+  )
+  replaceFile(configFile, JSON.stringify(yaml)) // JSON is YAML
+
+  return {
+    device,
+    directory,
+    stateDir,
+    passwordFile,
+    configFile,
+    configure(part) {
+      yaml = overlay(yaml, part)
+      replaceFile(configFile, JSON.stringify(yaml))
+    },
+    setPassword: (content) => replaceFile(passwordFile, content),
+    serve: ({ under = [] } = {}) =>
+      serve([...under, process.execPath, MAIN, 'serve', '--config', configFile], transport, stateDir),
+    postern: (command, ...args) => runPostern([command, '--config', configFile, ...args]),
+  }
+}
+
+/** Runs `postern ARGS` to its end, as this user or as another. */
+export async function runPostern(
+  args: readonly string[],
+  user: { readonly uid?: number } = {},
+): Promise<Run> {
+  const child = spawn(process.execPath, [MAIN, ...args], {
+    ...user,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: ENV,
+  })
+  const ended = endOf(child)
+  const [stdout, stderr, exit] = await Promise.all([text(child.stdout), text(child.stderr), ended])
+  return { stdout, stderr, ...exit }
+}
+
+function endOf(child: ChildProcess): Promise<Exit> {
+  const ended = new Promise<Exit>((resolve) => {
+    child.once('close', (code, signal) => resolve({ code, signal }))
+  })
+  closeLater(async () => {
+    if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
+    await ended
+  })
+  return ended
+}
+
+async function serve(command: readonly string[], transport: Transport, stateDir: string): Promise<Served> {
+  const [program = '', ...args] = command
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env: ENV })
+  const exit = endOf(child)
+  const complaints = text(child.stderr)
+  const { log, waitForLog } = readLog(child, complaints)
+  const { public: url, admin } = await waitForLog('listening')
+  return {
+    ...clientOf(String(url), String(admin), transport, stateDir),
+    pid: child.pid ?? 0,
+    log,
+    waitForLog,
+    logged: (msg) => log.filter((line) => line.msg === msg),
+    signal: (name) => child.kill(name),
+    exit,
+    async kill() {
+      child.kill('SIGKILL')
+      await exit
+    },
+    stop() {
+      child.kill('SIGTERM')
+      return exit
+    },
+  }
+}
+
+/** Reads the log of a process as it comes. */
+export function readLog(
+  child: ChildProcess,
+  complaints: Promise<string>,
+): Pick<Served, 'log' | 'waitForLog'> & { readonly lines: readonly string[] } {
+  const log: LogLine[] = []
+  const lines: string[] = []
+  const news = new EventEmitter().setMaxListeners(0)
+  let over = false
+  if (child.stdout === null) throw new Error('the log is not piped')
+  createInterface(child.stdout)
+    .on('line', (line) => {
+      lines.push(line)
+      if (line.startsWith('{')) log.push(JSON.parse(line))
+      news.emit('news')
+    })
+    .once('close', () => {
+      over = true
+      news.emit('news')
+    })
+  return {
+    log,
+    lines,
+    async waitForLog(msg, fields = () => true) {
+      for (;;) {
+        const line = log.find((each) => each.msg === msg && fields(each))
+        if (line !== undefined) return line
+        if (over) throw new Error(`ended without "${msg}": ${lines.join('\n')}\n${await complaints}`)
+        await once(news, 'news')
+      }
+    },
+  }
+}
+
+type Client = Omit<Served, 'pid' | 'log' | 'waitForLog' | 'logged' | 'signal' | 'exit' | 'kill' | 'stop'>
+
+/** What can be asked of a sidecar from outside, by whomever it was started. */
+export function clientOf(url: string, adminUrl: string, transport: Transport, stateDir: string): Client {
+  const target = { transport, url }
+  const admin = (path: string): Promise<Response> => send({ transport: 'http1', url: adminUrl, path })
+  const self: Client = {
+    url,
+    adminUrl,
+    request({ token, fields = [], ...request } = {}) {
+      const shown = token === undefined ? [] : ['Authorization', `Bearer ${token}`]
+      return send({ ...target, ...request, fields: [...shown, ...fields] })
+    },
+    connect: ({ from } = {}) => connect({ ...target, ...(from === undefined ? {} : { from }) }),
+    postToken: (form, { fields = [], ...request } = {}) =>
+      self.request({
+        method: 'POST',
+        path: '/oauth/token',
+        body: encodeForm(form),
+        ...request,
+        fields: ['Content-Type', 'application/x-www-form-urlencoded', ...fields],
+      }),
+    login: (password = PASSWORD) => self.postToken({ grant_type: 'password', password }),
+    grant: async (password) => tokensOf(await self.login(password)),
+    refresh: (token) => self.postToken({ grant_type: 'refresh_token', refresh_token: token }),
+    use: async (token) => (await self.request({ token })).status,
+    async metric(name, ...labels) {
+      const lines = (await admin('/metrics')).text.split('\n')
+      const samples = lines.filter(
+        (line) => /^\w+/.exec(line)?.[0] === name && labels.every((label) => line.includes(label)),
+      )
+      return samples.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)
+    },
+    ready: async () => (await admin('/readyz')).status,
+    status: async () => JSON.parse(await control(stateDir, 'GET', '/status')),
+    async revoke(which) {
+      await control(stateDir, 'POST', '/revoke', JSON.stringify(which))
+    },
+  }
+  return self
+}
+
+/** The tokens in an answer that must hold some. */
+export function tokensOf(answer: Response): Tokens {
+  if (answer.status !== 200) throw new Error(`no tokens: ${answer.status} ${answer.text}`)
+  return answer.json() as unknown as Tokens // C4 holds the shape; here it only has to be there
+}
+
+async function control(stateDir: string, method: string, path: string, body?: string): Promise<string> {
+  const request = httpRequest({
+    socketPath: join(stateDir, 'control.sock'),
+    method,
+    path,
+    agent: false,
+  })
+  const answered = once(request, 'response')
+  request.end(body)
+  const [response] = await answered
+  return text(response)
+}

@@ -1,0 +1,153 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect, it } from 'vitest'
+import { closeLater } from '../support/cleanup.ts'
+import { connect } from '../support/client.ts'
+import { startDevice } from '../support/device.ts'
+import type { Connection } from '../support/message.ts'
+import type { Transport } from '../support/transports.ts'
+import { clientOf, ENV, type LogLine, MAIN, prepareSite, readLog } from './serve.ts'
+
+/**
+ * What a service manager does: it holds the listening socket, gives it to the sidecar as descriptor 3, and starts another
+ * whenever one has ended well. A shell, because a parent written in Node would take the connections itself. Prints the
+ * process id of each.
+ */
+const MANAGER = 'while sh -c \'echo "pid $$"; exec "$@"\' sh "$@"; do :; done'
+
+interface Managed {
+  readonly address: string
+  readonly log: readonly LogLine[]
+  /** The process ids of the sidecars so far. */
+  readonly pids: () => readonly number[]
+  /** Waits for the sidecar of that number, from 1, to listen. */
+  started(count: number): Promise<LogLine>
+}
+
+/** Node has no public name for it. */
+function descriptorOf(server: Server): number {
+  const { _handle: handle } = server as Server & { readonly _handle?: { readonly fd: number } }
+  if (handle === undefined) throw new Error('the server does not listen')
+  return handle.fd
+}
+
+async function manage(configFile: string): Promise<Managed> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const bound = server.address()
+  const address = typeof bound === 'object' && bound !== null ? `127.0.0.1:${bound.port}` : ''
+  const command = [process.execPath, MAIN, 'serve', '--config', configFile]
+  const manager = spawn('sh', ['-c', MANAGER, 'sh', ...command], {
+    stdio: ['ignore', 'pipe', 'pipe', descriptorOf(server)],
+    env: ENV,
+  })
+  server.close() // here; the manager has its own descriptor of the same socket
+  if (manager.stderr === null) throw new Error('stderr is not piped')
+  const complaints = text(manager.stderr)
+  const { log, lines, waitForLog } = readLog(manager, complaints)
+  const ended = once(manager, 'close')
+  const pids = (): readonly number[] =>
+    lines.filter((line) => line.startsWith('pid ')).map((line) => Number(line.slice(4)))
+  closeLater(async () => {
+    // A killed sidecar has not ended well, so the manager ends too.
+    const last = pids().at(-1)
+    if (last !== undefined && manager.exitCode === null) process.kill(last, 'SIGKILL')
+    await ended
+  })
+  return {
+    address,
+    log,
+    pids,
+    started: (count) =>
+      waitForLog(
+        'listening',
+        (line) => log.filter(({ msg }) => msg === 'listening').indexOf(line) === count - 1,
+      ),
+  }
+}
+
+/** Asks without a pause until `done`, on a connection for each request or on kept ones, and counts. */
+interface Load {
+  readonly sent: number
+  /** What did not come back as it should, and how. */
+  readonly lost: readonly unknown[]
+  /** Resolves when the last answer has come. */
+  finish(): Promise<void>
+}
+
+function load(url: string, transport: Transport, token: string, kept: boolean): Load {
+  const lost: unknown[] = []
+  const keeping = kept ? [] : ['Connection', 'close']
+  let sent = 0
+  let done = false
+
+  /** The connection, if it may be kept for another request. */
+  async function ask(before: Connection | undefined): Promise<Connection | undefined> {
+    sent += 1
+    const path = `/${sent}`
+    try {
+      const connection = before ?? (await connect({ transport, url }))
+      const fields = ['Authorization', `Bearer ${token}`, ...keeping]
+      const answer = await connection.send({ path, fields, timeout: 15_000 })
+      if (answer.status !== 200 || answer.text !== `answer ${path}`)
+        lost.push([path, answer.status, answer.text])
+      if (answer.header('connection') !== 'close') return connection
+      connection.close()
+    } catch (error) {
+      lost.push([path, String(error)])
+    }
+    return undefined
+  }
+
+  const clients = Array.from({ length: 16 }, async () => {
+    let connection: Connection | undefined
+    while (!done) connection = await ask(connection)
+  })
+  return {
+    get sent() {
+      return sent
+    },
+    lost,
+    async finish() {
+      done = true
+      await Promise.all(clients)
+    },
+  }
+}
+
+it.each<[kind: string, transport: Transport, kept: boolean]>([
+  ['a connection for each request', 'http1', false],
+  ['a TLS connection for each request', 'tls', false],
+  ['kept connections', 'http1', true],
+])(
+  'listen.address fd:3: restarted twice under the load of clients with %s, not one request is lost',
+  async (_kind, transport, kept) => {
+    const device = await startDevice(async (request, response) => {
+      await delay(Number(request.url?.slice(1)) % 20)
+      response.end(`answer ${request.url}`)
+    })
+    const site = await prepareSite({ device, transport, config: { listen: { address: 'fd:3' } } })
+    const manager = await manage(site.configFile)
+    const url = `${transport === 'http1' ? 'http' : 'https'}://${manager.address}`
+    const first = await manager.started(1)
+    expect(first.public).toBe(url)
+    const sidecar = clientOf(url, String(first.admin), transport, site.stateDir)
+    const { access_token } = await sidecar.grant()
+
+    const clients = load(url, transport, access_token, kept)
+    for (const restart of [1, 2]) {
+      await device.waitForRequests(device.requests.length + 50)
+      process.kill(manager.pids().at(-1) ?? 0, 'SIGTERM')
+      await manager.started(restart + 1)
+    }
+    await device.waitForRequests(device.requests.length + 50)
+    await clients.finish()
+    expect(clients.lost).toEqual([])
+    expect(new Set(manager.pids()).size).toBe(3)
+    // Each request came through once: none was lost, and none sent again.
+    expect(device.requests).toHaveLength(clients.sent)
+  },
+)

@@ -1,0 +1,200 @@
+import { once } from 'node:events'
+import http2 from 'node:http2'
+import { describe, expect, it } from 'vitest'
+import { closeLater } from '../support/cleanup.ts'
+import { connect } from '../support/client.ts'
+import { rawConnection } from '../support/raw.ts'
+import { openWebSocket } from '../support/websocket.ts'
+import { prepareSite, type Served } from './serve.ts'
+import { broken, holdAnswers } from './streams.ts'
+
+const CLEAN = { code: 0, signal: null }
+/** Long enough that nobody takes it for anything that happened at once. */
+const LONG = { shutdown_grace: '1m' }
+
+/** Sends SIGTERM and waits until the sidecar has taken notice. */
+async function askToStop(sidecar: Served): Promise<void> {
+  sidecar.signal('SIGTERM')
+  await expect.poll(() => sidecar.ready(), { timeout: 5000, interval: 10 }).toBe(503)
+}
+
+const bearer = (token: string): string[] => ['Authorization', `Bearer ${token}`]
+
+describe('Stopping by SIGTERM', () => {
+  it('lets a running exchange finish while readiness is 503 and nobody new gets in, then ends at once with 0', async () => {
+    const site = await prepareSite({ config: LONG })
+    const held = holdAnswers(site.device)
+    const sidecar = await site.serve()
+    expect(await sidecar.ready()).toBe(200)
+    const { access_token, refresh_token } = await sidecar.grant()
+    const connection = await sidecar.connect()
+    const slow = connection.start({ path: '/events/slow', fields: bearer(access_token) })
+    await slow.waitFor('first piece')
+    await askToStop(sidecar)
+    await expect(sidecar.request({ token: access_token })).rejects.toThrow('ECONNREFUSED')
+    // Longer than idle connections are given, so that this one is not told by then.
+    await expect.poll(() => sidecar.ready(), { timeout: 3000, interval: 700 }).toBe(503)
+    held.get('/events/slow')?.end('last piece')
+    expect((await slow.response).text).toBe('first piece\nlast piece')
+    const finished = performance.now()
+    expect(await sidecar.exit).toEqual(CLEAN)
+    expect(performance.now() - finished).toBeLessThan(3000)
+    expect(sidecar.log.at(-1)?.msg).toBe('stopped')
+
+    // Whatever was answered has been kept.
+    const again = await site.serve()
+    expect(await again.use(access_token)).toBe(200)
+    expect((await again.refresh(refresh_token)).status).toBe(200)
+  })
+
+  it('ends a kept connection behind the exchange that ran on it, not only when its idle time is over', async () => {
+    const site = await prepareSite({ config: LONG, transport: 'tls' })
+    const held = holdAnswers(site.device)
+    const sidecar = await site.serve()
+    const { access_token } = await sidecar.grant()
+    const connection = await connect({ transport: 'tls', url: sidecar.url })
+    const download = connection.start({ path: '/download/slow', fields: bearer(access_token) })
+    await download.waitFor('first piece')
+    await askToStop(sidecar)
+    const start = performance.now()
+    await expect.poll(() => performance.now() - start, { timeout: 3000, interval: 800 }).toBeGreaterThan(700)
+    held.get('/download/slow')?.end(Buffer.alloc(1_000_000 - 'first piece\n'.length))
+    expect((await download.response).body).toHaveLength(1_000_000)
+    await connection.closed
+    expect(await sidecar.exit).toEqual(CLEAN)
+  })
+
+  it('closes idle connections: kept, silent from the start, and of HTTP/2', async () => {
+    const site = await prepareSite({ config: LONG, transport: 'tls' })
+    const sidecar = await site.serve()
+    const { access_token } = await sidecar.grant()
+    const idle = await Promise.all([
+      connect({ transport: 'tls', url: sidecar.url }),
+      connect({ transport: 'h2', url: sidecar.url }),
+    ])
+    for (const connection of idle) await connection.send({ fields: bearer(access_token) })
+    const handshaken = await rawConnection(sidecar.url)
+    const silent = await rawConnection(sidecar.url.replace('https', 'http'))
+    const start = performance.now()
+    expect(await sidecar.stop()).toEqual(CLEAN)
+    expect(performance.now() - start).toBeLessThan(5000)
+    await Promise.all([...idle.map(({ closed }) => closed), handshaken.closed, silent.closed])
+  })
+
+  it('does not wait for clients that left during their TLS handshake', async () => {
+    const site = await prepareSite({ config: LONG, transport: 'tls' })
+    const sidecar = await site.serve()
+    const left = await rawConnection(sidecar.url.replace('https', 'http'))
+    left.end()
+    await once(left.socket, 'finish')
+    ;(await rawConnection(sidecar.url)).socket.destroy()
+    const start = performance.now()
+    expect(await sidecar.stop()).toEqual(CLEAN)
+    expect(performance.now() - start).toBeLessThan(5000)
+  })
+
+  it('closes a cleartext connection on which nothing was ever said', async () => {
+    const site = await prepareSite({ config: LONG })
+    const sidecar = await site.serve()
+    const silent = await rawConnection(sidecar.url)
+    const start = performance.now()
+    expect(await sidecar.stop()).toEqual(CLEAN)
+    expect(performance.now() - start).toBeLessThan(5000)
+    await silent.closed
+  })
+
+  it('still answers a request that comes on a kept connection, and closes behind it', async () => {
+    const site = await prepareSite({ config: LONG })
+    const held = holdAnswers(site.device)
+    const sidecar = await site.serve()
+    const { access_token } = await sidecar.grant()
+    const [kept, other] = [await sidecar.connect(), await sidecar.connect()]
+    expect((await kept.send({ fields: bearer(access_token) })).header('connection')).not.toBe('close')
+    const slow = other.start({ path: '/events/slow', fields: bearer(access_token) })
+    await slow.waitFor('first piece')
+    await askToStop(sidecar)
+    const last = await kept.send({ fields: bearer(access_token) })
+    expect([last.status, last.header('connection')]).toEqual([200, 'close'])
+    await kept.closed
+    held.get('/events/slow')?.end()
+    await slow.response
+    expect(await sidecar.exit).toEqual(CLEAN)
+  })
+
+  it('tells HTTP/2 sessions to go, and lets their running streams finish', async () => {
+    const site = await prepareSite({ config: LONG, transport: 'h2' })
+    const held = holdAnswers(site.device)
+    const sidecar = await site.serve()
+    const { access_token } = await sidecar.grant()
+    const session = http2.connect(sidecar.url, { rejectUnauthorized: false })
+    closeLater(() => session.destroy())
+    const goneAway = once(session, 'goaway')
+    const stream = session.request({ ':path': '/events/h2', authorization: `Bearer ${access_token}` })
+    let text = ''
+    stream.setEncoding('utf8').on('data', (piece: string) => {
+      text += piece
+    })
+    await once(stream, 'data')
+    sidecar.signal('SIGTERM')
+    expect((await goneAway)[0]).toBe(http2.constants.NGHTTP2_NO_ERROR)
+    held.get('/events/h2')?.end('last piece')
+    await once(stream, 'end')
+    expect(text).toBe('first piece\nlast piece')
+    expect(await sidecar.exit).toEqual(CLEAN)
+  })
+
+  it('closes tunnels, towards the client and the device', async () => {
+    const site = await prepareSite({ config: LONG, transport: 'tls' })
+    holdAnswers(site.device)
+    const sidecar = await site.serve()
+    const { access_token } = await sidecar.grant()
+    const { socket } = await openWebSocket(sidecar.url, { token: access_token })
+    const closed = once(socket, 'close')
+    const start = performance.now()
+    sidecar.signal('SIGTERM')
+    await closed
+    expect(await sidecar.exit).toEqual(CLEAN)
+    expect(performance.now() - start).toBeLessThan(5000)
+    await site.device.waitForOpenConnections(0)
+  })
+
+  it('cuts what outlasts shutdown_grace, visibly broken, and ends with 0 all the same', async () => {
+    const site = await prepareSite({ config: { shutdown_grace: '1s' }, transport: 'tls' })
+    holdAnswers(site.device)
+    const sidecar = await site.serve()
+    const { access_token } = await sidecar.grant()
+    const exchanges = await Promise.all(
+      (['tls', 'h2'] as const).map(async (transport) => {
+        const connection = await connect({ transport, url: sidecar.url })
+        const path = `/events/${transport}`
+        const exchange = connection.start({ path, fields: bearer(access_token) })
+        await exchange.waitFor('first piece')
+        return exchange
+      }),
+    )
+    const start = performance.now()
+    sidecar.signal('SIGTERM')
+    await Promise.all(exchanges.map(broken))
+    expect(performance.now() - start).toBeGreaterThan(990)
+    expect(await sidecar.exit).toEqual(CLEAN)
+    expect(performance.now() - start).toBeLessThan(5000)
+  })
+
+  it.each(['SIGTERM', 'SIGINT'] as const)('is over at once with a second signal, here %s', async (second) => {
+    const site = await prepareSite({ config: LONG })
+    holdAnswers(site.device)
+    const sidecar = await site.serve()
+    const { access_token } = await sidecar.grant()
+    const connection = await sidecar.connect()
+    const slow = connection.start({ path: '/events/slow', fields: bearer(access_token) })
+    await slow.waitFor('first piece')
+    await askToStop(sidecar)
+    const start = performance.now()
+    sidecar.signal(second)
+    expect(await sidecar.exit).toEqual(CLEAN)
+    expect(performance.now() - start).toBeLessThan(2000)
+    await broken(slow)
+    // What was answered is on disk, however it ended.
+    expect(await (await site.serve()).use(access_token)).toBe(200)
+  })
+})

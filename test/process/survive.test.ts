@@ -1,0 +1,223 @@
+import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect, it } from 'vitest'
+import { PASSWORD, type Tokens } from '../support/sidecar.ts'
+import { prepareSite, type Status, tokensOf } from './serve.ts'
+
+/** Every file below a folder, sockets left out. */
+function filesBelow(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+}
+
+const expiries = ({ grants }: Status): number[] => grants.map(({ expiresAt }) => expiresAt)
+
+it('71 killed again and again while it gives out tokens, every answered one works after the restart', async () => {
+  const site = await prepareSite()
+  const answered: Tokens[] = []
+  for (let round = 1; round <= 4; round++) {
+    const sidecar = await site.serve()
+    expect(sidecar.logged('token file: unusable, set aside; starting empty')).toEqual([])
+    const access = await Promise.all(answered.map(({ access_token }) => sidecar.use(access_token)))
+    expect(access).toEqual(answered.map(() => 200))
+    const last = answered.slice(-20)
+    const refreshed = await Promise.all(last.map(({ refresh_token }) => sidecar.refresh(refresh_token)))
+    expect(refreshed.map(({ status }) => status)).toEqual(last.map(() => 200))
+
+    const before = answered.length
+    const clients = Array.from({ length: 4 }, async () => {
+      for (;;) {
+        answered.push(await sidecar.grant())
+        // In the middle of what the other clients have under way.
+        if (answered.length === before + 13 * round) sidecar.signal('SIGKILL')
+      }
+    })
+    await Promise.allSettled(clients)
+    expect(await sidecar.exit).toEqual({ code: null, signal: 'SIGKILL' })
+    expect(answered.length).toBeGreaterThanOrEqual(before + 13 * round)
+  }
+})
+
+it('a token comes back with its grant, its client and its expiry', async () => {
+  const site = await prepareSite()
+  const first = await site.serve()
+  const pair = await first.grant()
+  tokensOf(await first.refresh(pair.refresh_token))
+  const other = tokensOf(
+    await first.postToken({ grant_type: 'password', password: PASSWORD }, { method: 'POST' }),
+  )
+  const before = await first.status()
+  await first.kill()
+
+  const second = await site.serve()
+  const after = await second.status()
+  expect(after.tokens).toEqual(before.tokens)
+  const facts = ({ grants }: Status): unknown[] =>
+    grants.map(({ id, client, accessTokens }) => ({ id, client, accessTokens }))
+  expect(facts(after)).toEqual(facts(before))
+  expect(facts(after)).toMatchObject([
+    { client: '127.0.0.1', accessTokens: 2 },
+    { client: '127.0.0.1', accessTokens: 1 },
+  ])
+  for (const [i, expiry] of expiries(after).entries()) {
+    // The wall and the monotonic clock drift apart by a little, and the records are in whole milliseconds.
+    expect(Math.abs(expiry - (expiries(before)[i] ?? 0))).toBeLessThan(1000)
+  }
+  // Revoking one grant by the id it had before the restart takes its tokens, and no others.
+  await second.revoke({ grant: before.grants[0]?.id })
+  expect(await second.use(pair.access_token)).toBe(401)
+  expect(await second.use(other.access_token)).toBe(200)
+})
+
+it('C7 what expired while the sidecar was down is over, and what has time left keeps just that', async () => {
+  const site = await prepareSite({ config: { tokens: { access_lifetime: '1s', refresh_lifetime: '1h' } } })
+  const first = await site.serve()
+  const { access_token, refresh_token } = await first.grant()
+  const over = performance.now() + 1000
+  await first.kill()
+  await delay(over - performance.now())
+  const second = await site.serve()
+  const answer = await second.request({ token: access_token })
+  expect([answer.status, answer.json().error]).toEqual([401, 'invalid_token'])
+  expect((await second.refresh(refresh_token)).status).toBe(200)
+})
+
+it('C8 what was revoked never comes back, whoever revoked it and however the sidecar ended', async () => {
+  const site = await prepareSite({ config: { oauth: { revocation_path: '/oauth/revoke' } } })
+  const first = await site.serve()
+  const grants = await Promise.all(Array.from({ length: 4 }, () => first.grant()))
+  const [byOperator, byClient, kept] = grants as [Tokens, Tokens, Tokens]
+  const refreshed = tokensOf(await first.refresh(byOperator.refresh_token))
+  // One grant by its id: the only one with two access tokens.
+  const { grants: listed } = await first.status()
+  await first.revoke({ grant: listed.find(({ accessTokens }) => accessTokens === 2)?.id })
+  await first.postToken({ token: byClient.refresh_token }, { path: '/oauth/revoke' })
+  await first.kill() // straight behind the answer
+
+  const gone = [byOperator.access_token, refreshed.access_token, byClient.access_token]
+  const second = await site.serve()
+  expect(await Promise.all(gone.map((token) => second.use(token)))).toEqual([401, 401, 401])
+  for (const { refresh_token } of [byOperator, byClient]) {
+    const answer = await second.refresh(refresh_token)
+    expect([answer.status, answer.json().error]).toEqual([400, 'invalid_grant'])
+  }
+  expect(await second.use(kept.access_token)).toBe(200)
+  expect((await second.status()).grants).toHaveLength(2)
+  await second.revoke({ all: true })
+  await second.kill()
+
+  const third = await site.serve()
+  expect(await Promise.all(grants.map(({ access_token }) => third.use(access_token)))).toEqual(
+    grants.map(() => 401),
+  )
+  expect((await third.status()).tokens).toEqual({ access: 0, refresh: 0 })
+})
+
+it('74 the state folder is 0700 and every file in it 0600, whatever the umask', async () => {
+  const site = await prepareSite({ config: { listen: { tls: 'auto' } }, transport: 'tls' })
+  const sidecar = await site.serve({ under: ['sh', '-c', 'umask 000; exec "$@"', 'sh'] })
+  await sidecar.grant()
+  const mode = (path: string): string => (statSync(path).mode & 0o777).toString(8)
+  expect(mode(site.stateDir)).toBe('700')
+  const modes = Object.fromEntries(
+    readdirSync(site.stateDir, { recursive: true }).map((name) => [
+      String(name),
+      mode(join(site.stateDir, String(name))),
+    ]),
+  )
+  expect(modes).toEqual({
+    'control.sock': '600',
+    tls: '700',
+    'tls/cert.pem': '600',
+    'tls/key.pem': '600',
+    'tokens.db': '600',
+    'tokens.db-wal': '600',
+    'tokens.lock': '600',
+  })
+})
+
+it('only digests are kept: neither a token nor the password is in any file of the state folder', async () => {
+  const site = await prepareSite()
+  const sidecar = await site.serve()
+  const grants = await Promise.all(Array.from({ length: 10 }, () => sidecar.grant()))
+  const refreshed = await Promise.all(
+    grants.map(async ({ refresh_token }) => tokensOf(await sidecar.refresh(refresh_token))),
+  )
+  const secrets = [...grants, ...refreshed].flatMap(({ access_token, refresh_token }) => [
+    Buffer.from(access_token),
+    Buffer.from(refresh_token),
+    Buffer.from(access_token, 'base64url'),
+    Buffer.from(refresh_token, 'base64url'),
+  ])
+  secrets.push(Buffer.from(PASSWORD))
+  const { grants: listed } = await sidecar.status()
+
+  const look = (): void => {
+    const bytes = Buffer.concat(filesBelow(site.stateDir).map((file) => readFileSync(file)))
+    for (const secret of secrets) expect(bytes.includes(secret)).toBe(false)
+    // The search itself works: the ids of the grants are there, in the clear.
+    for (const { id } of listed) expect(bytes.includes(id)).toBe(true)
+  }
+  look()
+  await sidecar.kill()
+  look()
+  const again = await site.serve()
+  await again.stop()
+  look()
+})
+
+it('a second sidecar on the same folder is refused with a clear message, and the first goes on', async () => {
+  const site = await prepareSite()
+  const first = await site.serve()
+  const { access_token } = await first.grant()
+  const second = await site.postern('serve')
+  expect(second).toMatchObject({ code: 2, signal: null })
+  expect(second.stderr).toBe(
+    `postern serve: another sidecar is using ${site.stateDir}: give each its own state_dir\n`,
+  )
+  expect(await first.use(access_token)).toBe(200)
+  expect((await first.status()).grants).toHaveLength(1)
+  await first.grant()
+  await first.kill()
+  // The lock went with the process, and so did the socket that it left behind.
+  const third = await site.serve()
+  expect((await third.status()).grants).toHaveLength(2)
+  expect(await third.use(access_token)).toBe(200)
+})
+
+it('72 a token file that is empty, garbage, cut off or bit-flipped is set aside loudly, and the sidecar serves', async () => {
+  const site = await prepareSite()
+  const database = join(site.stateDir, 'tokens.db')
+  const spoil: readonly (() => void)[] = [
+    () => truncateSync(database, 0),
+    () => writeFileSync(database, 'not a database, '.repeat(1000)),
+    () => truncateSync(database, Math.floor(statSync(database).size / 2)),
+    () => {
+      const bytes = readFileSync(database)
+      for (let i = 0; i < bytes.length; i += 97) bytes[i] = (bytes[i] ?? 0) ^ 0x10
+      writeFileSync(database, bytes)
+    },
+  ]
+  let sidecar = await site.serve()
+  for (const [done, damage] of spoil.entries()) {
+    const { access_token } = await sidecar.grant()
+    await sidecar.stop() // which puts everything from the log into the file
+    damage()
+    const damaged = readFileSync(database)
+    sidecar = await site.serve()
+    const line = await sidecar.waitForLog('token file: unusable, set aside; starting empty')
+    expect(line).toMatchObject({ level: 50, fault: expect.stringMatching(/^(damaged|foreign)$/) })
+    expect(String(line.path)).toMatch(/tokens\.db\.(damaged|foreign)-\d{4}-\d\d-\d\dT/)
+    expect(readFileSync(String(line.path)).equals(damaged)).toBe(true)
+    expect(statSync(String(line.path)).mode & 0o777).toBe(0o600)
+    expect(readdirSync(site.stateDir).filter((name) => /damaged|foreign/.test(name))).toHaveLength(done + 1)
+    expect(await sidecar.use(access_token)).toBe(401)
+    expect(await sidecar.use((await sidecar.grant()).access_token)).toBe(200)
+  }
+  // What it made in the place of the damaged one lasts.
+  const { access_token } = await sidecar.grant()
+  await sidecar.kill()
+  expect(await (await site.serve()).use(access_token)).toBe(200)
+})

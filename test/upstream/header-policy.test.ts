@@ -1,0 +1,236 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import type { RequestHead } from '../../src/http/exchange.ts'
+import { fieldValues } from '../../src/http/fields.ts'
+import { hopByHop } from '../../src/upstream/hop-by-hop.ts'
+import { requestFields, requestIdOf } from '../../src/upstream/request-fields.ts'
+import { responseFields } from '../../src/upstream/response-fields.ts'
+import { admitted } from '../support/forward.ts'
+import { requestHead } from '../support/request-head.ts'
+
+const HOP_BY_HOP = [
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]
+const PROXY_CREDENTIALS = ['proxy-authenticate', 'proxy-authorization', 'proxy-authentication-info', 'proxy']
+const FORWARDING = [
+  'forwarded',
+  'x-forwarded-for',
+  'x-forwarded-proto',
+  'x-forwarded-host',
+  'x-forwarded-port',
+  'x-forwarded-prefix',
+  'x-forwarded-user',
+  'x-real-ip',
+]
+const SPECIAL = [
+  ...HOP_BY_HOP,
+  ...PROXY_CREDENTIALS,
+  ...FORWARDING,
+  'authorization',
+  'expect',
+  'http2-settings',
+  'host',
+  'content-length',
+  'via',
+  'x-request-id',
+  'cookie',
+  'x-ratelimit-limit',
+  'x-ratelimit-remaining',
+  'x-ratelimit-reset',
+]
+const ORDINARY = [
+  'accept',
+  'x-own',
+  'x-other',
+  'user-agent',
+  'content-type',
+  'set-cookie',
+  'etag',
+  '__proto__',
+  'constructor',
+]
+
+const name = fc.constantFrom(...SPECIAL, ...ORDINARY).chain((lower) => fc.mixedCase(fc.constant(lower)))
+const value = fc.oneof(
+  fc.constantFrom('evil.example', '192.0.2.66', 'a, b', ''),
+  fc.stringMatching(/^[!-~]{0,12}$/),
+)
+/** What `Connection` may name: anything there is. */
+const connection = fc
+  .array(fc.constantFrom(...SPECIAL, ...ORDINARY, 'keep-alive', 'close'), { maxLength: 4 })
+  .chain((names) => fc.mixedCase(fc.constant(['Connection', names.join(' , ')].join('\n'))))
+  .map((pair) => pair.split('\n') as [string, string])
+
+const anyFields = fc
+  .array(fc.oneof({ weight: 6, arbitrary: fc.tuple(name, value) }, { weight: 1, arbitrary: connection }), {
+    maxLength: 14,
+  })
+  .map((pairs) => pairs.flat())
+
+const pairsOf = (fields: readonly string[]): [string, string][] =>
+  fields.flatMap((field, i) => (i % 2 === 0 ? [[field, fields[i + 1] ?? ''] as [string, string]] : []))
+
+const nominatedBy = (fields: readonly string[]): string[] =>
+  fieldValues(fields, 'connection').flatMap((list) =>
+    list.split(',').map((item) => item.trim().toLowerCase()),
+  )
+
+/** Sends fields through the policy. What frames or addresses the request itself comes from the gate, in any case. */
+function sent(fields: readonly string[], over: Partial<RequestHead>, trusted: readonly string[]) {
+  const plain = requestHead({ ...over })
+  const admission = admitted(plain, trusted)
+  return requestFields(
+    { ...plain, fields },
+    admission,
+    { host: undefined, added: ['X-Added', 'here'] },
+    'the-id',
+  )
+}
+
+it('C22 whatever a client sends, what belongs to its connection and its credentials stay here', () => {
+  fc.assert(
+    fc.property(anyFields, fc.boolean(), (fields, trusted) => {
+      const out = sent(fields, {}, trusted ? ['192.0.2.1'] : [])
+      const names = pairsOf(out).map(([field]) => field.toLowerCase())
+      for (const lower of [
+        ...HOP_BY_HOP,
+        ...PROXY_CREDENTIALS,
+        'authorization',
+        'expect',
+        'http2-settings',
+      ]) {
+        expect(names).not.toContain(lower)
+      }
+      for (const once of ['host', 'via', 'x-request-id', 'x-forwarded-for', 'x-added']) {
+        expect(
+          names.filter((field) => field === once),
+          once,
+        ).toHaveLength(1)
+      }
+      expect(names.filter((field) => field === 'content-length')).toEqual([])
+      expect(fieldValues(out, 'host')).toEqual(['device.example'])
+      expect(fieldValues(out, 'x-request-id')).toEqual(['the-id'])
+      expect(fieldValues(out, 'via')[0]).toMatch(/1\.1 postern$/)
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+it('C22 what Connection names stays here, unless it is what the sidecar itself says', () => {
+  fc.assert(
+    fc.property(anyFields, (fields) => {
+      const out = pairsOf(sent(fields, {}, ['192.0.2.1'])).map(([field]) => field.toLowerCase())
+      const ours = [
+        'host',
+        'via',
+        'x-request-id',
+        'x-forwarded-for',
+        'x-forwarded-proto',
+        'x-forwarded-host',
+        'x-forwarded-port',
+      ]
+      for (const named of nominatedBy(fields)) if (!ours.includes(named)) expect(out).not.toContain(named)
+      for (const own of ours) expect(out).toContain(own)
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+it('C22 an untrusted peer has no say in any forwarding field', () => {
+  fc.assert(
+    fc.property(anyFields, (fields) => {
+      const said = pairsOf(sent(fields, {}, [])).filter(([field]) => FORWARDING.includes(field.toLowerCase()))
+      expect(said).toEqual([
+        ['X-Forwarded-For', '192.0.2.1'],
+        ['X-Forwarded-Proto', 'http'],
+        ['X-Forwarded-Host', 'device.example'],
+        ['X-Forwarded-Port', '8443'],
+      ])
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+it('C21 everything else arrives as it was sent: order, casing, repeats, values', () => {
+  fc.assert(
+    fc.property(anyFields, (fields) => {
+      const ordinary = ([field]: [string, string]) => ORDINARY.includes(field.toLowerCase())
+      const nominated = nominatedBy(fields)
+      const expected = pairsOf(fields).filter(
+        (pair) => ordinary(pair) && !nominated.includes(pair[0].toLowerCase()),
+      )
+      expect(pairsOf(sent(fields, {}, [])).filter(ordinary)).toEqual(expected)
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+it('C22 a body length goes out once and as the gate read it, whatever the fields claim', () => {
+  fc.assert(
+    fc.property(anyFields, fc.nat(), (fields, length) => {
+      const head = requestHead({ method: 'POST', fields: ['Host', 'x', 'Content-Length', String(length)] })
+      const out = requestFields({ ...head, fields }, admitted(head), { host: undefined, added: [] }, 'id')
+      expect(fieldValues(out, 'content-length')).toEqual([String(length)])
+    }),
+  )
+})
+
+it('C22 upstream.headers and upstream.host win over anything sent', () => {
+  fc.assert(
+    fc.property(anyFields, (fields) => {
+      const head = requestHead()
+      const settings = { host: 'inside.local:80', added: ['Authorization', 'Basic x', 'X-Own', 'fixed'] }
+      const out = requestFields({ ...head, fields }, admitted(head), settings, 'id')
+      expect(fieldValues(out, 'host')).toEqual(['inside.local:80'])
+      expect(fieldValues(out, 'authorization')).toEqual(['Basic x'])
+      expect(fieldValues(out, 'x-own')).toEqual(['fixed'])
+      expect(fieldValues(out, 'x-forwarded-host')).toEqual(['device.example'])
+    }),
+  )
+})
+
+it('C22 an id is taken over from a trusted peer only, and only a single well-formed one', () => {
+  const mint = () => 'minted'
+  fc.assert(
+    fc.property(fc.array(fc.oneof(value, fc.string()), { maxLength: 2 }), (ids) => {
+      const head = requestHead({ fields: ids.flatMap((id) => ['X-Request-Id', id]) })
+      expect(requestIdOf(head, admitted(requestHead()), mint)).toBe('minted')
+      const id = requestIdOf(head, admitted(requestHead(), ['192.0.2.1']), mint)
+      if (id !== 'minted') expect([ids, /^[!-~]{1,128}$/.test(id)]).toEqual([[id], true])
+    }),
+  )
+})
+
+it('C22 C16 whatever a device answers, its connection fields and its own limits stay behind, and ours are there once', () => {
+  const limitNames = ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset']
+  fc.assert(
+    fc.property(anyFields, fc.constantFrom(200, 103, 204, 304, 401, 500), (fields, status) => {
+      const head = requestHead()
+      const settings = { origin: 'http://127.0.0.1:8080', host: undefined, replaced: new Set(limitNames) }
+      const admission = admitted(head)
+      const out = pairsOf(responseFields(fields, status, head, admission, settings))
+      const names = out.map(([field]) => field.toLowerCase())
+      for (const lower of HOP_BY_HOP) expect(names).not.toContain(lower)
+      for (const lower of limitNames) expect(names.filter((field) => field === lower)).toHaveLength(1)
+      expect(out.slice(-3)).toEqual(pairsOf(admission.limitFields))
+      const nominated = nominatedBy(fields)
+      const ordinary = ([field]: [string, string]) => ORDINARY.includes(field.toLowerCase())
+      expect(out.filter(ordinary)).toEqual(
+        pairsOf(fields).filter((pair) => ordinary(pair) && !nominated.includes(pair[0].toLowerCase())),
+      )
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+it('C22 hop-by-hop is decided by name alone, without regard to case in Connection', () => {
+  const stays = hopByHop(['connection', 'X-A, x-b', 'CONNECTION', ',,  x-C '])
+  expect(['x-a', 'x-b', 'x-c', 'te', 'upgrade', 'proxy-anything'].map(stays)).toEqual(Array(6).fill(true))
+  expect(['x-d', 'accept', '', 'proxy-status', 'x'].map(stays)).toEqual(Array(5).fill(false))
+})

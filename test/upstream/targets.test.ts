@@ -1,0 +1,154 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
+import { type Device, startDevice } from '../support/device.ts'
+import { expectError } from '../support/errors.ts'
+import type { Response } from '../support/message.ts'
+import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
+import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../support/websocket.ts'
+
+async function secureDevice(): Promise<{ device: Device; caFile: string }> {
+  const certificate = await makeCertificate()
+  return { device: await startDevice(undefined, { tls: certificate }), caFile: certificate.certFile }
+}
+
+/** A sidecar in front of a device, a request through it, and a WebSocket through it. */
+async function tryBoth(
+  device: Device,
+  upstream: YamlPart,
+): Promise<{ sidecar: TestSidecar; answer: Response; echoed: () => Promise<string> }> {
+  const sidecar = await startSidecar({
+    device,
+    config: { upstream: { ...upstream, response_timeout: '5s' } },
+  })
+  const token = await sidecar.token()
+  return {
+    sidecar,
+    answer: await sidecar.request({ token, path: '/a%2fb', body: 'up' }),
+    async echoed() {
+      const { socket } = await openWebSocket(sidecar.url, { token })
+      const heard = new Promise<string>((resolve) => socket.once('message', (data) => resolve(String(data))))
+      socket.send('hello')
+      return heard
+    },
+  }
+}
+
+const faultOf = (fields: readonly string[]): string | undefined => fields[fields.indexOf('Proxy-Status') + 1]
+
+describe('a device that speaks HTTPS', () => {
+  it('is trusted when its own CA vouches for it, for requests and for WebSockets', async () => {
+    const { device, caFile } = await secureDevice()
+    acceptWebSockets(device)
+    const { answer, echoed } = await tryBoth(device, { tls: { ca: caFile } })
+    expect([answer.status, answer.text]).toEqual([200, 'from the device'])
+    expect(device.requests[0]).toMatchObject({ target: '/a%2fb', version: '1.1' })
+    expect(device.requests[0]?.body?.toString()).toBe('up')
+    expect(await echoed()).toBe('hello')
+  })
+
+  it('is taken as it is with insecure, for both', async () => {
+    const { device } = await secureDevice()
+    acceptWebSockets(device)
+    const { answer, echoed } = await tryBoth(device, { tls: { insecure: true } })
+    expect(answer.status).toBe(200)
+    expect(await echoed()).toBe('hello')
+  })
+
+  it.each([
+    ['nobody vouches for it', async () => ({})],
+    [
+      'another CA than the one configured vouches for it',
+      async () => ({ tls: { ca: (await makeCertificate()).certFile } }),
+    ],
+  ])('gets no request and no upgrade when %s', async (_name, upstream) => {
+    const { device } = await secureDevice()
+    const { upgrades } = acceptWebSockets(device)
+    const { sidecar, answer } = await tryBoth(device, await upstream())
+    expectError(answer, 500, 'upstream_unavailable')
+    expect(answer.header('Proxy-Status')).toBe('postern; error=tls_certificate_error')
+    const refused = await refusedWebSocket(sidecar.url, { token: await sidecar.token() })
+    expect([refused.status, faultOf(refused.fields)]).toEqual([500, 'postern; error=tls_certificate_error'])
+    expect(device.requests).toHaveLength(0)
+    expect(upgrades).toHaveLength(0)
+    expect(device.byteCount).toBe(0)
+  })
+
+  it('gets none when its certificate is for another name', async () => {
+    const { device, caFile } = await secureDevice()
+    // The certificate names 127.0.0.1 and localhost; 127.0.0.1 in another spelling is neither.
+    const other = { url: device.url.replace('127.0.0.1', '[::ffff:127.0.0.1]') }
+    const sidecar = await startSidecar({ device: other, config: { upstream: { tls: { ca: caFile } } } })
+    const answer = await sidecar.request({ token: await sidecar.token() })
+    expectError(answer, 500, 'upstream_unavailable')
+    expect(answer.header('Proxy-Status')).toBe('postern; error=tls_certificate_error')
+    expect(device.requests).toHaveLength(0)
+  })
+
+  it('is not there when it speaks cleartext after all', async () => {
+    const device = await startDevice()
+    const sidecar = await startSidecar({ device: { url: device.url.replace('http:', 'https:') } })
+    const token = await sidecar.token()
+    const answer = await sidecar.request({ token })
+    expectError(answer, 500, 'upstream_unavailable')
+    expect(answer.header('Proxy-Status')).toMatch(
+      /^postern; error=(?:tls_protocol_error|connection_terminated)$/,
+    )
+    const refused = await refusedWebSocket(sidecar.url, { token })
+    expect(refused.status).toBe(500)
+    expect(device.requests).toHaveLength(0)
+  })
+
+  it('keeps its redirects in the public scheme', async () => {
+    const { device, caFile } = await secureDevice()
+    device.handle((_request, response) => {
+      response.writeHead(302, { Location: `${device.url}/next` })
+      response.end()
+    })
+    const { answer, sidecar } = await tryBoth(device, { tls: { ca: caFile } })
+    expect(answer.header('Location')).toBe(`${sidecar.url}/next`)
+  })
+
+  it('is not waited for when the CA file cannot be read: the sidecar says so and does not start', async () => {
+    const { device } = await secureDevice()
+    for (const [name, content] of [
+      ['missing.pem', undefined],
+      ['garbage.pem', 'not a certificate'],
+    ] as const) {
+      const ca = join(temporaryDirectory(), name)
+      if (content !== undefined) writeFileSync(ca, content)
+      const outcome = await startSidecar({ device, config: { upstream: { tls: { ca } } } }).then(
+        () => 'started',
+        (error: Error) => error.message,
+      )
+      expect(outcome).toContain(ca)
+    }
+  })
+})
+
+describe('a device on a Unix socket', () => {
+  it('serves requests and WebSockets, and sees the Host that the client asked for', async () => {
+    const device = await startDevice(undefined, { path: join(temporaryDirectory(), 'device.sock') })
+    acceptWebSockets(device)
+    const { sidecar, answer, echoed } = await tryBoth(device, {})
+    expect([answer.status, answer.text]).toEqual([200, 'from the device'])
+    expect(device.requests[0]?.header('Host')).toBe(new URL(sidecar.url).host)
+    expect(await echoed()).toBe('hello')
+  })
+
+  it('is unavailable when the socket is not there, or nobody listens on it', async () => {
+    const path = join(temporaryDirectory(), 'device.sock')
+    const sidecar = await startSidecar({ device: { url: `http+unix:${path}` } })
+    const token = await sidecar.token()
+    const missing = await sidecar.request({ token })
+    expectError(missing, 500, 'upstream_unavailable')
+    expect(missing.header('Proxy-Status')).toBe('postern; error=destination_unavailable')
+    const refused = await refusedWebSocket(sidecar.url, { token })
+    expect([refused.status, faultOf(refused.fields)]).toEqual([500, 'postern; error=destination_unavailable'])
+    const device = await startDevice(undefined, { path })
+    expect((await sidecar.request({ token })).status).toBe(200)
+    await device.stop()
+    expectError(await sidecar.request({ token }), 500, 'upstream_unavailable')
+  })
+})
