@@ -1,5 +1,5 @@
 import type { Reply } from '../http/exchange.ts'
-import { JSON_TYPE } from '../http/media-type.ts'
+import { jsonReply } from '../http/json-reply.ts'
 import { PSEUDONYM } from '../http/pseudonym.ts'
 import type { Refusal, UpstreamFailure } from '../http/refusal.ts'
 
@@ -35,22 +35,8 @@ export function refusalReply(
   { statusCodes, realm }: { readonly statusCodes: StatusCodes; readonly realm: string },
 ): Reply {
   const answer = answerOf(refusal, realm)
-  const body = JSON.stringify({ error: answer.code, error_description: answer.description })
-  return {
-    status: statusCodes === 'contract' ? answer.contract : answer.http,
-    fields: [
-      'Content-Type',
-      JSON_TYPE,
-      'Content-Length',
-      String(Buffer.byteLength(body)),
-      'Cache-Control',
-      'no-store',
-      'Pragma',
-      'no-cache',
-      ...(answer.fields ?? []),
-    ],
-    body,
-  }
+  const status = statusCodes === 'contract' ? answer.contract : answer.http
+  return jsonReply(status, { error: answer.code, error_description: answer.description }, answer.fields)
 }
 
 function answerOf(refusal: Refusal, realm: string): Answer {

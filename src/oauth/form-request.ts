@@ -1,6 +1,5 @@
-import type { Exchange, Reply } from '../http/exchange.ts'
+import type { Exchange } from '../http/exchange.ts'
 import { fieldValues } from '../http/fields.ts'
-import { JSON_TYPE } from '../http/media-type.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { isFormType, parseForm } from './form.ts'
 import { readTokenBody } from './token-body.ts'
@@ -22,25 +21,6 @@ export async function readFormRequest(exchange: Exchange, bodyTimeout: number): 
 
 export function missingParameter(name: string): Refusal {
   return { kind: 'invalid-request', description: `The parameter ${name} is missing or empty.` }
-}
-
-/** A whole answer that nobody may keep (RFC 6749 §5.1). */
-export function jsonReply(value: object): Reply {
-  const body = JSON.stringify(value)
-  return {
-    status: 200,
-    fields: [
-      'Content-Type',
-      JSON_TYPE,
-      'Content-Length',
-      String(Buffer.byteLength(body)),
-      'Cache-Control',
-      'no-store',
-      'Pragma',
-      'no-cache',
-    ],
-    body,
-  }
 }
 
 function refusedForm(refusal: Refusal): FormRequest {

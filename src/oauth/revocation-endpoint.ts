@@ -1,4 +1,5 @@
-import { jsonReply, missingParameter, readFormRequest } from './form-request.ts'
+import { jsonReply } from '../http/json-reply.ts'
+import { missingParameter, readFormRequest } from './form-request.ts'
 import type { TokenEndpoint } from './token-endpoint.ts'
 
 export interface RevocationEndpointDependencies {
@@ -21,6 +22,6 @@ export function createRevocationEndpoint({
     const token = form.parameters.get('token')
     if (!token) return { kind: 'refused', refusal: missingParameter('token'), close: false }
     revoke(token)
-    return { kind: 'reply', reply: jsonReply({}) }
+    return { kind: 'reply', reply: jsonReply(200, {}) }
   }
 }

@@ -1,7 +1,8 @@
 import type { TokenRequest } from '../http/admission.ts'
 import type { Exchange, Reply } from '../http/exchange.ts'
+import { jsonReply } from '../http/json-reply.ts'
 import type { Refusal } from '../http/refusal.ts'
-import { jsonReply, missingParameter, readFormRequest } from './form-request.ts'
+import { missingParameter, readFormRequest } from './form-request.ts'
 import { type Grant, type GrantedTokens, type GrantResult, refuse } from './grant.ts'
 
 export interface TokenEndpointDependencies {
@@ -46,7 +47,7 @@ async function exchangeGrant(
 
 /** Exactly the four fields of the device's document (C4). */
 function tokenReply(tokens: GrantedTokens): Reply {
-  return jsonReply({
+  return jsonReply(200, {
     expires_in: tokens.expiresIn,
     token_type: 'Bearer',
     refresh_token: tokens.refreshToken,
