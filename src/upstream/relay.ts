@@ -112,7 +112,10 @@ export class Relay implements Dispatcher.DispatchHandler {
 
   #clientLeft(): void {
     clearTimeout(this.#stall)
-    if (!this.#done) this.#controller?.abort(new Error('the client has left'))
+    if (this.#done) return
+    // Not sent yet: its connection is still being opened, and `onRequestStart` will abort it. Nobody need wait for that.
+    if (this.#controller === undefined) this.#finish({ kind: 'abandoned' })
+    else this.#controller.abort(new Error('the client has left'))
   }
 
   #finish(end: RelayEnd): void {

@@ -1,6 +1,7 @@
 import type { Forward } from '../http/admission.ts'
 import type { RequestHead } from '../http/exchange.ts'
 import { type Fields, fieldValues } from '../http/fields.ts'
+import { normalizeAddress } from '../http/ip.ts'
 import { PSEUDONYM } from '../http/pseudonym.ts'
 import { hopByHop } from './hop-by-hop.ts'
 
@@ -82,7 +83,7 @@ function pushForwarding(
   admission: Forward,
 ): void {
   const before = admission.peerTrusted ? fieldValues(head.fields, 'x-forwarded-for') : []
-  const peer = admission.peerTrusted ? head.peer : admission.client
+  const peer = admission.peerTrusted ? (normalizeAddress(head.peer) ?? head.peer) : admission.client
   fields.push('X-Forwarded-For', [...before, peer].join(', '))
   if (!seen.has('x-forwarded-proto')) fields.push('X-Forwarded-Proto', head.secure ? 'https' : 'http')
   if (!seen.has('x-forwarded-host') && admission.host !== '') fields.push('X-Forwarded-Host', admission.host)

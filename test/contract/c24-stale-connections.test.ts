@@ -67,7 +67,10 @@ describeTransports('C24', (transport) => {
     },
   )
 
-  it('C24 nor is a GET that carries a body', async () => {
+  it.each([
+    ['of known length', 'x'],
+    ['in chunks', ['x', 'y']],
+  ])('C24 nor is a GET that carries a body: %s', async (_name, body) => {
     const seen: string[] = []
     const device = await startRawDevice(async (peer, number) => {
       if (number === 1) {
@@ -80,7 +83,7 @@ describeTransports('C24', (transport) => {
     const sidecar = await startSidecar({ transport, device })
     const token = await sidecar.token()
     expect((await sidecar.request({ token })).text).toBe('ok')
-    expectError(await sidecar.request({ token, method: 'GET', body: 'x' }), 500, 'upstream_unavailable')
+    expectError(await sidecar.request({ token, method: 'GET', body }), 500, 'upstream_unavailable')
     expect(seen).toHaveLength(1)
   })
 

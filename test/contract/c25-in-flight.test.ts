@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { expect, it } from 'vitest'
-import { type Device, startDevice } from '../support/device.ts'
+import { type Device, startDevice, startRawDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import { limitsOf } from '../support/limit-fields.ts'
 import type { Exchange } from '../support/message.ts'
@@ -186,4 +186,20 @@ describeTransports('C25', (transport) => {
     expect((await sidecar.request()).status).toBe(401)
     await sidecar.grant()
   })
+})
+
+it('C25 a client that leaves while the connection to the device is still being opened gives its place back at once', async () => {
+  // It takes the connection and never answers the TLS handshake.
+  const silent = await startRawDevice(async () => {})
+  const sidecar = await startSidecar({
+    device: { url: silent.url.replace('http:', 'https:') },
+    config: { upstream: { connect_timeout: '15s', max_in_flight: 1 } },
+  })
+  const connection = await sidecar.connect()
+  const token = await sidecar.token()
+  const exchange = connection.start({ fields: ['Authorization', `Bearer ${token}`] })
+  exchange.response.catch(() => {})
+  await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(1)
+  connection.close()
+  await expect.poll(() => sidecar.metric('postern_upstream_in_flight'), { timeout: 3000 }).toBe(0)
 })
