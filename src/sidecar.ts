@@ -21,6 +21,7 @@ import { tokenServices } from './token-services.ts'
 import { createBreaker } from './upstream/breaker.ts'
 import { createConnections } from './upstream/connections.ts'
 import { startHealthCheck } from './upstream/health.ts'
+import { createParserChoice } from './upstream/parser-choice.ts'
 import { upstreamDeadlines, upstreamTarget } from './upstream/settings.ts'
 import { createUpgradeLane } from './upstream/upgrade-lane.ts'
 import { createUpstream } from './upstream/upstream.ts'
@@ -74,11 +75,14 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
     patience: config.upstream.queue.timeout,
   })
   const breaker = createBreaker(clock)
+  const parser = createParserChoice(config.upstream.parser, () =>
+    log.warn('the device sends malformed HTTP: from now on read tolerantly, on a connection per request'),
+  )
   const accessLog = createAccessLog(log, clock)
   metrics.observe({
     tokens: () => state.tokens.counts(),
     windows: () => ({ api: tables.api.size, oauth: tables.oauth.size }),
-    upstream: () => ({ inFlight: guard.inside, queued: guard.waiting }),
+    upstream: () => ({ inFlight: guard.inside, queued: guard.waiting, tolerant: parser.lane === 'tolerant' }),
   })
 
   const passage = createPassage({
@@ -91,7 +95,10 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
     }),
     services: tokenServices(state, metrics, () => settings.config),
     upstream: createUpstream({
+      target,
+      deadlines,
       connections,
+      parser,
       upgrades: createUpgradeLane(target, deadlines),
       guard,
       breaker,

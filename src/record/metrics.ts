@@ -9,7 +9,7 @@ import { createTally } from './tally.ts'
 export interface Readings {
   readonly tokens: () => { readonly access: number; readonly refresh: number }
   readonly windows: () => Readonly<Record<Endpoint, number>>
-  readonly upstream: () => { readonly inFlight: number; readonly queued: number }
+  readonly upstream: () => { readonly inFlight: number; readonly queued: number; readonly tolerant: boolean }
 }
 
 export interface Metrics {
@@ -123,6 +123,9 @@ export function createMetrics({
   )
   gauge('upstream_queued', 'Requests waiting for a place at the device.', [], (g) =>
     g.set(readings?.upstream().queued ?? 0),
+  )
+  gauge('upstream_tolerant', 'Whether the device is read tolerantly, on a connection per request.', [], (g) =>
+    g.set(readings?.upstream().tolerant ? 1 : 0),
   )
   const rateLimited = counter('rate_limited_total', 'Requests refused with 429.', ['endpoint'])
   gauge('rate_windows', 'Rate limit windows held.', ['endpoint'], (g) => {

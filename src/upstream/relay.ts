@@ -2,6 +2,7 @@ import type { Exchange } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import type { Dispatcher } from './connections.ts'
 import { DeviceFault } from './failure.ts'
+import { MalformedAnswer } from './malformed-answer.ts'
 import { isDelimited } from './response-fields.ts'
 
 /** How one attempt at the device ended. */
@@ -61,25 +62,27 @@ export class Relay implements Dispatcher.DispatchHandler {
     reason = '',
   ): void {
     const { exchange, project, onHead } = this.#deps
-    const device = textFields(controller.rawHeaders)
+    const sent = rawFields(controller.rawHeaders)
+    const device = sent.map(withoutBlanks)
     if (status < 200) {
       this.#inform(controller, status, project(device, status))
       return
     }
-    if (!isDelimited(device)) throw new DeviceFault('http_protocol_error')
-    onHead()
+    if (!isDelimited(sent)) throw new MalformedAnswer()
     try {
-      exchange.begin({ status, reason, fields: project(device, status) })
+      exchange.begin({ status, reason: reasonBytes(reason), fields: project(device, status) })
     } catch {
       // A status or field that the client's protocol cannot carry.
-      throw new DeviceFault('http_protocol_error')
+      throw new MalformedAnswer()
     }
+    onHead()
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     const { exchange, readerTimeout } = this.#deps
     if (exchange.write(chunk)) return
     controller.pause()
+    clearTimeout(this.#stall)
     this.#stall = setTimeout(() => exchange.cut(), readerTimeout)
     if (this.#waitsForDrain) return
     this.#waitsForDrain = true
@@ -126,8 +129,23 @@ export class Relay implements Dispatcher.DispatchHandler {
   }
 }
 
+/**
+ * undici decodes the reason phrase as UTF-8. Here every byte is a character again, as in the fields. Bytes that were no
+ * UTF-8 are lost by then; nothing stands in for them, because a reason phrase means nothing (RFC 9112 §4).
+ */
+function reasonBytes(reason: string): string {
+  return reason.includes('\ufffd') ? '' : Buffer.from(reason, 'utf8').toString('latin1')
+}
+
+/** undici leaves blanks behind a value, and HTTP/2 clients refuse an answer that has them (RFC 9113 §8.2.1). */
+function withoutBlanks(value: string): string {
+  let end = value.length
+  while (value[end - 1] === ' ' || value[end - 1] === '\t') end -= 1
+  return end === value.length ? value : value.slice(0, end)
+}
+
 /** undici hands header bytes over as buffers; every byte is a character, as in Node's own `rawHeaders`. */
-function textFields(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
+function rawFields(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
   if (!Array.isArray(raw)) return []
   return raw.map((bytes) => (typeof bytes === 'string' ? bytes : bytes.toString('latin1')))
 }

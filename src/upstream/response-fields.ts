@@ -41,7 +41,8 @@ export function responseFields(
 
 /**
  * A device that names itself in a redirect knows only the address it was built with, or the Host it was asked for
- * with its own scheme. Both lead past the sidecar or nowhere, so they become the address that the client used.
+ * with its own scheme, and maybe its own port. All lead past the sidecar or nowhere, so they become the address that
+ * the client used.
  */
 function publicLocation(
   value: string,
@@ -54,10 +55,18 @@ function publicLocation(
   if (absolute === null || seen === undefined) return value
   const [, scheme = '', authority = '', rest = ''] = absolute
   const device = new URL(origin)
-  const namesDevice = sameOrigin(`${scheme}://${authority}`, device)
+  const named = `${scheme}://${authority}`
+  const namesDevice = sameOrigin(named, device) || sameOrigin(named, withHostname(device, host))
   const namesHost =
     authority.toLowerCase() === host.toLowerCase() && `${scheme.toLowerCase()}:` === device.protocol
   return namesDevice || namesHost ? `${seen}${rest}` : value
+}
+
+/** The device's origin under the name that it was asked for: nginx adds the port that it listens on. */
+function withHostname(device: URL, host: string): URL {
+  const renamed = new URL(device)
+  renamed.hostname = host.replace(/:\d*$/, '')
+  return renamed
 }
 
 function sameOrigin(candidate: string, device: URL): boolean {
@@ -75,8 +84,12 @@ function publicOrigin(head: RequestHead, admission: Forward): string | undefined
   return `${scheme}://${host}`
 }
 
-/** A transfer coding other than chunked leaves the end of the body to guesswork (RFC 9112 §6.1). */
+/**
+ * Whether the end of the body is known for certain. A transfer coding other than chunked leaves it to guesswork
+ * (RFC 9112 §6.1), and undici takes a blank behind a length for one more digit.
+ */
 export function isDelimited(device: Fields): boolean {
+  if (fieldValues(device, 'content-length').some((length) => !/^\d+$/.test(length))) return false
   const codings = fieldValues(device, 'transfer-encoding')
   return codings.length === 0 || (codings.length === 1 && codings[0]?.trim().toLowerCase() === 'chunked')
 }

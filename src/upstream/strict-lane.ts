@@ -4,6 +4,7 @@ import type { Fields } from '../http/fields.ts'
 import type { Connections, Dispatcher } from './connections.ts'
 import { failureOf } from './failure.ts'
 import { Relay, type RelayEnd } from './relay.ts'
+import { isRepeatable } from './repeatable.ts'
 
 export interface LaneDependencies {
   readonly connections: Connections
@@ -12,9 +13,6 @@ export interface LaneDependencies {
   readonly readerTimeout: number
   readonly onHead: () => void
 }
-
-/** Methods that may be sent again when nobody knows whether they arrived (RFC 9110 §9.2.2), if they carry no body. */
-const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 /**
  * Sends the request to the device and its answer to the client. A keep-alive connection that turns out to be closed
@@ -28,7 +26,7 @@ export async function forwardStrictly(
 ): Promise<RelayEnd> {
   const first = await attempt(admission, exchange, fields, deps)
   const stale = first.reused && isStale(first.end)
-  if (!stale || admission.framing !== null || !REPEATABLE.has(exchange.head.method)) return first.end
+  if (!stale || !isRepeatable(exchange.head.method, admission)) return first.end
   return (await attempt(admission, exchange, fields, deps)).end
 }
 

@@ -7,10 +7,12 @@ import type { Refusal, UpstreamFailure } from '../http/refusal.ts'
 import type { Breaker } from './breaker.ts'
 import type { Connections } from './connections.ts'
 import { failureOf } from './failure.ts'
+import { forwardThroughLane } from './lanes.ts'
+import type { ParserChoice } from './parser-choice.ts'
 import type { RelayEnd } from './relay.ts'
 import { type RequestFieldSettings, requestFields, requestIdOf } from './request-fields.ts'
 import { type ResponseFieldSettings, responseFields } from './response-fields.ts'
-import { forwardStrictly } from './strict-lane.ts'
+import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 import type { UpgradeLane } from './upgrade-lane.ts'
 
 export interface UpstreamEvents {
@@ -21,7 +23,11 @@ export interface UpstreamEvents {
 }
 
 export interface UpstreamDependencies {
+  readonly target: UpstreamTarget
+  readonly deadlines: UpstreamDeadlines
   readonly connections: Connections
+  /** How strictly to read what the device sends. */
+  readonly parser: ParserChoice
   readonly upgrades: UpgradeLane
   /** At most so many requests at the device at once, so many waiting behind them (C25). */
   readonly guard: BoundedQueue
@@ -49,7 +55,7 @@ const RETRY_AFTER_OVERLOAD = 1
 
 /** The way to the device, for requests and upgrades alike. Takes nothing but what the gate has let through. */
 export function createUpstream(deps: UpstreamDependencies): Upstream {
-  const { connections, upgrades, guard, breaker, clock, events, uploadTimeout, readerTimeout } = deps
+  const { upgrades, guard, breaker, clock, events } = deps
 
   function fieldsFor(admission: Forward, exchange: Exchange): string[] {
     const id = requestIdOf(exchange.head, admission, randomUUID)
@@ -101,10 +107,8 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   return {
     forward: (admission, exchange) =>
       guarded(admission, exchange, () =>
-        forwardStrictly(admission, exchange, fieldsFor(admission, exchange), {
-          connections,
-          uploadTimeout,
-          readerTimeout,
+        forwardThroughLane(admission, exchange, fieldsFor(admission, exchange), {
+          ...deps,
           project: (device, status) =>
             responseFields(device, status, exchange.head, admission, deps.response()),
           onHead: stopwatch(),

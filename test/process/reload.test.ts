@@ -8,6 +8,7 @@ import type { Connection } from '../support/message.ts'
 import type { YamlPart } from '../support/sidecar.ts'
 import { openWebSocket } from '../support/websocket.ts'
 import { prepareSite, replaceFile, type Served, type Site } from './serve.ts'
+import { duringStart } from './starting.ts'
 import { DOWNLOAD_SIZE, type Held, holdAnswers } from './streams.ts'
 
 const RELOADED = 'configuration reloaded'
@@ -81,6 +82,13 @@ it('76 a change right at the start is not missed, be it of the configuration or 
   await expect.poll(() => shownName(sidecar.url), { timeout: 5000 }).toBe('second')
   const limit = async (): Promise<unknown> => (await sidecar.request({})).header('x-ratelimit-limit')
   await expect.poll(limit, { timeout: 5000 }).toBe('1234')
+})
+
+it('a SIGHUP before the sidecar listens is a reload, and not its end', async () => {
+  const site = await prepareSite()
+  const sidecar = await duringStart(site, ({ signal }) => signal('SIGHUP'))
+  await sidecar.waitForLog('listening')
+  await sidecar.waitForLog(RELOADED)
 })
 
 describe('A reload', () => {

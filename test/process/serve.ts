@@ -57,10 +57,8 @@ export interface Status {
   }[]
 }
 
-/** A `postern serve` that runs. Killed when the test ends, if it still runs then. */
-export interface Served {
-  readonly url: string
-  readonly adminUrl: string
+/** A process of `postern serve`. Killed when the test ends, if it still runs then. */
+export interface Launched {
   readonly pid: number
   /** The log so far. */
   readonly log: readonly LogLine[]
@@ -73,6 +71,12 @@ export interface Served {
   kill(): Promise<void>
   /** SIGTERM, and its end. */
   stop(): Promise<Exit>
+}
+
+/** What can be asked of a sidecar from outside. */
+export interface Client {
+  readonly url: string
+  readonly adminUrl: string
   request(request?: ApiRequest): Promise<Response>
   connect(options?: { readonly from?: string }): Promise<Connection>
   postToken(form: FormBody, request?: ApiRequest): Promise<Response>
@@ -83,11 +87,15 @@ export interface Served {
   use(accessToken: string): Promise<number>
   /** The sum of the samples whose labels include `labels`, as text of the exposition. */
   metric(name: string, ...labels: string[]): Promise<number>
+  /** The status of `/readyz`. */
   ready(): Promise<number>
   /** What the control socket says, without starting a program to ask it. */
   status(): Promise<Status>
   revoke(which: object): Promise<void>
 }
+
+/** A `postern serve` that listens. */
+export type Served = Launched & Client
 
 /** Where a sidecar lives: its folder, configuration, password and device, across restarts. */
 export interface Site {
@@ -100,7 +108,10 @@ export interface Site {
   configure(part: YamlPart): void
   /** Replaces the password file. */
   setPassword(content: string): void
+  /** Starts `postern serve` and waits until it listens. */
   serve(options?: ServeOptions): Promise<Served>
+  /** Starts `postern serve` and waits for nothing. */
+  launch(options?: ServeOptions): Launched
   /** `postern COMMAND --config …`, run to its end. */
   postern(command: string, ...args: string[]): Promise<Run>
 }
@@ -164,6 +175,9 @@ export async function prepareSite(options: SiteOptions = {}): Promise<Site> {
   )
   replaceFile(configFile, JSON.stringify(yaml)) // JSON is YAML
 
+  const launchHere = ({ under = [] }: ServeOptions = {}): Launched =>
+    launch([...under, process.execPath, MAIN, 'serve', '--config', configFile])
+
   return {
     device,
     directory,
@@ -175,8 +189,12 @@ export async function prepareSite(options: SiteOptions = {}): Promise<Site> {
       replaceFile(configFile, JSON.stringify(yaml))
     },
     setPassword: (content) => replaceFile(passwordFile, content),
-    serve: ({ under = [] } = {}) =>
-      serve([...under, process.execPath, MAIN, 'serve', '--config', configFile], transport, stateDir),
+    async serve(options) {
+      const launched = launchHere(options)
+      const { public: url, admin } = await launched.waitForLog('listening')
+      return { ...launched, ...clientOf(String(url), String(admin), transport, stateDir) }
+    },
+    launch: launchHere,
     postern: (command, ...args) => runPostern([command, '--config', configFile, ...args]),
   }
 }
@@ -207,15 +225,11 @@ function endOf(child: ChildProcess): Promise<Exit> {
   return ended
 }
 
-async function serve(command: readonly string[], transport: Transport, stateDir: string): Promise<Served> {
-  const [program = '', ...args] = command
+function launch([program = '', ...args]: readonly string[]): Launched {
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env: ENV })
   const exit = endOf(child)
-  const complaints = text(child.stderr)
-  const { log, waitForLog } = readLog(child, complaints)
-  const { public: url, admin } = await waitForLog('listening')
+  const { log, waitForLog } = readLog(child, text(child.stderr))
   return {
-    ...clientOf(String(url), String(admin), transport, stateDir),
     pid: child.pid ?? 0,
     log,
     waitForLog,
@@ -267,9 +281,7 @@ export function readLog(
   }
 }
 
-type Client = Omit<Served, 'pid' | 'log' | 'waitForLog' | 'logged' | 'signal' | 'exit' | 'kill' | 'stop'>
-
-/** What can be asked of a sidecar from outside, by whomever it was started. */
+/** A client of a sidecar, by whomever it was started. */
 export function clientOf(url: string, adminUrl: string, transport: Transport, stateDir: string): Client {
   const target = { transport, url }
   const admin = (path: string): Promise<Response> => send({ transport: 'http1', url: adminUrl, path })

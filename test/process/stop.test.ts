@@ -6,6 +6,7 @@ import { connect } from '../support/client.ts'
 import { rawConnection } from '../support/raw.ts'
 import { openWebSocket } from '../support/websocket.ts'
 import { prepareSite, type Served } from './serve.ts'
+import { duringStart } from './starting.ts'
 import { broken, holdAnswers } from './streams.ts'
 
 const CLEAN = { code: 0, signal: null }
@@ -196,5 +197,12 @@ describe('Stopping by SIGTERM', () => {
     await broken(slow)
     // What was answered is on disk, however it ended.
     expect(await (await site.serve()).use(access_token)).toBe(200)
+  })
+
+  it('is heard even before the sidecar listens', async () => {
+    const site = await prepareSite()
+    const sidecar = await duringStart(site, ({ signal }) => signal('SIGTERM'))
+    expect(await sidecar.exit).toEqual(CLEAN)
+    expect((await site.serve()).logged('token file: unusable, set aside; starting empty')).toEqual([])
   })
 })

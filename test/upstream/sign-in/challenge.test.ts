@@ -1,0 +1,110 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { parseChallenges, parseParameters } from '../../../src/upstream/sign-in/challenge.ts'
+import { digestChallenge } from '../../../src/upstream/sign-in/digest-challenge.ts'
+
+const plain = (...values: string[]) =>
+  parseChallenges(values).map(({ scheme, parameters }) => [scheme, Object.fromEntries(parameters)])
+
+describe('WWW-Authenticate', () => {
+  it.each<[string, unknown[]]>([
+    ['Basic realm="a"', [['basic', { realm: 'a' }]]],
+    ['Basic', [['basic', {}]]],
+    [
+      'Basic, Negotiate',
+      [
+        ['basic', {}],
+        ['negotiate', {}],
+      ],
+    ],
+    [
+      'Negotiate abc+/==, Basic realm=x',
+      [
+        ['negotiate', {}],
+        ['basic', { realm: 'x' }],
+      ],
+    ],
+    [
+      'Digest realm="a, Basic realm=\\"b\\"", nonce = "n" ,, qop="auth,auth-int" , Basic realm="b"',
+      [
+        ['digest', { realm: 'a, Basic realm="b"', nonce: 'n', qop: 'auth,auth-int' }],
+        ['basic', { realm: 'b' }],
+      ],
+    ],
+    [' , Digest REALM="a\\\\"', [['digest', { realm: 'a\\' }]]],
+    ['Digest realm="", nonce=""', [['digest', { realm: '', nonce: '' }]]],
+  ])('%s is read', (value, expected) => {
+    expect(plain(value)).toEqual(expected)
+  })
+
+  it('is read from several fields, as from one', () => {
+    expect(plain('Basic realm="a"', 'Digest nonce=b')).toEqual(plain('Basic realm="a", Digest nonce=b'))
+  })
+
+  it.each([
+    ['a quote that is left open', 'Digest realm="a'],
+    ['text behind a quote', 'Digest realm="a"b'],
+    ['no comma between parameters', 'Digest realm="a" nonce="b"'],
+    ['a parameter twice', 'Digest realm="a", Realm="b"'],
+    ['a parameter without a value', 'Digest realm="a", nonce='],
+    ['a control character', 'Digest realm="a\x01"'],
+    ['an escaped control character', 'Digest realm="a\\\x01"'],
+    ['two schemes without a comma', 'Basic Digest realm="a"'],
+    ['an unquoted value with characters that need quotes', 'Digest nonce=a/b=='],
+    ['a parameter without a scheme', 'realm="a"'],
+  ])('with %s is left out whole, and the other fields stay', (_what, value) => {
+    expect(plain(value)).toEqual([])
+    expect(plain(value, 'Basic realm="ok"')).toEqual([['basic', { realm: 'ok' }]])
+  })
+
+  it('gives back any text that was quoted', () => {
+    const text = fc.stringMatching(/^[\t\x20-\x7e\x80-\xff]*$/)
+    fc.assert(
+      fc.property(text, text, (realm, nonce) => {
+        const quote = (value: string): string => `"${value.replace(/["\\]/g, '\\$&')}"`
+        const value = `Digest realm=${quote(realm)}, nonce=${quote(nonce)}`
+        expect(plain(value)).toEqual([['digest', { realm, nonce }]])
+      }),
+    )
+  })
+
+  it('costs no more than its length, whatever it is', () => {
+    const start = performance.now()
+    for (const value of [`${'a='.repeat(32_000)}`, `Digest a="${'\\'.repeat(64_000)}`, ', '.repeat(32_000)]) {
+      parseChallenges([value, `Basic ${value}`])
+    }
+    expect(performance.now() - start).toBeLessThan(1000)
+  })
+})
+
+describe('Authentication-Info', () => {
+  it('is a list of parameters', () => {
+    expect(parseParameters('nextnonce="a", nc=00000001')?.get('nextnonce')).toBe('a')
+    expect(parseParameters('')?.size).toBe(0)
+    expect(parseParameters('nextnonce="a')).toBeUndefined()
+  })
+})
+
+describe('Of several Digest challenges', () => {
+  const offer = (...algorithms: string[]) =>
+    algorithms.flatMap((name) => ['WWW-Authenticate', `Digest realm="r", nonce="n", qop="auth", ${name}`])
+  const chosen = (fields: string[]) => digestChallenge(fields)?.algorithm
+
+  it('the strongest is answered, in whatever order they come', () => {
+    expect(chosen(offer('algorithm=MD5', 'algorithm=SHA-256'))).toBe('SHA-256')
+    expect(chosen(offer('algorithm=SHA-256', 'algorithm=MD5'))).toBe('SHA-256')
+    expect(chosen(offer('algorithm=SHA-512-256-sess', 'algorithm=SHA-256'))).toBe('SHA-512-256-sess')
+    expect(chosen(offer('algorithm=md5-sess', 'algorithm=token'))).toBe('md5-sess')
+  })
+
+  it('one that cannot be answered is passed over', () => {
+    expect(chosen(offer('algorithm=SHA-1', 'algorithm=MD5'))).toBe('MD5')
+    const authInt = ['WWW-Authenticate', 'Digest realm="r", nonce="n", qop="auth-int", algorithm=SHA-256']
+    expect(chosen([...authInt, ...offer('algorithm=MD5')])).toBe('MD5')
+    expect(digestChallenge(authInt)).toBeUndefined()
+    expect(
+      digestChallenge(['WWW-Authenticate', 'Digest realm="r", nonce="n", algorithm=MD5-sess']),
+    ).toBeUndefined()
+    expect(digestChallenge(['WWW-Authenticate', 'Digest realm="r"'])).toBeUndefined()
+  })
+})

@@ -1,0 +1,189 @@
+import { describe, expect, it } from 'vitest'
+import { startFormDevice } from './devices.ts'
+import { signedIn } from './signed-in.ts'
+
+const auth = { form: { user: 'admin' } }
+const checked = { form: { user: 'admin', check_path: '/home' } }
+const home = { method: 'GET', target: '/home' }
+
+describe('Signing in by a form', () => {
+  it('sends the form once and its cookie with every request', async () => {
+    const device = await startFormDevice()
+    const { signIn, request, told } = await signedIn({
+      auth: { form: { user: 'admin', fields: ['action=log in', 'x='] } },
+      ...device,
+    })
+    await Promise.all(Array.from({ length: 50 }, () => signIn.ready()))
+    expect((await request(home)).status).toBe(200)
+    expect((await request({ method: 'POST', target: '/other' })).status).toBe(200)
+    expect(told).toEqual(['signed in'])
+    expect(device.forms).toEqual([
+      `action=log+in&x=&username=admin&password=${encodeURIComponent(device.password).replaceAll('%20', '+')}`,
+    ])
+    expect(device.device.requests[0]?.header('Content-Type')).toBe('application/x-www-form-urlencoded')
+  })
+
+  it('waits for one login, and all who waited go on', async () => {
+    const device = await startFormDevice()
+    const { signIn, request, clock } = await signedIn({ auth, ...device })
+    await signIn.ready()
+    signIn.answered(home, { status: 200, fields: [] }, signIn.credentialsFor(home))
+    device.sessions.clear()
+    clock.advance(10_000)
+    const answers = await Promise.all(Array.from({ length: 20 }, () => request(home)))
+    expect(answers.every((answer) => signIn.isChallenge(home, answer))).toBe(true)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    device.gate = promise
+    const renewals = Promise.all(answers.map((answer) => signIn.renew(answer, answer.shown)))
+    resolve()
+    expect((await renewals).every(Boolean)).toBe(true)
+    expect(device.attempts).toBe(2)
+    expect((await request(home)).status).toBe(200)
+  })
+
+  it.each(['redirect', '401'] as const)(
+    'knows a %s for a challenge, and other answers for none',
+    async (asks) => {
+      const device = await startFormDevice()
+      device.asks = asks
+      const { signIn, request } = await signedIn({ auth, ...device })
+      expect(signIn.isChallenge(home, await request(home))).toBe(true)
+      const redirect = (Location: string) => ({ status: 302, fields: ['Location', Location] })
+      expect(signIn.isChallenge(home, redirect('http://device/login#x'))).toBe(true)
+      expect(signIn.isChallenge({ ...home, target: '/a/b' }, redirect('../login?next=/a/b'))).toBe(true)
+      expect(signIn.isChallenge(home, redirect('/login/help'))).toBe(false)
+      expect(signIn.isChallenge(home, { status: 403, fields: [] })).toBe(false)
+      // Somebody who signs in by hand, with a typing error.
+      expect(signIn.isChallenge({ method: 'POST', target: '/login?x' }, redirect('/login?error'))).toBe(false)
+    },
+  )
+
+  it('takes a redirect back to the login page for a refusal', async () => {
+    const device = await startFormDevice()
+    const { signIn, told } = await signedIn({ auth, ...device, password: 'wrong' })
+    await signIn.ready()
+    expect(told).toEqual(['refused 30000'])
+    expect(signIn.credentialsFor(home)).toBeUndefined()
+  })
+
+  it('with a check path is not taken in by a cookie for a wrong password', async () => {
+    const device = await startFormDevice()
+    device.lenient = true
+    expect((await (await signedIn({ auth, ...device })).signIn.check('wrong')).kind).toBe('right')
+    const { signIn } = await signedIn({ auth: checked, ...device })
+    expect((await signIn.check('wrong')).kind).toBe('wrong')
+    expect((await signIn.check(device.password)).kind).toBe('right')
+  })
+
+  it('never takes a page that is open to everybody for a login', async () => {
+    const device = await startFormDevice()
+    const { signIn } = await signedIn({ auth: { form: { user: 'admin', check_path: '/open' } }, ...device })
+    expect((await signIn.check(device.password)).kind).toBe('failed')
+    expect(device.attempts).toBe(0)
+  })
+
+  it('without one finds out by the first request, and does not hammer', async () => {
+    const device = await startFormDevice()
+    device.lenient = true
+    const { signIn, request, told } = await signedIn({ auth, ...device, password: 'wrong' })
+    for (let i = 0; i < 5; i += 1) {
+      await signIn.ready()
+      const answer = await request(home)
+      expect(await signIn.renew(answer, answer.shown)).toBe(false)
+    }
+    expect(device.attempts).toBe(1)
+    expect(told).toEqual(['signed in', 'refused 30000'])
+  })
+
+  it('holds a login against what else success looks like', async () => {
+    const device = await startFormDevice()
+    const kind = async (success: object) => {
+      const { signIn } = await signedIn({ auth: { form: { user: 'admin', success } }, ...device })
+      return (await signIn.check(device.password)).kind
+    }
+    expect(await kind({ status: 302, location: '/home' })).toBe('right')
+    expect(await kind({ status: 200 })).toBe('wrong')
+    expect(await kind({ location: '/elsewhere' })).toBe('wrong')
+  })
+
+  it.each([500, 503, 429, 423, 404])('takes a %i for no word about the password', async (status) => {
+    const device = await startFormDevice()
+    device.loginStatus = status
+    const { signIn, told } = await signedIn({ auth, ...device })
+    expect((await signIn.check('x')).kind).toBe('failed')
+    expect(told).toEqual([`unusable the login at /login answered ${status}`])
+  })
+
+  it.each([400, 401, 403])('takes a %i for a refusal', async (status) => {
+    const device = await startFormDevice()
+    device.loginStatus = status
+    const { signIn } = await signedIn({ auth, ...device })
+    expect((await signIn.check('x')).kind).toBe('wrong')
+  })
+
+  it('signs in anew when the session is over by its own account, before a request is spent on it', async () => {
+    const device = await startFormDevice()
+    device.attributes = '; Max-Age=60; Path=/'
+    const { signIn, clock, request } = await signedIn({ auth, ...device })
+    await signIn.ready()
+    clock.advance(61_000)
+    await signIn.ready()
+    expect(device.attempts).toBe(2)
+    expect((await request(home)).status).toBe(200)
+  })
+
+  it('keeps up with a device that replaces the cookie, and with a logout', async () => {
+    const device = await startFormDevice()
+    const { signIn, request } = await signedIn({ auth, ...device })
+    await signIn.ready()
+    for (const target of ['/rotate', '/logout']) {
+      const answer = await request({ target })
+      expect(answer.status).toBe(200)
+      signIn.answered({ method: 'GET', target }, answer, answer.shown)
+      await signIn.ready()
+      expect((await request(home)).status).toBe(200)
+    }
+    expect(device.attempts).toBe(2)
+  })
+
+  it('does not become whoever signs in through the sidecar', async () => {
+    const device = await startFormDevice()
+    const { signIn, request } = await signedIn({ auth, ...device })
+    await signIn.ready()
+    const shown = signIn.credentialsFor(home)
+    const answer = { status: 302, fields: ['Location', '/home', 'Set-Cookie', 'SID=guest; Path=/'] }
+    signIn.answered({ method: 'POST', target: '/login' }, answer, shown)
+    expect((await request(home)).status).toBe(200)
+  })
+
+  it('shows clients nothing of the session', async () => {
+    const device = await startFormDevice()
+    const { signIn } = await signedIn({ auth, ...device })
+    await signIn.ready()
+    const fields = ['A', '1', 'set-cookie', 'SID=x; Path=/', 'Set-Cookie', 'theme=dark', 'B', '2']
+    expect(signIn.conceal(fields, undefined)).toEqual(['A', '1', 'Set-Cookie', 'theme=dark', 'B', '2'])
+  })
+
+  it('keeps all cookies of the login, or the one that is named', async () => {
+    const device = await startFormDevice()
+    device.decoys = ['csrf=1; Path=/', 'old=; Max-Age=0']
+    const all = await signedIn({ auth, ...device })
+    await all.signIn.ready()
+    expect(all.signIn.credentialsFor(home)?.fields[1]).toMatch(/^csrf=1; SID=\w+$/)
+    const named = await signedIn({ auth: { form: { user: 'admin', session_cookie: 'SID' } }, ...device })
+    await named.signIn.ready()
+    expect(named.signIn.credentialsFor(home)?.fields[1]).toMatch(/^SID=\w+$/)
+    const missing = await signedIn({ auth: { form: { user: 'admin', session_cookie: 'X' } }, ...device })
+    await missing.signIn.ready()
+    expect(missing.told).toEqual(['refused 30000'])
+  })
+
+  it('sends a cookie where its path says, and nowhere else', async () => {
+    const device = await startFormDevice()
+    device.attributes = '; Path=/api'
+    const { signIn } = await signedIn({ auth, ...device })
+    await signIn.ready()
+    expect(signIn.credentialsFor({ method: 'GET', target: '/api/x' })?.fields).toHaveLength(2)
+    expect(signIn.credentialsFor({ method: 'GET', target: '/apix' })?.fields).toEqual([])
+  })
+})

@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest'
+import { mergeCookies, withCredentials } from '../../../src/upstream/sign-in/request-credentials.ts'
+
+describe('The cookies of client and session', () => {
+  it('go together, the session first', () => {
+    expect(mergeCookies(['lang=en; theme=dark'], 'SID=1')).toBe('SID=1; lang=en; theme=dark')
+    expect(mergeCookies(['a=1', 'b=2'], 'SID=1; X=2')).toBe('SID=1; X=2; a=1; b=2')
+    expect(mergeCookies([], 'SID=1')).toBe('SID=1')
+    expect(mergeCookies([' ; '], 'SID=1')).toBe('SID=1')
+  })
+
+  it.each([['SID=evil'], ['a=1; SID=evil'], ['a=1;SID =evil'], ['SID'], ['SID=evil; SID=worse']])(
+    'never leave the session to the client: %s',
+    (client) => {
+      expect(mergeCookies([client], 'SID=1')).not.toMatch(/SID ?=?(?:evil|worse)|SID$/)
+      expect(mergeCookies([client], 'SID=1')).toMatch(/^SID=1/)
+    },
+  )
+
+  it('keep another case apart, and values as they are', () => {
+    expect(mergeCookies(['sid=2; a="x, y"=z'], 'SID=1')).toBe('SID=1; sid=2; a="x, y"=z')
+  })
+})
+
+describe('Credentials', () => {
+  it('replace what stands there and leave the rest in place', () => {
+    expect(
+      withCredentials(['Host', 'h', 'authorization', 'x', 'A', '1'], ['Authorization', 'Basic y']),
+    ).toEqual(['Host', 'h', 'A', '1', 'Authorization', 'Basic y'])
+    expect(withCredentials(['Host', 'h', 'cookie', 'a=1', 'B', '2'], ['Cookie', 'SID=1'])).toEqual([
+      'Host',
+      'h',
+      'B',
+      '2',
+      'Cookie',
+      'SID=1; a=1',
+    ])
+    expect(withCredentials(['Cookie', 'a=1'], [])).toEqual(['Cookie', 'a=1'])
+  })
+})

@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest'
+import { cookiesSetBy, isFor, isOver } from '../../../src/upstream/sign-in/session-cookies.ts'
+import { stillClock } from '../../support/clock.ts'
+
+const clock = stillClock()
+const now = clock.monotonic()
+const set = (line: string, target = '/cgi/login?a=/b', ...more: string[]) =>
+  cookiesSetBy(['Set-Cookie', line, ...more], target, clock)[0]
+
+describe('A session cookie', () => {
+  it('has a name, a value and the path of its login', () => {
+    expect(set('SID=a=b')).toEqual({ name: 'SID', value: 'a=b', path: '/cgi', until: undefined })
+    expect(set('SID="x y"; Path=/')).toMatchObject({ value: '"x y"', path: '/' })
+    expect(set('SID=x; path=relative', '/login')?.path).toBe('/')
+    expect(set('SID=')).toMatchObject({ value: '' })
+  })
+
+  it.each(['SID', '=x', 'S D=x', 'SID=a\rb', 'SID=a\x00b', ''])(
+    'that is malformed is left out: %j',
+    (line) => {
+      expect(set(line)).toBeUndefined()
+    },
+  )
+
+  it('lasts as long as Max-Age says, or else Expires', () => {
+    const date = new Date(clock.wall() + 60_000).toUTCString()
+    expect(set('SID=x; Max-Age=10; Expires=Thu, 01 Jan 1970 00:00:00 GMT')?.until).toBe(now + 10_000)
+    expect(set(`SID=x; expires=${date}`)?.until).toBeGreaterThan(now + 58_000)
+    expect(set('SID=x; Max-Age=soon')?.until).toBeUndefined()
+  })
+
+  it("lasts by the device's own clock, which may never have been set", () => {
+    const cookie = set(
+      'SID=x; Expires=Thu, 01 Jan 1970 01:10:00 GMT',
+      '/',
+      'Date',
+      'Thu, 01 Jan 1970 01:00:00 GMT',
+    )
+    expect(cookie?.until).toBe(now + 600_000)
+  })
+
+  it('is over when it is deleted', () => {
+    for (const line of [
+      'SID=x; Max-Age=0',
+      'SID=x; Max-Age=-1',
+      'SID=x; Expires=Thu, 01 Jan 1970 00:00:00 GMT',
+    ]) {
+      const cookie = set(line) ?? expect.fail('left out')
+      expect(isOver(cookie, now)).toBe(true)
+    }
+  })
+
+  it.each([
+    ['/', '/x', true],
+    ['/cgi', '/cgi', true],
+    ['/cgi', '/cgi?x', true],
+    ['/cgi', '/cgi/x', true],
+    ['/cgi/', '/cgi/x', true],
+    ['/cgi', '/cgix', false],
+    ['/cgi', '/x?/cgi', false],
+  ])('of %s goes to %s: %s', (path, target, goes) => {
+    expect(isFor({ name: 'a', value: 'b', path, until: undefined }, target)).toBe(goes)
+  })
+})

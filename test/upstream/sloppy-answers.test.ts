@@ -1,0 +1,140 @@
+import { describe, expect, it } from 'vitest'
+import { failureOf } from '../../src/upstream/failure.ts'
+import { send } from '../support/client.ts'
+import { startCannedDevice } from '../support/device.ts'
+import { startFront } from './tolerant-front.ts'
+
+const ok = 'HTTP/1.1 200 OK\r\n'
+
+interface Sloppy {
+  readonly name: string
+  readonly bytes: string
+  readonly reason?: string
+  readonly body?: string
+  /** The fields that the client sees, less `Content-Length: 2`. */
+  readonly fields?: readonly string[]
+}
+
+const readable: readonly Sloppy[] = [
+  { name: 'bare LF', bytes: 'HTTP/1.1 200 OK\nX-A: b\nContent-Length: 2\n\nhi', fields: ['X-A', 'b'] },
+  { name: 'CR CR LF', bytes: 'HTTP/1.1 200 OK\r\r\nContent-Length: 2\r\r\n\r\r\nhi' },
+  { name: 'newlines before the answer', bytes: `\r\n\n\r\n${ok}Content-Length: 2\r\n\r\nhi` },
+  { name: 'one length twice', bytes: `${ok}Content-Length: 2\r\ncontent-length: 2\r\n\r\nhi` },
+  { name: 'one length as a list', bytes: `${ok}Content-Length: 2, 2\r\n\r\nhi` },
+  { name: 'a space behind the length', bytes: `${ok}Content-Length: 2 \r\n\r\nhi` },
+  {
+    name: 'a length beside chunks',
+    bytes: `${ok}Content-Length: 7\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n`,
+  },
+  {
+    name: 'chunked said twice',
+    bytes: `${ok}Transfer-Encoding: chunked\r\ntransfer-encoding: Chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n`,
+  },
+  {
+    name: 'chunks on bare LF',
+    bytes: `${ok}Transfer-Encoding: chunked\r\n\r\n1;x=y\nh\n01  \ni\n0\n\nand more`,
+  },
+  {
+    name: 'chunks without line ends, the last one unfinished',
+    bytes: `${ok}Transfer-Encoding: chunked\r\n\r\n1\r\nh1\r\ni0\r\n`,
+  },
+  { name: 'the identity coding', bytes: `${ok}Transfer-Encoding: identity\r\nContent-Length: 2\r\n\r\nhi` },
+  { name: 'no reason phrase', bytes: 'HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nhi', reason: '' },
+  { name: 'a lower-case status line', bytes: 'http/1.1 200 ok\r\nContent-Length: 2\r\n\r\nhi', reason: 'ok' },
+  { name: 'a status line with gaps', bytes: 'HTTP/1.1  200\t OK\r\nContent-Length: 2\r\n\r\nhi' },
+  { name: 'a version that does not exist', bytes: 'HTTP/1.12 200 OK\r\nContent-Length: 2\r\n\r\nhi' },
+  { name: 'a control character in the reason', bytes: 'HTTP/1.1 200 O\x01K\r\n\r\nhi', reason: 'O K' },
+  {
+    name: 'control characters in a value',
+    bytes: `${ok}X-A: \x01a\x00b\x7f\rc\r\nContent-Length: 2\r\n\r\nhi`,
+    fields: ['X-A', 'a b  c'],
+  },
+  {
+    name: 'bytes beyond ASCII in a value',
+    bytes: `${ok}X-A: \xa0caf\xe9\xa0\r\nContent-Length: 2\r\n\r\nhi`,
+    fields: ['X-A', '\xa0caf\xe9\xa0'],
+  },
+  {
+    name: 'a space before the colon',
+    bytes: `${ok}X-A : b\r\nX-B\t: c\r\nContent-Length : 2\r\n\r\nhi`,
+    fields: ['X-A', 'b', 'X-B', 'c'],
+  },
+  {
+    name: 'folded lines',
+    bytes: `${ok} lost\r\nX-A: b\r\n\t c\r\nX-B:\r\n d\r\nContent-Length: 2\r\n\r\nhi`,
+    fields: ['X-A', 'b c', 'X-B', 'd'],
+  },
+  {
+    name: 'lines that are no field, and what is folded behind them',
+    bytes: `${ok}nonsense\r\n lost\r\nX(odd): a\r\n: b\r\nX-\xe9: c\r\n d\r\nX-A: b\r\nContent-Length: 2\r\n\r\nhi`,
+    fields: ['X-A', 'b'],
+  },
+  { name: 'an unasked 100', bytes: `HTTP/1.1 100 Continue\n\n\n${ok}Content-Length: 2\r\n\r\nhi` },
+  { name: 'more body than it said', bytes: `${ok}Content-Length: 2\r\n\r\nhi and more` },
+  { name: 'HTTP/1.0 and the end of the connection', bytes: 'HTTP/1.0 200 OK\n\nhi' },
+  {
+    name: 'a head of 60 KB',
+    bytes: `${ok}X-A: ${'a'.repeat(60_000)}\n\nhi`,
+    fields: ['X-A', 'a'.repeat(60_000)],
+  },
+]
+
+const unreadable: readonly { readonly name: string; readonly bytes: string; readonly failure?: string }[] = [
+  { name: 'lengths that differ', bytes: `${ok}Content-Length: 2\r\nContent-Length: 3\r\n\r\nhi!` },
+  { name: 'a length that is no number', bytes: `${ok}Content-Length: 2 bytes\r\n\r\nhi` },
+  { name: 'a negative length', bytes: `${ok}Content-Length: -1\r\n\r\nhi` },
+  { name: 'an empty length', bytes: `${ok}Content-Length:\r\n\r\nhi` },
+  { name: 'a length beyond counting', bytes: `${ok}Content-Length: ${'9'.repeat(20)}\r\n\r\nhi` },
+  { name: 'another transfer coding', bytes: `${ok}Transfer-Encoding: gzip, chunked\r\n\r\nhi` },
+  { name: 'a status of two digits', bytes: 'HTTP/1.1 20 OK\r\n\r\nhi' },
+  { name: 'a status of four digits', bytes: 'HTTP/1.1 2000 OK\r\n\r\nhi' },
+  { name: 'a status below 100', bytes: 'HTTP/1.1 099 OK\r\n\r\nhi' },
+  { name: 'an unasked 101', bytes: 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nhi' },
+  { name: 'HTTP/0.9', bytes: '<html>hello</html>' },
+  { name: 'text before the answer', bytes: `debug: hello\r\n${ok}\r\nhi` },
+  { name: 'another protocol', bytes: 'ICY 200 OK\r\n\r\nhi' },
+  {
+    name: 'an endless head',
+    bytes: `${ok}${'X-Filler: 0123456789\r\n'.repeat(20_000)}\r\nhi`,
+    failure: 'http_response_header_section_size',
+  },
+  {
+    name: 'two thousand fields',
+    bytes: `${ok}${'X: y\r\n'.repeat(2000)}\r\nhi`,
+    failure: 'http_response_header_section_size',
+  },
+  { name: 'a head without end', bytes: `${ok}Content-Length: 2\r\n`, failure: 'connection_terminated' },
+]
+
+describe('The tolerant lane reads', () => {
+  it.each(readable)('$name', async ({ bytes, reason = 'OK', body = 'hi', fields = [] }) => {
+    const front = await startFront(await startCannedDevice(bytes))
+    const answer = await send({ transport: 'http1', url: front.url })
+    expect([answer.status, answer.reason, answer.text]).toEqual([200, reason, body])
+    const shown = answer.fields.filter((_, i, all) => OWN.test(all[i - (i % 2)] ?? ''))
+    expect(shown).toEqual(fields)
+    expect(await front.waitForEnd()).toEqual({ kind: 'relayed' })
+  })
+
+  it.each([
+    ['HEAD', `${ok}Content-Length: 2\n\nhi`, 200],
+    ['GET', 'HTTP/1.1 204 No Content\nContent-Length: 2\n\nhi', 204],
+    ['GET', 'HTTP/1.1 304 Not Modified\nContent-Length: 2\n\nhi', 304],
+  ])('an answer to %s with a body that must not be there', async (method, bytes, status) => {
+    const front = await startFront(await startCannedDevice(bytes))
+    const answer = await send({ transport: 'http1', url: front.url, method })
+    expect([answer.status, answer.text]).toEqual([status, ''])
+  })
+})
+
+describe('The tolerant lane does not guess at', () => {
+  it.each(unreadable)('$name', async ({ bytes, failure = 'http_protocol_error' }) => {
+    const front = await startFront(await startCannedDevice(bytes))
+    expect((await send({ transport: 'http1', url: front.url })).status).toBe(502)
+    const end = await front.waitForEnd()
+    expect(end.kind === 'failed' && failureOf(end.error)).toBe(failure)
+  })
+})
+
+/** Less what the front and Node's server add. */
+const OWN = /^x-/i

@@ -1,0 +1,105 @@
+import { once } from 'node:events'
+import { describe, expect, it } from 'vitest'
+import { failureOf } from '../../src/upstream/failure.ts'
+import { makeCertificate } from '../support/certificate.ts'
+import { connect, send } from '../support/client.ts'
+import { startCannedDevice, startDevice, startRawDevice } from '../support/device.ts'
+import { BrokenTransfer } from '../support/message.ts'
+import { type FrontOptions, startFront } from './tolerant-front.ts'
+
+async function failureTowards(device: { url: string }, options: FrontOptions = {}): Promise<string> {
+  const front = await startFront(device, options)
+  const answer = await send({ transport: 'http1', url: front.url })
+  expect(answer.status).toBe(502)
+  const end = await front.waitForEnd()
+  return end.kind === 'failed' ? failureOf(end.error) : end.kind
+}
+
+describe('The tolerant lane shows', () => {
+  it.each([
+    ['a length', 'HTTP/1.1 200 OK\nContent-Length: 20\n\nshort'],
+    ['chunks', 'HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n5\nshort\n'],
+  ])('C24 a body cut short of %s as broken', async (_name, bytes) => {
+    const front = await startFront(await startCannedDevice(bytes))
+    const broken = await send({ transport: 'http1', url: front.url }).catch((error: unknown) => error)
+    expect(broken).toBeInstanceOf(BrokenTransfer)
+  })
+
+  it('C24 a chunk that is none as broken', async () => {
+    const device = await startRawDevice(async (peer) => {
+      await peer.waitFor('\r\n\r\n')
+      peer.write('HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n5\nwhole\n')
+      await peer.waitFor('go on')
+      peer.end('0x5\nwrong\n0\n\n')
+    })
+    const front = await startFront(device)
+    const connection = await connect({ transport: 'http1', url: front.url })
+    const exchange = connection.start({ method: 'POST', open: true, body: 'ready' })
+    await exchange.waitFor('whole')
+    exchange.write('go on')
+    await expect(exchange.response).rejects.toBeInstanceOf(BrokenTransfer)
+    const end = await front.waitForEnd()
+    expect(end.kind === 'broken' && failureOf(end.error)).toBe('http_protocol_error')
+  })
+
+  it('C24 a reset without a length as broken, never as the end', async () => {
+    const device = await startRawDevice(async (peer) => {
+      await peer.waitFor('\r\n\r\n')
+      peer.write('HTTP/1.0 200 OK\n\nhalf of it')
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      peer.reset()
+    })
+    const front = await startFront(device)
+    const broken = await send({ transport: 'http1', url: front.url }).catch((error: unknown) => error)
+    expect(broken).toBeInstanceOf(BrokenTransfer)
+    expect((await front.waitForEnd()).kind).toBe('broken')
+  })
+
+  it('C24 a device that is down, drops the connection, or never answers', async () => {
+    const device = await startDevice(() => {})
+    expect(await failureTowards(device, { deadlines: { response: 100 } })).toBe('http_response_timeout')
+    await device.stop()
+    expect(await failureTowards(device)).toBe('connection_refused')
+    expect(await failureTowards(await startCannedDevice(''))).toBe('connection_terminated')
+  })
+
+  it('C24 a device whose certificate nobody vouches for', async () => {
+    const device = await startDevice(undefined, { tls: await makeCertificate() })
+    expect(await failureTowards(device)).toBe('tls_certificate_error')
+  })
+
+  it('C24 a device that accepts and says nothing of TLS', async () => {
+    const mute = await startRawDevice(() => {})
+    const url = mute.url.replace('http:', 'https:')
+    expect(await failureTowards({ url }, { deadlines: { connect: 100 } })).toBe('connection_timeout')
+  })
+
+  it('C24 a device that stalls within a body', async () => {
+    const device = await startRawDevice(async (peer) => {
+      await peer.waitFor('\r\n\r\n')
+      peer.write('HTTP/1.1 200 OK\nContent-Length: 20\n\nstalls')
+    })
+    const front = await startFront(device, { deadlines: { idle: 100 } })
+    const broken = await send({ transport: 'http1', url: front.url }).catch((error: unknown) => error)
+    expect(broken).toBeInstanceOf(BrokenTransfer)
+    const end = await front.waitForEnd()
+    expect(end.kind === 'broken' && failureOf(end.error)).toBe('http_response_incomplete')
+  })
+
+  it.each(['before the head', 'within the body'])('C24 the device that its client left %s', async (when) => {
+    const device = await startRawDevice(async (peer) => {
+      await peer.waitFor('\r\n\r\n')
+      if (when === 'within the body') peer.write('HTTP/1.1 200 OK\nContent-Length: 20\n\nhalf')
+    })
+    const front = await startFront(device)
+    const connection = await connect({ transport: 'http1', url: front.url })
+    const exchange = connection.start({})
+    const peer = await device.waitForConnection(1)
+    if (when === 'within the body') await exchange.waitFor('half')
+    else await peer.waitFor('\r\n\r\n')
+    const left = once(peer.socket, 'end')
+    exchange.abort()
+    await left
+    expect((await front.waitForEnd()).kind).toBe('abandoned')
+  })
+})

@@ -1,0 +1,138 @@
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { failureOf } from '../../src/upstream/failure.ts'
+import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
+import { connect, send } from '../support/client.ts'
+import { readBody, startCannedDevice, startDevice, startRawDevice } from '../support/device.ts'
+import { BrokenTransfer, type Request, type Response } from '../support/message.ts'
+import { type FrontOptions, startFront } from './tolerant-front.ts'
+
+/** One request through the lane to a device that answers with these bytes and closes. */
+async function ask(bytes: string, request: Request = {}, options: FrontOptions = {}): Promise<Response> {
+  const front = await startFront(await startCannedDevice(bytes), options)
+  return send({ transport: 'http1', url: front.url, ...request })
+}
+
+describe('The tolerant lane sends', () => {
+  it('C21 the path byte for byte, and the fields in order, repeated, as they were spelt', async () => {
+    const device = await startDevice()
+    const front = await startFront(device)
+    const path = "/a//b/../c\\d|'?q=1&q=?x=%zz&y#f".replace('#f', '?')
+    const fields = ['x-B', '1', 'X-a', '2', 'x-B', '3', 'cookie', 'a=b', '123', 'x', '__proto__', 'y']
+    await send({ transport: 'http1', url: front.url, path, fields })
+    const [request] = device.requests
+    expect(request?.target).toBe(path)
+    expect(request?.fields.slice(2)).toEqual([...fields, 'Connection', 'close'])
+  })
+
+  it.each(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'PROPFIND', 'REPORT'])(
+    'C21 a %s without a body, without chunks',
+    async (method) => {
+      const device = await startDevice()
+      const front = await startFront(device)
+      await send({ transport: 'http1', url: front.url, method })
+      const [request] = device.requests
+      expect(request?.method).toBe(method)
+      expect(request?.header('Transfer-Encoding')).toBeUndefined()
+      expect(['0', undefined]).toContain(request?.header('Content-Length'))
+    },
+  )
+
+  it.each(['GET', 'DELETE', 'OPTIONS', 'POST'])('C21 the body of a %s, whole or chunked', async (method) => {
+    const device = await startDevice()
+    const front = await startFront(device)
+    const url = front.url
+    await send({ transport: 'http1', url, method, body: 'whole body' })
+    await send({ transport: 'http1', url, method, body: ['two ', 'pieces'] })
+    expect(device.requests.map(({ body }) => body?.toString())).toEqual(['whole body', 'two pieces'])
+    expect(device.requests.map((request) => request.header('Content-Length'))).toEqual(['10', undefined])
+  })
+
+  it('every request on a connection of its own', async () => {
+    const device = await startDevice()
+    const front = await startFront(device)
+    const connection = await connect({ transport: 'http1', url: front.url })
+    for (let i = 0; i < 3; i += 1) await connection.send({})
+    expect(device.connections).toBe(3)
+    await device.waitForOpenConnections(0)
+  })
+
+  it('C21 an upload no faster than the device reads it', async () => {
+    const device = await startDevice((request, response) => {
+      request.once('data', () => {
+        request.pause()
+        setTimeout(() => readBody(request).then(() => response.end()), 300)
+      })
+    })
+    const front = await startFront(device)
+    const connection = await connect({ transport: 'http1', url: front.url })
+    const exchange = connection.start({ method: 'POST', open: true })
+    const piece = Buffer.alloc(64 << 10)
+    let sent = 0
+    while (sent < 256) {
+      sent += 1
+      if (!exchange.write(piece) && sent > 200) break
+    }
+    await device.waitForRequests(1)
+    expect(device.byteCount).toBeLessThan(8 << 20)
+    exchange.end()
+    expect((await exchange.response).status).toBe(200)
+    expect(device.byteCount).toBeGreaterThan(sent << 16)
+  })
+
+  it('to a Unix socket, and over TLS to a certificate that it can check', async () => {
+    const local = await startDevice(undefined, { path: join(temporaryDirectory(), 'device.sock') })
+    const behindSocket = await startFront(local)
+    expect((await send({ transport: 'http1', url: behindSocket.url })).text).toBe('from the device')
+    const tls = await makeCertificate()
+    const secure = await startDevice(undefined, { tls })
+    const behindTls = await startFront(secure, { target: { ca: tls.cert } })
+    expect((await send({ transport: 'http1', url: behindTls.url })).text).toBe('from the device')
+  })
+})
+
+describe('The tolerant lane hands on', () => {
+  it('an early answer while the upload still runs', async () => {
+    const device = await startRawDevice(async (peer) => {
+      await peer.waitFor('\r\n\r\n')
+      peer.write('http/1.1 413 too large\nContent-Length: 2\n\nno')
+    })
+    const front = await startFront(device)
+    const connection = await connect({ transport: 'http1', url: front.url })
+    const exchange = connection.start({ method: 'POST', open: true })
+    exchange.write('x')
+    const answer = await exchange.response
+    expect([answer.status, answer.text]).toEqual([413, 'no'])
+  })
+
+  it('C23 interim answers, but for 100, and not without end', async () => {
+    const hint = 'HTTP/1.1 103 Early Hints\nLink: </a>\n\n'
+    const answer = await ask(`HTTP/1.1 100 Continue\r\n\r\n${hint}HTTP/1.1 200 OK\r\n\r\nhi`)
+    expect(answer.informational.map(({ status, fields }) => [status, ...fields])).toEqual([
+      [103, 'Link', '</a>'],
+    ])
+    expect(answer.text).toBe('hi')
+    expect((await ask(`${hint.repeat(500)}HTTP/1.1 200 OK\r\n\r\nhi`)).status).toBe(502)
+  })
+
+  it('C21 a download no faster than the client reads it', async () => {
+    const size = 64 << 20
+    let sent = 0
+    const device = await startDevice(async (_request, response) => {
+      response.setHeader('Content-Length', size)
+      const piece = Buffer.alloc(1 << 20)
+      for (; sent < size; sent += piece.length) if (!response.write(piece)) await once(response, 'drain')
+      response.end()
+    })
+    const front = await startFront(device)
+    const connection = await connect({ transport: 'http1', url: front.url })
+    const exchange = connection.start({})
+    await exchange.head
+    exchange.pause()
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    expect(sent).toBeLessThan(32 << 20)
+    exchange.resume()
+    expect((await exchange.response).body.length).toBe(size)
+  })
+})
