@@ -1,6 +1,7 @@
-import { chmod, mkdir } from 'node:fs/promises'
+import { chmod } from 'node:fs/promises'
 import { createServer, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
+import { ensureFolder } from '../http/ensure-folder.ts'
 import { listen } from '../http/listen.ts'
 import type { TokenStore } from '../tokens/token-contract.ts'
 import { readRevocation } from './revocation.ts'
@@ -61,7 +62,7 @@ export async function openControlSocket(
   })
   const path = controlSocketPath(stateDir)
   try {
-    await mkdir(stateDir, { recursive: true, mode: 0o700 })
+    ensureFolder(stateDir)
     await listen(server, { kind: 'unix', path })
     await chmod(path, 0o600)
   } catch (error) {

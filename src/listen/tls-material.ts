@@ -1,7 +1,8 @@
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { readFile, rename, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { createSecureContext } from 'node:tls'
+import { ensureFolder } from '../http/ensure-folder.ts'
 
 /** A certificate chain and its key, both PEM. */
 export interface TlsMaterial {
@@ -89,9 +90,14 @@ async function makeSelfSigned(stateDir: string): Promise<TlsMaterial> {
     ],
   })
   const paths = selfSignedPaths(stateDir)
-  await mkdir(join(stateDir, 'tls'), { recursive: true, mode: 0o700 })
-  await writePrivately(paths.key, pair.private)
-  await writePrivately(paths.cert, pair.cert)
+  try {
+    ensureFolder(dirname(paths.key))
+    await writePrivately(paths.key, pair.private)
+    await writePrivately(paths.cert, pair.cert)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new TlsMaterialError(`cannot keep the self-signed certificate in ${dirname(paths.cert)}: ${reason}`)
+  }
   return { cert: pair.cert, key: pair.private }
 }
 

@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
+import { ensureFolder } from '../http/ensure-folder.ts'
 import { createDatabase, readDatabase, setAside } from './journal-recovery.ts'
 import { checksum } from './journal-schema.ts'
 import type { Digest } from './mint.ts'
@@ -51,7 +52,7 @@ export function openJournalFile(
   onSetAside: (fault: Fault, name: string) => void,
 ): Opened {
   // An existing folder keeps its mode: it might be one that others need. The files are 0600 in any case.
-  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  ensureFolder(dir)
   const lockPath = join(dir, 'tokens.lock')
   const path = join(dir, DATABASE)
   const lock = takeStateLock(lockPath, patience)

@@ -31,15 +31,20 @@ export class MendedConnection extends Duplex {
   /** What has come of a head; undefined once the final head is through. */
   #pending: Buffer | undefined = Buffer.alloc(0)
   #chunks: ChunkMender | undefined
+  #ended = false
 
   constructor(target: UpstreamTarget, events: ConnectionEvents) {
     super()
     this.#events = events
     this.#socket = open(target, events.onConnected)
     this.#socket.on('data', (bytes: Buffer) => this.#receive(bytes))
-    this.#socket.on('end', () => this.push(null))
+    this.#socket.on('end', () => {
+      this.#ended = true
+      this.push(null)
+    })
     this.#socket.on('error', (error) => this.destroy(error))
-    this.#socket.on('close', () => this.destroy())
+    // Behind its end there may be bytes of the answer that nobody has read yet.
+    this.#socket.on('close', () => this.#ended || this.destroy())
   }
 
   override _read(): void {
@@ -47,11 +52,13 @@ export class MendedConnection extends Duplex {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
-    this.#socket.write(chunk, done)
+    // A device that has closed behind its answer wants no more of the request.
+    if (this.#ended) done()
+    else this.#socket.write(chunk, done)
   }
 
   override _final(done: () => void): void {
-    this.#socket.end(done)
+    this.#socket.end(() => done())
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {

@@ -1,6 +1,6 @@
 import type { Forward } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { Fields } from '../http/fields.ts'
+import { type Fields, fieldValues } from '../http/fields.ts'
 import { Relay, type RelayEnd } from './relay.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 import { TolerantAttempt } from './tolerant-attempt.ts'
@@ -42,10 +42,15 @@ export function forwardTolerantly(
     attempt.send(
       exchange.head.method,
       admission.target,
-      [...fields, ...connectionFields(exchange.head.method, admission)],
+      [...hostField(fields, target), ...fields, ...connectionFields(exchange.head.method, admission)],
       hasBody ? exchange.body(uploadTimeout) : undefined,
     )
   })
+}
+
+/** A client of HTTP/1.0 may have named no host; the request to the device is of HTTP/1.1, which needs one. */
+function hostField(fields: Fields, { origin }: UpstreamTarget): string[] {
+  return fieldValues(fields, 'host').length > 0 ? [] : ['Host', new URL(origin).host]
 }
 
 /** What Node would add by itself where it knows the header as an object only, or would get wrong. */

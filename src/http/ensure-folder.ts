@@ -1,0 +1,19 @@
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+
+/**
+ * Makes a folder of our own, 0700, and those above it that are missing. An existing one is left as it is. Node's own
+ * `recursive` never ends on file systems that take no folders, such as /proc.
+ */
+export function ensureFolder(path: string): void {
+  try {
+    mkdirSync(path, { mode: 0o700 })
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    if (code === 'EEXIST') return
+    const parent = dirname(path)
+    if (code !== 'ENOENT' || parent === path) throw error
+    ensureFolder(parent)
+    mkdirSync(path, { mode: 0o700 })
+  }
+}
