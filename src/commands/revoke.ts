@@ -3,6 +3,7 @@ import { control } from './control-client.ts'
 import type { CommandIo, ExitCode } from './io.ts'
 import { type ConfigOptions, configFrom } from './serve.ts'
 import { reportFailure } from './setup-error.ts'
+import { counted } from './status.ts'
 
 export interface RevokeOptions extends ConfigOptions {
   readonly all?: boolean
@@ -22,7 +23,7 @@ export async function revokeCommand(options: RevokeOptions, io: CommandIo): Prom
     const answer = await control(stateDir, { method: 'POST', path: '/revoke', command })
     const count =
       answer !== null && typeof answer === 'object' && 'revoked' in answer ? Number(answer.revoked) : 0
-    io.stdout.write(`${count} ${count === 1 ? 'grant' : 'grants'} revoked\n`)
+    io.stdout.write(`${counted(count, 'grant')} revoked\n`)
     return 0
   } catch (error) {
     return reportFailure('revoke', error, io)

@@ -26,8 +26,8 @@ export async function serveCommand(options: ConfigOptions, io: ServiceIo): Promi
     const sidecar = await createSidecar(config, { clock: systemClock, log })
     const stopSidecar = (): Promise<void> =>
       sidecar.stop().catch((error: unknown) => log.error({ err: error }, 'the stop was not clean'))
+    let asked = 0
     const stopped = new Promise<void>((resolve) => {
-      let asked = 0
       io.onStop(() => {
         asked += 1
         if (asked === 1) stopSidecar().then(resolve)
@@ -43,7 +43,7 @@ export async function serveCommand(options: ConfigOptions, io: ServiceIo): Promi
       clock: systemClock,
     })
     io.onReload(reloader.reload)
-    await sidecar.start()
+    if (asked === 0) await sidecar.start()
     // Whoever waits for the line that says where we listen is not to wait for a full buffer.
     log.flush()
     reloader.watch(config)

@@ -42,5 +42,9 @@ function table({ tokens, grants }: Status): string {
       .join('  ')
       .trimEnd(),
   )
-  return `${text.join('\n')}\n\n${grants.length} grants, ${tokens.access} access tokens, ${tokens.refresh} refresh tokens\n`
+  return `${text.join('\n')}\n\n${counted(grants.length, 'grant')}, ${counted(tokens.access, 'access token')}, ${counted(tokens.refresh, 'refresh token')}\n`
+}
+
+export function counted(number: number, what: string): string {
+  return `${number} ${number === 1 ? what : `${what}s`}`
 }
