@@ -9,6 +9,7 @@ import { createPassage } from './gate/passage.ts'
 import { createBoundedQueue } from './http/bounded-queue.ts'
 import type { Clock } from './http/clock.ts'
 import { listen } from './http/listen.ts'
+import { within } from './http/within.ts'
 import { createWindowTable } from './limits/window-table.ts'
 import { createPublicListener } from './listen/public-listener.ts'
 import { loadTlsMaterial } from './listen/tls-material.ts'
@@ -23,6 +24,8 @@ import { createConnections } from './upstream/connections.ts'
 import { startHealthCheck } from './upstream/health.ts'
 import { createParserChoice } from './upstream/parser-choice.ts'
 import { upstreamDeadlines, upstreamTarget } from './upstream/settings.ts'
+import { openSignIn } from './upstream/sign-in/settings.ts'
+import { signInLog } from './upstream/sign-in/sign-in-log.ts'
 import { createUpgradeLane } from './upstream/upgrade-lane.ts'
 import { createUpstream } from './upstream/upstream.ts'
 import { VERSION } from './version.ts'
@@ -60,15 +63,21 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
   const metrics = createMetrics({ version: VERSION, node: versions.node })
   const live = createLiveExchanges()
   const onBug = (error: unknown): void => log.error({ err: error }, 'this should not have happened')
-  const state = await openState(config, { clock, log, metrics, onRevoked: live.cut })
+  const deadlines = upstreamDeadlines(config.upstream)
+  const connections = createConnections(target, deadlines)
+  const signIn = await openSignIn(config.upstream.auth, {
+    connections,
+    request: () => settings.request,
+    clock,
+    events: signInLog(log),
+  })
+  const state = await openState(config, { clock, log, metrics, signIn, onRevoked: live.cut })
 
   const { maxKeys } = config.limits
   const tables = {
     api: createWindowTable(config.limits.api, { clock, maxKeys }),
     oauth: createWindowTable(config.limits.oauth, { clock, maxKeys }),
   }
-  const deadlines = upstreamDeadlines(config.upstream)
-  const connections = createConnections(target, deadlines)
   const guard = createBoundedQueue({
     inside: config.upstream.maxInFlight,
     waiting: config.upstream.queue.size,
@@ -102,6 +111,7 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
       upgrades: createUpgradeLane(target, deadlines),
       guard,
       breaker,
+      signIn,
       clock,
       uploadTimeout: config.listen.bodyTimeout,
       readerTimeout: config.listen.idleTimeout,
@@ -133,6 +143,7 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
     onExchange: passage.request,
     onUpgrade: passage.upgrade,
     answerGarbage: passage.answerGarbage,
+    onBug,
     onConnection: metrics.connection,
   })
   let readiness: Readiness = { ready: false, reasons: ['starting'] }
@@ -205,14 +216,4 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
       log.info('stopped')
     },
   }
-}
-
-/** Waits for `work`, but no longer than `time` ms. */
-async function within(time: number, work: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const over = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, time)
-  })
-  await Promise.race([work, over])
-  clearTimeout(timer)
 }

@@ -1,12 +1,19 @@
 import { randomBytes } from 'node:crypto'
 import type { Config } from './config/config.ts'
 import type { Clock } from './http/clock.ts'
-import { openPasswordSource, type PasswordSource } from './password/source.ts'
+import {
+  createDevicePassword,
+  type DevicePassword,
+  type DevicePasswordEvents,
+  type RememberedPassword,
+} from './password/device-source.ts'
+import { openPasswordSource, type PasswordSourceEvents } from './password/source.ts'
 import type { Logger } from './record/log.ts'
 import type { Metrics } from './record/metrics.ts'
 import { openJournal } from './tokens/journal.ts'
 import { createMemoryJournal, type TokenJournal } from './tokens/token-journal.ts'
 import { createTokenStore, type TokenStore } from './tokens/token-store.ts'
+import type { SignIn } from './upstream/sign-in/sign-in.ts'
 
 /** The state cannot be used as configured; the message says what would do. */
 export class StateError extends Error {
@@ -15,7 +22,7 @@ export class StateError extends Error {
 
 /** The password and the tokens given for it, which stand and fall together (C8). */
 export interface State {
-  readonly verify: PasswordSource['verify']
+  readonly verify: DevicePassword['verify']
   readonly tokens: TokenStore
   close(): void
 }
@@ -24,6 +31,7 @@ export interface StateDependencies {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: Metrics
+  readonly signIn: SignIn | undefined
   /** What was admitted under these grants must be broken off. */
   readonly onRevoked: (grants: readonly string[]) => void
 }
@@ -65,20 +73,21 @@ export async function openState(config: Config, deps: StateDependencies): Promis
     rememberPassword(journal, password).catch((error: unknown) =>
       log.error({ err: error }, 'the password fingerprint could not be kept'),
     )
-  const password = await openPasswordSource(config.password, {
-    clock,
-    events: {
-      changed() {
-        tokens.revoke({ all: true }, 'password_changed')
-        log.warn('the password has changed')
-        if (durable) remembered = remembered.then(() => remember())
-      },
-      unreadable: (reason) => {
-        metrics.storeFailed('password', 'read')
-        log.error({ reason }, 'the password source cannot be used; the last good password holds')
-      },
-      restored: () => log.info('the password source can be used again'),
+  const learned = (): void => {
+    if (durable) remembered = remembered.then(() => remember())
+  }
+  const password = await openPassword(config, deps, readRemembered(journal), {
+    changed() {
+      tokens.revoke({ all: true }, 'password_changed')
+      log.warn('the password has changed')
+      learned()
     },
+    learned,
+    unreadable: (reason) => {
+      metrics.storeFailed('password', 'read')
+      log.error({ reason }, 'the password source cannot be used; the last good password holds')
+    },
+    restored: () => log.info('the password source can be used again'),
   }).catch((error: unknown) => {
     journal.close()
     throw error
@@ -97,7 +106,7 @@ export async function openState(config: Config, deps: StateDependencies): Promis
         const known = remembered
         await known
         const verdict = await password.verify(candidate)
-        if (known === remembered) return verdict
+        if (verdict !== 'right' || known === remembered) return verdict
       }
     },
     close() {
@@ -106,6 +115,17 @@ export async function openState(config: Config, deps: StateDependencies): Promis
       journal.close()
     },
   }
+}
+
+async function openPassword(
+  { password }: Config,
+  { clock, signIn }: StateDependencies,
+  remembered: RememberedPassword | undefined,
+  events: PasswordSourceEvents & DevicePasswordEvents,
+): Promise<DevicePassword> {
+  if (!('device' in password)) return openPasswordSource(password, { clock, events })
+  if (signIn === undefined) throw new StateError('password.device: upstream.auth must say how to sign in')
+  return createDevicePassword({ signIn, events, remembered })
 }
 
 function openTokenJournal(config: Config, { clock, log, metrics }: StateDependencies): TokenJournal {
@@ -131,17 +151,28 @@ function openTokenJournal(config: Config, { clock, log, metrics }: StateDependen
   return opened.journal
 }
 
-/** Whether the stored tokens were given for the password that holds now. */
-async function isRemembered(journal: TokenJournal, password: PasswordSource): Promise<boolean> {
-  const salt = journal.getMeta(SALT)
-  const known = journal.getMeta(FINGERPRINT)
-  if (salt === undefined || known === undefined) return false
-  return known === (await password.fingerprint(Buffer.from(salt, 'base64url')))
+/**
+ * Whether the stored tokens were given for the password that holds now. One that only the device knows is not known at
+ * the start; the first grant tells.
+ */
+async function isRemembered(journal: TokenJournal, password: DevicePassword): Promise<boolean> {
+  const known = readRemembered(journal)
+  if (known === undefined) return false
+  const fingerprint = await password.fingerprint(known.salt)
+  return fingerprint === undefined || fingerprint === known.fingerprint
 }
 
-async function rememberPassword(journal: TokenJournal, password: PasswordSource): Promise<void> {
+function readRemembered(journal: TokenJournal): RememberedPassword | undefined {
+  const salt = journal.getMeta(SALT)
+  const fingerprint = journal.getMeta(FINGERPRINT)
+  if (salt === undefined || fingerprint === undefined) return undefined
+  return { salt: Buffer.from(salt, 'base64url'), fingerprint }
+}
+
+async function rememberPassword(journal: TokenJournal, password: DevicePassword): Promise<void> {
   const salt = randomBytes(16)
   const fingerprint = await password.fingerprint(salt)
+  if (fingerprint === undefined) return
   journal.setMeta(SALT, salt.toString('base64url'))
   journal.setMeta(FINGERPRINT, fingerprint)
 }

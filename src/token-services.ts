@@ -18,6 +18,7 @@ export function tokenServices(
     verify,
     issue: tokens.issue,
     onWrongPassword: metrics.passwordFailed,
+    onUnavailable: metrics.upstreamFailed,
   })
   return {
     token: createTokenEndpoint({

@@ -4,8 +4,10 @@ import { systemClock } from '../http/system-clock.ts'
 import { loadTlsMaterial, selfSignedPaths } from '../listen/tls-material.ts'
 import { openPasswordSource } from '../password/source.ts'
 import { readAddedFields } from '../upstream/added-fields.ts'
+import { createConnections } from '../upstream/connections.ts'
 import { probeDevice } from '../upstream/probe.ts'
-import { upstreamDeadlines, upstreamTarget } from '../upstream/settings.ts'
+import { upstreamDeadlines, upstreamHost, upstreamTarget } from '../upstream/settings.ts'
+import { openSignIn } from '../upstream/sign-in/settings.ts'
 import type { CommandIo, ExitCode } from './io.ts'
 import { type ConfigOptions, configFrom } from './serve.ts'
 import { reportFailure } from './setup-error.ts'
@@ -46,10 +48,12 @@ function trialsOf(config: Config): readonly Trial[] {
     { what: 'certificate', run: () => tryCertificate(config) },
     { what: 'upstream headers', run: () => tryHeaders(config) },
     { what: 'device', run: () => tryDevice(config) },
+    { what: 'signing in', run: () => trySignIn(config) },
   ]
 }
 
 async function tryPassword({ password }: Config): Promise<string> {
+  if ('device' in password) return 'the device, which is asked with every grant'
   const source = await openPasswordSource(password, {
     clock: systemClock,
     events: { changed() {}, unreadable() {}, restored() {} },
@@ -83,4 +87,38 @@ async function tryDevice(config: Config): Promise<string> {
     config.upstream.health.path ?? '/',
   )
   return `${target.socketPath ?? target.origin} answered ${status}`
+}
+
+async function trySignIn({ upstream, password }: Config): Promise<string> {
+  if ('device' in password) return 'with the password of the last grant, once there is one'
+  const connections = createConnections(await upstreamTarget(upstream), upstreamDeadlines(upstream))
+  let outcome = 'off'
+  let failed = false
+  try {
+    const added = await readAddedFields(upstream.headers)
+    const signIn = await openSignIn(upstream.auth, {
+      connections,
+      request: () => ({ host: upstreamHost(upstream), added }),
+      clock: systemClock,
+      events: {
+        signedIn() {
+          outcome = 'the device takes the credentials'
+        },
+        refused() {
+          failed = true
+          outcome = 'the device refuses the credentials of upstream.auth'
+        },
+        unusable(reason) {
+          failed = true
+          outcome = reason
+        },
+      },
+    })
+    const failure = await signIn?.ready()
+    if (failure !== undefined) throw new Error(`the device gave no answer (${failure})`)
+    if (failed) throw new Error(outcome)
+    return outcome
+  } finally {
+    await connections.close()
+  }
 }

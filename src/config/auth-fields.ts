@@ -12,7 +12,7 @@ import { integer, list, oneOf } from './value-field.ts'
 const password: Field<PasswordFile> = section<PasswordFile>('The password of that account.', {
   file: path({
     description:
-      'A file with one line, the password itself. It is read at the start, and again whenever the device has refused what it held.',
+      'A file with one line, the password itself. It is read at the start, and again for every login. To be left out beside `password.device`, where the password of the last grant is used.',
   }),
 })
 
@@ -86,7 +86,7 @@ export const authField: Field<UpstreamAuthConfig> = either(
     // Whoever gets this wrong has likely put the password itself here.
     secret: true,
     description:
-      'How the sidecar signs in to a device that has a login of its own: `off`, or one of `basic`, `digest` and `form`. One login at a time; a request that the device refuses for want of one is repeated once. A password that the device refuses is not tried again for 30 seconds, doubled each time up to 16 minutes, unless its file holds another one by then. Where a form gives a session, clients never see its cookie.',
+      'How the sidecar signs in to a device that has a login of its own: `off`, or one of `basic`, `digest` and `form`. One login at a time; a request that the device refuses for want of one is repeated once. A password that the device refuses is not tried again for 30 seconds, doubled each time up to 16 minutes, unless its file holds another one by then. Requests without a token (`public_paths`, `enforce`) are never signed in. Where a form gives a session, clients never see its cookie.',
   },
 )
 

@@ -139,6 +139,8 @@ export type PasswordConfig =
   | { readonly file: string }
   | { readonly htpasswd: PasswordEntry }
   | { readonly shadow: PasswordEntry }
+  /** Known to the device alone: `upstream.auth` says how it is asked. */
+  | { readonly device: true }
 
 export interface TokensConfig {
   /** `file`, `memory`, or the URL of a shared store. */

@@ -25,15 +25,26 @@ export function conflictsIn(config: Config): readonly Issue[] {
   if (upstream.tls.insecure && upstream.tls.ca !== undefined) {
     add('upstream.tls.insecure', 'must be false beside upstream.tls.ca, which would not be looked at')
   }
-  return [...issues, ...authConflicts(upstream)]
+  return [...issues, ...authConflicts(upstream, 'device' in config.password)]
 }
 
-function authConflicts({ auth, headers }: UpstreamConfig): readonly Issue[] {
-  if (auth === 'off') return []
+function authConflicts({ auth, headers }: UpstreamConfig, byGrant: boolean): readonly Issue[] {
+  if (auth === 'off') {
+    const message = 'must have upstream.auth beside it, which says how to sign in'
+    return byGrant ? [{ path: ['password', 'device'], message, unknown: [] }] : []
+  }
   const issues: Issue[] = []
   for (const [kind, { password }] of Object.entries<{ readonly password?: PasswordFile }>(auth)) {
     const path = ['upstream', 'auth', kind, 'password', 'file']
-    if (password === undefined) issues.push({ path, message: 'must be a path', unknown: [] })
+    const beside = 'must be left out beside password.device: the password of the last grant is used'
+    if (byGrant !== (password === undefined)) {
+      issues.push({ path, message: byGrant ? beside : 'must be a path', unknown: [] })
+    }
+  }
+  if (byGrant && 'form' in auth && auth.form.checkPath === undefined) {
+    const message =
+      'must be a path that the device gives to nobody who is not signed in, where password.device relies on it'
+    issues.push({ path: ['upstream', 'auth', 'form', 'check_path'], message, unknown: [] })
   }
   const own = Object.keys(headers).find((name) => name.toLowerCase() === 'authorization')
   if (own !== undefined && !('form' in auth)) {

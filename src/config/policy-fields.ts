@@ -6,9 +6,10 @@ import type {
   PasswordEntry,
   TokensConfig,
 } from './config.ts'
-import { choice, type Field, section } from './field.ts'
+import { choice, type Field, field, section } from './field.ts'
 import { duration, path, plainText } from './field-kinds.ts'
 import { flag, integer, oneOf } from './value-field.ts'
+import { z } from './zod.ts'
 
 export const passwordField: Field<PasswordConfig> = choice<PasswordConfig>(
   'Where the device password comes from; exactly one of these. The file is watched: when the password changes, every token is invalid at once.',
@@ -16,6 +17,12 @@ export const passwordField: Field<PasswordConfig> = choice<PasswordConfig>(
     file: path({ description: 'A file with one line, the password or a hash of it.' }),
     htpasswd: entry('an htpasswd file'),
     shadow: entry('a shadow file, as in `/etc/shadow`'),
+    device: field(z.literal(true, { error: 'must be true' }), {
+      type: '`true`',
+      reading: 'yaml',
+      description:
+        'Where no file can be reached: the password of every grant is tried by signing in to the device, as `upstream.auth` says, and the last one that was right, kept in memory only, signs the forwarded requests in. A password that the device took before and then refuses has changed. After a restart none is known, and what restored tokens ask for reaches the device without credentials until the next grant; if that has another password, those tokens are revoked first. Wrong grants are wrong logins at the device, which may lock the account for them: see `limits.oauth`.',
+    }),
   },
 )
 

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Exchange, Outcome, Reply, RequestHead, ResponseHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import { type BodyReader, createBodyReader } from './body-reader.ts'
+import { type RequestFacts, requestHead } from './http1-head.ts'
 import { lingerOnClose } from './linger.ts'
 import { createOutcomeLatch } from './outcome.ts'
 
@@ -20,17 +21,16 @@ export class Http1Exchange implements Exchange {
   readonly #res: ServerResponse
   readonly #ended = createOutcomeLatch()
   #reader: BodyReader | undefined
+  /** The client waits for `100 Continue`. Until it has it, Node closes the connection behind any answer. */
+  #expects: boolean
   #responseBytes = 0
   #cut = false
   #closing = false
 
-  constructor(
-    req: IncomingMessage,
-    res: ServerResponse,
-    facts: { secure: boolean; localPort: number; upgrade: boolean },
-  ) {
+  constructor(req: IncomingMessage, res: ServerResponse, facts: RequestFacts) {
     this.#req = req
     this.#res = res
+    this.#expects = facts.expects
     this.head = requestHead(req, facts)
     res.once('finish', () => this.settle('complete'))
   }
@@ -48,7 +48,10 @@ export class Http1Exchange implements Exchange {
   }
 
   body(stallTimeout: number): AsyncIterable<Buffer> {
-    if (this.#mayInform() && waitsForContinue(this.#req)) this.#res.writeContinue()
+    if (this.#expects && this.#mayInform() && this.unread) {
+      this.#expects = false
+      this.#res.writeContinue()
+    }
     this.#reader ??= createBodyReader(this.#req, () => this.#req.complete)
     return this.#reader.read(stallTimeout)
   }
@@ -56,7 +59,7 @@ export class Http1Exchange implements Exchange {
   reply(reply: Reply, { close = false }: { readonly close?: boolean } = {}): void {
     if (this.answered) return
     const res = this.#res
-    if (close || (this.#reader !== undefined && this.unread)) this.closeAfter()
+    if (close || this.#leavesBody) this.closeAfter()
     res.writeHead(reply.status, this.#withConnection(reply.fields))
     if (this.head.method !== 'HEAD') this.#responseBytes = Buffer.byteLength(reply.body)
     res.end(reply.body)
@@ -72,7 +75,7 @@ export class Http1Exchange implements Exchange {
   begin(head: ResponseHead): void {
     if (this.answered) return
     // The device answered before the upload was over: what is left of it must not be read as a request.
-    if (this.#reader !== undefined && this.unread) this.closeAfter()
+    if (this.#leavesBody) this.closeAfter()
     this.#res.writeHead(head.status, head.reason, this.#withConnection(head.fields))
     // Waits for the body bytes that came in one piece with the head, so that they leave in one piece too.
     queueMicrotask(() => this.#res.flushHeaders())
@@ -157,6 +160,11 @@ export class Http1Exchange implements Exchange {
     return this.head.version === '1.1' && this.#res.socket !== null
   }
 
+  /** What follows on the connection could be the rest of a body that nobody will read. */
+  get #leavesBody(): boolean {
+    return this.#expects || (this.#reader !== undefined && this.unread)
+  }
+
   /** The first probe draws the reset, which the next one meets. */
   #probe(left: number): void {
     if (this.answered || left === 0) return
@@ -184,32 +192,4 @@ export class Http1Exchange implements Exchange {
     }, SWALLOW_TIMEOUT)
     this.#req.once('close', () => clearTimeout(timer))
   }
-}
-
-function requestHead(
-  req: IncomingMessage,
-  { secure, localPort, upgrade }: { secure: boolean; localPort: number; upgrade: boolean },
-): RequestHead {
-  return {
-    version: versionOf(req),
-    secure,
-    method: req.method ?? '',
-    target: req.url ?? '',
-    authority: undefined,
-    fields: req.rawHeaders,
-    peer: req.socket.remoteAddress ?? '',
-    localPort,
-    upgrade,
-    endsWithHead: false,
-  }
-}
-
-/** Node's parser takes `HTTP/2.0` in a request line of HTTP/1 without a word. */
-function versionOf(req: IncomingMessage): RequestHead['version'] {
-  if (req.httpVersionMajor !== 1) return 'unknown'
-  return req.httpVersionMinor === 0 ? '1.0' : '1.1'
-}
-
-function waitsForContinue(req: IncomingMessage): boolean {
-  return req.headers.expect?.toLowerCase() === '100-continue' && !req.complete
 }

@@ -13,6 +13,8 @@ export interface Http1Handlers {
   readonly onUpgrade: (exchange: UpgradeExchange) => void
   /** The complete bytes that answer what never became a request (C20). */
   readonly answerGarbage: (refusal: Refusal) => string
+  /** A handler failed: its connection is closed, the others go on. */
+  readonly onBug: (error: unknown) => void
 }
 
 export interface Http1Server {
@@ -87,20 +89,28 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
     return connection
   }
 
-  function onRequest(req: IncomingMessage, res: ServerResponse): void {
+  function onRequest(expects: boolean, req: IncomingMessage, res: ServerResponse): void {
     const { socket } = req
     // What is pipelined behind a request that closes the connection never runs.
     if (isClosing(connections.get(socket))) return
-    const exchange = new Http1Exchange(req, res, { ...factsOf(socket), upgrade: false })
+    const exchange = new Http1Exchange(req, res, { ...factsOf(socket), upgrade: false, expects })
     if (draining) exchange.closeAfter()
     track(socket, exchange)
     handlers.onExchange(exchange)
   }
 
-  function onUpgrade(req: IncomingMessage, _stream: unknown, early: Buffer): void {
+  function onUpgrade(req: IncomingMessage, early: Buffer): void {
     const { socket } = req
     socket.on('error', () => socket.destroy())
-    if (isClosing(connections.get(socket))) return
+    const connection = connectionOf(socket)
+    if (isClosing(connection)) return
+    if (connection.open.size > 0) {
+      // Pipelined behind a request that is not answered yet, where there is no place for a tunnel: that one still gets
+      // its answer, and then this is refused.
+      connection.closing = true
+      connection.garbage = true
+      return
+    }
     const exchange = new Http1UpgradeExchange(req, new ServerResponse(req), factsOf(socket), early)
     track(socket, exchange)
     upgrades.add(exchange)
@@ -123,11 +133,21 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
     else refuseGarbage(socket, refusalFor(error))
   }
 
-  server.on('request', onRequest)
-  server.on('checkContinue', onRequest)
-  server.on('checkExpectation', onRequest)
-  server.on('upgrade', onUpgrade)
-  server.on('connect', onUpgrade)
+  /** An error that escaped here would end the process, and every other connection with it. */
+  function guarded(socket: Socket, handle: () => void): void {
+    try {
+      handle()
+    } catch (error) {
+      handlers.onBug(error)
+      socket.destroy()
+    }
+  }
+
+  server.on('request', (req, res) => guarded(req.socket, () => onRequest(false, req, res)))
+  server.on('checkContinue', (req, res) => guarded(req.socket, () => onRequest(true, req, res)))
+  server.on('checkExpectation', (req, res) => guarded(req.socket, () => onRequest(true, req, res)))
+  server.on('upgrade', (req, _, early) => guarded(req.socket, () => onUpgrade(req, early)))
+  server.on('connect', (req, _, early) => guarded(req.socket, () => onUpgrade(req, early)))
   server.on('clientError', (error: NodeJS.ErrnoException, stream) => {
     // The server is only ever handed sockets, so the stream that the types speak of is one.
     onClientError(error, stream as Socket)

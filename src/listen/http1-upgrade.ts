@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { UpgradeExchange } from '../http/exchange.ts'
 import { Http1Exchange } from './http1-exchange.ts'
+import type { RequestFacts } from './http1-head.ts'
 
 /** What a client may send ahead of the answer to its upgrade (bytes); WebSocket clients send nothing. */
 const LARGEST_ADVANCE = 64 * 1024
@@ -19,10 +20,10 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
   constructor(
     req: IncomingMessage,
     res: ServerResponse,
-    facts: { secure: boolean; localPort: number },
+    facts: Pick<RequestFacts, 'secure' | 'localPort'>,
     early: Buffer,
   ) {
-    super(req, res, { ...facts, upgrade: req.method !== 'CONNECT' })
+    super(req, res, { ...facts, upgrade: req.method !== 'CONNECT', expects: false })
     const socket = req.socket
     this.connection = socket
     this.early = early

@@ -84,10 +84,10 @@ export class Http2Exchange implements Exchange {
     const endStream = !carriesBody(this.head, head.status)
     // Node ends a stream cleanly before it resets it, unless trailers are still to come. There are none, but as long
     // as they are owed, a cut is a cut.
+    this.#stream.respond(headersOf(head.status, head.fields), { endStream, waitForTrailers: !endStream })
     this.#stream.once('wantTrailers', () => {
       if (!this.#cut) this.#stream.sendTrailers({})
     })
-    this.#stream.respond(headersOf(head.status, head.fields), { endStream, waitForTrailers: !endStream })
   }
 
   write(chunk: Buffer): boolean {

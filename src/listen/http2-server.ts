@@ -30,22 +30,25 @@ export function createHttp2Server(
       },
       // Beyond this nghttp2 resets the stream; below it the gate counts, and answers.
       maxHeaderListPairs: 2 * limits.maxHeaderCount,
+      // A device that says its type twice is heard over HTTP/1 too.
+      strictSingleValueFields: false,
     })
     const facts = { peer: socket.remoteAddress ?? '', localPort: socket.localPort ?? 0 }
-    let open = 0
+    const open = new Set<Http2Exchange>()
     sessions.add(session)
     session.once('close', () => sessions.delete(session))
     // Node reports a broken session here and closes it; without a listener it would end the process.
     session.on('error', () => {})
     session.setTimeout(limits.idleTimeout, () => {
-      if (open === 0) closeSession(session)
+      if (open.size === 0) closeSession(session)
+      // All that is open is answered, and the client takes none of it; a stream that waits for the device is another matter.
+      else if ([...open].every(({ answered }) => answered)) session.destroy()
     })
     session.on('stream', (stream, headers, _flags, rawHeaders) => {
-      open += 1
-      stream.once('close', () => {
-        open -= 1
-      })
-      onExchange(new Http2Exchange(stream, headers, rawHeaders, facts))
+      const exchange = new Http2Exchange(stream, headers, rawHeaders, facts)
+      open.add(exchange)
+      exchange.onEnd(() => open.delete(exchange))
+      onExchange(exchange)
     })
   }
 

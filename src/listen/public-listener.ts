@@ -16,6 +16,7 @@ export interface PublicListenerDependencies {
   readonly onExchange: (exchange: Exchange) => void
   readonly onUpgrade: (exchange: UpgradeExchange) => void
   readonly answerGarbage: (refusal: Refusal) => string
+  readonly onBug: (error: unknown) => void
   /** Called with +1 and -1 as connections come and go. */
   readonly onConnection: (protocol: Protocol, change: 1 | -1) => void
 }

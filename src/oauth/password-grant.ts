@@ -1,20 +1,35 @@
+import type { UpstreamFailure } from '../http/refusal.ts'
 import { type Grant, type GrantedTokens, refuse } from './grant.ts'
 
 export interface PasswordGrantDependencies {
-  readonly verify: (password: string) => Promise<'right' | 'wrong' | 'overloaded'>
+  /** `unavailable`: only the device could have told, and it gave no answer. */
+  readonly verify: (
+    password: string,
+  ) => Promise<'right' | 'wrong' | 'overloaded' | { readonly unavailable: UpstreamFailure }>
   readonly issue: (client: string) => GrantedTokens
   readonly onWrongPassword: () => void
+  readonly onUnavailable: (failure: UpstreamFailure) => void
 }
 
 /** How long a client is asked to wait when too many passwords are being checked already (seconds). */
 const RETRY_AFTER_OVERLOAD = 1
 
 /** The device admin password for a new pair of tokens (RFC 6749 §4.3; the document knows no user names). */
-export function createPasswordGrant({ verify, issue, onWrongPassword }: PasswordGrantDependencies): Grant {
+export function createPasswordGrant({
+  verify,
+  issue,
+  onWrongPassword,
+  onUnavailable,
+}: PasswordGrantDependencies): Grant {
   return {
     parameter: 'password',
     async exchange(password, client) {
-      switch (await verify(password)) {
+      const verdict = await verify(password)
+      if (typeof verdict === 'object') {
+        onUnavailable(verdict.unavailable)
+        return refuse({ kind: 'upstream', failure: verdict.unavailable })
+      }
+      switch (verdict) {
         case 'right':
           return { kind: 'granted', tokens: issue(client) }
         case 'wrong':

@@ -41,14 +41,14 @@ export function requestFields(
   requestId: string,
 ): string[] {
   const stays = hopByHop(head.fields)
-  const set = new Set(added.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase()))
+  const set = new Set(added.filter((_, i) => i % 2 === 0).map(asCgi))
   const target = host ?? admission.host
   const fields: string[] = target === '' ? [] : ['Host', target]
   const seen = new Set<string>()
   for (let i = 0; i + 1 < head.fields.length; i += 2) {
     const name = head.fields[i] ?? ''
     const lower = name.toLowerCase()
-    if (REPLACED.has(lower) || set.has(lower) || stays(lower)) continue
+    if (REPLACED.has(lower) || set.has(asCgi(lower)) || stays(lower)) continue
     if (isForwardingField(lower) && !admission.peerTrusted) continue
     const crumbs = lower === 'cookie' && head.version === '2'
     if (crumbs && seen.has(lower)) continue
@@ -61,6 +61,11 @@ export function requestFields(
   fields.push('X-Request-Id', requestId)
   fields.push(...added)
   return fields
+}
+
+/** As a CGI program would read it: `X_Device_Key` must not pass for the `X-Device-Key` that is set here. */
+function asCgi(name: string): string {
+  return name.toLowerCase().replaceAll('_', '-')
 }
 
 /** The id of the client's own trusted proxy, so that logs can be joined; otherwise a new one. */

@@ -6,12 +6,15 @@ import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal, UpstreamFailure } from '../http/refusal.ts'
 import type { Breaker } from './breaker.ts'
 import type { Connections } from './connections.ts'
-import { failureOf } from './failure.ts'
+import { DeviceFault, failureOf } from './failure.ts'
 import { forwardThroughLane } from './lanes.ts'
 import type { ParserChoice } from './parser-choice.ts'
 import type { RelayEnd } from './relay.ts'
 import { type RequestFieldSettings, requestFields, requestIdOf } from './request-fields.ts'
 import { type ResponseFieldSettings, responseFields } from './response-fields.ts'
+import { withCredentials } from './sign-in/request-credentials.ts'
+import type { SignIn } from './sign-in/sign-in.ts'
+import { observeAnswer, sendSignedIn } from './sign-in/signed-in-lane.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 import type { UpgradeLane } from './upgrade-lane.ts'
 
@@ -32,6 +35,8 @@ export interface UpstreamDependencies {
   /** At most so many requests at the device at once, so many waiting behind them (C25). */
   readonly guard: BoundedQueue
   readonly breaker: Breaker
+  /** The sidecar's own account at the device, where it has one. */
+  readonly signIn: SignIn | undefined
   readonly request: () => RequestFieldSettings
   readonly response: () => ResponseFieldSettings
   /** How long (ms) a client may pause in its upload. */
@@ -55,11 +60,16 @@ const RETRY_AFTER_OVERLOAD = 1
 
 /** The way to the device, for requests and upgrades alike. Takes nothing but what the gate has let through. */
 export function createUpstream(deps: UpstreamDependencies): Upstream {
-  const { upgrades, guard, breaker, clock, events } = deps
+  const { upgrades, guard, breaker, signIn, clock, events } = deps
 
   function fieldsFor(admission: Forward, exchange: Exchange): string[] {
     const id = requestIdOf(exchange.head, admission, randomUUID)
     return requestFields(exchange.head, admission, deps.request(), id)
+  }
+
+  /** Whoever showed no token (`public_paths`, observing) is nobody to the device, and gets no credentials there. */
+  function accountFor({ grant }: Forward): SignIn | undefined {
+    return grant === undefined ? undefined : signIn
   }
 
   function stopwatch(): () => void {
@@ -106,25 +116,46 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
 
   return {
     forward: (admission, exchange) =>
-      guarded(admission, exchange, () =>
-        forwardThroughLane(admission, exchange, fieldsFor(admission, exchange), {
-          ...deps,
-          project: (device, status) =>
-            responseFields(device, status, exchange.head, admission, deps.response()),
-          onHead: stopwatch(),
-        }),
-      ),
+      guarded(admission, exchange, () => {
+        const fields = fieldsFor(admission, exchange)
+        const send = (to: Exchange, sent: string[]): Promise<RelayEnd> =>
+          forwardThroughLane(admission, to, sent, {
+            ...deps,
+            project: (device, status) =>
+              responseFields(device, status, exchange.head, admission, deps.response()),
+            onHead: stopwatch(),
+          })
+        const account = accountFor(admission)
+        if (account === undefined) return send(exchange, fields)
+        const { method } = exchange.head
+        const hasBody = admission.framing !== null && admission.framing !== 0
+        return sendSignedIn({ method, target: admission.target, exchange, fields, hasBody }, account, send)
+      }),
 
     async upgrade(admission, exchange) {
       const refusal = down()
       if (refusal !== undefined) return refusal
+      const line = { method: 'GET', target: admission.target }
+      const account = accountFor(admission)
+      const failure = await account?.ready()
+      if (failure !== undefined) {
+        return report({ kind: 'failed', error: new DeviceFault(failure), silent: true })
+      }
+      const shown = account?.credentialsFor(line)
+      const observe = account === undefined ? undefined : observeAnswer(account, line, shown)
       let tunnels = false
       const end = await upgrades.open({
         target: admission.target,
-        fields: fieldsFor(admission, exchange),
+        fields: withCredentials(fieldsFor(admission, exchange), shown?.fields ?? []),
         exchange,
         project: (device, status) =>
-          responseFields(device, status, exchange.head, admission, deps.response()),
+          responseFields(
+            observe?.(device, status) ?? device,
+            status,
+            exchange.head,
+            admission,
+            deps.response(),
+          ),
         onTunnel() {
           tunnels = true
           breaker.succeeded()

@@ -28,7 +28,7 @@ describe('a problem', () => {
       }),
     ).toEqual([
       `postern.yaml: upstream.url: must be the device's address, such as http://127.0.0.1:8080, https://device or http+unix:/run/device.sock (given: "device")`,
-      'postern.yaml: password: is missing; it must hold one of file, htpasswd, shadow',
+      'postern.yaml: password: is missing; it must hold one of file, htpasswd, shadow, device',
       'POSTERN_REALM: realm: must be ASCII without ", \\ or control characters (given: "a\\"b")',
       'postern.yaml: log.level: must be one of fatal, error, warn, info, debug, trace, silent (given: "loud")',
       expect.stringMatching(/^postern\.yaml: zone: unknown key; the nearest known one is /),
@@ -47,7 +47,7 @@ describe('a problem', () => {
     const error = catchError(() => loadConfig({ env: {}, sets: [] }))
     expect(error).toHaveProperty('problems', [
       "upstream.url: is missing; it must be the device's address, such as http://127.0.0.1:8080",
-      'password: is missing; it must hold one of file, htpasswd, shadow',
+      'password: is missing; it must hold one of file, htpasswd, shadow, device',
     ])
   })
 
@@ -203,8 +203,8 @@ describe('a value', () => {
   })
 
   it.each([
-    ['password: {}', 'password: must hold one of file, htpasswd, shadow'],
-    ['password:', 'password: must hold one of file, htpasswd, shadow'],
+    ['password: {}', 'password: must hold one of file, htpasswd, shadow, device'],
+    ['password:', 'password: must hold one of file, htpasswd, shadow, device'],
     [
       'password: {file: a, htpasswd: {file: b, user: c}}',
       'password.htpasswd: must not stand beside file; keep one of the two',
@@ -278,6 +278,34 @@ describe('values that do not fit together', () => {
     expect(problemsIn({ sets: ['upstream.url=http://[::1]:80', 'listen.address=[::1]:80'] })).toHaveLength(1)
     expect(problemsIn({ sets: ['upstream.url=http://192.0.2.1:8443'] })).toEqual([])
     expect(problemsIn({ sets: ['upstream.url=http+unix:/a', 'listen.address=unix:/b'] })).toEqual([])
+  })
+})
+
+describe('a password that only the device knows', () => {
+  const device = (auth: string): string =>
+    `upstream: {url: "http://h", auth: ${auth}}\npassword: {device: true}\n`
+
+  it('needs to be told how to sign in', () => {
+    expect(problemsIn({ file: `${WITHOUT_PASSWORD}password: {device: true}\n` })).toEqual([
+      'postern.yaml: password.device: must have upstream.auth beside it, which says how to sign in',
+    ])
+    expect(problemsIn({ file: `${WITHOUT_PASSWORD}password: {device: false}\n` })).toEqual([
+      'postern.yaml: password.device: must be true',
+    ])
+  })
+
+  it('stands in no file', () => {
+    expect(problemsIn({ file: device('{basic: {user: a, password: {file: b}}}') })).toEqual([
+      'postern.yaml: upstream.auth.basic.password.file: must be left out beside password.device: the password of the last grant is used',
+    ])
+    expect(problemsIn({ file: device('{digest: {user: a}}') })).toEqual([])
+  })
+
+  it('is not left to what a form answers', () => {
+    expect(problemsIn({ file: device('{form: {user: a}}') })).toEqual([
+      'postern.yaml: upstream.auth.form.check_path: is missing; it must be a path that the device gives to nobody who is not signed in, where password.device relies on it',
+    ])
+    expect(problemsIn({ file: device('{form: {user: a, check_path: /home}}') })).toEqual([])
   })
 })
 

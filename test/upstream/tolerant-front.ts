@@ -30,7 +30,12 @@ export async function startFront(
   const target = { ...targetOf(device.url), ...options.target }
   const deadlines = { connect: 2000, response: 2000, idle: 2000, ...options.deadlines }
   const server = createServer((request, response) => {
-    const exchange = new Http1Exchange(request, response, { secure: false, localPort: 0, upgrade: false })
+    const exchange = new Http1Exchange(request, response, {
+      secure: false,
+      localPort: 0,
+      upgrade: false,
+      expects: false,
+    })
     request.socket.once('close', () => exchange.clientGone())
     const length = request.headers['content-length']
     const framing =

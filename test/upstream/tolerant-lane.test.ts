@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { failureOf } from '../../src/upstream/failure.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { connect, send } from '../support/client.ts'
 import { readBody, startCannedDevice, startDevice, startRawDevice } from '../support/device.ts'
-import { BrokenTransfer, type Request, type Response } from '../support/message.ts'
+import type { Request, Response } from '../support/message.ts'
+import { rawConnection } from '../support/raw.ts'
 import { type FrontOptions, startFront } from './tolerant-front.ts'
 
 /** One request through the lane to a device that answers with these bytes and closes. */
@@ -47,6 +47,15 @@ describe('The tolerant lane sends', () => {
     await send({ transport: 'http1', url, method, body: ['two ', 'pieces'] })
     expect(device.requests.map(({ body }) => body?.toString())).toEqual(['whole body', 'two pieces'])
     expect(device.requests.map((request) => request.header('Content-Length'))).toEqual(['10', undefined])
+  })
+
+  it('a host, also for a client that named none', async () => {
+    const device = await startDevice()
+    const front = await startFront(device)
+    const peer = await rawConnection(front.url)
+    peer.write('GET / HTTP/1.0\r\n\r\n')
+    await peer.waitFor('from the device')
+    expect(device.requests[0]?.values('Host')).toEqual([new URL(device.url).host])
   })
 
   it('every request on a connection of its own', async () => {
@@ -132,6 +141,22 @@ describe('The tolerant lane hands on', () => {
     exchange.pause()
     await new Promise((resolve) => setTimeout(resolve, 300))
     expect(sent).toBeLessThan(32 << 20)
+    exchange.resume()
+    expect((await exchange.response).body.length).toBe(size)
+  })
+
+  it('C21 the whole of a download whose device has gone before the client read on', async () => {
+    const size = 4 << 20
+    const device = await startRawDevice(async (peer) => {
+      await peer.waitFor('\r\n\r\n')
+      peer.end(`HTTP/1.0 200 OK\n\n${'x'.repeat(size)}`)
+    })
+    const front = await startFront(device)
+    const connection = await connect({ transport: 'http1', url: front.url })
+    const exchange = connection.start({})
+    await exchange.head
+    exchange.pause()
+    await new Promise((resolve) => setTimeout(resolve, 200))
     exchange.resume()
     expect((await exchange.response).body.length).toBe(size)
   })

@@ -187,7 +187,7 @@ export interface FormDevice extends LockedDevice {
   /** The status of every login, whatever the password. */
   loginStatus: number | undefined
   /** Logins do not end before this. */
-  gate: Promise<void>
+  gate: () => Promise<void>
 }
 
 /** A form at `/login`, and sessions. */
@@ -219,7 +219,7 @@ export async function startFormDevice(): Promise<FormDevice> {
   async function login(body: string, response: ServerResponse): Promise<void> {
     locked.forms.push(body)
     locked.attempts += 1
-    await locked.gate
+    await locked.gate()
     if (locked.loginStatus !== undefined) return page(response, locked.loginStatus)
     const form = new URLSearchParams(body)
     const right = form.get('username') === locked.user && form.get('password') === locked.password
@@ -248,7 +248,7 @@ export async function startFormDevice(): Promise<FormDevice> {
     forms: [],
     asks: 'redirect',
     loginStatus: undefined,
-    gate: Promise.resolve(),
+    gate: async () => {},
   }
   return locked
 }

@@ -122,9 +122,45 @@ describe('Signing in by Digest', () => {
     const renewed = await Promise.all(answers.map((answer) => signed.signIn.renew(answer, answer.shown)))
     expect(renewed.every(Boolean)).toBe(true)
     expect(device.device.requests.length).toBe(before)
+    const [late] = answers
+    if (late === undefined) expect.fail('no answers')
+    signed.signIn.credentialsFor({ method: 'GET', target: '/' })
+    await signed.signIn.renew(late, late.shown)
+    // Not begun anew: a count must never come twice.
+    const shown = signed.signIn.credentialsFor({ method: 'GET', target: '/' })
+    expect(shown?.fields[1]).toContain('nc=00000002')
   })
 
-  it('finds out that the password has changed, and stops', async () => {
+  it('replaces a stale nonce that it never got to use', async () => {
+    const device = await startDigestDevice()
+    const signed = await signedIn({ auth, ...device })
+    await exchange(signed)
+    for (const nonce of ['second', 'third']) {
+      device.nonce = nonce
+      const answer = await signed.request()
+      device.nonce = 'worn at once'
+      expect(await signed.signIn.renew(answer, answer.shown)).toBe(true)
+    }
+    expect(signed.told).toEqual(['signed in'])
+    expect(device.device.requests.length).toBe(5)
+  })
+
+  it('begins with a nonce that wears out at once', async () => {
+    const device = await startDigestDevice()
+    device.device.server.once('request', (_request, response) => {
+      response.once('finish', () => {
+        device.nonce = 'another'
+      })
+    })
+    const signed = await signedIn({ auth, ...device })
+    expect(await exchange(signed)).toBe(200)
+    expect(signed.told).toEqual(['signed in'])
+  })
+
+  it.each([
+    ['one nonce', false],
+    ['a new nonce with every answer', true],
+  ])('finds out that the password has changed, and stops, with %s', async (_what, mints) => {
     const device = await startDigestDevice()
     const signed = await signedIn({ auth, ...device })
     let refused = 0
@@ -135,6 +171,11 @@ describe('Signing in by Digest', () => {
     signed.clock.advance(10_000)
     device.password = 'another'
     device.nonce = 'another'
+    if (mints) {
+      device.device.server.on('request', () => {
+        device.nonce += '.'
+      })
+    }
     for (let i = 0; i < 5; i += 1) expect(await exchange(signed)).toBe(401)
     expect(signed.told).toEqual(['signed in', 'refused 30000'])
     expect(refused).toBe(1)

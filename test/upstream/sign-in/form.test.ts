@@ -33,7 +33,7 @@ describe('Signing in by a form', () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => request(home)))
     expect(answers.every((answer) => signIn.isChallenge(home, answer))).toBe(true)
     const { promise, resolve } = Promise.withResolvers<void>()
-    device.gate = promise
+    device.gate = () => promise
     const renewals = Promise.all(answers.map((answer) => signIn.renew(answer, answer.shown)))
     resolve()
     expect((await renewals).every(Boolean)).toBe(true)

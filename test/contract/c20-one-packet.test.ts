@@ -1,0 +1,76 @@
+import { expect, it } from 'vitest'
+import { startDevice } from '../support/device.ts'
+import { rawConnection } from '../support/raw.ts'
+import { startSidecar } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+
+const HOST = 'Host: device\r\n'
+const UPGRADES = {
+  websocket: `GET /ws HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`,
+  h2c: `GET / HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`,
+  CONNECT: `CONNECT device:80 HTTP/1.1\r\n${HOST}\r\n`,
+}
+const FORM = 'grant_type=password&password=wrong'
+
+describeTransports(
+  'C20, in one packet',
+  (transport) => {
+    it.each(Object.entries(UPGRADES))(
+      'C20 an upgrade behind a request that is not answered yet: the first is answered, nothing dies, nothing runs (%s)',
+      async (_name, upgrade) => {
+        const device = await startDevice()
+        const sidecar = await startSidecar({ transport, device })
+        const raw = await rawConnection(sidecar.url)
+        raw.write(
+          `POST /oauth/token HTTP/1.1\r\n${HOST}Content-Type: application/x-www-form-urlencoded\r\n` +
+            `Content-Length: ${FORM.length}\r\n\r\n${FORM}${upgrade}`,
+        )
+        const answers = await raw.closed
+        expect(answers).toContain('invalid_grant')
+        expect(answers.match(/HTTP\/1\.1 /g)).toHaveLength(2)
+        expect((await sidecar.request()).status).toBe(401)
+        expect(device.requests).toHaveLength(0)
+      },
+    )
+
+    it.each(['100-continue', '100-continue, foo'])(
+      '10 a request behind one that was refused while it expected %s never runs',
+      async (expected) => {
+        const device = await startDevice()
+        const sidecar = await startSidecar({ transport, device })
+        const raw = await rawConnection(sidecar.url)
+        const good = `GET /behind HTTP/1.1\r\n${HOST}Authorization: Bearer ${await sidecar.token()}\r\n\r\n`
+        raw.write(`POST / HTTP/1.1\r\n${HOST}Expect: ${expected}\r\nContent-Length: 2\r\n\r\nab${good}`)
+        expect((await raw.closed).match(/HTTP\/1\.1 /g)).toHaveLength(1)
+        expect(device.requests).toHaveLength(0)
+      },
+    )
+  },
+  ['http1', 'tls'],
+)
+
+describeTransports(
+  '42',
+  (transport) => {
+    it('42 a client that opens a window of nothing and takes no answer does not hold its connection for ever', async () => {
+      const sidecar = await startSidecar({ transport, config: { listen: { idle_timeout: '300ms' } } })
+      const { connect } = await import('node:http2')
+      const session = connect(sidecar.url, { rejectUnauthorized: false, settings: { initialWindowSize: 0 } })
+      session.on('error', () => {})
+      const closed = new Promise((resolve) => session.once('close', resolve))
+      session.request({ ':path': '/' }).on('error', () => {})
+      await closed
+      expect((await sidecar.request()).status).toBe(401)
+    })
+  },
+  ['h2'],
+)
+
+it('18 a look-alike of a header that is set on every request does not reach the device', async () => {
+  const device = await startDevice()
+  const config = { upstream: { headers: { 'X-Device-Key': 'right' } } }
+  const sidecar = await startSidecar({ device, config })
+  const fields = ['X_Device_Key', 'evil', 'x-device_key', 'evil']
+  expect((await sidecar.request({ token: await sidecar.token(), fields })).status).toBe(200)
+  expect(JSON.stringify(device.requests[0]?.fields)).not.toContain('evil')
+})

@@ -1,0 +1,216 @@
+import { describe, expect, it } from 'vitest'
+import { createDevicePassword, type RememberedPassword } from '../../src/password/device-source.ts'
+import { openPasswordSource } from '../../src/password/source.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { unusedPort } from '../support/raw.ts'
+import { needs } from '../support/tools.ts'
+import { startBasicDevice, startFormDevice, startLighttpd } from '../upstream/sign-in/devices.ts'
+import { type SignedOptions, signedIn } from '../upstream/sign-in/signed-in.ts'
+
+const basic = { basic: { user: 'admin' } }
+const form = { form: { user: 'admin', check_path: '/home' } }
+const salt = new Uint8Array(16).fill(7)
+
+async function opened(url: string, auth: SignedOptions['auth'] = basic, remembered?: RememberedPassword) {
+  const signed = await signedIn({ auth, url, password: null })
+  const heard: string[] = []
+  const source = createDevicePassword({
+    signIn: signed.signIn,
+    events: { changed: () => heard.push('changed'), learned: () => heard.push('learned') },
+    remembered,
+  })
+  closeLater(() => source.close())
+  return { ...signed, source, heard }
+}
+
+describe('The password that only the device knows', () => {
+  it.each([
+    ['Basic', basic, startBasicDevice],
+    ['a form', form, startFormDevice],
+  ] as const)('is tried by signing in there by %s', async (_how, auth, start) => {
+    const device = await start()
+    const { source, heard, signIn } = await opened(device.url, auth)
+    expect(await source.verify('wrong')).toBe('wrong')
+    expect(await source.verify('')).toBe('wrong')
+    expect(signIn.credentialsFor({ method: 'GET', target: '/home' })).toBeUndefined()
+    expect(await source.verify(device.password)).toBe('right')
+    expect(signIn.credentialsFor({ method: 'GET', target: '/home' })?.fields).toHaveLength(2)
+    expect(await source.verify(device.password)).toBe('right')
+    expect(heard).toEqual(['learned'])
+  })
+
+  it('is not called wrong while the device cannot be reached', async () => {
+    const { source } = await opened(`http://127.0.0.1:${await unusedPort()}`)
+    expect(await source.verify('x')).toEqual({ unavailable: 'connection_refused' })
+    expect(source.state()).toEqual({
+      readable: false,
+      reason: 'the device could not be asked (connection_refused)',
+    })
+  })
+
+  it('C8 has changed when the device refuses the one that it took', async () => {
+    const device = await startBasicDevice()
+    const { source, heard } = await opened(device.url)
+    await source.verify(device.password)
+    const old = device.password
+    device.password = 'another'
+    expect(await source.verify('a wrong one')).toBe('wrong')
+    expect(heard).toEqual(['learned'])
+    expect(await source.verify(old)).toBe('wrong')
+    expect(heard).toEqual(['learned', 'changed'])
+    expect(await source.fingerprint(salt)).toBeUndefined()
+    expect(await source.verify('another')).toBe('right')
+    expect(heard).toEqual(['learned', 'changed', 'learned'])
+  })
+
+  it('C8 has changed when the device takes another one, and the old one no more', async () => {
+    const device = await startBasicDevice()
+    const { source, heard } = await opened(device.url)
+    await source.verify(device.password)
+    device.password = 'another'
+    expect(await source.verify('another')).toBe('right')
+    expect(heard).toEqual(['learned', 'changed'])
+    expect(await source.verify('another')).toBe('right')
+    expect(heard).toEqual(['learned', 'changed'])
+  })
+
+  it('C8 has changed when a forwarded request finds that it is refused', async () => {
+    const device = await startBasicDevice()
+    const { source, heard, signIn, request, clock } = await opened(device.url)
+    await source.verify(device.password)
+    device.password = 'another'
+    clock.advance(10_000)
+    const answer = await request()
+    expect(await signIn.renew(answer, answer.shown)).toBe(false)
+    expect(heard).toEqual(['learned', 'changed'])
+    expect(signIn.credentialsFor({ method: 'GET', target: '/' })).toBeUndefined()
+    const attempts = device.attempts
+    clock.advance(3_600_000)
+    await signIn.ready()
+    expect(device.attempts).toBe(attempts)
+  })
+
+  it('is not lost to a login with the one before that ends later', async () => {
+    const device = await startFormDevice()
+    const { source, heard, signIn, request, clock } = await opened(device.url, form)
+    await source.verify(device.password)
+    device.sessions.clear()
+    clock.advance(10_000)
+    const answer = await request({ target: '/home' })
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const reached = Promise.withResolvers<void>()
+    device.gate = () => {
+      reached.resolve()
+      return promise
+    }
+    const renewed = signIn.renew(answer, answer.shown)
+    await reached.promise
+    device.gate = async () => {}
+    device.password = 'another'
+    expect(await source.verify('another')).toBe('right')
+    resolve()
+    expect(await renewed).toBe(true)
+    expect((await request({ target: '/home' })).status).toBe(200)
+    expect(heard).toEqual(['learned', 'changed'])
+  })
+
+  it('has not changed where the device takes several for right', async () => {
+    const signIn = {
+      check: async (password: string) =>
+        password.toLowerCase() === 'secret'
+          ? { kind: 'right' as const, adopt() {} }
+          : { kind: 'wrong' as const },
+      onRefused() {},
+    }
+    const told: string[] = []
+    const lenient = createDevicePassword({
+      signIn,
+      events: { changed: () => told.push('changed'), learned: () => told.push('learned') },
+      remembered: undefined,
+    })
+    for (const password of ['secret', 'SECRET', 'Secret', 'secret']) {
+      expect(await lenient.verify(password)).toBe('right')
+    }
+    expect(told).toEqual(['learned'])
+  })
+
+  it('is asked for once by identical questions at the same time, and by one question after the other', async () => {
+    const device = await startBasicDevice()
+    let most = 0
+    let now = 0
+    device.device.server.on('request', (_request, response) => {
+      now += 1
+      most = Math.max(most, now)
+      response.once('close', () => {
+        now -= 1
+      })
+    })
+    const { source } = await opened(device.url)
+    const same = await Promise.all(Array.from({ length: 20 }, () => source.verify(device.password)))
+    expect(new Set(same)).toEqual(new Set(['right']))
+    expect(device.attempts).toBe(1)
+    const others = await Promise.all(Array.from({ length: 20 }, (_, i) => source.verify(`wrong ${i}`)))
+    expect(new Set(others)).toEqual(new Set(['wrong']))
+    expect(most).toBe(1)
+  })
+
+  it('is not asked for without bound', async () => {
+    const device = await startBasicDevice()
+    const { source } = await opened(device.url)
+    const verdicts = await Promise.all(Array.from({ length: 200 }, (_, i) => source.verify(`wrong ${i}`)))
+    expect(verdicts.filter((each) => each === 'overloaded').length).toBeGreaterThan(100)
+    expect(verdicts).not.toContain('right')
+  })
+
+  it('works with lighttpd', async () => {
+    needs('lighttpd')
+    const { url, setPassword } = await startLighttpd('digest', 'SHA-256')
+    const { source, heard } = await opened(url, { digest: { user: 'admin' } })
+    expect(await source.verify('wrong')).toBe('wrong')
+    expect(await source.verify('secret')).toBe('right')
+    setPassword('changed')
+    expect(await source.verify('secret')).toBe('wrong')
+    expect(await source.verify('changed')).toBe('right')
+    expect(heard).toEqual(['learned', 'changed', 'learned'])
+  })
+})
+
+describe('Across a restart', () => {
+  async function remembering(password: string): Promise<RememberedPassword> {
+    const device = await startBasicDevice()
+    device.password = password
+    const { source } = await opened(device.url)
+    await source.verify(password)
+    return { salt, fingerprint: (await source.fingerprint(salt)) ?? expect.fail('not known') }
+  }
+
+  it('C8 the same password is no change, and needs no new fingerprint', async () => {
+    const device = await startBasicDevice()
+    const { source, heard } = await opened(device.url, basic, await remembering(device.password))
+    expect(await source.fingerprint(salt)).toBeUndefined()
+    expect(await source.verify('wrong')).toBe('wrong')
+    expect(await source.verify(device.password)).toBe('right')
+    expect(heard).toEqual([])
+  })
+
+  it('C8 another one is a change, before anything is given for it', async () => {
+    const device = await startBasicDevice()
+    const { source, heard } = await opened(device.url, basic, await remembering('the one before'))
+    expect(await source.verify(device.password)).toBe('right')
+    expect(heard).toEqual(['changed'])
+  })
+
+  it('the fingerprint is that of a file which holds the password', async () => {
+    const { fingerprint } = await remembering('secret')
+    const { passwordFile } = await signedIn({ auth: basic, url: 'http://192.0.2.1', password: 'secret' })
+    const file = await openPasswordSource(
+      { file: passwordFile },
+      {
+        clock: (await opened('http://192.0.2.1')).clock,
+        events: { changed() {}, unreadable() {}, restored() {} },
+      },
+    )
+    closeLater(() => file.close())
+    expect(await file.fingerprint(salt)).toBe(fingerprint)
+  })
+})

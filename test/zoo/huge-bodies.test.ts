@@ -1,0 +1,73 @@
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { memoryUsage } from 'node:process'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { startSidecar } from '../support/sidecar.ts'
+import { needs, run } from '../support/tools.ts'
+import { servers } from './servers.ts'
+import { HUGE, makeSite } from './site.ts'
+
+/** What may stand in kernel buffers and streams on the way, and then some. */
+const MOST_MEMORY = 24 << 20
+
+setFlagsFromString('--expose-gc')
+const collectGarbage: unknown = runInNewContext('gc')
+
+function liveMemory(): number {
+  if (typeof collectGarbage === 'function') collectGarbage()
+  const { heapUsed, external } = memoryUsage()
+  return heapUsed + external
+}
+
+/** Runs `work` and gives the most memory that was in use meanwhile, above what it was before. */
+async function peakDuring(work: () => Promise<void>): Promise<number> {
+  const before = liveMemory()
+  let peak = before
+  const timer = setInterval(() => {
+    peak = Math.max(peak, liveMemory())
+  }, 100)
+  await work().finally(() => clearInterval(timer))
+  return peak - before
+}
+
+const digest = createHash('sha256').update(Buffer.alloc(HUGE)).digest('hex')
+
+describe('100 MiB', { timeout: 60_000 }, () => {
+  const root = makeSite()
+  const urls = new Map<string, string>()
+  beforeAll(async () => {
+    for (const { program, start } of servers) {
+      if (program !== 'nginx' && program !== 'lighttpd') continue
+      const url = await start(root)
+      if (url !== undefined) urls.set(program, url)
+    }
+  })
+
+  /** What curl gets of `path`, as `sha256sum` sums it up, or the program behind `path` where it is sent something. */
+  async function fetchDigest(device: string, path: string, args: readonly string[]): Promise<string> {
+    const sidecar = await startSidecar({ device: { url: urls.get(device) ?? '' } })
+    const bearer = `Authorization: Bearer ${await sidecar.token()}`
+    const curl = ['curl', '-sS', '-H', bearer, ...args, `${sidecar.url}${path}`]
+    const sum = args.length > 0 ? 'cat' : 'sha256sum'
+    let summed = ''
+    const peak = await peakDuring(async () => {
+      const { stdout, stderr } = await run('sh', ['-c', `"$@" | ${sum}`, 'sh', ...curl], { timeout: 60_000 })
+      summed = stdout + stderr
+    })
+    expect(peak, `${peak >> 20} MiB`).toBeLessThan(MOST_MEMORY)
+    return summed.split(' ')[0] ?? ''
+  }
+
+  it('C21 come down at constant memory', async () => {
+    for (const tool of ['nginx', 'curl']) needs(tool)
+    expect(await fetchDigest('nginx', '/huge.bin', [])).toBe(digest)
+  })
+
+  it('C21 go up at constant memory', async () => {
+    for (const tool of ['lighttpd', 'curl']) needs(tool)
+    const upload = ['-X', 'POST', '-T', join(root, 'huge.bin')]
+    expect(await fetchDigest('lighttpd', '/cgi-bin/digest', upload)).toBe(digest)
+  })
+})

@@ -1,0 +1,52 @@
+import { join } from 'node:path'
+
+export function lighttpdConfig(root: string, port: number): string {
+  return `
+server.modules = ("mod_cgi", "mod_redirect", "mod_setenv", "mod_accesslog")
+server.bind = "127.0.0.1"
+server.port = ${port}
+server.document-root = "${root}"
+server.errorlog = "/dev/null"
+index-file.names = ("index.html")
+mimetype.assign = (".html" => "text/html", ".txt" => "text/plain", "" => "application/octet-stream")
+$HTTP["url"] =~ "^/cgi-bin/" { cgi.assign = ("" => "") }
+url.redirect = ("^/old$" => "/hello.txt")
+`
+}
+
+const LONG = 'l'.repeat(2000)
+
+/** All of its own doing in one directory, so that it runs without being root. */
+export function nginxConfig(root: string, port: number): string {
+  const scratch = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+    .map((name) => `  ${name}_temp_path ${join(root, '..', `nginx-${port}-${name}`)};`)
+    .join('\n')
+  return `
+daemon off;
+worker_processes 1;
+pid ${join(root, '..', `nginx-${port}.pid`)};
+error_log /dev/null;
+events { worker_connections 64; }
+http {
+${scratch}
+  access_log off;
+  types { text/html html; text/plain txt; }
+  default_type application/octet-stream;
+  server {
+    listen 127.0.0.1:${port};
+    root ${root};
+    location = /nothing { return 204; }
+    location = /teapot { return 418 "short and stout"; }
+    location = /moved { return 301 http://127.0.0.1:${port}/hello.txt; }
+    location = /cookies { add_header Set-Cookie "a=1; Path=/"; add_header Set-Cookie "b=2; HttpOnly"; return 200 "ok"; }
+    # Left to itself, nginx compresses nothing for a request with Via.
+    gzip_proxied any;
+    location = /page.html { gzip on; gzip_min_length 1; }
+    location = /packed.txt { gzip_static on; default_type text/plain; }
+    location = /long { set $l "${LONG}"; add_header X-Long "$l$l$l$l$l$l$l$l$l$l"; return 200 "long"; }
+    location = /slow { alias ${join(root, 'binary.bin')}; limit_rate 600k; }
+    location = /close { keepalive_timeout 0; return 200 "closed behind"; }
+  }
+}
+`
+}

@@ -1,0 +1,53 @@
+import { chmodSync, mkdirSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { temporaryDirectory } from '../support/certificate.ts'
+
+export const HUGE: number = 100 << 20
+
+/** Bytes that no text handling survives unchanged. */
+export const binary: Buffer = Buffer.from(
+  Array.from({ length: 300_000 }, (_, i) => (i * 7919 + (i >> 8)) & 0xff),
+)
+
+const files: Readonly<Record<string, string | Buffer>> = {
+  'hello.txt': 'hello from the zoo\n',
+  'empty.txt': '',
+  'with space.txt': 'a path with a space\n',
+  'binary.bin': binary,
+  'page.html': `<!doctype html>${'<p>compress me</p>'.repeat(2000)}`,
+  'packed.txt.gz': gzipSync('packed beforehand\n'),
+  'dir/index.html': '<title>a directory</title>',
+}
+
+const LONG = 'l'.repeat(20_000)
+
+/** CGI programs, as firmware has them. */
+const programs: Readonly<Record<string, string>> = {
+  echo: `printf 'Content-Type: application/octet-stream\\r\\nX-Method: %s\\r\\nX-Query: %s\\r\\n\\r\\n' "$REQUEST_METHOD" "$QUERY_STRING"
+[ -z "$CONTENT_LENGTH" ] || head -c "$CONTENT_LENGTH"`,
+  cookies: `printf 'Content-Type: text/plain\\r\\nSet-Cookie: a=1; Path=/\\r\\nSet-Cookie: b=2; HttpOnly\\r\\n\\r\\n%s\\n' "$HTTP_COOKIE"`,
+  created: `printf 'Status: 201 Created\\r\\nContent-Type: text/plain\\r\\n\\r\\nmade\\n'`,
+  nothing: `printf 'Status: 204 No Content\\r\\n\\r\\n'`,
+  moved: `printf 'Status: 302 Found\\r\\nLocation: http://%s:%s/hello.txt\\r\\n\\r\\n' 127.0.0.1 "$SERVER_PORT"`,
+  long: `printf 'Content-Type: text/plain\\r\\nX-Long: ${LONG}\\r\\n\\r\\nlong\\n'`,
+  slow: `printf 'Content-Type: text/plain\\r\\n\\r\\nfirst\\n'; sleep 0.2; printf 'second\\n'; sleep 0.2; printf 'third\\n'`,
+  sized: `printf 'Content-Type: text/plain\\r\\nContent-Length: 6\\r\\n\\r\\nsized\\n'`,
+  digest: `printf 'Content-Type: text/plain\\r\\n\\r\\n'; head -c "$CONTENT_LENGTH" | sha256sum`,
+}
+
+/** A document root with files and CGI programs that servers may read even when they give up being root. */
+export function makeSite(): string {
+  const root = temporaryDirectory()
+  chmodSync(root, 0o755)
+  for (const folder of ['dir', 'cgi-bin']) mkdirSync(join(root, folder), { mode: 0o755 })
+  for (const [name, content] of Object.entries(files))
+    writeFileSync(join(root, name), content, { mode: 0o644 })
+  for (const [name, script] of Object.entries(programs)) {
+    writeFileSync(join(root, 'cgi-bin', name), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
+  }
+  // Holes take no room on the disk.
+  writeFileSync(join(root, 'huge.bin'), '', { mode: 0o644 })
+  truncateSync(join(root, 'huge.bin'), HUGE)
+  return root
+}
