@@ -18,6 +18,7 @@ function serviceIo(): ServiceIo {
     logSink: { terminal: process.stdout.isTTY === true, fd: 1 },
     onStop: remembered('SIGTERM', 'SIGINT'),
     onReload: remembered('SIGHUP'),
+    onCrash: (listener) => process.on('uncaughtException', listener),
   }
 }
 

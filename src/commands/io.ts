@@ -13,6 +13,8 @@ export interface ServiceIo extends CommandIo {
   readonly logSink: LogSink
   /** Calls back each time the operator wants the program to stop (SIGTERM, SIGINT). */
   readonly onStop: (listener: () => void) => void
+  /** Calls back with what nobody caught, which then does not end the process. */
+  readonly onCrash: (listener: (error: unknown) => void) => void
   /** Calls back each time the operator wants the configuration read anew (SIGHUP). */
   readonly onReload: (listener: () => void) => void
 }

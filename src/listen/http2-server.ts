@@ -11,14 +11,17 @@ export interface Http2Server {
   drain(): void
 }
 
+export interface Http2Handlers {
+  readonly onExchange: (exchange: Exchange) => void
+  /** A handler failed: its stream is reset, the others go on. */
+  readonly onBug: (error: unknown) => void
+}
+
 /** A session that was told to go gets this long to do so (ms). */
 const GOODBYE_TIMEOUT = 5_000
 
 /** The HTTP/2 side of the public listener. */
-export function createHttp2Server(
-  limits: ListenLimits,
-  { onExchange }: { readonly onExchange: (exchange: Exchange) => void },
-): Http2Server {
+export function createHttp2Server(limits: ListenLimits, { onExchange, onBug }: Http2Handlers): Http2Server {
   const sessions = new Set<ServerHttp2Session>()
 
   function accept(socket: TLSSocket): void {
@@ -48,7 +51,12 @@ export function createHttp2Server(
       const exchange = new Http2Exchange(stream, headers, rawHeaders, facts)
       open.add(exchange)
       exchange.onEnd(() => open.delete(exchange))
-      onExchange(exchange)
+      try {
+        onExchange(exchange)
+      } catch (error) {
+        onBug(error)
+        exchange.cut()
+      }
     })
   }
 
