@@ -24,16 +24,17 @@ test('the first configuration loads as written', () => {
 
 test('every key that the first configuration shows commented out loads too, and defaults are called defaults', () => {
   const text = read('postern.yaml')
-  const commented = /^( +)# ((?:[a-z_]+:( .*)?)|(?: +Authorization: .*))$/gm
+  const commented = /^( +)# ((?:[a-z_]+:( .*)?)|(?: +X-Api-Key: .*))$/gm
   const opened = text.replace(commented, '$1$2').replace(/^# (realm: .*)$/m, '$1')
   expect(opened).toContain('\n  max_in_flight: 64\n')
   expect(opened).toContain('\nrealm: device\n')
-  const withoutChoices = opened.replace(/^ +(tls|trusted_proxies|headers|Authorization|health): .*\n?/gm, '')
+  const withoutChoices = opened.replace(/^ +(tls|trusted_proxies|headers|X-Api-Key|auth|health): .*\n?/gm, '')
   const load = (yaml: string) => loadConfig({ file: { path: 'postern.yaml', text: yaml }, env: {}, sets: [] })
   expect(load(opened).listen.trustedProxies).toEqual(['10.0.0.0/8'])
   expect(load(opened).upstream.headers).toEqual({
-    Authorization: { file: '/etc/postern/device-authorization' },
+    'X-Api-Key': { file: '/etc/postern/device-key' },
   })
+  expect(load(opened).upstream.auth).toMatchObject({ digest: { user: 'admin' } })
   expect(load(withoutChoices)).toEqual(load(text))
 })
 
