@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
@@ -99,9 +100,11 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
     handlers.onExchange(exchange)
   }
 
-  function onUpgrade(req: IncomingMessage, early: Buffer): void {
+  function onUpgrade(req: IncomingMessage, stream: Duplex, early: Buffer): void {
     const { socket } = req
     socket.on('error', () => socket.destroy())
+    // Of an upgrade with a body this is a stream of Node's own around the socket, and it repeats the socket's errors.
+    stream.on('error', () => {})
     const connection = connectionOf(socket)
     if (isClosing(connection)) return
     if (connection.open.size > 0) {
@@ -146,8 +149,8 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
   server.on('request', (req, res) => guarded(req.socket, () => onRequest(false, req, res)))
   server.on('checkContinue', (req, res) => guarded(req.socket, () => onRequest(true, req, res)))
   server.on('checkExpectation', (req, res) => guarded(req.socket, () => onRequest(true, req, res)))
-  server.on('upgrade', (req, _, early) => guarded(req.socket, () => onUpgrade(req, early)))
-  server.on('connect', (req, _, early) => guarded(req.socket, () => onUpgrade(req, early)))
+  server.on('upgrade', (req, stream, early) => guarded(req.socket, () => onUpgrade(req, stream, early)))
+  server.on('connect', (req, stream, early) => guarded(req.socket, () => onUpgrade(req, stream, early)))
   server.on('clientError', (error: NodeJS.ErrnoException, stream) => {
     // The server is only ever handed sockets, so the stream that the types speak of is one.
     onClientError(error, stream as Socket)

@@ -25,6 +25,8 @@ export function forwardTolerantly(
   fields: readonly string[],
   { target, deadlines, project, uploadTimeout, readerTimeout, onHead }: TolerantLaneDependencies,
 ): Promise<RelayEnd> {
+  // An attempt opens its connection at once; for a client that has left there would be nobody to close it.
+  if (exchange.ended) return Promise.resolve({ kind: 'abandoned' })
   return new Promise((resolve) => {
     let attempt: TolerantAttempt | undefined
     const relay = new Relay({

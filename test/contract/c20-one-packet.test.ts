@@ -33,6 +33,23 @@ describeTransports(
       },
     )
 
+    it('C20 an upgrade with a body that never comes, and a reset, kill nothing', async () => {
+      const sidecar = await startSidecar({ transport })
+      for (const method of ['GET', 'CONNECT']) {
+        const raw = await rawConnection(sidecar.url)
+        raw.write(
+          UPGRADES.websocket.replace('GET', method).replace('\r\n\r\n', '\r\nContent-Length: 9\r\n\r\n'),
+        )
+        await raw.waitFor('400 Bad Request')
+        raw.reset()
+      }
+      const early = await rawConnection(sidecar.url)
+      early.write(UPGRADES.websocket.replace('\r\n\r\n', '\r\nContent-Length: 9\r\n\r\n'))
+      early.reset()
+      await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
+      expect((await sidecar.request()).status).toBe(401)
+    })
+
     it.each(['100-continue', '100-continue, foo'])(
       '10 a request behind one that was refused while it expected %s never runs',
       async (expected) => {
