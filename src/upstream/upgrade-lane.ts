@@ -147,7 +147,14 @@ function relayRefusedUpgrade(
   settle: (end: RelayEnd) => void,
 ): void {
   const { statusCode: status = 502, statusMessage: reason = '' } = response
-  exchange.begin({ status, reason, fields: project(response.rawHeaders, status) })
+  try {
+    exchange.begin({ status, reason, fields: project(response.rawHeaders, status) })
+  } catch {
+    // A status that HTTP does not have.
+    response.destroy()
+    settle({ kind: 'failed', error: new DeviceFault('http_protocol_error'), silent: false })
+    return
+  }
   exchange.onDrain(() => response.resume())
   response.on('data', (chunk: Buffer) => {
     if (!exchange.write(chunk)) response.pause()

@@ -255,6 +255,16 @@ describeTransports(
       expect(down.fields).toContain('postern; error=connection_refused')
     })
 
+    it('C24 an upgrade that the device answers with a status that is none is a 500', async () => {
+      const device = await startRawDevice(async (peer) => {
+        await peer.waitFor('\r\n\r\n')
+        peer.end('HTTP/1.1 000 OK\r\nContent-Length: 0\r\n\r\n')
+      })
+      const sidecar = await startSidecar({ transport, device })
+      const refused = await refusedWebSocket(sidecar.url, { token: await sidecar.token() })
+      expect([refused.status, JSON.parse(refused.text).error]).toEqual([500, 'upstream_unavailable'])
+    })
+
     it('C24 an upgrade that the device never answers ends at the deadline', async () => {
       const device = await startRawDevice(async () => {})
       const sidecar = await startSidecar({
