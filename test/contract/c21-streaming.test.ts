@@ -20,6 +20,9 @@ const SIZE = 64 * MiB
 /** What may stand in kernel buffers and streams between two ends that are both on this machine, and then some. */
 const IN_BETWEEN = 24 * MiB
 
+/** The same in memory, with what the collector has not given back yet; a body that is kept is 64 MiB at least. */
+const UNCOLLECTED = 40 * MiB
+
 /** One mebibyte in which every position looks different, so that a piece lost, doubled or moved changes the digest. */
 const piece = Buffer.alloc(MiB)
 for (let i = 0; i < MiB; i += 4) piece.writeUInt32LE(Math.imul(i, 2_654_435_761) >>> 0, i)
@@ -162,6 +165,6 @@ describeTransports('C21', (transport) => {
     await poured
     // Client, sidecar and device are all in this process; had any of them kept the body, it would be 64 MiB at least.
     // 16 MiB are what the device of the tests records.
-    expect(most - before).toBeLessThan(IN_BETWEEN)
+    expect(most - before).toBeLessThan(UNCOLLECTED)
   })
 })
