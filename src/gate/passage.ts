@@ -70,6 +70,7 @@ export function createPassage(deps: PassageDependencies): Passage {
       )
     }
 
+    if (admission.kind === 'forward') live.add(admission.grant, exchange)
     if (admission.kind === 'refused') refuse(admission.refusal, admission.close)
     else {
       const work =
@@ -100,16 +101,8 @@ export function createPassage(deps: PassageDependencies): Passage {
   }
 
   return {
-    request: (exchange) =>
-      pass(exchange, (admission) => {
-        live.add(admission.grant, exchange)
-        return upstream.forward(admission, exchange)
-      }),
-    upgrade: (exchange) =>
-      pass(exchange, (admission) => {
-        live.add(admission.grant, exchange)
-        return upstream.upgrade(admission, exchange)
-      }),
+    request: (exchange) => pass(exchange, (admission) => upstream.forward(admission, exchange)),
+    upgrade: (exchange) => pass(exchange, (admission) => upstream.upgrade(admission, exchange)),
     answerGarbage(refusal) {
       const { status, fields, body } = refusalReply(refusal, deps.answers())
       const lines = fields.flatMap((name, i) => (i % 2 === 0 ? [`${name}: ${fields[i + 1]}\r\n`] : []))
