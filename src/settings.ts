@@ -4,9 +4,8 @@ import { type Client, createClientAddress } from './gate/client-address.ts'
 import { createPublicPaths } from './gate/public-paths.ts'
 import { parseCidr } from './http/ip.ts'
 import { IETF_FIELD_NAMES, LIMIT_FIELD_NAMES } from './limits/limit-fields.ts'
-import { readAddedFields } from './upstream/added-fields.ts'
+import { readRequestFields } from './upstream/added-fields.ts'
 import type { RequestFieldSettings } from './upstream/request-fields.ts'
-import { upstreamHost } from './upstream/settings.ts'
 
 /** What a reload changes while requests run: derived in one piece and swapped in one step, so that none sees half. */
 export interface Settings {
@@ -33,7 +32,7 @@ export async function deriveSettings(config: Config): Promise<Settings> {
       revocationPath: config.oauth.revocationPath === 'off' ? undefined : config.oauth.revocationPath,
     },
     clientOf: createClientAddress(proxies).clientOf,
-    request: { host: upstreamHost(upstream), added: await readAddedFields(upstream.headers) },
+    request: await readRequestFields(upstream, 'upstream'),
     replaced: limits.ietfHeaders ? new Set([...LIMIT_FIELD_NAMES, ...IETF_FIELD_NAMES]) : LIMIT_FIELD_NAMES,
   }
 }

@@ -3,10 +3,10 @@ import { createAdminListener, type Readiness } from './admin/admin-listener.ts'
 import { openControlSocket } from './admin/control-socket.ts'
 import { type Changes, changesBetween } from './config/changes.ts'
 import type { Config } from './config/config.ts'
+import { openDeviceServices } from './device-services.ts'
 import { createGate } from './gate/admit.ts'
 import { createLiveExchanges } from './gate/live-exchanges.ts'
 import { createPassage } from './gate/passage.ts'
-import { createBoundedQueue } from './http/bounded-queue.ts'
 import type { Clock } from './http/clock.ts'
 import { listen } from './http/listen.ts'
 import { within } from './http/within.ts'
@@ -19,15 +19,6 @@ import { createMetrics } from './record/metrics.ts'
 import { deriveSettings } from './settings.ts'
 import { openState } from './state.ts'
 import { tokenServices } from './token-services.ts'
-import { createBreaker } from './upstream/breaker.ts'
-import { createConnections } from './upstream/connections.ts'
-import { startHealthCheck } from './upstream/health.ts'
-import { createParserChoice } from './upstream/parser-choice.ts'
-import { upstreamDeadlines, upstreamTarget } from './upstream/settings.ts'
-import { openSignIn } from './upstream/sign-in/settings.ts'
-import { signInLog } from './upstream/sign-in/sign-in-log.ts'
-import { createUpgradeLane } from './upstream/upgrade-lane.ts'
-import { createUpstream } from './upstream/upstream.ts'
 import { VERSION } from './version.ts'
 
 export interface Sidecar {
@@ -57,41 +48,36 @@ export interface SidecarDependencies {
 /** Puts the house together: a configuration becomes a sidecar that is ready to start. */
 export async function createSidecar(config: Config, { clock, log }: SidecarDependencies): Promise<Sidecar> {
   let settings = await deriveSettings(config)
-  const target = await upstreamTarget(config.upstream)
   const tls = await loadTlsMaterial(config.listen.tls, config.stateDir)
 
   const metrics = createMetrics({ version: VERSION, node: versions.node })
   const live = createLiveExchanges()
   const onBug = (error: unknown): void => log.error({ err: error }, 'this should not have happened')
-  const deadlines = upstreamDeadlines(config.upstream)
-  const connections = createConnections(target, deadlines)
-  const signIn = await openSignIn(config.upstream.auth, {
-    connections,
-    request: () => settings.request,
+  const services = await openDeviceServices(config, {
     clock,
-    events: signInLog(log),
+    log,
+    metrics,
+    request: () => settings.request,
+    replaced: () => settings.replaced,
   })
-  const state = await openState(config, { clock, log, metrics, signIn, onRevoked: live.cut })
+  const state = await openState(config, {
+    clock,
+    log,
+    metrics,
+    signIn: services.main.signIn,
+    onRevoked: live.cut,
+  })
 
   const { maxKeys } = config.limits
   const tables = {
     api: createWindowTable(config.limits.api, { clock, maxKeys }),
     oauth: createWindowTable(config.limits.oauth, { clock, maxKeys }),
   }
-  const guard = createBoundedQueue({
-    inside: config.upstream.maxInFlight,
-    waiting: config.upstream.queue.size,
-    patience: config.upstream.queue.timeout,
-  })
-  const breaker = createBreaker(clock)
-  const parser = createParserChoice(config.upstream.parser, () =>
-    log.warn('the device sends malformed HTTP: from now on read tolerantly, on a connection per request'),
-  )
   const accessLog = createAccessLog(log, clock)
   metrics.observe({
     tokens: () => state.tokens.counts(),
     windows: () => ({ api: tables.api.size, oauth: tables.oauth.size }),
-    upstream: () => ({ inFlight: guard.inside, queued: guard.waiting, tolerant: parser.lane === 'tolerant' }),
+    upstream: services.load,
   })
 
   const passage = createPassage({
@@ -103,30 +89,7 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
       settings: () => settings.gate,
     }),
     services: tokenServices(state, metrics, () => settings.config),
-    upstream: createUpstream({
-      target,
-      deadlines,
-      connections,
-      parser,
-      upgrades: createUpgradeLane(target, deadlines),
-      guard,
-      breaker,
-      signIn,
-      clock,
-      uploadTimeout: config.listen.bodyTimeout,
-      readerTimeout: config.listen.idleTimeout,
-      request: () => settings.request,
-      response: () => ({
-        origin: target.origin,
-        host: settings.request.host,
-        replaced: settings.replaced,
-      }),
-      events: {
-        answered: metrics.upstreamAnswered,
-        failed: metrics.upstreamFailed,
-        tunnel: metrics.tunnel,
-      },
-    }),
+    upstream: services.upstream,
     live,
     clock,
     answers: () => settings.config,
@@ -146,16 +109,13 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
     onBug,
     onConnection: metrics.connection,
   })
-  let readiness: Readiness = { ready: false, reasons: ['starting'] }
+  let phase: 'starting' | 'running' | 'stopping' = 'starting'
   const admin = createAdminListener({
     metrics: metrics.text,
     metricsType: metrics.contentType,
-    readiness: () => readiness,
+    readiness: () => readinessOf(phase === 'running' ? services.troubles() : [phase]),
     onBug,
   })
-  const { path, interval } = config.upstream.health
-  const health =
-    path === null ? undefined : startHealthCheck({ path, interval }, connections, breaker, metrics.upstreamUp)
   const control = await openControlSocket(config.stateDir, {
     tokens: state.tokens,
     onTrouble: (error) =>
@@ -186,8 +146,11 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
       const adminAt = address === 'off' ? null : `http://${await listen(admin, address)}`
       const scheme = tls === undefined ? 'http' : 'https'
       const publicAt = `${scheme}://${await listen(listener.server, config.listen.address)}`
-      readiness = { ready: true }
-      log.info({ public: publicAt, admin: adminAt, upstream: target.origin, version: VERSION }, 'listening')
+      phase = 'running'
+      log.info(
+        { public: publicAt, admin: adminAt, upstream: config.upstream.url.origin, version: VERSION },
+        'listening',
+      )
       return { public: publicAt, admin: adminAt }
     },
 
@@ -203,11 +166,10 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
     },
 
     async stop(graceMs = settings.config.shutdownGrace) {
-      readiness = { ready: false, reasons: ['stopping'] }
-      health?.close()
+      phase = 'stopping'
       await within(graceMs, listener.drain())
       listener.destroy()
-      await connections.close()
+      await services.close()
       await control.close()
       state.close()
       accessLog.close()
@@ -216,4 +178,8 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
       log.info('stopped')
     },
   }
+}
+
+function readinessOf(reasons: readonly string[]): Readiness {
+  return reasons.length === 0 ? { ready: true } : { ready: false, reasons }
 }

@@ -18,7 +18,7 @@ export function tokenServices(
     verify,
     issue: tokens.issue,
     onWrongPassword: metrics.passwordFailed,
-    onUnavailable: metrics.upstreamFailed,
+    onUnavailable: metrics.upstream(undefined).failed,
   })
   return {
     token: createTokenEndpoint({

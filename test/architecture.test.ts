@@ -18,7 +18,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['main.ts'],
   ['commands'],
   ['sidecar.ts'],
-  ['settings.ts', 'state.ts', 'token-services.ts'],
+  ['settings.ts', 'state.ts', 'token-services.ts', 'device-services.ts'],
   ['listen'],
   ['admin'],
   ['gate'],
@@ -34,7 +34,7 @@ const FLOORS: readonly (readonly string[])[] = [
 ]
 
 /** The parts of the composition root may know each other; that they make no ring is checked apart. */
-const COMPOSITION = ['sidecar.ts', 'settings.ts', 'state.ts', 'token-services.ts']
+const COMPOSITION = ['sidecar.ts', 'settings.ts', 'state.ts', 'token-services.ts', 'device-services.ts']
 
 /** Where the outside world comes in, and nowhere else. */
 const AMBIENT: Readonly<Record<string, { readonly reads: readonly string[]; readonly why: string }>> = {

@@ -1,12 +1,13 @@
-import type { Config } from '../config/config.ts'
+import type { Config, ServiceConfig } from '../config/config.ts'
 import { effectiveYaml } from '../config/effective.ts'
+import { servicesOf } from '../config/services.ts'
 import { systemClock } from '../http/system-clock.ts'
 import { loadTlsMaterial, selfSignedPaths } from '../listen/tls-material.ts'
 import { openPasswordSource } from '../password/source.ts'
-import { readAddedFields } from '../upstream/added-fields.ts'
+import { readRequestFields } from '../upstream/added-fields.ts'
 import { createConnections } from '../upstream/connections.ts'
 import { probeDevice } from '../upstream/probe.ts'
-import { upstreamDeadlines, upstreamHost, upstreamTarget } from '../upstream/settings.ts'
+import { upstreamDeadlines, upstreamTarget } from '../upstream/settings.ts'
 import { openSignIn } from '../upstream/sign-in/settings.ts'
 import type { CommandIo, ExitCode } from './io.ts'
 import { type ConfigOptions, configFrom } from './serve.ts'
@@ -46,9 +47,29 @@ function trialsOf(config: Config): readonly Trial[] {
   return [
     { what: 'password source', run: () => tryPassword(config) },
     { what: 'certificate', run: () => tryCertificate(config) },
-    { what: 'upstream headers', run: () => tryHeaders(config) },
-    { what: 'device', run: () => tryDevice(config) },
-    { what: 'signing in', run: () => trySignIn(config) },
+    ...servicesOf(config.upstream).flatMap(({ path, service }) => trialsOfService(path, service, config)),
+  ]
+}
+
+function trialsOfService(
+  path: readonly string[],
+  service: ServiceConfig,
+  { upstream, password }: Config,
+): readonly Trial[] {
+  const key = path.join('.')
+  const [, , route] = path
+  const of = route === undefined ? '' : ` of ${route}`
+  const byGrant = service === upstream && 'device' in password
+  return [
+    { what: `upstream headers${of}`, run: () => tryHeaders(service, key) },
+    { what: `device${of}`, run: () => tryDevice(service, key) },
+    {
+      what: `signing in${of}`,
+      run: () =>
+        byGrant
+          ? Promise.resolve('with the password of the last grant, once there is one')
+          : trySignIn(service, key),
+    },
   ]
 }
 
@@ -74,31 +95,27 @@ async function tryCertificate({ listen, stateDir }: Config): Promise<string> {
   return present === undefined ? `self-signed, made at first start in ${cert}` : `self-signed, in ${cert}`
 }
 
-async function tryHeaders({ upstream }: Config): Promise<string> {
-  const fields = await readAddedFields(upstream.headers)
-  return fields.length === 0 ? 'none' : `${fields.length / 2} set on every request`
+async function tryHeaders(service: ServiceConfig, key: string): Promise<string> {
+  const { added } = await readRequestFields(service, key)
+  return added.length === 0 ? 'none' : `${added.length / 2} set on every request`
 }
 
-async function tryDevice(config: Config): Promise<string> {
-  const target = await upstreamTarget(config.upstream)
-  const status = await probeDevice(
-    target,
-    upstreamDeadlines(config.upstream),
-    config.upstream.health.path ?? '/',
-  )
+async function tryDevice(service: ServiceConfig, key: string): Promise<string> {
+  const target = await upstreamTarget(service, key)
+  const status = await probeDevice(target, upstreamDeadlines(service), service.health.path ?? '/')
   return `${target.socketPath ?? target.origin} answered ${status}`
 }
 
-async function trySignIn({ upstream, password }: Config): Promise<string> {
-  if ('device' in password) return 'with the password of the last grant, once there is one'
-  const connections = createConnections(await upstreamTarget(upstream), upstreamDeadlines(upstream))
+async function trySignIn(service: ServiceConfig, key: string): Promise<string> {
+  const connections = createConnections(await upstreamTarget(service, key), upstreamDeadlines(service))
   let outcome = 'off'
   let failed = false
   try {
-    const added = await readAddedFields(upstream.headers)
-    const signIn = await openSignIn(upstream.auth, {
+    const request = await readRequestFields(service, key)
+    const signIn = await openSignIn(service.auth, {
+      key: `${key}.auth`,
       connections,
-      request: () => ({ host: upstreamHost(upstream), added }),
+      request: () => request,
       clock: systemClock,
       events: {
         signedIn() {
@@ -106,7 +123,7 @@ async function trySignIn({ upstream, password }: Config): Promise<string> {
         },
         refused() {
           failed = true
-          outcome = 'the device refuses the credentials of upstream.auth'
+          outcome = 'the device refuses these credentials'
         },
         unusable(reason) {
           failed = true

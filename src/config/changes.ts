@@ -42,8 +42,11 @@ export function changesBetween(before: Config, after: Config): Changes {
   return { live: changed.filter(isLive), restart: changed.filter((key) => !isLive(key)) }
 }
 
+/** Told as a whole: below it stand the operator's own names. */
+const WHOLE = 'upstream.routes'
+
 function changedKeys(before: unknown, after: unknown, path: string): string[] {
-  if (!isSection(before) || !isSection(after)) {
+  if (path === WHOLE || !isSection(before) || !isSection(after)) {
     return JSON.stringify(before) === JSON.stringify(after) ? [] : [path]
   }
   const names = new Set([...Object.keys(before), ...Object.keys(after)])

@@ -61,7 +61,14 @@ export type UpstreamUrl =
 /** A header value as text, or the file that holds it. */
 export type HeaderValue = string | { readonly file: string }
 
-export interface UpstreamConfig {
+/** The device: the service that takes every path, and those that take some of them. */
+export interface UpstreamConfig extends ServiceConfig {
+  /** By path: exact ones, and with a slash at the end prefixes. */
+  readonly routes: Readonly<Record<string, ServiceConfig>>
+}
+
+/** One service of the device: where it is, and how it wants to be treated. */
+export interface ServiceConfig {
   readonly url: UpstreamUrl
   /** `preserve`, `target`, or the very `Host` to send. */
   readonly host: string

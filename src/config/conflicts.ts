@@ -1,14 +1,15 @@
 import { formatAddress } from './address.ts'
-import type { Address, Config, PasswordFile, UpstreamConfig, UpstreamUrl } from './config.ts'
+import type { Address, Config, PasswordFile, ServiceConfig, UpstreamUrl } from './config.ts'
 import type { Issue } from './decode.ts'
 import { formatDuration } from './duration.ts'
+import { servicesOf } from './services.ts'
 
 /** What is wrong with values that are each right by themselves. */
 export function conflictsIn(config: Config): readonly Issue[] {
   const { listen, admin, upstream, tokens } = config
   const issues: Issue[] = []
   const add = (key: string, message: string): void => {
-    issues.push({ path: key.split('.'), message, unknown: [] })
+    issues.push(issue(key.split('.'), message))
   }
   if (tokens.refreshLifetime < tokens.accessLifetime) {
     add(
@@ -19,37 +20,58 @@ export function conflictsIn(config: Config): readonly Issue[] {
   if (admin.address !== 'off' && isSameAddress(admin.address, listen.address)) {
     add('admin.address', 'must differ from listen.address, or be off')
   }
-  if (isOwnAddress(upstream.url, listen.address)) {
-    add('upstream.url', 'must be the device, not listen.address: the sidecar would forward to itself')
+  const services = servicesOf(upstream)
+  for (const { path, service } of services) issues.push(...serviceConflicts(path, service, listen.address))
+  const byGrant = 'device' in config.password
+  if (byGrant && upstream.auth === 'off') {
+    add('password.device', 'must have upstream.auth beside it, which says how to sign in')
   }
-  if (upstream.tls.insecure && upstream.tls.ca !== undefined) {
-    add('upstream.tls.insecure', 'must be false beside upstream.tls.ca, which would not be looked at')
+  for (const { path, service } of services) {
+    // The password of a grant is tried at the device itself; its other services have accounts of their own.
+    issues.push(...authConflicts(path, service, byGrant && service === upstream))
   }
-  return [...issues, ...authConflicts(upstream, 'device' in config.password)]
+  return issues
 }
 
-function authConflicts({ auth, headers }: UpstreamConfig, byGrant: boolean): readonly Issue[] {
-  if (auth === 'off') {
-    const message = 'must have upstream.auth beside it, which says how to sign in'
-    return byGrant ? [{ path: ['password', 'device'], message, unknown: [] }] : []
+function issue(path: readonly string[], message: string): Issue {
+  return { path, message, unknown: [] }
+}
+
+function serviceConflicts(above: readonly string[], { url, tls }: ServiceConfig, own: Address): Issue[] {
+  const issues: Issue[] = []
+  if (isOwnAddress(url, own)) {
+    const message = 'must be the device, not listen.address: the sidecar would forward to itself'
+    issues.push(issue([...above, 'url'], message))
   }
+  if (tls.insecure && tls.ca !== undefined) {
+    const message = `must be false beside ${[...above, 'tls', 'ca'].join('.')}, which would not be looked at`
+    issues.push(issue([...above, 'tls', 'insecure'], message))
+  }
+  return issues
+}
+
+function authConflicts(
+  above: readonly string[],
+  { auth, headers }: ServiceConfig,
+  byGrant: boolean,
+): Issue[] {
+  if (auth === 'off') return []
   const issues: Issue[] = []
   for (const [kind, { password }] of Object.entries<{ readonly password?: PasswordFile }>(auth)) {
-    const path = ['upstream', 'auth', kind, 'password', 'file']
     const beside = 'must be left out beside password.device: the password of the last grant is used'
     if (byGrant !== (password === undefined)) {
-      issues.push({ path, message: byGrant ? beside : 'must be a path', unknown: [] })
+      issues.push(issue([...above, 'auth', kind, 'password', 'file'], byGrant ? beside : 'must be a path'))
     }
   }
   if (byGrant && 'form' in auth && auth.form.checkPath === undefined) {
     const message =
       'must be a path that the device gives to nobody who is not signed in, where password.device relies on it'
-    issues.push({ path: ['upstream', 'auth', 'form', 'check_path'], message, unknown: [] })
+    issues.push(issue([...above, 'auth', 'form', 'check_path'], message))
   }
   const own = Object.keys(headers).find((name) => name.toLowerCase() === 'authorization')
   if (own !== undefined && !('form' in auth)) {
-    const message = 'must not be set beside upstream.auth, which writes that field'
-    issues.push({ path: ['upstream', 'headers', own], message, unknown: [] })
+    const message = `must not be set beside ${[...above, 'auth'].join('.')}, which writes that field`
+    issues.push(issue([...above, 'headers', own], message))
   }
   return issues
 }

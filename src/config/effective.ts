@@ -1,4 +1,4 @@
-import type { Config, HeaderValue } from './config.ts'
+import type { Config, HeaderValue, ServiceConfig } from './config.ts'
 import { encode } from './decode.ts'
 import { schema } from './schema.ts'
 import { writeYaml } from './yaml.ts'
@@ -15,12 +15,17 @@ export function effectiveYaml(config: Config): string {
 
 function masked(config: Config): Config {
   const { upstream, tokens } = config
-  const headers = Object.entries(upstream.headers).map(([name, value]) => [name, maskedHeader(value)])
+  const routes = Object.entries(upstream.routes).map(([path, route]) => [path, maskedService(route)] as const)
   return {
     ...config,
-    upstream: { ...upstream, headers: Object.fromEntries(headers) },
+    upstream: { ...upstream, ...maskedService(upstream), routes: Object.fromEntries(routes) },
     tokens: { ...tokens, store: maskedStore(tokens.store) },
   }
+}
+
+function maskedService(service: ServiceConfig): ServiceConfig {
+  const headers = Object.entries(service.headers).map(([name, value]) => [name, maskedHeader(value)] as const)
+  return { ...service, headers: Object.fromEntries(headers) }
 }
 
 /** The path of a secret is no secret. */

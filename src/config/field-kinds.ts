@@ -104,17 +104,24 @@ export function cidrs(explained: Explained): Field<readonly string[]> {
   })
 }
 
+const REQUEST_PATH = 'must be a path such as /login, or /static/ for everything below it'
+
 /** Paths as they stand in a request line, each taken byte for byte. */
 export function requestPaths(explained: Explained): Field<readonly string[]> {
-  const must = 'must be a path such as /login, or /static/ for everything below it'
   return list({
     ...explained,
     type: 'request paths',
-    must,
-    parse: (given) =>
-      /^\/[!$&'()*+,\-./0-9:;=@A-Z_a-z~%]*$/.test(given) ? { value: given } : { problem: must },
+    must: REQUEST_PATH,
+    parse: (given) => {
+      const problem = requestPathProblem(given)
+      return problem === undefined ? { value: given } : { problem }
+    },
     format: (value) => value,
   })
+}
+
+export function requestPathProblem(given: string): string | undefined {
+  return /^\/[!$&'()*+,\-./0-9:;=@A-Z_a-z~%]*$/.test(given) ? undefined : REQUEST_PATH
 }
 
 function within(value: number, least: number, most: number): boolean {

@@ -3,9 +3,9 @@ import { z } from './zod.ts'
 
 /**
  * `section`: a mapping of known keys. `choice`: one that holds exactly one of them. `either`: one word, or such a
- * mapping. `headers`: a mapping of any names. `value`: all else.
+ * mapping. `headers`: a mapping of any names to values. `named`: one of any names to sections. `value`: all else.
  */
-export type Kind = 'value' | 'section' | 'choice' | 'either' | 'headers'
+export type Kind = 'value' | 'section' | 'choice' | 'either' | 'headers' | 'named'
 
 /** How the text of an environment variable or a flag is read. */
 export type Reading = 'text' | 'text or null' | 'list' | 'yaml'
@@ -28,6 +28,8 @@ export interface Field<T> {
   readonly secret: boolean
   /** The keys below, in snake_case, in the order of the page. */
   readonly keys: Keys
+  /** What stands under every name, where the names are the operator's own. */
+  readonly member: Field<unknown> | undefined
 }
 
 export type Keys = ReadonlyMap<string, Field<unknown>>
@@ -39,7 +41,7 @@ export interface Explained {
 }
 
 type Details = Explained & { readonly type: string } & Partial<
-    Pick<Field<unknown>, 'kind' | 'reading' | 'keys'>
+    Pick<Field<unknown>, 'kind' | 'reading' | 'keys' | 'member'>
   >
 
 /** A field around a schema that has no default yet. */
@@ -51,12 +53,18 @@ export function field<T>(schema: z.ZodType<T>, details: Details): Field<T> {
     reading: 'text',
     secret: false,
     keys: new Map(),
+    member: undefined,
     optional: false,
     ...details,
     initial,
     bare,
     schema: initial === undefined ? bare : bare.prefault(initial).meta({ description }),
   }
+}
+
+/** The field under a key, as far as the schema knows it. */
+export function fieldBelow(above: Field<unknown>, key: string): Field<unknown> | undefined {
+  return above.keys.get(key) ?? above.member
 }
 
 /** A key that may be left out, and then is absent. */
@@ -69,7 +77,8 @@ export function isRequired(each: Field<unknown>): boolean {
   return each.initial === undefined && !each.optional
 }
 
-type FieldsOf<T> = { readonly [K in keyof T]-?: Field<T[K]> }
+/** A field for each key of T, each reading its type. */
+export type FieldsOf<T> = { readonly [K in keyof T]-?: Field<T[K]> }
 
 /** A mapping of known keys, in snake_case in the file and in camelCase in the result. */
 export function section<T extends object>(description: string, fields: FieldsOf<T>): Field<T> {
@@ -121,6 +130,23 @@ export function choice<T extends object>(
     reading: 'yaml',
     keys,
   })
+}
+
+/** A mapping of the operator's own names, each to the same kind of section. `nameProblem` judges the names. */
+export function named<T extends object>(
+  member: Field<T>,
+  nameProblem: (name: string) => string | undefined,
+  explained: Explained & { readonly type: string },
+): Field<Readonly<Record<string, T>>> {
+  const schema = z
+    .record(z.string(), member.bare, { error: `must be a ${explained.type}` })
+    .superRefine((given, context) => {
+      for (const name of Object.keys(given)) {
+        const message = nameProblem(name)
+        if (message !== undefined) context.addIssue({ code: 'custom', message, path: [name] })
+      }
+    })
+  return field<Readonly<Record<string, T>>>(schema, { ...explained, kind: 'named', reading: 'yaml', member })
 }
 
 /** One of some words, or a mapping. */

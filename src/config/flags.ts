@@ -1,4 +1,4 @@
-import type { Field } from './field.ts'
+import { type Field, fieldBelow } from './field.ts'
 import { dottedKeys } from './known-keys.ts'
 import { nearestKey } from './nearest.ts'
 import type { Parsed } from './parsed.ts'
@@ -33,7 +33,7 @@ function targetOf(path: readonly string[], text: string): Parsed<Target> {
   let field: Field<unknown> = schema
   for (const [index, key] of path.entries()) {
     if (field.kind === 'headers') return headerOf(path.slice(0, index), path.slice(index), text)
-    const next = field.keys.get(key)
+    const next = fieldBelow(field, key)
     if (next === undefined) return { problem: `unknown key; ${nearestKey(path.join('.'), dottedKeys)}` }
     field = next
   }

@@ -1,4 +1,4 @@
-import type { Field } from './field.ts'
+import { type Field, fieldBelow } from './field.ts'
 import { schema } from './schema.ts'
 import type { Setting } from './setting.ts'
 import { isMapping, type YamlMapping, type YamlValue } from './yaml-value.ts'
@@ -27,7 +27,7 @@ function withoutEmptySections(value: YamlValue, field: Field<unknown>): YamlValu
   if (value === null && (field.kind === 'section' || field.kind === 'headers')) return {}
   if (!isMapping(value) || field.kind === 'headers') return value
   const entries = Object.entries(value).map(([key, each]): [string, YamlValue] => {
-    const inner = field.keys.get(key)
+    const inner = fieldBelow(field, key)
     return [key, inner === undefined ? each : withoutEmptySections(each, inner)]
   })
   return Object.fromEntries(entries)
@@ -46,7 +46,7 @@ function put(
   // A section that is no mapping stays, so that the mistake is reported instead of buried.
   if (field.kind === 'section' && current !== undefined && !isMapping(current)) return current
   if (field.kind === 'either' && !isMapping(current)) own(here, setting, origins)
-  const inner = field.keys.get(key)
+  const inner = fieldBelow(field, key)
   const below = [...here, key]
   const held = makeRoom(isMapping(current) ? current : {}, field, below, setting, origins)
   if (field.kind === 'choice' || inner === undefined) own(below, setting, origins)

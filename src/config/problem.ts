@@ -1,6 +1,6 @@
 import type { Issue } from './decode.ts'
-import type { Field } from './field.ts'
-import { dottedKeys } from './known-keys.ts'
+import { type Field, fieldBelow } from './field.ts'
+import { dottedKeys, dottedKeysBelow } from './known-keys.ts'
 import type { Layered } from './layers.ts'
 import { nearestKey } from './nearest.ts'
 import { schema } from './schema.ts'
@@ -38,7 +38,12 @@ function isDefault(path: readonly string[], tree: YamlValue): boolean {
 
 function adviceFor(path: readonly string[]): string {
   if (fieldsAlong(path).some(({ kind }) => kind === 'headers')) return 'a header takes text or {file: path}'
-  return nearestKey(path.join('.'), dottedKeys)
+  const fields = fieldsAlong(path)
+  const names = fields.findIndex(({ kind }) => kind === 'named')
+  const member = fields[names + 1]
+  const known =
+    names < 0 || member === undefined ? dottedKeys : dottedKeysBelow(path.slice(0, names + 2), member)
+  return nearestKey(path.join('.'), known)
 }
 
 function describe({ path, message }: Issue, tree: YamlValue): string {
@@ -54,7 +59,7 @@ function fieldsAlong(path: readonly string[]): readonly Field<unknown>[] {
   const fields: Field<unknown>[] = []
   let field: Field<unknown> | undefined = schema
   for (const key of path) {
-    field = field.keys.get(key)
+    field = fieldBelow(field, key)
     if (field === undefined) break
     fields.push(field)
   }

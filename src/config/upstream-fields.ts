@@ -1,8 +1,16 @@
+import { isAmbiguousPath } from '../http/ambiguous-path.ts'
 import { isHost } from './address.ts'
 import { authField } from './auth-fields.ts'
-import type { HeaderValue, HealthConfig, QueueConfig, UpstreamConfig, UpstreamTlsConfig } from './config.ts'
-import { type Field, optional, section } from './field.ts'
-import { duration, path, plainText } from './field-kinds.ts'
+import type {
+  HeaderValue,
+  HealthConfig,
+  QueueConfig,
+  ServiceConfig,
+  UpstreamConfig,
+  UpstreamTlsConfig,
+} from './config.ts'
+import { type Field, type FieldsOf, named, optional, section } from './field.ts'
+import { duration, path, plainText, requestPathProblem } from './field-kinds.ts'
 import { headerNameProblem, headerValueProblem } from './upstream-header.ts'
 import { formatUpstreamUrl, parseUpstreamUrl } from './upstream-url.ts'
 import { flag, headers, integer, oneOf, text, textOrNull } from './value-field.ts'
@@ -43,7 +51,7 @@ const health: Field<HealthConfig> = section<HealthConfig>('Asking the device how
         : { problem: 'must be a path that begins with / and holds no spaces, or null' },
     format: (value) => value,
     description:
-      'A path that the device answers cheaply. It is asked for now and then, and `/readyz` fails while there is no answer. `null` asks for nothing: readiness then follows from real requests.',
+      'A path that the device answers cheaply. It is asked for now and then, and `/readyz` fails while there is no answer, or one of 500 and above. `null` asks for nothing, and readiness does not depend on the device.',
   }),
   interval: duration(
     { least: '10ms', most: '1h' },
@@ -51,66 +59,87 @@ const health: Field<HealthConfig> = section<HealthConfig>('Asking the device how
   ),
 })
 
+const service: FieldsOf<ServiceConfig> = {
+  url: text({
+    type: 'URL',
+    must: "must be the device's address, such as http://127.0.0.1:8080",
+    parse: parseUpstreamUrl,
+    format: formatUpstreamUrl,
+    description:
+      "The device's address: `http://host:port`, `https://host:port`, or `http+unix:/path` for a Unix socket. Without path or query, because the client's own are used.",
+  }),
+  host: plainText(
+    '`preserve`, `target`, or a host',
+    {
+      initial: 'preserve',
+      description:
+        "The `Host` that the device sees: `preserve` keeps the client's, `target` takes it from `upstream.url`, anything else is sent as it stands.",
+    },
+    (given) =>
+      isAuthority(given) ? undefined : 'must be preserve, target, or a host such as device.local:8080',
+  ),
+  headers: headers(headerProblem, {
+    initial: {},
+    description:
+      'Fields set on every forwarded request, in place of any that the client sends by these names. A secret belongs in a file: `{file: /run/secrets/x}`. From the command line: `--set upstream.headers.X-Name=value`, or `--set upstream.headers.X-Name.file=path`.',
+  }),
+  tls,
+  auth: authField,
+  parser: oneOf(['strict', 'tolerant', 'auto'], {
+    initial: 'auto',
+    description:
+      'How strictly to read what the device sends. `strict` refuses malformed HTTP; `tolerant` forgives old firmware much of it, at one connection per request; `auto` is strict until the device proves sloppy, then tolerant, with a warning in the log.',
+  }),
+  connectTimeout: duration(
+    { least: '1ms', most: '1h' },
+    { initial: '5s', description: 'How long connecting to the device may take.' },
+  ),
+  responseTimeout: duration(
+    { least: '1ms', most: '1d' },
+    {
+      initial: '30s',
+      description:
+        'How long the device may take to begin its response. A body that runs is bounded by `idle_timeout`.',
+    },
+  ),
+  idleTimeout: duration(
+    { least: '1ms', most: '1d' },
+    {
+      initial: '60s',
+      description: 'How long the device may pause within a response, or a WebSocket may be silent.',
+    },
+  ),
+  maxInFlight: integer(1, 100_000, {
+    initial: 64,
+    description: 'The most requests at the device at once. Set it to what the firmware bears.',
+  }),
+  queue,
+  health,
+}
+
 export const upstreamField: Field<UpstreamConfig> = section<UpstreamConfig>(
   'The device behind the sidecar.',
   {
-    url: text({
-      type: 'URL',
-      must: "must be the device's address, such as http://127.0.0.1:8080",
-      parse: parseUpstreamUrl,
-      format: formatUpstreamUrl,
-      description:
-        "The device's address: `http://host:port`, `https://host:port`, or `http+unix:/path` for a Unix socket. Without path or query, because the client's own are used.",
-    }),
-    host: plainText(
-      '`preserve`, `target`, or a host',
-      {
-        initial: 'preserve',
-        description:
-          "The `Host` that the device sees: `preserve` keeps the client's, `target` takes it from `upstream.url`, anything else is sent as it stands.",
-      },
-      (given) =>
-        isAuthority(given) ? undefined : 'must be preserve, target, or a host such as device.local:8080',
-    ),
-    headers: headers(headerProblem, {
+    ...service,
+    routes: named(section<ServiceConfig>('A further service of the device.', service), routeProblem, {
       initial: {},
+      type: 'mapping of paths to sections',
       description:
-        'Fields set on every forwarded request, in place of any that the client sends by these names. A secret belongs in a file: `{file: /run/secrets/x}`. From the command line: `--set upstream.headers.X-Name=value`, or `--set upstream.headers.X-Name.file=path`.',
+        'Further services of the device, by path: exactly this path, or with a slash at the end everything below it; the longest that fits takes the request, `upstream.url` what is left. Each has the keys of `upstream` (but `routes`) for itself, with their own defaults: `{/stream/: {url: http://127.0.0.1:8081, max_in_flight: 4}}`. Paths are compared and sent byte for byte; one that a decoding reader could take for the path of another service is refused. From the command line: `--set upstream.routes./stream/.url=http://127.0.0.1:8081`.',
     }),
-    tls,
-    auth: authField,
-    parser: oneOf(['strict', 'tolerant', 'auto'], {
-      initial: 'auto',
-      description:
-        'How strictly to read what the device sends. `strict` refuses malformed HTTP; `tolerant` forgives old firmware much of it, at one connection per request; `auto` is strict until the device proves sloppy, then tolerant, with a warning in the log.',
-    }),
-    connectTimeout: duration(
-      { least: '1ms', most: '1h' },
-      { initial: '5s', description: 'How long connecting to the device may take.' },
-    ),
-    responseTimeout: duration(
-      { least: '1ms', most: '1d' },
-      {
-        initial: '30s',
-        description:
-          'How long the device may take to begin its response. A body that runs is bounded by `idle_timeout`.',
-      },
-    ),
-    idleTimeout: duration(
-      { least: '1ms', most: '1d' },
-      {
-        initial: '60s',
-        description: 'How long the device may pause within a response, or a WebSocket may be silent.',
-      },
-    ),
-    maxInFlight: integer(1, 100_000, {
-      initial: 64,
-      description: 'The most requests at the device at once. Set it to what the firmware bears.',
-    }),
-    queue,
-    health,
   },
 )
+
+/** What `upstream.url` takes anyway, and what no request can match, is a mistake. */
+function routeProblem(path: string): string | undefined {
+  if (path === '/') return 'must be more than /, which upstream.url takes'
+  return (
+    requestPathProblem(path) ??
+    (isAmbiguousPath(path)
+      ? 'must be a plain path, without dot segments, empty segments or escapes'
+      : undefined)
+  )
+}
 
 /** A header name is the same in any case, so that two spellings of one would be two values. */
 function headerProblem(name: string, value: HeaderValue, names: readonly string[]): string | undefined {

@@ -9,7 +9,23 @@ import { createTally } from './tally.ts'
 export interface Readings {
   readonly tokens: () => { readonly access: number; readonly refresh: number }
   readonly windows: () => Readonly<Record<Endpoint, number>>
-  readonly upstream: () => { readonly inFlight: number; readonly queued: number; readonly tolerant: boolean }
+  readonly upstream: () => UpstreamReadings
+}
+
+/** How busy the device is, with all its services. */
+export interface UpstreamReadings {
+  readonly inFlight: number
+  readonly queued: number
+  readonly tolerant: boolean
+}
+
+/** What happens at one service of the device. */
+export interface UpstreamMetrics {
+  /** Milliseconds to the head of its response. */
+  answered(duration: number): void
+  failed(reason: UpstreamFailure): void
+  up(up: boolean): void
+  tunnel(change: 1 | -1): void
 }
 
 export interface Metrics {
@@ -21,10 +37,8 @@ export interface Metrics {
   storeFailed(store: string, operation: string): void
   configReloaded(result: 'success' | 'failure'): void
   connection(protocol: string, change: 1 | -1): void
-  tunnel(change: 1 | -1): void
-  upstreamAnswered(duration: number): void
-  upstreamFailed(reason: UpstreamFailure): void
-  upstreamUp(up: boolean): void
+  /** @param route the path of a further service; undefined for the device's main one */
+  upstream(route: string | undefined): UpstreamMetrics
   observe(readings: Readings): void
   readonly contentType: string
   /** The exposition text. */
@@ -118,6 +132,9 @@ export function createMetrics({
   const upstreamUp = gauge('upstream_up', 'Whether the device answered the last request or health check.')
   // Nobody has asked yet: no sample, rather than one that raises an alarm.
   upstreamUp.remove()
+  const routeUp = gauge('route_up', 'Whether a service of upstream.routes answered last, by its path.', [
+    'route',
+  ])
   gauge('upstream_in_flight', 'Requests at the device now.', [], (g) =>
     g.set(readings?.upstream().inFlight ?? 0),
   )
@@ -172,16 +189,21 @@ export function createMetrics({
     storeFailed: (store, operation) => storeErrors.inc({ store, operation }),
     configReloaded: (result) => reloads.inc({ result }),
     connection: (protocol, change) => connections.inc({ protocol }, change),
-    tunnel: (change) => tunnels.inc(change),
-    upstreamAnswered(duration) {
-      upstreamDuration.observe(duration / 1000)
-      upstreamUp.set(1)
+    upstream(route) {
+      const set = (up: 0 | 1): void => (route === undefined ? upstreamUp.set(up) : routeUp.set({ route }, up))
+      return {
+        answered(duration) {
+          upstreamDuration.observe(duration / 1000)
+          set(1)
+        },
+        failed(reason) {
+          upstreamErrors.inc({ reason })
+          if (isUnreachable(reason)) set(0)
+        },
+        up: (up) => set(up ? 1 : 0),
+        tunnel: (change) => tunnels.inc(change),
+      }
     },
-    upstreamFailed(reason) {
-      upstreamErrors.inc({ reason })
-      if (isUnreachable(reason)) upstreamUp.set(0)
-    },
-    upstreamUp: (up) => upstreamUp.set(up ? 1 : 0),
     observe(next) {
       readings = next
     },

@@ -3,6 +3,8 @@ import type { Connections } from './connections.ts'
 import { failureOf } from './failure.ts'
 
 export interface HealthCheck {
+  /** What the last question found; undefined before the first answer. */
+  readonly up: boolean | undefined
   close(): void
 }
 
@@ -17,6 +19,12 @@ export function startHealthCheck(
   onResult: (up: boolean) => void,
 ): HealthCheck {
   let asking = false
+  let last: boolean | undefined
+
+  function found(up: boolean): void {
+    last = up
+    onResult(up)
+  }
 
   async function ask(): Promise<void> {
     if (asking) return
@@ -28,10 +36,10 @@ export function startHealthCheck(
       answered = true
       await response.body.dump()
       breaker.succeeded()
-      onResult(response.statusCode < 500)
+      found(response.statusCode < 500)
     } catch (error) {
       breaker.failed(failureOf(error))
-      onResult(false)
+      found(false)
     } finally {
       connection.release(answered)
       asking = false
@@ -40,5 +48,10 @@ export function startHealthCheck(
 
   void ask()
   const timer = setInterval(() => void ask(), interval).unref()
-  return { close: () => clearInterval(timer) }
+  return {
+    get up() {
+      return last
+    },
+    close: () => clearInterval(timer),
+  }
 }

@@ -1,28 +1,28 @@
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import type { UpstreamConfig } from '../config/config.ts'
+import type { ServiceConfig } from '../config/config.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
-/** Where the configuration says that the device is. */
-export async function upstreamTarget({ url, tls }: UpstreamConfig): Promise<UpstreamTarget> {
+/** Where the configuration says that the device is. `key`, here and below, is where that stands, for messages. */
+export async function upstreamTarget({ url, tls }: ServiceConfig, key: string): Promise<UpstreamTarget> {
   return {
     origin: url.origin,
     socketPath: url.kind === 'unix' ? url.path : undefined,
-    ca: tls.ca === undefined ? undefined : await readAuthorities(tls.ca),
+    ca: tls.ca === undefined ? undefined : await readAuthorities(tls.ca, `${key}.tls.ca`),
     insecure: tls.insecure,
   }
 }
 
-export function upstreamDeadlines(upstream: UpstreamConfig): UpstreamDeadlines {
+export function upstreamDeadlines(service: ServiceConfig): UpstreamDeadlines {
   return {
-    connect: upstream.connectTimeout,
-    response: upstream.responseTimeout,
-    idle: upstream.idleTimeout,
+    connect: service.connectTimeout,
+    response: service.responseTimeout,
+    idle: service.idleTimeout,
   }
 }
 
 /** The Host that the device shall see, or undefined for the client's own. */
-export function upstreamHost({ host, url }: UpstreamConfig): string | undefined {
+export function upstreamHost({ host, url }: ServiceConfig): string | undefined {
   switch (host) {
     case 'preserve':
       return undefined
@@ -33,7 +33,7 @@ export function upstreamHost({ host, url }: UpstreamConfig): string | undefined 
   }
 }
 
-async function readAuthorities(path: string): Promise<string> {
+async function readAuthorities(path: string, key: string): Promise<string> {
   try {
     const text = await readFile(path, 'utf8')
     // Node takes a file without a certificate for no authority at all, and then trusts nobody, without a word.
@@ -41,7 +41,7 @@ async function readAuthorities(path: string): Promise<string> {
     return text
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    throw new UpstreamSettingError(`upstream.tls.ca: ${path} must hold certificates in PEM: ${reason}`)
+    throw new UpstreamSettingError(`${key}: ${path} must hold certificates in PEM: ${reason}`)
   }
 }
 

@@ -39,6 +39,7 @@ upstream:
   health:
     path: null
     interval: 10s
+  routes: {}
 password:
   file: /etc/postern/password
 tokens:

@@ -56,6 +56,7 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'upstream.queue.timeout': ['1s', '1s'],
   'upstream.health.path': ['/a?b={1}', '/a?b={1}'],
   'upstream.health.interval': ['1s', '1s'],
+  'upstream.routes': ['{/a/: {url: http://b}}', { '/a/': expect.objectContaining({ url: 'http://b' }) }],
   'password.file': ['p', 'p'],
   'password.htpasswd.file': ['p', 'p'],
   'password.htpasswd.user': ['1', '1'],

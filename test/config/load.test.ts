@@ -70,6 +70,7 @@ const DEFAULTS = {
     maxInFlight: 64,
     queue: { size: 128, timeout: 5000 },
     health: { path: null, interval: 10_000 },
+    routes: {},
   },
   password: { file: '/etc/postern/password' },
   tokens: {

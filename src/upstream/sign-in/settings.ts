@@ -12,6 +12,8 @@ import type { Ask, Scheme } from './scheme.ts'
 import { createSignIn, type SignIn, type SignInEvents } from './sign-in.ts'
 
 export interface SignInSetup {
+  /** Where `auth` stands in the configuration, for messages. */
+  readonly key: string
   readonly connections: Connections
   /** What every request to the device carries. */
   readonly request: () => RequestFieldSettings
@@ -22,7 +24,7 @@ export interface SignInSetup {
 /** Signing in as configured; `undefined` for `off`. Fails with `UpstreamSettingError` if the password file is no good. */
 export async function openSignIn(
   auth: UpstreamAuthConfig,
-  { connections, request, clock, events }: SignInSetup,
+  { key, connections, request, clock, events }: SignInSetup,
 ): Promise<SignIn | undefined> {
   if (auth === 'off') return undefined
   const [kind, settings] =
@@ -33,7 +35,7 @@ export async function openSignIn(
         : (['form', auth.form] as const)
   const file = settings.password?.file
   const readPassword =
-    file === undefined ? undefined : () => readPasswordFile(`upstream.auth.${kind}.password.file`, file)
+    file === undefined ? undefined : () => readPasswordFile(`${key}.${kind}.password.file`, file)
   await readPassword?.()
   const ask = createAsk(connections, () => {
     const { host, added } = request()

@@ -52,6 +52,7 @@ export async function signedIn({ auth, password, url }: SignedOptions): Promise<
   const signIn = await openSignIn(
     password === null ? withoutPassword(config.upstream.auth) : config.upstream.auth,
     {
+      key: 'upstream.auth',
       connections,
       clock,
       request: () => ({ host: 'device.test', added: ['X-Extra', 'yes'] }),

@@ -1,0 +1,142 @@
+import type { Config, ServiceConfig } from './config/config.ts'
+import { type BoundedQueue, createBoundedQueue } from './http/bounded-queue.ts'
+import type { Clock } from './http/clock.ts'
+import type { Logger } from './record/log.ts'
+import type { Metrics, UpstreamReadings } from './record/metrics.ts'
+import { readRequestFields } from './upstream/added-fields.ts'
+import { createBreaker } from './upstream/breaker.ts'
+import { createConnections } from './upstream/connections.ts'
+import { type HealthCheck, startHealthCheck } from './upstream/health.ts'
+import { createParserChoice, type ParserChoice } from './upstream/parser-choice.ts'
+import type { RequestFieldSettings } from './upstream/request-fields.ts'
+import { createRoutedUpstream } from './upstream/routes.ts'
+import { upstreamDeadlines, upstreamTarget } from './upstream/settings.ts'
+import { openSignIn } from './upstream/sign-in/settings.ts'
+import type { SignIn } from './upstream/sign-in/sign-in.ts'
+import { signInLog } from './upstream/sign-in/sign-in-log.ts'
+import { createUpgradeLane } from './upstream/upgrade-lane.ts'
+import { createUpstream, type Upstream } from './upstream/upstream.ts'
+
+/** The device as the sidecar sees it: the service that takes every path, and those of `upstream.routes`. */
+export interface DeviceServices {
+  readonly main: DeviceService
+  readonly upstream: Upstream
+  /** Of all services together. */
+  load(): UpstreamReadings
+  /** Why traffic should not be sent here now, as far as health checks know. */
+  troubles(): readonly string[]
+  close(): Promise<void>
+}
+
+/** One service of the device, with all that is kept about it. */
+interface DeviceService {
+  readonly upstream: Upstream
+  readonly signIn: SignIn | undefined
+  readonly guard: BoundedQueue
+  readonly parser: ParserChoice
+  readonly health: HealthCheck | undefined
+  close(): Promise<void>
+}
+
+export interface DeviceServicesDependencies {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly metrics: Metrics
+  /** What a reload may change of the requests to the main service. */
+  readonly request: () => RequestFieldSettings
+  /** Names of response fields that the limit's replace, in lower case. */
+  readonly replaced: () => ReadonlySet<string>
+}
+
+/** Opens the device's services as configured. Fails with `UpstreamSettingError` if a file that they name is no good. */
+export async function openDeviceServices(
+  config: Config,
+  deps: DeviceServicesDependencies,
+): Promise<DeviceServices> {
+  const main = await openDeviceService(undefined, config.upstream, config, deps)
+  const routes = new Map<string, DeviceService>()
+  for (const [path, route] of Object.entries(config.upstream.routes)) {
+    const request = await readRequestFields(route, routeKey(path))
+    routes.set(path, await openDeviceService(path, route, config, { ...deps, request: () => request }))
+  }
+  const all = [main, ...routes.values()]
+  const upstreams = new Map([...routes].map(([path, { upstream }]) => [path, upstream]))
+  return {
+    main,
+    upstream: createRoutedUpstream(main.upstream, upstreams),
+    load: () => ({
+      inFlight: all.reduce((sum, { guard }) => sum + guard.inside, 0),
+      queued: all.reduce((sum, { guard }) => sum + guard.waiting, 0),
+      tolerant: all.some(({ parser }) => parser.lane === 'tolerant'),
+    }),
+    troubles: () => (all.some(({ health }) => health?.up === false) ? ['the device does not answer'] : []),
+    async close() {
+      await Promise.all(all.map((service) => service.close()))
+    },
+  }
+}
+
+function routeKey(path: string): string {
+  return `upstream.routes.${path}`
+}
+
+/** @param route the path of a further service; undefined for the main one */
+async function openDeviceService(
+  route: string | undefined,
+  service: ServiceConfig,
+  { listen }: Config,
+  { clock, request, replaced, ...deps }: DeviceServicesDependencies,
+): Promise<DeviceService> {
+  const log = route === undefined ? deps.log : deps.log.child({ route })
+  const events = deps.metrics.upstream(route)
+  const key = route === undefined ? 'upstream' : routeKey(route)
+  const target = await upstreamTarget(service, key)
+  const deadlines = upstreamDeadlines(service)
+  const connections = createConnections(target, deadlines)
+  const signIn = await openSignIn(service.auth, {
+    key: `${key}.auth`,
+    connections,
+    request,
+    clock,
+    events: signInLog(log),
+  })
+  const guard = createBoundedQueue({
+    inside: service.maxInFlight,
+    waiting: service.queue.size,
+    patience: service.queue.timeout,
+  })
+  const breaker = createBreaker(clock)
+  const parser = createParserChoice(service.parser, () =>
+    log.warn('the device sends malformed HTTP: from now on read tolerantly, on a connection per request'),
+  )
+  const { path, interval } = service.health
+  const health =
+    path === null ? undefined : startHealthCheck({ path, interval }, connections, breaker, events.up)
+  const upstream = createUpstream({
+    target,
+    deadlines,
+    connections,
+    parser,
+    upgrades: createUpgradeLane(target, deadlines),
+    guard,
+    breaker,
+    signIn,
+    clock,
+    uploadTimeout: listen.bodyTimeout,
+    readerTimeout: listen.idleTimeout,
+    request,
+    response: () => ({ origin: target.origin, host: request().host, replaced: replaced() }),
+    events,
+  })
+  return {
+    upstream,
+    signIn,
+    guard,
+    parser,
+    health,
+    async close() {
+      health?.close()
+      await connections.close()
+    },
+  }
+}

@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest'
+import { changesBetween } from '../../src/config/changes.ts'
+import { effectiveYaml } from '../../src/config/effective.ts'
+import { load, problemsIn } from './sources.ts'
+
+const URL_A = 'http://127.0.0.1:8081'
+
+/** The minimal configuration with these routes. */
+function withRoutes(routes: string): string {
+  return `upstream: {url: "http://127.0.0.1:8080", max_in_flight: 7, routes: ${routes}}\npassword: {file: p}\n`
+}
+
+describe('upstream.routes', () => {
+  it('gives each service the keys of upstream, with their own defaults', () => {
+    const { routes, ...main } = load({
+      file: withRoutes(`{/a/: {url: "${URL_A}", parser: strict}}`),
+    }).upstream
+    expect(main.maxInFlight).toBe(7)
+    const defaults = { ...load().upstream, url: routes['/a/']?.url, parser: 'strict' }
+    expect({ ...routes['/a/'], routes: {} }).toEqual(defaults)
+    expect(routes['/a/']?.url.origin).toBe(URL_A)
+  })
+
+  it('is set in part from the command line, over what the file says', () => {
+    const sets = ['upstream.routes./a/.max_in_flight=2', `upstream.routes./b.url=${URL_A}`]
+    const { routes } = load({ file: withRoutes(`{/a/: {url: "${URL_A}"}}`), sets }).upstream
+    expect(routes['/a/']?.maxInFlight).toBe(2)
+    expect(routes['/b']?.url.origin).toBe(URL_A)
+  })
+
+  it('is shown in effect with its secrets masked, and reads back', () => {
+    const file = withRoutes(`{/a/: {url: "${URL_A}", headers: {X-Key: hunter2}}}`)
+    const page = effectiveYaml(load({ file }))
+    expect(page).not.toContain('hunter2')
+    expect(page).toContain('X-Key: "***"')
+    expect(effectiveYaml(load({ file: page }))).toBe(page)
+  })
+
+  it('changes with a restart, and is told as a whole', () => {
+    const [before, after] = [`{/a/: {url: "${URL_A}"}}`, `{/b/: {url: "${URL_A}"}}`].map((routes) =>
+      load({ file: withRoutes(routes) }),
+    )
+    if (before === undefined || after === undefined) throw new Error('two are loaded')
+    expect(changesBetween(before, after)).toEqual({ live: [], restart: ['upstream.routes'] })
+  })
+
+  it.each([
+    [`{/a/: {}}`, 'upstream.routes./a/.url: is missing'],
+    [`{/a/: {url: "${URL_A}", parsr: auto}}`, 'did you mean upstream.routes./a/.parser?'],
+    [`{/a/: {url: "${URL_A}", routes: {}}}`, 'upstream.routes./a/.routes: unknown key'],
+    [`{a: {url: "${URL_A}"}}`, 'upstream.routes.a: must be a path such as /login'],
+    [`{/: {url: "${URL_A}"}}`, 'upstream.routes./: must be more than /'],
+    [`{/a/../b/: {url: "${URL_A}"}}`, 'must be a plain path'],
+    [`{/a%2fb: {url: "${URL_A}"}}`, 'must be a plain path'],
+    [`{/a/: {url: "http://127.0.0.1:8443"}}`, 'upstream.routes./a/.url: must be the device'],
+    [
+      `{/a/: {url: "${URL_A}", auth: {basic: {user: x}}}}`,
+      'upstream.routes./a/.auth.basic.password.file: is missing',
+    ],
+    [`[${URL_A}]`, 'upstream.routes: must be a mapping of paths to sections'],
+    [`{/a/: ${URL_A}}`, 'upstream.routes./a/: must be a mapping of keys'],
+  ])('says what is wrong: %s', (routes, problem) => {
+    const problems = problemsIn({ file: withRoutes(routes) })
+    expect(problems.join('\n')).toContain(problem)
+    expect(problems).toHaveLength(1)
+  })
+})

@@ -1,0 +1,59 @@
+import { describe, expect, it, vi } from 'vitest'
+import { send } from '../support/client.ts'
+import { startDevice } from '../support/device.ts'
+import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+
+async function ready(sidecar: TestSidecar): Promise<unknown> {
+  const { status, text } = await send({ transport: 'http1', url: sidecar.adminUrl, path: '/readyz' })
+  return [status, JSON.parse(text)]
+}
+
+const READY = [200, { ready: true }]
+const NOT_READY = [503, { ready: false, reasons: ['the device does not answer'] }]
+
+describe('upstream.health', () => {
+  it('makes readiness and postern_upstream_up follow the device, without any client', async () => {
+    const device = await startDevice()
+    const config = { upstream: { health: { path: '/alive?', interval: '20ms' } } }
+    const sidecar = await startSidecar({ device, config })
+    expect((await device.waitForRequests(2)).target).toBe('/alive?')
+    expect(await ready(sidecar)).toEqual(READY)
+    expect(await sidecar.metric('postern_upstream_up')).toBe(1)
+    await device.stop()
+    await vi.waitFor(async () => expect(await ready(sidecar)).toEqual(NOT_READY))
+    expect(await sidecar.metric('postern_upstream_up')).toBe(0)
+  })
+
+  it('takes an answer of 500 and above for a device that is not up, and any other for one that is', async () => {
+    const device = await startDevice()
+    let status = 503
+    device.handle((_, response) => response.writeHead(status).end())
+    const config = { upstream: { health: { path: '/', interval: '20ms' } } }
+    const sidecar = await startSidecar({ device, config })
+    await vi.waitFor(async () => expect(await ready(sidecar)).toEqual(NOT_READY))
+    status = 401
+    await vi.waitFor(async () => expect(await ready(sidecar)).toEqual(READY))
+  })
+
+  it('asks the services of upstream.routes as well', async () => {
+    const [device, camera] = [await startDevice(), await startDevice()]
+    const health = { path: '/', interval: '20ms' }
+    const sidecar = await startSidecar({
+      device,
+      config: { upstream: { routes: { '/cam/': { url: camera.url, health } } } },
+    })
+    await camera.waitForRequests(2)
+    expect(await ready(sidecar)).toEqual(READY)
+    await camera.stop()
+    await vi.waitFor(async () => expect(await ready(sidecar)).toEqual(NOT_READY))
+  })
+
+  it('is off unless configured, and then readiness does not depend on the device', async () => {
+    const device = await startDevice()
+    const sidecar = await startSidecar({ device })
+    const token = await sidecar.token()
+    await device.stop()
+    expect((await sidecar.request({ token })).status).toBe(500)
+    expect(await ready(sidecar)).toEqual(READY)
+  })
+})

@@ -1,0 +1,176 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createRouter } from '../../src/upstream/routes.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { startDevice } from '../support/device.ts'
+import { expectError } from '../support/errors.ts'
+import { unusedPort } from '../support/raw.ts'
+import { startSidecar } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
+
+const routeOf = createRouter(
+  'main',
+  new Map(['/cam/', '/cam/hd/', '/cam/raw', '/x'].map((path) => [path, path])),
+)
+
+describe('A route', () => {
+  it.each([
+    ['/', 'main'],
+    ['/cam', 'main'],
+    ['/camera/', 'main'],
+    ['/CAM/', 'main'],
+    ['/api?next=/cam/', 'main'],
+    ['/cam/', '/cam/'],
+    ['/cam/1?x=/../', '/cam/'],
+    ['/cam/hd/1', '/cam/hd/'],
+    ['/cam/raw', '/cam/raw'],
+    ['/cam/raw/', '/cam/'],
+    ['/x?y', '/x'],
+    ['/x/', 'main'],
+    ['/files/a%2Fb', 'main'],
+    ['/cam/a%2Fb', '/cam/'],
+    ['/cam/a/../b', '/cam/'],
+    ['//files', 'main'],
+  ])('takes a path byte for byte, the longest one first: %s', (target, route) =>
+    expect(routeOf(target)).toBe(route),
+  )
+
+  it.each([
+    '/cam/../api',
+    '/cam/%2e%2e/api',
+    '/cam/..;/api',
+    '/cam/..%2fapi',
+    '/cam\\..\\api/../../cam/',
+    '/api/../cam/1',
+    '//cam/1',
+    '/api/%252e%252e/cam/1',
+    '/cam/hd/../1',
+    '/cam%2f',
+    '/x%00',
+    `/${'%25'.repeat(1)}${'25'.repeat(20)}2e/cam`,
+  ])('none takes a path that a reader could take for that of another service: %s', (target) =>
+    expect(routeOf(target)).toBe(undefined),
+  )
+
+  it('what is routed lies, for a reader who decodes and resolves, where it was routed', () => {
+    const pieces = fc.constantFrom(
+      '/',
+      '.',
+      '..',
+      '%2e',
+      '%2f',
+      '%5c',
+      '\\',
+      'a',
+      'cam',
+      'hd',
+      'raw',
+      '%25',
+      '?',
+    )
+    fc.assert(
+      fc.property(fc.array(pieces, { maxLength: 12 }), (parts) => {
+        const target = `/${parts.join('')}`
+        const route = routeOf(target)
+        if (route === undefined) return
+        const read = decodeURIComponent(new URL(`http://device${target}`).pathname)
+        if (/[%\\?]/.test(read) || read.includes('//')) return
+        expect(routeOf(read)).toBe(route)
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+})
+
+describeTransports('upstream.routes', (transport) => {
+  it('C21 each service gets the requests for its paths, byte for byte, and no other', async () => {
+    const [device, camera] = [await startDevice(), await startDevice()]
+    const config = { upstream: { routes: { '/cam/': { url: camera.url, headers: { 'X-Camera': 'yes' } } } } }
+    const sidecar = await startSidecar({ transport, device, config })
+    const token = await sidecar.token()
+    for (const path of ['/api', '/cam/1?a=/../b', '/cam']) {
+      expect((await sidecar.request({ token, path })).status).toBe(200)
+    }
+    expect(device.requests.map(({ target }) => target)).toEqual(['/api', '/cam'])
+    expect(camera.requests.map(({ target }) => target)).toEqual(['/cam/1?a=/../b'])
+    expect(camera.requests[0]?.header('x-camera')).toBe('yes')
+    expect(device.requests[0]?.header('x-camera')).toBe(undefined)
+  })
+
+  it('C12 needs the same token, and the limits count it all together', async () => {
+    const [device, camera] = [await startDevice(), await startDevice()]
+    const config = {
+      upstream: { routes: { '/cam/': { url: camera.url } } },
+      limits: { api: { requests: 3 } },
+    }
+    const sidecar = await startSidecar({ transport, device, config })
+    const token = await sidecar.token()
+    expect((await sidecar.request({ path: '/cam/' })).status).toBe(401)
+    expect((await sidecar.request({ token, path: '/cam/' })).status).toBe(200)
+    expect((await sidecar.request({ token })).status).toBe(200)
+    expect((await sidecar.request({ token, path: '/cam/' })).status).toBe(429)
+    expect(camera.requests).toHaveLength(1)
+  })
+
+  it('24 a path that could be read as that of another service is refused, and reaches none', async () => {
+    const [device, camera] = [await startDevice(), await startDevice()]
+    const config = { upstream: { routes: { '/cam/': { url: camera.url } } } }
+    const sidecar = await startSidecar({ transport, device, config })
+    const token = await sidecar.token()
+    expectError(await sidecar.request({ token, path: '/cam/../api' }), 400, 'invalid_request')
+    expectError(await sidecar.request({ token, path: '/a/%2e%2e/cam/' }), 400, 'invalid_request')
+    expect((await sidecar.request({ path: '/cam/../api' })).status).toBe(401)
+    expect([device.requests, camera.requests]).toEqual([[], []])
+  })
+})
+
+describe('The services of a device', () => {
+  it('fail, and are up, each for itself', async () => {
+    const device = await startDevice()
+    const gone = `http://127.0.0.1:${await unusedPort()}`
+    const config = { upstream: { routes: { '/cam/': { url: gone } } } }
+    const sidecar = await startSidecar({ device, config })
+    const token = await sidecar.token()
+    for (const _ of [1, 2, 3, 4]) {
+      expectError(await sidecar.request({ token, path: '/cam/' }), 500, 'upstream_unavailable')
+    }
+    expect((await sidecar.request({ token })).status).toBe(200)
+    expect(await sidecar.metric('postern_upstream_up')).toBe(1)
+    expect(await sidecar.metrics()).toContain('postern_route_up{route="/cam/"} 0')
+  })
+
+  it('tunnel WebSockets, each its own', async () => {
+    const [device, camera] = [await startDevice(), await startDevice()]
+    const upgrades = acceptWebSockets(camera)
+    const config = { upstream: { routes: { '/cam/': { url: camera.url } } } }
+    const sidecar = await startSidecar({ device, config })
+    const token = await sidecar.token()
+    const { socket } = await openWebSocket(sidecar.url, { token, path: '/cam/live' })
+    socket.close()
+    expect(upgrades.upgrades.map(({ url }) => url)).toEqual(['/cam/live'])
+    expect(device.requests).toEqual([])
+  })
+
+  it('are signed in to with accounts of their own', async () => {
+    const file = join(temporaryDirectory(), 'camera-password')
+    writeFileSync(file, 'lens cap\n')
+    const [device, camera] = [await startDevice(), await startDevice()]
+    camera.handle((request, response) => {
+      response.statusCode = request.headers.authorization === undefined ? 401 : 200
+      response.setHeader('WWW-Authenticate', 'Basic realm="camera"')
+      response.end()
+    })
+    const auth = { basic: { user: 'eye', password: { file } } }
+    const config = { upstream: { routes: { '/cam/': { url: camera.url, auth } } } }
+    const sidecar = await startSidecar({ device, config })
+    const token = await sidecar.token()
+    expect((await sidecar.request({ token, path: '/cam/' })).status).toBe(200)
+    await sidecar.request({ token, path: '/' })
+    const shown = `Basic ${Buffer.from('eye:lens cap').toString('base64')}`
+    expect(camera.requests.at(-1)?.header('authorization')).toBe(shown)
+    expect(device.requests.at(-1)?.header('authorization')).toBe(undefined)
+  })
+})
