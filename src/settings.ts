@@ -31,7 +31,7 @@ export async function deriveSettings(config: Config): Promise<Settings> {
       enforce: config.enforce,
       revocationPath: config.oauth.revocationPath === 'off' ? undefined : config.oauth.revocationPath,
     },
-    clientOf: createClientAddress(proxies).clientOf,
+    clientOf: createClientAddress(proxies, listen.trustedProxies.includes('unix')).clientOf,
     request: await readRequestFields(upstream, 'upstream'),
     replaced: limits.ietfHeaders ? new Set([...LIMIT_FIELD_NAMES, ...IETF_FIELD_NAMES]) : LIMIT_FIELD_NAMES,
   }

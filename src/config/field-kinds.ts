@@ -93,13 +93,15 @@ export function addressOrOff(explained: Explained): Field<Address | 'off'> {
   })
 }
 
-export function cidrs(explained: Explained): Field<readonly string[]> {
-  const must = 'must be a CIDR such as 10.0.0.0/8 or fd00::/8, or a single address'
+/** Those who may speak for others: by address, or `unix` for peers that have none. */
+export function peers(explained: Explained): Field<readonly string[]> {
+  const must = 'must be a CIDR such as 10.0.0.0/8 or fd00::/8, a single address, or unix'
   return list({
     ...explained,
-    type: 'CIDRs or addresses',
+    type: 'CIDRs, addresses or `unix`',
     must,
-    parse: (given) => (parseCidr(given) === undefined ? { problem: must } : { value: given }),
+    parse: (given) =>
+      given === 'unix' || parseCidr(given) !== undefined ? { value: given } : { problem: must },
     format: (value) => value,
   })
 }

@@ -1,6 +1,6 @@
 import type { AdminConfig, ListenConfig, TlsFiles } from './config.ts'
 import { either, type Field, section } from './field.ts'
-import { address, addressOrOff, cidrs, duration, path, size } from './field-kinds.ts'
+import { address, addressOrOff, duration, path, peers, size } from './field-kinds.ts'
 import { integer, oneOf } from './value-field.ts'
 
 const tlsFiles: Field<TlsFiles> = section<TlsFiles>("The operator's own certificate.", {
@@ -28,10 +28,10 @@ export const listenField: Field<ListenConfig> = section<ListenConfig>(
           '`auto` uses a self-signed certificate, made at the first start and kept in `state_dir`; `off` speaks cleartext, for use behind something that terminates TLS; a mapping names the certificate and its key.',
       },
     ),
-    trustedProxies: cidrs({
+    trustedProxies: peers({
       initial: [],
       description:
-        'Proxies whose `X-Forwarded-*` fields are believed. Everyone else speaks only for their own address, and what they claim is dropped.',
+        'Proxies whose `X-Forwarded-*` fields are believed; `unix` for whoever connects over a Unix socket. Everyone else speaks only for their own address, and what they claim is dropped.',
     }),
     handshakeTimeout: duration(
       { least: '1ms', most: '1h' },
@@ -72,6 +72,6 @@ export const adminField: Field<AdminConfig> = section<AdminConfig>('The listener
   address: addressOrOff({
     initial: '127.0.0.1:9464',
     description:
-      'Where `/metrics`, `/healthz`, `/readyz` and the dashboard are served, in the same forms as `listen.address`. There is no login: keep it where only operators can reach it. `off` closes it.',
+      'Where `/metrics`, `/healthz` and `/readyz` are served, in the same forms as `listen.address`. There is no login: keep it where only operators can reach it. `off` closes it.',
   }),
 })

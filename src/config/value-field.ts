@@ -40,7 +40,8 @@ export function measured(spec: Measured): Field<number> {
 
 export function integer(least: number, most: number, explained: Explained): Field<number> {
   const error = `must be a whole number from ${least} to ${most}`
-  const schema = z.int({ error }).min(least, { error }).max(most, { error })
+  // One that is no safe integer breaks two rules, and is wrong once.
+  const schema = z.int({ error, abort: true }).min(least, { error }).max(most, { error })
   return field(schema, { ...explained, type: `whole number, ${least} to ${most}`, reading: 'yaml' })
 }
 

@@ -21,7 +21,10 @@ const REMEMBERED_PEERS = 4096
  * `X-Forwarded-For` counts only from trusted proxies and is read from the right: each hop vouches for the one before
  * it, and the first address that nobody trusted vouches for is the client. What stands left of it, the client wrote.
  */
-export function createClientAddress(trustedProxies: readonly Cidr[]): {
+export function createClientAddress(
+  trustedProxies: readonly Cidr[],
+  unixTrusted = false,
+): {
   readonly clientOf: (peer: string, forwardedFor: readonly string[]) => Client
 } {
   const remembered = new Map<string, Client>()
@@ -32,7 +35,7 @@ export function createClientAddress(trustedProxies: readonly Cidr[]): {
     const address = normalizeAddress(peer)
     const client: Client =
       address === undefined
-        ? { address: UNIX_PEER, key: UNIX_PEER, peerTrusted: false }
+        ? { address: UNIX_PEER, key: UNIX_PEER, peerTrusted: unixTrusted }
         : { address, key: prefix64(address), peerTrusted: matchesAny(address, trustedProxies) }
     if (remembered.size >= REMEMBERED_PEERS) remembered.clear()
     remembered.set(peer, client)

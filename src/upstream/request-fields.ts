@@ -88,7 +88,7 @@ function pushForwarding(
   admission: Forward,
 ): void {
   const before = admission.peerTrusted ? fieldValues(head.fields, 'x-forwarded-for') : []
-  const peer = admission.peerTrusted ? (normalizeAddress(head.peer) ?? head.peer) : admission.client
+  const peer = admission.peerTrusted ? (normalizeAddress(head.peer) ?? 'unix') : admission.client
   fields.push('X-Forwarded-For', [...before, peer].join(', '))
   if (!seen.has('x-forwarded-proto')) fields.push('X-Forwarded-Proto', head.secure ? 'https' : 'http')
   if (!seen.has('x-forwarded-host') && admission.host !== '') fields.push('X-Forwarded-Host', admission.host)

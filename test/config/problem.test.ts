@@ -90,11 +90,11 @@ describe('a value', () => {
     ['listen: {tls: {cert: a}}', 'listen.tls.key: is missing; it must be a path'],
     [
       'listen: {trusted_proxies: 10.0.0.0/8}',
-      'listen.trusted_proxies: must be a list of CIDRs or addresses (given: "10.0.0.0/8")',
+      'listen.trusted_proxies: must be a list of CIDRs, addresses or `unix` (given: "10.0.0.0/8")',
     ],
     [
       'listen: {trusted_proxies: [10.0.0.0/33]}',
-      'listen.trusted_proxies.0: must be a CIDR such as 10.0.0.0/8 or fd00::/8, or a single address (given: "10.0.0.0/33")',
+      'listen.trusted_proxies.0: must be a CIDR such as 10.0.0.0/8 or fd00::/8, a single address, or unix (given: "10.0.0.0/33")',
     ],
     [
       'listen: {max_header_size: 100}',
@@ -152,6 +152,10 @@ describe('a value', () => {
       'upstream.health.path: must be a path that begins with / and holds no spaces, or null (given: "status")',
     ],
     ['health: {path: 5}', 'upstream.health.path: must be a path that begins with /, or null (given: 5)'],
+    [
+      'queue: {size: 1e20}',
+      'upstream.queue.size: must be a whole number from 0 to 1000000 (given: 100000000000000000000)',
+    ],
     ['queue: {size: -1}', 'upstream.queue.size: must be a whole number from 0 to 1000000 (given: -1)'],
     [
       'headers: {X: 1}',

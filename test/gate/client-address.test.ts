@@ -1,7 +1,13 @@
+import { once } from 'node:events'
+import http from 'node:http'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { createClientAddress } from '../../src/gate/client-address.ts'
 import { matchesAny, normalizeAddress, parseCidr } from '../../src/http/ip.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { startDevice } from '../support/device.ts'
+import { startSidecar } from '../support/sidecar.ts'
 
 const trusted = ['10.0.0.0/8', 'fd00::/8'].map(parseCidr).filter((cidr) => cidr !== undefined)
 
@@ -103,7 +109,25 @@ it('C17 two addresses share a window exactly if they are one IPv4 address or one
   )
 })
 
-it('C17 every peer of a Unix socket is the same client, and trusts nobody', () => {
+it('C17 every peer of a Unix socket is the same client, and speaks for others only where `unix` is trusted', () => {
   const { clientOf } = createClientAddress(trusted)
   expect(clientOf('', ['192.0.2.1'])).toEqual({ address: 'unix', key: 'unix', peerTrusted: false })
+  const behind = createClientAddress([], true)
+  expect(behind.clientOf('', [])).toEqual({ address: 'unix', key: 'unix', peerTrusted: true })
+  expect(behind.clientOf('', ['192.0.2.9, 192.0.2.1'])).toEqual({
+    address: '192.0.2.1',
+    key: '192.0.2.1',
+    peerTrusted: true,
+  })
+})
+
+it('C22 a proxy on a Unix socket says who the client is, where `unix` is trusted', async () => {
+  const device = await startDevice()
+  const socketPath = join(temporaryDirectory(), 'in')
+  const config = { listen: { address: `unix:${socketPath}`, trusted_proxies: ['unix'] }, public_paths: ['/'] }
+  await startSidecar({ device, config })
+  const request = http.get({ socketPath, path: '/', headers: { 'X-Forwarded-For': '192.0.2.1' } })
+  const [response] = await once(request, 'response')
+  response.resume()
+  expect(device.requests[0]?.header('x-forwarded-for')).toBe('192.0.2.1, unix')
 })
