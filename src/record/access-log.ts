@@ -1,7 +1,8 @@
 import type { Clock } from '../http/clock.ts'
 import type { ExchangeRecord } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
-import type { Logger } from './log.ts'
+import { type Logger, lineWriter } from './log.ts'
+import { createTimestamp } from './timestamp.ts'
 
 export interface AccessLog {
   write(record: ExchangeRecord): void
@@ -13,8 +14,11 @@ export interface AccessLog {
 const LINES_PER_PERIOD = 10
 const PERIOD = 10_000
 
-/** Longest path that is logged, in characters. */
+/** What is logged of a request at most, in characters. */
 const LONGEST_PATH = 256
+const LONGEST_METHOD = 32
+/** Longer than any address in text, with a zone. */
+const LONGEST_CLIENT = 64
 
 /**
  * One line per exchange, with the path but never the query, a field or a body: those may hold secrets. A flood of
@@ -22,6 +26,8 @@ const LONGEST_PATH = 256
  */
 export function createAccessLog(log: Logger, clock: Clock): AccessLog {
   const floods = new Map<string, Flood>()
+  const writeLine = lineWriter(log)
+  const timestamp = createTimestamp()
 
   /** False when this refusal is only counted. */
   function spare(kind: string): boolean {
@@ -54,25 +60,10 @@ export function createAccessLog(log: Logger, clock: Clock): AccessLog {
   }, PERIOD / 10).unref()
 
   return {
-    write({ head, endpoint, client, outcome, refusal, wouldRefuse, duration }) {
+    write(record) {
+      const { refusal } = record
       if (refusal !== undefined && !spare(refusal.kind)) return
-      log.info(
-        {
-          client,
-          method: printable(head.method, 32),
-          path: printable(pathOf(head.target), LONGEST_PATH),
-          version: head.version,
-          endpoint,
-          status: outcome.status,
-          ...(outcome.end === 'complete' ? {} : { end: outcome.end }),
-          ...(refusal === undefined ? {} : { refusal: nameOf(refusal) }),
-          ...(wouldRefuse === undefined ? {} : { would_refuse: nameOf(wouldRefuse) }),
-          ms: Math.round(duration * 10) / 10,
-          in: outcome.requestBytes,
-          out: outcome.responseBytes,
-        },
-        'request',
-      )
+      if (log.isLevelEnabled('info')) writeLine(lineOf(record, timestamp(clock.wall())))
     },
     close() {
       clearInterval(timer)
@@ -86,6 +77,24 @@ interface Flood {
   readonly until: number
   lines: number
   withheld: number
+}
+
+/** pino's number for `info`. */
+const INFO = 30
+
+/** As pino would write it, put together by hand because it is: with every request, and always of the same shape. */
+function lineOf(record: ExchangeRecord, time: string): string {
+  const { head, endpoint, client, outcome, refusal, wouldRefuse, duration } = record
+  const end = outcome.end === 'complete' ? '' : `,"end":"${outcome.end}"`
+  const refused = refusal === undefined ? '' : `,"refusal":"${nameOf(refusal)}"`
+  const observed = wouldRefuse === undefined ? '' : `,"would_refuse":"${nameOf(wouldRefuse)}"`
+  return (
+    `{"level":${INFO},"time":"${time}","client":${quoted(client, LONGEST_CLIENT)}` +
+    `,"method":${quoted(head.method, LONGEST_METHOD)},"path":${quoted(pathOf(head.target), LONGEST_PATH)}` +
+    `,"version":"${head.version}","endpoint":"${endpoint}","status":${outcome.status}${end}${refused}${observed}` +
+    `,"ms":${Math.round(duration * 10) / 10},"in":${outcome.requestBytes},"out":${outcome.responseBytes}` +
+    ',"msg":"request"}\n'
+  )
 }
 
 function nameOf(refusal: Refusal): string {
@@ -104,8 +113,11 @@ function pathOf(target: string): string {
   return query < 0 ? target : target.slice(0, query)
 }
 
-/** Visible ASCII only: no terminal or log reader is to be steered by a request. */
-function printable(text: string, longest: number): string {
+/** What needs neither replacing nor escaping. */
+const PLAIN = /^[ !#-[\]-~]*$/
+
+/** A JSON string of visible ASCII only: no terminal or log reader is to be steered by a request. */
+function quoted(text: string, longest: number): string {
   const short = text.length > longest ? `${text.slice(0, longest)}...` : text
-  return short.replace(/[^ -~]/g, '?')
+  return PLAIN.test(short) ? `"${short}"` : JSON.stringify(short.replace(/[^ -~]/g, '?'))
 }

@@ -1,0 +1,101 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import type { ExchangeRecord } from '../../src/http/exchange.ts'
+import { createAccessLog } from '../../src/record/access-log.ts'
+import { createLogOn } from '../../src/record/log.ts'
+import { createTimestamp } from '../../src/record/timestamp.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { movableClock } from '../support/clock.ts'
+
+const RECORD: ExchangeRecord = {
+  head: {
+    version: '1.1',
+    secure: false,
+    method: 'GET',
+    target: '/status?secret=1',
+    authority: undefined,
+    fields: [],
+    peer: '127.0.0.1',
+    localPort: 80,
+    upgrade: false,
+    endsWithHead: false,
+  },
+  endpoint: 'api',
+  client: '127.0.0.1',
+  refusal: undefined,
+  wouldRefuse: undefined,
+  outcome: { status: 200, end: 'complete', requestBytes: 3, responseBytes: 27 },
+  duration: 5.249,
+}
+
+function accessLines(record: ExchangeRecord, level = 'info'): string[] {
+  const clock = movableClock()
+  const lines: string[] = []
+  const log = createAccessLog(createLogOn(level, { write: (line) => lines.push(line) }), clock)
+  closeLater(log.close)
+  log.write(record)
+  return lines
+}
+
+it('the line of a request is one of JSON as pino writes it, its query left out', () => {
+  const [line = '', ...others] = accessLines(RECORD)
+  expect(others).toEqual([])
+  expect(line.endsWith('}\n')).toBe(true)
+  const { time, ...said } = JSON.parse(line) as { time: string }
+  expect(new Date(time).toISOString()).toBe(time)
+  expect(Object.entries(said)).toEqual([
+    ['level', 30],
+    ['client', '127.0.0.1'],
+    ['method', 'GET'],
+    ['path', '/status'],
+    ['version', '1.1'],
+    ['endpoint', 'api'],
+    ['status', 200],
+    ['ms', 5.2],
+    ['in', 3],
+    ['out', 27],
+    ['msg', 'request'],
+  ])
+})
+
+it('the line of a request says how it ended and what was refused, or would have been', () => {
+  const outcome = { ...RECORD.outcome, end: 'cut' as const }
+  const refusal = { kind: 'unauthorized', cause: 'expired' } as const
+  const wouldRefuse = { kind: 'rate-limited', retryAfter: 3 } as const
+  const [line = ''] = accessLines({ ...RECORD, outcome, refusal, wouldRefuse })
+  expect(JSON.parse(line)).toMatchObject({
+    end: 'cut',
+    refusal: 'unauthorized: expired',
+    would_refuse: 'rate-limited',
+  })
+})
+
+it('whatever a client sends as method or path stays one line of visible ASCII that is JSON', () => {
+  const odd = fc.string({ unit: 'binary', maxLength: 300 })
+  fc.assert(
+    fc.property(odd, odd, (method, path) => {
+      const [line = ''] = accessLines({ ...RECORD, head: { ...RECORD.head, method, target: path } })
+      expect(line).toMatch(/^[ -~]*\n$/)
+      const shown = (text: string, longest: number): string =>
+        (text.length > longest ? `${text.slice(0, longest)}...` : text).replace(/[^ -~]/g, '?')
+      const plain = path.includes('?') ? path.slice(0, path.indexOf('?')) : path
+      expect(JSON.parse(line)).toMatchObject({ method: shown(method, 32), path: shown(plain, 256) })
+    }),
+  )
+})
+
+it('a log that leaves out `info` leaves out the requests', () => {
+  expect(accessLines(RECORD, 'warn')).toEqual([])
+})
+
+it('the kept second of a timestamp is the one of the instant, also when the clock jumps', () => {
+  const timestamp = createTimestamp()
+  const instants = fc.array(fc.integer({ min: 0, max: 4_000_000_000_000 }))
+  fc.assert(
+    fc.property(instants, (times) => {
+      for (const time of times.flatMap((at) => [at, at + 1, at + 999])) {
+        expect(timestamp(time)).toBe(new Date(time).toISOString())
+      }
+    }),
+  )
+})
