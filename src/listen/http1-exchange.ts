@@ -4,7 +4,8 @@ import type { Fields } from '../http/fields.ts'
 import { type BodyReader, createBodyReader } from './body-reader.ts'
 import { type RequestFacts, requestHead } from './http1-head.ts'
 import { lingerOnClose } from './linger.ts'
-import { createOutcomeLatch } from './outcome.ts'
+import { OutcomeLatch } from './outcome.ts'
+import { StreamedResponse } from './streamed-response.ts'
 
 /** A small body that nobody reads is swallowed to keep the connection; this long it may take to arrive (ms). */
 const SWALLOW_TIMEOUT = 5_000
@@ -19,8 +20,9 @@ export class Http1Exchange implements Exchange {
   readonly head: RequestHead
   readonly #req: IncomingMessage
   readonly #res: ServerResponse
-  readonly #ended = createOutcomeLatch()
+  readonly #ended = new OutcomeLatch()
   #reader: BodyReader | undefined
+  #stream: StreamedResponse | undefined
   /** The client waits for `100 Continue`. Until it has it, Node closes the connection behind any answer. */
   #expects: boolean
   #responseBytes = 0
@@ -32,7 +34,7 @@ export class Http1Exchange implements Exchange {
     this.#res = res
     this.#expects = facts.expects
     this.head = requestHead(req, facts)
-    res.once('finish', () => this.settle('complete'))
+    res.on('finish', () => this.settle('complete'))
   }
 
   get answered(): boolean {
@@ -76,21 +78,20 @@ export class Http1Exchange implements Exchange {
     if (this.answered) return
     // The device answered before the upload was over: what is left of it must not be read as a request.
     if (this.#leavesBody) this.closeAfter()
-    this.#res.writeHead(head.status, head.reason, this.#withConnection(head.fields))
-    // Waits for the body bytes that came in one piece with the head, so that they leave in one piece too.
-    queueMicrotask(() => this.#res.flushHeaders())
+    this.#stream = new StreamedResponse(this.#res)
+    this.#stream.begin(head, this.#withConnection(head.fields))
   }
 
   write(chunk: Buffer): boolean {
     if (this.ended) return true
     this.#responseBytes += chunk.length
-    return this.#res.write(chunk)
+    return this.#stream?.write(chunk) ?? true
   }
 
   end(lastChunk?: Buffer): void {
     if (this.ended) return
     if (lastChunk !== undefined) this.#responseBytes += lastChunk.length
-    this.#res.end(lastChunk)
+    this.#stream?.end(lastChunk)
   }
 
   cut(): void {
@@ -183,7 +184,8 @@ export class Http1Exchange implements Exchange {
   }
 
   #withConnection(fields: Fields): string[] {
-    return this.#closing ? [...fields, 'Connection', 'close'] : [...fields]
+    // Node only reads what it is given; its types forget to say so.
+    return this.#closing ? [...fields, 'Connection', 'close'] : (fields as string[])
   }
 
   #swallow(): void {

@@ -5,6 +5,7 @@ import type { TLSSocket } from 'node:tls'
 import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { Http1Exchange } from './http1-exchange.ts'
+import type { RequestFacts } from './http1-head.ts'
 import { Http1UpgradeExchange } from './http1-upgrade.ts'
 import type { ListenLimits } from './limits.ts'
 import { endLingering } from './linger.ts'
@@ -33,6 +34,7 @@ export const LAST_REQUEST: number = 500
 
 /** What is under way on one connection, in the order in which it came. */
 interface Connection {
+  readonly facts: RequestFacts
   readonly open: Set<Http1Exchange>
   /** An exchange has closed the connection behind it: whatever else is parsed from it is not a request any more. */
   closing: boolean
@@ -66,7 +68,12 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
   function connectionOf(socket: Socket): Connection {
     const known = connections.get(socket)
     if (known !== undefined) return known
-    const connection: Connection = { open: new Set(), closing: false, garbage: false }
+    const connection: Connection = {
+      facts: factsOf(socket),
+      open: new Set(),
+      closing: false,
+      garbage: false,
+    }
     connections.set(socket, connection)
     socket.once('close', () => {
       connections.delete(socket)
@@ -78,8 +85,7 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
     return connection
   }
 
-  function track(socket: Socket, exchange: Http1Exchange): Connection {
-    const connection = connectionOf(socket)
+  function track(socket: Socket, connection: Connection, exchange: Http1Exchange): void {
     connection.open.add(exchange)
     exchange.onEnd(() => {
       connection.open.delete(exchange)
@@ -87,16 +93,17 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
       if (connection.open.size === 0 && (socket.readableEnded || draining)) socket.end()
       if (connection.garbage && connection.open.size === 0) refuseGarbage(socket, MALFORMED)
     })
-    return connection
   }
 
   function onRequest(expects: boolean, req: IncomingMessage, res: ServerResponse): void {
     const { socket } = req
     // What is pipelined behind a request that closes the connection never runs.
-    if (isClosing(connections.get(socket))) return
-    const exchange = new Http1Exchange(req, res, { ...factsOf(socket), upgrade: false, expects })
+    const connection = connectionOf(socket)
+    if (isClosing(connection)) return
+    const { facts } = connection
+    const exchange = new Http1Exchange(req, res, expects ? { ...facts, expects } : facts)
     if (draining) exchange.closeAfter()
-    track(socket, exchange)
+    track(socket, connection, exchange)
     handlers.onExchange(exchange)
   }
 
@@ -114,8 +121,8 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
       connection.garbage = true
       return
     }
-    const exchange = new Http1UpgradeExchange(req, new ServerResponse(req), factsOf(socket), early)
-    track(socket, exchange)
+    const exchange = new Http1UpgradeExchange(req, new ServerResponse(req), connection.facts, early)
+    track(socket, connection, exchange)
     upgrades.add(exchange)
     exchange.onEnd(() => upgrades.delete(exchange))
     handlers.onUpgrade(exchange)
@@ -181,9 +188,9 @@ function breakUnfinished(exchange: Http1Exchange, socket: Socket): void {
   else exchange.breakBody()
 }
 
-function isClosing(connection: Connection | undefined): boolean {
-  if (connection === undefined) return false
+function isClosing(connection: Connection): boolean {
   if (connection.closing) return true
+  if (connection.open.size === 0) return false
   for (const exchange of connection.open) if (exchange.closing) return true
   return false
 }
@@ -199,6 +206,12 @@ function refusalFor(error: NodeJS.ErrnoException): Refusal {
   }
 }
 
-function factsOf(socket: Socket): { secure: boolean; localPort: number } {
-  return { secure: (socket as Partial<TLSSocket>).encrypted === true, localPort: socket.localPort ?? 0 }
+/** What is alike for all ordinary requests of a connection. */
+function factsOf(socket: Socket): RequestFacts {
+  return {
+    secure: (socket as Partial<TLSSocket>).encrypted === true,
+    localPort: socket.localPort ?? 0,
+    upgrade: false,
+    expects: false,
+  }
 }

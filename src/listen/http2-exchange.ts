@@ -7,14 +7,14 @@ import {
 import type { Exchange, Outcome, Reply, RequestHead, ResponseHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import { type BodyReader, createBodyReader } from './body-reader.ts'
-import { createOutcomeLatch } from './outcome.ts'
+import { OutcomeLatch } from './outcome.ts'
 
 /** One HTTP/2 stream. */
 export class Http2Exchange implements Exchange {
   readonly head: RequestHead
   readonly #stream: ServerHttp2Stream
   readonly #waitsForContinue: boolean
-  readonly #ended = createOutcomeLatch()
+  readonly #ended = new OutcomeLatch()
   #reader: BodyReader | undefined
   #responseBytes = 0
   #cut = false

@@ -1,29 +1,24 @@
 import type { Outcome } from '../http/exchange.ts'
 
 /** Tells the listeners of an exchange how it ended, exactly once, also those that come later. */
-export interface OutcomeLatch {
-  readonly settled: boolean
-  settle(outcome: Outcome): void
-  listen(listener: (outcome: Outcome) => void): void
-}
+export class OutcomeLatch {
+  #outcome: Outcome | undefined
+  #listeners: ((outcome: Outcome) => void)[] = []
 
-export function createOutcomeLatch(): OutcomeLatch {
-  let outcome: Outcome | undefined
-  let listeners: ((outcome: Outcome) => void)[] = []
-  return {
-    get settled() {
-      return outcome !== undefined
-    },
-    settle(value) {
-      if (outcome !== undefined) return
-      outcome = value
-      const told = listeners
-      listeners = []
-      for (const listener of told) listener(value)
-    },
-    listen(listener) {
-      if (outcome === undefined) listeners.push(listener)
-      else listener(outcome)
-    },
+  get settled(): boolean {
+    return this.#outcome !== undefined
+  }
+
+  settle(outcome: Outcome): void {
+    if (this.#outcome !== undefined) return
+    this.#outcome = outcome
+    const told = this.#listeners
+    this.#listeners = []
+    for (const listener of told) listener(outcome)
+  }
+
+  listen(listener: (outcome: Outcome) => void): void {
+    if (this.#outcome === undefined) this.#listeners.push(listener)
+    else listener(this.#outcome)
   }
 }
