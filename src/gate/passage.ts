@@ -36,7 +36,10 @@ const SWALLOWED_BODY = 8 * 1024
 export function createPassage(deps: PassageDependencies): Passage {
   const { admit, services, upstream, live, clock } = deps
 
-  function pass(exchange: Exchange, forward: (admission: Forwardable) => Promise<Refusal | undefined>): void {
+  function pass<E extends Exchange>(
+    exchange: E,
+    forward: (admission: Forwardable, exchange: E) => Promise<Refusal | undefined>,
+  ): void {
     const start = clock.monotonic()
     let admission: Admission
     try {
@@ -74,7 +77,7 @@ export function createPassage(deps: PassageDependencies): Passage {
     if (admission.kind === 'refused') refuse(admission.refusal, admission.close)
     else {
       const work =
-        admission.kind === 'forward' ? forward(admission) : answerToken(admission, exchange, refuse)
+        admission.kind === 'forward' ? forward(admission, exchange) : answerToken(admission, exchange, refuse)
       work
         .then((refusal) => {
           if (refusal !== undefined) refuse(refusal, false)
@@ -101,8 +104,8 @@ export function createPassage(deps: PassageDependencies): Passage {
   }
 
   return {
-    request: (exchange) => pass(exchange, (admission) => upstream.forward(admission, exchange)),
-    upgrade: (exchange) => pass(exchange, (admission) => upstream.upgrade(admission, exchange)),
+    request: (exchange) => pass(exchange, upstream.forward),
+    upgrade: (exchange) => pass(exchange, upstream.upgrade),
     answerGarbage(refusal) {
       const { status, fields, body } = refusalReply(refusal, deps.answers())
       const lines = fields.flatMap((name, i) => (i % 2 === 0 ? [`${name}: ${fields[i + 1]}\r\n`] : []))

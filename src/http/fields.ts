@@ -8,9 +8,14 @@ export type Fields = readonly string[]
 export function fieldValues(fields: Fields, name: string): string[] {
   const values: string[] = []
   for (let i = 0; i + 1 < fields.length; i += 2) {
-    if (fields[i]?.toLowerCase() === name) values.push(fields[i + 1] ?? '')
+    if (isNamed(fields[i] ?? '', name)) values.push(fields[i + 1] ?? '')
   }
   return values
+}
+
+/** Lengths are compared first: most names differ in that already. */
+function isNamed(candidate: string, name: string): boolean {
+  return candidate.length === name.length && candidate.toLowerCase() === name
 }
 
 /** The members of a comma-separated list field, lower-cased, without the empty ones (RFC 9110 §5.6.1). */

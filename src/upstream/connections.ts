@@ -43,10 +43,7 @@ export function createConnections(target: UpstreamTarget, deadlines: UpstreamDea
         rejectUnauthorized: !target.insecure,
       },
     })
-    const slot: Slot = { client, answered: false }
-    client.on('connect', () => {
-      slot.answered = false
-    })
+    const slot = new Slot(client, idle)
     all.add(slot)
     return slot
   }
@@ -54,26 +51,41 @@ export function createConnections(target: UpstreamTarget, deadlines: UpstreamDea
   return {
     borrow() {
       const slot = idle.pop() ?? open()
-      const reused = slot.answered
-      return {
-        dispatcher: slot.client,
-        get reused() {
-          return reused && slot.answered
-        },
-        release(answered) {
-          if (answered) slot.answered = true
-          idle.push(slot)
-        },
-      }
+      slot.lend()
+      return slot
     },
     async close() {
-      await Promise.all([...all].map(({ client }) => client.destroy()))
+      await Promise.all([...all].map(({ dispatcher }) => dispatcher.destroy()))
     },
   }
 }
 
-interface Slot {
-  readonly client: Client
-  /** Whether the connection that is open now has carried a response. */
-  answered: boolean
+/** One connection, and what is known of it while it is lent and after. */
+class Slot implements Connection {
+  readonly dispatcher: Client
+  readonly #idle: Slot[]
+  /** Whether the connection that is open now has carried a response, and whether it had when it was lent. */
+  #answered = false
+  #hadAnswered = false
+
+  constructor(client: Client, idle: Slot[]) {
+    this.dispatcher = client
+    this.#idle = idle
+    client.on('connect', () => {
+      this.#answered = false
+    })
+  }
+
+  lend(): void {
+    this.#hadAnswered = this.#answered
+  }
+
+  get reused(): boolean {
+    return this.#hadAnswered && this.#answered
+  }
+
+  release(answered: boolean): void {
+    if (answered) this.#answered = true
+    this.#idle.push(this)
+  }
 }

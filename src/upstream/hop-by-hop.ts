@@ -18,7 +18,10 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
  * `proxy` is not a standard field, but CGI programs take it for their outgoing proxy.
  */
 export function hopByHop(fields: Fields): (lowerName: string) => boolean {
-  const nominated = listMembers(fieldValues(fields, 'connection'))
+  const connection = fieldValues(fields, 'connection')
+  // By far the commonest, and named above.
+  const plain = connection.length === 1 && connection[0] === 'keep-alive'
+  const nominated = plain ? connection : listMembers(connection)
   return (name) =>
     HOP_BY_HOP.has(name) || (name.startsWith('proxy-') && name !== 'proxy-status') || nominated.includes(name)
 }

@@ -1,7 +1,7 @@
 import type { Forward } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { ParserChoice } from './parser-choice.ts'
-import type { RelayEnd } from './relay.ts'
+import type { AnswerRules, RelayEnd } from './relay.ts'
 import { isRepeatable } from './repeatable.ts'
 import { forwardStrictly, type LaneDependencies } from './strict-lane.ts'
 import { forwardTolerantly, type TolerantLaneDependencies } from './tolerant-lane.ts'
@@ -18,10 +18,11 @@ export async function forwardThroughLane(
   exchange: Exchange,
   fields: string[],
   deps: LanesDependencies,
+  answer: AnswerRules,
 ): Promise<RelayEnd> {
-  if (deps.parser.lane === 'tolerant') return forwardTolerantly(admission, exchange, fields, deps)
-  const end = await forwardStrictly(admission, exchange, fields, deps)
+  if (deps.parser.lane === 'tolerant') return forwardTolerantly(admission, exchange, fields, deps, answer)
+  const end = await forwardStrictly(admission, exchange, fields, deps, answer)
   const refused = deps.parser.strictEnded(end)
   if (!refused || !isRepeatable(exchange.head.method, admission)) return end
-  return forwardTolerantly(admission, exchange, fields, deps)
+  return forwardTolerantly(admission, exchange, fields, deps, answer)
 }

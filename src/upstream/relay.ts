@@ -15,15 +15,23 @@ export type RelayEnd =
   /** The client left first. */
   | { readonly kind: 'abandoned' }
 
+/** What becomes of the head of the device's answer. */
+export interface AnswerRules {
+  /** The device's header fields as the client shall see them. */
+  project(device: Fields, status: number): string[]
+  /** The device has begun to answer. */
+  onHead(): void
+}
+
 export interface RelayDependencies {
   readonly exchange: Exchange
-  /** The device's header fields as the client shall see them. */
-  readonly project: (device: Fields, status: number) => string[]
+  readonly answer: AnswerRules
   /** A client that reads nothing for this long (ms) is cut off. */
   readonly readerTimeout: number
-  readonly onHead: () => void
   readonly onEnd: (end: RelayEnd) => void
 }
+
+const ASCII = /^[ -~]*$/
 
 /** Interim responses forwarded per request; a device that sends more is not making progress. */
 const MOST_INTERIM_RESPONSES = 16
@@ -61,21 +69,21 @@ export class Relay implements Dispatcher.DispatchHandler {
     _headers: unknown,
     reason = '',
   ): void {
-    const { exchange, project, onHead } = this.#deps
+    const { exchange, answer } = this.#deps
     const sent = rawFields(controller.rawHeaders)
-    const device = sent.map(withoutBlanks)
     if (status < 200) {
-      this.#inform(controller, status, project(device, status))
+      this.#inform(controller, status, answer.project(withoutBlanks(sent), status))
       return
     }
     if (!isDelimited(sent)) throw new MalformedAnswer()
     try {
-      exchange.begin({ status, reason: reasonBytes(reason), fields: project(device, status) })
+      const fields = answer.project(withoutBlanks(sent), status)
+      exchange.begin({ status, reason: reasonBytes(reason), fields })
     } catch {
       // A status or field that the client's protocol cannot carry.
       throw new MalformedAnswer()
     }
-    onHead()
+    answer.onHead()
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -134,14 +142,19 @@ export class Relay implements Dispatcher.DispatchHandler {
  * UTF-8 are lost by then; nothing stands in for them, because a reason phrase means nothing (RFC 9112 §4).
  */
 function reasonBytes(reason: string): string {
+  if (ASCII.test(reason)) return reason
   return reason.includes('\ufffd') ? '' : Buffer.from(reason, 'utf8').toString('latin1')
 }
 
 /** undici leaves blanks behind a value, and HTTP/2 clients refuse an answer that has them (RFC 9113 §8.2.1). */
-function withoutBlanks(value: string): string {
-  let end = value.length
-  while (value[end - 1] === ' ' || value[end - 1] === '\t') end -= 1
-  return end === value.length ? value : value.slice(0, end)
+function withoutBlanks(fields: string[]): Fields {
+  for (let i = 1; i < fields.length; i += 2) {
+    const value = fields[i] ?? ''
+    let end = value.length
+    while (value[end - 1] === ' ' || value[end - 1] === '\t') end -= 1
+    if (end !== value.length) fields[i] = value.slice(0, end)
+  }
+  return fields
 }
 
 /** undici hands header bytes over as buffers; every byte is a character, as in Node's own `rawHeaders`. */

@@ -41,18 +41,19 @@ export function requestFields(
   requestId: string,
 ): string[] {
   const stays = hopByHop(head.fields)
-  const set = new Set(added.filter((_, i) => i % 2 === 0).map(asCgi))
+  const set = added.length === 0 ? undefined : new Set(added.filter((_, i) => i % 2 === 0).map(asCgi))
   const target = host ?? admission.host
   const fields: string[] = target === '' ? [] : ['Host', target]
-  const seen = new Set<string>()
+  const seen: string[] = []
   for (let i = 0; i + 1 < head.fields.length; i += 2) {
     const name = head.fields[i] ?? ''
     const lower = name.toLowerCase()
-    if (REPLACED.has(lower) || set.has(asCgi(lower)) || stays(lower)) continue
-    if (isForwardingField(lower) && !admission.peerTrusted) continue
+    if (REPLACED.has(lower) || set?.has(asCgi(lower)) || stays(lower)) continue
+    const forwarding = isForwardingField(lower)
+    if (forwarding && !admission.peerTrusted) continue
     const crumbs = lower === 'cookie' && head.version === '2'
-    if (crumbs && seen.has(lower)) continue
-    seen.add(lower)
+    if (crumbs && seen.includes(lower)) continue
+    if (forwarding || crumbs) seen.push(lower)
     fields.push(name, crumbs ? joinedCookies(head.fields) : (head.fields[i + 1] ?? ''))
   }
   if (typeof admission.framing === 'number') fields.push('Content-Length', String(admission.framing))
@@ -83,16 +84,17 @@ function joinedCookies(fields: Fields): string {
 
 function pushForwarding(
   fields: string[],
-  seen: ReadonlySet<string>,
+  seen: readonly string[],
   head: RequestHead,
   admission: Forward,
 ): void {
   const before = admission.peerTrusted ? fieldValues(head.fields, 'x-forwarded-for') : []
   const peer = admission.peerTrusted ? (normalizeAddress(head.peer) ?? 'unix') : admission.client
   fields.push('X-Forwarded-For', [...before, peer].join(', '))
-  if (!seen.has('x-forwarded-proto')) fields.push('X-Forwarded-Proto', head.secure ? 'https' : 'http')
-  if (!seen.has('x-forwarded-host') && admission.host !== '') fields.push('X-Forwarded-Host', admission.host)
-  if (!seen.has('x-forwarded-port') && head.localPort !== 0) {
+  if (!seen.includes('x-forwarded-proto')) fields.push('X-Forwarded-Proto', head.secure ? 'https' : 'http')
+  if (!seen.includes('x-forwarded-host') && admission.host !== '')
+    fields.push('X-Forwarded-Host', admission.host)
+  if (!seen.includes('x-forwarded-port') && head.localPort !== 0) {
     fields.push('X-Forwarded-Port', String(head.localPort))
   }
 }

@@ -1,17 +1,15 @@
 import type { Forward } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type Fields, fieldValues } from '../http/fields.ts'
-import { Relay, type RelayEnd } from './relay.ts'
+import { type AnswerRules, Relay, type RelayEnd } from './relay.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 import { TolerantAttempt } from './tolerant-attempt.ts'
 
 export interface TolerantLaneDependencies {
   readonly target: UpstreamTarget
   readonly deadlines: UpstreamDeadlines
-  readonly project: (device: Fields, status: number) => string[]
   readonly uploadTimeout: number
   readonly readerTimeout: number
-  readonly onHead: () => void
 }
 
 /**
@@ -23,7 +21,8 @@ export function forwardTolerantly(
   admission: Forward,
   exchange: Exchange,
   fields: readonly string[],
-  { target, deadlines, project, uploadTimeout, readerTimeout, onHead }: TolerantLaneDependencies,
+  { target, deadlines, uploadTimeout, readerTimeout }: TolerantLaneDependencies,
+  answer: AnswerRules,
 ): Promise<RelayEnd> {
   // An attempt opens its connection at once; for a client that has left there would be nobody to close it.
   if (exchange.ended) return Promise.resolve({ kind: 'abandoned' })
@@ -31,9 +30,8 @@ export function forwardTolerantly(
     let attempt: TolerantAttempt | undefined
     const relay = new Relay({
       exchange,
-      project,
+      answer,
       readerTimeout,
-      onHead,
       onEnd(end) {
         attempt?.close()
         resolve(end)

@@ -9,7 +9,7 @@ import type { Connections } from './connections.ts'
 import { DeviceFault, failureOf } from './failure.ts'
 import { forwardThroughLane } from './lanes.ts'
 import type { ParserChoice } from './parser-choice.ts'
-import type { RelayEnd } from './relay.ts'
+import type { AnswerRules, RelayEnd } from './relay.ts'
 import { type RequestFieldSettings, requestFields, requestIdOf } from './request-fields.ts'
 import { type ResponseFieldSettings, responseFields } from './response-fields.ts'
 import { withCredentials } from './sign-in/request-credentials.ts'
@@ -72,12 +72,31 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     return grant === undefined ? undefined : signIn
   }
 
-  function stopwatch(): () => void {
+  /** The clock starts with the request's way to the device. */
+  function rulesFor(admission: Forward, exchange: Exchange): AnswerRules {
     const start = clock.monotonic()
-    return () => {
-      breaker.succeeded()
-      events.answered(clock.monotonic() - start)
+    return {
+      project: (device, status) => responseFields(device, status, exchange.head, admission, deps.response()),
+      onHead() {
+        breaker.succeeded()
+        events.answered(clock.monotonic() - start)
+      },
     }
+  }
+
+  function send(admission: Forward, exchange: Exchange): Promise<RelayEnd> {
+    const fields = fieldsFor(admission, exchange)
+    const account = accountFor(admission)
+    if (account === undefined) {
+      return forwardThroughLane(admission, exchange, fields, deps, rulesFor(admission, exchange))
+    }
+    const { method } = exchange.head
+    const hasBody = admission.framing !== null && admission.framing !== 0
+    return sendSignedIn(
+      { method, target: admission.target, exchange, fields, hasBody },
+      account,
+      (to, sent) => forwardThroughLane(admission, to, sent, deps, rulesFor(admission, exchange)),
+    )
   }
 
   /** The refusal for a device that is known to be down. */
@@ -85,23 +104,6 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     const failure = breaker.refuse()
     if (failure !== undefined) events.failed(failure)
     return failure === undefined ? undefined : { kind: 'upstream', failure }
-  }
-
-  /** Holds a place at the device while `work` runs. */
-  async function guarded(
-    { client }: Forward,
-    exchange: Exchange,
-    work: () => Promise<RelayEnd>,
-  ): Promise<Forwarded> {
-    const refusal = down()
-    if (refusal !== undefined) return refusal
-    const leave = guard.tryEnter() ?? (await waitForPlace(guard, exchange, client))
-    if (leave === undefined) return { kind: 'overloaded', retryAfter: RETRY_AFTER_OVERLOAD }
-    try {
-      return report(await work())
-    } finally {
-      leave()
-    }
   }
 
   function report(end: RelayEnd): Forwarded {
@@ -115,22 +117,18 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   }
 
   return {
-    forward: (admission, exchange) =>
-      guarded(admission, exchange, () => {
-        const fields = fieldsFor(admission, exchange)
-        const send = (to: Exchange, sent: string[]): Promise<RelayEnd> =>
-          forwardThroughLane(admission, to, sent, {
-            ...deps,
-            project: (device, status) =>
-              responseFields(device, status, exchange.head, admission, deps.response()),
-            onHead: stopwatch(),
-          })
-        const account = accountFor(admission)
-        if (account === undefined) return send(exchange, fields)
-        const { method } = exchange.head
-        const hasBody = admission.framing !== null && admission.framing !== 0
-        return sendSignedIn({ method, target: admission.target, exchange, fields, hasBody }, account, send)
-      }),
+    /** Holds a place at the device meanwhile. */
+    async forward(admission, exchange) {
+      const refusal = down()
+      if (refusal !== undefined) return refusal
+      const leave = guard.tryEnter() ?? (await waitForPlace(guard, exchange, admission.client))
+      if (leave === undefined) return { kind: 'overloaded', retryAfter: RETRY_AFTER_OVERLOAD }
+      try {
+        return report(await send(admission, exchange))
+      } finally {
+        leave()
+      }
+    },
 
     async upgrade(admission, exchange) {
       const refusal = down()

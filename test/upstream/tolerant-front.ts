@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Forward } from '../../src/http/admission.ts'
 import { Http1Exchange } from '../../src/listen/http1-exchange.ts'
-import type { RelayEnd } from '../../src/upstream/relay.ts'
+import type { AnswerRules, RelayEnd } from '../../src/upstream/relay.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from '../../src/upstream/target.ts'
 import { forwardTolerantly } from '../../src/upstream/tolerant-lane.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -45,14 +45,13 @@ export async function startFront(
       target: request.url ?? '',
       framing: Number.isNaN(framing) ? null : framing,
     } as unknown as Forward
-    forwardTolerantly(admission, exchange, endToEnd(request.rawHeaders), {
-      target,
-      deadlines,
-      uploadTimeout: deadlines.idle,
-      readerTimeout: deadlines.idle,
+    const timeouts = { uploadTimeout: deadlines.idle, readerTimeout: deadlines.idle }
+    const answer: AnswerRules = {
       project: (device, status) => (status === 204 ? [] : endToEnd(device)),
       onHead() {},
-    }).then((end) => {
+    }
+    const sent = endToEnd(request.rawHeaders)
+    forwardTolerantly(admission, exchange, sent, { target, deadlines, ...timeouts }, answer).then((end) => {
       ends.push(end)
       changes.emit('end', end)
       if (end.kind === 'failed') exchange.reply({ status: 502, fields: [], body: '' })
