@@ -99,7 +99,7 @@ const service: FieldsOf<ServiceConfig> = {
     {
       initial: '30s',
       description:
-        'How long the device may take to begin its response. A body that runs is bounded by `idle_timeout`.',
+        'How long the device may take to begin its response. A body that runs is bounded by `idle_timeout`. Both are kept to about a second.',
     },
   ),
   idleTimeout: duration(

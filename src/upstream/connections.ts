@@ -1,12 +1,14 @@
-import { Client, type Dispatcher } from 'undici'
+import type { Socket } from 'node:net'
+import { buildConnector, Client, type Dispatcher } from 'undici'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
+import { type AnswerWatch, skipUnaskedContinue } from './unasked-continue.ts'
 
 export type { Dispatcher } from 'undici'
 
 /** A connection to the device, lent to one request at a time. */
 export interface Connection {
   readonly dispatcher: Dispatcher
-  /** A response came back over it before: if it now breaks without a byte, the device had closed it meanwhile. */
+  /** A response came back over it before, and nothing since: if it now breaks, the device had closed it meanwhile. */
   readonly reused: boolean
   /** Gives it back; `answered` when a response came over it, so that it is known to have been alive. */
   release(answered: boolean): void
@@ -28,19 +30,26 @@ const LARGEST_RESPONSE_HEADER = 64 * 1024
 export function createConnections(target: UpstreamTarget, deadlines: UpstreamDeadlines): Connections {
   const idle: Slot[] = []
   const all = new Set<Slot>()
+  const connect = buildConnector({
+    allowH2: false,
+    timeout: deadlines.connect,
+    ...(target.socketPath === undefined ? {} : { socketPath: target.socketPath }),
+    ...(target.ca === undefined ? {} : { ca: target.ca }),
+    rejectUnauthorized: !target.insecure,
+  })
 
   function open(): Slot {
     const client = new Client(target.origin, {
       pipelining: 1,
-      allowH2: false,
       headersTimeout: deadlines.response,
       bodyTimeout: deadlines.idle,
       maxHeaderSize: LARGEST_RESPONSE_HEADER,
-      connect: {
-        timeout: deadlines.connect,
-        ...(target.socketPath === undefined ? {} : { socketPath: target.socketPath }),
-        ...(target.ca === undefined ? {} : { ca: target.ca }),
-        rejectUnauthorized: !target.insecure,
+      connect(options, opened) {
+        connect(options, (...result) => {
+          const [error, socket] = result
+          if (error === null) slot.opened(socket)
+          opened(...result)
+        })
       },
     })
     const slot = new Slot(client, idle)
@@ -64,6 +73,7 @@ export function createConnections(target: UpstreamTarget, deadlines: UpstreamDea
 class Slot implements Connection {
   readonly dispatcher: Client
   readonly #idle: Slot[]
+  #watch: AnswerWatch | undefined
   /** Whether the connection that is open now has carried a response, and whether it had when it was lent. */
   #answered = false
   #hadAnswered = false
@@ -71,21 +81,36 @@ class Slot implements Connection {
   constructor(client: Client, idle: Slot[]) {
     this.dispatcher = client
     this.#idle = idle
-    client.on('connect', () => {
-      this.#answered = false
-    })
+  }
+
+  opened(socket: Socket): void {
+    keepResets(socket)
+    this.#answered = false
+    this.#watch = skipUnaskedContinue(socket)
+    this.#watch.asked()
   }
 
   lend(): void {
     this.#hadAnswered = this.#answered
+    this.#watch?.asked()
   }
 
   get reused(): boolean {
-    return this.#hadAnswered && this.#answered
+    return this.#hadAnswered && this.#answered && this.#watch?.heard !== true
   }
 
   release(answered: boolean): void {
     if (answered) this.#answered = true
     this.#idle.push(this)
   }
+}
+
+/**
+ * Where only the end of the connection ends a body, undici takes a reset for that end. A body that was cut must not look
+ * whole (C24), so undici hears of another error.
+ */
+function keepResets(socket: Socket): void {
+  socket.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'ECONNRESET') error.code = 'EPIPE'
+  })
 }

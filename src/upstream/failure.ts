@@ -43,11 +43,23 @@ export function failureOf(error: unknown): UpstreamFailure {
   if (error instanceof DeviceFault) return error.failure
   if (error instanceof AggregateError && error.errors.length > 0) return failureOf(error.errors[0])
   const code = codeOf(error)
+  if (code === 'UND_ERR_SOCKET' && isUnasked(error)) return 'http_protocol_error'
+  if (isEarlyEnd(error)) return 'http_response_incomplete'
   const known = BY_CODE[code]
   if (known !== undefined) return known
   if (CERTIFICATE_CODE.test(code)) return 'tls_certificate_error'
   if (code.startsWith('ERR_SSL_') || code.startsWith('ERR_TLS_')) return 'tls_protocol_error'
   return 'http_protocol_error'
+}
+
+/** undici's words for an interim answer, or a change of protocol, that nobody asked for. */
+function isUnasked(error: unknown): boolean {
+  return error instanceof Error && (error.message === 'bad response' || error.message === 'bad upgrade')
+}
+
+/** The connection ended within a chunked body. undici's parser tells that from malformed chunks in words only. */
+export function isEarlyEnd(error: unknown): boolean {
+  return error instanceof Error && error.name === 'HTTPParserError' && error.message.includes('EOF')
 }
 
 function codeOf(error: unknown): string {

@@ -1,3 +1,4 @@
+import { isEarlyEnd } from './failure.ts'
 import { MalformedAnswer } from './malformed-answer.ts'
 import type { RelayEnd } from './relay.ts'
 
@@ -44,10 +45,7 @@ function isRefusedAnswer(end: RelayEnd): boolean {
   if (end.kind !== 'failed' && end.kind !== 'broken') return false
   const { error } = end
   if (!(error instanceof Error)) return false
-  if (error instanceof MalformedAnswer || error.name === 'HTTPParserError') return true
-  const code = 'code' in error ? error.code : undefined
-  // undici adds up the digits of all lengths it sees, and takes a space behind one for a digit.
-  if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') return true
-  // Its words for an interim answer that it did not expect.
-  return code === 'UND_ERR_SOCKET' && error.message === 'bad response'
+  if (error instanceof MalformedAnswer) return true
+  // A body that was cut is nothing that could be read tolerantly.
+  return error.name === 'HTTPParserError' && !isEarlyEnd(error)
 }

@@ -108,8 +108,9 @@ export class Relay implements Dispatcher.DispatchHandler {
   onResponseError(_controller: unknown, error: unknown): void {
     const { exchange } = this.#deps
     if (exchange.ended) this.#finish({ kind: 'abandoned' })
-    else if (!exchange.answered) this.#finish({ kind: 'failed', error, silent: this.#silent })
-    else {
+    else if (!exchange.answered) {
+      this.#finish({ kind: 'failed', error: withinHead(error), silent: this.#silent })
+    } else {
       exchange.cut()
       this.#finish({ kind: 'broken', error })
     }
@@ -118,7 +119,8 @@ export class Relay implements Dispatcher.DispatchHandler {
   #inform(controller: Dispatcher.DispatchController, status: number, fields: Fields): void {
     this.#interim += 1
     if (this.#interim > MOST_INTERIM_RESPONSES) controller.abort(new DeviceFault('http_protocol_error'))
-    else this.#deps.exchange.inform(status, fields)
+    // `100 Continue` answers an expectation that is never passed on.
+    else if (status !== 100) this.#deps.exchange.inform(status, fields)
   }
 
   #clientLeft(): void {
@@ -135,6 +137,12 @@ export class Relay implements Dispatcher.DispatchHandler {
     clearTimeout(this.#stall)
     this.#deps.onEnd(end)
   }
+}
+
+/** undici adds up the digits of all lengths that it sees, and so speaks of a wrong one before there is a body. */
+function withinHead(error: unknown): unknown {
+  const lengths = error instanceof Error && 'code' in error ? error.code : undefined
+  return lengths === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' ? new MalformedAnswer() : error
 }
 
 /**

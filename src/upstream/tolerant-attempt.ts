@@ -36,8 +36,6 @@ export class TolerantAttempt implements Dispatcher.DispatchController {
       onBytes: () => relay.onResponseStarted(),
       onInterim: ({ status, fields }) => {
         this.#wait()
-        // `100 Continue` answers an expectation that the sidecar never passes on.
-        if (status === 100) return
         this.rawHeaders = [...fields]
         relay.onResponseStart(this, status, undefined)
       },

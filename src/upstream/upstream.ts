@@ -110,7 +110,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     if (end.kind === 'relayed' || end.kind === 'abandoned') return undefined
     const client = clientFault(end.error)
     if (client !== undefined) return client
-    const failure = failureOf(end.error)
+    const failure = nameOf(end)
     breaker.failed(failure)
     events.failed(failure)
     return end.kind === 'failed' ? { kind: 'upstream', failure } : undefined
@@ -175,6 +175,13 @@ async function waitForPlace(
   exchange.onEnd(() => gone.abort())
   const entry = await guard.enter(gone.signal, client)
   return entry.kind === 'entered' ? entry.leave : undefined
+}
+
+/** A connection that is lost before a byte of the answer, and one lost within it, go by different names (RFC 9209 §2.3). */
+function nameOf(end: Extract<RelayEnd, { kind: 'failed' | 'broken' }>): UpstreamFailure {
+  const failure = failureOf(end.error)
+  const begun = end.kind === 'broken' || !end.silent
+  return begun && failure === 'connection_terminated' ? 'http_response_incomplete' : failure
 }
 
 /** The upload itself broke or stalled: not the device's fault. */

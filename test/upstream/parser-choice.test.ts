@@ -12,8 +12,6 @@ const failed = (error: unknown): RelayEnd => ({ kind: 'failed', error, silent: f
 
 const refused: readonly (readonly [string, unknown])[] = [
   ['malformed HTTP', codedError('HTTPParserError', undefined)],
-  ['a length twice', codedError('x', 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH')],
-  ['an unasked 100', codedError('SocketError', 'UND_ERR_SOCKET', 'bad response')],
   ['what cannot be handed on', new MalformedAnswer()],
 ]
 
@@ -21,6 +19,9 @@ const otherwise: readonly (readonly [string, RelayEnd])[] = [
   ['was relayed', { kind: 'relayed' }],
   ['was abandoned by its client', { kind: 'abandoned' }],
   ['met a closed connection', failed(codedError('SocketError', 'UND_ERR_SOCKET', 'other side closed'))],
+  ['was cut within a chunk', failed(codedError('HTTPParserError', undefined, '(Invalid EOF state)'))],
+  ['was cut within its length', failed(codedError('x', 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH'))],
+  ['met a flood of 100s', failed(codedError('SocketError', 'UND_ERR_SOCKET', 'bad response'))],
   ['met nobody', failed(codedError('Error', 'ECONNREFUSED'))],
   ['waited too long', failed(codedError('HeadersTimeoutError', 'UND_ERR_HEADERS_TIMEOUT'))],
   ['was answered with too large a head', failed(codedError('x', 'UND_ERR_HEADERS_OVERFLOW'))],

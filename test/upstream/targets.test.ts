@@ -86,6 +86,17 @@ describe('a device that speaks HTTPS', () => {
     expect(device.requests).toHaveLength(0)
   })
 
+  it.each(['strict', 'tolerant'])(
+    'is spoken to in HTTP/1.1, also if it offers HTTP/2: %s',
+    async (parser) => {
+      const certificate = await makeCertificate()
+      const offers = { ...certificate, ALPNProtocols: ['h2', 'http/1.1'] }
+      const device = await startDevice(undefined, { tls: offers })
+      const { answer } = await tryBoth(device, { parser, tls: { ca: certificate.certFile } })
+      expect([answer.status, device.requests[0]?.version]).toEqual([200, '1.1'])
+    },
+  )
+
   it('is not there when it speaks cleartext after all', async () => {
     const device = await startDevice()
     const sidecar = await startSidecar({ device: { url: device.url.replace('http:', 'https:') } })
