@@ -33,6 +33,36 @@ describeTransports(
       },
     )
 
+    it('C23 what is meant for a pipelined request never gets into the answer before it', async () => {
+      const proceed = Promise.withResolvers<void>()
+      const device = await startDevice(async (request, response) => {
+        if (request.url === '/first') {
+          response.writeHead(200, { 'Content-Length': 9 })
+          response.write('only ')
+          await proceed.promise
+          response.end('this')
+        } else {
+          response.writeEarlyHints({ link: '</a>' })
+          response.end('second')
+        }
+      })
+      const sidecar = await startSidecar({ transport, device })
+      const bearer = `Authorization: Bearer ${await sidecar.token()}\r\n`
+      const raw = await rawConnection(sidecar.url)
+      raw.write(`GET /first HTTP/1.1\r\n${HOST}${bearer}\r\n`)
+      await raw.waitFor('only ')
+      const expecting = 'Expect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n'
+      raw.write(`POST /second HTTP/1.1\r\n${HOST}${bearer}${expecting}\r\nhi`)
+      await device.waitForRequests(2)
+      // The second is done with, as far as the device is concerned: it waits behind the first.
+      await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(1)
+      expect(raw.received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200'])
+      proceed.resolve()
+      const all = await raw.closed
+      expect(all.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200'])
+      expect(all).toMatch(/\r\n\r\nonly thisHTTP\/1\.1 200 OK\r\n[\s\S]*second/)
+    })
+
     it('C20 an upgrade with a body that never comes, and a reset, kill nothing', async () => {
       const sidecar = await startSidecar({ transport })
       for (const method of ['GET', 'CONNECT']) {

@@ -1,0 +1,74 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import { temporaryDirectory } from '../../support/certificate.ts'
+import { startSidecar } from '../../support/sidecar.ts'
+import { describeTransports } from '../../support/transports.ts'
+import { startBasicDevice, startDigestDevice, startFormDevice } from './devices.ts'
+
+/** Each with a way to end its session, so that the next request has to sign in anew. */
+const logins = {
+  async basic() {
+    const device = await startBasicDevice()
+    return { device, end: () => {} }
+  },
+  async digest() {
+    const device = await startDigestDevice()
+    return {
+      device,
+      end() {
+        device.nonce = `${device.nonce}0`
+      },
+    }
+  },
+  async form() {
+    const device = await startFormDevice()
+    return { device, end: () => device.sessions.clear() }
+  },
+} as const
+
+describeTransports(
+  'Clients that leave while they are signed in at the device',
+  (transport) => {
+    describe.each(['strict', 'tolerant'])('in the %s lane', (parser) => {
+      it.each(['basic', 'digest', 'form'] as const)(
+        'C24 leave no connection to it behind: %s',
+        async (kind) => {
+          const { device, end } = await logins[kind]()
+          // Whatever was asked for is closed behind its answer; a connection that nobody uses would stay.
+          device.device.server.maxRequestsPerSocket = 1
+          const file = join(temporaryDirectory(), 'device-password')
+          writeFileSync(file, device.password)
+          const upstream = {
+            parser,
+            auth: { [kind]: { user: 'admin', password: { file }, check_path: '/home' } },
+          }
+          const sidecar = await startSidecar({ transport, device: device.device, config: { upstream } })
+          const token = await sidecar.token()
+          const fields = ['Authorization', `Bearer ${token}`]
+          for (let round = 0; round < 40; round += 1) {
+            end()
+            sidecar.clock.advance(10_000)
+            const connection = await sidecar.connect()
+            const posts = round % 3 === 0
+            const exchange = connection.start(posts ? { fields, method: 'POST', body: 'x' } : { fields })
+            exchange.response.catch(() => {})
+            // Anywhere between the request and its answer.
+            if (round % 8 > 0) await delay((round % 8) - 1)
+            exchange.abort()
+            connection.close()
+          }
+          await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
+          await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
+          await expect.poll(() => device.device.openConnections, { timeout: 3000 }).toBe(0)
+          // A session that has just been made is not made anew.
+          sidecar.clock.advance(1_000_000)
+          end()
+          expect((await sidecar.request({ token })).status).toBe(200)
+        },
+      )
+    })
+  },
+  ['http1', 'h2'],
+)
