@@ -33,7 +33,7 @@ export const tokensField: Field<TokensConfig> = section<TokensConfig>('Access an
       initial: 'file',
       secret: true,
       description:
-        '`file` keeps tokens in `state_dir`, across restarts; `memory` forgets them at a restart; a `valkey://` or `redis://` URL (`valkeys://` or `rediss://` over TLS) shares them, and the limits, among several sidecars.',
+        '`file` keeps tokens in `state_dir`, across restarts; `memory` forgets them at a restart. The URL of a store that several sidecars share (`valkey://`, `redis://`) is not supported yet, and refused at the start.',
     },
     storeProblem,
   ),

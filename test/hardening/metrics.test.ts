@@ -1,0 +1,209 @@
+import { STATUS_CODES } from 'node:http'
+import http2 from 'node:http2'
+import { describe, expect, it } from 'vitest'
+import type { Refusal } from '../../src/http/refusal.ts'
+import { createMetrics } from '../../src/record/metrics.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { startDevice } from '../support/device.ts'
+import { rawConnection } from '../support/raw.ts'
+import { requestHead } from '../support/request-head.ts'
+import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+
+/** The name and labels of every sample. */
+async function series(sidecar: TestSidecar): Promise<string[]> {
+  const lines = (await sidecar.metrics()).split('\n')
+  return lines.filter((line) => line !== '' && !line.startsWith('#')).map((line) => line.replace(/ \S+$/, ''))
+}
+
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'other']
+
+const CODES = [0, 101, 200, 204, 304, 400, 401, 404, 429, 500]
+
+/** The same in every run: a failure can be looked at again. */
+function dice(seed: number): (sides: number) => number {
+  let state = seed
+  return (sides) => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fff_ffff
+    return (state >> 8) % sides
+  }
+}
+
+describe('79 random requests', () => {
+  it('79 ten thousand leave as many series as the first thousands', async () => {
+    const roll = dice(7)
+    const metrics = createMetrics({ version: '0', node: '0' })
+    const refusals: readonly Refusal[] = [
+      { kind: 'unauthorized', cause: 'unknown' },
+      { kind: 'rate-limited', retryAfter: 1 },
+    ]
+    function record(count: number): Promise<string> {
+      for (let i = 0; i < count; i += 1) {
+        const made = roll(0x7fffffff).toString(36)
+        metrics.exchange({
+          head: requestHead({
+            method: roll(2) === 0 ? made : (METHODS[roll(7)] ?? made),
+            target: `/${made}?${made}`,
+          }),
+          endpoint: roll(2) === 0 ? 'api' : 'oauth',
+          client: `2001:db8::${made.slice(0, 4)}`,
+          refusal: refusals[roll(4)],
+          wouldRefuse: undefined,
+          outcome: {
+            status: CODES[roll(12)] ?? 600 + roll(400),
+            end: 'complete',
+            requestBytes: 1,
+            responseBytes: 1,
+          },
+          duration: roll(60_000),
+        })
+      }
+      return metrics.text()
+    }
+    const names = (text: string): number => text.match(/^postern_\w+(?:\{.*\})? /gm)?.length ?? 0
+    const before = names(await record(3000))
+    expect(before).toBeGreaterThan(200)
+    expect(names(await record(7000))).toBe(before)
+  })
+
+  it('79 over the wire likewise, whatever their methods, paths and statuses', async () => {
+    const roll = dice(79)
+    const device = await startDevice((request, response) => {
+      response.statusCode = Number(request.headers['x-status'])
+      response.end()
+    })
+    const sidecar = await startSidecar({ device, transport: 'h2', config: { log: { access: false } } })
+    const token = await sidecar.token()
+    const session = http2.connect(sidecar.url, { rejectUnauthorized: false })
+    closeLater(() => session.destroy())
+    const word = (): string => roll(0x7fffffff).toString(36)
+
+    function ask(method: string, status: number): Promise<void> {
+      const path = `${['/oauth/token', '/'][roll(8)] ?? '/'}${roll(9) === 0 ? '' : word()}?${word()}=${word()}`
+      const headers = { 'x-status': String(status), [`x-${word()}`]: word(), 'user-agent': word() }
+      const shown =
+        roll(3) === 0 ? { authorization: `Bearer ${word()}` } : { authorization: `Bearer ${token}` }
+      const stream = session.request(
+        { ':method': method, ':path': path, ...headers, ...shown },
+        { endStream: true },
+      )
+      return new Promise((done) =>
+        stream
+          .on('error', () => {})
+          .once('close', done)
+          .resume(),
+      )
+    }
+    let left = 1000
+    const lanes = Array.from({ length: 64 }, async () => {
+      for (; left > 0; left -= 1) {
+        const method = METHODS[roll(12)]
+        const made = method === undefined || method === 'other' ? word().toUpperCase() : method
+        await ask(made, 200 + roll(400))
+      }
+    })
+    await Promise.all(lanes)
+    const known = new Set([...Object.keys(STATUS_CODES), 'other', 'none'])
+    expect(await sidecar.metric('postern_requests_total')).toBeGreaterThan(900)
+    for (const one of await series(sidecar)) {
+      const labels = Object.fromEntries(
+        [...one.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, name, value]) => [name ?? '', value ?? '']),
+      )
+      if (labels.method !== undefined) expect(METHODS).toContain(labels.method)
+      if (labels.code !== undefined) expect(known).toContain(labels.code)
+      if (labels.endpoint !== undefined) expect(['api', 'oauth']).toContain(labels.endpoint)
+    }
+  })
+})
+
+describe('80 scrapers that hang', () => {
+  it('80 change nothing for clients, nor for another scraper', async () => {
+    const sidecar = await startSidecar()
+    const token = await sidecar.token()
+    const asked = [
+      'GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(4),
+      'GET /metrics HTTP/1.1\r\nHost: x\r\n',
+      'POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nx',
+      '',
+    ]
+    const before = process.memoryUsage().rss
+    const hung = await Promise.all(Array.from({ length: 100 }, () => rawConnection(sidecar.adminUrl)))
+    for (const [i, { socket }] of hung.entries()) {
+      socket.pause()
+      socket.write(asked[i % asked.length] ?? '')
+    }
+    const start = performance.now()
+    for (let i = 0; i < 30; i += 1) expect((await sidecar.request({ token })).status).toBe(200)
+    expect(await sidecar.metrics()).toContain('postern_requests_total')
+    expect(performance.now() - start).toBeLessThan(3000)
+    expect(process.memoryUsage().rss - before).toBeLessThan(150 << 20)
+  })
+})
+
+describe('82 bytes that steer terminals and log readers', () => {
+  const nasty = [
+    '%0d%0a{"level":50}',
+    '\x1b[2J\x1b]0;owned\x07',
+    '\xe2\x80\xa8',
+    '\x7f',
+    '"\\',
+    '\xff\xfe',
+    '%00',
+  ]
+
+  it('82 become one bounded line of JSON for each request, whatever its method, path and client', async () => {
+    const sidecar = await startSidecar()
+    const token = await sidecar.token()
+    const lines = (): string[] => sidecar.logLines().filter((line) => JSON.parse(line).msg === 'request')
+    let asked = lines().length
+    for (const bytes of [...nasty, 'a'.repeat(10_000)]) {
+      const path = `/p${bytes}?secret=${bytes}`
+      const raw = await rawConnection(sidecar.url)
+      raw.write(
+        `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nX-A: b\r\nConnection: close\r\n\r\n`,
+      )
+      const became = /^HTTP\/1\.1 200/.test(await raw.closed)
+      if (became) asked += 1
+      expect(lines().length).toBeGreaterThanOrEqual(asked)
+      asked = lines().length
+    }
+    expect(asked).toBeGreaterThan(2)
+    for (const line of sidecar.logLines()) {
+      expect(line).toMatch(/^\{[ -~]*\}$/)
+      expect(line.length).toBeLessThan(1000)
+      expect(line).not.toContain('secret=')
+      expect(JSON.parse(line).level).toBe(30)
+    }
+  })
+
+  it('82 likewise in HTTP/2, in a method too', async () => {
+    const sidecar = await startSidecar({ transport: 'h2' })
+    const token = await sidecar.token()
+    for (const bytes of nasty) {
+      for (const request of [{ path: `/p${bytes}` }, { method: `M${bytes}` }]) {
+        await sidecar.request({ token, timeout: 2000, ...request }).catch(() => {})
+      }
+    }
+    expect(sidecar.logLines().length).toBeGreaterThan(nasty.length)
+    for (const line of sidecar.logLines()) {
+      expect(line).toMatch(/^\{[ -~]*\}$/)
+      expect(line.length).toBeLessThan(1000)
+    }
+  })
+
+  it('82 and a path of 1 MiB, or as much of a header, is refused in passing', async () => {
+    for (const transport of ['http1', 'tls'] as const) {
+      const sidecar = await startSidecar({ transport })
+      const before = sidecar.logLines().length
+      for (const head of [
+        `GET /${'a'.repeat(1 << 20)} HTTP/1.1\r\n`,
+        `GET / HTTP/1.1\r\nX-A: ${'a'.repeat(1 << 20)}\r\n`,
+      ]) {
+        const raw = await rawConnection(sidecar.url)
+        raw.write(`${head}Host: x\r\n\r\n`)
+        expect(await raw.closed).toMatch(/^(?:HTTP\/1\.1 400 |$)/)
+      }
+      for (const line of sidecar.logLines().slice(before)) expect(line.length).toBeLessThan(1000)
+      expect((await sidecar.request()).status).toBe(401)
+    }
+  })
+})

@@ -1,0 +1,97 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { prepareSite } from '../process/serve.ts'
+
+const under = (limit: string): { readonly under: readonly string[] } => ({
+  under: ['sh', '-c', `ulimit ${limit}; exec "$@"`, 'sh'],
+})
+
+/** Where each of these promises is proved, over a real process or on the store itself. */
+const PROVED: Readonly<Record<string, readonly string[]>> = {
+  71: ['tokens/crash.test.ts', 'process/survive.test.ts', 'process/password-change.test.ts'],
+  72: ['tokens/journal-recovery.test.ts', 'process/survive.test.ts'],
+  73: ['tokens/journal-trouble.test.ts', 'hardening/state.test.ts'],
+  74: ['tokens/journal.test.ts', 'process/survive.test.ts'],
+  75: ['password/source-watch.test.ts', 'process/password-change.test.ts'],
+  76: ['process/reload.test.ts'],
+  77: ['hardening/state.test.ts'],
+  78: ['hardening/state.test.ts'],
+}
+
+describe('71-78', () => {
+  it.each(Object.entries(PROVED))('%s is proved by tests of its own', (number, files) => {
+    for (const file of files) {
+      const text = readFileSync(join(import.meta.dirname, '..', file), 'utf8')
+      expect(text, file).toMatch(new RegExp(`(?:it|test|describe)[^'\`]*\\(\\s*['\`]${number} `))
+    }
+  })
+})
+
+describe('73 a disk that is full', () => {
+  it('73 is said by log and metric, and costs no client anything', async () => {
+    const site = await prepareSite()
+    // Files may not grow past this many blocks of 512 bytes.
+    const sidecar = await site.serve(under('-S -f 200'))
+    const tokens: string[] = []
+    const trouble = sidecar.waitForLog('token file: serving from memory')
+    let over = false
+    void trouble.then(() => {
+      over = true
+    })
+    while (!over) {
+      const some = await Promise.all(Array.from({ length: 10 }, () => sidecar.grant()))
+      tokens.push(...some.map(({ access_token }) => access_token))
+    }
+    expect(await trouble).toMatchObject({ level: 50, operation: 'issue', reason: expect.any(String) })
+    tokens.push((await sidecar.grant()).access_token)
+    const statuses = await Promise.all(tokens.slice(-20).map((token) => sidecar.use(token)))
+    expect(new Set(statuses)).toEqual(new Set([200]))
+    expect(await sidecar.metric('postern_store_errors_total', 'store="file"')).toBeGreaterThan(0)
+    expect(await sidecar.ready()).toBe(200)
+  })
+})
+
+describe('77 file descriptors exhausted', () => {
+  it('77 turns some away, ends nothing, and is over when they are back', async () => {
+    const site = await prepareSite()
+    // Node raises the soft limit to the hard one, so it is that one which must be low.
+    const sidecar = await site.serve(under('-n 80'))
+    const token = (await sidecar.grant()).access_token
+    const kept = await sidecar.connect()
+    const fields = ['Authorization', `Bearer ${token}`]
+    expect((await kept.send({ fields })).status).toBe(200)
+    site.device.closeConnections()
+    await site.device.waitForOpenConnections(0)
+
+    const crowd = (await Promise.allSettled(Array.from({ length: 200 }, () => sidecar.connect())))
+      .filter((settled) => settled.status === 'fulfilled')
+      .map(({ value }) => value)
+    // Where there is no descriptor for the device either, its client is told so, on the connection that it has.
+    const refused = await kept.send({ fields })
+    expect(refused.status).toBe(500)
+    expect(refused.json().error).toBe('upstream_unavailable')
+    expect(refused.header('Proxy-Status')).toBe('postern; error=destination_unavailable')
+    for (const connection of crowd) connection.close()
+    const status = (): Promise<unknown> => sidecar.use(token).catch(() => 'turned away')
+    await expect.poll(status, { timeout: 5000 }).toBe(200)
+    expect((await kept.send({ fields })).status).toBe(200)
+    expect((await sidecar.grant()).access_token).toMatch(/^[\w-]{43}$/)
+    expect(await sidecar.stop()).toEqual({ code: 0, signal: null })
+    expect(sidecar.logged('this should not have happened')).toEqual([])
+  })
+})
+
+describe('78 a shared store', () => {
+  it('78 is not there yet, and refused at the start with a clear message, never half used', async () => {
+    const store = 'rediss://user:canary@127.0.0.1'
+    const site = await prepareSite({ config: { tokens: { store } } })
+    const run = await site.postern('serve')
+    expect(run).toEqual({
+      code: 2,
+      signal: null,
+      stdout: '',
+      stderr: 'postern serve: tokens.store: a shared store is not supported yet; use "file" or "memory"\n',
+    })
+  })
+})
