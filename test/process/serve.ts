@@ -123,7 +123,7 @@ export interface ServeOptions {
 
 export interface SiteOptions {
   readonly config?: YamlPart
-  readonly device?: Device
+  readonly device?: Pick<Device, 'url'>
   /** Cleartext unless told. */
   readonly transport?: Transport
   /** The line in the password file. */
@@ -179,7 +179,7 @@ export async function prepareSite(options: SiteOptions = {}): Promise<Site> {
     launch([...under, process.execPath, MAIN, 'serve', '--config', configFile])
 
   return {
-    device,
+    device: device as Device, // whoever passes less than a device has no use for `site.device`
     directory,
     stateDir,
     passwordFile,

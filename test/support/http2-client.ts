@@ -44,7 +44,10 @@ export async function connectHttp2(
     ...(options.localAddress === undefined ? {} : { localAddress: options.localAddress }),
   }
   const session = http2.connect(url, settings)
-  closeLater(() => session.destroy())
+  session.once(
+    'close',
+    closeLater(() => session.destroy()),
+  )
   const closed = new Promise<void>((resolve) => {
     session.once('close', resolve)
   })

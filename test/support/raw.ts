@@ -111,9 +111,10 @@ export async function rawConnection(
         ALPNProtocols: [...(options.alpn ?? ['http/1.1'])],
       })
     : net.connect(target)
-  closeLater(() => {
+  const forget = closeLater(() => {
     socket.destroy()
   })
+  socket.once('close', forget)
   socket.setNoDelay(true)
   const peer = rawPeer(socket)
   await once(socket, secure ? 'secureConnect' : 'connect')

@@ -59,7 +59,10 @@ export function dial(
     handshakeTimeout: 10_000,
   })
   socket.on('error', () => {})
-  closeLater(() => socket.terminate())
+  socket.once(
+    'close',
+    closeLater(() => socket.terminate()),
+  )
   return socket
 }
 
