@@ -52,6 +52,7 @@ describeTransports('C24', (transport) => {
       'Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n0\r\n',
       (peer: RawPeer) => peer.end(),
     ],
+    ['what lasts until the end, RST', 'X-A: b\r\n\r\nonly this', (peer: RawPeer) => peer.reset()],
     ['broken chunks', 'Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\nzz\r\n', () => {}],
   ])(
     'C24 a body cut by the device is a broken transfer, never a short body that looks whole: %s',
