@@ -22,7 +22,30 @@ const GOODBYE_TIMEOUT = 5_000
 
 /** The HTTP/2 side of the public listener. */
 export function createHttp2Server(limits: ListenLimits, { onExchange, onBug }: Http2Handlers): Http2Server {
-  const sessions = new Set<ServerHttp2Session>()
+  const sessions = new Map<ServerHttp2Session, TLSSocket>()
+  const patience = Math.min(GOODBYE_TIMEOUT, limits.idleTimeout)
+  let over: readonly TLSSocket[] = []
+  let sweeping: NodeJS.Timeout | undefined
+
+  /**
+   * A session that is over waits for its last write before it lets go of its connection, and does so for ever when the
+   * client left amid that: no event tells, and the connection would count, and be waited for, until the end.
+   */
+  function sweep(): void {
+    for (const socket of over) socket.destroy()
+    over = [...sessions].flatMap(([session, socket]) => (session.destroyed ? [socket] : []))
+  }
+
+  function keep(session: ServerHttp2Session, socket: TLSSocket): void {
+    sessions.set(session, socket)
+    sweeping ??= setInterval(sweep, patience).unref()
+    socket.once('close', () => {
+      sessions.delete(session)
+      if (sessions.size > 0) return
+      clearInterval(sweeping)
+      sweeping = undefined
+    })
+  }
 
   function accept(socket: TLSSocket): void {
     const session = performServerHandshake(socket, {
@@ -38,8 +61,7 @@ export function createHttp2Server(limits: ListenLimits, { onExchange, onBug }: H
     })
     const facts = { peer: socket.remoteAddress ?? '', localPort: socket.localPort ?? 0 }
     const open = new Set<Http2Exchange>()
-    sessions.add(session)
-    session.once('close', () => sessions.delete(session))
+    keep(session, socket)
     // Node reports a broken session here and closes it; without a listener it would end the process.
     session.on('error', () => {})
     session.setTimeout(limits.idleTimeout, () => {
@@ -63,7 +85,7 @@ export function createHttp2Server(limits: ListenLimits, { onExchange, onBug }: H
   return {
     accept,
     drain() {
-      for (const session of sessions) session.close()
+      for (const session of sessions.keys()) session.close()
     },
   }
 }
