@@ -50,7 +50,7 @@ export class Http1Exchange implements Exchange {
   }
 
   body(stallTimeout: number): AsyncIterable<Buffer> {
-    if (this.#expects && this.#mayInform() && this.unread) {
+    if (this.#expects && this.#mayInform && this.unread) {
       this.#expects = false
       this.#res.writeContinue()
     }
@@ -69,7 +69,7 @@ export class Http1Exchange implements Exchange {
   }
 
   inform(status: number, fields: Fields): void {
-    if (this.answered || !this.#mayInform()) return
+    if (!this.#mayInform) return
     // Node 24 has no general call for interim responses; a client that gets none loses nothing but time.
     this.#res.writeInformation?.(status, [...fields])
   }
@@ -153,12 +153,9 @@ export class Http1Exchange implements Exchange {
     })
   }
 
-  /**
-   * Behind an answer that is still under way, Node would put an interim response between head and body of the final
-   * one. A client that pipelines does without.
-   */
-  #mayInform(): boolean {
-    return this.head.version === '1.1' && this.#res.socket !== null
+  /** HTTP/1.0 knows no interim responses. */
+  get #mayInform(): boolean {
+    return this.head.version === '1.1' && !this.answered
   }
 
   /** What follows on the connection could be the rest of a body that nobody will read. */

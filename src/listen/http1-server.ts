@@ -1,11 +1,13 @@
-import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { Http1Exchange } from './http1-exchange.ts'
+import type { BodyFraming } from './http1-framing.ts'
 import type { RequestFacts } from './http1-head.ts'
+import { createIntake, type Intake } from './http1-intake.ts'
 import { Http1UpgradeExchange } from './http1-upgrade.ts'
 import type { ListenLimits } from './limits.ts'
 import { endLingering } from './linger.ts'
@@ -20,8 +22,8 @@ export interface Http1Handlers {
 }
 
 export interface Http1Server {
-  /** The server that parses: it listens itself in cleartext, or is handed the decrypted connections. */
-  readonly server: Server
+  /** Takes a connection, in cleartext or decrypted. */
+  accept(socket: Socket): void
   /**
    * From now on every response closes its connection, tunnels are closed, and so, a moment later, are idle connections:
    * a request that a client is just sending on one is still answered.
@@ -32,13 +34,16 @@ export interface Http1Server {
 /** How long a connection that seems idle may still bring a request when the sidecar stops (ms). */
 export const LAST_REQUEST: number = 500
 
-/** What is under way on one connection, in the order in which it came. */
+/** One connection, which serves one request after the other. */
 interface Connection {
   readonly facts: RequestFacts
-  readonly open: Set<Http1Exchange>
-  /** An exchange has closed the connection behind it: whatever else is parsed from it is not a request any more. */
+  readonly intake: Intake
+  /** What is being served. */
+  current: Http1Exchange | undefined
+  /** The request whose head was parsed last, if its framing has not been asked for yet. */
+  begun: IncomingMessage | undefined
+  /** Whatever else is sent here is not a request any more. */
   closing: boolean
-  garbage: boolean
 }
 
 /** The HTTP/1 side of the public listener, for cleartext and TLS connections alike. */
@@ -65,82 +70,85 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
   // A connection that says nothing at all never reaches the header deadline's parser.
   server.timeout = limits.idleTimeout
 
-  function connectionOf(socket: Socket): Connection {
-    const known = connections.get(socket)
-    if (known !== undefined) return known
+  function accept(socket: Socket): void {
+    server.emit('connection', socket)
+    const intake = createIntake(socket, {
+      busy: () => connection.current !== undefined || connection.closing,
+      begun() {
+        const req = connection.begun
+        connection.begun = undefined
+        return req === undefined ? undefined : bodyFraming(req)
+      },
+      onFault: () => refuseBytes(socket, connection, MALFORMED),
+      onBug: handlers.onBug,
+    })
     const connection: Connection = {
       facts: factsOf(socket),
-      open: new Set(),
+      intake,
+      current: undefined,
+      begun: undefined,
       closing: false,
-      garbage: false,
     }
     connections.set(socket, connection)
     socket.once('close', () => {
       connections.delete(socket)
-      for (const exchange of connection.open) exchange.clientGone()
+      connection.current?.clientGone()
     })
-    socket.once('end', () => {
-      for (const exchange of connection.open) exchange.halfClosed()
-    })
-    return connection
+    socket.once('end', () => connection.current?.halfClosed())
   }
 
-  function track(socket: Socket, connection: Connection, exchange: Http1Exchange): void {
-    connection.open.add(exchange)
+  function serve(socket: Socket, connection: Connection, exchange: Http1Exchange): void {
+    connection.current = exchange
     exchange.onEnd(() => {
-      connection.open.delete(exchange)
+      connection.current = undefined
       if (exchange.closing) connection.closing = true
-      if (connection.open.size === 0 && (socket.readableEnded || draining)) socket.end()
-      if (connection.garbage && connection.open.size === 0) refuseGarbage(socket, MALFORMED)
+      if (draining || connection.intake.exhausted) socket.end()
+      else connection.intake.proceed()
     })
   }
 
   function onRequest(expects: boolean, req: IncomingMessage, res: ServerResponse): void {
     const { socket } = req
-    // What is pipelined behind a request that closes the connection never runs.
-    const connection = connectionOf(socket)
-    if (isClosing(connection)) return
+    const connection = connections.get(socket)
+    if (connection === undefined) return
+    connection.begun = req
     const { facts } = connection
     const exchange = new Http1Exchange(req, res, expects ? { ...facts, expects } : facts)
     if (draining) exchange.closeAfter()
-    track(socket, connection, exchange)
+    serve(socket, connection, exchange)
     handlers.onExchange(exchange)
   }
 
-  function onUpgrade(req: IncomingMessage, stream: Duplex, early: Buffer): void {
+  function onUpgrade(req: IncomingMessage, stream: Duplex): void {
     const { socket } = req
     socket.on('error', () => socket.destroy())
     // Of an upgrade with a body this is a stream of Node's own around the socket, and it repeats the socket's errors.
     stream.on('error', () => {})
-    const connection = connectionOf(socket)
-    if (isClosing(connection)) return
-    if (connection.open.size > 0) {
-      // Pipelined behind a request that is not answered yet, where there is no place for a tunnel: that one still gets
-      // its answer, and then this is refused.
-      connection.closing = true
-      connection.garbage = true
-      return
-    }
+    const connection = connections.get(socket)
+    if (connection === undefined) return
+    const early = connection.intake.release()
     const exchange = new Http1UpgradeExchange(req, new ServerResponse(req), connection.facts, early)
-    track(socket, connection, exchange)
+    serve(socket, connection, exchange)
     upgrades.add(exchange)
     exchange.onEnd(() => upgrades.delete(exchange))
     handlers.onUpgrade(exchange)
   }
 
-  function refuseGarbage(socket: Socket, refusal: Refusal): void {
-    if (!socket.writable) socket.destroy()
+  /** What was received is no request, or not the body of the one that is being served. */
+  function refuseBytes(socket: Socket, connection: Connection, refusal: Refusal): void {
+    const { current } = connection
+    connection.closing = true
+    if (current !== undefined) breakUnfinished(current, socket)
+    else if (!socket.writable) socket.destroy()
     else endLingering(socket, handlers.answerGarbage(refusal))
   }
 
   function onClientError(error: NodeJS.ErrnoException, socket: Socket): void {
-    const open = [...(connections.get(socket)?.open ?? [])]
-    const unfinished = open.find((exchange) => exchange.unread)
-    if (error.code === 'ECONNRESET' || socket.destroyed) socket.destroy()
-    else if (unfinished !== undefined) breakUnfinished(unfinished, socket)
-    else if (open.length > 0) connectionOf(socket).garbage = true
-    else if (socket.bytesRead === 0) socket.destroy()
-    else refuseGarbage(socket, refusalFor(error))
+    const connection = connections.get(socket)
+    connection?.intake.release()
+    const silent = socket.bytesRead === 0 || error.code === 'ECONNRESET' || socket.destroyed
+    if (silent || connection === undefined) socket.destroy()
+    else refuseBytes(socket, connection, refusalFor(error))
   }
 
   /** An error that escaped here would end the process, and every other connection with it. */
@@ -156,24 +164,27 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
   server.on('request', (req, res) => guarded(req.socket, () => onRequest(false, req, res)))
   server.on('checkContinue', (req, res) => guarded(req.socket, () => onRequest(true, req, res)))
   server.on('checkExpectation', (req, res) => guarded(req.socket, () => onRequest(true, req, res)))
-  server.on('upgrade', (req, stream, early) => guarded(req.socket, () => onUpgrade(req, stream, early)))
-  server.on('connect', (req, stream, early) => guarded(req.socket, () => onUpgrade(req, stream, early)))
+  server.on('upgrade', (req, stream) => guarded(req.socket, () => onUpgrade(req, stream)))
+  server.on('connect', (req, stream) => guarded(req.socket, () => onUpgrade(req, stream)))
   server.on('clientError', (error: NodeJS.ErrnoException, stream) => {
     // The server is only ever handed sockets, so the stream that the types speak of is one.
     onClientError(error, stream as Socket)
   })
   server.on('timeout', (socket: Socket) => {
     // Silence while the device thinks is not idleness: the device's own deadlines end that.
-    if ((connections.get(socket)?.open.size ?? 0) === 0) socket.destroy()
+    if (connections.get(socket)?.current === undefined) socket.destroy()
   })
 
+  // The server is handed its connections, so it never listens itself; this starts its deadline checks.
+  server.emit('listening')
+
   return {
-    server,
+    accept,
     drain() {
       draining = true
       for (const upgrade of upgrades) upgrade.farewell()
-      for (const { open } of connections.values()) {
-        for (const exchange of open) if (!exchange.answered) exchange.closeAfter()
+      for (const { current } of connections.values()) {
+        if (current !== undefined && !current.answered) current.closeAfter()
       }
       setTimeout(() => server.closeIdleConnections(), LAST_REQUEST).unref()
     },
@@ -184,15 +195,17 @@ const MALFORMED: Refusal = { kind: 'malformed', description: 'The bytes received
 
 /** The body of a request turned out malformed: its exchange answers if it still can, else the connection breaks. */
 function breakUnfinished(exchange: Http1Exchange, socket: Socket): void {
-  if (exchange.answered) socket.destroy()
-  else exchange.breakBody()
+  if (!exchange.unread) exchange.closeAfter()
+  else if (!exchange.answered) exchange.breakBody()
+  // An answer behind which the connection closes is not spoilt by what nobody will read.
+  else if (!exchange.closing) socket.destroy()
 }
 
-function isClosing(connection: Connection): boolean {
-  if (connection.closing) return true
-  if (connection.open.size === 0) return false
-  for (const exchange of connection.open) if (exchange.closing) return true
-  return false
+/** As Node's parser frames it. Undefined where that is a number to which nobody can count. */
+function bodyFraming({ headers }: IncomingMessage): BodyFraming | undefined {
+  if (headers['transfer-encoding'] !== undefined) return 'chunked'
+  const length = Number(headers['content-length'] ?? 0)
+  return Number.isSafeInteger(length) ? length : undefined
 }
 
 function refusalFor(error: NodeJS.ErrnoException): Refusal {
@@ -206,7 +219,6 @@ function refusalFor(error: NodeJS.ErrnoException): Refusal {
   }
 }
 
-/** What is alike for all ordinary requests of a connection. */
 function factsOf(socket: Socket): RequestFacts {
   return {
     secure: (socket as Partial<TLSSocket>).encrypted === true,

@@ -44,7 +44,7 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
     // A client may close its sending side and wait for the answer; before there was a request it has only left.
     socket.allowHalfOpen = true
     count('http/1.1', socket)
-    http1.server.emit('connection', socket)
+    http1.accept(socket)
   }
 
   function acceptTls(socket: TLSSocket): void {
@@ -72,8 +72,6 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
       if (greeting.get(peer) === socket) greeting.delete(peer)
     })
   })
-  // The HTTP/1 server is handed its connections, so it never listens itself; this starts its deadline checks.
-  http1.server.emit('listening')
 
   return {
     server,
