@@ -103,8 +103,11 @@ function targetFault(head: RequestHead, target: string, service: Service | undef
   return ORIGIN_FORM.test(target) ? undefined : malformed('The request target is not a path.')
 }
 
-/** A registered name of RFC 3986 §3.2.2, or an address in brackets, and perhaps a port; never userinfo. */
-const HOST = /^(?:\[([0-9A-Fa-f:.]+)\]|(?:[A-Za-z0-9\-._~!$&'()*+,;=]|%[0-9A-Fa-f]{2})+)(?::[0-9]{0,5})?$/
+/**
+ * A registered name of RFC 3986 §3.2.2, or an address in brackets, and perhaps a port; never userinfo. Not with a comma,
+ * which that grammar allows: where `X-Forwarded-Host` tells of it, it is read as two names.
+ */
+const HOST = /^(?:\[([0-9A-Fa-f:.]+)\]|(?:[A-Za-z0-9\-._~!$&'()*+;=]|%[0-9A-Fa-f]{2})+)(?::[0-9]{0,5})?$/
 
 function isHost(text: string): boolean {
   const match = HOST.exec(text)

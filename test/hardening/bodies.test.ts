@@ -1,0 +1,112 @@
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { rawConnection } from '../support/raw.ts'
+import { answersIn, typed } from '../support/raw-answers.ts'
+import { describeTransports } from '../support/transports.ts'
+import { type Front, get, post, SMUGGLED, startFront } from './front.ts'
+
+/** A body that is the head of a request, so that whoever frames it otherwise runs it. */
+const INNER = 'GET /inner HTTP/1.1\r\nHost: device\r\n\r\n'
+
+describeTransports(
+  'Bodies',
+  (transport) => {
+    describe.each(['strict', 'tolerant'])('to a device that is read in a %s way', (parser) => {
+      let front: Front
+      beforeAll(async () => {
+        front = await startFront(transport, { upstream: { parser } })
+      })
+      afterEach(() => front.holds())
+
+      it.each(['GET', 'HEAD', 'OPTIONS', 'DELETE', 'PUT', 'PROPFIND'])(
+        '11 a %s with a body arrives framed exactly, and the next request behind it',
+        async (method) => {
+          const { device } = front.sidecar
+          for (const framed of [
+            get(`Content-Length: ${INNER.length}`) + INNER,
+            `${get('Transfer-Encoding: chunked')}${INNER.length.toString(16)}\r\n${INNER}\r\n0\r\n\r\n`,
+          ]) {
+            const before = device.requests.length
+            const raw = await front.send(framed.replace('GET', method) + get('Connection: close'))
+            await raw.closed
+            const seen = device.requests.slice(before)
+            expect(seen.map((request) => [request.method, request.target])).toEqual([
+              [method, '/x'],
+              ['GET', '/x'],
+            ])
+            expect(seen[0]?.body?.toString('latin1')).toBe(INNER)
+          }
+        },
+      )
+
+      it.each([
+        'X-Forwarded-For: 192.0.2.66',
+        'Authorization: Bearer x',
+        'Content-Length: 5',
+        'Transfer-Encoding: chunked',
+        'Host: other',
+        'Connection: close',
+        'X-Own: trailer',
+        '__proto__: x',
+      ])('12 the trailer "%s" is no field, and the next request is what it was', async (trailer) => {
+        const { device } = front.sidecar
+        const before = device.requests.length
+        const body = `5\r\nhello\r\n0\r\n${trailer}\r\n\r\n`
+        const raw = await front.send(
+          post('Transfer-Encoding: chunked', 'X-Own: field') + body + get('Connection: close'),
+        )
+        expect((await raw.closed).match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200'])
+        const [upload] = device.requests.slice(before)
+        expect(upload?.body?.toString()).toBe('hello')
+        expect(upload?.values('X-Own')).toEqual(['field'])
+        expect(upload?.values('X-Forwarded-For')).toEqual(['127.0.0.1'])
+        expect(upload?.values('Host')).toEqual(['device'])
+        expect(upload?.fields.join('\n')).not.toMatch(/Bearer|proto/)
+      })
+
+      it('13 a 100 is sent once the request is admitted, and the body comes through', async () => {
+        const raw = await front.send(post('Expect: 100-continue', 'Content-Length: 5'))
+        await raw.waitFor('HTTP/1.1 100 Continue\r\n\r\n')
+        raw.write('hello')
+        await raw.waitFor('from the device')
+        expect(front.sidecar.device.requests.at(-1)?.values('Expect')).toEqual([])
+        raw.end()
+        await raw.closed
+      })
+
+      it.each(['7 a chunk size of ffffffffffffffff', '7 a chunk size that is none'])(
+        '%s behind good chunks ends the upload with 400, and the device never sees its end',
+        async (name) => {
+          const { device } = front.sidecar
+          const before = device.requests.length
+          const raw = await front.send(`${post('Transfer-Encoding: chunked')}5\r\nhello\r\n`)
+          await device.waitForRequests(before + 1)
+          raw.write(`${name.includes('none') ? 'x' : 'f'.repeat(16)}\r\nmore\r\n0\r\n\r\n${SMUGGLED}`)
+          expect(answersIn(await raw.closed).map(({ status }) => status)).toEqual([400])
+          expect(device.requests.slice(before).map(({ body }) => body)).toEqual([undefined])
+        },
+      )
+    })
+
+    it('13 Expect: 100-continue without a token: 401, and no 100', async () => {
+      const front = await startFront(transport)
+      const raw = await rawConnection(front.sidecar.url)
+      raw.write(typed('POST /x HTTP/1.1', 'Host: device', 'Expect: 100-continue', 'Content-Length: 5'))
+      expect(await raw.closed).toMatch(/^HTTP\/1\.1 401 /)
+      await front.holds()
+    })
+
+    it.each(['200-ok', '100-continue, x', 'x=100-continue', '100 continue', ''])(
+      '13 the expectation "%s" is refused, 417 in http mode',
+      async (expectation) => {
+        const front = await startFront(transport, { status_codes: 'http' })
+        const before = front.sidecar.device.byteCount
+        const bytes = `${post(`Expect: ${expectation}`, 'Content-Length: 5', 'Connection: close')}hello`
+        const received = await (await front.send(bytes)).closed
+        expect(received).toMatch(/^HTTP\/1\.1 417 /)
+        expect(front.sidecar.device.byteCount).toBe(before)
+        await front.holds()
+      },
+    )
+  },
+  ['http1', 'tls'],
+)

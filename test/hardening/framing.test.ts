@@ -1,0 +1,216 @@
+import { afterEach, beforeAll, it } from 'vitest'
+import { describeTransports } from '../support/transports.ts'
+import { type Front, get, post, startFront } from './front.ts'
+import { REQUEST_LINES } from './request-lines.ts'
+
+type Case = readonly [name: string, bytes: string]
+
+const chunked = 'Transfer-Encoding: chunked'
+const chunks = '5\r\nhello\r\n0\r\n\r\n'
+const coding = (value: string): string => post(`Transfer-Encoding: ${value}`) + chunks
+const length = (value: string): string => `${post(`Content-Length: ${value}`)}hello`
+const body = (text: string): string => post(chunked) + text
+
+const both: readonly Case[] = [
+  ['1 a length, then chunks', post('Content-Length: 5', chunked) + chunks],
+  ['1 chunks, then a length', post(chunked, 'Content-Length: 5') + chunks],
+  ['1 a length of nothing with chunks', post('Content-Length: 0', chunked) + chunks],
+  ['1 the right length with chunks', post(`Content-Length: ${chunks.length}`, chunked) + chunks],
+  ['1 both in other case', post('content-LENGTH: 5', 'tRANSFER-eNCODING: CHUNKED') + chunks],
+  ['1 a length between two codings', post(chunked, 'Content-Length: 5', chunked) + chunks],
+  ['1 a length with a coding that is no coding', post('Content-Length: 5', 'Transfer-Encoding: x') + chunks],
+  ['1 a length with an empty coding', `${post('Content-Length: 5', 'Transfer-Encoding:')}hello`],
+]
+
+const codings: readonly Case[] = [
+  ...[',chunked', ', chunked', ' ,chunked', ',,chunked', 'chunked,', 'chunked ,', ',chunked,', ','].map(
+    (value): Case => [`2 Transfer-Encoding "${value}"`, coding(value)],
+  ),
+  ...[
+    'gzip, chunked',
+    'gzip,chunked',
+    'deflate, chunked',
+    'identity, chunked',
+    'x, chunked',
+    'trailers, chunked',
+  ].map((value): Case => [`3 Transfer-Encoding "${value}"`, coding(value)]),
+  ['3 gzip and chunked in two fields', post('Transfer-Encoding: gzip', chunked) + chunks],
+  ['3 chunked and gzip in two fields', post(chunked, 'Transfer-Encoding: gzip') + chunks],
+  ...[
+    'chunked, chunked',
+    'chunked,chunked',
+    'chunked, gzip',
+    'identity',
+    'gzip',
+    'xchunked',
+    'chunkedx',
+    'chunk',
+  ].map((value): Case => [`4 Transfer-Encoding "${value}"`, coding(value)]),
+  ...[
+    '"chunked"',
+    "'chunked'",
+    'chunked;q=1',
+    'chunked; a=b',
+    'chunked chunked',
+    'chunked\tx',
+    '',
+    ' ',
+    '\xa0chunked',
+  ].map((value): Case => [`4 Transfer-Encoding ${JSON.stringify(value)}`, coding(value)]),
+  ...[
+    '\x0bchunked',
+    'chunked\x0b',
+    '\x0cchunked',
+    'chun\x00ked',
+    'chunked\x00',
+    '\x01chunked',
+    'chunked\x7f',
+    'chunked\rx',
+    'chun\r\n ked',
+    '\r\n chunked',
+  ].map((value): Case => [`4 Transfer-Encoding ${JSON.stringify(value)}`, coding(value)]),
+  ['4 chunked in two fields', post(chunked, chunked) + chunks],
+  ['4 chunked, and an empty field', post(chunked, 'Transfer-Encoding:') + chunks],
+  ['4 a blank before the colon', post('Transfer-Encoding : chunked') + chunks],
+  ['4 a tab before the colon', post('Transfer-Encoding\t: chunked') + chunks],
+  ['4 a control byte in the name', post('Transfer-Encoding\x01: chunked') + chunks],
+  ['5 chunks in HTTP/1.0', coding('chunked').replace('HTTP/1.1', 'HTTP/1.0')],
+  [
+    '5 chunks in HTTP/1.0, the connection kept',
+    (post(chunked, 'Connection: keep-alive') + chunks).replace('HTTP/1.1', 'HTTP/1.0'),
+  ],
+  ['5 another coding in HTTP/1.0', coding('identity').replace('HTTP/1.1', 'HTTP/1.0')],
+]
+
+const lengths: readonly Case[] = [
+  ['6 the same length twice', `${post('Content-Length: 5', 'Content-Length: 5')}hello`],
+  ['6 two lengths', `${post('Content-Length: 5', 'Content-Length: 6')}hello`],
+  ['6 a length in two casings', `${post('content-length: 5', 'CONTENT-LENGTH: 5')}hello`],
+  ['6 a blank before the colon', `${post('Content-Length : 5')}hello`],
+  ['6 a tab before the colon', `${post('Content-Length\t: 5')}hello`],
+  ...[
+    '5, 5',
+    '5,5',
+    '5, 6',
+    '5,',
+    ',5',
+    '+5',
+    '-5',
+    '-0',
+    '0x5',
+    '5h',
+    '5.0',
+    '5e0',
+    '0b101',
+    '0o5',
+    '5_0',
+    "5'0",
+  ].map((value): Case => [`6 Content-Length "${value}"`, length(value)]),
+  ...[
+    '',
+    ' ',
+    '5 5',
+    '5\t5',
+    '5;',
+    '"5"',
+    '\u00b2',
+    'five',
+    'NaN',
+    'Infinity',
+    '5\x0b',
+    '5\x00',
+    '5\r\n 5',
+  ].map((value): Case => [`6 Content-Length ${JSON.stringify(value)}`, length(value)]),
+  ['6 2^63', length('9223372036854775808')],
+  ['6 2^64', length('18446744073709551616')],
+  ['6 2^64 + 1', length('18446744073709551617')],
+  ['6 2^64 + 5', length('18446744073709551621')],
+  ['6 2^32 + 5 behind zeros', length(`${'0'.repeat(400)}4294967301`)],
+  ['6 a number of a thousand digits', length('5'.repeat(1000))],
+]
+
+const sizes: readonly Case[] = [
+  ...[
+    '0x5',
+    '0X5',
+    ' 5',
+    '\t5',
+    '+5',
+    '-5',
+    '5 ',
+    '5\t',
+    '5h',
+    '5.',
+    '',
+    ' ',
+    ';',
+    ';a=b',
+    '"5"',
+    '5_',
+    'g',
+    '\x00',
+    '5\x00',
+  ].map((size): Case => [`7 a chunk size ${JSON.stringify(size)}`, body(`${size}\r\nhello\r\n0\r\n\r\n`)]),
+  ...[
+    'ffffffffffffffff',
+    '10000000000000000',
+    '10000000000000005',
+    'fffffffffffffffff',
+    '20000000000000',
+    '20000000000005',
+    '7fffffffffffffff',
+  ].map((size): Case => [`7 a chunk size of ${size}`, body(`${size}\r\nhello\r\n0\r\n\r\n`)]),
+  ['7 a chunk size behind many zeros', body(`${'0'.repeat(16)}5\r\nhello\r\n0\r\n\r\n`)],
+  ['7 a last chunk of many zeros', body(`5\r\nhello\r\n${'0'.repeat(20)}\r\n\r\n`)],
+  ['7 a size line that ends with LF', body('5\nhello\r\n0\r\n\r\n')],
+  ['7 a size line that ends with CR', body('5\rhello\r\n0\r\n\r\n')],
+  ['7 a size line that ends with CR CR LF', body('5\r\r\nhello\r\n0\r\n\r\n')],
+  ['7 data that ends with LF', body('5\r\nhello\n0\r\n\r\n')],
+  ['7 data that ends with nothing', body('5\r\nhello0\r\n\r\n')],
+  ['7 data that ends with two other bytes', body('5\r\nhelloXX0\r\n\r\n')],
+  ['7 data longer than its size', body('4\r\nhello\r\n0\r\n\r\n')],
+  ['7 a last chunk that ends with LF', body('5\r\nhello\r\n0\n\r\n')],
+  ['7 an endless extension', body(`5;${'a'.repeat(300)}\r\nhello\r\n0\r\n\r\n`)],
+]
+
+const good: readonly Case[] = [
+  ['2 the same with "chunked" alone', coding('chunked')],
+  ['4 the same with blanks around it', coding('  chunked  ')],
+  ['4 the same in other case', coding('cHuNkEd')],
+  ['6 the same with "5"', length('5')],
+  ['6 the same with blanks around it', length('  5\t ')],
+  [
+    '7 the same with sizes in either case, and zeros in front',
+    body(`00A\r\n0123456789\r\n0b\r\n0123456789\n\r\n000\r\n\r\n`),
+  ],
+  ['7 the same with an extension', body('5;a=b;c="d e"\r\nhello\r\n0;x\r\n\r\n')],
+]
+
+describeTransports(
+  'Framing',
+  (transport) => {
+    let front: Front
+    beforeAll(async () => {
+      front = await startFront(transport)
+    })
+    afterEach(() => front.holds())
+
+    it.each([...both, ...codings, ...lengths, ...sizes])(
+      '%s is refused with 400, closed, not a byte at the device',
+      (_name, bytes) => front.refuses(bytes),
+    )
+
+    it.each(REQUEST_LINES)(
+      '9 the request line %j is refused with 400, closed, not a byte at the device',
+      (line) => front.refuses(get().replace('GET /x HTTP/1.1', line)),
+    )
+
+    it.each(good)('%s is served, so that it is not something else that was refused', async (_name, bytes) => {
+      const raw = await front.send(bytes)
+      await raw.waitFor('from the device')
+      raw.end()
+      await raw.closed
+    })
+  },
+  ['http1', 'tls'],
+)
