@@ -1,0 +1,169 @@
+import { afterEach, beforeAll, expect, it } from 'vitest'
+import { expectError } from '../support/errors.ts'
+import { BrokenTransfer } from '../support/message.ts'
+import { answersIn } from '../support/raw-answers.ts'
+import { type ApiRequest, encodeForm, PASSWORD } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+import { type Front, get, startFront } from './front.ts'
+
+const FORM = encodeForm({ grant_type: 'password', password: PASSWORD })
+
+/** What some reader or other takes for `/oauth/token`. */
+const DISGUISES = String.raw`
+  //oauth/token /oauth//token ///oauth///token /oauth/token/ /oauth/token// /oauth/token/. /./oauth/token /oauth/./token
+  /x/../oauth/token /oauth/x/../token /oauth/token/x/.. /../oauth/token /%2e/oauth/token /oauth/%2e/token
+  /x/%2e%2e/oauth/token /oauth/x/.%2e/token /x/%2E./oauth/token /%6fauth/token /%6Fauth/token /oauth/%74oken
+  /oauth/toke%6e /%6f%61%75%74%68/%74%6f%6b%65%6e /oauth%2ftoken /oauth%2Ftoken /%2foauth/token %2foauth/token
+  /oauth/token%2f /%256fauth/token /oauth/%2574oken /oauth%252ftoken /x/%252e%252e/oauth/token
+  \oauth\token /oauth\token /\oauth/token /oauth/token\ /oauth%5ctoken /x\..\oauth/token
+  /oauth/token;x /oauth/token; /oauth;x/token /oauth/token;jsessionid=1 /;/oauth/token /x/..;/oauth/token
+  /oauth/token# /oauth/token#f /oauth/token%23 /oauth/token%3f /oauth/token& /oauth/token,
+  /oauth/token%00 /oauth/token%00.js /oauth/token%20 /oauth/token+ /oauth/token%0a /oauth/token%0d%0a
+  /OAuth/Token /OAUTH/TOKEN /oauth/Token /oauth/token. /oauth/token.json /oauth/token~ /oauth/token:
+  /%c0%afoauth/token /oauth%c0%aftoken /oauth/%u0074oken /oauth/toke%ef%bd%8e /oauth/tok%65n%zz
+  /api/../oauth/token /x?/../oauth/token /?/oauth/token /oauth /oauth/ /oauth/tokens /oauth/tok`
+  .trim()
+  .split(/\s+/)
+
+/** What HTTP/2 clients can put in `:path` and HTTP/1 could not carry. */
+const IMPOSSIBLE = [
+  '/a#b',
+  '/#',
+  '/oauth/token#x',
+  '/\xe9',
+  '/oauth/token\xa0',
+  '/\xff\xfe',
+  '',
+  'x',
+  '*',
+  'http://x/',
+  '?x',
+  '/a b',
+  '/oauth/token ',
+  '\t/',
+  '/a\tb',
+  '/a\x7fb',
+]
+
+describeTransports('Paths', (transport) => {
+  let front: Front
+  beforeAll(async () => {
+    front = await startFront(transport)
+  })
+  afterEach(() => front.holds())
+
+  /** The answer, or 400 where the connection or stream was broken instead. */
+  async function ask(request: ApiRequest): Promise<{ status: number; text: string }> {
+    return front.sidecar.request(request).catch((error: unknown) => {
+      if (transport === 'h2' && !(error instanceof BrokenTransfer && error.partial))
+        return { status: 400, text: '' }
+      throw error
+    })
+  }
+
+  it.each(DISGUISES)(
+    '24 %s is no door to the tokens: without a token it is refused, with one it is a path',
+    async (path) => {
+      const { device } = front.sidecar
+      const fields = ['Content-Type', 'application/x-www-form-urlencoded']
+      const before = device.requests.length
+      const shut = await ask({ method: 'POST', path, fields, body: FORM })
+      expect([400, 401]).toContain(shut.status)
+      expect(device.requests).toHaveLength(before)
+      const open = await ask({ method: 'POST', path, fields, body: FORM, token: front.token })
+      expect(open.text).not.toContain('access_token')
+      const arrived = device.requests.slice(before).map(({ target }) => target)
+      expect([open.status, arrived]).toEqual(open.status === 200 ? [200, [path]] : [400, []])
+      expect(open.status, 'refused only where it is no path').toBe(/^\/[!"$-~]*$/.test(path) ? 200 : 400)
+    },
+  )
+
+  it('26 OPTIONS * is answered here', async () => {
+    const before = front.sidecar.device.byteCount
+    for (const token of [undefined, front.token]) {
+      const answer = await front.sidecar.request({ method: 'OPTIONS', path: '*', ...(token && { token }) })
+      expectError(answer, 400, 'invalid_request')
+    }
+    expect(front.sidecar.device.byteCount).toBe(before)
+  })
+})
+
+describeTransports(
+  'Paths',
+  (transport) => {
+    let front: Front
+    beforeAll(async () => {
+      front = await startFront(transport)
+    })
+    afterEach(() => front.holds())
+
+    it.each(IMPOSSIBLE)('27 a :path of %j is refused, not a byte at the device', async (path) => {
+      const before = front.sidecar.device.byteCount
+      const status = await front.sidecar
+        .request({ path, token: front.token })
+        .then((answer) => answer.status)
+        .catch(() => 400)
+      expect(status).toBe(400)
+      expect(front.sidecar.device.byteCount).toBe(before)
+    })
+  },
+  ['h2'],
+)
+
+describeTransports(
+  'Paths',
+  (transport) => {
+    let front: Front
+    beforeAll(async () => {
+      front = await startFront(transport)
+    })
+    afterEach(() => front.holds())
+
+    const at = (target: string): string => get('Connection: close').replace('/x', target)
+
+    it.each([
+      ['http://device/a?b', '/a?b'],
+      ['HTTP://DEVICE/a', '/a'],
+      ['https://device/a//b', '/a//b'],
+      ['http://device', '/'],
+      ['http://device?a=/b', '/?a=/b'],
+      ['http://device/http://other/', '/http://other/'],
+      ['http://device//other/', '//other/'],
+      ['//other/a', '//other/a'],
+    ])('25 the target %s reaches the device as %s', async (target, path) => {
+      expect((await front.answersTo(at(target))).map(({ status }) => status)).toEqual([200])
+      expect(front.sidecar.device.requests.at(-1)?.target).toBe(path)
+      expect(
+        front.sidecar.device.requests
+          .at(-1)
+          ?.values('Host')
+          .map((host) => host.toLowerCase()),
+      ).toEqual(['device'])
+    })
+
+    it.each([
+      ...String.raw`http://other/ http://device:81/ http://device.evil/ http://u@device/ http://u:p@device/
+        http://device@other/ http://device%00/ http://device\@other/ http:/// http:/device/ http:device http:// http://?
+        http://# ftp://device/ file:///etc/passwd gopher://device/ ws://device/ javascript:1 device:80 device * ? # .
+        http://device/#f http://device#f http://[::1/ x/y ../x \x /x# /x#f /x\y#`.split(/\s+/),
+      ...['http://device/\xe9', 'http://device\xe9/', 'http://dev ice/', '/\xe9', '/\xff', '/x\x80'],
+    ])('25 the target %j is refused with 400, closed, not a byte at the device', (target) =>
+      front.refuses(get().replace('/x', target)),
+    )
+
+    it('25 the absolute form of the token path is that path, and a disguise of it is not', async () => {
+      const post = (target: string): string =>
+        at(target)
+          .replace('GET', 'POST')
+          .replace(
+            '\r\n\r\n',
+            `\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ${FORM.length}\r\n\r\n${FORM}`,
+          )
+      const tokens = await (await front.send(post('http://device/oauth/token'))).closed
+      expect(answersIn(tokens)[0]?.json()).toHaveProperty('access_token')
+      const path = await (await front.send(post('http://device//oauth/token'))).closed
+      expect(answersIn(path)[0]?.text).toBe('from the device')
+    })
+  },
+  ['http1', 'tls'],
+)
