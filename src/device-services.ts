@@ -126,6 +126,7 @@ async function openDeviceService(
     readerTimeout: listen.idleTimeout,
     request,
     response: () => ({ origin: target.origin, host: request().host, replaced: replaced() }),
+    maxTunnels: service.maxTunnels,
     events,
   })
   return {

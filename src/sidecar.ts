@@ -107,7 +107,8 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
     onUpgrade: passage.upgrade,
     answerGarbage: passage.answerGarbage,
     onBug,
-    onConnection: metrics.connection,
+    clientOf: (peer) => settings.clientOf(peer, []),
+    events: metrics.connections,
   })
   let phase: 'starting' | 'running' | 'stopping' = 'starting'
   const admin = createAdminListener({

@@ -40,7 +40,11 @@ export interface ListenConfig {
   readonly maxHeaderSize: number
   readonly maxHeaderCount: number
   readonly maxConnections: number
+  readonly maxConnectionsPerClient: number
   readonly maxStreams: number
+  readonly maxResets: number
+  readonly maxControlFrames: number
+  readonly maxQueuedBytes: number
 }
 
 export interface AdminConfig {
@@ -80,6 +84,7 @@ export interface ServiceConfig {
   readonly responseTimeout: number
   readonly idleTimeout: number
   readonly maxInFlight: number
+  readonly maxTunnels: number
   readonly queue: QueueConfig
   readonly health: HealthConfig
 }

@@ -35,35 +35,74 @@ export const listenField: Field<ListenConfig> = section<ListenConfig>(
     }),
     handshakeTimeout: duration(
       { least: '1ms', most: '1h' },
-      { initial: '10s', description: 'How long a client may take to finish the TLS handshake.' },
+      {
+        initial: '10s',
+        description:
+          'How long a client may take to finish the TLS handshake. Two lost packets are sent again within it.',
+      },
     ),
     headerTimeout: duration(
       { least: '1ms', most: '1h' },
-      { initial: '10s', description: 'How long a client may take to send the head of a request.' },
+      {
+        initial: '10s',
+        description:
+          'How long a client may take to send the head of a request, or in HTTP/2 its first SETTINGS: few packets, of which two may be lost.',
+      },
     ),
     bodyTimeout: duration(
       { least: '1ms', most: '1h' },
-      { initial: '10s', description: 'How long a client may pause within the body of a request.' },
+      {
+        initial: '10s',
+        description:
+          'How long a client may pause within the body of a request. A pause and not the whole: a long upload is no attack.',
+      },
     ),
     idleTimeout: duration(
       { least: '1ms', most: '1d' },
-      { initial: '60s', description: 'How long a connection without any traffic stays open.' },
+      {
+        initial: '60s',
+        description:
+          'How long a connection without any traffic stays open, and how long a client may take nothing of a response that waits for it. As long as the pauses of people who click about.',
+      },
     ),
     maxHeaderSize: size('1KiB', '1MiB', {
       initial: '16KiB',
-      description: 'The largest head of a request, all its fields together.',
+      description:
+        'The largest head of a request, all its fields together, before and after an HTTP/2 client has acknowledged it. What Node.js and most servers take.',
     }),
     maxHeaderCount: integer(1, 10_000, {
       initial: 100,
-      description: 'The most header fields in one request.',
+      description: 'The most header fields in one request. Browsers send about 20.',
     }),
     maxConnections: integer(1, 1_000_000, {
       initial: 1000,
-      description: 'The most client connections open at once; further ones are closed at once.',
+      description:
+        'The most client connections open at once; further ones are closed at once. An idle one takes about 40 KiB with TLS. Keep it, with `upstream.max_in_flight` and twice `upstream.max_tunnels`, below the limit on open files.',
+    }),
+    maxConnectionsPerClient: integer(1, 1_000_000, {
+      initial: 250,
+      description:
+        'The most of them from one client: an IPv4 address or an IPv6 /64. A browser opens six, so that forty behind one address have room, and nobody alone can take all. Does not hold for `listen.trusted_proxies` and over a Unix socket.',
     }),
     maxStreams: integer(1, 10_000, {
       initial: 100,
-      description: 'The most requests at once within one HTTP/2 connection.',
+      description:
+        'The most requests at once within one HTTP/2 connection. RFC 9113 advises against less than 100.',
+    }),
+    maxResets: integer(1, 1_000_000, {
+      initial: 200,
+      description:
+        'The most requests that an HTTP/2 connection may break off within 10 seconds, or have broken off for its own errors, before it is closed: `max_streams` twice over, as when a full page is reloaded twice.',
+    }),
+    maxControlFrames: integer(1, 1_000_000, {
+      initial: 1000,
+      description:
+        'The most PING and SETTINGS frames that an HTTP/2 connection may bring within 10 seconds before it is closed. Ordinary clients send a few, those that measure the line up to ten a second.',
+    }),
+    maxQueuedBytes: size('64KiB', '1GiB', {
+      initial: '8MiB',
+      description:
+        "The most bytes of responses that wait on one connection for a client that does not take them; a response beyond is broken off. 100 streams each with one piece of the device's answer stay below.",
     }),
   },
 )

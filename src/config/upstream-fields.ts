@@ -111,7 +111,13 @@ const service: FieldsOf<ServiceConfig> = {
   ),
   maxInFlight: integer(1, 100_000, {
     initial: 64,
-    description: 'The most requests at the device at once. Set it to what the firmware bears.',
+    description:
+      'The most requests at the device at once. Set it to what the firmware bears. A WebSocket takes none of these places: see `upstream.max_tunnels`.',
+  }),
+  maxTunnels: integer(1, 100_000, {
+    initial: 64,
+    description:
+      'The most WebSockets open at once, beside `upstream.max_in_flight`, because they stay for hours and would keep everything else out; further ones are refused as `overloaded`. Each takes a connection of its own at the device.',
   }),
   queue,
   health,

@@ -95,6 +95,8 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
       connection.current?.clientGone()
     })
     socket.once('end', () => connection.current?.halfClosed())
+    // Its handshake was under way when the stop was asked for.
+    if (draining) closeIdleSoon()
   }
 
   function serve(socket: Socket, connection: Connection, exchange: Http1Exchange): void {
@@ -171,9 +173,14 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
     onClientError(error, stream as Socket)
   })
   server.on('timeout', (socket: Socket) => {
-    // Silence while the device thinks is not idleness: the device's own deadlines end that.
-    if (connections.get(socket)?.current === undefined) socket.destroy()
+    // Silence while the device thinks is not idleness: the device's own deadlines end that. Bytes that wait all the
+    // while for the client to take them are its own affair.
+    if (connections.get(socket)?.current === undefined || socket.writableLength > 0) socket.destroy()
   })
+
+  function closeIdleSoon(): void {
+    setTimeout(() => server.closeIdleConnections(), LAST_REQUEST).unref()
+  }
 
   // The server is handed its connections, so it never listens itself; this starts its deadline checks.
   server.emit('listening')
@@ -186,7 +193,7 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
       for (const { current } of connections.values()) {
         if (current !== undefined && !current.answered) current.closeAfter()
       }
-      setTimeout(() => server.closeIdleConnections(), LAST_REQUEST).unref()
+      closeIdleSoon()
     },
   }
 }

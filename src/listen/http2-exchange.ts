@@ -9,23 +9,31 @@ import type { Fields } from '../http/fields.ts'
 import { type BodyReader, createBodyReader } from './body-reader.ts'
 import { OutcomeLatch } from './outcome.ts'
 
+/** What the session knows of a stream beside its head. */
+export interface StreamFacts {
+  readonly peer: string
+  readonly localPort: number
+  /** Whether the connection may keep what it has queued just now for a client that does not take it. */
+  readonly mayQueue: () => boolean
+}
+
 /** One HTTP/2 stream. */
 export class Http2Exchange implements Exchange {
   readonly head: RequestHead
   readonly #stream: ServerHttp2Stream
   readonly #waitsForContinue: boolean
   readonly #ended = new OutcomeLatch()
+  readonly #mayQueue: () => boolean
   #reader: BodyReader | undefined
   #responseBytes = 0
   #cut = false
+  /** What the client had taken of the response when it was last seen to take something, and when that was. */
+  #taken = 0
+  #takenAt: number | undefined
 
-  constructor(
-    stream: ServerHttp2Stream,
-    headers: IncomingHttpHeaders,
-    fields: Fields,
-    facts: { readonly peer: string; readonly localPort: number },
-  ) {
+  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, fields: Fields, facts: StreamFacts) {
     this.#stream = stream
+    this.#mayQueue = facts.mayQueue
     this.#waitsForContinue = headers.expect?.toLowerCase() === '100-continue'
     this.head = {
       version: '2',
@@ -56,6 +64,21 @@ export class Http2Exchange implements Exchange {
     return !this.#stream.readableEnded && !this.head.endsWithHead
   }
 
+  /** Bytes of the response that wait for the client to take them. */
+  get queued(): number {
+    return this.#stream.writableLength
+  }
+
+  /** Milliseconds for which the client has been seen to take nothing of what waits for it. */
+  unreadFor(now: number): number {
+    const taken = this.#responseBytes - this.queued
+    if (this.queued === 0 || taken !== this.#taken) this.#takenAt = undefined
+    this.#taken = taken
+    if (this.queued === 0) return 0
+    this.#takenAt ??= now
+    return now - this.#takenAt
+  }
+
   body(stallTimeout: number): AsyncIterable<Buffer> {
     if (this.#waitsForContinue && !this.answered) this.#stream.additionalHeaders({ ':status': 100 })
     this.#reader ??= createBodyReader(this.#stream, () => isClean(this.#stream))
@@ -71,6 +94,7 @@ export class Http2Exchange implements Exchange {
     if (carriesBody(this.head, reply.status)) {
       this.#responseBytes = Buffer.byteLength(reply.body)
       stream.end(reply.body)
+      this.#boundQueue()
     }
     this.#stopUpload()
   }
@@ -93,13 +117,16 @@ export class Http2Exchange implements Exchange {
   write(chunk: Buffer): boolean {
     if (this.#stream.writableEnded || this.#stream.destroyed) return true
     this.#responseBytes += chunk.length
-    return this.#stream.write(chunk)
+    const taken = this.#stream.write(chunk)
+    if (!taken) this.#boundQueue()
+    return taken
   }
 
   end(lastChunk?: Buffer): void {
     if (this.#stream.writableEnded || this.#stream.destroyed) return
     if (lastChunk !== undefined) this.#responseBytes += lastChunk.length
     this.#stream.end(lastChunk)
+    this.#boundQueue()
     this.#stopUpload()
   }
 
@@ -116,6 +143,10 @@ export class Http2Exchange implements Exchange {
 
   onEnd(listener: (outcome: Outcome) => void): void {
     this.#ended.listen(listener)
+  }
+
+  #boundQueue(): void {
+    if (!this.#mayQueue()) this.cut()
   }
 
   /** Tells the client to stop sending what nobody will read (RFC 9113 §8.1); not before the answer has left. */

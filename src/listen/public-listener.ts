@@ -2,10 +2,14 @@ import { createServer as createTcpServer, type Socket, type Server as TcpServer 
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls'
 import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
+import { type ConnectedClient, capConnections } from './connection-caps.ts'
 import { createHttp1Server, LAST_REQUEST } from './http1-server.ts'
 import { createHttp2Server } from './http2-server.ts'
-import type { ListenLimits } from './limits.ts'
+import type { ListenLimits, Overuse, RefusedConnection } from './limits.ts'
 import type { TlsMaterial } from './tls-material.ts'
+
+/** How long a TLS handshake may still go on when the sidecar stops (ms). */
+const LAST_HANDSHAKE = 2_000
 
 export type Protocol = 'http/1.1' | 'h2'
 
@@ -17,8 +21,16 @@ export interface PublicListenerDependencies {
   readonly onUpgrade: (exchange: UpgradeExchange) => void
   readonly answerGarbage: (refusal: Refusal) => string
   readonly onBug: (error: unknown) => void
+  /** Whose connections count together for the cap per client. */
+  readonly clientOf: (peer: string) => ConnectedClient
+  readonly events: ListenerEvents
+}
+
+export interface ListenerEvents {
   /** Called with +1 and -1 as connections come and go. */
-  readonly onConnection: (protocol: Protocol, change: 1 | -1) => void
+  readonly connection: (protocol: Protocol, change: 1 | -1) => void
+  readonly refused: (reason: RefusedConnection) => void
+  readonly overused: (reason: Overuse) => void
 }
 
 export interface PublicListener {
@@ -33,9 +45,10 @@ export interface PublicListener {
 
 /** One port for HTTP/1.1 and HTTP/2 over TLS, told apart by ALPN; or HTTP/1.1 alone in cleartext. */
 export function createPublicListener(deps: PublicListenerDependencies): PublicListener {
-  const { limits, onConnection } = deps
-  const http1 = createHttp1Server(limits, deps)
-  const http2 = createHttp2Server(limits, deps)
+  const { limits, clientOf, events } = deps
+  const handlers = { ...deps, onOveruse: events.overused }
+  const http1 = createHttp1Server(limits, handlers)
+  const http2 = createHttp2Server(limits, handlers)
   const sockets = new Set<Socket>()
   /** Connections whose TLS handshake is not done, by peer: Node gives no way from a `TLSSocket` to its `Socket`. */
   const greeting = new Map<string, Socket>()
@@ -56,14 +69,15 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
   }
 
   function count(protocol: Protocol, socket: Socket): void {
-    onConnection(protocol, 1)
-    socket.once('close', () => onConnection(protocol, -1))
+    events.connection(protocol, 1)
+    socket.once('close', () => events.connection(protocol, -1))
   }
 
   const secure = deps.tls === undefined ? undefined : createSecureFront(deps.tls, limits, acceptTls)
-  const server = secure ?? createTcpServer({ noDelay: true }, acceptHttp1)
-  server.maxConnections = limits.maxConnections
+  const server = createTcpServer({ noDelay: true })
+  const mayStay = capConnections(server, { limits, clientOf, onRefused: events.refused })
   server.on('connection', (socket: Socket) => {
+    if (!mayStay(socket)) return
     const peer = peerOf(socket)
     sockets.add(socket)
     if (secure !== undefined) greeting.set(peer, socket)
@@ -71,6 +85,8 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
       sockets.delete(socket)
       if (greeting.get(peer) === socket) greeting.delete(peer)
     })
+    if (secure === undefined) acceptHttp1(socket)
+    else secure.emit('connection', socket)
   })
 
   return {
@@ -81,6 +97,9 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
       setTimeout(() => {
         for (const socket of greeting.values()) if (socket.bytesRead === 0) socket.destroy()
       }, LAST_REQUEST).unref()
+      setTimeout(() => {
+        for (const socket of greeting.values()) socket.destroy()
+      }, LAST_HANDSHAKE).unref()
       http1.drain()
       http2.drain()
       return closed

@@ -36,7 +36,12 @@ export interface Metrics {
   tokensEvicted(kind: 'access' | 'refresh', count: number): void
   storeFailed(store: string, operation: string): void
   configReloaded(result: 'success' | 'failure'): void
-  connection(protocol: string, change: 1 | -1): void
+  /** What the public listener tells of its connections; the reasons are the names of the keys that hold them. */
+  readonly connections: {
+    connection(protocol: string, change: 1 | -1): void
+    refused(reason: string): void
+    overused(reason: string): void
+  }
   /** @param route the path of a further service; undefined for the device's main one */
   upstream(route: string | undefined): UpstreamMetrics
   observe(readings: Readings): void
@@ -161,6 +166,16 @@ export function createMetrics({
   const storeErrors = counter('store_errors_total', 'Failures of a store.', ['store', 'operation'])
   const reloads = counter('config_reloads_total', 'Configuration reloads, by result.', ['result'])
   const connections = gauge('connections', 'Open client connections.', ['protocol'])
+  const refused = counter(
+    'connections_refused_total',
+    'Client connections closed at once, by the cap they met.',
+    ['reason'],
+  )
+  const overused = counter(
+    'connections_cut_total',
+    'Broken off for what a client overdid, by the cap it met.',
+    ['reason'],
+  )
   const tunnels = gauge('tunnels', 'Open WebSocket tunnels.')
   gauge('build_info', 'Version of Postern and of Node.', ['version', 'node']).set({ version, node }, 1)
 
@@ -170,6 +185,8 @@ export function createMetrics({
   for (const grant of ['password', 'refresh_token']) issued.inc({ grant }, 0)
   for (const result of ['success', 'failure']) reloads.inc({ result }, 0)
   for (const kind of ['access', 'refresh']) evicted.inc({ kind }, 0)
+  for (const reason of ['max_connections', 'max_connections_per_client']) refused.inc({ reason }, 0)
+  for (const reason of ['max_resets', 'max_control_frames', 'max_queued_bytes']) overused.inc({ reason }, 0)
   for (const protocol of ['http/1.1', 'h2']) connections.set({ protocol }, 0)
 
   return {
@@ -188,7 +205,11 @@ export function createMetrics({
     tokensEvicted: (kind, count) => evicted.inc({ kind }, count),
     storeFailed: (store, operation) => storeErrors.inc({ store, operation }),
     configReloaded: (result) => reloads.inc({ result }),
-    connection: (protocol, change) => connections.inc({ protocol }, change),
+    connections: {
+      connection: (protocol, change) => connections.inc({ protocol }, change),
+      refused: (reason) => refused.inc({ reason }),
+      overused: (reason) => overused.inc({ reason }),
+    },
     upstream(route) {
       const set = (up: 0 | 1): void => (route === undefined ? upstreamUp.set(up) : routeUp.set({ route }, up))
       return {

@@ -34,6 +34,8 @@ export interface UpstreamDependencies {
   readonly upgrades: UpgradeLane
   /** At most so many requests at the device at once, so many waiting behind them (C25). */
   readonly guard: BoundedQueue
+  /** The most upgrades under way and tunnels open. They take no place in `guard`. */
+  readonly maxTunnels: number
   readonly breaker: Breaker
   /** The sidecar's own account at the device, where it has one. */
   readonly signIn: SignIn | undefined
@@ -55,12 +57,14 @@ export interface Upstream {
   upgrade(admission: Forward, exchange: UpgradeExchange): Promise<Forwarded>
 }
 
-/** How long a client is asked to wait when too many requests wait for the device already (seconds). */
-const RETRY_AFTER_OVERLOAD = 1
+/** Too many wait for the device already: a client is asked to come back in a second. */
+const OVERLOADED: Refusal = { kind: 'overloaded', retryAfter: 1 }
 
 /** The way to the device, for requests and upgrades alike. Takes nothing but what the gate has let through. */
 export function createUpstream(deps: UpstreamDependencies): Upstream {
   const { upgrades, guard, breaker, signIn, clock, events } = deps
+  /** Upgrades under way and tunnels open. */
+  let upgrading = 0
 
   function fieldsFor(admission: Forward, exchange: Exchange): string[] {
     const id = requestIdOf(exchange.head, admission, randomUUID)
@@ -122,7 +126,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       const refusal = down()
       if (refusal !== undefined) return refusal
       const leave = guard.tryEnter() ?? (await waitForPlace(guard, exchange, admission.client))
-      if (leave === undefined) return { kind: 'overloaded', retryAfter: RETRY_AFTER_OVERLOAD }
+      if (leave === undefined) return OVERLOADED
       try {
         return report(await send(admission, exchange))
       } finally {
@@ -131,8 +135,13 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     },
 
     async upgrade(admission, exchange) {
+      if (upgrading >= deps.maxTunnels) return OVERLOADED
       const refusal = down()
       if (refusal !== undefined) return refusal
+      upgrading += 1
+      exchange.onEnd(() => {
+        upgrading -= 1
+      })
       const line = { method: 'GET', target: admission.target }
       const account = accountFor(admission)
       const failure = await account?.ready()

@@ -18,7 +18,11 @@ describe('the effective configuration', () => {
   max_header_size: 16KiB
   max_header_count: 100
   max_connections: 1000
+  max_connections_per_client: 250
   max_streams: 100
+  max_resets: 200
+  max_control_frames: 1000
+  max_queued_bytes: 8MiB
 admin:
   address: 127.0.0.1:9464
 upstream:
@@ -33,6 +37,7 @@ upstream:
   response_timeout: 30s
   idle_timeout: 1m
   max_in_flight: 64
+  max_tunnels: 64
   queue:
     size: 128
     timeout: 5s

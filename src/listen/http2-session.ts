@@ -1,0 +1,133 @@
+import { constants, performServerHandshake } from 'node:http2'
+import type { TLSSocket } from 'node:tls'
+import type { Exchange } from '../http/exchange.ts'
+import { boundBacklog } from './backlog.ts'
+import { Http2Exchange } from './http2-exchange.ts'
+import { type ListenLimits, OVERUSE_SPAN, type Overuse } from './limits.ts'
+
+export interface Http2Handlers {
+  readonly onExchange: (exchange: Exchange) => void
+  /** A handler failed: its stream is reset, the others go on. */
+  readonly onBug: (error: unknown) => void
+  /** A client overdid something: its session, or the stream in question, is broken off. */
+  readonly onOveruse: (reason: Overuse) => void
+}
+
+/** One HTTP/2 connection. */
+export interface Http2Session {
+  /** Looks after the deadlines; `now` in ms of any clock. */
+  look(now: number): void
+  /** Sends GOAWAY: streams that run may finish, new ones go elsewhere. */
+  drain(): void
+}
+
+/** How long (ms) a session that is over may go on: for what is still underway, and then for the client's side to end. */
+const LINGER_TIME = 500
+/** And how long for a client that does not take what was sent before. */
+const GOODBYE_TIMEOUT = 3_000
+
+/** Serves a decrypted connection on which `h2` was agreed, from `now` on. */
+export function serveSession(
+  socket: TLSSocket,
+  limits: ListenLimits,
+  { onExchange, onBug, onOveruse }: Http2Handlers,
+  now: number,
+): Http2Session {
+  const session = performServerHandshake(socket, {
+    settings: {
+      maxConcurrentStreams: limits.maxStreams,
+      maxHeaderListSize: limits.maxHeaderSize,
+      enableConnectProtocol: false,
+    },
+    // Beyond this nghttp2 resets the stream; below it the gate counts, and answers.
+    maxHeaderListPairs: 2 * limits.maxHeaderCount,
+    // Streams that nghttp2 refuses by itself are never seen here, and cost as much.
+    maxSessionInvalidFrames: limits.maxResets,
+    // A device that says its type twice is heard over HTTP/1 too.
+    strictSingleValueFields: false,
+  })
+  const open = new Set<Http2Exchange>()
+  const facts = {
+    peer: socket.remoteAddress ?? '',
+    localPort: socket.localPort ?? 0,
+    mayQueue: boundBacklog(open, limits.maxQueuedBytes, () => onOveruse('max_queued_bytes')),
+  }
+  const opened = now
+  let greeted = false
+  /** Whether anything has come or ended since the last look, and when that was last so. */
+  let active = true
+  let activeAt = now
+  let spanBegan = now
+  let resets = 0
+  let controlFrames = 0
+  /** Since when nothing has been left to do but to close the connection. */
+  let overSince: number | undefined
+
+  function stop(reason: Overuse): void {
+    if (session.destroyed) return
+    onOveruse(reason)
+    session.destroy(new Error(reason), constants.NGHTTP2_ENHANCE_YOUR_CALM)
+  }
+
+  function countControlFrame(): void {
+    active = true
+    controlFrames += 1
+    if (controlFrames > limits.maxControlFrames) stop('max_control_frames')
+  }
+
+  /** Whoever opens streams only to break them off, or to have them broken off, gets our work for nothing. */
+  function countReset(): void {
+    resets += 1
+    if (resets > limits.maxResets) stop('max_resets')
+  }
+
+  // Node reports a broken session here and closes it; without a listener it would end the process.
+  session.on('error', () => {})
+  session.on('ping', countControlFrame)
+  session.on('remoteSettings', () => {
+    greeted = true
+    countControlFrame()
+  })
+  session.on('stream', (stream, headers, _flags, rawHeaders) => {
+    const exchange = new Http2Exchange(stream, headers, rawHeaders, facts)
+    open.add(exchange)
+    exchange.onEnd(({ end }) => {
+      open.delete(exchange)
+      active = true
+      if (end === 'aborted') countReset()
+    })
+    try {
+      onExchange(exchange)
+    } catch (error) {
+      onBug(error)
+      exchange.cut()
+    }
+  })
+
+  /** Node waits for as long as the client likes: for half a frame to be completed, for its side to be closed. */
+  function seeOff(time: number): void {
+    overSince ??= time
+    const over = time - overSince
+    if (over >= LINGER_TIME) session.destroy()
+    if (over >= (socket.writableFinished ? 2 * LINGER_TIME : GOODBYE_TIMEOUT)) socket.destroy()
+  }
+
+  return {
+    look(time) {
+      if (time - spanBegan >= OVERUSE_SPAN) {
+        spanBegan = time
+        resets = 0
+        controlFrames = 0
+      }
+      for (const exchange of open) {
+        if (exchange.unreadFor(time) >= limits.idleTimeout) exchange.cut()
+      }
+      if (active || open.size > 0) activeAt = time
+      active = false
+      if (session.destroyed || (session.closed && open.size === 0)) seeOff(time)
+      else if (!greeted && time - opened >= limits.headerTimeout) session.destroy()
+      else if (time - activeAt >= limits.idleTimeout) session.close()
+    },
+    drain: () => session.close(),
+  }
+}

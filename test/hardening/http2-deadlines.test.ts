@@ -1,0 +1,222 @@
+import { once } from 'node:events'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { expectUnharmed } from '../support/aftermath.ts'
+import { readBody, startDevice } from '../support/device.ts'
+import {
+  CODE,
+  FRAME,
+  frame,
+  goaway,
+  headers,
+  hpack,
+  ping,
+  type RawSession,
+  rawSession,
+  requestFields,
+  SETTING,
+  settings,
+} from '../support/http2-frames.ts'
+import { rawConnection } from '../support/raw.ts'
+import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+
+const SHORT = { listen: { header_timeout: '250ms', idle_timeout: '300ms', body_timeout: '250ms' } }
+const post = (token: string, path = '/upload'): string[] =>
+  requestFields(['authorization', `Bearer ${token}`], { ':method': 'POST', ':path': path })
+
+describe('42 connections that bring nothing are closed by deadline', () => {
+  const openings: readonly (readonly [name: string, opening: readonly Buffer[]])[] = [
+    ['the preface alone', []],
+    ['half of the SETTINGS', [settings([SETTING.initialWindowSize, 1]).subarray(0, 10)]],
+    ['the preface and SETTINGS', [settings()]],
+    ['half of a header block', [settings(), frame(FRAME.headers, 0, 1, hpack(requestFields()))]],
+    ['half of a frame', [settings(), headers(1, requestFields()).subarray(0, 20)]],
+    ['a request, and then GOAWAY', [settings(), headers(1, requestFields()), goaway(0)]],
+    ['GOAWAY', [settings(), goaway(0)]],
+    ['GOAWAY with an error', [settings(), goaway(0, CODE.protocolError)]],
+    ['a window of nothing', [settings([SETTING.initialWindowSize, 0]), headers(1, requestFields())]],
+    ['a token request without its body', [settings(), headers(1, post('', '/oauth/token'), false)]],
+  ]
+  let sidecar: TestSidecar
+  const ends = new Map<string, Promise<unknown>>()
+  beforeAll(async () => {
+    sidecar = await startSidecar({ transport: 'h2', config: SHORT })
+    for (const [name, opening] of openings) {
+      const { raw } = await rawSession(sidecar.url, { opening })
+      // A client that keeps its side open although the other one has ended.
+      raw.socket.allowHalfOpen = true
+      ends.set(name, once(raw.socket, 'end'))
+    }
+  })
+
+  it.each(openings.map(([name]) => name))('42 %s', async (name) => {
+    await ends.get(name)
+  })
+
+  it('42 and then they are gone, although no client has closed its side', async () => {
+    await expect.poll(() => sidecar.metric('postern_connections'), { timeout: 5000 }).toBe(0)
+    await expectUnharmed(sidecar, await sidecar.token())
+  })
+
+  it('42 a TLS handshake that stops', async () => {
+    const sidecar = await startSidecar({
+      transport: 'h2',
+      config: { listen: { handshake_timeout: '300ms' } },
+    })
+    const raw = await rawConnection(sidecar.url.replace('https:', 'http:'))
+    raw.write(Buffer.from('16030100f8010000f40303', 'hex'))
+    await raw.closed
+    await expectUnharmed(sidecar, await sidecar.token())
+  })
+
+  it('42 a connection that is used stays, however long', async () => {
+    const sidecar = await startSidecar({ transport: 'h2', config: { listen: { idle_timeout: '600ms' } } })
+    const token = await sidecar.token()
+    const session = await rawSession(sidecar.url)
+    for (let id = 1; id < 14; id += 2) {
+      session.send(headers(id, requestFields(['authorization', `Bearer ${token}`])))
+      expect(await session.status(id)).toBe(200)
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+    session.raw.end()
+  })
+})
+
+describe('43 a stream has deadlines of its own', () => {
+  async function uploading(config: typeof SHORT): Promise<{
+    sidecar: TestSidecar
+    session: RawSession
+    token: string
+  }> {
+    const device = await startDevice()
+    const sidecar = await startSidecar({ transport: 'h2', device, config })
+    const token = await sidecar.token()
+    return { sidecar, session: await rawSession(sidecar.url), token }
+  }
+
+  it('43 a slow upload is cut, although the connection is busy otherwise', async () => {
+    const { sidecar, session, token } = await uploading(SHORT)
+    session.send(headers(1, post(token), false), frame(FRAME.data, 0, 1, Buffer.from('slow')))
+    const busy = setInterval(() => session.send(ping()), 50)
+    expect(await session.status(1)).toBe(400)
+    clearInterval(busy)
+    session.raw.end()
+    await expectUnharmed(sidecar, token)
+  })
+
+  it('43 a token body that stops is cut', async () => {
+    const { sidecar, session, token } = await uploading(SHORT)
+    const form = [...post(token, '/oauth/token'), 'content-type', 'application/x-www-form-urlencoded']
+    session.send(headers(1, form, false), frame(FRAME.data, 0, 1, Buffer.from('grant_type=')))
+    const busy = setInterval(() => session.send(ping()), 50)
+    expect(await session.outcome(1)).not.toBe('never')
+    clearInterval(busy)
+    session.raw.end()
+    await expectUnharmed(sidecar, token)
+  })
+
+  it.each([1000, 60_000])(
+    '43 a small answer (%i bytes) that its client never takes is broken off, although the connection is busy',
+    async (size) => {
+      const device = await startDevice((_request, response) => response.end('x'.repeat(size)))
+      const sidecar = await startSidecar({ transport: 'h2', device, config: SHORT })
+      const token = await sidecar.token()
+      const session = await rawSession(sidecar.url, {
+        opening: [settings([SETTING.initialWindowSize, 0])],
+      })
+      session.send(headers(1, requestFields(['authorization', `Bearer ${token}`])))
+      const busy = setInterval(() => session.send(ping()), 50)
+      expect(await session.outcome(1)).toBe(2) // INTERNAL_ERROR
+      clearInterval(busy)
+      session.raw.end()
+      await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
+    },
+  )
+
+  it('43 an answer that pauses, all of it taken, is left alone beyond idle_timeout', async () => {
+    const device = await startDevice(async (request, response) => {
+      await readBody(request)
+      response.write('first')
+      setTimeout(() => response.end('last'), 900)
+    })
+    const sidecar = await startSidecar({ transport: 'h2', device, config: SHORT })
+    const answer = await sidecar.request({ token: await sidecar.token() })
+    expect(answer.text).toBe('firstlast')
+  })
+
+  it('43 an answer given before the upload is over leaves nothing behind, read or unread', async () => {
+    const device = await startDevice((_request, response) => response.end('enough'))
+    const sidecar = await startSidecar({ transport: 'h2', device })
+    const token = await sidecar.token()
+    const session = await rawSession(sidecar.url)
+    const data = frame(FRAME.data, 0, 1, Buffer.alloc(10_000))
+    session.send(headers(1, post(token), false), data, data, data)
+    expect(await session.status(1)).toBe(200)
+    session.send(headers(3, [...post(token, '/oauth/token'), 'content-type', 'text/plain'], false))
+    session.send(frame(FRAME.data, 0, 3, Buffer.alloc(10_000)), frame(FRAME.data, 0, 3, Buffer.alloc(100)))
+    expect(await session.status(3)).toBe(400)
+    await expect.poll(() => sidecar.metric('postern_requests_total')).toBe(3)
+    await sidecar.stop(60_000)
+    await session.closed
+  })
+})
+
+describe('a stop ends within its grace, and at once where nothing runs', () => {
+  const lingering: readonly (readonly [name: string, open: (sidecar: TestSidecar) => Promise<unknown>])[] = [
+    ['keeps its side open', (sidecar) => rawSession(sidecar.url)],
+    ['has sent GOAWAY and stays', (sidecar) => rawSession(sidecar.url, { opening: [settings(), goaway(0)] })],
+    ['has sent the preface alone', (sidecar) => rawSession(sidecar.url, { opening: [] })],
+    [
+      'never reads',
+      async (sidecar) => {
+        const session = await rawSession(sidecar.url)
+        session.raw.socket.pause()
+        session.send(...Array<Buffer>(500).fill(ping()))
+      },
+    ],
+    [
+      'has broken the protocol and stays',
+      async (sidecar) => (await rawSession(sidecar.url)).send(frame(FRAME.data, 0, 0)),
+    ],
+    [
+      'has stopped in its handshake',
+      async (sidecar) => {
+        const raw = await rawConnection(sidecar.url.replace('https:', 'http:'))
+        raw.write(Buffer.from('16030100f8010000f40303', 'hex'))
+      },
+    ],
+    [
+      'has an upload refused half-way',
+      async (sidecar) => {
+        const session = await rawSession(sidecar.url)
+        session.send(headers(1, post('none'), false), frame(FRAME.data, 0, 1, Buffer.alloc(9000)))
+        await session.status(1)
+      },
+    ],
+  ]
+
+  it.each(lingering)('while a client %s', async (_name, open) => {
+    const sidecar = await startSidecar({ transport: 'h2' })
+    await open(sidecar)
+    await expect.poll(() => sidecar.logLines().length).toBeGreaterThan(0)
+    const begun = performance.now()
+    await sidecar.stop(60_000)
+    expect(performance.now() - begun).toBeLessThan(6000)
+  })
+
+  it('a connection whose handshake ends only after the stop began is told to go', async () => {
+    const sidecar = await startSidecar({ transport: 'h2' })
+    const { connect } = await import('node:tls')
+    const { createConnection } = await import('node:net')
+    const { hostname, port } = new URL(sidecar.url)
+    const bare = createConnection(Number(port), hostname)
+    await once(bare, 'connect')
+    await expect.poll(async () => bare.readyState).toBe('open')
+    const stopped = sidecar.stop(60_000)
+    const begun = performance.now()
+    const socket = connect({ socket: bare, rejectUnauthorized: false, ALPNProtocols: ['h2'] })
+    socket.on('error', () => {})
+    await Promise.race([once(socket, 'secureConnect'), once(socket, 'close')])
+    await stopped
+    expect(performance.now() - begun).toBeLessThan(4000)
+  })
+})

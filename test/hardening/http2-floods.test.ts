@@ -1,0 +1,213 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { expectUnharmed } from '../support/aftermath.ts'
+import {
+  CODE,
+  FLAG,
+  FRAME,
+  frame,
+  headers,
+  hpack,
+  hpackIndexed,
+  hpackRemembered,
+  ping,
+  type RawSession,
+  rawSession,
+  requestFields,
+  resetStream,
+  SETTING,
+  SETTINGS_ACK,
+  settings,
+  windowUpdate,
+} from '../support/http2-frames.ts'
+import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+
+let sidecar: TestSidecar
+let token: string
+beforeAll(async () => {
+  sidecar = await startSidecar({ transport: 'h2' })
+  token = await sidecar.token()
+})
+
+const handled = (): Promise<number> => sidecar.metric('postern_requests_total')
+const cut = (reason: string): Promise<number> => sidecar.metric('postern_connections_cut_total', { reason })
+
+/** The streams of a client, in order: 1, 3, 5 … */
+const streams = (count: number): number[] => Array.from({ length: count }, (_, index) => 2 * index + 1)
+
+/** Sends piece by piece until all is sent or the sidecar has closed the connection; whether it has. */
+async function sendUntilClosed(session: RawSession, pieces: readonly Buffer[]): Promise<boolean> {
+  for (let at = 0; at < pieces.length && !session.raw.socket.destroyed; at += 50) {
+    session.send(...pieces.slice(at, at + 50))
+    await new Promise(setImmediate)
+  }
+  return Promise.race([
+    session.closed.then(() => true),
+    new Promise<boolean>((resolve) => setTimeout(resolve, 2000, false)),
+  ])
+}
+
+const shown = (): string[] => ['authorization', `Bearer ${token}`]
+
+describe('37 streams opened only to be broken off', () => {
+  it('37 CVE-2023-44487 rapid reset: the session ends early, and no more than that was handled', async () => {
+    const before = await handled()
+    const session = await rawSession(sidecar.url)
+    const attack = streams(3000).map((id) => Buffer.concat([headers(id, requestFields()), resetStream(id)]))
+    expect(await sendUntilClosed(session, attack)).toBe(true)
+    expect(session.farewell).toBe(CODE.enhanceYourCalm)
+    expect((await handled()) - before).toBeLessThan(300)
+    expect(await cut('max_resets')).toBe(1)
+    expect(sidecar.device.connections, 'no token was shown').toBe(0)
+    await expectUnharmed(sidecar, token)
+  })
+
+  it('37 rapid reset with a token: the device sees at most what was handled, one at a time', async () => {
+    const before = sidecar.device.requests.length
+    const session = await rawSession(sidecar.url)
+    const attack = streams(3000).map((id) =>
+      Buffer.concat([headers(id, requestFields(shown())), resetStream(id)]),
+    )
+    expect(await sendUntilClosed(session, attack)).toBe(true)
+    expect(sidecar.device.requests.length - before).toBeLessThan(300)
+    await expectUnharmed(sidecar, token)
+  })
+
+  it('37 a client that thinks better of a whole screen of requests keeps its connection', async () => {
+    const session = await rawSession(sidecar.url)
+    for (const id of streams(100)) session.send(headers(id, requestFields()), resetStream(id))
+    session.send(headers(1001, requestFields(shown())))
+    expect(await session.status(1001)).toBe(200)
+    session.raw.end()
+  })
+
+  it.each([
+    ['a window that overflows', (id: number) => windowUpdate(id, 0x7f_ff_ff_ff)],
+    ['a window update of nothing', (id: number) => windowUpdate(id, 0)],
+    ['a header block behind the first', (id: number) => headers(id, requestFields(), false)],
+    ['a length that the body exceeds', (id: number) => frame(FRAME.data, 0, id, Buffer.from('abc'))],
+    ['a body behind the end', (id: number) => frame(FRAME.data, FLAG.endStream, id, Buffer.from('a'))],
+  ])(
+    'CVE-2025-8671 made you reset, by %s: ends early as if the client had reset the streams itself',
+    async (_name, provoke) => {
+      const before = await handled()
+      const session = await rawSession(sidecar.url)
+      const post = requestFields([...shown(), 'content-length', '2'], { ':method': 'POST' })
+      const attack = streams(3000).map((id) =>
+        Buffer.concat([headers(id, post, false), provoke(id), provoke(id)]),
+      )
+      expect(await sendUntilClosed(session, attack)).toBe(true)
+      expect((await handled()) - before).toBeLessThan(300)
+      await expectUnharmed(sidecar, token)
+    },
+  )
+
+  it('37 streams that nghttp2 refuses unseen: ended early as well', async () => {
+    const session = await rawSession(sidecar.url)
+    const attack = streams(5000).map((id) => headers(id, requestFields(['Upper-Case', 'x'])))
+    expect(await sendUntilClosed(session, attack)).toBe(true)
+    await expectUnharmed(sidecar, token)
+  })
+
+  it('37 streams beyond the allowed ones, and headers beyond the cap, one after the other', async () => {
+    const session = await rawSession(sidecar.url)
+    await session.waitFor(({ type }) => type === FRAME.settings)
+    session.send(SETTINGS_ACK)
+    const post = requestFields([], { ':method': 'POST' })
+    const attack = streams(5000).map((id) => headers(id, post, false))
+    await sendUntilClosed(session, attack)
+    session.raw.end()
+    await expectUnharmed(sidecar, token)
+  })
+})
+
+describe('38 frames that cost work and bring nothing', () => {
+  const forStream = requestFields([], { ':method': 'POST' })
+  const floods: readonly (readonly [name: string, opening: () => Buffer, piece: Buffer])[] = [
+    ['CVE-2019-9512 PING', () => Buffer.alloc(0), ping()],
+    ['CVE-2019-9515 SETTINGS', () => Buffer.alloc(0), settings()],
+    ['SETTINGS with values', () => Buffer.alloc(0), settings([SETTING.headerTableSize, 4096])],
+    ['SETTINGS ACK', () => Buffer.alloc(0), SETTINGS_ACK],
+    ['PING ACK', () => Buffer.alloc(0), frame(FRAME.ping, FLAG.ack, 0, Buffer.alloc(8))],
+    ['CVE-2019-9513 PRIORITY', () => Buffer.alloc(0), frame(FRAME.priority, 0, 1, Buffer.alloc(5))],
+    ['frames of no known type', () => Buffer.alloc(0), frame(0xbb, 0, 0)],
+    ['RST_STREAM of one stream', () => headers(1, forStream, false), resetStream(1)],
+    [
+      'CVE-2019-9518 empty DATA',
+      () => headers(1, requestFields(shown(), { ':method': 'POST' }), false),
+      frame(FRAME.data, 0, 1),
+    ],
+    [
+      'CVE-2024-27983 CONTINUATION',
+      () => frame(FRAME.headers, 0, 1, hpack(requestFields())),
+      frame(FRAME.continuation, 0, 1, hpack(['x', 'y'])),
+    ],
+    [
+      'empty CONTINUATION',
+      () => frame(FRAME.headers, 0, 1, hpack(requestFields())),
+      frame(FRAME.continuation, 0, 1),
+    ],
+  ]
+
+  it.each(floods)('38 %s: the connection is closed', async (_name, opening, piece) => {
+    const session = await rawSession(sidecar.url)
+    session.send(opening())
+    expect(await sendUntilClosed(session, Array(20_000).fill(piece))).toBe(true)
+    await expectUnharmed(sidecar, token)
+  })
+
+  it('38 what ordinary clients send of PING and SETTINGS is answered', async () => {
+    const session = await rawSession(sidecar.url)
+    session.send(...Array<Buffer>(100).fill(ping()), settings([SETTING.initialWindowSize, 1 << 20]))
+    await expect.poll(() => session.frames.filter(({ type }) => type === FRAME.ping).length).toBe(100)
+    session.send(headers(1, requestFields(shown())))
+    expect(await session.status(1)).toBe(200)
+    session.raw.end()
+  })
+
+  it('38 a flood whose answers nobody reads is cut off, and memory does not pay for it', async () => {
+    const session = await rawSession(sidecar.url)
+    session.raw.socket.pause()
+    const before = process.memoryUsage().rss
+    await sendUntilClosed(session, Array(20_000).fill(ping()))
+    await expect.poll(() => sidecar.metric('postern_connections'), { timeout: 8000 }).toBe(0)
+    expect((process.memoryUsage().rss - before) / (1 << 20)).toBeLessThan(50)
+  })
+
+  it('38 CVE-2019-9511 windows opened byte by byte cost no more than their own bytes', async () => {
+    const session = await rawSession(sidecar.url)
+    const begun = process.cpuUsage()
+    session.send(...Array<Buffer>(20_000).fill(windowUpdate(0, 1)), headers(1, requestFields(shown())))
+    expect(await session.status(1)).toBe(200)
+    const { user, system } = process.cpuUsage(begun)
+    expect((user + system) / 20_000, 'µs a frame, sending included').toBeLessThan(50)
+    session.raw.end()
+  })
+})
+
+describe('header blocks that grow', () => {
+  it('HPACK bomb: four kilobytes named ten thousand times are refused, and cost nothing', async () => {
+    const session = await rawSession(sidecar.url)
+    const bomb = [...Array<Buffer>(10_000).fill(hpackIndexed(62))]
+    const block = Buffer.concat([hpack(requestFields()), hpackRemembered('x', 'a'.repeat(4000)), ...bomb])
+    const before = process.memoryUsage().rss
+    for (const id of streams(50)) session.send(frame(FRAME.headers, 5, id, block))
+    expect(await session.outcome(1)).not.toBe('end')
+    expect((process.memoryUsage().rss - before) / (1 << 20)).toBeLessThan(50)
+    session.raw.end()
+    await expectUnharmed(sidecar, token)
+  })
+
+  it('CVE-2019-9516 fields without a name, by the thousand, are nothing to anybody', async () => {
+    const session = await rawSession(sidecar.url)
+    const before = process.memoryUsage().rss
+    const nameless = Array<string>(8000).fill('')
+    for (const id of streams(50)) session.send(headers(id, requestFields(nameless)))
+    for (const id of streams(50)) expect(await session.status(id)).toBe(401)
+    session.send(headers(101, requestFields([...shown(), ...nameless])))
+    expect(await session.status(101)).toBe(200)
+    expect(sidecar.device.requests.at(-1)?.fields).not.toContain('')
+    expect((process.memoryUsage().rss - before) / (1 << 20)).toBeLessThan(50)
+    session.raw.end()
+    await expectUnharmed(sidecar, token)
+  })
+})

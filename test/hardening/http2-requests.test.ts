@@ -1,0 +1,249 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { expectUnharmed } from '../support/aftermath.ts'
+import { startCannedDevice } from '../support/device.ts'
+import {
+  FRAME,
+  headers,
+  type RawSession,
+  rawSession,
+  requestFields,
+  SETTINGS_ACK,
+} from '../support/http2-frames.ts'
+import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+
+let sidecar: TestSidecar
+let token: string
+beforeAll(async () => {
+  sidecar = await startSidecar({ transport: 'h2' })
+  token = await sidecar.token()
+})
+
+const shown = (): string[] => ['authorization', `Bearer ${token}`]
+
+/** The status that a stream is answered with, or 400 where nghttp2 resets it: both are a refusal. */
+async function refusal(session: RawSession, stream: number): Promise<number> {
+  const first = await session.waitFor(
+    (got) => got.stream === stream && (got.type === FRAME.headers || got.type === FRAME.resetStream),
+  )
+  return first.type === FRAME.resetStream ? 400 : session.status(stream)
+}
+
+/** Sends one request by hand, which must not reach the device; its status. */
+async function refused(fields: readonly string[]): Promise<number> {
+  const before = sidecar.device.byteCount
+  const session = await rawSession(sidecar.url)
+  session.send(headers(1, fields))
+  const status = await refusal(session, 1)
+  session.raw.end()
+  expect(sidecar.device.byteCount).toBe(before)
+  return status
+}
+
+describe('39 a header over the cap', () => {
+  const tooLarge = (): string[] => requestFields([...shown(), 'x', 'a'.repeat(20_000)])
+  const tooMany = (): string[] => requestFields([...shown(), ...Array<string>(240).fill('x')])
+  const farTooMany = (): string[] => requestFields([...shown(), ...Array<string>(600).fill('x')])
+
+  it.each([
+    ['by its size', tooLarge],
+    ['by its count', tooMany],
+    ['by far by its count', farTooMany],
+  ])('39 %s, before the client has acknowledged the settings: refused', async (_name, fields) => {
+    expect(await refused(fields())).toBe(400)
+    await expectUnharmed(sidecar, token)
+  })
+
+  it.each([
+    ['by its size', tooLarge],
+    ['by its count', tooMany],
+    ['by far by its count', farTooMany],
+  ])('39 %s, after it: refused', async (_name, fields) => {
+    const before = sidecar.device.byteCount
+    const session = await rawSession(sidecar.url)
+    await session.waitFor(({ type }) => type === FRAME.settings)
+    session.send(SETTINGS_ACK, headers(1, fields()))
+    expect(await refusal(session, 1)).toBe(400)
+    session.raw.end()
+    expect(sidecar.device.byteCount).toBe(before)
+    await expectUnharmed(sidecar, token)
+  })
+
+  it('39 the size, before the acknowledgement: 431 in http mode', async () => {
+    const precise = await startSidecar({ transport: 'h2', config: { status_codes: 'http' } })
+    const session = await rawSession(precise.url)
+    session.send(headers(1, requestFields(['x', 'a'.repeat(20_000)])))
+    expect(await session.status(1)).toBe(431)
+    session.raw.end()
+  })
+})
+
+describe('40 fields that HTTP does not have', () => {
+  it.each([
+    ['CR and LF in a value', 'x-evil', 'a\r\nInjected: yes'],
+    ['LF in a value', 'x-evil', 'a\nInjected: yes'],
+    ['NUL in a value', 'x-evil', 'a\0b'],
+    ['CR and LF in a name', 'x-evil\r\ninjected', 'yes'],
+    ['a colon in a name', 'injected: yes\r\nx', 'y'],
+    ['a space in a name', 'x evil', 'yes'],
+    ['no name', '', 'yes'],
+    ['NUL in a name', 'x\0evil', 'yes'],
+    ['8-bit bytes in a name', 'x\xe9vil', 'yes'],
+  ])('40 %s: nothing of it reaches the device', async (_name, name, value) => {
+    const session = await rawSession(sidecar.url)
+    session.send(headers(1, requestFields([...shown(), name, value, 'x-good', 'good'])))
+    const status = await refusal(session, 1)
+    session.raw.end()
+    expect([200, 400]).toContain(status)
+    const seen = sidecar.device.bytes.toString('latin1')
+    expect(seen).not.toMatch(/evil|xe9vil|injected|yes/i)
+    await expectUnharmed(sidecar, token)
+  })
+
+  it.each([
+    ['upper case in a name', 'X-Evil', 'yes'],
+    ['connection', 'connection', 'close'],
+    ['keep-alive', 'keep-alive', 'timeout=5'],
+    ['proxy-connection', 'proxy-connection', 'keep-alive'],
+    ['transfer-encoding', 'transfer-encoding', 'chunked'],
+    ['upgrade', 'upgrade', 'websocket'],
+    ['te', 'te', 'gzip'],
+    ['a second content-length', 'content-length', '0, 1'],
+  ])('40 %s (RFC 9113 §8.2): refused', async (_name, name, value) => {
+    expect(await refused(requestFields([...shown(), name, value]))).toBe(400)
+    await expectUnharmed(sidecar, token)
+  })
+
+  it('40 te: trailers is let through by RFC 9113, and kept from the device', async () => {
+    const session = await rawSession(sidecar.url)
+    session.send(headers(1, requestFields([...shown(), 'te', 'trailers'], { ':path': '/te' })))
+    expect(await session.status(1)).toBe(200)
+    expect(sidecar.device.requests.at(-1)?.values('te')).toEqual([])
+    session.raw.end()
+  })
+})
+
+describe('41 who is asked', () => {
+  it.each([
+    ['a host beside another authority', { ':authority': 'device' }, ['host', 'other']],
+    ['two hosts', { ':authority': 'device' }, ['host', 'device', 'host', 'other']],
+    ['an authority with a user', { ':authority': 'user@device' }, []],
+    ['an authority with a path', { ':authority': 'device/x' }, []],
+    ['an authority with a space', { ':authority': 'de vice' }, []],
+    ['an empty authority', { ':authority': '' }, []],
+    ['8-bit bytes in the authority', { ':authority': 'd\xe9vice' }, []],
+  ])('41 %s: refused', async (_name, pseudo, fields) => {
+    expect(await refused(requestFields([...shown(), ...fields], pseudo))).toBe(400)
+    await expectUnharmed(sidecar, token)
+  })
+
+  it('41 neither authority nor host: refused', async () => {
+    const bare = [':method', 'GET', ':scheme', 'https', ':path', '/', ...shown()]
+    expect(await refused(bare)).toBe(400)
+    await expectUnharmed(sidecar, token)
+  })
+
+  it('41 a host alone, or the same as the authority, is served', async () => {
+    const session = await rawSession(sidecar.url)
+    session.send(
+      headers(1, [':method', 'GET', ':scheme', 'https', ':path', '/', 'host', 'device', ...shown()]),
+    )
+    expect(await session.status(1)).toBe(200)
+    session.send(headers(3, requestFields([...shown(), 'host', 'Device'])))
+    expect(await session.status(3)).toBe(200)
+    session.raw.end()
+  })
+})
+
+describe('27 what is asked for', () => {
+  it.each([
+    ['a fragment', { ':path': '/a#b' }],
+    ['8-bit bytes', { ':path': '/\xe9' }],
+    ['a space', { ':path': '/a b' }],
+    ['a tab', { ':path': '/a\tb' }],
+    ['a request line', { ':path': '/ HTTP/1.1\r\nHost: evil\r\n\r\nGET /' }],
+    ['NUL', { ':path': '/a\0' }],
+    ['no slash', { ':path': 'a' }],
+    ['nothing', { ':path': '' }],
+    ['a whole URL', { ':path': 'https://device/' }],
+    ['an asterisk', { ':path': '*' }],
+    ['another scheme than HTTP', { ':scheme': 'ftp\r\n' }],
+    ['a method with a space', { ':method': 'GET /evil HTTP/1.1\r\nHost: x\r\n\r\nGET' }],
+    ['no method', { ':method': '' }],
+    ['CONNECT', { ':method': 'CONNECT' }],
+    ['TRACE', { ':method': 'TRACE' }],
+    ['an extended CONNECT', { ':method': 'CONNECT', ':protocol': 'websocket' }],
+    ['a pseudo-header of a response', { ':status': '200' }],
+    ['a pseudo-header that is none', { ':evil': 'yes' }],
+  ])('27 %s: refused', async (_name, pseudo) => {
+    expect(await refused(requestFields(shown(), pseudo))).toBe(400)
+    await expectUnharmed(sidecar, token)
+  })
+
+  it.each([
+    ['two paths', [':path', '/b']],
+    ['a pseudo-header behind the fields', ['x', 'y', ':path', '/b']],
+    ['two authorities', [':authority', 'other']],
+  ])('27 %s: refused', async (_name, more) => {
+    expect(await refused([...requestFields(shown()), ...more])).toBe(400)
+    await expectUnharmed(sidecar, token)
+  })
+
+  it.each([
+    ['a field', ['x-trailing', 'yes'], 200],
+    ['another token', ['authorization', 'Bearer x-trailing'], 200],
+    ['a length', ['content-length', '7', 'x-trailing', 'yes'], 400],
+    ['a path', [':path', '/x-trailing'], 400],
+  ])(
+    '12 trailers with %s do not merge into the header, nor reach the device',
+    async (_name, fields, status) => {
+      const session = await rawSession(sidecar.url)
+      const post = requestFields(shown(), { ':method': 'POST', ':path': '/trailers' })
+      session.send(headers(1, post, false), headers(1, fields))
+      expect(await refusal(session, 1)).toBe(status)
+      expect(sidecar.device.bytes.toString('latin1')).not.toContain('x-trailing')
+      session.raw.end()
+      await expectUnharmed(sidecar, token)
+    },
+  )
+})
+
+describe('what a device answers', () => {
+  async function answerTo(bytes: string): Promise<{ status: number; fields: readonly string[] }> {
+    const device = await startCannedDevice(bytes)
+    const fronted = await startSidecar({ transport: 'h2', device, config: { status_codes: 'http' } })
+    const answer = await fronted.request({ token: await fronted.token() })
+    return { status: answer.status, fields: answer.fields.map((text) => text.toLowerCase()) }
+  }
+
+  it.each([
+    ['Connection', 'keep-alive, X-Secret'],
+    ['Keep-Alive', 'timeout=5'],
+    ['Proxy-Connection', 'keep-alive'],
+    ['Upgrade', 'h2c'],
+    ['TE', 'trailers'],
+    ['HTTP2-Settings', 'AAMAAABkAAQAAP__'],
+  ])('44 %s is stripped, and the rest comes through', async (name, value) => {
+    const { status, fields } = await answerTo(
+      `HTTP/1.1 200 OK\r\n${name}: ${value}\r\nX-Kept: yes\r\nContent-Length: 2\r\n\r\nok`,
+    )
+    expect(status).toBe(200)
+    expect(fields).not.toContain(name.toLowerCase())
+    expect(fields).toContain('x-kept')
+  })
+
+  it('44 Transfer-Encoding is stripped', async () => {
+    const { status, fields } = await answerTo(
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
+    )
+    expect(status).toBe(200)
+    expect(fields).not.toContain('transfer-encoding')
+  })
+
+  it.each(['099', '600', '999', '000', '101'])(
+    '45 status %s, which HTTP/2 cannot carry: 502',
+    async (code) => {
+      const { status } = await answerTo(`HTTP/1.1 ${code} Odd\r\nContent-Length: 2\r\n\r\nok`)
+      expect(status).toBe(502)
+    },
+  )
+})

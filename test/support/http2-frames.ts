@@ -1,0 +1,279 @@
+import { type RawPeer, rawConnection } from './raw.ts'
+
+/** Frame types (RFC 9113 §6). */
+export const FRAME = {
+  data: 0,
+  headers: 1,
+  priority: 2,
+  resetStream: 3,
+  settings: 4,
+  ping: 6,
+  goaway: 7,
+  windowUpdate: 8,
+  continuation: 9,
+} as const
+
+export const FLAG = { ack: 1, endStream: 1, endHeaders: 4 } as const
+
+/** Error codes (RFC 9113 §7). */
+export const CODE = {
+  noError: 0,
+  protocolError: 1,
+  flowControlError: 3,
+  cancel: 8,
+  enhanceYourCalm: 11,
+} as const
+
+/** Setting identifiers (RFC 9113 §6.5.2). */
+export const SETTING = { headerTableSize: 1, initialWindowSize: 4 } as const
+
+export interface Frame {
+  readonly type: number
+  readonly flags: number
+  readonly stream: number
+  readonly payload: Buffer
+}
+
+const NONE = Buffer.alloc(0)
+const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1')
+
+/** One frame, valid or not: nothing is checked. */
+export function frame(type: number, flags: number, stream: number, payload: Buffer = NONE): Buffer {
+  const bytes = Buffer.alloc(9 + payload.length)
+  bytes.writeUIntBE(payload.length, 0, 3)
+  bytes.writeUInt8(type, 3)
+  bytes.writeUInt8(flags, 4)
+  bytes.writeUInt32BE(stream, 5)
+  payload.copy(bytes, 9)
+  return bytes
+}
+
+function uint32(value: number): Buffer {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32BE(value)
+  return bytes
+}
+
+export function settings(...pairs: readonly (readonly [id: number, value: number])[]): Buffer {
+  const payload = Buffer.alloc(6 * pairs.length)
+  for (const [index, [id, value]] of pairs.entries()) {
+    payload.writeUInt16BE(id, 6 * index)
+    payload.writeUInt32BE(value, 6 * index + 2)
+  }
+  return frame(FRAME.settings, 0, 0, payload)
+}
+
+export const SETTINGS_ACK: Buffer = frame(FRAME.settings, FLAG.ack, 0)
+
+export function ping(): Buffer {
+  return frame(FRAME.ping, 0, 0, Buffer.alloc(8))
+}
+
+export function resetStream(stream: number, code: number = CODE.cancel): Buffer {
+  return frame(FRAME.resetStream, 0, stream, uint32(code))
+}
+
+export function windowUpdate(stream: number, increment: number): Buffer {
+  return frame(FRAME.windowUpdate, 0, stream, uint32(increment))
+}
+
+export function goaway(lastStream: number, code: number = CODE.noError): Buffer {
+  return frame(FRAME.goaway, 0, 0, Buffer.concat([uint32(lastStream), uint32(code)]))
+}
+
+/** An integer of HPACK (RFC 7541 §5.1) behind the bits that say what it stands for. */
+function hpackInteger(pattern: number, prefixBits: number, value: number): number[] {
+  const most = 2 ** prefixBits - 1
+  if (value < most) return [pattern | value]
+  const bytes = [pattern | most]
+  let rest = value - most
+  for (; rest >= 128; rest = Math.floor(rest / 128)) bytes.push((rest % 128) | 128)
+  return [...bytes, rest]
+}
+
+function hpackString(text: string): Buffer {
+  const bytes = Buffer.from(text, 'latin1')
+  return Buffer.concat([Buffer.from(hpackInteger(0, 7, bytes.length)), bytes])
+}
+
+/**
+ * Header fields in HPACK: literals without Huffman coding or indexing, each name and value byte for byte, so that also
+ * what a client must not send can be sent.
+ */
+export function hpack(fields: readonly string[]): Buffer {
+  const parts: Buffer[] = []
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    parts.push(Buffer.from([0]), hpackString(fields[i] ?? ''), hpackString(fields[i + 1] ?? ''))
+  }
+  return Buffer.concat(parts)
+}
+
+/** A field that enters the dynamic table (RFC 7541 §6.2.1), where it has number 62. */
+export function hpackRemembered(name: string, value: string): Buffer {
+  return Buffer.concat([Buffer.from([0x40]), hpackString(name), hpackString(value)])
+}
+
+/** A field out of the table, in one or two bytes (RFC 7541 §6.1). */
+export function hpackIndexed(index: number): Buffer {
+  return Buffer.from(hpackInteger(0x80, 7, index))
+}
+
+/** The pseudo-headers of a request (RFC 9113 §8.3.1) and further fields. */
+export function requestFields(
+  fields: readonly string[] = [],
+  pseudo: Readonly<Record<string, string>> = {},
+): string[] {
+  const first = { ':method': 'GET', ':scheme': 'https', ':authority': 'device', ':path': '/', ...pseudo }
+  return [...Object.entries(first).flat(), ...fields]
+}
+
+/** HEADERS with a whole request head; the stream stays open unless `end`. */
+export function headers(stream: number, fields: readonly string[], end = true): Buffer {
+  const block = hpack(fields)
+  if (block.length <= 16_384) {
+    return frame(FRAME.headers, FLAG.endHeaders | (end ? FLAG.endStream : 0), stream, block)
+  }
+  const frames = [frame(FRAME.headers, end ? FLAG.endStream : 0, stream, block.subarray(0, 16_384))]
+  for (let at = 16_384; at < block.length; at += 16_384) {
+    const flags = at + 16_384 < block.length ? 0 : FLAG.endHeaders
+    frames.push(frame(FRAME.continuation, flags, stream, block.subarray(at, at + 16_384)))
+  }
+  return Buffer.concat(frames)
+}
+
+/** HPACK's Huffman code of the digits, those that have five bits and those that have six (RFC 7541, appendix B). */
+const SHORT_DIGITS: ReadonlyMap<string, string> = new Map(
+  ['0', '1', '2'].map((digit, code) => [code.toString(2).padStart(5, '0'), digit]),
+)
+const LONG_DIGITS: ReadonlyMap<string, string> = new Map(
+  ['3', '4', '5', '6', '7', '8', '9'].map((digit, code) => [
+    (0x19 + code).toString(2).padStart(6, '0'),
+    digit,
+  ]),
+)
+const INDEXED_STATUSES: readonly number[] = [200, 204, 206, 304, 400, 404, 500]
+
+/** The status at the head of a response's header block, where encoders put it (RFC 9113 §8.3.2); 0 if it is not there. */
+function statusOf(block: Buffer): number {
+  let at = 0
+  // A change of the table's size may come first.
+  while (((block[at] ?? 0) & 0xe0) === 0x20) at += 1
+  const first = block[at] ?? 0
+  if (first >= 0x88 && first <= 0x8e) return INDEXED_STATUSES[first - 0x88] ?? 0
+  // A literal whose name is one of the table's seven `:status`.
+  const index = first & (first >= 0x40 ? 0x3f : 0x0f)
+  if (index < 8 || index > 14) return 0
+  const length = block[at + 1] ?? 0
+  const value = block.subarray(at + 2, at + 2 + (length & 0x7f))
+  if (length < 0x80) return Number(value.toString('latin1'))
+  let bits = [...value].map((byte) => byte.toString(2).padStart(8, '0')).join('')
+  let text = ''
+  while (text.length < 3) {
+    const digit = SHORT_DIGITS.get(bits.slice(0, 5)) ?? LONG_DIGITS.get(bits.slice(0, 6))
+    if (digit === undefined) return 0
+    bits = bits.slice(SHORT_DIGITS.has(bits.slice(0, 5)) ? 5 : 6)
+    text += digit
+  }
+  return Number(text)
+}
+
+/** An HTTP/2 connection whose frames are written by hand. */
+export interface RawSession {
+  readonly raw: RawPeer
+  /** Every whole frame received so far. */
+  readonly frames: readonly Frame[]
+  send(...frames: readonly Buffer[]): void
+  /** Waits for a frame that fits, among those that have come and those that will. */
+  waitFor(fits: (frame: Frame) => boolean, timeout?: number): Promise<Frame>
+  /** Waits for the response head of a stream, and resolves with its status. */
+  status(stream: number): Promise<number>
+  /** Waits until the stream has ended: `end` when it is whole, else the code of its reset. */
+  outcome(stream: number): Promise<'end' | number>
+  /** The code of the GOAWAY, if one has come. */
+  readonly farewell: number | undefined
+  /** Resolves when the connection is closed, however it was closed. */
+  readonly closed: Promise<unknown>
+}
+
+/**
+ * Opens an HTTP/2 connection by hand: the preface is sent and, unless told otherwise, SETTINGS that keep the answers
+ * out of the dynamic table, from which `status` could not read them.
+ */
+export async function rawSession(
+  url: string,
+  options: { readonly opening?: readonly Buffer[]; readonly from?: string } = {},
+): Promise<RawSession> {
+  const raw = await rawConnection(url, {
+    alpn: ['h2'],
+    ...(options.from === undefined ? {} : { localAddress: options.from }),
+  })
+  const frames: Frame[] = []
+  let rest: Buffer = NONE
+  let wake: () => void = () => {}
+  raw.socket.on('data', (chunk: Buffer) => {
+    rest = Buffer.concat([rest, chunk])
+    for (;;) {
+      const size = rest.length < 9 ? Number.POSITIVE_INFINITY : 9 + rest.readUIntBE(0, 3)
+      if (rest.length < size) break
+      frames.push({
+        type: rest.readUInt8(3),
+        flags: rest.readUInt8(4),
+        stream: rest.readUInt32BE(5) & 0x7f_ff_ff_ff,
+        payload: rest.subarray(9, size),
+      })
+      rest = rest.subarray(size)
+    }
+    wake()
+  })
+  raw.socket.once('close', () => wake())
+  raw.write(Buffer.concat([PREFACE, ...(options.opening ?? [settings([SETTING.headerTableSize, 0])])]))
+
+  const session: RawSession = {
+    raw,
+    frames,
+    send: (...more) => raw.write(Buffer.concat(more)),
+    waitFor(fits, timeout = 5000) {
+      return new Promise((resolve, reject) => {
+        const before = wake
+        const stop = (why: string): void => {
+          clearTimeout(timer)
+          wake = before
+          reject(new Error(`${why}; frames: ${JSON.stringify(frames)}`))
+        }
+        const timer = setTimeout(() => stop(`${timeout} ms passed`), timeout)
+        const look = (): void => {
+          const found = frames.find(fits)
+          if (found !== undefined) {
+            clearTimeout(timer)
+            wake = before
+            resolve(found)
+          } else if (raw.socket.destroyed) stop('the connection closed')
+        }
+        wake = () => {
+          before()
+          look()
+        }
+        look()
+      })
+    },
+    async status(stream) {
+      const head = await session.waitFor((got) => got.stream === stream && got.type === FRAME.headers)
+      return statusOf(head.payload)
+    },
+    async outcome(stream) {
+      const last = await session.waitFor(
+        (got) =>
+          got.stream === stream &&
+          (got.type === FRAME.resetStream ||
+            ((got.type === FRAME.data || got.type === FRAME.headers) && (got.flags & FLAG.endStream) !== 0)),
+      )
+      return last.type === FRAME.resetStream ? last.payload.readUInt32BE(0) : 'end'
+    },
+    get farewell() {
+      const found = frames.filter(({ type }) => type === FRAME.goaway).at(-1)
+      return found?.payload.readUInt32BE(4)
+    },
+    closed: raw.closed,
+  }
+  return session
+}
