@@ -1,0 +1,201 @@
+import { describe, expect, it } from 'vitest'
+import { expectUnharmed } from '../support/aftermath.ts'
+import { startDevice } from '../support/device.ts'
+import { expectError } from '../support/errors.ts'
+import {
+  CODE,
+  FRAME,
+  headers,
+  rawSession,
+  requestFields,
+  SETTING,
+  settings,
+} from '../support/http2-frames.ts'
+import { type RawPeer, rawConnection } from '../support/raw.ts'
+import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../support/websocket.ts'
+
+/** Opens a connection and waits until the sidecar has it among its own. */
+async function open(sidecar: TestSidecar, localAddress = '127.0.0.1'): Promise<RawPeer> {
+  const before = await sidecar.metric('postern_connections')
+  const raw = await rawConnection(sidecar.url, { localAddress })
+  await expect.poll(() => sidecar.metric('postern_connections')).toBe(before + 1)
+  return raw
+}
+
+/** Opens a connection that is one too many: it is closed without a byte, over TLS before the handshake. */
+async function expectRefused(sidecar: TestSidecar, localAddress = '127.0.0.1'): Promise<void> {
+  const raw = await rawConnection(sidecar.url.replace('https:', 'http:'), { localAddress })
+  expect(await raw.closed).toBe('')
+}
+
+const refused = (sidecar: TestSidecar, reason: string): Promise<number> =>
+  sidecar.metric('postern_connections_refused_total', { reason })
+
+describeTransports(
+  'caps on connections',
+  (transport) => {
+    it('max_connections: one more is closed at once and counted, the admin listener answers, a place that is left is taken', async () => {
+      const sidecar = await startSidecar({ transport, config: { listen: { max_connections: 2 } } })
+      const first = await open(sidecar)
+      await open(sidecar, '127.0.0.2')
+      await expectRefused(sidecar, '127.0.0.3')
+      expect(await refused(sidecar, 'max_connections')).toBe(1)
+      expect((await fetch(`${sidecar.adminUrl}/readyz`)).status).toBe(200)
+      first.end()
+      await first.closed
+      await expect.poll(() => sidecar.metric('postern_connections')).toBe(1)
+      await sidecar.grant()
+    })
+
+    it('max_connections_per_client: closes what one client has too many of, and no other client notices', async () => {
+      const config = { listen: { max_connections_per_client: 2 } }
+      const sidecar = await startSidecar({ transport, config })
+      const own = [await open(sidecar), await open(sidecar)]
+      await expectRefused(sidecar)
+      await expectRefused(sidecar)
+      expect(await refused(sidecar, 'max_connections_per_client')).toBe(2)
+      await open(sidecar, '127.0.0.2')
+      for (const raw of own) raw.end()
+      await Promise.all(own.map(({ closed }) => closed))
+      await expect.poll(() => sidecar.metric('postern_connections')).toBe(1)
+      await sidecar.grant()
+    })
+
+    it('max_connections_per_client does not hold for a trusted proxy, which speaks for many', async () => {
+      const config = { listen: { max_connections_per_client: 1, trusted_proxies: ['127.0.0.1'] } }
+      const sidecar = await startSidecar({ transport, config })
+      for (let i = 0; i < 4; i += 1) await open(sidecar)
+      await open(sidecar, '127.0.0.2')
+      await expectRefused(sidecar, '127.0.0.2')
+    })
+  },
+  ['http1', 'tls'],
+)
+
+describeTransports(
+  'max_tunnels',
+  (transport) => {
+    it('max_tunnels: one more is overloaded and does not reach the device; requests are served; a place that is left is taken', async () => {
+      const device = await startDevice()
+      const webSockets = acceptWebSockets(device)
+      const sidecar = await startSidecar({ transport, device, config: { upstream: { max_tunnels: 1 } } })
+      const token = await sidecar.token()
+      const { socket } = await openWebSocket(sidecar.url, { token })
+      const answer = await refusedWebSocket(sidecar.url, { token })
+      expect(answer).toMatchObject({ status: 500, text: expect.stringContaining('"overloaded"') })
+      expect(answer.fields).toContain('Retry-After')
+      expect(webSockets.upgrades).toHaveLength(1)
+      expect((await sidecar.request({ token })).status).toBe(200)
+      socket.terminate()
+      await expect.poll(() => sidecar.metric('postern_tunnels')).toBe(0)
+      const again = await openWebSocket(sidecar.url, { token })
+      again.socket.terminate()
+      await expectUnharmed(sidecar, token)
+    })
+
+    it('max_tunnels: an upgrade that the device has not answered takes a place, one that is refused gives it back', async () => {
+      const device = await startDevice()
+      let upgrades = 0
+      let answer = (): void => {}
+      device.server.on('upgrade', (_request, socket) => {
+        upgrades += 1
+        socket.on('error', () => {})
+        answer = () => socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno')
+      })
+      const sidecar = await startSidecar({ transport, device, config: { upstream: { max_tunnels: 1 } } })
+      const token = await sidecar.token()
+      const first = refusedWebSocket(sidecar.url, { token })
+      await expect.poll(() => upgrades).toBe(1)
+      expect(await refusedWebSocket(sidecar.url, { token })).toMatchObject({ status: 500 })
+      answer()
+      expect(await first).toMatchObject({ status: 403 })
+      const second = refusedWebSocket(sidecar.url, { token })
+      await expect.poll(() => upgrades).toBe(2)
+      answer()
+      expect(await second).toMatchObject({ status: 403 })
+    })
+  },
+  ['http1', 'tls'],
+)
+
+describe('max_queued_bytes', () => {
+  const PIECE = 60_000
+  const large = (): ReturnType<typeof startDevice> =>
+    startDevice((_request, response) => response.end(Buffer.alloc(PIECE)))
+  const cut = (sidecar: TestSidecar): Promise<number> =>
+    sidecar.metric('postern_connections_cut_total', { reason: 'max_queued_bytes' })
+
+  it('in HTTP/2: what is over it on a connection with a window of nothing is broken off, what is under it waits', async () => {
+    const device = await large()
+    const config = { listen: { max_queued_bytes: '300KiB' } }
+    const sidecar = await startSidecar({ transport: 'h2', device, config })
+    const token = await sidecar.token()
+    const session = await rawSession(sidecar.url, { opening: [settings([SETTING.initialWindowSize, 0])] })
+    const get = requestFields(['authorization', `Bearer ${token}`])
+    for (let id = 1; id < 40; id += 2) session.send(headers(id, get))
+    await expect.poll(() => cut(sidecar)).toBe(15)
+    session.send(settings([SETTING.initialWindowSize, 1 << 20]), headers(101, get))
+    expect(await session.status(101)).toBe(200)
+    expect(session.frames.filter(({ type }) => type === FRAME.resetStream)).toHaveLength(15)
+    expect(session.farewell).not.toBe(CODE.enhanceYourCalm)
+    session.raw.end()
+  })
+
+  it('in HTTP/1: a client that asks and asks and takes nothing is closed', async () => {
+    const device = await large()
+    const config = { listen: { max_queued_bytes: '300KiB' }, upstream: { queue: { size: 2000 } } }
+    const sidecar = await startSidecar({ device, config })
+    const token = await sidecar.token()
+    const raw = await rawConnection(sidecar.url)
+    raw.socket.pause()
+    raw.write(`GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`.repeat(500))
+    await expect.poll(() => cut(sidecar)).toBeGreaterThan(0)
+    await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
+    expect((await sidecar.request({ token })).status).toBe(200)
+  })
+
+  it('in HTTP/1: answers that the device has given and their client never takes are kept for idle_timeout, not for ever', async () => {
+    const device = await large()
+    const sidecar = await startSidecar({ device, config: { listen: { idle_timeout: '500ms' } } })
+    const token = await sidecar.token()
+    const raw = await rawConnection(sidecar.url)
+    raw.socket.pause()
+    // More than the kernel takes for a client that does not read.
+    raw.write(`GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`.repeat(120))
+    await expect.poll(() => device.requests.length).toBe(120)
+    await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
+    await expect.poll(() => sidecar.metric('postern_connections'), { timeout: 5000 }).toBe(0)
+    expect(await cut(sidecar)).toBe(0)
+  })
+
+  it('by default, a hundred streams with their answers waiting are no offence', async () => {
+    const device = await large()
+    const sidecar = await startSidecar({ transport: 'h2', device })
+    const token = await sidecar.token()
+    const session = await rawSession(sidecar.url, { opening: [settings([SETTING.initialWindowSize, 0])] })
+    const get = requestFields(['authorization', `Bearer ${token}`])
+    for (let id = 1; id < 200; id += 2) session.send(headers(id, get))
+    for (let id = 1; id < 200; id += 2) expect(await session.status(id)).toBe(200)
+    expect(await cut(sidecar)).toBe(0)
+    session.raw.end()
+  })
+})
+
+describe('a cap is what its answer says', () => {
+  it('a tunnel that is one too many is answered like any overload', async () => {
+    const device = await startDevice()
+    acceptWebSockets(device)
+    const config = { upstream: { max_tunnels: 1 }, status_codes: 'http' }
+    const sidecar = await startSidecar({ device, config })
+    const token = await sidecar.token()
+    await openWebSocket(sidecar.url, { token })
+    const fields = ['Connection', 'Upgrade', 'Upgrade', 'websocket', 'Sec-WebSocket-Version', '13']
+    expectError(
+      await sidecar.request({ token, fields: [...fields, 'Sec-WebSocket-Key', 'AAAAAAAAAAAAAAAAAAAAAA=='] }),
+      503,
+      'overloaded',
+    )
+  })
+})
