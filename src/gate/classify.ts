@@ -161,6 +161,7 @@ function upgradeFault(
   framing: ReturnType<typeof framingOf>,
 ): Refusal | undefined {
   if (!head.upgrade) return undefined
+  if (head.version !== '1.1') return malformed('An upgrade takes HTTP/1.1.')
   if (framing !== null) return malformed('An upgrade carries no body.')
   if (head.method !== 'GET') return malformed('An upgrade to websocket is a GET.')
   const wanted = survey.upgrade.join(',').trim().toLowerCase()

@@ -55,6 +55,10 @@ export function createUpgradeLane(target: UpstreamTarget, deadlines: UpstreamDea
         })
         attempt.once('response', (response) => {
           clearTimeout(timer)
+          // Whatever passes on, passes the client's connection: nobody, neither device nor client, may stall it for ever.
+          connection.setTimeout(deadlines.idle, () =>
+            response.isPaused() ? exchange.cut() : response.destroy(),
+          )
           relayRefusedUpgrade(response, request, settle)
         })
         attempt.once('error', (error) =>

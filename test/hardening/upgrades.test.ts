@@ -1,0 +1,310 @@
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { beforeAll, expect, it } from 'vitest'
+import { expectUnharmed } from '../support/aftermath.ts'
+import { type Device, startDevice, startRawDevice } from '../support/device.ts'
+import { rawConnection } from '../support/raw.ts'
+import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
+
+const SWITCHED =
+  'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+  'Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n'
+
+interface Upgrade {
+  readonly token?: string
+  readonly target?: string
+  readonly method?: string
+  readonly version?: string
+  readonly protocol?: string
+  readonly fields?: readonly string[]
+}
+
+/** An upgrade, byte for byte. */
+function upgrade({
+  token,
+  target = '/ws',
+  method = 'GET',
+  version = '1.1',
+  protocol = 'websocket',
+  fields = [],
+}: Upgrade): string {
+  return [
+    `${method} ${target} HTTP/${version}`,
+    'Host: device',
+    'Connection: Upgrade',
+    `Upgrade: ${protocol}`,
+    'Sec-WebSocket-Version: 13',
+    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+    ...(token === undefined ? [] : [`Authorization: Bearer ${token}`]),
+    ...fields,
+    '\r\n',
+  ].join('\r\n')
+}
+
+const statuses = (all: string): string[] => all.match(/HTTP\/1\.1 \d+/g) ?? []
+
+describeTransports(
+  'upgrades',
+  (transport) => {
+    /** For what must not reach the device; its own answers are beside the point. */
+    let device: Device
+    let sidecar: TestSidecar
+    let token: string
+    beforeAll(async () => {
+      device = await startDevice()
+      sidecar = await startSidecar({ transport, device })
+      token = await sidecar.token()
+    })
+
+    /** Sends these bytes, which must not reach the device; the statuses of the answers. */
+    async function refused(bytes: string): Promise<string[]> {
+      const before = device.byteCount
+      const raw = await rawConnection(sidecar.url)
+      raw.write(bytes)
+      const answers = statuses(await raw.closed)
+      expect(device.byteCount).toBe(before)
+      return answers
+    }
+
+    it.each([
+      ['another request', 'GET /smuggled HTTP/1.1\r\nHost: device\r\nAUTH\r\n'],
+      ['another upgrade', upgrade({ target: '/smuggled' })],
+      ['frames', '\x81\x85\x00\x00\x00\x00smugg'],
+      ['64 KiB', 'smuggled'.repeat(8192)],
+    ])('60 no token: 401 and closed, and %s pipelined behind it goes nowhere', async (_name, behind) => {
+      const bytes = upgrade({}) + behind.replace('AUTH', `Authorization: Bearer ${token}\r\n`)
+      expect(await refused(bytes)).toEqual(['HTTP/1.1 401'])
+      await expectUnharmed(sidecar, token)
+    })
+
+    it.each([
+      ['a length', ['Content-Length: 4'], 'evil'],
+      ['a length of nothing', ['Content-Length: 0'], ''],
+      ['chunks', ['Transfer-Encoding: chunked'], '4\r\nevil\r\n0\r\n\r\n'],
+      ['a coding that is none', ['Transfer-Encoding: identity'], ''],
+      ['both', ['Content-Length: 4', 'Transfer-Encoding: chunked'], '0\r\n\r\n'],
+      ['two lengths', ['Content-Length: 4', 'Content-Length: 0'], 'evil'],
+    ])('61 with %s: refused and closed, not a byte at the device', async (_name, fields, body) => {
+      const behind = `GET /smuggled HTTP/1.1\r\nHost: device\r\nAuthorization: Bearer ${token}\r\n\r\n`
+      expect(await refused(upgrade({ token, fields }) + body + behind)).toEqual(['HTTP/1.1 400'])
+      await expectUnharmed(sidecar, token)
+    })
+
+    it.each(['/a%2Fb/../c//d?x=%zz&y', '//ws', '/ws/%2e%2e/', '/ws;a=b', '/%00', '/ws?q=a\'b"c'])(
+      '62 the path reaches the device byte for byte: %s',
+      async (target) => {
+        const device = await startDevice()
+        const { upgrades } = acceptWebSockets(device)
+        const sidecar = await startSidecar({ transport, device })
+        const raw = await rawConnection(sidecar.url)
+        raw.write(upgrade({ token: await sidecar.token(), target }))
+        await raw.waitFor('101 Switching')
+        expect(upgrades[0]?.url).toBe(target)
+        raw.reset()
+      },
+    )
+
+    it.each([
+      ['a fragment', { target: '/ws#a' }],
+      ['no slash', { target: 'ws' }],
+      ['an asterisk', { target: '*' }],
+      ['8-bit bytes', { target: '/\xe9' }],
+      ['two hosts', { fields: ['Host: other'] }],
+      ['a look-alike of a guarded field', { fields: ['X_Forwarded_For: 192.0.2.1'] }],
+      ['an expectation', { fields: ['Expect: the-unexpected'] }],
+      ['an older HTTP', { version: '1.0' }],
+    ])('62 the gate of requests holds: %s is refused and closed', async (_name, odd) => {
+      expect(await refused(upgrade({ token, ...odd }))).toEqual(['HTTP/1.1 400'])
+      await expectUnharmed(sidecar, token)
+    })
+
+    it('62 fields that Connection names, and those of hops, stay here; a field that the gate guards is not lost by being named', async () => {
+      const device = await startDevice()
+      const { upgrades } = acceptWebSockets(device)
+      const sidecar = await startSidecar({ transport, device })
+      const raw = await rawConnection(sidecar.url)
+      const fields = [
+        'Connection: Upgrade, X-Mine, X-Forwarded-For, Host, Via',
+        'X-Mine: 1',
+        'Keep-Alive: timeout=9',
+        'TE: trailers',
+        'Proxy-Connection: keep-alive',
+        'X-Forwarded-For: 192.0.2.66',
+        'X-Real-IP: 192.0.2.66',
+        'Forwarded: for=192.0.2.66',
+        'Sec-WebSocket-Protocol: chat',
+      ]
+      raw.write(upgrade({ token: await sidecar.token(), fields }))
+      await raw.waitFor('101 Switching')
+      const seen = upgrades[0]?.headers ?? {}
+      for (const gone of ['x-mine', 'keep-alive', 'te', 'proxy-connection', 'forwarded', 'authorization']) {
+        expect(seen[gone], gone).toBeUndefined()
+      }
+      expect(JSON.stringify(seen)).not.toContain('192.0.2.66')
+      expect(seen).toMatchObject({
+        host: 'device',
+        'x-forwarded-for': '127.0.0.1',
+        'sec-websocket-protocol': 'chat',
+      })
+      raw.reset()
+    })
+
+    it.each(['closes', 'resets', 'half-closes'])(
+      '63 the client %s before the 101: the device connection goes',
+      async (how) => {
+        const device = await startRawDevice(async () => {})
+        const sidecar = await startSidecar({ transport, device })
+        const raw = await rawConnection(sidecar.url)
+        raw.write(upgrade({ token: await sidecar.token() }))
+        const peer = await device.waitForConnection(1)
+        await peer.waitFor('\r\n\r\n')
+        if (how === 'resets') raw.reset()
+        else if (how === 'closes') raw.socket.destroy()
+        else raw.end()
+        await Promise.race([peer.closed, once(peer.socket, 'end')])
+        await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
+        expect(await sidecar.metric('postern_tunnels')).toBe(0)
+      },
+    )
+
+    it('63 a client that sends and sends before the 101 is cut off, and memory does not pay for it', async () => {
+      const device = await startRawDevice(async () => {})
+      const sidecar = await startSidecar({ transport, device })
+      const raw = await rawConnection(sidecar.url)
+      raw.write(upgrade({ token: await sidecar.token() }))
+      await device.waitForConnection(1)
+      raw.write(Buffer.alloc(1 << 20))
+      await raw.closed
+      await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
+    })
+
+    it.each([
+      ['nothing', ''],
+      ['half a head', 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upg'],
+      ['interim responses alone', 'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n'],
+    ])('64 the device answers %s to the upgrade: 504 by deadline', async (_name, bytes) => {
+      const device = await startRawDevice((peer) => {
+        peer.write(bytes)
+      })
+      const config = { upstream: { response_timeout: '200ms' }, status_codes: 'http' }
+      const sidecar = await startSidecar({ transport, device, config })
+      const raw = await rawConnection(sidecar.url)
+      raw.write(upgrade({ token: await sidecar.token() }))
+      expect(statuses(await raw.closed).at(-1)).toBe('HTTP/1.1 504')
+      await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
+    })
+
+    it.each([
+      ['a refusal with its body', 'HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno', '403'],
+      [
+        'a refusal in chunks',
+        'HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n',
+        '403',
+      ],
+      [
+        'a refusal that ends with the connection',
+        'HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\nno',
+        '403',
+      ],
+      ['200, as if it knew no upgrade', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok', '200'],
+      ['a refusal without a body', 'HTTP/1.1 426 Upgrade Required\r\nContent-Length: 0\r\n\r\n', '426'],
+      ['304', 'HTTP/1.1 304 Not Modified\r\n\r\n', '304'],
+      ['garbage', 'garbage\r\n\r\n', '502'],
+      ['two lengths', 'HTTP/1.1 403 No\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nno', '502'],
+      ['a head without end', `HTTP/1.1 403 No\r\nX: ${'x'.repeat(300_000)}\r\n\r\n`, '502'],
+    ])('65 the device answers %s: relayed or 502, and nothing hangs', async (_name, bytes, status) => {
+      const device = await startRawDevice(async (peer) => {
+        await peer.waitFor('\r\n\r\n')
+        peer.end(bytes)
+      })
+      const sidecar = await startSidecar({ transport, device, config: { status_codes: 'http' } })
+      const raw = await rawConnection(sidecar.url)
+      raw.write(upgrade({ token: await sidecar.token() }))
+      const all = await raw.closed
+      expect(statuses(all)).toEqual([`HTTP/1.1 ${status}`])
+      await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
+      for (const peer of device.peers) await peer.closed
+    })
+
+    it('65 a refusal whose body stalls is cut by deadline', async () => {
+      const device = await startRawDevice(async (peer) => {
+        await peer.waitFor('\r\n\r\n')
+        peer.write('HTTP/1.1 403 Forbidden\r\nContent-Length: 100\r\n\r\nno')
+      })
+      const config = { upstream: { idle_timeout: '300ms' } }
+      const sidecar = await startSidecar({ transport, device, config })
+      const raw = await rawConnection(sidecar.url)
+      raw.write(upgrade({ token: await sidecar.token() }))
+      expect(statuses(await raw.closed)).toEqual(['HTTP/1.1 403'])
+      await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
+    })
+
+    it.each([
+      ['another protocol', SWITCHED.replace('Upgrade: websocket', 'Upgrade: h2c')],
+      ['no protocol', SWITCHED.replace('Upgrade: websocket\r\n', '')],
+      ['a body', SWITCHED.replace('\r\n\r\n', '\r\nContent-Length: 5\r\n\r\nhello')],
+    ])('65 a 101 with %s is a tunnel or a 502, never a hang', async (_name, bytes) => {
+      const device = await startRawDevice(async (peer) => {
+        await peer.waitFor('\r\n\r\n')
+        peer.end(bytes)
+      })
+      const sidecar = await startSidecar({ transport, device, config: { status_codes: 'http' } })
+      const raw = await rawConnection(sidecar.url)
+      raw.write(upgrade({ token: await sidecar.token() }))
+      expect(['HTTP/1.1 101', 'HTTP/1.1 502']).toContain(statuses(await raw.closed)[0])
+      await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
+      expect(await sidecar.metric('postern_tunnels')).toBe(0)
+    })
+
+    it.each(['h2c', 'websocket, h2c', 'h2c, websocket', 'TLS/1.2', 'websocket/13', 'websockets'])(
+      '66 an upgrade to "%s" is not served: 400 and closed',
+      async (protocol) => {
+        expect(await refused(upgrade({ token, protocol }))).toEqual(['HTTP/1.1 400'])
+      },
+    )
+
+    it.each(['POST', 'HEAD', 'CONNECT', 'DELETE'])('66 an upgrade by %s is not served', async (method) => {
+      const target = method === 'CONNECT' ? 'device:80' : '/ws'
+      expect(await refused(upgrade({ token, method, target }))).toEqual(['HTTP/1.1 400'])
+    })
+
+    it('67 the password changes: the tunnel is closed within a second, on both sides', async () => {
+      const device = await startDevice()
+      const taken = acceptWebSockets(device)
+      const sidecar = await startSidecar({ transport, device })
+      const token = await sidecar.token()
+      const { socket } = await openWebSocket(sidecar.url, { token })
+      const [atDevice] = taken.sockets
+      const both = Promise.all([
+        once(socket, 'close'),
+        atDevice === undefined ? undefined : once(atDevice, 'close'),
+      ])
+      writeFileSync(sidecar.passwordFile, 'another password altogether\n')
+      const changed = performance.now()
+      await both
+      expect(performance.now() - changed).toBeLessThan(1000)
+      await expect.poll(() => sidecar.metric('postern_tunnels')).toBe(0)
+    })
+
+    it('67 the password changes while an upgrade is under way: there is no tunnel', async () => {
+      const answered = Promise.withResolvers<void>()
+      const device = await startRawDevice(async (peer) => {
+        await peer.waitFor('\r\n\r\n')
+        await answered.promise
+        peer.write(SWITCHED)
+      })
+      const sidecar = await startSidecar({ transport, device })
+      const raw = await rawConnection(sidecar.url)
+      raw.write(upgrade({ token: await sidecar.token() }))
+      await device.waitForConnection(1)
+      writeFileSync(sidecar.passwordFile, 'another password altogether\n')
+      expect(await raw.closed).not.toContain('101')
+      answered.resolve()
+      await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
+      expect(await sidecar.metric('postern_tunnels')).toBe(0)
+    })
+  },
+  ['http1', 'tls'],
+)
