@@ -38,7 +38,12 @@ export async function startSidecar(options: SidecarOptions): Promise<RunningSide
   await writeFile(password, `${PASSWORD}\n`, { mode: 0o600 })
   const config = join(folder, 'postern.yaml')
   const yaml = {
-    listen: { address: `127.0.0.1:${port}`, tls: options.tls ? 'auto' : 'off' },
+    // The whole crowd comes from this machine, and so from one address.
+    listen: {
+      address: `127.0.0.1:${port}`,
+      tls: options.tls ? 'auto' : 'off',
+      max_connections_per_client: 1000,
+    },
     admin: { address: 'off' },
     upstream: { url: options.device },
     password: { file: password },
