@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { RequestHead } from '../http/exchange.ts'
+import type { BodyFraming } from './http1-framing.ts'
 
 /** What the server knows of a request beside its message. */
 export interface RequestFacts {
@@ -30,3 +31,21 @@ function versionOf(req: IncomingMessage): RequestHead['version'] {
   if (req.httpVersionMajor !== 1) return 'unknown'
   return req.httpVersionMinor === 0 ? '1.0' : '1.1'
 }
+
+/** How Node's parser frames the body. Undefined where that is a number to which nobody can count. */
+export function bodyFraming(fields: readonly string[]): BodyFraming | undefined {
+  let length = 0
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const name = fields[i]
+    // Most names are told apart by their length alone.
+    if (name?.length === TRANSFER_ENCODING.length && name.toLowerCase() === TRANSFER_ENCODING)
+      return 'chunked'
+    if (name?.length === CONTENT_LENGTH.length && name.toLowerCase() === CONTENT_LENGTH) {
+      length = Number(fields[i + 1])
+    }
+  }
+  return Number.isSafeInteger(length) ? length : undefined
+}
+
+const TRANSFER_ENCODING = 'transfer-encoding'
+const CONTENT_LENGTH = 'content-length'

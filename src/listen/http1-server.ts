@@ -5,8 +5,8 @@ import type { TLSSocket } from 'node:tls'
 import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { Http1Exchange } from './http1-exchange.ts'
-import type { BodyFraming } from './http1-framing.ts'
-import type { RequestFacts } from './http1-head.ts'
+import { breakUnfinished, MALFORMED, refusalFor } from './http1-faults.ts'
+import { bodyFraming, type RequestFacts } from './http1-head.ts'
 import { createIntake, type Intake } from './http1-intake.ts'
 import { Http1UpgradeExchange } from './http1-upgrade.ts'
 import type { ListenLimits } from './limits.ts'
@@ -77,7 +77,7 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
       begun() {
         const req = connection.begun
         connection.begun = undefined
-        return req === undefined ? undefined : bodyFraming(req)
+        return req === undefined ? undefined : bodyFraming(req.rawHeaders)
       },
       onFault: () => refuseBytes(socket, connection, MALFORMED),
       onBug: handlers.onBug,
@@ -195,34 +195,6 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
       }
       closeIdleSoon()
     },
-  }
-}
-
-const MALFORMED: Refusal = { kind: 'malformed', description: 'The bytes received are not an HTTP request.' }
-
-/** The body of a request turned out malformed: its exchange answers if it still can, else the connection breaks. */
-function breakUnfinished(exchange: Http1Exchange, socket: Socket): void {
-  if (!exchange.unread) exchange.closeAfter()
-  else if (!exchange.answered) exchange.breakBody()
-  // An answer behind which the connection closes is not spoilt by what nobody will read.
-  else if (!exchange.closing) socket.destroy()
-}
-
-/** As Node's parser frames it. Undefined where that is a number to which nobody can count. */
-function bodyFraming({ headers }: IncomingMessage): BodyFraming | undefined {
-  if (headers['transfer-encoding'] !== undefined) return 'chunked'
-  const length = Number(headers['content-length'] ?? 0)
-  return Number.isSafeInteger(length) ? length : undefined
-}
-
-function refusalFor(error: NodeJS.ErrnoException): Refusal {
-  switch (error.code) {
-    case 'HPE_HEADER_OVERFLOW':
-      return { kind: 'header-too-large' }
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return { kind: 'request-timeout' }
-    default:
-      return MALFORMED
   }
 }
 

@@ -143,31 +143,19 @@ describe('max_queued_bytes', () => {
     session.raw.end()
   })
 
-  it('in HTTP/1: a client that asks and asks and takes nothing is closed', async () => {
-    const device = await large()
-    const config = { listen: { max_queued_bytes: '300KiB' }, upstream: { queue: { size: 2000 } } }
-    const sidecar = await startSidecar({ device, config })
-    const token = await sidecar.token()
-    const raw = await rawConnection(sidecar.url)
-    raw.socket.pause()
-    raw.write(`GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`.repeat(500))
-    await expect.poll(() => cut(sidecar)).toBeGreaterThan(0)
-    await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
-    expect((await sidecar.request({ token })).status).toBe(200)
-  })
-
-  it('in HTTP/1: answers that the device has given and their client never takes are kept for idle_timeout, not for ever', async () => {
+  it('in HTTP/1: who asks and asks and takes nothing gets no more done than fits, and is closed by idle_timeout', async () => {
     const device = await large()
     const sidecar = await startSidecar({ device, config: { listen: { idle_timeout: '500ms' } } })
     const token = await sidecar.token()
     const raw = await rawConnection(sidecar.url)
     raw.socket.pause()
-    // More than the kernel takes for a client that does not read.
-    raw.write(`GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`.repeat(120))
-    await expect.poll(() => device.requests.length).toBe(120)
-    await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
+    // Far more than the kernel takes for a client that does not read.
+    raw.write(`GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`.repeat(500))
     await expect.poll(() => sidecar.metric('postern_connections'), { timeout: 5000 }).toBe(0)
-    expect(await cut(sidecar)).toBe(0)
+    expect(device.requests.length).toBeGreaterThan(1)
+    expect(device.requests.length).toBeLessThan(500)
+    expect(await sidecar.metric('postern_upstream_in_flight')).toBe(0)
+    expect((await sidecar.request({ token })).status).toBe(200)
   })
 
   it('by default, a hundred streams with their answers waiting are no offence', async () => {
