@@ -1,6 +1,7 @@
 import { isIPv6 } from 'node:net'
 import type { Endpoint, Service } from '../http/admission.ts'
 import type { RequestHead } from '../http/exchange.ts'
+import { withoutBlanks } from '../http/fields.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { Survey } from './survey.ts'
 
@@ -164,6 +165,6 @@ function upgradeFault(
   if (head.version !== '1.1') return malformed('An upgrade takes HTTP/1.1.')
   if (framing !== null) return malformed('An upgrade carries no body.')
   if (head.method !== 'GET') return malformed('An upgrade to websocket is a GET.')
-  const wanted = survey.upgrade.join(',').trim().toLowerCase()
+  const wanted = withoutBlanks(survey.upgrade.join(',')).toLowerCase()
   return wanted === 'websocket' ? undefined : malformed('The only protocol to upgrade to is websocket.')
 }

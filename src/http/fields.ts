@@ -22,6 +22,19 @@ function isNamed(candidate: string, name: string): boolean {
 export function listMembers(values: readonly string[]): string[] {
   return values
     .flatMap((value) => value.split(','))
-    .map((member) => member.trim().toLowerCase())
+    .map((member) => withoutBlanks(member).toLowerCase())
     .filter((member) => member !== '')
+}
+
+/** A value without the blanks around it (RFC 9110 §5.5). JavaScript's own `trim` takes some 8-bit bytes for blanks, too. */
+export function withoutBlanks(value: string): string {
+  let start = 0
+  let end = value.length
+  while (isBlank(value[start])) start += 1
+  while (end > start && isBlank(value[end - 1])) end -= 1
+  return value.slice(start, end)
+}
+
+function isBlank(character: string | undefined): boolean {
+  return character === ' ' || character === '\t'
 }

@@ -153,8 +153,14 @@ export class Http2Exchange implements Exchange {
   #stopUpload(): void {
     const stream = this.#stream
     if (!this.unread) return
-    if (stream.writableFinished) stream.close(constants.NGHTTP2_NO_ERROR)
-    else stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR))
+    const stop = (): void => {
+      stream.close(constants.NGHTTP2_NO_ERROR)
+      // What has come already is thrown away: Node keeps a stream, and with it the connection of a client that has left,
+      // until everything in it has been read.
+      stream.resume()
+    }
+    if (stream.writableFinished) stop()
+    else stream.once('finish', stop)
   }
 
   #closed(): void {

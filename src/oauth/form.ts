@@ -1,3 +1,5 @@
+import { withoutBlanks } from '../http/fields.ts'
+
 /** The parameters of a form, each named once; or why it is not one. */
 export type Form =
   | { readonly kind: 'form'; readonly parameters: ReadonlyMap<string, string> }
@@ -53,9 +55,10 @@ const PARAMETER =
 
 /** Whether a Content-Type names a form in UTF-8 (RFC 9110 §8.3.1): parameters well formed, any charset but UTF-8 refused. */
 export function isFormType(contentType: string): boolean {
-  const type = /^[ \t]*application\/x-www-form-urlencoded/i.exec(contentType)
+  const named = withoutBlanks(contentType)
+  const type = /^application\/x-www-form-urlencoded/i.exec(named)
   if (type === null) return false
-  let rest = contentType.slice(type[0].length).trimEnd()
+  let rest = named.slice(type[0].length)
   while (rest !== '') {
     const parameter = PARAMETER.exec(rest)
     if (parameter === null) return false

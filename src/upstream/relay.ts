@@ -1,5 +1,5 @@
 import type { Exchange } from '../http/exchange.ts'
-import type { Fields } from '../http/fields.ts'
+import { type Fields, withoutBlanks } from '../http/fields.ts'
 import type { Dispatcher } from './connections.ts'
 import { DeviceFault } from './failure.ts'
 import { MalformedAnswer } from './malformed-answer.ts'
@@ -72,12 +72,12 @@ export class Relay implements Dispatcher.DispatchHandler {
     const { exchange, answer } = this.#deps
     const sent = rawFields(controller.rawHeaders)
     if (status < 200) {
-      this.#inform(controller, status, answer.project(withoutBlanks(sent), status))
+      this.#inform(controller, status, answer.project(trimmedFields(sent), status))
       return
     }
     if (!isDelimited(sent)) throw new MalformedAnswer()
     try {
-      const fields = answer.project(withoutBlanks(sent), status)
+      const fields = answer.project(trimmedFields(sent), status)
       exchange.begin({ status, reason: reasonBytes(reason), fields })
     } catch {
       // A status or field that the client's protocol cannot carry.
@@ -155,13 +155,8 @@ function reasonBytes(reason: string): string {
 }
 
 /** undici leaves blanks behind a value, and HTTP/2 clients refuse an answer that has them (RFC 9113 §8.2.1). */
-function withoutBlanks(fields: string[]): Fields {
-  for (let i = 1; i < fields.length; i += 2) {
-    const value = fields[i] ?? ''
-    let end = value.length
-    while (value[end - 1] === ' ' || value[end - 1] === '\t') end -= 1
-    if (end !== value.length) fields[i] = value.slice(0, end)
-  }
+function trimmedFields(fields: string[]): Fields {
+  for (let i = 1; i < fields.length; i += 2) fields[i] = withoutBlanks(fields[i] ?? '')
   return fields
 }
 

@@ -1,6 +1,6 @@
 import type { Forward } from '../http/admission.ts'
 import type { RequestHead } from '../http/exchange.ts'
-import { type Fields, fieldValues } from '../http/fields.ts'
+import { type Fields, fieldValues, withoutBlanks } from '../http/fields.ts'
 import { hopByHop } from './hop-by-hop.ts'
 
 export interface ResponseFieldSettings {
@@ -91,5 +91,8 @@ function publicOrigin(head: RequestHead, admission: Forward): string | undefined
 export function isDelimited(device: Fields): boolean {
   if (fieldValues(device, 'content-length').some((length) => !/^\d+$/.test(length))) return false
   const codings = fieldValues(device, 'transfer-encoding')
-  return codings.length === 0 || (codings.length === 1 && codings[0]?.trim().toLowerCase() === 'chunked')
+  return (
+    codings.length === 0 ||
+    (codings.length === 1 && withoutBlanks(codings[0] ?? '').toLowerCase() === 'chunked')
+  )
 }

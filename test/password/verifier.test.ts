@@ -1,12 +1,10 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { text } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import type { Credential } from '../../src/password/credential.ts'
 import { parseStoredLine } from '../../src/password/stored-line.ts'
 import { createVerifier, type Verifier } from '../../src/password/verifier.ts'
+import { bystander } from '../support/bystander.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { run } from '../support/tools.ts'
 import { PASSWORDS, VECTORS } from './vectors.ts'
@@ -40,22 +38,6 @@ const KINDS: readonly [string, () => Credential][] = [
   ['$6$', () => vector('openssl passwd -6')],
   ['{SHA}', () => vector('htpasswd -nb -s')],
 ]
-
-/** An idle process that measures the lag of its own event loop: what this machine does to anybody just now. */
-async function bystander(): Promise<() => Promise<number>> {
-  const source = `
-    const lag = require('node:perf_hooks').monitorEventLoopDelay({ resolution: 5 })
-    lag.enable()
-    process.stdin.resume().on('end', () => console.log(lag.percentile(99) / 1e6))
-    console.log('ready')`
-  const child = spawn(process.execPath, ['--eval', source], { stdio: ['pipe', 'pipe', 'inherit'] })
-  closeLater(() => void child.kill())
-  await once(child.stdout, 'data')
-  return async () => {
-    child.stdin.end()
-    return Number(await text(child.stdout))
-  }
-}
 
 describe('Two hundred verifications at once', () => {
   // Retried, because the machine may do one thing to us and another to the bystander.
