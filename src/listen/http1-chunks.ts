@@ -6,6 +6,8 @@ const SEMICOLON = 0x3b
 const MOST_SIZE_DIGITS = 16
 /** An extension means nothing to anybody (RFC 9112 §7.1.1); longer than this (bytes), it is an attack. */
 const LONGEST_EXTENSION = 256
+/** So many bytes of them may come for which there was no data. */
+const MOST_EXCESS = 16 * 1024
 
 type Part = 'size' | 'extension' | 'line-end' | 'data' | 'data-end' | 'data-line-end' | 'done'
 
@@ -19,6 +21,8 @@ export class Chunks {
   /** Digits of the size, or bytes of the extension. */
   #count = 0
   #left = 0
+  /** Bytes of extensions, less those of the data that came with them. */
+  #excess = 0
 
   /** The last chunk has been read; the trailer section follows. */
   get done(): boolean {
@@ -28,6 +32,7 @@ export class Chunks {
   again(): void {
     this.#enter('size')
     this.#left = 0
+    this.#excess = 0
   }
 
   /** Reads on; gives the position behind what belongs to the chunks, or -1 where they are none. */
@@ -82,8 +87,9 @@ export class Chunks {
 
   #readsExtension(byte: number): boolean {
     if (byte === CR) {
+      this.#excess = Math.max(0, this.#excess + this.#count - this.#left)
       this.#enter('line-end')
-      return true
+      return this.#excess <= MOST_EXCESS
     }
     this.#count += 1
     return isText(byte) && this.#count <= LONGEST_EXTENSION

@@ -7,10 +7,10 @@ import { Trailers } from './http1-trailers.ts'
 export type BodyFraming = number | 'chunked'
 
 /**
- * Why reading stopped: the bytes were used up, a head ended, the last chunk ended, a message ended, or they hold
- * something that HTTP does not allow.
+ * Why reading stopped: the bytes were used up, a head ended, a message ended, or they hold something that HTTP does not
+ * allow.
  */
-export type Stop = 'more' | 'head' | 'chunks' | 'message' | 'fault'
+export type Stop = 'more' | 'head' | 'message' | 'fault'
 
 const BLANK_LINE = Buffer.from('\r\n\r\n')
 /** Behind a line break, half of a blank line has been seen. */
@@ -23,6 +23,8 @@ const LINE_BREAK = 2
 export class Http1Framing {
   /** Up to where the bytes have been read. */
   position = 0
+  /** Up to where they matter: what has been read behind it is a trailer section. */
+  useful = 0
   readonly #line = new RequestLine()
   readonly #chunks = new Chunks()
   readonly #trailers = new Trailers()
@@ -37,16 +39,16 @@ export class Http1Framing {
     return this.#part === 'line' && this.#line.fresh
   }
 
-  /** What is read next is the trailer section of a chunked body. */
-  get inTrailers(): boolean {
-    return this.#part === 'trailers'
-  }
-
-  /** Reads on from `from`, to `position`. Behind a fault nothing more can be read. */
-  read(bytes: Buffer, from: number): Stop {
-    this.position = from
+  /** Reads on, to `position`. Behind a fault nothing more can be read. */
+  read(bytes: Buffer): Stop {
+    this.position = 0
+    this.useful = 0
     let stop: Stop = 'more'
-    while (stop === 'more' && this.position < bytes.length) stop = this.#step(bytes)
+    while (stop === 'more' && this.position < bytes.length) {
+      const trails = this.#part === 'trailers'
+      stop = this.#step(bytes)
+      if (!trails) this.useful = this.position
+    }
     return stop
   }
 
@@ -82,9 +84,8 @@ export class Http1Framing {
         return this.#readFields(bytes) ? 'head' : 'more'
       case 'chunks':
         if (!this.#readBy(this.#chunks, bytes)) return 'fault'
-        if (!this.#chunks.done) return 'more'
-        this.#part = 'trailers'
-        return 'chunks'
+        if (this.#chunks.done) this.#part = 'trailers'
+        return 'more'
       case 'trailers':
         if (!this.#readBy(this.#trailers, bytes)) return 'fault'
         return this.#trailers.done ? this.#end() : 'more'

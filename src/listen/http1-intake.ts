@@ -47,17 +47,16 @@ export function createIntake(socket: Socket, { busy, begun, onFault, onBug }: In
   function advance(): void {
     while (pending.length > 0 && !released && !(framing.idle && busy())) {
       const bytes = pending
-      const { inTrailers } = framing
-      const stop = framing.read(bytes, 0)
+      const stop = framing.read(bytes)
       if (stop === 'fault') {
         release()
         onFault()
         return
       }
-      const whole = framing.position === bytes.length
-      pending = whole ? NOTHING : bytes.subarray(framing.position)
-      if (!inTrailers) parse(whole ? bytes : bytes.subarray(0, framing.position))
-      else if (stop === 'message') parse(NO_TRAILERS)
+      const { position, useful } = framing
+      pending = position === bytes.length ? NOTHING : bytes.subarray(position)
+      if (useful > 0) parse(useful === bytes.length ? bytes : bytes.subarray(0, useful))
+      if (stop === 'message' && useful < position) parse(NO_TRAILERS)
       if (stop === 'head') learnFraming()
     }
     if (ended && pending.length === 0 && !released) finish()

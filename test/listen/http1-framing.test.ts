@@ -62,9 +62,9 @@ function ends(messages: readonly Message[], cuts: readonly number[]): number[] {
     const piece = bytes.subarray(start, place)
     let at = 0
     while (at < piece.length) {
-      const stop: Stop = framing.read(piece, at)
+      const stop: Stop = framing.read(piece.subarray(at))
       expect(stop).not.toBe('fault')
-      at = framing.position
+      at += framing.position
       const over = stop === 'message' || (stop === 'head' && framing.body(messages[begun++]?.framing ?? 0))
       if (over) found.push(start + at)
     }
@@ -101,8 +101,8 @@ it('finds the same fault at the same byte, however the bytes are cut', () => {
   for (const bad of faults) {
     const bytes = Buffer.from(bad)
     const whole = new Http1Framing()
-    expect(whole.read(bytes, 0), bad).toBe('fault')
+    expect(whole.read(bytes), bad).toBe('fault')
     const single = new Http1Framing()
-    expect([...bytes].map((byte) => single.read(Buffer.of(byte), 0)).includes('fault'), bad).toBe(true)
+    expect([...bytes].map((byte) => single.read(Buffer.of(byte))).includes('fault'), bad).toBe(true)
   }
 })
