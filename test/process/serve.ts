@@ -62,6 +62,9 @@ export interface Launched {
   readonly pid: number
   /** The log so far. */
   readonly log: readonly LogLine[]
+  /** Everything on standard output so far, as it stands there, and what came on standard error, once that is over. */
+  readonly lines: readonly string[]
+  readonly stderr: Promise<string>
   /** The first line whose text is `msg` and that has `fields`, now or later; fails when the process ends without one. */
   waitForLog(msg: string, fields?: (line: LogLine) => boolean): Promise<LogLine>
   logged(msg: string): readonly LogLine[]
@@ -228,10 +231,13 @@ function endOf(child: ChildProcess): Promise<Exit> {
 function launch([program = '', ...args]: readonly string[]): Launched {
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env: ENV })
   const exit = endOf(child)
-  const { log, waitForLog } = readLog(child, text(child.stderr))
+  const stderr = text(child.stderr)
+  const { log, lines, waitForLog } = readLog(child, stderr)
   return {
     pid: child.pid ?? 0,
     log,
+    lines,
+    stderr,
     waitForLog,
     logged: (msg) => log.filter((line) => line.msg === msg),
     signal: (name) => child.kill(name),
@@ -251,7 +257,7 @@ function launch([program = '', ...args]: readonly string[]): Launched {
 export function readLog(
   child: ChildProcess,
   complaints: Promise<string>,
-): Pick<Served, 'log' | 'waitForLog'> & { readonly lines: readonly string[] } {
+): Pick<Served, 'log' | 'lines' | 'waitForLog'> {
   const log: LogLine[] = []
   const lines: string[] = []
   const news = new EventEmitter().setMaxListeners(0)

@@ -1,0 +1,138 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { prepareSite, type Site } from '../process/serve.ts'
+import type { Response } from '../support/message.ts'
+import { acceptWebSockets } from '../support/websocket.ts'
+import { startBasicDevice, startDigestDevice, startFormDevice } from '../upstream/sign-in/devices.ts'
+import { control, filesBelow, misconfigure, misread } from './canary-operator.ts'
+import {
+  ACCOUNT,
+  CANARY,
+  FIRMWARE,
+  failAtDevice,
+  forward,
+  PASSWORD,
+  sendGarbage,
+  useTokenEndpoint,
+} from './canary-traffic.ts'
+
+const devices = { basic: startBasicDevice, digest: startDigestDevice, form: startFormDevice } as const
+
+async function prepare(kind: keyof typeof devices): Promise<Site> {
+  const locked = await devices[kind]()
+  locked.password = ACCOUNT
+  acceptWebSockets(locked.device)
+  const site = await prepareSite({
+    device: locked.device,
+    transport: 'tls',
+    password: PASSWORD,
+    config: {
+      log: { level: 'trace' },
+      tokens: { rotate_refresh: true },
+      oauth: { revocation_path: '/oauth/revoke' },
+      limits: { oauth: { requests: 60 } },
+      listen: { header_timeout: '1s', body_timeout: '1s' },
+    },
+  })
+  const [account, firmware] = ['account', 'firmware'].map((name) => join(site.directory, name)) as [
+    string,
+    string,
+  ]
+  writeFileSync(account, `${ACCOUNT}\n`)
+  writeFileSync(firmware, `${FIRMWARE}\n`)
+  const auth = { [kind]: { user: 'admin', password: { file: account }, check_path: '/home' } }
+  site.configure({ upstream: { auth, headers: { 'X-Firmware-Key': { file: firmware } } } })
+  return site
+}
+
+const ofProcess = (pid: number): string =>
+  ['cmdline', 'environ'].map((name) => readFileSync(`/proc/${pid}/${name}`, 'latin1')).join('\n')
+
+/** What may stand for a secret, where it was encoded on the way. */
+function formsOf(secret: string): string[] {
+  const base64 = [0, 1, 2].map((shift) => {
+    const whole = Buffer.from('x'.repeat(shift) + secret).toString('base64')
+    return whole.slice(shift === 0 ? 0 : 4, Math.floor((shift + secret.length) / 3) * 4)
+  })
+  return [secret, Buffer.from(secret).toString('hex'), ...base64]
+}
+
+function expectNone(place: string, content: string, secrets: readonly string[]): void {
+  for (const secret of secrets) {
+    const at = content.indexOf(secret)
+    expect(at < 0 ? '' : content.slice(Math.max(0, at - 200), at + 100), `${secret} in ${place}`).toBe('')
+  }
+}
+
+describe('81 canaries', () => {
+  it.each(['basic', 'digest', 'form'] as const)(
+    '81 in every secret stay out of log, metrics, answers, state and process, with %s at the device',
+    async (kind) => {
+      const site = await prepare(kind)
+      const sidecar = await site.serve()
+      const started = ofProcess(sidecar.pid)
+      const told: string[] = []
+      const tell = ({ text: body, fields }: Response): void => {
+        told.push(body, fields.join('\n'))
+      }
+      const tokens = await useTokenEndpoint(sidecar, tell)
+      const token = tokens[1]?.access_token ?? ''
+      await forward(sidecar, token, tell)
+      const seen = site.device.bytes.toString('latin1')
+      told.push(await failAtDevice(site, sidecar, token))
+      let controlled = ''
+      // Once for all: how the sidecar signs in makes no difference to these.
+      if (kind === 'form') {
+        const [garbage, answered] = await Promise.all([sendGarbage(sidecar), control(site, sidecar)])
+        told.push(garbage)
+        controlled = answered + misread(site.configFile)
+        await misconfigure(site, sidecar)
+        expect(controlled).toContain('access tokens')
+      }
+      const metrics = await (await fetch(`${sidecar.adminUrl}/metrics`)).text()
+      const running = ofProcess(sidecar.pid)
+      const state = filesBelow(site.stateDir)
+      await sidecar.stop()
+
+      const log = sidecar.lines.join('\n')
+      const answers = told.join('\n')
+      // None is empty, or nothing would be shown by what is missing from it.
+      for (const [place, mark] of [
+        [log, '/api'],
+        [metrics, 'postern_'],
+        [answers, 'invalid_grant'],
+        [state, 'SQLite'],
+        [running, 'serve'],
+        [seen, '/api'],
+      ] as const) {
+        expect(place).toContain(mark)
+      }
+      const secrets = tokens.flatMap((pair) => [pair.access_token, pair.refresh_token])
+      const stderr = await sidecar.stderr
+      const places = {
+        log,
+        stderr,
+        metrics,
+        answers,
+        controlled,
+        started,
+        running,
+        state,
+        stopped: filesBelow(site.stateDir),
+      }
+      for (const [place, content] of Object.entries(places)) {
+        expectNone(place, content, [CANARY, ...secrets].flatMap(formsOf))
+        // The raw bytes of a token would do as well as its text.
+        expectNone(
+          place,
+          content,
+          secrets.map((secret) => Buffer.from(secret, 'base64url').toString('latin1')),
+        )
+      }
+      // The device gets its own, and neither tokens nor the password that they are given for.
+      expectNone('the device', seen, [...secrets, 'of the grant'].flatMap(formsOf))
+      expect(running).toBe(started)
+    },
+  )
+})
