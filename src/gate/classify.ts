@@ -116,17 +116,21 @@ function isHost(text: string): boolean {
 }
 
 function hostFault(head: RequestHead, survey: Survey, authority: string | undefined): Refusal | undefined {
-  const names = [...survey.host]
-  if (head.authority !== undefined) names.push(head.authority)
-  if (authority !== undefined) names.push(authority)
+  const alone = head.authority === undefined && authority === undefined
+  const names = alone ? survey.host : [...survey.host, head.authority, authority].filter(isGiven)
   if (names.length === 0) {
     return head.version === '1.0' ? undefined : malformed('The request does not name a host.')
   }
   if (survey.host.length > 1) return malformed('The request carries more than one Host field.')
-  if (!names.every(isHost)) return malformed('The Host of the request is malformed.')
+  for (const name of names) if (!isHost(name)) return malformed('The Host of the request is malformed.')
+  if (names.length === 1) return undefined
   const first = names[0]?.toLowerCase()
   if (names.some((name) => name.toLowerCase() !== first)) return malformed('The request names two hosts.')
   return undefined
+}
+
+function isGiven(name: string | undefined): name is string {
+  return name !== undefined
 }
 
 /** How the body is delimited, or `broken` where two parsers could disagree (RFC 9112 §6.3). */

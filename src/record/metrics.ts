@@ -1,6 +1,5 @@
 import type { Endpoint } from '../http/admission.ts'
 import type { ExchangeRecord } from '../http/exchange.ts'
-import { codeLabel, methodLabel } from './labels.ts'
 import { createMetricRegistry } from './metric-registry.ts'
 import { createTally } from './tally.ts'
 import { createUpstreamMetrics, type UpstreamMetrics, type UpstreamReadings } from './upstream-metrics.ts'
@@ -43,7 +42,7 @@ export function createMetrics({
 }): Metrics {
   const registry = createMetricRegistry()
   const { counter, gauge, histogram } = registry
-  const requestTally = createTally<readonly [string, string, string]>()
+  const requests = createTally()
   const bytes = { request: 0, response: 0 }
   let readings: Readings | undefined
 
@@ -51,7 +50,7 @@ export function createMetrics({
     'requests_total',
     'Requests that were answered or broke off, by endpoint type, method and status code.',
     ['endpoint', 'method', 'code'],
-    (requests) => requestTally.drain((labels, amount) => requests.labels(...labels).inc(amount)),
+    (counted) => requests.drain((labels, amount) => counted.labels(...labels).inc(amount)),
   )
   const requestBytes = counter(
     'request_bytes_total',
@@ -110,7 +109,7 @@ export function createMetrics({
   return {
     exchange({ head, endpoint, refusal, wouldRefuse, outcome, duration }) {
       const verdict = refusal ?? wouldRefuse
-      requestTally.add([endpoint, methodLabel(head.method), codeLabel(outcome.status)])
+      requests.add(endpoint, head.method, outcome.status)
       durations[endpoint].observe(duration / 1000)
       bytes.request += outcome.requestBytes
       bytes.response += outcome.responseBytes

@@ -1,22 +1,36 @@
-/** Counts by label set, cheaply: one map entry per request on the hot path, handed to the registry when it is scraped. */
-export interface Tally<Labels extends readonly string[]> {
-  add(labels: Labels, amount?: number): void
+import { codeLabel, methodLabel } from './labels.ts'
+
+type Labels = readonly [endpoint: string, method: string, code: string]
+
+/** Counts requests without making a key of their labels; the registry is handed the sums when it is scraped. */
+export interface Tally {
+  add(endpoint: string, method: string, status: number): void
   /** Hands over what has come since the last time. */
   drain(take: (labels: Labels, amount: number) => void): void
 }
 
-export function createTally<Labels extends readonly string[]>(): Tally<Labels> {
-  const pending = new Map<string, { readonly labels: Labels; amount: number }>()
+export function createTally(): Tally {
+  const byEndpoint = new Map<string, Map<string, Map<number, number>>>()
+
   return {
-    add(labels, amount = 1) {
-      const key = labels.join(' ')
-      const known = pending.get(key)
-      if (known === undefined) pending.set(key, { labels, amount })
-      else known.amount += amount
+    add(endpoint, method, status) {
+      const byMethod = under(byEndpoint, endpoint)
+      const byStatus = under(byMethod, methodLabel(method))
+      byStatus.set(status, (byStatus.get(status) ?? 0) + 1)
     },
     drain(take) {
-      for (const { labels, amount } of pending.values()) take(labels, amount)
-      pending.clear()
+      for (const [endpoint, byMethod] of byEndpoint)
+        for (const [method, byStatus] of byMethod)
+          for (const [status, amount] of byStatus) take([endpoint, method, codeLabel(status)], amount)
+      byEndpoint.clear()
     },
   }
+}
+
+function under<K, V>(map: Map<string, Map<K, V>>, key: string): Map<K, V> {
+  const known = map.get(key)
+  if (known !== undefined) return known
+  const made = new Map<K, V>()
+  map.set(key, made)
+  return made
 }

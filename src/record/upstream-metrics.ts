@@ -1,5 +1,6 @@
 import { isUnreachable, type UpstreamFailure } from '../http/refusal.ts'
 import type { MetricRegistry } from './metric-registry.ts'
+import { onChange } from './on-change.ts'
 
 /** How busy the device is, with all its services. */
 export interface UpstreamReadings {
@@ -47,7 +48,7 @@ export function createUpstreamMetrics(
   const tunnels = gauge('tunnels', 'Open WebSocket tunnels.')
 
   return (route) => {
-    const set = (up: 0 | 1): void => (route === undefined ? mainUp.set(up) : routeUp.set({ route }, up))
+    const set = onChange((up: 0 | 1) => (route === undefined ? mainUp.set(up) : routeUp.set({ route }, up)))
     return {
       answered(ms) {
         duration.observe(ms / 1000)

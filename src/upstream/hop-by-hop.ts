@@ -19,8 +19,8 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
  */
 export function hopByHop(fields: Fields): (lowerName: string) => boolean {
   const connection = fieldValues(fields, 'connection')
-  // By far the commonest, and named above.
-  const plain = connection.length === 1 && connection[0] === 'keep-alive'
+  // By far the commonest: nothing, or what is named above.
+  const plain = connection.length === 0 || (connection.length === 1 && connection[0] === 'keep-alive')
   const nominated = plain ? connection : listMembers(connection)
   return (name) =>
     HOP_BY_HOP.has(name) || (name.startsWith('proxy-') && name !== 'proxy-status') || nominated.includes(name)

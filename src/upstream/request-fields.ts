@@ -88,9 +88,9 @@ function pushForwarding(
   head: RequestHead,
   admission: Forward,
 ): void {
-  const before = admission.peerTrusted ? fieldValues(head.fields, 'x-forwarded-for') : []
+  const before = admission.peerTrusted ? fieldValues(head.fields, 'x-forwarded-for') : NONE
   const peer = admission.peerTrusted ? (normalizeAddress(head.peer) ?? 'unix') : admission.client
-  fields.push('X-Forwarded-For', [...before, peer].join(', '))
+  fields.push('X-Forwarded-For', appended(before, peer))
   if (!seen.includes('x-forwarded-proto')) fields.push('X-Forwarded-Proto', head.secure ? 'https' : 'http')
   if (!seen.includes('x-forwarded-host') && admission.host !== '')
     fields.push('X-Forwarded-Host', admission.host)
@@ -101,5 +101,11 @@ function pushForwarding(
 
 /** Appended to those of the proxies before us, each with the version it received (RFC 9110 §7.6.3). */
 function pushVia(fields: string[], head: RequestHead): void {
-  fields.push('Via', [...fieldValues(head.fields, 'via'), `${head.version} ${PSEUDONYM}`].join(', '))
+  fields.push('Via', appended(fieldValues(head.fields, 'via'), `${head.version} ${PSEUDONYM}`))
+}
+
+const NONE: readonly string[] = []
+
+function appended(before: readonly string[], last: string): string {
+  return before.length === 0 ? last : [...before, last].join(', ')
 }

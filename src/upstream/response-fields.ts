@@ -84,12 +84,15 @@ function publicOrigin(head: RequestHead, admission: Forward): string | undefined
   return `${scheme}://${host}`
 }
 
+const DIGITS = /^\d+$/
+
 /**
  * Whether the end of the body is known for certain. A transfer coding other than chunked leaves it to guesswork
  * (RFC 9112 §6.1), and undici takes a blank behind a length for one more digit.
  */
 export function isDelimited(device: Fields): boolean {
-  if (fieldValues(device, 'content-length').some((length) => !/^\d+$/.test(length))) return false
+  const lengths = fieldValues(device, 'content-length')
+  for (const length of lengths) if (!DIGITS.test(length)) return false
   const codings = fieldValues(device, 'transfer-encoding')
   return (
     codings.length === 0 ||
