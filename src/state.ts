@@ -69,12 +69,12 @@ export async function openState(config: Config, deps: StateDependencies): Promis
 
   /** Settles when the journal knows which password holds. */
   let remembered = Promise.resolve()
-  const remember = (): Promise<void> =>
-    rememberPassword(journal, password).catch((error: unknown) =>
+  const reported = (remembering: Promise<void>): Promise<void> =>
+    remembering.catch((error: unknown) =>
       log.error({ err: error }, 'the password fingerprint could not be kept'),
     )
   const learned = (): void => {
-    if (durable) remembered = remembered.then(() => remember())
+    if (durable) remembered = remembered.then(() => reported(rememberPassword(journal, password)))
   }
   const password = await openPassword(config, deps, readRemembered(journal), {
     changed() {
@@ -92,9 +92,18 @@ export async function openState(config: Config, deps: StateDependencies): Promis
     journal.close()
     throw error
   })
-  if (durable && !(await isRemembered(journal, password))) {
-    tokens.revoke({ all: true }, 'password_changed')
-    await rememberPassword(journal, password)
+  if (durable && holdsTokens(tokens)) {
+    if (!(await isRemembered(journal, password))) {
+      tokens.revoke({ all: true }, 'password_changed')
+      await rememberPassword(journal, password)
+    }
+  } else if (durable) {
+    // Nothing to take back: only the first who logs in has to wait for the fingerprint.
+    remembered = reported(
+      isRemembered(journal, password).then((known) =>
+        known ? undefined : rememberPassword(journal, password),
+      ),
+    )
   }
 
   const timer = setInterval(() => tokens.sweep(), SWEEP_INTERVAL).unref()
@@ -115,6 +124,11 @@ export async function openState(config: Config, deps: StateDependencies): Promis
       journal.close()
     },
   }
+}
+
+function holdsTokens(tokens: TokenStore): boolean {
+  const { access, refresh } = tokens.counts()
+  return access + refresh > 0
 }
 
 async function openPassword(
