@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Config } from './config/config.ts'
 import type { Clock } from './http/clock.ts'
+import { reasonOf } from './http/node-permission.ts'
 import {
   createDevicePassword,
   type DevicePassword,
@@ -154,7 +155,7 @@ function openTokenJournal(config: Config, { clock, log, metrics }: StateDependen
     listener: {
       trouble(operation, error) {
         metrics.storeFailed('file', operation)
-        log.error({ operation, reason: error.message }, 'token file: serving from memory')
+        log.error({ operation, reason: reasonOf(error) }, 'token file: serving from memory')
       },
       recovered: () => log.info('token file: complete again'),
       setAside: (fault, path) =>

@@ -1,4 +1,5 @@
 import { closeSync, openSync, readSync } from 'node:fs'
+import { isWithheld, reasonOf } from '../http/node-permission.ts'
 import { ConfigError } from './config-error.ts'
 
 /** The text of a configuration file, and the name by which problems point at it. */
@@ -42,6 +43,7 @@ function readBytes(path: string): Buffer {
 }
 
 function reason(error: unknown): string {
+  if (isWithheld(error)) return reasonOf(error)
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   switch (code) {
     case 'ENOENT':

@@ -1,5 +1,6 @@
 import { unlink } from 'node:fs/promises'
 import { connect, type Server } from 'node:net'
+import { reasonOf } from './node-permission.ts'
 
 /** Where to listen: a port, a Unix socket, or a descriptor that the service manager opened. */
 export type ListenAddress =
@@ -17,7 +18,7 @@ export async function listen(server: Server, address: ListenAddress): Promise<st
   if (address.kind === 'unix') await removeStaleSocket(address.path)
   await new Promise<void>((resolve, reject) => {
     const failed = (error: Error): void => {
-      reject(new ListenError(`cannot listen on ${describe(address)}: ${error.message}`, { cause: error }))
+      reject(new ListenError(`cannot listen on ${describe(address)}: ${reasonOf(error)}`, { cause: error }))
     }
     server.once('error', failed)
     server.listen(optionsFor(address), () => {

@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import { ensureFolder } from '../http/ensure-folder.ts'
+import { reasonOf } from '../http/node-permission.ts'
 
 /** A certificate chain and its key, both PEM. */
 export interface TlsMaterial {
@@ -43,8 +44,7 @@ async function readMaterial(paths: { readonly cert: string; readonly key: string
   try {
     createSecureContext(material)
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    throw new TlsMaterialError(`${paths.cert} and ${paths.key} do not make a usable pair: ${reason}`)
+    throw new TlsMaterialError(`${paths.cert} and ${paths.key} do not make a usable pair: ${reasonOf(error)}`)
   }
   return material
 }
@@ -53,8 +53,7 @@ async function readPem(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    throw new TlsMaterialError(`cannot read ${path}: ${reason}`, { cause: error })
+    throw new TlsMaterialError(`cannot read ${path}: ${reasonOf(error)}`, { cause: error })
   }
 }
 
@@ -95,8 +94,9 @@ async function makeSelfSigned(stateDir: string): Promise<TlsMaterial> {
     await writePrivately(paths.key, pair.private)
     await writePrivately(paths.cert, pair.cert)
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    throw new TlsMaterialError(`cannot keep the self-signed certificate in ${dirname(paths.cert)}: ${reason}`)
+    throw new TlsMaterialError(
+      `cannot keep the self-signed certificate in ${dirname(paths.cert)}: ${reasonOf(error)}`,
+    )
   }
   return { cert: pair.cert, key: pair.private }
 }

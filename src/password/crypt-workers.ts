@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads'
+import { isWithheld, reasonOf } from '../http/node-permission.ts'
 import type { CryptCredential } from './credential.ts'
 
 /** What a worker is asked. */
@@ -11,6 +12,8 @@ export interface CryptJob {
 export interface CryptWorkers {
   /** Fails if the thread dies or `close` is called meanwhile. The caller bounds how many run at once. */
   matches(job: CryptJob): Promise<boolean>
+  /** Starts the first thread, so that it is there for the first job; or says why Node's flags allow none. */
+  withheld(): string | undefined
   close(): void
 }
 
@@ -58,6 +61,18 @@ export function createCryptWorkers(): CryptWorkers {
       worker.ref()
       worker.postMessage(job)
       return promise
+    },
+    withheld() {
+      if (all.size > 0) return undefined
+      try {
+        const worker = start()
+        worker.unref()
+        idle.push(worker)
+        return undefined
+      } catch (error) {
+        if (!isWithheld(error)) throw error
+        return reasonOf(error)
+      }
     },
     close() {
       closed = true

@@ -1,4 +1,5 @@
 import { constants, type FileHandle, open } from 'node:fs/promises'
+import { isWithheld, reasonOf } from '../http/node-permission.ts'
 import type { Credential } from './credential.ts'
 import { parseStoredLine } from './stored-line.ts'
 
@@ -95,6 +96,7 @@ const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
 ])
 
 function explained(error: unknown): string {
+  if (isWithheld(error)) return reasonOf(error)
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
   return EXPLANATIONS.get(code) ?? `it can't be read (${code})`
 }

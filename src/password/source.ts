@@ -50,13 +50,21 @@ export async function openPasswordSource(
 ): Promise<PasswordSource> {
   const file = sourcePath(config)
   const named = (reason: string): string => `password file ${file}: ${reason}`
-  const first = await readSource(config)
+  const verifier = createVerifier()
+
+  const look = async (): Promise<Reading> => {
+    const reading = await readSource(config)
+    if (reading.kind === 'trouble') return reading
+    const reason = verifier.obstacle(reading.credential)
+    return reason === undefined ? reading : { kind: 'trouble', reason }
+  }
+
+  const first = await look()
   if (first.kind === 'trouble') throw new PasswordSourceError(named(first.reason))
 
   let current = first
   let trouble: string | undefined
   let closed = false
-  const verifier = createVerifier()
 
   const isNews = (reading: Reading): boolean =>
     reading.kind === 'trouble'
@@ -79,10 +87,10 @@ export async function openPasswordSource(
   }
 
   const reread = async (): Promise<void> => {
-    let reading = await readSource(config)
+    let reading = await look()
     while (!closed && isNews(reading)) {
       await delay(SETTLE, undefined, { ref: false })
-      const again = await readSource(config)
+      const again = await look()
       if (closed) return
       if (alike(reading, again)) return take(again)
       reading = again

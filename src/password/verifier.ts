@@ -10,6 +10,8 @@ export type Verdict = 'right' | 'wrong' | 'overloaded'
 export interface Verifier {
   /** Whether `password`, as its exact UTF-8 bytes, is the stored one. Never holds up the event loop. */
   verify(credential: Credential, password: string): Promise<Verdict>
+  /** Why no password can be held against this credential here, whatever it is; `undefined` if it can. */
+  obstacle(credential: Credential): string | undefined
   close(): void
 }
 
@@ -24,6 +26,9 @@ const BOUNDS = { inside: 2, waiting: 64, patience: 5000 }
  * with the password, so a long wrong one would buy thousands of times the work (CVE-2016-20013).
  */
 const LONGEST_CRYPT_PASSWORD = 511
+
+/** What JavaScript computes, in a thread of its own. */
+const THREADED: ReadonlySet<Credential['kind']> = new Set(['bcrypt', 'md5-crypt', 'sha-crypt'])
 
 export function createVerifier(): Verifier {
   const queue = createBoundedQueue(BOUNDS)
@@ -55,6 +60,13 @@ export function createVerifier(): Verifier {
       } finally {
         entry.leave()
       }
+    },
+    obstacle({ kind }) {
+      if (!THREADED.has(kind)) return undefined
+      const reason = workers.withheld()
+      return reason === undefined
+        ? undefined
+        : `a hash of this kind is checked in a thread of its own. ${reason}`
     },
     close: () => workers.close(),
   }

@@ -1,4 +1,5 @@
 import { chmodSync, closeSync, fsyncSync, ftruncateSync, openSync, statSync } from 'node:fs'
+import { isWithheld } from '../http/node-permission.ts'
 
 /** Makes sure that a file is there and its owner's only (74). SQLite gives its side files the same mode. */
 export function createPrivate(path: string): void {
@@ -11,7 +12,7 @@ export function createPrivate(path: string): void {
 export function syncFolder(path: string): void {
   const folder = openSync(path, 'r')
   try {
-    fsyncSync(folder)
+    sync(folder)
   } finally {
     closeSync(folder)
   }
@@ -28,8 +29,20 @@ export function empty(path: string): void {
   const file = openSync(path, 'r+')
   try {
     ftruncateSync(file)
-    fsyncSync(file)
+    sync(file)
   } finally {
     closeSync(file)
+  }
+}
+
+/**
+ * Under its permission model Node lets nobody call fsync. SQLite does so by itself, for its files and the folder of a new
+ * one; the rest the kernel then writes when it likes, within half a minute.
+ */
+function sync(descriptor: number): void {
+  try {
+    fsyncSync(descriptor)
+  } catch (error) {
+    if (!isWithheld(error)) throw error
   }
 }

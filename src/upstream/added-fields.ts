@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { ServiceConfig } from '../config/config.ts'
 import type { Fields } from '../http/fields.ts'
+import { reasonOf } from '../http/node-permission.ts'
 import type { RequestFieldSettings } from './request-fields.ts'
 import { UpstreamSettingError, upstreamHost } from './settings.ts'
 
@@ -29,7 +30,7 @@ async function readAddedFields(
 
 async function readValue(key: string, path: string): Promise<string> {
   const text = await readFile(path, 'utf8').catch((error: Error) => {
-    throw new UpstreamSettingError(`${key}: cannot read ${path}: ${error.message}`)
+    throw new UpstreamSettingError(`${key}: cannot read ${path}: ${reasonOf(error)}`)
   })
   const value = text.replace(/\r?\n$/, '')
   if (value === '' || !FIELD_VALUE.test(value)) {

@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { ServiceConfig } from '../config/config.ts'
+import { reasonOf } from '../http/node-permission.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
 /** Where the configuration says that the device is. `key`, here and below, is where that stands, for messages. */
@@ -40,8 +41,7 @@ async function readAuthorities(path: string, key: string): Promise<string> {
     new X509Certificate(text)
     return text
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    throw new UpstreamSettingError(`${key}: ${path} must hold certificates in PEM: ${reason}`)
+    throw new UpstreamSettingError(`${key}: ${path} must hold certificates in PEM: ${reasonOf(error)}`)
   }
 }
 

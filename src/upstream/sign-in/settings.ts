@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { UpstreamAuthConfig } from '../../config/config.ts'
 import type { Clock } from '../../http/clock.ts'
+import { reasonOf } from '../../http/node-permission.ts'
 import type { Connections } from '../connections.ts'
 import type { RequestFieldSettings } from '../request-fields.ts'
 import { UpstreamSettingError } from '../settings.ts'
@@ -72,7 +73,7 @@ function schemeFor(auth: Exclude<UpstreamAuthConfig, 'off'>, ask: Ask, clock: Cl
 /** One line of text, without its end; the message never quotes it. */
 async function readPasswordFile(key: string, path: string): Promise<string> {
   const bytes = await readFile(path).catch((error: Error) => {
-    throw new UpstreamSettingError(`${key}: cannot read ${path}: ${error.message}`)
+    throw new UpstreamSettingError(`${key}: cannot read ${path}: ${reasonOf(error)}`)
   })
   const text = bytes
     .toString('utf8')
