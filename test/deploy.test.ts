@@ -10,6 +10,7 @@ import { createMetrics } from '../src/record/metrics.ts'
 import { temporaryDirectory } from './support/certificate.ts'
 import { closeLater } from './support/cleanup.ts'
 import { unusedPort } from './support/raw.ts'
+import { imageArguments, installBundle, unitArguments } from './support/shipped.ts'
 import { needs, run } from './support/tools.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -72,9 +73,8 @@ test('the unit leaves the JIT of V8 alone, reloads by SIGHUP, and does not retry
   expect(unit).not.toMatch(/^MemoryDenyWriteExecute=/m)
   expect(unit).toMatch(/^ExecReload=\/bin\/kill -HUP \$MAINPID$/m)
   expect(unit).toMatch(/^RestartPreventExitStatus=2$/m)
-  expect(unit).toMatch(
-    /^ExecStart=\/usr\/bin\/env node \/opt\/postern\/src\/main\.ts serve --config \/etc\//m,
-  )
+  expect(unitArguments().at(-1)).toBe('/opt/postern/dist/postern.mjs')
+  expect(unit).toMatch(/^User=postern$/m)
 })
 
 test('the credential drop-in sets a variable that the configuration knows', () => {
@@ -88,7 +88,7 @@ test('the credential drop-in sets a variable that the configuration knows', () =
   expect(config.stateDir).toBe('/var/lib/postern')
 })
 
-test('a socket handed over by the service manager is served', async () => {
+test('a socket handed over by the service manager is served, under the permissions of the unit', async () => {
   needs('systemd-socket-activate')
   const folder = temporaryDirectory()
   writeFileSync(join(folder, 'password'), 'secret\n', { mode: 0o600 })
@@ -100,10 +100,12 @@ test('a socket handed over by the service manager is served', async () => {
     'listen.address=fd:3',
     'admin.address=off',
   ]
+  const program = installBundle()
+  mkdirSync(join(folder, 'state'))
   const child = spawn('systemd-socket-activate', [
     `--listen=127.0.0.1:${port}`,
     process.execPath,
-    join(root, 'src/main.ts'),
+    ...unitArguments({ program, configuration: folder, state: join(folder, 'state') }),
     'serve',
     ...settings.flatMap((setting) => ['--set', setting]),
   ])
@@ -159,12 +161,48 @@ test('the image does not run as root, holds no development packages, and starts 
   expect(final.findIndex((line) => line.startsWith('USER '))).toBeGreaterThan(
     final.findLastIndex((line) => line.startsWith('COPY ')),
   )
-  expect(dockerfile).toContain('npm ci --omit=dev')
+  // What npm installs stays in the stage that makes the bundle.
+  const copied = final.filter((line) => line.startsWith('COPY ')).join(' ')
+  expect(copied).not.toMatch(/node_modules|src/)
+  expect(dockerfile).toContain('npm ci --ignore-scripts')
   for (const instruction of ['ENTRYPOINT', 'CMD', 'HEALTHCHECK']) {
     const line = final.find((each) => each.startsWith(instruction)) ?? ''
     const [, command = ''] = /(\[.*\])$/.exec(line) ?? []
     expect(JSON.parse(command)).toBeInstanceOf(Array)
   }
+})
+
+test('the image starts what the unit starts, with the same flags', () => {
+  expect(imageArguments()).toEqual(unitArguments())
+})
+
+test('no package that the sidecar runs on has an install script', () => {
+  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { dev?: boolean; optional?: boolean; hasInstallScript?: boolean }>
+  }
+  const shipped = Object.entries(lock.packages).filter(([path, { dev }]) => path !== '' && dev !== true)
+  expect(shipped.length).toBeGreaterThan(20)
+  expect(shipped.filter(([, { hasInstallScript }]) => hasInstallScript === true)).toEqual([])
+})
+
+test.each<[string, string, number, string]>([
+  ['a registry that finds nothing', 'echo "{}"', 0, 'nothing found'],
+  ['a registry without advisories', 'echo "{\\"error\\": {}}"; exit 1', 0, 'SKIPPED'],
+  ['a machine without a network', 'exit 1', 0, 'SKIPPED'],
+  ['a known hole', 'echo "{\\"auditReportVersion\\": 2}"; exit 1', 1, 'known vulnerabilities (high): FAILED'],
+  [
+    'a forged package',
+    'case "$*" in *signatures*) echo "{\\"invalid\\": [{}], \\"missing\\": []}"; exit 1;; esac',
+    1,
+    'signatures: FAILED',
+  ],
+])('what CI makes of %s', async (_what, answer, code, verdict) => {
+  const bin = temporaryDirectory()
+  writeFileSync(join(bin, 'npm'), `#!/bin/sh\n${answer}\n`, { mode: 0o755 })
+  const audit = await run(join(root, '.ci/audit'), [], {
+    env: { PATH: `${bin}:${process.env.PATH}` },
+  })
+  expect([audit.code, audit.stdout]).toEqual([code, expect.stringContaining(verdict)])
 })
 
 test('what the image copies is let through by .dockerignore, and nothing else is', () => {

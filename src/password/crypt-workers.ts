@@ -25,7 +25,8 @@ export function createCryptWorkers(): CryptWorkers {
   let closed = false
 
   const start = (): Worker => {
-    const worker = new Worker(ENTRY, { name: 'postern-crypt', execArgv: [] })
+    // With the flags of this process, so that it is held to the same permissions.
+    const worker = new Worker(ENTRY, { name: 'postern-crypt' })
     all.add(worker)
     // A listener must stand at all times: without one, the failure of an idle thread would end the process.
     worker.on('error', () => {})

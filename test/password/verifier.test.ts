@@ -139,7 +139,7 @@ describe('A verification', () => {
       const parsed = parseStoredLine(${JSON.stringify(BCRYPT_10)}, false)
       createVerifier().verify(parsed.credential, ${JSON.stringify(PASSWORDS.unicode)}).then(console.log)
     `
-    const done = await run(process.execPath, ['--input-type=module', '--eval', source])
+    const done = await run(process.execPath, ['--eval', source])
     expect(done).toEqual({ code: 0, stdout: 'right\n', stderr: '' })
   })
 })

@@ -120,6 +120,8 @@ export interface Site {
 }
 
 export interface ServeOptions {
+  /** Over the environment. */
+  readonly env?: Readonly<Record<string, string>>
   /** A program and arguments in front of Node. */
   readonly under?: readonly string[]
 }
@@ -131,6 +133,8 @@ export interface SiteOptions {
   readonly transport?: Transport
   /** The line in the password file. */
   readonly password?: string
+  /** What starts the program, instead of Node with `src/main.ts`, given where the configuration and the state are. */
+  readonly command?: (configuration: string, state: string) => readonly string[]
 }
 
 const isPart = (value: unknown): value is YamlPart =>
@@ -178,8 +182,9 @@ export async function prepareSite(options: SiteOptions = {}): Promise<Site> {
   )
   replaceFile(configFile, JSON.stringify(yaml)) // JSON is YAML
 
-  const launchHere = ({ under = [] }: ServeOptions = {}): Launched =>
-    launch([...under, process.execPath, MAIN, 'serve', '--config', configFile])
+  const command = options.command?.(directory, stateDir) ?? [process.execPath, MAIN]
+  const launchHere = ({ under = [], env = {} }: ServeOptions = {}): Launched =>
+    launch([...under, ...command, 'serve', '--config', configFile], { ...ENV, ...env })
 
   return {
     device: device as Device, // whoever passes less than a device has no use for `site.device`
@@ -228,8 +233,8 @@ function endOf(child: ChildProcess): Promise<Exit> {
   return ended
 }
 
-function launch([program = '', ...args]: readonly string[]): Launched {
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env: ENV })
+function launch([program = '', ...args]: readonly string[], env: Readonly<Record<string, string>>): Launched {
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env })
   const exit = endOf(child)
   const stderr = text(child.stderr)
   const { log, lines, waitForLog } = readLog(child, stderr)
@@ -256,7 +261,7 @@ function launch([program = '', ...args]: readonly string[]): Launched {
 /** Reads the log of a process as it comes. */
 export function readLog(
   child: ChildProcess,
-  complaints: Promise<string>,
+  stderr: Promise<string>,
 ): Pick<Served, 'log' | 'lines' | 'waitForLog'> {
   const log: LogLine[] = []
   const lines: string[] = []
@@ -280,7 +285,7 @@ export function readLog(
       for (;;) {
         const line = log.find((each) => each.msg === msg && fields(each))
         if (line !== undefined) return line
-        if (over) throw new Error(`ended without "${msg}": ${lines.join('\n')}\n${await complaints}`)
+        if (over) throw new Error(`ended without "${msg}": ${lines.join('\n')}\n${await stderr}`)
         await once(news, 'news')
       }
     },

@@ -46,8 +46,8 @@ async function manage(configFile: string): Promise<Managed> {
   })
   server.close() // here; the manager has its own descriptor of the same socket
   if (manager.stderr === null) throw new Error('stderr is not piped')
-  const complaints = text(manager.stderr)
-  const { log, lines, waitForLog } = readLog(manager, complaints)
+  const stderr = text(manager.stderr)
+  const { log, lines, waitForLog } = readLog(manager, stderr)
   const ended = once(manager, 'close')
   const pids = (): readonly number[] =>
     lines.filter((line) => line.startsWith('pid ')).map((line) => Number(line.slice(4)))

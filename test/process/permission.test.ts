@@ -1,0 +1,213 @@
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { connect } from 'node:tls'
+import { hashSync } from 'bcryptjs'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
+import { startDevice } from '../support/device.ts'
+import { imageArguments, installBundle, unitArguments } from '../support/shipped.ts'
+import { PASSWORD } from '../support/sidecar.ts'
+import { prepareSite, replaceFile, type Served, type Site, type SiteOptions } from './serve.ts'
+
+let program: string
+
+beforeAll(() => {
+  program = installBundle()
+})
+
+/** A site whose sidecar is started as the unit starts it; the service manager makes the state folder first. */
+function shipped(options: SiteOptions = {}): Promise<Site> {
+  return prepareSite({
+    ...options,
+    command(configuration, state) {
+      mkdirSync(state, { mode: 0o700 })
+      return [process.execPath, ...unitArguments({ program, configuration, state })]
+    },
+  })
+}
+
+/** As the unit has it: no cache of compiled code, which would be one more folder to write to. */
+const unitEnv = (nodeOptions = ''): Readonly<Record<string, string>> => ({
+  NODE_COMPILE_CACHE: '',
+  NODE_OPTIONS: nodeOptions,
+})
+
+const serve = (site: Site, nodeOptions?: string): Promise<Served> => site.serve({ env: unitEnv(nodeOptions) })
+
+/** What ended a start. */
+async function refusal(site: Site): Promise<string> {
+  const launched = site.launch({ env: unitEnv() })
+  expect(await launched.exit).toEqual({ code: 2, signal: null })
+  return launched.stderr
+}
+
+/** Nothing that somebody would have to look into, and not a word of Node's own. */
+async function expectClean(sidecar: Served): Promise<void> {
+  await sidecar.stop()
+  expect(sidecar.log.filter(({ level }) => level >= 50)).toEqual([])
+  expect(await sidecar.stderr).toBe('')
+}
+
+/** The name in the certificate that a new connection meets. */
+function servedName(url: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', rejectUnauthorized: false })
+    socket.once('error', reject).once('secureConnect', () => {
+      resolve(String(socket.getPeerCertificate().subject.CN))
+      socket.destroy()
+    })
+  })
+}
+
+describe('Under the permissions of the shipped unit', () => {
+  it('configuration, certificate and password are taken up when they are replaced by renaming', async () => {
+    const site = await shipped({ transport: 'tls' })
+    const [first, second] = [await makeCertificate('first'), await makeCertificate('second')]
+    const [cert, key] = [join(site.directory, 'cert.pem'), join(site.directory, 'key.pem')]
+    writeFileSync(cert, first.cert)
+    writeFileSync(key, first.key)
+    site.configure({ listen: { tls: { cert, key } } })
+    const sidecar = await serve(site)
+    expect(await servedName(sidecar.url)).toBe('first')
+    const { access_token } = await sidecar.grant()
+    expect(await sidecar.use(access_token)).toBe(200)
+
+    site.configure({ limits: { api: { requests: 7 } } })
+    await sidecar.waitForLog('configuration reloaded', ({ changed }) =>
+      JSON.stringify(changed).includes('limits'),
+    )
+    expect((await sidecar.request({ token: access_token })).header('x-ratelimit-limit')).toBe('7')
+
+    replaceFile(key, second.key)
+    replaceFile(cert, second.cert)
+    await expect.poll(() => servedName(sidecar.url), { timeout: 10_000 }).toBe('second')
+
+    site.setPassword('another\n')
+    await sidecar.waitForLog('tokens revoked')
+    expect(await sidecar.use(access_token)).toBe(401)
+    await sidecar.grant('another')
+    await sidecar.stop()
+    // The pair does not fit while only one half of it is there; all else went without an error.
+    const errors = sidecar.log.filter(({ level, problems }) => level >= 50 && !/pair/.test(String(problems)))
+    expect(errors).toEqual([])
+    expect(await sidecar.stderr).toBe('')
+  })
+
+  it('C7 tokens and the self-signed certificate outlive a restart, also an unclean one; status and revoke work', async () => {
+    const site = await shipped({ transport: 'tls', config: { listen: { tls: 'auto' } } })
+    const killed = await serve(site)
+    const { access_token } = await killed.grant()
+    const pem = readFileSync(join(site.stateDir, 'tls', 'cert.pem'), 'utf8')
+    // Node allows no fsync, so a power cut takes no more than a second of logins only if SQLite is made to.
+    const log = join(site.stateDir, 'tokens.db-wal')
+    await expect.poll(() => readFileSync(log).includes('flushed'), { timeout: 10_000 }).toBe(true)
+    await killed.kill()
+
+    const restarted = await serve(site)
+    expect(await restarted.use(access_token)).toBe(200)
+    expect(readFileSync(join(site.stateDir, 'tls', 'cert.pem'), 'utf8')).toBe(pem)
+    const status = await site.postern('status')
+    expect([status.code, status.stdout]).toEqual([0, expect.stringContaining('1 grant,')])
+    expect((await site.postern('revoke', '--all')).stdout).toBe('1 grant revoked\n')
+    expect(await restarted.use(access_token)).toBe(401)
+    await expectClean(restarted)
+    expect(killed.log.filter(({ level }) => level >= 50)).toEqual([])
+  })
+
+  it('a device on a Unix socket is reached', async () => {
+    const device = await startDevice(undefined, { path: join(temporaryDirectory(), 'device.sock') })
+    const sidecar = await serve(await shipped({ device }))
+    expect(await sidecar.use((await sidecar.grant()).access_token)).toBe(200)
+    expect(device.requests).toHaveLength(1)
+    await expectClean(sidecar)
+  })
+
+  it('a state folder that is a symbolic link, as systemd makes it for DynamicUser, is written through', async () => {
+    const elsewhere = temporaryDirectory()
+    const site = await prepareSite({
+      command(configuration, state) {
+        symlinkSync(elsewhere, state)
+        return [process.execPath, ...unitArguments({ program, configuration, state })]
+      },
+    })
+    const sidecar = await serve(site)
+    await sidecar.grant()
+    await expectClean(sidecar)
+  })
+
+  it('a hash that needs a thread is refused with the flag that it takes, and works with it', async () => {
+    const site = await shipped({ password: hashSync(PASSWORD, 4) })
+    expect(await refusal(site)).toBe(
+      `postern serve: password file ${site.passwordFile}: a hash of this kind is checked in a thread of its own. ` +
+        "Node's permission model forbids it; start Node with --allow-worker\n",
+    )
+    const sidecar = await serve(site, '--allow-worker --disable-warning=PERM0006')
+    expect((await sidecar.login('wrong')).status).toBe(400)
+    expect(await sidecar.use((await sidecar.grant()).access_token)).toBe(200)
+    await expectClean(sidecar)
+  })
+
+  it('a file elsewhere is named along with the flag that is missing, and is read with it', async () => {
+    const outside = temporaryDirectory()
+    const file = join(outside, 'password')
+    writeFileSync(file, `${PASSWORD}\n`)
+    const site = await shipped({ config: { password: { file } } })
+    const missing = (path: string): string =>
+      `Node's permission model forbids it; start Node with --allow-fs-read=${path}\n`
+    expect(await refusal(site)).toBe(`postern serve: password file ${file}: ${missing(file)}`)
+
+    const { certFile, keyFile } = await makeCertificate()
+    const withCertificate = await shipped({ config: { listen: { tls: { cert: certFile, key: keyFile } } } })
+    expect(await refusal(withCertificate)).toBe(
+      `postern serve: cannot read ${certFile}: ${missing(certFile)}`,
+    )
+    const withSecret = await shipped({ config: { upstream: { headers: { 'X-Key': { file } } } } })
+    expect(await refusal(withSecret)).toBe(
+      `postern serve: upstream.headers.X-Key: cannot read ${file}: ${missing(file)}`,
+    )
+
+    const sidecar = await serve(site, `--allow-fs-read=${outside}`)
+    await sidecar.grant()
+    await expectClean(sidecar)
+  })
+
+  it('a configuration elsewhere is named along with the flag that is missing', async () => {
+    const elsewhere = temporaryDirectory()
+    const site = await prepareSite({
+      command: (_, state) => [
+        process.execPath,
+        ...unitArguments({ program, configuration: elsewhere, state }),
+      ],
+    })
+    expect(await refusal(site)).toBe(
+      `postern serve: ${site.configFile}: Node's permission model forbids it; start Node with --allow-fs-read=${site.configFile}\n`,
+    )
+  })
+
+  it('a state folder that may not be written to is named, and clients are served from memory', async () => {
+    const elsewhere = temporaryDirectory()
+    const site = await prepareSite({
+      command: (configuration) => [
+        process.execPath,
+        ...unitArguments({ program, configuration, state: elsewhere }),
+      ],
+    })
+    mkdirSync(site.stateDir)
+    const sidecar = await serve(site)
+    const { reason } = await sidecar.waitForLog('token file: serving from memory')
+    expect(reason).toMatch(/start Node with --allow-fs-write=.*\/state\b/)
+    expect(await sidecar.use((await sidecar.grant()).access_token)).toBe(200)
+    await sidecar.stop()
+  })
+})
+
+it('the image grants what the unit grants', () => {
+  const permissions = (args: readonly string[]): string[] =>
+    args.filter((arg) => /^--(permission|allow)/.test(arg))
+  expect(permissions(imageArguments())).toEqual(permissions(unitArguments()))
+  expect(unitArguments()).toContain('--permission')
+  // A thread can be started free of the permissions, a child process and an addon are: each would undo them.
+  for (const all of ['--allow-worker', '--allow-child-process', '--allow-addons', '--allow-fs-read=*']) {
+    expect(unitArguments()).not.toContain(all)
+  }
+})
