@@ -1,9 +1,13 @@
-import { existsSync } from 'node:fs'
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
+import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { type OutputChunk, type Plugin, rolldown } from 'rolldown'
+import { VERSION } from '../src/version.ts'
 
 // `node deploy/bundle.ts [FOLDER]` makes what the unit and the image run: the program and all that it needs in a few
 // files (`dist/postern.mjs` and what it loads), so that neither npm nor node_modules are there where it runs.
@@ -11,23 +15,19 @@ import { type OutputChunk, type Plugin, rolldown } from 'rolldown'
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const OUT = resolve(process.argv[2] ?? join(ROOT, 'dist'))
 
-/**
- * CommonJS, because `import`ing a module of Node's touches every export of it: that of `node:http` loads the whole of
- * `fetch`, 20 ms and some megabytes that nobody here uses.
- */
-const ENTRY = `process.getBuiltinModule('node:module').createRequire(import.meta.url)('./main.cjs')
-`
-
-/** Names the files of the bundle where the source names its own. */
-const workerFile: Plugin = {
-  name: 'the file of the worker',
+/** Where the source looks beside itself, for the worker and for the version, the bundle has files of other names. */
+const ownFiles: Plugin = {
+  name: 'own files',
   transform(code, id) {
+    if (id.endsWith('/src/version.ts')) return `export const VERSION = ${JSON.stringify(VERSION)}`
     if (!id.endsWith('/src/password/crypt-workers.ts')) return null
     const bundled = code.replace('./crypt-worker.ts', './crypt-worker.cjs')
     if (bundled === code)
       throw new Error('crypt-workers.ts names its worker otherwise than the bundle expects')
     return bundled
   },
+  // What starts a file for a shell is no JavaScript inside a function.
+  renderChunk: (code) => code.replace(/^#!.*\n/, ''),
 }
 
 /** Of undici we use `Client` alone; its index would bring fetch, WebSocket, caches and mocks as well. */
@@ -68,12 +68,60 @@ async function licences(chunks: readonly OutputChunk[]): Promise<string> {
   return texts.join(`\n${'-'.repeat(80)}\n`)
 }
 
-if (existsSync(OUT)) await rm(OUT, { recursive: true })
+/** Runs in a sidecar of the bundle: waits until it has answered once, stops it, and keeps what V8 compiled for that. */
+const COMPILE = `
+  import { createHash } from 'node:crypto'
+  import { writeFileSync } from 'node:fs'
+  const scripts = globalThis[Symbol.for('postern.scripts')] = new Map()
+  process.on('exit', () => {
+    for (const [file, { script, source }] of scripts) {
+      const data = script.createCachedData()
+      writeFileSync(file + '.cache', Buffer.concat([createHash('sha256').update(source).update(data).digest(), data]))
+    }
+  })
+`
+
+/** Starts the sidecar once, in front of nothing, so that V8 compiles what a start needs. */
+async function precompile(): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'postern-bundle-'))
+  try {
+    await writeFile(join(folder, 'password'), 'none\n', { mode: 0o600 })
+    const settings = {
+      'upstream.url': 'http://127.0.0.1:9',
+      'password.file': join(folder, 'password'),
+      'listen.address': '127.0.0.1:0',
+      'listen.tls': 'off',
+      'admin.address': '127.0.0.1:0',
+      state_dir: join(folder, 'state'),
+    }
+    const sets = Object.entries(settings).flatMap(([key, value]) => ['--set', `${key}=${value}`])
+    const hook = `data:text/javascript,${encodeURIComponent(COMPILE)}`
+    const child = spawn(process.execPath, ['--import', hook, join(OUT, 'postern.mjs'), 'serve', ...sets], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: {},
+    })
+    const exited = once(child, 'exit')
+    for await (const line of createInterface(child.stdout)) {
+      const { public: url } = JSON.parse(line) as { public?: string }
+      if (url === undefined) continue
+      await (await fetch(url)).text()
+      child.kill()
+    }
+    const [code] = await exited
+    if (code !== 0) throw new Error(`the sidecar of the bundle ended with ${code}`)
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}
+
+await rm(OUT, { recursive: true, force: true })
+// CommonJS, because `import`ing a module of Node's touches every export of it: that of `node:http` loads the whole of
+// `fetch`, 20 ms and some megabytes that nobody here uses.
 const bundle = await rolldown({
   cwd: ROOT,
   input: { main: 'src/main.ts', 'crypt-worker': 'src/password/crypt-worker.ts' },
   platform: 'node',
-  plugins: [workerFile, undiciClient, childProcess],
+  plugins: [ownFiles, undiciClient, childProcess],
 })
 const { output } = await bundle.write({
   dir: OUT,
@@ -83,8 +131,9 @@ const { output } = await bundle.write({
   comments: false,
 })
 await bundle.close()
-await writeFile(join(OUT, 'postern.mjs'), ENTRY)
+await copyFile(join(ROOT, 'deploy/entry.mjs'), join(OUT, 'postern.mjs'))
 await writeFile(
   join(OUT, 'LICENSES.txt'),
   await licences(output.filter((file): file is OutputChunk => file.type === 'chunk')),
 )
+await precompile()

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -174,6 +174,22 @@ test('the image does not run as root, holds no development packages, and starts 
 
 test('the image starts what the unit starts, with the same flags', () => {
   expect(imageArguments()).toEqual(unitArguments())
+})
+
+test('the bundle starts as well where its compiled code is damaged, of another source, or not there', async () => {
+  const program = installBundle()
+  const dist = join(program, 'dist')
+  const version = () => run(process.execPath, [join(dist, 'postern.mjs'), '--version'])
+  const whole = await version()
+  expect([whole.code, whole.stdout]).toEqual([0, expect.stringMatching(/^\d+\.\d+\.\d+\n$/)])
+  const cache = join(dist, 'main.cjs.cache')
+  const bytes = readFileSync(cache)
+  writeFileSync(cache, Buffer.concat([bytes.subarray(0, -100), Buffer.alloc(100, 1)]))
+  expect(await version()).toEqual(whole)
+  writeFileSync(cache, readFileSync(join(dist, 'serve.cjs.cache')))
+  expect(await version()).toEqual(whole)
+  rmSync(cache)
+  expect(await version()).toEqual(whole)
 })
 
 test('no package that the sidecar runs on has an install script', () => {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryDirectory } from './certificate.ts'
 
@@ -12,11 +12,10 @@ export interface Places {
   readonly state: string
 }
 
-/** The program as it is installed: `dist/` and `package.json` in a folder of its own. */
+/** The program as it is installed: `dist/` in a folder of its own. */
 export function installBundle(): string {
   const folder = temporaryDirectory()
   execFileSync(process.execPath, [join(ROOT, 'deploy/bundle.ts'), join(folder, 'dist')])
-  copyFileSync(join(ROOT, 'package.json'), join(folder, 'package.json'))
   return folder
 }
 
