@@ -14,6 +14,8 @@ export interface ChildOptions {
   readonly core?: number | undefined
   /** A file for standard output; thrown away when not given. */
   readonly outputTo?: string
+  /** Laid over the environment. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 export interface Child {
@@ -35,28 +37,20 @@ export interface Exit {
 export async function startChild(
   command: string,
   args: readonly string[],
-  { core, outputTo }: ChildOptions = {},
+  { core, outputTo, env }: ChildOptions = {},
 ): Promise<Child> {
   const output = outputTo === undefined ? undefined : await open(outputTo, 'w')
   const [program, programArgs] = pinned(command, args, core)
   const child = spawn(program, programArgs, {
     stdio: ['ignore', output?.fd ?? 'ignore', 'pipe'],
-    env: { PATH: process.env.PATH, HOME: process.env.HOME },
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
   })
   let complaints = ''
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     complaints += text
   })
   const exited = once(child, 'exit').then(([code, signal]): Exit => ({ code, signal }))
-  await Promise.race([once(child, 'spawn'), once(child, 'error').then(([error]) => Promise.reject(error))])
-  await output?.close()
-
   let told = false
-  const untimelyEnd = exited.then(({ code, signal }): Promise<never> => {
-    if (told) return new Promise(() => {})
-    return Promise.reject(new Error(`${command} ended (${code ?? signal}): ${complaints.trim()}`))
-  })
-  untimelyEnd.catch(() => {})
   const stop = async (patience = 5_000): Promise<Exit> => {
     told = true
     endChild(child, 'SIGTERM')
@@ -65,9 +59,18 @@ export async function startChild(
     clearTimeout(timer)
     return exit
   }
-  atEnd(async () => {
+  const undo = atEnd(async () => {
     await stop()
   })
+  exited.then(undo.cancel, undo.cancel)
+  await Promise.race([once(child, 'spawn'), once(child, 'error').then(([error]) => Promise.reject(error))])
+  await output?.close()
+
+  const untimelyEnd = exited.then(({ code, signal }): Promise<never> => {
+    if (told) return new Promise(() => {})
+    return Promise.reject(new Error(`${command} ended (${code ?? signal}): ${complaints.trim()}`))
+  })
+  untimelyEnd.catch(() => {})
   return {
     pid: child.pid ?? 0,
     get complaints() {
@@ -82,12 +85,29 @@ export async function startChild(
 export async function outputOf(
   command: string,
   args: readonly string[],
-  { core, longest = 10_000 }: { readonly core?: number | undefined; readonly longest?: number } = {},
+  { core, longest = 10_000, humble = false }: RunOptions = {},
 ): Promise<string> {
   const [program, programArgs] = pinned(command, args, core)
-  const { stdout, stderr } = await promisify(execFile)(program, programArgs, { timeout: longest })
-  return stdout + stderr
+  const [first, rest] = humble ? ['nice', ['-n', '19', program, ...programArgs]] : [program, programArgs]
+  const running = promisify(execFile)(first, rest, { timeout: longest, maxBuffer: LARGEST_OUTPUT })
+  const undo = atEnd(() => endChild(running.child, 'SIGKILL'))
+  try {
+    const { stdout, stderr } = await running
+    return stdout + stderr
+  } finally {
+    undo.cancel()
+  }
 }
+
+export interface RunOptions {
+  readonly core?: number | undefined
+  /** Milliseconds. */
+  readonly longest?: number
+  /** Gives way to every other process on its core. */
+  readonly humble?: boolean
+}
+
+const LARGEST_OUTPUT = 64 << 20
 
 function endChild(child: ChildProcess, signal: NodeJS.Signals): void {
   if (child.exitCode === null && child.signalCode === null) child.kill(signal)

@@ -2,11 +2,12 @@ import process from 'node:process'
 
 type Undo = () => void | Promise<void>
 
-const undos: Undo[] = []
+const undos = new Set<Undo>()
 
-/** Undone when the program ends, however it ends; the last one registered comes first. */
-export function atEnd(undo: Undo): void {
-  undos.push(undo)
+/** Undone when the program ends, however it ends; the last one registered comes first. `cancel` when there is no need any more. */
+export function atEnd(undo: Undo): { readonly cancel: () => void } {
+  undos.add(undo)
+  return { cancel: () => undos.delete(undo) }
 }
 
 /**
@@ -33,12 +34,18 @@ export async function runProgram(main: () => Promise<0 | 1>, longest: number): P
   }
 }
 
+/** Also what is begun meanwhile: the program runs on until this is through. */
 async function undoAll(): Promise<void> {
-  for (const undo of undos.splice(0).reverse()) {
+  for (let undo = last(); undo !== undefined; undo = last()) {
+    undos.delete(undo)
     try {
       await undo()
     } catch (error) {
       process.stderr.write(`while cleaning up: ${String(error)}\n`)
     }
   }
+}
+
+function last(): Undo | undefined {
+  return [...undos].at(-1)
 }

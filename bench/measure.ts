@@ -1,27 +1,29 @@
+import type { Range } from './figure.ts'
+
 /** What one run of a load generator against one peer gave. */
 export interface Sample {
   readonly requestsPerSecond: number
   /** Milliseconds; undefined where the generator does not tell. */
-  readonly p50?: number | undefined
-  readonly p99?: number | undefined
+  readonly p50: number | undefined
+  readonly p90: number | undefined
+  readonly p99: number | undefined
   /** Microseconds of the proxy's own processor time per request: hardly moved by what else the machine does. */
-  readonly cpuPerRequest?: number | undefined
+  readonly cpuPerRequest: number | undefined
   /** The part of its core that the proxy used. Well below 1, something else was the bottleneck. */
-  readonly busy?: number | undefined
-  /** Answers that were not 2xx, and errors. */
+  readonly busy: number | undefined
+  /** Answers that were not the expected one, and errors. */
   readonly failed: number
 }
 
 /** The figures of several rounds. */
 export interface Summary {
   readonly median: number
-  /** Distance from the slowest to the fastest round, as a part of the median. */
-  readonly spread: number
+  readonly range: Range
 }
 
 /**
  * Runs every contestant once per round, in turn, so that a machine that becomes busier or slower meets all of them.
- * The first round begins with another contestant each time, so that nobody always runs first.
+ * Each round begins with another contestant, so that nobody always runs first.
  */
 export async function alternate<Contestant, Result>(
   contestants: readonly Contestant[],
@@ -38,17 +40,29 @@ export async function alternate<Contestant, Result>(
   return results
 }
 
-/** Median and spread; of nothing, not a number. */
-export function summarize(values: readonly number[]): Summary {
-  const sorted = [...values].sort((a, b) => a - b)
-  const at = (index: number): number => sorted[index] ?? Number.NaN
+/** Median, lowest and highest of those that are numbers; undefined where none is. */
+export function summarize(values: readonly (number | undefined)[]): Summary | undefined {
+  const sorted = values
+    .filter((value): value is number => value !== undefined && Number.isFinite(value))
+    .sort((a, b) => a - b)
+  const [low] = sorted
+  const high = sorted.at(-1)
   const middle = (sorted.length - 1) / 2
-  const median = (at(Math.floor(middle)) + at(Math.ceil(middle))) / 2
-  return { median, spread: (at(sorted.length - 1) - at(0)) / median }
+  const [below, above] = [sorted[Math.floor(middle)], sorted[Math.ceil(middle)]]
+  if (low === undefined || high === undefined || below === undefined || above === undefined) return undefined
+  return { median: (below + above) / 2, range: [low, high] }
 }
 
-/** The summary of one figure, over the samples that have it. */
-export function summarizeBy(samples: readonly Sample[], figure: keyof Sample): Summary | undefined {
-  const values = samples.map((sample) => sample[figure]).filter((value) => value !== undefined)
-  return values.length === 0 ? undefined : summarize(values)
+/** What two series amount to when held against each other round by round, so that both met the same machine. */
+export function summarizePairs(
+  ours: readonly (number | undefined)[],
+  theirs: readonly (number | undefined)[],
+  combine: (ours: number, theirs: number) => number,
+): Summary | undefined {
+  return summarize(
+    ours.map((value, round) => {
+      const other = theirs[round]
+      return value === undefined || other === undefined ? undefined : combine(value, other)
+    }),
+  )
 }

@@ -1,10 +1,60 @@
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import process from 'node:process'
 
-/** The device where nginx is missing: `node bench/node-device.ts PORT BODY` answers BODY to everything. */
+/**
+ * `node bench/node-device.ts PORT BODY`: answers BODY to everything but
+ * - `/bytes/N`: N bytes;
+ * - a POST: the number of bytes in its body, once all of it is there;
+ * - `/seen`: how many requests there were, this one not counted;
+ * - an upgrade: 101, then whatever it gets.
+ */
 const [, , port, body = ''] = process.argv
-const server = createServer({ keepAliveTimeout: 3_600_000 }, (_req, res) => {
-  res.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) })
-  res.end(body)
+const PIECE = Buffer.alloc(256 * 1024, 'x')
+let seen = 0
+
+const server = createServer({ keepAliveTimeout: 3_600_000, requestTimeout: 0 }, (req, res) => {
+  if (req.url === '/seen') {
+    answer(res, String(seen))
+    return
+  }
+  seen += 1
+  const size = /^\/bytes\/(\d+)$/.exec(req.url ?? '')?.[1]
+  if (req.method === 'POST') count(req, res)
+  else if (size !== undefined) give(res, Number(size))
+  else answer(res, body)
 })
-server.listen(Number(port), '127.0.0.1')
+server.on('upgrade', (_req, socket, head) => {
+  socket.on('error', () => socket.destroy())
+  socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+  socket.write(head)
+  socket.pipe(socket)
+})
+server.listen({ port: Number(port), host: '127.0.0.1', backlog: 1024 })
+
+function answer(res: ServerResponse, text: string): void {
+  res.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text) })
+  res.end(text)
+}
+
+function count(req: IncomingMessage, res: ServerResponse): void {
+  let bytes = 0
+  req.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+  })
+  req.on('end', () => answer(res, String(bytes)))
+}
+
+function give(res: ServerResponse, size: number): void {
+  let left = size
+  res.writeHead(200, { 'Content-Type': 'application/octet-stream', 'Content-Length': size })
+  const more = (): void => {
+    while (left > 0) {
+      const piece = left < PIECE.length ? PIECE.subarray(0, left) : PIECE
+      left -= piece.length
+      if (!res.write(piece)) break
+    }
+    if (left > 0) res.once('drain', more)
+    else res.end()
+  }
+  more()
+}

@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
+import { ask } from './ask.ts'
 import { type Child, freePort, listening, startChild, temporaryFolder } from './child.ts'
 
 const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url))
@@ -30,10 +31,26 @@ export interface RunningSidecar {
   stop(): Promise<string[]>
 }
 
-/** Starts the real sidecar, `src/main.ts serve`, on a free port with a configuration and a state folder of its own. */
+/** A sidecar with a port, a configuration and a state folder of its own. */
+export interface LaidOutSidecar {
+  readonly url: string
+  readonly port: number
+  /** Starts its process, and waits for nothing. The state of an earlier start is still there. */
+  launch(program?: string): Promise<RunningSidecar>
+}
+
+/** Starts the real sidecar, `src/main.ts serve`, and waits until it takes connections. */
 export async function startSidecar(options: SidecarOptions): Promise<RunningSidecar> {
+  const sidecar = await layOutSidecar(options)
+  const running = await sidecar.launch()
+  await listening(sidecar.port, running.child)
+  return running
+}
+
+export async function layOutSidecar(options: SidecarOptions): Promise<LaidOutSidecar> {
   const folder = await temporaryFolder()
   const port = await freePort()
+  const adminPort = await freePort()
   const password = join(folder, 'password')
   await writeFile(password, `${PASSWORD}\n`, { mode: 0o600 })
   const config = join(folder, 'postern.yaml')
@@ -42,12 +59,11 @@ export async function startSidecar(options: SidecarOptions): Promise<RunningSide
     listen: {
       address: `127.0.0.1:${port}`,
       tls: options.tls ? 'auto' : 'off',
-      max_connections_per_client: 1000,
+      max_connections_per_client: 10_000,
     },
-    admin: { address: 'off' },
+    admin: { address: `127.0.0.1:${adminPort}` },
     upstream: { url: options.device },
     password: { file: password },
-    tokens: { store: 'memory' },
     state_dir: join(folder, 'state'),
     shutdown_grace: '1s',
     ...(options.limits === undefined ? {} : { limits: options.limits }),
@@ -55,22 +71,35 @@ export async function startSidecar(options: SidecarOptions): Promise<RunningSide
   await writeFile(config, JSON.stringify(yaml)) // JSON is YAML
   const log = join(folder, 'log')
   const sets = (options.set ?? []).flatMap((pair) => ['--set', pair])
-  const child = await startChild(
-    process.execPath,
-    [...(options.nodeFlags ?? []), MAIN, 'serve', '--config', config, ...sets],
-    { core: options.core, outputTo: log },
-  )
-  await listening(port, child)
+  const url = `${options.tls ? 'https' : 'http'}://127.0.0.1:${port}`
   return {
-    url: `${options.tls ? 'https' : 'http'}://127.0.0.1:${port}`,
-    child,
-    async stop() {
-      const { code, signal } = await child.stop()
-      const ended = code === 0 ? [] : [`it ended with ${code ?? signal}`]
-      const lines = [...errorLines(await readFile(log, 'utf8')), ...child.complaints.split('\n')]
-      return [...ended, ...lines.filter((line) => line.trim() !== '')]
+    url,
+    port,
+    async launch(program = MAIN) {
+      const child = await startChild(
+        process.execPath,
+        [...(options.nodeFlags ?? []), program, 'serve', '--config', config, ...sets],
+        { core: options.core, outputTo: log, env: { NODE_ENV: 'production' } },
+      )
+      return { url, child, stop: () => stopSidecar(child, log) }
     },
   }
+}
+
+async function stopSidecar(child: Child, log: string): Promise<string[]> {
+  const { code, signal } = await child.stop()
+  const ended = code === 0 ? [] : [`it ended with ${code ?? signal}`]
+  const lines = [...errorLines(await readFile(log, 'utf8')), ...child.complaints.split('\n')]
+  return [...ended, ...lines.filter((line) => line.trim() !== '')]
+}
+
+/** An access token, for the password. */
+export async function askForToken(url: string): Promise<string> {
+  const body = new URLSearchParams({ grant_type: 'password', password: PASSWORD }).toString()
+  const headers = { 'Content-Type': 'application/x-www-form-urlencoded' }
+  const answer = await ask(`${url}/oauth/token`, { method: 'POST', headers, body })
+  if (answer.status !== 200) throw new Error(`the sidecar gives no token: ${answer.status} ${answer.body}`)
+  return (JSON.parse(answer.body) as { access_token: string }).access_token // C4
 }
 
 /** The pino levels from which on somebody has to look. */

@@ -1,3 +1,8 @@
+import type { Findings } from './figure.ts'
+import { rounded } from './format.ts'
+import type { MeasuredFigure } from './result.ts'
+import { boundOf, type Verdict, verdictOf } from './verdict.ts'
+
 /** Lays rows out in columns for a terminal. Columns whose every cell below the head is a number are set to the right. */
 export function formatTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((name, column) =>
@@ -13,4 +18,40 @@ export function formatTable(head: readonly string[], rows: readonly (readonly st
       .join('  ')
       .trimEnd()
   return [line(head), widths.map((width) => '-'.repeat(width)).join('  '), ...rows.map(line)].join('\n')
+}
+
+/** The tables of a figure, its notes, and what is wrong with it. */
+export function formatFindings({
+  tables,
+  notes,
+  faults,
+}: Pick<Findings, 'tables' | 'notes' | 'faults'>): string {
+  return [
+    ...tables.map(({ caption, head, rows }) => `\n${caption}\n\n${formatTable(head, rows)}\n`),
+    ...notes.map((note) => `note  ${note}`),
+    ...faults.map((fault) => `FAIL  ${fault}`),
+  ].join('\n')
+}
+
+/** Every threshold, and whether it was reached. */
+export function formatChecks(figures: readonly MeasuredFigure[]): string {
+  const rows = figures.flatMap(({ checks }) =>
+    checks.map((check) => [
+      VERDICTS[verdictOf(check)],
+      check.id,
+      check.what,
+      `${rounded(check.value)} ${check.unit}`,
+      check.range === undefined ? '' : check.range.map(rounded).join(' to '),
+      boundOf(check),
+    ]),
+  )
+  return formatTable(['', 'figure', 'what', 'value', 'rounds', 'threshold'], rows)
+}
+
+export const VERDICTS: Readonly<Record<Verdict, string>> = {
+  aim: 'pass, aim reached',
+  pass: 'pass',
+  short: 'SHORT',
+  measured: '',
+  absent: 'not measured',
 }

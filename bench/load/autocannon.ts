@@ -1,34 +1,53 @@
-import { readFile } from 'node:fs/promises'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
-import type { Result } from 'autocannon'
 import { outputOf } from '../child.ts'
-import type { Generator } from './generator.ts'
+import { packageVersion } from '../peers/package-version.ts'
+import { type Generator, patienceFor } from './generator.ts'
 
-/** autocannon in a process of its own, so that it can be pinned. */
+/** What `autocannon-program.ts` prints. */
+export interface AutocannonReport {
+  readonly requests: number
+  readonly seconds: number
+  readonly p50: number
+  readonly p90: number
+  readonly p99: number
+  readonly statuses: Readonly<Record<string, number>>
+  /** Errors, timeouts included, and bodies that were not the expected one. */
+  readonly failed: number
+}
+
+/** autocannon in a process of its own, so that it can be pinned. It reads every answer's status and body. */
 export const autocannonGenerator: Generator = {
   name: 'autocannon',
-  async version() {
-    const manifest = new URL('package.json', import.meta.resolve('autocannon'))
-    return (JSON.parse(await readFile(manifest, 'utf8')) as { version: string }).version // of npm, so it has one
-  },
-  async run({ url, headers, connections, seconds, core }) {
-    const fields = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}=${value}`])
-    const program = fileURLToPath(import.meta.resolve('autocannon'))
-    const options = ['-c', String(connections), '-d', String(seconds), '--json', '--no-progress']
-    const output = await outputOf(process.execPath, [program, ...options, ...fields, url], {
+  version: () => packageVersion('autocannon'),
+  async run(load) {
+    const { url, headers, connections, until, method = 'GET', body, expected, core, humble = false } = load
+    const program = fileURLToPath(new URL('autocannon-program.ts', import.meta.url))
+    const plan = {
+      url,
+      headers,
+      connections,
+      method,
+      ...(body === undefined ? {} : { body }),
+      ...('seconds' in until ? { duration: until.seconds } : { amount: until.requests }),
+      // An answer of ours is as right as the expected one when it is refused in time: only one body can be checked.
+      ...(expected.body === '' ? {} : { expectBody: expected.body }),
+    }
+    const output = await outputOf(process.execPath, [program, JSON.stringify(plan)], {
       core,
-      longest: (seconds + 20) * 1000,
+      humble,
+      longest: patienceFor(load),
     })
-    const line = output.split('\n').find((text) => text.startsWith('{'))
-    if (line === undefined) throw new Error(`autocannon gave no result: ${output}`)
-    const result = JSON.parse(line) as Result // what `--json` prints, by its documentation
+    const report = JSON.parse(output) as AutocannonReport // of our own program
+    const statuses = new Map(Object.entries(report.statuses).map(([code, count]) => [Number(code), count]))
     return {
-      requests: result.requests.total,
-      requestsPerSecond: result.requests.total / result.duration,
-      p50: result.latency.p50,
-      p99: result.latency.p99,
-      failed: result.non2xx + result.errors,
+      requests: report.requests,
+      requestsPerSecond: report.requests / report.seconds,
+      p50: report.p50,
+      p90: report.p90,
+      p99: report.p99,
+      statuses,
+      failed: report.requests - (statuses.get(expected.status) ?? 0) + report.failed,
     }
   },
 }

@@ -1,7 +1,20 @@
+import { fileURLToPath } from 'node:url'
 import { outputOf } from '../child.ts'
-import type { Generator } from './generator.ts'
+import { type Generator, patienceFor, rightSize } from './generator.ts'
 
-/** wrk, in C: where autocannon would be the bottleneck. */
+/** What `wrk.lua` prints; times in milliseconds. `refused` counts statuses of 400 and above. */
+interface WrkReport {
+  readonly requests: number
+  readonly microseconds: number
+  readonly bytes: number
+  readonly p50: number
+  readonly p90: number
+  readonly p99: number
+  readonly refused: number
+  readonly errors: number
+}
+
+/** wrk, in C: where autocannon would be the bottleneck. It counts statuses of 400 and above, and bytes. */
 export const wrkGenerator: Generator = {
   name: 'wrk',
   async version() {
@@ -9,29 +22,39 @@ export const wrkGenerator: Generator = {
     const text = await outputOf('wrk', ['-v']).catch((error: { stdout?: string }) => error.stdout ?? '')
     return /wrk (\S+)/.exec(text)?.[1]
   },
-  async run({ url, headers, connections, seconds, core }) {
+  async run(load) {
+    const { url, headers, connections, until, expected, core, humble = false, script = ['wrk.lua'] } = load
+    if (!('seconds' in until)) throw new Error('wrk runs for a time, not for a number of requests')
     const fields = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
-    const options = ['-t1', `-c${connections}`, `-d${seconds}s`, '--latency']
-    const text = await outputOf('wrk', [...options, ...fields, url], {
+    const [file = 'wrk.lua', ...args] = script
+    const lua = fileURLToPath(new URL(file, import.meta.url))
+    const options = ['-t1', `-c${connections}`, `-d${until.seconds}s`, '--timeout', '10s', '-s', lua]
+    const text = await outputOf('wrk', [...options, ...fields, url, '--', ...args], {
       core,
-      longest: (seconds + 20) * 1000,
+      humble,
+      longest: patienceFor(load),
     })
-    const number = (pattern: RegExp): number => Number(pattern.exec(text)?.[1] ?? 0)
-    const [, connect, read, write, timeout] =
-      /Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)/.exec(text) ?? []
-    const errors = [connect, read, write, timeout].reduce((sum, count) => sum + Number(count ?? 0), 0)
+    const line = text.split('\n').find((candidate) => candidate.startsWith('{'))
+    if (line === undefined) throw new Error(`wrk gave no result: ${text}`)
+    const report = JSON.parse(line) as WrkReport // of our own script
     return {
-      requests: number(/(\d+) requests in/),
-      requestsPerSecond: number(/Requests\/sec:\s+([\d.]+)/),
-      p50: milliseconds(/\s50%\s+(\S+)/.exec(text)?.[1]),
-      p99: milliseconds(/\s99%\s+(\S+)/.exec(text)?.[1]),
-      failed: number(/Non-2xx or 3xx responses: (\d+)/) + errors,
+      requests: report.requests,
+      requestsPerSecond: report.requests / (report.microseconds / 1e6),
+      p50: report.p50,
+      p90: report.p90,
+      p99: report.p99,
+      statuses: new Map(),
+      failed: failures(report, expected),
     }
   },
 }
 
-function milliseconds(text: string | undefined): number | undefined {
-  const [, value, unit] = /^([\d.]+)(us|ms|s)$/.exec(text ?? '') ?? []
-  if (value === undefined) return undefined
-  return Number(value) * (unit === 's' ? 1000 : unit === 'us' ? 0.001 : 1)
+function failures(
+  { requests, bytes, refused, errors }: WrkReport,
+  expected: Parameters<typeof rightSize>[1],
+): number {
+  const wrongStatus = expected.status < 400 ? refused : requests - refused
+  // Every answer of the run, because it cannot be told which.
+  const wrongSize = requests === 0 || rightSize(bytes / requests, expected) ? 0 : requests
+  return Math.max(wrongStatus, wrongSize) + errors
 }

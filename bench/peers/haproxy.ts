@@ -13,6 +13,7 @@ const PLACES = ['haproxy', '/usr/sbin/haproxy', '/usr/local/sbin/haproxy']
 export const haproxyPeer: Peer = {
   name: 'haproxy',
   does: 'token map, stick table, header policy',
+  fast: true,
   version: async () => (await find())?.version,
   async start({ devicePort, core }) {
     const found = await find()
@@ -56,7 +57,7 @@ backend device
     )
     const child = await startChild(found.program, ['-db', '-f', config], { core })
     await listening(port, child)
-    return { url: `http://127.0.0.1:${port}`, child, headers: PEER_HEADERS }
+    return { url: `http://127.0.0.1:${port}`, children: [child], headers: PEER_HEADERS }
   },
 }
 

@@ -1,12 +1,13 @@
-import { readFile } from 'node:fs/promises'
 import { startNodePeer } from './node-peer.ts'
+import { packageVersion } from './package-version.ts'
 import type { Peer } from './peer.ts'
 
 /** Bare `http-proxy-3` as it comes: forwards, and nothing else; a connection to the device for each request. */
 export const httpProxy3Peer: Peer = {
   name: 'http-proxy-3',
   does: 'nothing else, no agent',
-  version,
+  fast: false,
+  version: () => packageVersion('http-proxy-3'),
   start: (place) => startNodePeer('http-proxy-3-server.ts', place),
 }
 
@@ -14,11 +15,7 @@ export const httpProxy3Peer: Peer = {
 export const httpProxy3KeepAlivePeer: Peer = {
   name: 'http-proxy-3-keep-alive',
   does: 'nothing else',
-  version,
+  fast: false,
+  version: () => packageVersion('http-proxy-3'),
   start: (place) => startNodePeer('http-proxy-3-server.ts', place, ['keep-alive']),
-}
-
-async function version(): Promise<string> {
-  const manifest = new URL('../../node_modules/http-proxy-3/package.json', import.meta.url)
-  return (JSON.parse(await readFile(manifest, 'utf8')) as { version: string }).version // of npm, so it has one
 }

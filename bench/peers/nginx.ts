@@ -1,36 +1,91 @@
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { freePort, listening, startChild, temporaryFolder } from '../child.ts'
-import { nginxProgram, nginxVersion } from './nginx-program.ts'
-import { PEER_HEADERS, type Peer } from './peer.ts'
+import { nginxVersion, startNginx } from './nginx-process.ts'
+import { startNodePeer } from './node-peer.ts'
+import { PEER_HEADERS, PEER_TOKEN, type Peer } from './peer.ts'
+
+const PROXY = 'proxy_pass http://device; proxy_http_version 1.1; proxy_set_header Connection "";'
+
+function device(port: number): string {
+  return `upstream device { server 127.0.0.1:${port}; keepalive 256; keepalive_requests 1000000000; }`
+}
 
 /** Bare nginx: one worker, keep-alive to the device, no log. */
 export const nginxPeer: Peer = {
   name: 'nginx',
   does: 'nothing else',
+  fast: true,
   version: nginxVersion,
   async start({ devicePort, core }) {
-    const port = await freePort()
-    const folder = await temporaryFolder()
-    const config = join(folder, 'nginx.conf')
-    await writeFile(
-      config,
-      `daemon off; master_process off; pid ${folder}/pid; error_log stderr crit;
-events { worker_connections 4096; }
-http {
-  access_log off; tcp_nodelay on; keepalive_timeout 1h; keepalive_requests 1000000000;
-  client_body_temp_path ${folder}/body; proxy_temp_path ${folder}/proxy; fastcgi_temp_path ${folder}/fastcgi;
-  uwsgi_temp_path ${folder}/uwsgi; scgi_temp_path ${folder}/scgi;
-  upstream device { server 127.0.0.1:${devicePort}; keepalive 256; keepalive_requests 1000000000; }
+    const { port, child } = await startNginx(
+      (own) => `${device(devicePort)}
+  server { listen 127.0.0.1:${own}; location / { ${PROXY} } }`,
+      core,
+    )
+    return { url: `http://127.0.0.1:${port}`, children: [child], headers: PEER_HEADERS }
+  },
+}
+
+/** nginx over TLS, HTTP/1.1 and HTTP/2, with a certificate (PEM files) of somebody else's making. */
+export function nginxTlsPeer(certificate: { readonly cert: string; readonly key: string }): Peer {
+  return {
+    ...nginxPeer,
+    does: 'TLS',
+    async start({ devicePort, core }) {
+      const { port, child } = await startNginx(
+        (own) => `${device(devicePort)}
   server {
-    listen 127.0.0.1:${port};
-    location / { proxy_pass http://device; proxy_http_version 1.1; proxy_set_header Connection ""; }
+    listen 127.0.0.1:${own} ssl http2;
+    ssl_certificate ${certificate.cert}; ssl_certificate_key ${certificate.key}; ssl_protocols TLSv1.2 TLSv1.3;
+    location / { ${PROXY} }
+  }`,
+        core,
+      )
+      return { url: `https://127.0.0.1:${port}`, children: [child], headers: PEER_HEADERS }
+    },
   }
 }
-`,
+
+/** nginx for bodies of any size: nothing is kept in files, and buffers are large. */
+export const nginxStreamPeer: Peer = {
+  ...nginxPeer,
+  does: 'streaming',
+  async start({ devicePort, core }) {
+    const { port, child } = await startNginx(
+      (own) => `${device(devicePort)}
+  server {
+    listen 127.0.0.1:${own};
+    client_max_body_size 0; client_body_buffer_size 256k; proxy_request_buffering off;
+    proxy_buffers 16 64k; proxy_buffer_size 64k; proxy_busy_buffers_size 512k; proxy_max_temp_file_size 0;
+    location / { ${PROXY} }
+  }`,
+      core,
     )
-    const child = await startChild(await nginxProgram(), ['-c', config, '-p', folder], { core })
-    await listening(port, child)
-    return { url: `http://127.0.0.1:${port}`, child, headers: PEER_HEADERS }
+    return { url: `http://127.0.0.1:${port}`, children: [child], headers: PEER_HEADERS }
+  },
+}
+
+/** nginx that asks a token service, in Node, about every request: how it is done where nginx has to know tokens. */
+export const nginxAuthPeer: Peer = {
+  name: 'nginx auth_request',
+  does: 'token service, limit',
+  fast: false,
+  version: nginxVersion,
+  async start({ devicePort, core }) {
+    const service = await startNodePeer('token-service.ts', { devicePort, core }, [PEER_TOKEN])
+    const { port, child } = await startNginx(
+      (own) => `${device(devicePort)}
+  upstream tokens { server ${new URL(service.url).host}; keepalive 256; keepalive_requests 1000000000; }
+  limit_req_zone $binary_remote_addr zone=clients:16m rate=1000000r/s;
+  server {
+    listen 127.0.0.1:${own};
+    location / { auth_request /token; limit_req zone=clients burst=1000000 nodelay; ${PROXY} }
+    location = /token {
+      internal; proxy_pass http://tokens; proxy_http_version 1.1; proxy_set_header Connection "";
+      proxy_pass_request_body off; proxy_set_header Content-Length "";
+    }
+  }`,
+      core,
+    )
+    const children = [child, ...service.children]
+    return { url: `http://127.0.0.1:${port}`, children, headers: PEER_HEADERS }
   },
 }

@@ -8,12 +8,18 @@ export async function startNodePeer(
   file: string,
   { devicePort, core }: Place,
   more: readonly string[] = [],
+  nodeFlags: readonly string[] = [],
 ): Promise<RunningPeer> {
   const port = await freePort()
   const program = fileURLToPath(new URL(file, import.meta.url))
-  const child = await startChild(process.execPath, [program, String(port), String(devicePort), ...more], {
-    core,
-  })
+  const child = await startChild(
+    process.execPath,
+    [...nodeFlags, program, String(port), String(devicePort), ...more],
+    {
+      core,
+      env: { NODE_ENV: 'production' },
+    },
+  )
   await listening(port, child)
-  return { url: `http://127.0.0.1:${port}`, child, headers: PEER_HEADERS }
+  return { url: `http://127.0.0.1:${port}`, children: [child], headers: PEER_HEADERS }
 }

@@ -5,6 +5,8 @@ export interface Peer {
   readonly name: string
   /** What it does besides forwarding, for the table. */
   readonly does: string
+  /** So fast that autocannon would be the bottleneck: loaded with wrk where that is installed. */
+  readonly fast: boolean
   /** Undefined where it is not installed. */
   version(): Promise<string | undefined>
   start(place: Place): Promise<RunningPeer>
@@ -19,8 +21,8 @@ export interface Place {
 
 export interface RunningPeer {
   readonly url: string
-  /** The one process that does the work. */
-  readonly child: Child
+  /** The processes that do the work. */
+  readonly children: readonly Child[]
   /** What the load must send to be let through. */
   readonly headers: Readonly<Record<string, string>>
 }

@@ -1,30 +1,39 @@
 import { VERSION } from '../../src/version.ts'
-import { PASSWORD, startSidecar } from '../sidecar.ts'
+import { askForToken, startSidecar } from '../sidecar.ts'
 import type { Peer } from './peer.ts'
 
-/** More than any run sends. */
-const NO_LIMIT = 1_000_000_000
+export interface PosternOptions {
+  readonly tls?: boolean
+  /** False to leave the limits as `set` or the defaults have them. */
+  readonly lifted?: boolean
+  /** `key=value` each. */
+  readonly set?: readonly string[]
+  readonly nodeFlags?: readonly string[]
+}
 
-/** The sidecar with its limits lifted and everything else as it comes: token check, windows, metrics, JSON log to a file. */
-export function posternPeer(nodeFlags: readonly string[] = []): Peer {
+/** More than any run sends. */
+export const NO_LIMIT = 1_000_000_000
+
+const LIFTED = [`limits.api.requests=${NO_LIMIT}`, `limits.oauth.requests=${NO_LIMIT}`]
+
+/** The sidecar, with its limits lifted unless told otherwise, and everything else as it comes: token check, windows, metrics, JSON log to a file. */
+export function posternPeer({
+  tls = false,
+  lifted = true,
+  set = [],
+  nodeFlags = [],
+}: PosternOptions = {}): Peer {
   return {
     name: 'postern',
     does: 'token, window, header policy, metrics, log',
+    fast: false,
     version: async () => VERSION,
     async start({ devicePort, core }) {
-      const { url, child } = await startSidecar({
-        device: `http://127.0.0.1:${devicePort}`,
-        tls: false,
-        limits: { api: { requests: NO_LIMIT }, oauth: { requests: NO_LIMIT } },
-        core,
-        nodeFlags,
-      })
-      const answer = await fetch(`${url}/oauth/token`, {
-        method: 'POST',
-        body: new URLSearchParams({ grant_type: 'password', password: PASSWORD }),
-      })
-      const { access_token: token } = (await answer.json()) as { access_token: string } // C4
-      return { url, child, headers: { Authorization: `Bearer ${token}` } }
+      const device = `http://127.0.0.1:${devicePort}`
+      const sets = [...(lifted ? LIFTED : []), ...set]
+      const { url, child } = await startSidecar({ device, tls, set: sets, core, nodeFlags })
+      const token = await askForToken(url)
+      return { url, children: [child], headers: { Authorization: `Bearer ${token}` } }
     },
   }
 }

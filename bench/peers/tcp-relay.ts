@@ -6,6 +6,7 @@ import type { Peer } from './peer.ts'
 export const tcpRelayPeer: Peer = {
   name: 'node tcp relay',
   does: 'not even HTTP',
+  fast: true,
   version: async () => process.versions.node,
   start: (place) => startNodePeer('tcp-relay-server.ts', place),
 }

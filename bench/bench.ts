@@ -1,0 +1,143 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import process from 'node:process'
+import { fileURLToPath } from 'node:url'
+import { compareResults, TOLERANCE } from './compare.ts'
+import { runProgram } from './end.ts'
+import type { Figure, Findings } from './figure.ts'
+import { FIGURES } from './figures/all.ts'
+import { clockTime, rounded } from './format.ts'
+import { CURVES } from './growth/all.ts'
+import { openLab } from './lab.ts'
+import { proofFindings, proveLimits } from './limits/proof.ts'
+import { currentLoad, describeMachine } from './machine.ts'
+import { HELP, type Options, readOptions, UsageError } from './options.ts'
+import { renderPage } from './report/page.ts'
+import { FORMAT, type MeasuredFigure, type Result, readResult } from './result.ts'
+import { say } from './say.ts'
+import { formatChecks, formatFindings, formatTable } from './table.ts'
+import { verdictOf } from './verdict.ts'
+
+const RESULTS = fileURLToPath(new URL('results/', import.meta.url))
+
+/** What `--only` calls the proof of the limits. */
+const LIMITS = 'limits'
+
+/** `npm run bench`: see `--help` and bench/README.md. */
+async function main(): Promise<0 | 1> {
+  const known = [LIMITS, ...[...FIGURES, ...CURVES].map(({ id }) => id)]
+  const options = readOptions(process.argv.slice(2), known)
+  if (options.help) {
+    process.stdout.write(HELP)
+    return 0
+  }
+  // Read first: a file that is none is told at once, and the one written at the end may be the same.
+  const before = options.compare === undefined ? undefined : await readResult(options.compare)
+  const result = await run(options)
+
+  process.stdout.write(`\n${formatChecks(result.figures)}\n\n`)
+  await save(options.out, result)
+  const regressed = before === undefined ? false : tellComparison(before, result)
+  const faults = result.figures.flatMap((figure) => figure.faults.map((fault) => `${figure.id}: ${fault}`))
+  for (const fault of faults) process.stdout.write(`FAIL  ${fault}\n`)
+  const short = result.figures.flatMap(({ checks }) => checks).filter((check) => verdictOf(check) === 'short')
+  process.stdout.write(
+    `${short.length} thresholds missed, ${faults.length} faults; ${clockTime(result.took)} minutes, ` +
+      `load average ${result.machine.loadAverage} before, ${result.loadAfter} after\n`,
+  )
+  return faults.length > 0 || regressed || (options.strict && short.length > 0) ? 1 : 0
+}
+
+async function run({ only, growth, effort, peers, nodeFlags, quick }: Options): Promise<Result> {
+  const begin = performance.now()
+  const at = new Date().toISOString()
+  const machine = await describeMachine()
+  say(`${machine.cores} × ${machine.processor}, Node ${machine.node}, load average ${machine.loadAverage}`)
+
+  const figures: MeasuredFigure[] = []
+  const take = async (figure: Omit<Figure, 'measure'>, measure: () => Promise<Findings>): Promise<void> => {
+    say(`${figure.id}  ${figure.title}`)
+    const from = performance.now()
+    // One that fails does not take the others with it.
+    const findings = await measure().catch((error: unknown) => failed(error))
+    const { id, title, about } = figure
+    const measured = { id, title, about, ...findings, took: (performance.now() - from) / 1000 }
+    figures.push(measured)
+    process.stdout.write(`${formatFindings(measured)}\n`)
+  }
+
+  // Before anything is pinned: it takes the whole machine.
+  if (only === undefined || only.includes(LIMITS)) {
+    await take(THE_PROOF, async () => proofFindings(await proveLimits([])))
+  }
+  const lab = await openLab(effort, { peers, nodeFlags })
+  const wanted = [...FIGURES, ...CURVES].filter((figure) =>
+    only === undefined ? growth || FIGURES.includes(figure) : only.includes(figure.id),
+  )
+  for (const figure of wanted) await take(figure, () => figure.measure(lab))
+  return {
+    format: FORMAT,
+    at,
+    machine,
+    loadAfter: currentLoad(),
+    device: lab.device.name,
+    tools: lab.tools,
+    pinned: lab.proxyCore !== undefined,
+    rounds: effort.rounds,
+    seconds: effort.seconds,
+    quick,
+    took: (performance.now() - begin) / 1000,
+    figures,
+  }
+}
+
+const THE_PROOF = {
+  id: LIMITS,
+  title: 'Exactly the limit passes',
+  about:
+    'autocannon floods the sidecar over cleartext and TLS, and every response is held against the document: exactly 60 requests in 60 s pass, 30 for /oauth/token; everything else is 429.',
+}
+
+function failed(error: unknown): Findings {
+  const why = error instanceof Error ? error.message : String(error)
+  return { checks: [], charts: [], tables: [], notes: [], faults: [`could not be measured: ${why}`] }
+}
+
+async function save(name: string, result: Result): Promise<void> {
+  await mkdir(RESULTS, { recursive: true })
+  const file = join(RESULTS, name)
+  await writeFile(`${file}.json`, `${JSON.stringify(result, null, 1)}\n`)
+  await writeFile(`${file}.html`, renderPage(result))
+  say(`written: ${file}.json and .html`)
+}
+
+/** Prints how this run stands to an earlier one, and tells whether anything is worse. */
+function tellComparison(before: Result, now: Result): boolean {
+  const comparisons = compareResults(before, now)
+  const rows = comparisons.map(({ id, unit, regressed, ...values }) => [
+    regressed ? 'WORSE' : '',
+    id,
+    ...[values.before, values.now, values.allowed].map(rounded),
+    unit,
+  ])
+  const head = ['', 'figure', 'before', 'now', 'may be worse by', 'unit']
+  process.stdout.write(
+    `Compared with ${before.machine.commit} of ${before.at}\n\n${formatTable(head, rows)}\n\n`,
+  )
+  process.stdout.write(`allowed: ${TOLERANCE * 100} % and half of what the rounds of each run differ by\n`)
+  if (before.quick || now.quick) process.stdout.write('a quick run is among them: it proves little\n')
+  return comparisons.some(({ regressed }) => regressed)
+}
+
+/** Twice what everything takes (ms). */
+const LONGEST = 50 * 60_000
+
+await runProgram(
+  () =>
+    main().catch((error: unknown) => {
+      if (!(error instanceof UsageError)) throw error
+      process.stderr.write(`${error.message}\n\n${HELP}`)
+      return 1
+    }),
+  LONGEST,
+)

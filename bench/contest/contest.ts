@@ -1,0 +1,114 @@
+import { type Answer, ask } from '../ask.ts'
+import type { Child } from '../child.ts'
+import type { Lab } from '../lab.ts'
+import type { ExpectedAnswer, Generator, Load } from '../load/generator.ts'
+import { alternate, type Sample } from '../measure.ts'
+import type { Peer, RunningPeer } from '../peers/peer.ts'
+import { processorTime } from '../processor-time.ts'
+import { say } from '../say.ts'
+import { type Row, rowOf } from './row.ts'
+
+/** Keep-alive connections of a load, unless a figure says otherwise. */
+export const CONNECTIONS = 64
+
+/** A peer that runs, under one load generator. */
+export interface Contestant {
+  readonly peer: Peer
+  readonly version: string
+  readonly running: RunningPeer
+  readonly generator: Generator
+}
+
+export interface Rules {
+  /** What every answer must be; its head is measured once. */
+  readonly status: number
+  readonly body: string
+  readonly connections?: number
+}
+
+/** Those that are installed and wanted, started. */
+export async function startPeers(
+  lab: Lab,
+  peers: readonly Peer[],
+  devicePort: number,
+): Promise<Contestant[]> {
+  const contestants: Contestant[] = []
+  for (const peer of peers) {
+    if (lab.peers !== undefined && !lab.peers.includes(peer.name)) continue
+    const version = await peer.version()
+    if (version === undefined) say(`${peer.name} is not installed: left out`)
+    else {
+      const running = await peer.start({ devicePort, core: lab.proxyCore })
+      contestants.push({ peer, version, running, generator: lab.autocannon })
+    }
+  }
+  return contestants
+}
+
+export async function stopPeers(contestants: readonly Contestant[]): Promise<void> {
+  for (const { running } of contestants) await Promise.all(running.children.map((child) => child.stop()))
+}
+
+/** Runs all in turn, round after round, each once warmed up and found to answer as it must. */
+export async function compete(
+  lab: Lab,
+  contestants: readonly Contestant[],
+  { status, body, connections = CONNECTIONS }: Rules,
+): Promise<Row[]> {
+  const loads = new Map<Contestant, Omit<Load, 'until'>>()
+  for (const contestant of contestants) {
+    const { running } = contestant
+    const expected = await mustAnswer(contestant, status, body)
+    const load = { ...running, connections, expected, core: lab.otherCore }
+    loads.set(contestant, load)
+    if (lab.warmUpSeconds > 0) {
+      await measure(contestant, { ...load, until: { seconds: lab.warmUpSeconds } })
+    }
+  }
+  const samples = await alternate(contestants, lab.rounds, async (contestant, round) => {
+    const load = loads.get(contestant)
+    if (load === undefined) throw new Error('a contestant without a load')
+    const sample = await measure(contestant, { ...load, until: { seconds: lab.seconds } })
+    const { peer, generator } = contestant
+    say(`  round ${round + 1}: ${peer.name}, ${generator.name}: ${sample.requestsPerSecond.toFixed(0)}/s`)
+    return sample
+  })
+  return [...samples].map(([contestant, taken]) => rowOf(contestant, taken))
+}
+
+/** Loads a contestant, and reads what processor time that cost it. */
+export async function measure({ running, generator }: Contestant, load: Load): Promise<Sample> {
+  const before = await timeOf(running.children)
+  const result = await generator.run(load)
+  const after = await timeOf(running.children)
+  const used = before === undefined || after === undefined ? undefined : after - before
+  const { requests, requestsPerSecond, p50, p90, p99, failed } = result
+  return {
+    requestsPerSecond,
+    p50,
+    p90,
+    p99,
+    // A run without a single answer is a failure, whatever the generator says.
+    failed: requests === 0 ? 1 : failed,
+    cpuPerRequest: used === undefined ? undefined : (used * 1000) / requests,
+    busy: used === undefined ? undefined : (used * requestsPerSecond) / requests / 1000,
+  }
+}
+
+async function timeOf(children: readonly Child[]): Promise<number | undefined> {
+  const times = await Promise.all(children.map(({ pid }) => processorTime(pid)))
+  return times.reduce((sum, time) => (sum === undefined || time === undefined ? undefined : sum + time), 0)
+}
+
+/** Fails where a peer answers otherwise, so that no figure is of something else. */
+async function mustAnswer(
+  { peer, running: { url, headers } }: Contestant,
+  status: number,
+  body: string,
+): Promise<ExpectedAnswer> {
+  const answer: Answer = await ask(url, { headers })
+  if (answer.status !== status || answer.body !== body) {
+    throw new Error(`${peer.name} answers ${answer.status} ${answer.body.slice(0, 200)}`)
+  }
+  return { status, body, headBytes: answer.headBytes }
+}

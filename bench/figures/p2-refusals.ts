@@ -1,0 +1,62 @@
+import { ask } from '../ask.ts'
+import { type Contestant, compete, startPeers, stopPeers } from '../contest/contest.ts'
+import { busyNotes, costCheck, rateChart, ratioCheck, rowFaults, rowsTable } from '../contest/row.ts'
+import type { Figure } from '../figure.ts'
+import { answeringPeer, type FixedAnswer } from '../peers/answering.ts'
+import { posternPeer } from '../peers/postern.ts'
+
+/** Longer than any run, so that nothing is let through in the middle of it. */
+const LONG_WINDOW = ['limits.api.window=1d']
+
+/** Tries after which the documented limit of 60 is used up. */
+const MORE_THAN_THE_LIMIT = 100
+
+export const refusals: Figure = {
+  id: 'P2',
+  title: 'Refusals per second',
+  about:
+    'Everything is past the limit and gets 429, beside a bare node:http server that answers the same bytes to everybody without looking.',
+  async measure(lab) {
+    const { port } = lab.device
+    const ours = await startPeers(
+      lab,
+      [posternPeer({ lifted: false, set: LONG_WINDOW, nodeFlags: lab.nodeFlags })],
+      port,
+    )
+    const answer = await refusalOf(ours[0])
+    const bare = await startPeers(lab, [answeringPeer(answer, lab.nodeFlags)], port)
+    const contestants = [...ours, ...bare].map((contestant) => ({
+      ...contestant,
+      generator: lab.wrk ?? lab.autocannon,
+    }))
+    const rows = await compete(lab, contestants, answer)
+    await stopPeers(contestants)
+    const what = 'of the rate of bare node:http with the same bytes'
+    return {
+      checks: [
+        ratioCheck(rows, { id: 'P2 node:http', what, peer: 'node:http', reach: 0.9 }),
+        costCheck(rows, 'P2 CPU', 'processor time per refusal'),
+      ],
+      charts: [rateChart('Refusals per second', rows)],
+      tables: [rowsTable('Refusing, every server on one core', rows)],
+      notes: busyNotes(rows),
+      faults: rowFaults(rows),
+    }
+  },
+}
+
+/** What Postern says past the limit, without what Node's server adds to every answer by itself. */
+async function refusalOf(contestant: Contestant | undefined): Promise<FixedAnswer> {
+  if (contestant === undefined) throw new Error('Postern is not among the peers')
+  const { url, headers } = contestant.running
+  for (let tries = 0; tries < MORE_THAN_THE_LIMIT; tries += 1) {
+    const { status, fields, body } = await ask(url, { headers })
+    if (status === 429) return { status, fields: withoutNodesOwn(fields), body }
+  }
+  throw new Error('Postern refuses nothing')
+}
+
+function withoutNodesOwn(fields: readonly string[]): string[] {
+  const own = /^(?:date|connection|keep-alive)$/i
+  return fields.filter((_, i) => !own.test(fields[i - (i % 2)] ?? ''))
+}

@@ -1,0 +1,83 @@
+import { type Contestant, measure, startPeers, stopPeers } from '../contest/contest.ts'
+import { DEVICE_BODY } from '../device.ts'
+import type { Check, Figure } from '../figure.ts'
+import { runSteadily, type SteadyReport } from '../load/steady.ts'
+import { alternate, summarizePairs } from '../measure.ts'
+import { nginxPeer } from '../peers/nginx.ts'
+import { posternPeer } from '../peers/postern.ts'
+import { say } from '../say.ts'
+import { latencyRow, PERCENTILES } from './percentiles.ts'
+
+const PACE = 200
+
+/** A way to the device: straight, or through a proxy. */
+interface Way {
+  readonly name: string
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+export const latency: Figure = {
+  id: 'P4',
+  title: 'Latency added to a quiet client',
+  about: `${PACE} requests/s on one connection, in turn straight to the device and through each proxy; what is added is the difference of the percentiles within a round.`,
+  async measure(lab) {
+    const proxies = await startPeers(
+      lab,
+      [posternPeer({ nodeFlags: lab.nodeFlags }), nginxPeer],
+      lab.device.port,
+    )
+    for (const proxy of proxies) await warm(proxy, lab.warmUpSeconds, lab.otherCore)
+    const direct: Way = { name: 'the device itself', url: `http://127.0.0.1:${lab.device.port}`, headers: {} }
+    const ways = [direct, ...proxies.map(({ peer, running }): Way => ({ name: peer.name, ...running }))]
+    const reports = await alternate(ways, lab.rounds, async ({ name, url, headers }, round) => {
+      const load = { url, headers, rate: PACE, status: 200, body: DEVICE_BODY, address: '127.0.0.1' }
+      const report = await runSteadily({ ...load, seconds: lab.seconds }, lab.otherCore)
+      say(`  round ${round + 1}: ${name}: p50 ${report.p50.toFixed(3)} ms, p99 ${report.p99.toFixed(3)} ms`)
+      return report
+    })
+    await stopPeers(proxies)
+
+    const of = (name: string): readonly SteadyReport[] =>
+      [...reports].find(([way]) => way.name === name)?.[1] ?? []
+    const added = (percentile: 'p50' | 'p99', reach: number): Check => {
+      const values = (name: string): number[] => of(name).map((report) => report[percentile])
+      const difference = summarizePairs(values('postern'), values(direct.name), (a, b) => a - b)
+      return {
+        id: `P4 ${percentile}`,
+        what: `${percentile} added at ${PACE} requests/s`,
+        unit: 'ms',
+        better: 'less',
+        reach,
+        value: difference?.median,
+        range: difference?.range,
+        comparable: 'never',
+      }
+    }
+    return {
+      checks: [added('p50', 0.2), added('p99', 1)],
+      charts: [
+        {
+          kind: 'bars',
+          title: `Latency at ${PACE} requests per second`,
+          unit: 'ms',
+          series: PERCENTILES,
+          rows: ways.map(({ name }) => latencyRow(name, name === 'postern', of(name))),
+        },
+      ],
+      tables: [],
+      notes: [],
+      faults: ways.flatMap(({ name }) => {
+        const failed = of(name).reduce((sum, report) => sum + report.failed, 0)
+        return failed === 0 ? [] : [`${name}: ${failed} answers were wrong or missing`]
+      }),
+    }
+  },
+}
+
+/** Has the proxy compiled before anything is timed. */
+async function warm(contestant: Contestant, seconds: number, core: number | undefined): Promise<void> {
+  if (seconds === 0) return
+  const expected = { status: 200, body: DEVICE_BODY, headBytes: 0 }
+  await measure(contestant, { ...contestant.running, connections: 8, until: { seconds }, expected, core })
+}

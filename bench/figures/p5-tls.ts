@@ -1,0 +1,68 @@
+import { loadTlsMaterial, selfSignedPaths } from '../../src/listen/tls-material.ts'
+import { temporaryFolder } from '../child.ts'
+import { compete, startPeers, stopPeers } from '../contest/contest.ts'
+import {
+  busyNotes,
+  costCheck,
+  latencyChart,
+  type Row,
+  rateChart,
+  ratioCheck,
+  rowFaults,
+  rowsTable,
+} from '../contest/row.ts'
+import { DEVICE_BODY } from '../device.ts'
+import type { Check, Figure } from '../figure.ts'
+import { STREAMS } from '../load/h2load.ts'
+import { nginxTlsPeer } from '../peers/nginx.ts'
+import { posternPeer } from '../peers/postern.ts'
+
+const HTTP2_CONNECTIONS = 32
+
+export const tls: Figure = {
+  id: 'P5',
+  title: 'The same over TLS',
+  about: `HTTP/1.1 with 64 connections, and HTTP/2 with ${HTTP2_CONNECTIONS} connections of ${STREAMS} streams each, beside nginx with the same certificate.`,
+  async measure(lab) {
+    const folder = await temporaryFolder()
+    await loadTlsMaterial('auto', folder)
+    const peers = [
+      posternPeer({
+        tls: true,
+        // As many places at the device as there are requests at once: nginx does not queue either.
+        set: [`upstream.max_in_flight=${HTTP2_CONNECTIONS * STREAMS}`],
+        nodeFlags: lab.nodeFlags,
+      }),
+      nginxTlsPeer(selfSignedPaths(folder)),
+    ]
+    const started = await startPeers(lab, peers, lab.device.port)
+    const under = (generator: typeof lab.autocannon): typeof started =>
+      started.map((contestant) => ({ ...contestant, generator }))
+    const answer = { status: 200, body: DEVICE_BODY }
+    const http1 = await compete(lab, under(lab.wrk ?? lab.autocannon), answer)
+    const http2 =
+      lab.h2load === undefined
+        ? []
+        : await compete(lab, under(lab.h2load), { ...answer, connections: HTTP2_CONNECTIONS })
+    await stopPeers(started)
+
+    const ratio = (id: string, rows: readonly Row[], protocol: string, reach: number): Check =>
+      ratioCheck(rows, { id, what: `of the rate of nginx, ${protocol}`, peer: 'nginx', reach })
+    return {
+      checks: [
+        ratio('P5 HTTP/1.1', http1, 'HTTP/1.1 over TLS', 0.6),
+        ratio('P5 HTTP/2', http2, 'HTTP/2', 0.5),
+        costCheck(http1, 'P5 CPU HTTP/1.1', 'processor time per request, HTTP/1.1 over TLS'),
+        costCheck(http2, 'P5 CPU HTTP/2', 'processor time per request, HTTP/2'),
+      ],
+      charts: [
+        rateChart('Requests per second, HTTP/1.1 over TLS', http1),
+        rateChart('Requests per second, HTTP/2', http2),
+        latencyChart('Latency at full load, HTTP/1.1 over TLS', http1),
+      ],
+      tables: [rowsTable('HTTP/1.1 over TLS', http1), rowsTable('HTTP/2', http2)],
+      notes: [...busyNotes(http1), ...busyNotes(http2)],
+      faults: [...rowFaults(http1), ...rowFaults(http2)],
+    }
+  },
+}

@@ -1,0 +1,108 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { ask } from '../ask.ts'
+import { CONNECTIONS, startPeers, stopPeers } from '../contest/contest.ts'
+import { DEVICE_BODY } from '../device.ts'
+import type { Check, Figure, Line } from '../figure.ts'
+import { answeringPeer } from '../peers/answering.ts'
+import { posternPeer } from '../peers/postern.ts'
+import { MEBIBYTE, type MemoryRecord, residentMemory, watchMemory } from '../resident-memory.ts'
+import { say } from '../say.ts'
+
+const REQUESTS = 1_000_000
+
+/** After the start, and after the load: long enough for what is only put off to be done (ms). */
+const REST = 3_000
+
+/** What the bare server answers, of the size of the device's answer. */
+const HELLO = {
+  status: 200,
+  fields: ['Content-Type', 'application/json', 'Content-Length', String(DEVICE_BODY.length)],
+  body: DEVICE_BODY,
+}
+
+/** Bytes. */
+interface Course extends MemoryRecord {
+  readonly name: string
+  readonly idle: number | undefined
+  readonly after: number | undefined
+  readonly failed: number
+}
+
+export const memory: Figure = {
+  id: 'P6',
+  title: 'Memory',
+  about:
+    'Resident memory when idle, and after a million requests over 64 connections, beside a bare node:http server with the same flags after the same load.',
+  async measure(lab) {
+    const requests = Math.round(REQUESTS * lab.part)
+    const peers = [posternPeer({ nodeFlags: lab.nodeFlags }), answeringPeer(HELLO, lab.nodeFlags)]
+    const courses: Course[] = []
+    for (const peer of peers) {
+      const [contestant] = await startPeers(lab, [peer], lab.device.port)
+      if (contestant === undefined) continue
+      const { url, headers, children } = contestant.running
+      const pid = children[0]?.pid ?? 0
+      await pause(REST)
+      const idle = await residentMemory(pid)
+      const watch = watchMemory(pid)
+      const { headBytes } = await ask(url, { headers })
+      const { failed } = await lab.autocannon.run({
+        url,
+        headers,
+        connections: CONNECTIONS,
+        until: { requests },
+        expected: { status: 200, body: DEVICE_BODY, headBytes },
+        core: lab.otherCore,
+      })
+      await pause(REST)
+      const after = await residentMemory(pid)
+      courses.push({ name: peer.name, idle, after, failed, ...(await watch.stop()) })
+      say(`  ${peer.name}: ${mebibytes(idle)} MiB idle, ${mebibytes(after)} MiB after ${requests} requests`)
+      await stopPeers([contestant])
+    }
+    const [ours, bare] = courses
+    const check = (id: string, what: string, when: 'idle' | 'after', reach: number): Check => {
+      const [own, theirs] = [ours?.[when], bare?.[when]]
+      const value = own === undefined || theirs === undefined ? undefined : own / theirs
+      return {
+        id,
+        what: `${what}, of bare node:http`,
+        unit: '×',
+        better: 'less',
+        reach,
+        value,
+        comparable: 'anywhere',
+      }
+    }
+    return {
+      checks: [
+        check('P6 idle', 'memory when idle', 'idle', 1.15),
+        check('P6 after', `memory after ${requests.toLocaleString('en')} requests`, 'after', 1.3),
+      ],
+      charts: [
+        {
+          kind: 'lines',
+          title: `Resident memory during ${requests.toLocaleString('en')} requests`,
+          x: { label: 'seconds', scale: 'linear' },
+          y: { label: 'MiB', scale: 'linear' },
+          series: courses.map(({ name, points }, i): Line => ({ name, ours: i === 0, points })),
+        },
+      ],
+      tables: [
+        {
+          caption: 'Resident memory (MiB)',
+          head: ['server', 'idle', 'peak', 'after'],
+          rows: courses.map(({ name, idle, peak, after }) => [name, ...[idle, peak, after].map(mebibytes)]),
+        },
+      ],
+      notes: requests < REQUESTS ? [`${requests} requests, not a million: this was a quick run`] : [],
+      faults: courses.flatMap(({ name, failed }) =>
+        failed === 0 ? [] : [`${name}: ${failed} answers were wrong or missing`],
+      ),
+    }
+  },
+}
+
+function mebibytes(bytes: number | undefined): string {
+  return bytes === undefined ? '-' : (bytes / MEBIBYTE).toFixed(1)
+}

@@ -1,0 +1,127 @@
+import { existsSync } from 'node:fs'
+import process from 'node:process'
+import { connect } from 'node:tls'
+import { fileURLToPath } from 'node:url'
+import { outputOf } from '../child.ts'
+import type { Figure } from '../figure.ts'
+import { alternate, summarize, summarizePairs } from '../measure.ts'
+import { say } from '../say.ts'
+import { askForToken, type LaidOutSidecar, layOutSidecar } from '../sidecar.ts'
+
+/** What is deployed: the bundle where one was built, else the source. */
+const SHIPPED = ['dist/main.js', 'src/main.ts']
+
+/** Starts in each round. */
+const STARTS = 5
+
+/** From the start of the process (ms). */
+const LONGEST_START = 20_000
+
+export const start: Figure = {
+  id: 'P7',
+  title: 'Process start to the first 200',
+  about:
+    'Default configuration with TLS, a token that an earlier process gave, and a client that tries until a request reaches the device; beside `node -e 0`, which only starts Node and ends.',
+  async measure(lab) {
+    const root = fileURLToPath(new URL('../../', import.meta.url))
+    const program = SHIPPED.find((path) => existsSync(`${root}${path}`)) ?? 'src/main.ts'
+    const device = `http://127.0.0.1:${lab.device.port}`
+    const { nodeFlags, proxyCore: core } = lab
+    const set = ['limits.api.requests=1000']
+    const sidecar = await layOutSidecar({ device, tls: true, set, core, nodeFlags })
+    const first = await sidecar.launch(`${root}${program}`)
+    await untilStatus(sidecar, 'none', '401')
+    const token = await askForToken(sidecar.url)
+    await first.stop()
+
+    const faults: string[] = []
+    const contestants = {
+      async postern() {
+        const begin = performance.now()
+        const running = await sidecar.launch(`${root}${program}`)
+        await Promise.race([untilStatus(sidecar, token, '200'), running.child.untimelyEnd])
+        const took = performance.now() - begin
+        faults.push(...(await running.stop()))
+        return took
+      },
+      async node() {
+        const begin = performance.now()
+        await outputOf(process.execPath, [...nodeFlags, '-e', '0'], { core })
+        return performance.now() - begin
+      },
+    }
+    const names = ['postern', 'node'] as const
+    const times = await alternate(names, lab.rounds * STARTS, async (name) => {
+      const took = await contestants[name]()
+      say(`  ${name}: ${took.toFixed(0)} ms`)
+      return took
+    })
+    const [ours, bare] = names.map((name) => times.get(name) ?? [])
+    const took = summarize(ours ?? [])
+    const bareTook = summarize(bare ?? [])
+    const ratio = summarizePairs(ours ?? [], bare ?? [], (a, b) => a / b)
+    return {
+      checks: [
+        {
+          id: 'P7 ms',
+          what: `start to first 200, ${program}`,
+          unit: 'ms',
+          better: 'less',
+          reach: 150,
+          value: took?.median,
+          range: took?.range,
+          comparable: 'never',
+        },
+        {
+          id: 'P7 node',
+          what: 'start to first 200, of `node -e 0`',
+          unit: '×',
+          better: 'less',
+          reach: 4,
+          value: ratio?.median,
+          range: ratio?.range,
+          comparable: 'anywhere',
+        },
+      ],
+      charts: [
+        {
+          kind: 'bars',
+          title: 'Time from starting the process',
+          unit: 'ms',
+          series: ['ms'],
+          rows: [
+            { label: `postern (${program})`, ours: true, values: [took?.median], range: took?.range },
+            { label: 'node -e 0', ours: false, values: [bareTook?.median], range: bareTook?.range },
+          ],
+        },
+      ],
+      tables: [],
+      notes: [],
+      faults,
+    }
+  },
+}
+
+/** Asks again and again, until the answer has this status. */
+async function untilStatus({ port }: LaidOutSidecar, token: string, status: string): Promise<void> {
+  const head = `GET / HTTP/1.1\r\nHost: device\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`
+  const end = performance.now() + LONGEST_START
+  while (performance.now() < end) {
+    if ((await statusOf(port, head)) === status) return
+  }
+  throw new Error(`no ${status} within ${LONGEST_START} ms`)
+}
+
+/** The status of the answer; undefined where nobody takes the connection, which is known at once. */
+function statusOf(port: number, head: string): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false })
+    socket.once('secureConnect', () => socket.write(head))
+    socket.once('data', (bytes: Buffer) => {
+      resolve(/^HTTP\/1\.1 (\d{3})/.exec(bytes.toString('latin1'))?.[1])
+      socket.destroy()
+    })
+    socket.once('error', () => {})
+    socket.once('close', () => setTimeout(() => resolve(undefined), 1))
+  })
+}

@@ -1,0 +1,3 @@
+import type { Figure } from '../figure.ts'
+
+export const CURVES: readonly Figure[] = []

@@ -1,0 +1,78 @@
+import type { BarChart, Findings, Table } from '../figure.ts'
+import { say } from '../say.ts'
+import type { Account } from './ledger.ts'
+import type { Endpoint } from './request-kind.ts'
+import { DOCUMENTED, type Report, runScenario, type Scenario } from './scenario.ts'
+import { reopening, scenarios } from './scenarios.ts'
+
+/** Floods the real sidecar over both transports; `sets` change it, but not what is expected of it. */
+export async function proveLimits(sets: readonly string[]): Promise<readonly Report[]> {
+  const reports: Report[] = []
+  const run = async (scenario: Scenario): Promise<void> => {
+    const report = await runScenario(scenario, sets)
+    reports.push(report)
+    say(`  ${verdict(report)}  ${report.title}`)
+  }
+  const transports = [false, true]
+  await Promise.all(
+    transports.map(async (tls) => {
+      for (const scenario of scenarios(tls)) await run(scenario)
+    }),
+  )
+  await Promise.all(transports.map((tls) => run(reopening(tls))))
+  return reports
+}
+
+function verdict({ faults }: Report): 'pass' | 'FAIL' {
+  return faults.length === 0 ? 'pass' : 'FAIL'
+}
+
+export function proofFindings(reports: readonly Report[]): Findings {
+  const held = reports.filter(({ faults }) => faults.length === 0).length
+  return {
+    checks: [],
+    charts: [windowChart(reports, 'api'), windowChart(reports, 'oauth')],
+    tables: [proofTable(reports)],
+    notes: [`${held} of ${reports.length} floods as promised, every response checked`],
+    faults: reports.flatMap(({ title, faults }) => faults.map((fault) => `${title}: ${fault}`)),
+  }
+}
+
+function proofTable(reports: readonly Report[]): Table {
+  return {
+    caption: 'What came of each flood',
+    head: ['', 'flood', 'limit', 'passed per window', '429', 'other', 'device saw'],
+    rows: reports.flatMap((report) =>
+      [...report.accounts].map(([endpoint, account], i) => [
+        verdict(report),
+        i === 0 ? report.title : '',
+        endpoint,
+        ...figures(account),
+        i === 0 ? String(report.deviceSaw) : '',
+      ]),
+    ),
+  }
+}
+
+function figures({ passed, refused, other }: Account): string[] {
+  return [passed.join(' + '), String(refused), String(other)]
+}
+
+function windowChart(reports: readonly Report[], endpoint: Endpoint): BarChart {
+  const { requests } = DOCUMENTED[endpoint]
+  return {
+    kind: 'bars',
+    title: `Requests that passed in each window, ${endpoint === 'api' ? 'API' : '/oauth/token'}`,
+    unit: 'requests',
+    series: ['passed'],
+    rows: reports.flatMap(({ title, accounts }) => {
+      const passed = accounts.get(endpoint)?.passed ?? []
+      return passed.map((count, i) => ({
+        label: passed.length === 1 ? title : `${title}, window ${i + 1}`,
+        ours: true,
+        values: [count],
+      }))
+    }),
+    mark: { value: requests, label: `the limit, ${requests}` },
+  }
+}

@@ -1,0 +1,29 @@
+import process from 'node:process'
+import autocannon from 'autocannon'
+import type { AutocannonReport } from './autocannon.ts'
+import { summarizeLatencies } from './latencies.ts'
+
+/**
+ * `node autocannon-program.ts PLAN`: runs autocannon with these options and prints one line of JSON. autocannon's own
+ * percentiles are whole milliseconds, which is as long as some answers take; these are not rounded.
+ */
+const latencies: number[] = []
+const options = JSON.parse(process.argv[2] ?? '{}') as autocannon.Options // of autocannon.ts
+const running = autocannon(options, (error: Error | null, result: autocannon.Result) => {
+  if (error !== null) throw error
+  const { p50, p90, p99 } = summarizeLatencies(latencies)
+  const statuses = Object.entries(result.statusCodeStats ?? {}).map(([code, { count }]) => [code, count ?? 0])
+  const report: AutocannonReport = {
+    requests: result.requests.total,
+    seconds: result.duration,
+    p50,
+    p90,
+    p99,
+    statuses: Object.fromEntries(statuses),
+    failed: result.errors + result.mismatches,
+  }
+  process.stdout.write(`${JSON.stringify(report)}\n`)
+})
+running.on('response', (_client, _status, _bytes, responseTime) => {
+  latencies.push(responseTime)
+})

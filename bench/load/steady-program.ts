@@ -1,0 +1,46 @@
+import { Agent, request } from 'node:http'
+import process from 'node:process'
+import { setTimeout as pause } from 'node:timers/promises'
+import { summarizeLatencies } from './latencies.ts'
+import type { SteadyLoad, SteadyReport } from './steady.ts'
+
+/** `node steady-program.ts LOAD`: runs a `SteadyLoad`, and prints a `SteadyReport` as JSON. */
+const load = JSON.parse(process.argv[2] ?? '{}') as SteadyLoad // of `runSteadily`
+const agent = new Agent({ keepAlive: true, scheduling: 'lifo' })
+const latencies: number[] = []
+let failed = 0
+
+function send(): Promise<void> {
+  return new Promise((done) => {
+    const start = performance.now()
+    const settle = (right: boolean): void => {
+      if (right) latencies.push(performance.now() - start)
+      else failed += 1
+      done()
+    }
+    const { headers, address: localAddress } = load
+    const sent = request(load.url, { agent, headers, localAddress }, (response) => {
+      let body = ''
+      response.setEncoding('utf8').on('data', (text: string) => {
+        body += text
+      })
+      response.on('end', () => settle(response.statusCode === load.status && body === load.body))
+      response.on('error', () => settle(false))
+    })
+    sent.on('error', () => settle(false)).end()
+  })
+}
+
+const wanted = Math.round(load.rate * load.seconds)
+const begin = performance.now()
+const answers: Promise<void>[] = []
+while (answers.length < wanted) {
+  const due = ((performance.now() - begin) / 1000) * load.rate
+  // One at a time: after a hiccup of this process a burst would measure itself.
+  if (answers.length <= due) answers.push(send())
+  await pause(1000 / load.rate / 4)
+}
+await Promise.all(answers)
+agent.destroy()
+const report: SteadyReport = { ...summarizeLatencies(latencies), failed }
+process.stdout.write(`${JSON.stringify(report)}\n`)

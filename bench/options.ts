@@ -1,0 +1,116 @@
+import { parseArgs } from 'node:util'
+import type { Effort } from './lab.ts'
+
+export const HELP = `npm run bench -- [options]
+
+Proves the limits under load, then measures Postern beside its peers, and writes
+bench/results/latest.json and latest.html. See bench/README.md.
+
+  --only P1,G2      these figures alone; "limits" is the proof of the limits
+  --growth          the growth curves (G1 to G5) as well
+  --quick           one short round of everything: for trying, not for telling
+  --rounds N        rounds of each measurement (3)
+  --seconds S       length of a round (4)
+  --peers A,B       these peers alone, such as postern,haproxy
+  --node-flag=FLAG  for Postern's process, such as --node-flag=--cpu-prof
+  --compare FILE    fail where figures are worse than in that result
+  --strict          fail where a threshold is missed
+  --out NAME        the name of the results (latest)
+  --help            this
+`
+
+export interface Options {
+  readonly help: boolean
+  readonly only: readonly string[] | undefined
+  readonly growth: boolean
+  readonly quick: boolean
+  readonly strict: boolean
+  readonly effort: Effort
+  readonly peers: readonly string[] | undefined
+  readonly nodeFlags: readonly string[]
+  readonly compare: string | undefined
+  readonly out: string
+}
+
+/** The command line is not as the help has it; the message says what is wrong. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+/** Reads the command line. `known` is what `--only` may name. */
+export function readOptions(args: readonly string[], known: readonly string[]): Options {
+  const values = parse(args)
+  const only = list(values.only)
+  for (const name of only ?? []) {
+    if (!known.includes(name))
+      throw new UsageError(`--only: no such figure: ${name}; there are ${known.join(', ')}`)
+  }
+  if (!/^[\w.-]+$/.test(values.out)) throw new UsageError('--out: must be a name, without a folder')
+  const quick = values.quick
+  return {
+    help: values.help,
+    only,
+    growth: values.growth,
+    quick,
+    strict: values.strict,
+    effort: {
+      rounds: positive('rounds', values.rounds, quick ? 1 : 3),
+      seconds: positive('seconds', values.seconds, quick ? 1 : 4),
+      warmUpSeconds: quick ? 1 : 2,
+      part: quick ? 1 / 20 : 1,
+    },
+    peers: list(values.peers),
+    nodeFlags: values['node-flag'],
+    compare: values.compare,
+    out: values.out,
+  }
+}
+
+interface Given {
+  readonly help: boolean
+  readonly only?: string
+  readonly growth: boolean
+  readonly quick: boolean
+  readonly rounds?: string
+  readonly seconds?: string
+  readonly peers?: string
+  readonly 'node-flag': string[]
+  readonly compare?: string
+  readonly strict: boolean
+  readonly out: string
+}
+
+function parse(args: readonly string[]): Given {
+  try {
+    const { values } = parseArgs({
+      args: [...args],
+      options: {
+        help: { type: 'boolean', default: false },
+        only: { type: 'string' },
+        growth: { type: 'boolean', default: false },
+        quick: { type: 'boolean', default: false },
+        rounds: { type: 'string' },
+        seconds: { type: 'string' },
+        peers: { type: 'string' },
+        'node-flag': { type: 'string', multiple: true, default: [] },
+        compare: { type: 'string' },
+        strict: { type: 'boolean', default: false },
+        out: { type: 'string', default: 'latest' },
+      },
+    })
+    return values
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error))
+  }
+}
+
+function list(given: string | undefined): readonly string[] | undefined {
+  return given?.split(',').map((name) => name.trim())
+}
+
+/** wrk and h2load take whole seconds only. */
+function positive(name: string, given: string | undefined, initial: number): number {
+  if (given === undefined) return initial
+  if (!/^[1-9]\d{0,3}$/.test(given)) throw new UsageError(`--${name}: must be a whole number from 1 to 9999`)
+  return Number(given)
+}

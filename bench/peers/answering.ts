@@ -1,0 +1,21 @@
+import process from 'node:process'
+import { startNodePeer } from './node-peer.ts'
+import type { Peer } from './peer.ts'
+
+export interface FixedAnswer {
+  readonly status: number
+  /** Names and values in turn. */
+  readonly fields: readonly string[]
+  readonly body: string
+}
+
+/** Bare `node:http`, which answers everything with the same bytes. */
+export function answeringPeer(answer: FixedAnswer, nodeFlags: readonly string[] = []): Peer {
+  return {
+    name: 'node:http',
+    does: 'always the same bytes',
+    fast: true,
+    version: async () => process.versions.node,
+    start: (place) => startNodePeer('answering-server.ts', place, [JSON.stringify(answer)], nodeFlags),
+  }
+}

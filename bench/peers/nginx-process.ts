@@ -1,0 +1,51 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Child, freePort, listening, outputOf, startChild, temporaryFolder } from '../child.ts'
+
+/** Where nginx is looked for; Debian keeps it out of an ordinary user's path. */
+const PLACES = ['nginx', '/usr/sbin/nginx', '/usr/local/sbin/nginx']
+
+/** What `nginx -v` names, or undefined where none is installed. */
+export async function nginxVersion(): Promise<string | undefined> {
+  return (await find())?.version
+}
+
+/**
+ * Starts one worker of nginx, without a log and with connections that stay, on a free port. `http` is what stands in
+ * the block of that name for this port.
+ */
+export async function startNginx(
+  http: (port: number, folder: string) => string,
+  core: number | undefined,
+): Promise<{ readonly port: number; readonly child: Child }> {
+  const found = await find()
+  if (found === undefined) throw new Error('nginx is not installed')
+  const port = await freePort()
+  const folder = await temporaryFolder()
+  const config = join(folder, 'nginx.conf')
+  await writeFile(
+    config,
+    `daemon off; master_process off; pid ${folder}/pid; error_log stderr crit;
+events { worker_connections 8192; }
+http {
+  access_log off; tcp_nodelay on; sendfile on; keepalive_timeout 1h; keepalive_requests 1000000000;
+  default_type application/json;
+  client_body_temp_path ${folder}/body; proxy_temp_path ${folder}/proxy; fastcgi_temp_path ${folder}/fastcgi;
+  uwsgi_temp_path ${folder}/uwsgi; scgi_temp_path ${folder}/scgi;
+  ${http(port, folder)}
+}
+`,
+  )
+  const child = await startChild(found.program, ['-c', config, '-p', folder], { core })
+  await listening(port, child)
+  return { port, child }
+}
+
+async function find(): Promise<{ program: string; version: string } | undefined> {
+  for (const program of PLACES) {
+    const text = await outputOf(program, ['-v']).catch(() => '')
+    const version = /nginx\/(\S+)/.exec(text)?.[1]
+    if (version !== undefined) return { program, version }
+  }
+  return undefined
+}
