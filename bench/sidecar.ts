@@ -95,11 +95,22 @@ async function stopSidecar(child: Child, log: string): Promise<string[]> {
 
 /** An access token, for the password. */
 export async function askForToken(url: string): Promise<string> {
-  const body = new URLSearchParams({ grant_type: 'password', password: PASSWORD }).toString()
-  const headers = { 'Content-Type': 'application/x-www-form-urlencoded' }
-  const answer = await ask(`${url}/oauth/token`, { method: 'POST', headers, body })
+  const answer = await ask(`${url}/oauth/token`, tokenRequest())
   if (answer.status !== 200) throw new Error(`the sidecar gives no token: ${answer.status} ${answer.body}`)
   return (JSON.parse(answer.body) as { access_token: string }).access_token // C4
+}
+
+/** The password grant (C3). */
+export function tokenRequest(password: string = PASSWORD): {
+  readonly method: 'POST'
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+} {
+  return {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({ grant_type: 'password', password }).toString(),
+  }
 }
 
 /** The pino levels from which on somebody has to look. */

@@ -17,7 +17,7 @@ const growers = {
   tokens(most: number): (i: number) => void {
     const store = createTokenStore({
       policy: {
-        capacity: 2 * most + 2,
+        capacity: most,
         accessLifetime: HOUR,
         refreshLifetime: 7 * 24 * HOUR,
         rotateRefresh: false,

@@ -1,5 +1,5 @@
 import type { FloodRequest } from '../load/flood.ts'
-import { PASSWORD } from '../sidecar.ts'
+import { PASSWORD, tokenRequest } from '../sidecar.ts'
 import { DEVICE_BODY, DEVICE_PATH } from './counting-device.ts'
 import { jsonFaults } from './limit-faults.ts'
 import { type Observation, only } from './observation.ts'
@@ -63,12 +63,7 @@ export const WRONG_PASSWORD: RequestKind = {
 }
 
 function passwordGrant(password: string): FloodRequest {
-  return {
-    method: 'POST',
-    path: '/oauth/token',
-    headers: { 'content-type': 'application/x-www-form-urlencoded' },
-    body: new URLSearchParams({ grant_type: 'password', password }).toString(),
-  }
+  return { path: '/oauth/token', ...tokenRequest(password) }
 }
 
 function errorFault({ status, body }: Observation, code: string): string[] {

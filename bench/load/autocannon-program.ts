@@ -1,6 +1,6 @@
 import process from 'node:process'
 import autocannon from 'autocannon'
-import type { AutocannonReport } from './autocannon.ts'
+import type { AutocannonPlan, AutocannonReport } from './autocannon.ts'
 import { summarizeLatencies } from './latencies.ts'
 
 /**
@@ -8,7 +8,8 @@ import { summarizeLatencies } from './latencies.ts'
  * percentiles are whole milliseconds, which is as long as some answers take; these are not rounded.
  */
 const latencies: number[] = []
-const options = JSON.parse(process.argv[2] ?? '{}') as autocannon.Options // of autocannon.ts
+const { upload, ...plan } = JSON.parse(process.argv[2] ?? '{}') as AutocannonPlan
+const options = upload === undefined ? plan : { ...plan, method: 'POST' as const, body: 'x'.repeat(upload) }
 const running = autocannon(options, (error: Error | null, result: autocannon.Result) => {
   if (error !== null) throw error
   const { p50, p90, p99 } = summarizeLatencies(latencies)
@@ -16,6 +17,7 @@ const running = autocannon(options, (error: Error | null, result: autocannon.Res
   const report: AutocannonReport = {
     requests: result.requests.total,
     seconds: result.duration,
+    bytes: result.throughput.total,
     p50,
     p90,
     p99,

@@ -9,10 +9,10 @@ export interface Load {
   readonly core: number | undefined
   /** Gives way to all else on its core. */
   readonly humble?: boolean
-  readonly method?: 'GET' | 'POST'
-  readonly body?: string
-  /** wrk only: a Lua script of ours, and its arguments, that makes the requests. */
-  readonly script?: readonly string[]
+  /** autocannon only: POST bodies of so many bytes instead of GET. */
+  readonly upload?: number | undefined
+  /** wrk only: arguments of `many.lua`, which makes requests that differ. */
+  readonly many?: readonly string[]
 }
 
 export interface ExpectedAnswer {
@@ -45,9 +45,16 @@ export interface Generator {
 /** Bytes by which answers to the same request may differ: digits of a counter. */
 const HEAD_SLACK = 8
 
-/** Whether answers of this average size can all have been the expected one. */
-export function rightSize(bytesPerAnswer: number, { body, headBytes }: ExpectedAnswer): boolean {
-  return Math.abs(bytesPerAnswer - headBytes - Buffer.byteLength(body)) <= HEAD_SLACK
+/** Whether so many answers can all have been the expected one, when on each connection one was cut off at the end. */
+export function rightSize(
+  { requests, bytes }: { readonly requests: number; readonly bytes: number },
+  { body, headBytes }: ExpectedAnswer,
+  connections: number,
+): boolean {
+  const size = headBytes + Buffer.byteLength(body)
+  const excess = bytes - requests * size
+  const slack = requests * HEAD_SLACK
+  return excess >= -slack && excess <= slack + connections * size
 }
 
 /** Time for a load to end by itself before it is ended (ms). */

@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url'
 import { outputOf } from '../child.ts'
-import { type Generator, patienceFor, rightSize } from './generator.ts'
+import { type Generator, type Load, patienceFor, rightSize } from './generator.ts'
 
-/** What `wrk.lua` prints; times in milliseconds. `refused` counts statuses of 400 and above. */
+/** What `report.lua` prints; times in milliseconds. `refused` counts statuses of 400 and above. */
 interface WrkReport {
   readonly requests: number
   readonly microseconds: number
@@ -23,13 +23,20 @@ export const wrkGenerator: Generator = {
     return /wrk (\S+)/.exec(text)?.[1]
   },
   async run(load) {
-    const { url, headers, connections, until, expected, core, humble = false, script = ['wrk.lua'] } = load
+    const { url, headers, connections, until, core, humble = false, many } = load
     if (!('seconds' in until)) throw new Error('wrk runs for a time, not for a number of requests')
     const fields = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
-    const [file = 'wrk.lua', ...args] = script
-    const lua = fileURLToPath(new URL(file, import.meta.url))
-    const options = ['-t1', `-c${connections}`, `-d${until.seconds}s`, '--timeout', '10s', '-s', lua]
-    const text = await outputOf('wrk', [...options, ...fields, url, '--', ...args], {
+    const script = new URL(many === undefined ? 'report.lua' : 'many.lua', import.meta.url)
+    const options = [
+      '-t1',
+      `-c${connections}`,
+      `-d${until.seconds}s`,
+      '--timeout',
+      '10s',
+      '-s',
+      fileURLToPath(script),
+    ]
+    const text = await outputOf('wrk', [...options, ...fields, url, '--', ...(many ?? [])], {
       core,
       humble,
       longest: patienceFor(load),
@@ -44,17 +51,15 @@ export const wrkGenerator: Generator = {
       p90: report.p90,
       p99: report.p99,
       statuses: new Map(),
-      failed: failures(report, expected),
+      failed: failures(report, load),
     }
   },
 }
 
-function failures(
-  { requests, bytes, refused, errors }: WrkReport,
-  expected: Parameters<typeof rightSize>[1],
-): number {
+function failures(report: WrkReport, { expected, connections }: Load): number {
+  const { requests, refused, errors } = report
   const wrongStatus = expected.status < 400 ? refused : requests - refused
   // Every answer of the run, because it cannot be told which.
-  const wrongSize = requests === 0 || rightSize(bytes / requests, expected) ? 0 : requests
+  const wrongSize = requests === 0 || rightSize(report, expected, connections) ? 0 : requests
   return Math.max(wrongStatus, wrongSize) + errors
 }

@@ -1,0 +1,80 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { temporaryFolder } from '../child.ts'
+import { startPeers, stopPeers } from '../contest/contest.ts'
+import type { Figure } from '../figure.ts'
+import { flood } from '../load/flood.ts'
+import { posternPeer } from '../peers/postern.ts'
+import { tokenRequest } from '../sidecar.ts'
+import { curveFindings, type Point } from './curve.ts'
+import { measurePoint } from './point.ts'
+
+/** Live tokens, two for each login. */
+const TOKENS = [2, 100, 1_000, 10_000, 100_000]
+
+/** That log in at once. */
+const CONNECTIONS = 10
+
+export const tokens: Figure = {
+  id: 'G4',
+  title: 'Throughput by live tokens',
+  about:
+    'Each request shows another of up to 50,000 access tokens, whose refresh tokens are kept as well, in memory and in the token file. wrk makes the requests, because autocannon would have to build each anew.',
+  async measure(lab) {
+    const { wrk } = lab
+    if (wrk === undefined)
+      return { checks: [], charts: [], tables: [], notes: ['wrk is not installed'], faults: [] }
+    const set = [`tokens.capacity=${2 * Math.max(...TOKENS)}`]
+    const started = await startPeers(lab, [posternPeer({ set, nodeFlags: lab.nodeFlags })], lab.device.port)
+    const contestant = started.map((peer) => ({ ...peer, generator: wrk }))[0]
+    if (contestant === undefined) throw new Error('Postern is not among the peers')
+    const { url, headers } = contestant.running
+    const file = join(await temporaryFolder(), 'tokens')
+    const given = [(headers.Authorization ?? '').replace('Bearer ', '')]
+    const points: Point[] = []
+    for (const live of TOKENS.filter((count) => count <= Math.max(...TOKENS) * lab.part || count <= 1_000)) {
+      await login(url, live / 2 - given.length, given)
+      await writeFile(file, `${given.join('\n')}\n`)
+      points.push(
+        await measurePoint(contestant, 2 * given.length, 'tokens', {
+          url,
+          // The token comes from the file.
+          headers: {},
+          connections: 64,
+          until: { seconds: lab.seconds },
+          core: lab.otherCore,
+          many: ['tokens', file],
+        }),
+      )
+    }
+    await stopPeers(started)
+    return curveFindings(
+      {
+        id: 'G4',
+        what: 'live tokens',
+        rate: 'requests/s',
+        scale: 'log',
+        unit: 'token',
+        rises: 'this is noise: fewer tokens cost no more',
+        falls: 'tokens are found in a hash table that no longer fits the processor caches',
+      },
+      [{ name: 'postern', ours: true, points }],
+    )
+  },
+}
+
+/** Logs in so many times, and adds the access tokens to those given. */
+async function login(url: string, times: number, given: string[]): Promise<void> {
+  if (times <= 0) return
+  const report = await flood({
+    url,
+    requests: [{ path: '/oauth/token', ...tokenRequest() }],
+    connections: Math.min(CONNECTIONS, times),
+    pipelining: 1,
+    until: { requestsEach: Math.floor(times / Math.min(CONNECTIONS, times)) },
+    onResponse(_index, { status, body }) {
+      if (status === 200) given.push((JSON.parse(body) as { access_token: string }).access_token) // C4
+    },
+  })
+  if (report.faults.length > 0) throw new Error(report.faults.join(', '))
+}

@@ -1,0 +1,73 @@
+import { readFile } from 'node:fs/promises'
+import { startPeers, stopPeers } from '../contest/contest.ts'
+import { startNodeDevice } from '../device.ts'
+import type { Figure } from '../figure.ts'
+import { runTunnels } from '../load/tunnels.ts'
+import { posternPeer } from '../peers/postern.ts'
+import { processorTime } from '../processor-time.ts'
+import { MEBIBYTE, watchMemory } from '../resident-memory.ts'
+import { say } from '../say.ts'
+import { curveFindings, type Point } from './curve.ts'
+
+const TUNNELS = [1, 10, 100, 1_000, 5_000]
+
+export const tunnels: Figure = {
+  id: 'G5',
+  title: 'Throughput by tunnels',
+  about:
+    'WebSocket upgrades, all tunnels open at once; on each a message of 32 bytes goes to the device and comes back, again and again.',
+  async measure(lab) {
+    const device = await startNodeDevice(lab.otherCore)
+    const set = ['listen.max_connections=6000']
+    const [contestant] = await startPeers(lab, [posternPeer({ set, nodeFlags: lab.nodeFlags })], device.port)
+    if (contestant === undefined) throw new Error('Postern is not among the peers')
+    const { url, headers, children } = contestant.running
+    const pid = children[0]?.pid ?? 0
+    const most = await mostTunnels()
+    const points: Point[] = []
+    for (const count of TUNNELS.filter((wanted) => wanted <= most)) {
+      const watch = watchMemory(pid)
+      const plan = { port: Number(new URL(url).port), headers, count, seconds: lab.seconds }
+      const before = await processorTime(pid)
+      const begin = performance.now()
+      const { rate, failed } = await runTunnels(plan, lab.otherCore)
+      const [after, took] = [await processorTime(pid), performance.now() - begin]
+      const { peak } = await watch.stop()
+      const busy = before === undefined || after === undefined ? undefined : (after - before) / took
+      points.push({ x: count, rate, busy, memory: peak === undefined ? undefined : peak / MEBIBYTE, failed })
+      say(`  ${count} tunnels: ${rate.toFixed(0)} messages/s`)
+    }
+    await stopPeers([contestant])
+    await device.child.stop()
+    const findings = curveFindings(
+      {
+        id: 'G5',
+        what: 'tunnels',
+        rate: 'messages/s',
+        scale: 'log',
+        unit: 'tunnel',
+        rises: 'one tunnel waits for its own echo; from here on there is always one to work on',
+        falls:
+          'each tunnel is two more sockets to poll, with buffers that no longer fit the processor caches',
+      },
+      [{ name: 'postern', ours: true, points }],
+    )
+    const missed = TUNNELS.filter((wanted) => wanted > most)
+    return missed.length === 0
+      ? findings
+      : {
+          ...findings,
+          notes: [...findings.notes, `left out: ${missed.join(', ')} tunnels need more open files`],
+        }
+  },
+}
+
+/** What else a process has open. */
+const OTHER_FILES = 200
+
+/** As many as the limit on open files lets one process have, at two sockets each. */
+async function mostTunnels(): Promise<number> {
+  const limits = await readFile('/proc/self/limits', 'utf8').catch(() => '')
+  const hard = /^Max open files\s+\S+\s+(\d+)/m.exec(limits)?.[1]
+  return hard === undefined ? Number.POSITIVE_INFINITY : (Number(hard) - OTHER_FILES) / 2
+}

@@ -1,0 +1,29 @@
+import { ask } from '../ask.ts'
+import { type Contestant, measure } from '../contest/contest.ts'
+import type { Load } from '../load/generator.ts'
+import { MEBIBYTE, watchMemory } from '../resident-memory.ts'
+import { say } from '../say.ts'
+import type { Point } from './curve.ts'
+
+/** One point of a curve: a contestant under a load. Its answer to one request is what all must be. */
+export async function measurePoint(
+  contestant: Contestant,
+  x: number,
+  what: string,
+  load: Omit<Load, 'expected'> & { readonly body?: string },
+): Promise<Point> {
+  const { status, body, headBytes } = await ask(load.url, { headers: contestant.running.headers })
+  if (status !== 200) throw new Error(`${contestant.peer.name} answers ${status} ${body.slice(0, 200)}`)
+  const watch = watchMemory(contestant.running.children[0]?.pid ?? 0)
+  const expected = { status, body: load.body ?? body, headBytes }
+  const sample = await measure(contestant, { ...load, expected })
+  const { peak } = await watch.stop()
+  say(`  ${contestant.peer.name}, ${x} ${what}: ${sample.requestsPerSecond.toFixed(0)}/s`)
+  return {
+    x,
+    rate: sample.requestsPerSecond,
+    busy: sample.busy,
+    memory: peak === undefined ? undefined : peak / MEBIBYTE,
+    failed: sample.failed,
+  }
+}
