@@ -1,4 +1,4 @@
-import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os'
+import { availableParallelism, cpus, loadavg, release, totalmem, type } from 'node:os'
 import process from 'node:process'
 import { outputOf } from './child.ts'
 
@@ -19,7 +19,7 @@ export async function describeMachine(): Promise<Machine> {
     processor: cpus()[0]?.model.trim() ?? 'unknown',
     cores: availableParallelism(),
     memory: `${(totalmem() / 2 ** 30).toFixed(0)} GiB`,
-    kernel: release(),
+    kernel: `${type()} ${release()}`,
     node: process.versions.node,
     commit: (await outputOf('git', ['describe', '--always', '--dirty']).catch(() => 'unknown')).trim(),
     loadAverage: currentLoad(),

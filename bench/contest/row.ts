@@ -145,15 +145,16 @@ function labelOf(row: Row, rows: readonly Row[]): string {
 }
 
 /** Below this part of its core, a proxy was not what limited the rate. */
-const BUSY_ENOUGH = 0.9
+export const BUSY_ENOUGH = 0.9
 
 /** Who was not the bottleneck: there the ratio says less than the processor time does. */
 export function busyNotes(rows: readonly Row[]): string[] {
-  return rows.flatMap((row) => {
-    const busy = over(row, 'busy')?.median
-    if (busy === undefined || busy >= BUSY_ENOUGH) return []
-    return [`${labelOf(row, rows)} used ${percent(busy)} of its core: not the bottleneck, compare by CPU`]
-  })
+  return rows.flatMap((row) => busyNote(labelOf(row, rows), over(row, 'busy')?.median))
+}
+
+export function busyNote(name: string, busy: number | undefined): string[] {
+  if (busy === undefined || busy >= BUSY_ENOUGH) return []
+  return [`${name} used ${percent(busy)} of its core: it was not the bottleneck`]
 }
 
 export function rowFaults(rows: readonly Row[]): string[] {

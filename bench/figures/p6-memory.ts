@@ -42,9 +42,9 @@ export const memory: Figure = {
       if (contestant === undefined) continue
       const { url, headers, children } = contestant.running
       const pid = children[0]?.pid ?? 0
+      const watch = watchMemory(pid)
       await pause(REST)
       const idle = await residentMemory(pid)
-      const watch = watchMemory(pid)
       const { headBytes } = await ask(url, { headers })
       const { failed } = await lab.autocannon.run({
         url,

@@ -1,4 +1,5 @@
 import { type Contestant, startPeers, stopPeers } from '../contest/contest.ts'
+import { busyNote } from '../contest/row.ts'
 import { startNodeDevice } from '../device.ts'
 import type { Check, Figure, Line } from '../figure.ts'
 import { fixed, percent } from '../format.ts'
@@ -134,7 +135,13 @@ export const bulk: Figure = {
           }),
         },
       ],
-      notes: bytes < GIBIBYTE ? [`${bytes / MEBIBYTE} MiB, not 1 GiB: this was a quick run`] : [],
+      notes: [
+        ...lanes.flatMap(({ contestant: { peer }, direction }) => {
+          const busy = summarize(of(peer.name, direction).map((passed) => passed.busy))?.median
+          return busyNote(`${peer.name}, ${direction}`, busy)
+        }),
+        ...(bytes < GIBIBYTE ? [`${bytes / MEBIBYTE} MiB, not 1 GiB: this was a quick run`] : []),
+      ],
       faults: [...results].flatMap(([{ contestant }, passed]) =>
         passed.flatMap(({ fault }) => (fault === undefined ? [] : [`${contestant.peer.name}: ${fault}`])),
       ),

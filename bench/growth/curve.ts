@@ -1,3 +1,4 @@
+import { BUSY_ENOUGH } from '../contest/row.ts'
 import type { Check, Findings, LineChart } from '../figure.ts'
 import { percent, rounded } from '../format.ts'
 
@@ -95,19 +96,21 @@ export function curveFindings(about: CurveAbout, curves: readonly Curve[]): Find
 
 function bendNotes({ what, rises, falls }: CurveAbout, { name, points }: Curve): string[] {
   const { reached, left } = bendsOf(points)
-  const busyAt = (x: number): string => {
+  /** What we know about a point does not explain it where something else was the bottleneck. */
+  const because = (x: number, why: string): string => {
     const busy = points.find((point) => point.x === x)?.busy
-    return busy === undefined ? '' : ` (core ${percent(busy)} busy)`
+    if (busy === undefined || busy >= BUSY_ENOUGH) return why
+    return `its core was ${percent(busy)} busy, so the load, the device or another program held it back`
   }
   const flat = reached === points[0]?.x && left === undefined
   if (flat) return [`${name}: flat over ${what}: every point is within ${percent(1 - PLATEAU)} of the best`]
   const notes: string[] = []
   if (reached !== undefined && reached !== points[0]?.x)
     notes.push(
-      `${name}: reaches its plateau at ${reached.toLocaleString('en')} ${what}${busyAt(reached)}: ${rises}`,
+      `${name}: reaches its plateau at ${reached.toLocaleString('en')} ${what}: ${because(reached, rises)}`,
     )
   if (left !== undefined)
-    notes.push(`${name}: bends down at ${left.toLocaleString('en')} ${what}${busyAt(left)}: ${falls}`)
+    notes.push(`${name}: bends down at ${left.toLocaleString('en')} ${what}: ${because(left, falls)}`)
   return notes
 }
 

@@ -1,4 +1,105 @@
-import type { Result } from '../result.ts'
+import type { Check } from '../figure.ts'
+import { clockTime, rounded } from '../format.ts'
+import type { MeasuredFigure, Result } from '../result.ts'
+import { VERDICTS } from '../table.ts'
+import { boundOf, verdictOf } from '../verdict.ts'
+import { chartFigure, tableElement } from './chart.ts'
+import { escapeText, prose } from './markup.ts'
+import { STYLE } from './style.ts'
+
+/** The whole report: one file that needs nothing else. */
 export function renderPage(result: Result): string {
-  return JSON.stringify(result)
+  const title = `Postern bench, ${result.at.slice(0, 10)}`
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escapeText(title)}</title>
+<style>${STYLE}</style>
+</head>
+<body>
+<header>
+<h1>Postern, measured</h1>
+${result.quick ? '<p><strong>A quick run: one short round of everything. It shows that the bench works, and no more.</strong></p>' : ''}
+${sums(result)}
+${machine(result)}
+</header>
+<main>
+${overview(result.figures)}
+${result.figures.map(section).join('\n')}
+</main>
+<footer><p>× is a multiple of what another program reached in the same run on the same core. A figure is the median of
+${result.rounds} rounds of ${result.seconds} s, in which everybody took turns; the thin line over a bar spans the rounds.
+The numbers are in the JSON file beside this page; bench/README.md tells how they were taken.</p></footer>
+</body>
+</html>
+`
+}
+
+function sums({ figures }: Result): string {
+  const verdicts = figures.flatMap(({ checks }) => checks.map(verdictOf))
+  const count = (...wanted: string[]): number => verdicts.filter((verdict) => wanted.includes(verdict)).length
+  const faults = figures.reduce((sum, figure) => sum + figure.faults.length, 0)
+  const tiles = [
+    ['pass', count('pass', 'aim'), 'thresholds reached'],
+    ['short', count('short'), 'thresholds missed'],
+    ['fault', faults, 'faults'],
+  ] as const
+  const items = tiles.map(
+    ([kind, number, what]) => `<li><b class="${number > 0 ? kind : ''}">${number}</b>${what}</li>`,
+  )
+  return `<ul class="sums">${items.join('')}</ul>`
+}
+
+function machine(result: Result): string {
+  const { machine: on, device, tools, pinned, took, loadAfter } = result
+  const facts = [
+    ['Taken', `${result.at}, in ${clockTime(took)} minutes`],
+    ['Machine', `${on.cores} × ${on.processor}, ${on.memory}, ${on.kernel}`],
+    ['Load average', `${on.loadAverage} before, ${loadAfter} after`],
+    ['Postern', `${on.commit}, Node ${on.node}`],
+    ['Device', device],
+    ['Load', tools.join(', ')],
+    ['Cores', pinned ? 'the proxy on one, device and load on another' : 'not pinned'],
+  ] as const
+  const lines = facts.map(([name, value]) => `<dt>${name}</dt><dd>${escapeText(value)}</dd>`)
+  return `<dl class="machine">${lines.join('')}</dl>`
+}
+
+function overview(figures: readonly MeasuredFigure[]): string {
+  const rows = figures.flatMap((figure) =>
+    figure.checks.map((check) => checkRow(check, `<a href="#${figure.id}">${escapeText(check.id)}</a>`)),
+  )
+  if (rows.length === 0) return ''
+  const head = ['figure', 'what', 'value', 'rounds', 'threshold', 'verdict']
+  const heads = head
+    .map((name, i) => `<th scope="col"${NUMBERS.includes(i) ? ' class="number"' : ''}>${name}</th>`)
+    .join('')
+  return `<div class="scroll" role="region" aria-label="All thresholds" tabindex="0"><table><caption>All thresholds</caption><thead><tr>${heads}</tr></thead><tbody>${rows.join('')}</tbody></table></div>`
+}
+
+/** The columns of the overview that hold numbers. */
+const NUMBERS = [2, 3]
+
+function checkRow(check: Check, name: string): string {
+  const verdict = verdictOf(check)
+  const range = check.range === undefined ? '' : check.range.map(rounded).join(' to ')
+  const value = check.value === undefined ? '-' : `${rounded(check.value)} ${check.unit}`
+  return `<tr><th scope="row">${name}</th><td class="wide">${prose(check.what)}</td><td class="number">${escapeText(value)}</td><td class="number">${escapeText(range)}</td><td>${escapeText(boundOf(check))}</td><td class="verdict ${verdict}">${VERDICTS[verdict]}</td></tr>`
+}
+
+function section(figure: MeasuredFigure): string {
+  const { id, title, about, charts, tables, notes, faults, took } = figure
+  const list = [
+    ...faults.map((fault) => `<li class="fault">${escapeText(fault)}</li>`),
+    ...notes.map((note) => `<li>${prose(note)}</li>`),
+  ]
+  return `<section aria-labelledby="${id}">
+<h2 id="${id}"><span class="id">${id}</span>${escapeText(title)}</h2>
+<p class="about">${prose(about)} (${clockTime(took)})</p>
+${charts.map((chart, i) => chartFigure(chart, `${id}-chart-${i}`)).join('\n')}
+${tables.map((table) => `<details><summary>${escapeText(table.caption)}, in full</summary>${tableElement(table)}</details>`).join('\n')}
+${list.length === 0 ? '' : `<ul class="notes">${list.join('')}</ul>`}
+</section>`
 }

@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest'
+import { bendsOf, curveFindings, type Point } from '../../bench/growth/curve.ts'
+
+const ABOUT = {
+  id: 'G9',
+  what: 'things',
+  rate: 'requests/s',
+  scale: 'log',
+  unit: 'thing',
+  rises: 'THE RISE',
+  falls: 'THE FALL',
+} as const
+
+function curve(rates: readonly number[], busy = 1): Point[] {
+  return rates.map((rate, i) => ({ x: 10 ** i, rate, busy, memory: 100 + i, failed: 0 }))
+}
+
+function notesOf(points: readonly Point[]): string {
+  return curveFindings(ABOUT, [{ name: 'postern', ours: true, points }]).notes.join('\n')
+}
+
+describe('A curve', () => {
+  it('bends where it comes within a tenth of its best, and where it leaves that for good', () => {
+    expect(bendsOf(curve([10, 50, 95, 100, 92, 60, 30]))).toEqual({ reached: 100, left: 100_000 })
+  })
+
+  it('has not left its plateau when it only dips', () => {
+    expect(bendsOf(curve([100, 60, 100]))).toEqual({ reached: 1, left: undefined })
+  })
+
+  it('is flat when it does neither', () => {
+    expect(bendsOf(curve([95, 100, 98]))).toEqual({ reached: 1, left: undefined })
+    expect(notesOf(curve([95, 100, 98]))).toContain('flat over things')
+  })
+
+  it('is explained by what we know of it only where the proxy was the bottleneck', () => {
+    expect(notesOf(curve([50, 100, 50]))).toMatch(
+      /plateau at 10 things: THE RISE[\s\S]*down at 100 things: THE FALL/,
+    )
+    const other = notesOf(curve([50, 100, 50], 0.4))
+    expect(other).toContain('40 % busy')
+    expect(other).not.toContain('THE')
+  })
+
+  it('tells what one more of them takes in memory', () => {
+    const points = [
+      { x: 1, rate: 1, busy: 1, memory: 100, failed: 0 },
+      { x: 1_025, rate: 1, busy: 1, memory: 110, failed: 0 },
+    ]
+    const { checks } = curveFindings(ABOUT, [{ name: 'postern', ours: true, points }])
+    expect(checks[0]?.value).toBe(10)
+  })
+
+  it('is void where answers were wrong', () => {
+    const points = [{ x: 8, rate: 1, busy: 1, memory: undefined, failed: 3 }]
+    const { faults, checks } = curveFindings(ABOUT, [{ name: 'postern', ours: true, points }])
+    expect(faults).toEqual(['postern: 3 failures with 8 things'])
+    expect(checks[0]?.value).toBeUndefined()
+  })
+})

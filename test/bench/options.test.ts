@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest'
+import { readOptions, UsageError } from '../../bench/options.ts'
+
+const KNOWN = ['limits', 'P1', 'P2', 'G1']
+const read = (...args: string[]): ReturnType<typeof readOptions> => readOptions(args, KNOWN)
+
+describe('The command line of the bench', () => {
+  it('measures everything but the curves, in three rounds, when it says nothing', () => {
+    expect(read()).toMatchObject({ only: undefined, growth: false, strict: false, out: 'latest' })
+    expect(read().effort).toEqual({ rounds: 3, seconds: 4, warmUpSeconds: 2, part: 1 })
+  })
+
+  it('takes less of everything when it is to be quick, unless told how much', () => {
+    expect(read('--quick').effort).toMatchObject({ rounds: 1, seconds: 1 })
+    expect(read('--quick', '--rounds', '2').effort).toMatchObject({ rounds: 2, seconds: 1 })
+  })
+
+  it('takes lists', () => {
+    const options = read('--only', 'P1, G1', '--peers=postern,haproxy', '--node-flag=--a', '--node-flag=--b')
+    expect(options).toMatchObject({
+      only: ['P1', 'G1'],
+      peers: ['postern', 'haproxy'],
+      nodeFlags: ['--a', '--b'],
+    })
+  })
+
+  it.for([
+    [['--only', 'P1,P77'], 'no such figure: P77'],
+    [['--rounds', '0'], '--rounds'],
+    [['--seconds', '1.5'], '--seconds'],
+    [['--out', '../elsewhere'], '--out'],
+    [['--nonsense'], '--nonsense'],
+    [['P1'], 'P1'],
+  ] as const)('refuses %j', ([args, message]) => {
+    expect(() => read(...args)).toThrow(UsageError)
+    expect(() => read(...args)).toThrow(message)
+  })
+})
