@@ -1,0 +1,90 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { expect, it } from 'vitest'
+import { closeLater } from '../support/cleanup.ts'
+
+const BENCH = join(import.meta.dirname, '../../bench')
+
+interface Program {
+  /** Of what it started and printed so far. */
+  readonly pids: () => readonly number[]
+  readonly folder: string
+  readonly signal: (name: NodeJS.Signals) => void
+  readonly code: Promise<number>
+}
+
+/** A program of the bench with a child and a folder. `body` runs in its main function and tells of processes by `tell`. */
+async function startProgram(body: string): Promise<Program> {
+  const source = `
+    import { readFileSync } from 'node:fs'
+    import { outputOf, startChild, temporaryFolder } from '${BENCH}/child.ts'
+    import { runProgram } from '${BENCH}/end.ts'
+    const tell = (pid) => process.stdout.write(pid + '\\n')
+    await runProgram(async () => {
+      const folder = await temporaryFolder()
+      process.stdout.write(folder + '\\n')
+      ${body}
+      return new Promise(() => {})
+    }, 60_000)`
+  const program = spawn(process.execPath, ['--input-type=module', '-e', source], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  closeLater(() => {
+    program.kill('SIGKILL')
+  })
+  const code = once(program, 'close').then(([value]) => Number(value))
+  const lines: string[] = []
+  const reader = createInterface(program.stdout).on('line', (line) => lines.push(line))
+  while (lines.length < 2) await once(reader, 'line')
+  return {
+    pids: () => lines.slice(1).map(Number),
+    folder: lines[0] ?? '',
+    signal: (name) => program.kill(name),
+    code,
+  }
+}
+
+function runs(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+it('Ctrl-C ends what the bench started, and removes its files', async () => {
+  const program = await startProgram("tell((await startChild('sleep', ['60'])).pid)")
+  expect(program.pids().every(runs)).toBe(true)
+  expect(existsSync(program.folder)).toBe(true)
+  program.signal('SIGINT')
+  expect(await program.code).toBe(130)
+  expect(program.pids().some(runs)).toBe(false)
+  expect(existsSync(program.folder)).toBe(false)
+})
+
+it('Ctrl-C ends what is begun while it cleans up', async () => {
+  const program = await startProgram(`
+    process.once('SIGINT', async () => tell((await startChild('sleep', ['60'])).pid))
+    tell((await startChild('sleep', ['60'])).pid)`)
+  program.signal('SIGINT')
+  expect(await program.code).toBe(130)
+  expect(program.pids()).toHaveLength(2)
+  expect(program.pids().some(runs)).toBe(false)
+})
+
+it('a load that runs is ended with the bench', async () => {
+  const program = await startProgram(`
+    outputOf('sh', ['-c', 'echo $$ > ' + folder + '/pid; exec sleep 60'], { longest: 60_000 }).catch(() => {})
+    const look = setInterval(() => {
+      try { tell(readFileSync(folder + '/pid', 'utf8').trim()) } catch { return }
+      clearInterval(look)
+    }, 10)`)
+  expect(program.pids().every(runs)).toBe(true)
+  program.signal('SIGTERM')
+  expect(await program.code).toBe(143)
+  expect(program.pids().some(runs)).toBe(false)
+})
