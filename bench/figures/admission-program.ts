@@ -1,12 +1,10 @@
-import { randomBytes } from 'node:crypto'
 import process from 'node:process'
 import { createGate } from '../../src/gate/admit.ts'
 import { createClientAddress } from '../../src/gate/client-address.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import { systemClock } from '../../src/http/system-clock.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
-import { createMemoryJournal } from '../../src/tokens/token-journal.ts'
-import { createTokenStore } from '../../src/tokens/token-store.ts'
+import { openTokenStore } from '../token-store.ts'
 
 /** `node admission-program.ts MS`: prints what one admission takes (µs), over so many milliseconds. */
 
@@ -15,19 +13,7 @@ const tables = {
   api: createWindowTable(limit, { clock: systemClock, maxKeys: 100_000 }),
   oauth: createWindowTable(limit, { clock: systemClock, maxKeys: 100_000 }),
 }
-const tokens = createTokenStore({
-  policy: {
-    capacity: 10_000,
-    accessLifetime: 3_600_000,
-    refreshLifetime: 604_800_000,
-    rotateRefresh: false,
-    refreshGrace: 10_000,
-  },
-  clock: systemClock,
-  random: randomBytes,
-  journal: createMemoryJournal(),
-  listener: { issued() {}, revoked() {}, evicted() {} },
-})
+const tokens = openTokenStore(10_000)
 const settings = {
   limits: { api: limit, oauth: limit },
   ietfHeaders: false,

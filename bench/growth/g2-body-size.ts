@@ -1,9 +1,8 @@
-import { startPeers, stopPeers } from '../contest/contest.ts'
+import { stopPeers } from '../contest/contest.ts'
 import { startNodeDevice } from '../device.ts'
 import type { Figure } from '../figure.ts'
-import { posternPeer } from '../peers/postern.ts'
 import { type Curve, curveFindings, type Point } from './curve.ts'
-import { measurePoint } from './point.ts'
+import { measurePoint, startPostern } from './point.ts'
 
 /** Bytes. */
 const SIZES = [0, 1 << 10, 1 << 14, 1 << 18, 1 << 20, 10 << 20]
@@ -16,8 +15,7 @@ export const bodySize: Figure = {
   about: `Bodies of 0 to 10 MiB, down from the device and up to it, on ${CONNECTIONS} connections. Downloads are read by wrk where it is installed, because autocannon keeps every body.`,
   async measure(lab) {
     const device = await startNodeDevice(lab.otherCore)
-    const [contestant] = await startPeers(lab, [posternPeer({ nodeFlags: lab.nodeFlags })], device.port)
-    if (contestant === undefined) throw new Error('Postern is not among the peers')
+    const contestant = await startPostern(lab, lab.autocannon, [], device.port)
     const { url, headers } = contestant.running
     const common = { headers, connections: CONNECTIONS, until: { seconds: lab.seconds }, core: lab.otherCore }
     const down: Point[] = []

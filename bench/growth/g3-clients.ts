@@ -1,8 +1,7 @@
-import { startPeers, stopPeers } from '../contest/contest.ts'
+import { stopPeers } from '../contest/contest.ts'
 import type { Figure } from '../figure.ts'
-import { posternPeer } from '../peers/postern.ts'
 import { curveFindings, type Point } from './curve.ts'
-import { measurePoint } from './point.ts'
+import { leftOut, measurePoint, startPostern } from './point.ts'
 
 const CLIENTS = [1, 100, 10_000, 100_000, 1_000_000]
 
@@ -16,12 +15,9 @@ export const clients: Figure = {
     'Each request comes from another of up to a million addresses, as a trusted proxy in front would say it in X-Forwarded-For; every one of them has a window that stays open. wrk makes the requests, because autocannon would have to build each anew.',
   async measure(lab) {
     const { wrk } = lab
-    if (wrk === undefined)
-      return { checks: [], charts: [], tables: [], notes: ['wrk is not installed'], faults: [] }
+    if (wrk === undefined) return leftOut('wrk')
     const set = ['listen.trusted_proxies=127.0.0.1', 'limits.api.window=1d']
-    const started = await startPeers(lab, [posternPeer({ set, nodeFlags: lab.nodeFlags })], lab.device.port)
-    const contestant = started.map((peer) => ({ ...peer, generator: wrk }))[0]
-    if (contestant === undefined) throw new Error('Postern is not among the peers')
+    const contestant = await startPostern(lab, wrk, set)
     const points: Point[] = []
     let seen = 0
     for (const most of CLIENTS) {
@@ -40,7 +36,7 @@ export const clients: Figure = {
       points.push(await run(seen, 0, lab.seconds))
       if (seen < most) break
     }
-    await stopPeers(started)
+    await stopPeers([contestant])
     return curveFindings(
       {
         id: 'G3',

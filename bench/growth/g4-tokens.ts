@@ -1,13 +1,12 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { temporaryFolder } from '../child.ts'
-import { startPeers, stopPeers } from '../contest/contest.ts'
+import { stopPeers } from '../contest/contest.ts'
 import type { Figure } from '../figure.ts'
 import { flood } from '../load/flood.ts'
-import { posternPeer } from '../peers/postern.ts'
 import { tokenRequest } from '../sidecar.ts'
 import { curveFindings, type Point } from './curve.ts'
-import { measurePoint } from './point.ts'
+import { leftOut, measurePoint, startPostern } from './point.ts'
 
 /** Live tokens, two for each login. */
 const TOKENS = [2, 100, 1_000, 10_000, 100_000]
@@ -22,12 +21,9 @@ export const tokens: Figure = {
     'Each request shows another of up to 50,000 access tokens, whose refresh tokens are kept as well, in memory and in the token file. wrk makes the requests, because autocannon would have to build each anew.',
   async measure(lab) {
     const { wrk } = lab
-    if (wrk === undefined)
-      return { checks: [], charts: [], tables: [], notes: ['wrk is not installed'], faults: [] }
+    if (wrk === undefined) return leftOut('wrk')
     const set = [`tokens.capacity=${2 * Math.max(...TOKENS)}`]
-    const started = await startPeers(lab, [posternPeer({ set, nodeFlags: lab.nodeFlags })], lab.device.port)
-    const contestant = started.map((peer) => ({ ...peer, generator: wrk }))[0]
-    if (contestant === undefined) throw new Error('Postern is not among the peers')
+    const contestant = await startPostern(lab, wrk, set)
     const { url, headers } = contestant.running
     const file = join(await temporaryFolder(), 'tokens')
     const given = [(headers.Authorization ?? '').replace('Bearer ', '')]
@@ -47,7 +43,7 @@ export const tokens: Figure = {
         }),
       )
     }
-    await stopPeers(started)
+    await stopPeers([contestant])
     return curveFindings(
       {
         id: 'G4',

@@ -1,13 +1,13 @@
 import { readFile } from 'node:fs/promises'
-import { startPeers, stopPeers } from '../contest/contest.ts'
+import { stopPeers } from '../contest/contest.ts'
 import { startNodeDevice } from '../device.ts'
 import type { Figure } from '../figure.ts'
 import { runTunnels } from '../load/tunnels.ts'
-import { posternPeer } from '../peers/postern.ts'
 import { processorTime } from '../processor-time.ts'
 import { MEBIBYTE, watchMemory } from '../resident-memory.ts'
 import { say } from '../say.ts'
 import { curveFindings, type Point } from './curve.ts'
+import { startPostern } from './point.ts'
 
 const TUNNELS = [1, 10, 100, 1_000, 5_000]
 
@@ -19,8 +19,7 @@ export const tunnels: Figure = {
   async measure(lab) {
     const device = await startNodeDevice(lab.otherCore)
     const set = ['listen.max_connections=6000']
-    const [contestant] = await startPeers(lab, [posternPeer({ set, nodeFlags: lab.nodeFlags })], device.port)
-    if (contestant === undefined) throw new Error('Postern is not among the peers')
+    const contestant = await startPostern(lab, lab.autocannon, set, device.port)
     const { url, headers, children } = contestant.running
     const pid = children[0]?.pid ?? 0
     const most = await mostTunnels()

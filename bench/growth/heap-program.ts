@@ -1,10 +1,8 @@
-import { randomBytes } from 'node:crypto'
 import process from 'node:process'
 import { createClientAddress } from '../../src/gate/client-address.ts'
 import { systemClock } from '../../src/http/system-clock.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
-import { createMemoryJournal } from '../../src/tokens/token-journal.ts'
-import { createTokenStore } from '../../src/tokens/token-store.ts'
+import { openTokenStore } from '../token-store.ts'
 import type { HeapPoint } from './heap.ts'
 import { addressOf } from './many-clients.ts'
 
@@ -15,19 +13,7 @@ const HOUR = 3_600_000
 /** Each has something grow by one at a time, up to a count. */
 const growers = {
   tokens(most: number): (i: number) => void {
-    const store = createTokenStore({
-      policy: {
-        capacity: most,
-        accessLifetime: HOUR,
-        refreshLifetime: 7 * 24 * HOUR,
-        rotateRefresh: false,
-        refreshGrace: 10_000,
-      },
-      clock: systemClock,
-      random: randomBytes,
-      journal: createMemoryJournal(),
-      listener: { issued() {}, revoked() {}, evicted() {} },
-    })
+    const store = openTokenStore(most)
     // A login gives two tokens, which are counted as the two that they are.
     return (i) => {
       if (i % 2 === 0) store.issue(addressOf(i))

@@ -1,9 +1,30 @@
+import { VERSION } from '../../src/version.ts'
 import { ask } from '../ask.ts'
 import { type Contestant, measure } from '../contest/contest.ts'
-import type { Load } from '../load/generator.ts'
+import type { Findings } from '../figure.ts'
+import type { Lab } from '../lab.ts'
+import type { Generator, Load } from '../load/generator.ts'
+import { posternPeer } from '../peers/postern.ts'
 import { MEBIBYTE, watchMemory } from '../resident-memory.ts'
 import { say } from '../say.ts'
 import type { Point } from './curve.ts'
+
+/** Postern alone, under one load generator. */
+export async function startPostern(
+  lab: Lab,
+  generator: Generator,
+  set: readonly string[],
+  devicePort: number = lab.device.port,
+): Promise<Contestant> {
+  const peer = posternPeer({ set, nodeFlags: lab.nodeFlags })
+  const running = await peer.start({ devicePort, core: lab.proxyCore })
+  return { peer, version: VERSION, running, generator }
+}
+
+/** What is found where the program that is needed is not installed. */
+export function leftOut(program: string): Findings {
+  return { checks: [], charts: [], tables: [], notes: [`left out: ${program} is not installed`], faults: [] }
+}
 
 /** One point of a curve: a contestant under a load. Its answer to one request is what all must be. */
 export async function measurePoint(

@@ -1,5 +1,5 @@
 import { outputOf } from '../child.ts'
-import { type Generator, patienceFor } from './generator.ts'
+import { type Generator, type Load, type LoadResult, patienceFor } from './generator.ts'
 
 /** Requests under way at once on each connection. */
 export const STREAMS = 8
@@ -12,7 +12,7 @@ export const h2loadGenerator: Generator = {
     return /nghttp2\/(\S+)/.exec(text)?.[1]
   },
   async run(load) {
-    const { url, headers, connections, until, expected, core, humble = false } = load
+    const { url, headers, connections, until, core, humble = false } = load
     const fields = Object.entries(headers).flatMap(([name, value]) => [
       '-H',
       `${name.toLowerCase()}: ${value}`,
@@ -24,21 +24,29 @@ export const h2loadGenerator: Generator = {
       humble,
       longest: patienceFor(load),
     })
-    const number = (pattern: RegExp): number => Number(pattern.exec(text)?.[1] ?? 0)
-    const requests = number(/(\d+) done/)
-    const ofClass = number(new RegExp(`(\\d+) ${Math.floor(expected.status / 100)}xx`))
-    const errors = number(/(\d+) errored/) + number(/(\d+) timeout/)
-    // The last answers of a timed run may be cut off within their bodies.
-    const missing = ofClass * Buffer.byteLength(expected.body) - number(/\((\d+)\) data/)
-    const cutOff = connections * STREAMS * Buffer.byteLength(expected.body)
-    return {
-      requests,
-      requestsPerSecond: number(/, ([\d.]+) req\/s/),
-      p50: undefined,
-      p90: undefined,
-      p99: undefined,
-      statuses: new Map(),
-      failed: requests - ofClass + errors + (Math.abs(missing) <= cutOff ? 0 : requests),
-    }
+    return readReport(text, load)
   },
+}
+
+/** What h2load printed of a load. */
+export function readReport(text: string, { expected, connections }: Load): LoadResult {
+  const number = (pattern: RegExp): number => Number(pattern.exec(text)?.[1] ?? 0)
+  const requests = number(/(\d+) done/)
+  const [, ...classes] = /status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx/.exec(text) ?? []
+  const right = Number(classes[Math.floor(expected.status / 100) - 2] ?? 0)
+  const others = classes.reduce((sum, count) => sum + Number(count), 0) - right
+  const broken = number(/(\d+) errored/) + number(/(\d+) timeout/)
+  // A status is counted when the head is there. At the end of a timed run each stream may lack its body.
+  const size = Buffer.byteLength(expected.body)
+  const missing = right * size - number(/\((\d+)\) data/)
+  const wrongSize = missing < 0 || missing > connections * STREAMS * size
+  return {
+    requests,
+    requestsPerSecond: number(/, ([\d.]+) req\/s/),
+    p50: undefined,
+    p90: undefined,
+    p99: undefined,
+    statuses: new Map(),
+    failed: wrongSize ? requests : others + broken,
+  }
 }
