@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { compareResults, TOLERANCE } from './compare.ts'
-import { runProgram } from './end.ts'
+import { runProgram, unlessEnding } from './end.ts'
 import type { Figure, Findings } from './figure.ts'
 import { FIGURES } from './figures/all.ts'
 import { clockTime, rounded } from './format.ts'
@@ -60,6 +60,8 @@ async function run({ only, growth, effort, peers, nodeFlags, quick }: Options): 
     const from = performance.now()
     // One that fails does not take the others with it.
     const findings = await measure().catch((error: unknown) => failed(error))
+    // What was broken off by Ctrl-C is no result.
+    await unlessEnding()
     const { id, title, about } = figure
     const measured = { id, title, about, ...findings, took: (performance.now() - from) / 1000 }
     figures.push(measured)

@@ -3,6 +3,12 @@ import process from 'node:process'
 type Undo = () => void | Promise<void>
 
 const undos = new Set<Undo>()
+const ending = new AbortController()
+
+/** Resolves unless the program is being ended: then whatever was going on must not be carried on. */
+export function unlessEnding(): Promise<void> {
+  return ending.signal.aborted ? new Promise(() => {}) : Promise.resolve()
+}
 
 /** Undone when the program ends, however it ends; the last one registered comes first. `cancel` when there is no need any more. */
 export function atEnd(undo: Undo): { readonly cancel: () => void } {
@@ -15,10 +21,11 @@ export function atEnd(undo: Undo): { readonly cancel: () => void } {
  * that nothing started here outlives a hang. Ctrl-C cleans up as well.
  */
 export async function runProgram(main: () => Promise<0 | 1>, longest: number): Promise<void> {
-  let ending: Promise<void> | undefined
+  let ended: Promise<void> | undefined
   const end = (code: number): Promise<void> => {
-    ending ??= undoAll().finally(() => process.exit(code))
-    return ending
+    ending.abort()
+    ended ??= undoAll().finally(() => process.exit(code))
+    return ended
   }
   const failWith = (message: string): void => {
     process.stderr.write(`${message}\n`)

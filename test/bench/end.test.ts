@@ -21,7 +21,7 @@ async function startProgram(body: string): Promise<Program> {
   const source = `
     import { readFileSync } from 'node:fs'
     import { outputOf, startChild, temporaryFolder } from '${BENCH}/child.ts'
-    import { runProgram } from '${BENCH}/end.ts'
+    import { runProgram, unlessEnding } from '${BENCH}/end.ts'
     const tell = (pid) => process.stdout.write(pid + '\\n')
     await runProgram(async () => {
       const folder = await temporaryFolder()
@@ -74,6 +74,25 @@ it('Ctrl-C ends what is begun while it cleans up', async () => {
   expect(await program.code).toBe(130)
   expect(program.pids()).toHaveLength(2)
   expect(program.pids().some(runs)).toBe(false)
+})
+
+it('Ctrl-C lets the program go no further', async () => {
+  const program = await startProgram(`
+    const child = await startChild('sleep', ['60'])
+    tell(child.pid)
+    await child.untimelyEnd.catch(() => {})
+    await unlessEnding()
+    tell(0)`)
+  process.kill(program.pids()[0] ?? 0, 'SIGKILL')
+  while (program.pids().length < 2) await new Promise((resolve) => setImmediate(resolve))
+  expect(program.pids()[1]).toBe(0)
+
+  const interrupted = await startProgram(`
+    process.once('SIGINT', async () => { await unlessEnding(); tell(0) })
+    tell((await startChild('sleep', ['60'])).pid)`)
+  interrupted.signal('SIGINT')
+  expect(await interrupted.code).toBe(130)
+  expect(interrupted.pids()).toHaveLength(1)
 })
 
 it('a load that runs is ended with the bench', async () => {
