@@ -1,4 +1,4 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, type ExecFileException, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, open, rm } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
@@ -94,6 +94,8 @@ export async function outputOf(
   try {
     const { stdout, stderr } = await running
     return stdout + stderr
+  } catch (error) {
+    throw new ProgramError(command, error as ExecFileException)
   } finally {
     undo.cancel()
   }
@@ -105,6 +107,22 @@ export interface RunOptions {
   readonly longest?: number
   /** Gives way to every other process on its core. */
   readonly humble?: boolean
+}
+
+/** A program ended otherwise than it should. Its arguments are not told: a token may be among them. */
+export class ProgramError extends Error {
+  override readonly name = 'ProgramError'
+  /** What it wrote until then. */
+  readonly output: string
+
+  constructor(program: string, { code, signal, stdout, stderr }: ExecFileException) {
+    super(
+      `${program} ended (${signal ?? code}): ${String(stderr ?? '')
+        .trim()
+        .slice(-500)}`,
+    )
+    this.output = `${stdout ?? ''}${stderr ?? ''}`
+  }
 }
 
 const LARGEST_OUTPUT = 64 << 20

@@ -1,5 +1,5 @@
 import type { Findings } from './figure.ts'
-import { rounded } from './format.ts'
+import { rangeText, rounded } from './format.ts'
 import type { MeasuredFigure } from './result.ts'
 import { boundOf, type Verdict, verdictOf } from './verdict.ts'
 
@@ -41,7 +41,7 @@ export function formatChecks(figures: readonly MeasuredFigure[]): string {
       check.id,
       check.what,
       `${rounded(check.value)} ${check.unit}`,
-      check.range === undefined ? '' : check.range.map(rounded).join(' to '),
+      rangeText(check.range),
       boundOf(check),
     ]),
   )

@@ -12,7 +12,7 @@ export const admission: Figure = {
   id: 'P10',
   title: 'Cost of one admission',
   about:
-    'The gate with its real window table and token store, in a loop: classify, identify, limit, authorize, for a small request, one of a thousand tokens in turn.',
+    'Processor time of the gate with its real window table and token store, in a loop: classify, identify, limit, authorize, for a small request, one of a thousand tokens in turn.',
   async measure(lab) {
     const program = fileURLToPath(new URL('admission-program.ts', import.meta.url))
     const costs: number[] = []

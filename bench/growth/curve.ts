@@ -38,7 +38,7 @@ export function bendsOf(points: readonly Pick<Point, 'x' | 'rate'>[]): {
 }
 
 export interface CurveAbout {
-  /** Of the figure, for the ids of its checks. */
+  /** Of the figure, for the id of its check. */
   readonly id: string
   readonly what: string
   readonly rate: string
@@ -46,7 +46,7 @@ export interface CurveAbout {
   /** Why the rate stops rising, and why it falls. */
   readonly rises: string
   readonly falls: string
-  /** What one more of them takes, where memory grows with them. */
+  /** To tell what one more of them takes in memory; left out where that is less than the collector's leeway. */
   readonly unit?: string
 }
 

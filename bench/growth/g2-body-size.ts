@@ -40,7 +40,7 @@ export const bodySize: Figure = {
 
 const ABOUT = {
   id: 'G2',
-  what: 'KiB of body',
+  what: 'KiB of body (0.1 stands for none)',
   rate: 'MiB/s',
   scale: 'log',
   rises: 'below that, the cost of a request counts, not that of its bytes',
@@ -49,7 +49,7 @@ const ABOUT = {
 
 const MEBIBYTE = 1 << 20
 
-/** Sizes in KiB, of which the smallest on a logarithmic scale stands for none; the rate in bytes. */
+/** The size in KiB, with a tenth of one for none, which no logarithmic axis has; the rate in MiB. */
 function perKibibyte({ x, rate, ...point }: Point): Point {
-  return { ...point, x: Math.max(x, 1) / 1024, rate: (rate * x) / MEBIBYTE }
+  return { ...point, x: x === 0 ? 0.1 : x / 1024, rate: (rate * x) / MEBIBYTE }
 }

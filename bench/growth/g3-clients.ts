@@ -12,7 +12,7 @@ export const clients: Figure = {
   id: 'G3',
   title: 'Throughput by distinct clients',
   about:
-    'Each request comes from another of up to a million addresses, as a trusted proxy in front would say it in X-Forwarded-For; every one of them has a window that stays open. wrk makes the requests, because autocannon would have to build each anew.',
+    'Each request comes from another of up to a million addresses, as a trusted proxy in front would say it in X-Forwarded-For; every one of them has a window that stays open (P8 tells what that takes in memory). wrk makes the requests, because autocannon would have to build each anew.',
   async measure(lab) {
     const { wrk } = lab
     if (wrk === undefined) return leftOut('wrk')
@@ -43,7 +43,6 @@ export const clients: Figure = {
         what: 'distinct clients',
         rate: 'requests/s',
         scale: 'log',
-        unit: 'client',
         rises: 'this is noise: fewer clients cost no more',
         falls:
           'windows are found in a hash table that no longer fits the processor caches, and a client that was not seen among the last 4,096 has its address parsed anew',

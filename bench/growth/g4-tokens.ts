@@ -18,7 +18,7 @@ export const tokens: Figure = {
   id: 'G4',
   title: 'Throughput by live tokens',
   about:
-    'Each request shows another of up to 50,000 access tokens, whose refresh tokens are kept as well, in memory and in the token file. wrk makes the requests, because autocannon would have to build each anew.',
+    'Each request shows another of up to 50,000 access tokens, whose refresh tokens are kept as well, in memory (see P8) and in the token file. wrk makes the requests, because autocannon would have to build each anew.',
   async measure(lab) {
     const { wrk } = lab
     if (wrk === undefined) return leftOut('wrk')
@@ -50,7 +50,6 @@ export const tokens: Figure = {
         what: 'live tokens',
         rate: 'requests/s',
         scale: 'log',
-        unit: 'token',
         rises: 'this is noise: fewer tokens cost no more',
         falls: 'tokens are found in a hash table that no longer fits the processor caches',
       },

@@ -7,20 +7,21 @@ import { reopening, scenarios } from './scenarios.ts'
 
 /** Floods the real sidecar over both transports; `sets` change it, but not what is expected of it. */
 export async function proveLimits(sets: readonly string[]): Promise<readonly Report[]> {
-  const reports: Report[] = []
-  const run = async (scenario: Scenario): Promise<void> => {
+  const run = async (scenario: Scenario): Promise<Report> => {
     const report = await runScenario(scenario, sets)
-    reports.push(report)
     say(`  ${verdict(report)}  ${report.title}`)
+    return report
   }
   const transports = [false, true]
-  await Promise.all(
+  const floods = await Promise.all(
     transports.map(async (tls) => {
-      for (const scenario of scenarios(tls)) await run(scenario)
+      const reports: Report[] = []
+      for (const scenario of scenarios(tls)) reports.push(await run(scenario))
+      return reports
     }),
   )
-  await Promise.all(transports.map((tls) => run(reopening(tls))))
-  return reports
+  const reopened = await Promise.all(transports.map((tls) => run(reopening(tls))))
+  return [...floods.flat(), ...reopened]
 }
 
 function verdict({ faults }: Report): 'pass' | 'FAIL' {

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { outputOf } from '../child.ts'
+import { outputOf, type ProgramError } from '../child.ts'
 import { type Generator, type Load, patienceFor, rightSize } from './generator.ts'
 
 /** What `report.lua` prints; times in milliseconds. `refused` counts statuses of 400 and above. */
@@ -19,7 +19,7 @@ export const wrkGenerator: Generator = {
   name: 'wrk',
   async version() {
     // wrk ends with 1 after `-v`.
-    const text = await outputOf('wrk', ['-v']).catch((error: { stdout?: string }) => error.stdout ?? '')
+    const text = await outputOf('wrk', ['-v']).catch((error: ProgramError) => error.output)
     return /wrk (\S+)/.exec(text)?.[1]
   },
   async run(load) {

@@ -6,8 +6,8 @@ import { linearScale, type Scale } from './scale.ts'
 const WIDTH = 760
 const BAR = 16
 const GAP = 8
-const CHARACTER = 6.6
-const WIDEST_LABEL = 330
+const CHARACTER = 7.4
+const WIDEST_LABEL = 370
 const VALUE = 64
 const BELOW = 22
 

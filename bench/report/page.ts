@@ -1,5 +1,5 @@
 import type { Check } from '../figure.ts'
-import { clockTime, rounded } from '../format.ts'
+import { clockTime, rangeText, rounded } from '../format.ts'
 import type { MeasuredFigure, Result } from '../result.ts'
 import { VERDICTS } from '../table.ts'
 import { boundOf, verdictOf } from '../verdict.ts'
@@ -84,9 +84,8 @@ const NUMBERS = [2, 3]
 
 function checkRow(check: Check, name: string): string {
   const verdict = verdictOf(check)
-  const range = check.range === undefined ? '' : check.range.map(rounded).join(' to ')
   const value = check.value === undefined ? '-' : `${rounded(check.value)} ${check.unit}`
-  return `<tr><th scope="row">${name}</th><td class="wide">${prose(check.what)}</td><td class="number">${escapeText(value)}</td><td class="number">${escapeText(range)}</td><td>${escapeText(boundOf(check))}</td><td class="verdict ${verdict}">${VERDICTS[verdict]}</td></tr>`
+  return `<tr><th scope="row">${name}</th><td class="wide">${prose(check.what)}</td><td class="number">${escapeText(value)}</td><td class="number">${rangeText(check.range)}</td><td>${escapeText(boundOf(check))}</td><td class="verdict ${verdict}">${VERDICTS[verdict]}</td></tr>`
 }
 
 function section(figure: MeasuredFigure): string {
