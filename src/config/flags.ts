@@ -30,15 +30,39 @@ export function readFlags(sets: readonly string[]): Settings {
 }
 
 function targetOf(path: readonly string[], text: string): Parsed<Target> {
-  let field: Field<unknown> = schema
-  for (const [index, key] of path.entries()) {
-    if (field.kind === 'headers') return headerOf(path.slice(0, index), path.slice(index), text)
-    const next = fieldBelow(field, key)
-    if (next === undefined) return { problem: `unknown key; ${nearestKey(path.join('.'), dottedKeys)}` }
-    field = next
+  const found = resolve(schema, path)
+  if (found === undefined) {
+    return { problem: `unknown key; ${nearestKey(path.join('.'), dottedKeys)}` }
   }
-  const read = readText(field, text)
-  return 'problem' in read ? read : { value: { path, value: read.value } }
+  if (found.field.kind === 'headers' && found.rest.length > 0) {
+    return headerOf(found.path, found.rest, text)
+  }
+  const read = readText(found.field, text)
+  return 'problem' in read ? read : { value: { path: found.path, value: read.value } }
+}
+
+interface Resolved {
+  readonly field: Field<unknown>
+  readonly path: readonly string[]
+  /** What is left of the path below a mapping of headers. */
+  readonly rest: readonly string[]
+}
+
+/** Finds the key; a name of the operator's own may hold dots, and ends where a key that is known can follow. */
+function resolve(
+  field: Field<unknown>,
+  rest: readonly string[],
+  path: readonly string[] = [],
+): Resolved | undefined {
+  if (rest.length === 0 || field.kind === 'headers') return { field, path, rest }
+  const longest = field.kind === 'named' ? rest.length : 1
+  for (let length = 1; length <= longest; length += 1) {
+    const key = rest.slice(0, length).join('.')
+    const below = fieldBelow(field, key)
+    const found = below && resolve(below, rest.slice(length), [...path, key])
+    if (found !== undefined) return found
+  }
+  return undefined
 }
 
 /** A header name may hold dots; only a last `.file` says that the value stands in a file. */

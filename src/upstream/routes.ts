@@ -1,4 +1,4 @@
-import { isAmbiguousPath, pathOf } from '../http/ambiguous-path.ts'
+import { pathOf } from '../http/ambiguous-path.ts'
 import { createPathTable } from '../http/path-table.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { Upstream } from './upstream.ts'
@@ -32,31 +32,54 @@ export function createRouter<Service>(
   routes: ReadonlyMap<string, Service>,
 ): (target: string) => Service | undefined {
   const find = createPathTable(routes)
+  const serviceOf = (path: string): Service => find(path) ?? main
   return (target) => {
     const path = pathOf(target)
-    const service = find(path) ?? main
-    if (!isAmbiguousPath(path)) return service
-    const plain = plainestReading(path)
-    return plain !== undefined && (find(plain) ?? main) === service ? service : undefined
+    const service = serviceOf(path)
+    if (!READ_DIFFERENTLY.test(path)) return service
+    const readings = plainReadings(path)
+    return readings?.every((reading) => serviceOf(reading) === service) ? service : undefined
   }
 }
 
-/** The path as the most eager reader has it: decoded to the end, backslashes turned, parameters cut, dots resolved. */
-function plainestReading(path: string): string | undefined {
+/** What nobody decodes, resolves or cuts has one reading. */
+const READ_DIFFERENTLY = /[%;\\]|\/\.|\/\//
+
+/** A character in more bytes of UTF-8 than it needs: an old decoder takes it, a strict one does not. */
+const OVERLONG = /[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f]|\xf0[\x80-\x8f]/
+
+/**
+ * The path as eager readers have it: decoded to the end, backslashes turned, parameters cut, dots resolved; with and
+ * without what stands behind an encoded `?` or `#`. Undefined where readers would not even agree on its characters.
+ */
+function plainReadings(path: string): readonly string[] | undefined {
   const decoded = decodeFully(path)
-  if (decoded === undefined) return undefined
-  const segments: string[] = []
-  const parts = decoded
-    .replace(/[?#\0].*$/s, '')
-    .replaceAll('\\', '/')
-    .split('/')
-  for (const part of parts) {
-    const segment = part.replace(/;.*$/s, '')
-    if (segment === '..') segments.pop()
-    else if (segment !== '' && segment !== '.') segments.push(segment)
+  if (decoded === undefined || decoded.includes('\0') || OVERLONG.test(decoded) || /%u/i.test(decoded)) {
+    return undefined
   }
-  const isFolder = segments.length > 0 && /^(?:\.{0,2})$/.test(parts.at(-1) ?? '')
-  return `/${segments.join('/')}${isFolder ? '/' : ''}`
+  const turned = decoded.replaceAll('\\', '/').replace(/;[^/]*/g, '')
+  return [turned, turned.replace(/[?#].*$/s, '')].flatMap((path) => [
+    resolved(path),
+    resolved(collapsed(path)),
+  ])
+}
+
+/** Some take an empty segment for one that `..` goes back over, others for none. */
+function collapsed(path: string): string {
+  return path.replace(/\/{2,}/g, '/')
+}
+
+/** RFC 3986 §5.2.4. */
+function resolved(path: string): string {
+  const segments: string[] = []
+  const [, ...parts] = path.split('/')
+  for (const [index, segment] of parts.entries()) {
+    const isDots = segment === '.' || segment === '..'
+    if (segment === '..') segments.pop()
+    if (!isDots) segments.push(segment)
+    else if (index === parts.length - 1) segments.push('')
+  }
+  return `/${segments.join('/')}`
 }
 
 function decodeFully(path: string): string | undefined {

@@ -28,6 +28,18 @@ describe('upstream.routes', () => {
     expect(routes['/b']?.url.origin).toBe(URL_A)
   })
 
+  it('is set from the command line under paths that hold dots', () => {
+    const sets = [
+      `upstream.routes./v1.0/x.y.url=${URL_A}`,
+      'upstream.routes./v1.0/x.y.headers.X-A.b=c',
+      'upstream.routes./v1.0/x.y.queue.size=3',
+    ]
+    const route = load({ sets }).upstream.routes['/v1.0/x.y']
+    expect(route?.url.origin).toBe(URL_A)
+    expect(route?.headers).toEqual({ 'X-A.b': 'c' })
+    expect(route?.queue.size).toBe(3)
+  })
+
   it('is shown in effect with its secrets masked, and reads back', () => {
     const file = withRoutes(`{/a/: {url: "${URL_A}", headers: {X-Key: hunter2}}}`)
     const page = effectiveYaml(load({ file }))

@@ -34,6 +34,9 @@ describe('A public path', () => {
     '/static/%252e%252e/api',
     '/static//api',
     '/static/x%00.png',
+    '/static/%c0%ae%c0%ae/api',
+    '/static/%e0%80%ae./api',
+    '/static/%u002e%u002e/api',
   ])('no other spelling passes for one: %s', (target) => expect(isPublic(target)).toBe(false))
 
   it('nothing is public that a reader who decodes and resolves would find elsewhere', () => {
