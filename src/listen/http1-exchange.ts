@@ -65,7 +65,7 @@ export class Http1Exchange implements Exchange {
     res.writeHead(reply.status, this.#withConnection(reply.fields))
     if (this.head.method !== 'HEAD') this.#responseBytes = Buffer.byteLength(reply.body)
     res.end(reply.body)
-    if (this.unread && !this.#closing) this.#swallow()
+    if (!this.#closing && carriesBody(this.#req) && this.unread) this.#swallow()
   }
 
   inform(status: number, fields: Fields): void {
@@ -191,4 +191,9 @@ export class Http1Exchange implements Exchange {
     }, SWALLOW_TIMEOUT)
     this.#req.once('close', () => clearTimeout(timer))
   }
+}
+
+/** A request without one is complete as soon as whoever parsed its head goes on. */
+function carriesBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
 }

@@ -9,6 +9,7 @@ import { breakUnfinished, MALFORMED, refusalFor } from './http1-faults.ts'
 import { bodyFraming, type RequestFacts } from './http1-head.ts'
 import { createIntake, type Intake } from './http1-intake.ts'
 import { Http1UpgradeExchange } from './http1-upgrade.ts'
+import { keepIdleTimer, setIdleTimeout } from './idle-timer.ts'
 import type { ListenLimits } from './limits.ts'
 import { endLingering } from './linger.ts'
 
@@ -57,7 +58,6 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
     // A long upload is not an attack: the bodies have deadlines of their own, by progress instead of in all.
     requestTimeout: 0,
     connectionsCheckingInterval: Math.min(1_000, limits.headerTimeout),
-    keepAliveTimeout: limits.idleTimeout,
     maxHeaderSize: limits.maxHeaderSize,
     // A request without a Host is refused by the gate, which counts it; Node would answer it past the limit.
     requireHostHeader: false,
@@ -67,11 +67,11 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
   server.maxHeadersCount = 0
   // A client may close its sending side and wait for the answer. The types of Node do not know this old property.
   Object.assign(server, { httpAllowHalfOpen: true })
-  // A connection that says nothing at all never reaches the header deadline's parser.
-  server.timeout = limits.idleTimeout
+  setIdleTimeout(server, limits.idleTimeout)
 
   function accept(socket: Socket): void {
     server.emit('connection', socket)
+    keepIdleTimer(socket)
     const intake = createIntake(socket, {
       busy: () => connection.current !== undefined || connection.closing,
       begun() {
