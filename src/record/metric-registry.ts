@@ -1,6 +1,7 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import { createHistogram, type Histogram } from './histogram.ts'
 
-export type { Counter, Gauge, Histogram } from 'prom-client'
+export type { Counter, Gauge } from 'prom-client'
 
 /** The metrics of one sidecar; each name gets the prefix `postern_`. */
 export interface MetricRegistry {
@@ -18,14 +19,11 @@ export interface MetricRegistry {
     collect?: (gauge: Gauge<L>) => void,
   ): Gauge<L>
   /** Of durations, in seconds. */
-  histogram<L extends string>(name: string, help: string, labelNames?: readonly L[]): Histogram<L>
+  histogram(name: string, help: string): Histogram
   readonly contentType: string
   /** The exposition text. */
   text(): Promise<string>
 }
-
-/** Around what a LAN device takes, from a cached answer to the response deadline (seconds). */
-const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
 /** prom-client's own whose names promise a counter that they are not; `promtool check metrics` objects to them. */
 const MISNAMED = [
@@ -40,6 +38,7 @@ export function createMetricRegistry(): MetricRegistry {
   collectDefaultMetrics({ register })
   for (const name of MISNAMED) register.removeSingleMetric(name)
   const registers = [register]
+  const histograms: Histogram[] = []
   return {
     counter(name, help, labelNames = [], collect) {
       const options = { name: `postern_${name}`, help, labelNames, registers }
@@ -49,10 +48,15 @@ export function createMetricRegistry(): MetricRegistry {
       const options = { name: `postern_${name}`, help, labelNames, registers }
       return new Gauge(collect === undefined ? options : { ...options, collect: collecting(collect) })
     },
-    histogram: (name, help, labelNames = []) =>
-      new Histogram({ name: `postern_${name}`, help, labelNames, buckets: BUCKETS, registers }),
+    histogram(name, help) {
+      const histogram = createHistogram(`postern_${name}`, help)
+      histograms.push(histogram)
+      return histogram
+    },
     contentType: register.contentType,
-    text: () => register.metrics(),
+    async text() {
+      return [await register.metrics(), ...histograms.map((histogram) => histogram.text())].join('\n')
+    },
   }
 }
 

@@ -63,9 +63,11 @@ export function createMetrics({
   const requestDuration = histogram(
     'request_duration_seconds',
     'Time from the request head to the end of the response.',
-    ['endpoint'],
   )
-  const durations = { api: requestDuration.labels('api'), oauth: requestDuration.labels('oauth') }
+  const durations = {
+    api: requestDuration.series('endpoint="api"'),
+    oauth: requestDuration.series('endpoint="oauth"'),
+  }
   const upstream = createUpstreamMetrics(registry, () => readings?.upstream())
   const rateLimited = counter('rate_limited_total', 'Requests refused with 429.', ['endpoint'])
   gauge('rate_windows', 'Rate limit windows held.', ['endpoint'], (g) => {

@@ -31,7 +31,7 @@ export function createUpstreamMetrics(
   const duration = histogram(
     'upstream_duration_seconds',
     "Time from sending a request to the device to the head of the device's response.",
-  )
+  ).series()
   const errors = counter('upstream_errors_total', 'Requests that the device failed, by reason.', ['reason'])
   const mainUp = gauge('upstream_up', 'Whether the device answered the last request or health check.')
   // Nobody has asked yet: no sample, rather than one that raises an alarm.
