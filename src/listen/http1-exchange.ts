@@ -153,9 +153,9 @@ export class Http1Exchange implements Exchange {
     })
   }
 
-  /** HTTP/1.0 knows no interim responses. */
+  /** HTTP/1.0 knows no interim responses, and a tunnel has taken the connection away from its response. */
   get #mayInform(): boolean {
-    return this.head.version === '1.1' && !this.answered
+    return this.head.version === '1.1' && !this.answered && this.#res.socket !== null
   }
 
   /** What follows on the connection could be the rest of a body that nobody will read. */

@@ -14,7 +14,9 @@ export interface IntakeEvents {
 
 /** The way of a connection's bytes to Node's parser. */
 export interface Intake {
-  /** The client has closed its sending side, and all that it sent has been parsed. */
+  /** The client has closed its sending side. */
+  readonly ended: boolean
+  /** And all that it sent has been parsed. */
   readonly exhausted: boolean
   /** Goes on with what had to wait. */
   proceed(): void
@@ -110,6 +112,9 @@ export function createIntake(socket: Socket, { busy, begun, onFault, onBug }: In
   socket.on('end', onEnd)
 
   return {
+    get ended() {
+      return ended
+    },
     get exhausted() {
       return ended && pending.length === 0
     },

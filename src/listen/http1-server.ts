@@ -107,6 +107,8 @@ export function createHttp1Server(limits: ListenLimits, handlers: Http1Handlers)
       if (draining || connection.intake.exhausted) socket.end()
       else connection.intake.proceed()
     })
+    // Of a request that had to wait its turn only the head has been parsed by now.
+    if (connection.intake.ended) setImmediate(() => exchange.halfClosed())
   }
 
   function onRequest(expects: boolean, req: IncomingMessage, res: ServerResponse): void {

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { expect, it } from 'vitest'
 import { startDevice } from '../support/device.ts'
@@ -81,6 +82,21 @@ describeTransports(
       await device.waitForOpenConnections(0)
       await sidecar.metrics()
       expect(device.requests).toHaveLength(1)
+    })
+
+    it('C21 and C24 a client that closes its side and then leaves while its second request is served: the device is told', async () => {
+      const { device, held } = await heldDevice()
+      const sidecar = await startSidecar({ transport, device })
+      const bearer = `Authorization: Bearer ${await sidecar.token()}`
+      const raw = await rawConnection(sidecar.url)
+      raw.write(typed('GET /x HTTP/1.1', 'Host: x', bearer).repeat(2))
+      raw.end()
+      await device.waitForRequests(1)
+      held[0]?.end('first')
+      await raw.waitFor('first')
+      await device.waitForRequests(2)
+      raw.socket.destroy()
+      await once(held[1] ?? expect.fail('no second request'), 'close')
     })
 
     it('C21 an upgrade behind another request is served when that one has been', async () => {
