@@ -63,6 +63,11 @@ describeTransports(
         expect(upload?.fields.join('\n')).not.toMatch(/Bearer|proto/)
       })
 
+      it.each(['chunked\t', 'chunked \t ', 'chunked\t\t'])(
+        '4 Transfer-Encoding %j, of which Node complains only behind the head, reaches nobody',
+        (coding) => front.refuses(`${post(`Transfer-Encoding: ${coding}`)}5\r\nhello\r\n0\r\n\r\n`),
+      )
+
       it('13 a 100 is sent once the request is admitted, and the body comes through', async () => {
         const raw = await front.send(post('Expect: 100-continue', 'Content-Length: 5'))
         await raw.waitFor('HTTP/1.1 100 Continue\r\n\r\n')
