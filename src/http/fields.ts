@@ -26,7 +26,10 @@ export function listMembers(values: readonly string[]): string[] {
     .filter((member) => member !== '')
 }
 
-/** A value without the blanks around it (RFC 9110 §5.5). JavaScript's own `trim` takes some 8-bit bytes for blanks, too. */
+/**
+ * A value without the blanks around it (RFC 9110 §5.5). `trim` would take 0xA0 for one, too, which is no blank to anybody
+ * else, and may be half a letter in UTF-8.
+ */
 export function withoutBlanks(value: string): string {
   let start = 0
   let end = value.length

@@ -1,4 +1,4 @@
-import { type Fields, fieldValues, listMembers } from '../http/fields.ts'
+import { type Fields, fieldValues, listMembers, withoutBlanks } from '../http/fields.ts'
 import { DeviceFault } from './failure.ts'
 
 /** A response head as any parser reads it the same way. */
@@ -46,11 +46,11 @@ function readFields(lines: readonly string[]): string[] {
   for (const line of lines) {
     if (/^[ \t]/.test(line)) {
       // Folded behind a dropped line, it is dropped with it: else it would change another field.
-      if (folds) fields.push(trimmed(`${fields.pop()} ${printable(line)}`))
+      if (folds) fields.push(withoutBlanks(`${fields.pop()} ${printable(line)}`))
       continue
     }
     const colon = line.indexOf(':')
-    const name = trimmed(line.slice(0, Math.max(colon, 0)))
+    const name = withoutBlanks(line.slice(0, Math.max(colon, 0)))
     folds = TOKEN.test(name)
     if (folds) fields.push(name, printable(line.slice(colon + 1)))
   }
@@ -94,18 +94,5 @@ function isOneLength(lengths: readonly string[]): boolean {
 
 /** A value that every later parser takes: CR, LF and NUL must not survive, other control characters better not. */
 function printable(value: string): string {
-  return trimmed(value.replace(CONTROL, ' '))
-}
-
-/** Without spaces and tabs at the ends. `trim` would take 0xA0 too, which may be half a letter in UTF-8. */
-function trimmed(value: string): string {
-  let start = 0
-  let end = value.length
-  while (isBlank(value[start])) start += 1
-  while (end > start && isBlank(value[end - 1])) end -= 1
-  return value.slice(start, end)
-}
-
-function isBlank(character: string | undefined): boolean {
-  return character === ' ' || character === '\t'
+  return withoutBlanks(value.replace(CONTROL, ' '))
 }

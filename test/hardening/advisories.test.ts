@@ -1,7 +1,7 @@
-import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { answersIn, typed } from '../support/raw-answers.ts'
 import { describeTransports } from '../support/transports.ts'
-import { type Front, get, post, SMUGGLED, startFront } from './front.ts'
+import { get, heldFront, post, SMUGGLED } from './front.ts'
 
 type Case = readonly [name: string, bytes: string]
 
@@ -86,11 +86,7 @@ const EARLY: readonly (readonly [name: string, head: (...framing: readonly strin
 describeTransports(
   'Advisories',
   (transport) => {
-    let front: Front
-    beforeAll(async () => {
-      front = await startFront(transport)
-    })
-    afterEach(() => front.holds())
+    const front = heldFront(transport)
 
     it.each(refused)('%s is refused with 400, closed, not a byte at the device', (_name, bytes) =>
       front.refuses(bytes),
@@ -180,11 +176,7 @@ describeTransports(
   'Advisories',
   (transport) => {
     describe.each(['strict', 'tolerant'])('to a device that is read in a %s way', (parser) => {
-      let front: Front
-      beforeAll(async () => {
-        front = await startFront(transport, { upstream: { parser }, status_codes: 'http' })
-      })
-      afterEach(() => front.holds())
+      const front = heldFront(transport, { upstream: { parser }, status_codes: 'http' })
 
       // HTTP/2 carries in its pseudo-headers what would be several lines in HTTP/1 (H2.X downgrades).
       it.each([

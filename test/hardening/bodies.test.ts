@@ -1,8 +1,8 @@
-import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { rawConnection } from '../support/raw.ts'
 import { answersIn, typed } from '../support/raw-answers.ts'
 import { describeTransports } from '../support/transports.ts'
-import { type Front, get, post, SMUGGLED, startFront } from './front.ts'
+import { get, heldFront, post, SMUGGLED, startFront } from './front.ts'
 
 /** A body that is the head of a request, so that whoever frames it otherwise runs it. */
 const INNER = 'GET /inner HTTP/1.1\r\nHost: device\r\n\r\n'
@@ -11,11 +11,7 @@ describeTransports(
   'Bodies',
   (transport) => {
     describe.each(['strict', 'tolerant'])('to a device that is read in a %s way', (parser) => {
-      let front: Front
-      beforeAll(async () => {
-        front = await startFront(transport, { upstream: { parser } })
-      })
-      afterEach(() => front.holds())
+      const front = heldFront(transport, { upstream: { parser } })
 
       it.each(['GET', 'HEAD', 'OPTIONS', 'DELETE', 'PUT', 'PROPFIND'])(
         '11 a %s with a body arrives framed exactly, and the next request behind it',

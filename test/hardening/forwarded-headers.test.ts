@@ -1,7 +1,7 @@
-import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { DeviceRequest } from '../support/device.ts'
 import { describeTransports } from '../support/transports.ts'
-import { type Front, get, post, startFront } from './front.ts'
+import { get, heldFront, post } from './front.ts'
 
 /** What a proxy says of those before it. */
 const SPOOFED: readonly (readonly string[])[] = [
@@ -22,11 +22,7 @@ describeTransports(
   'Headers',
   (transport) => {
     describe.each(['strict', 'tolerant'])('to a device that is read in a %s way', (parser) => {
-      let front: Front
-      beforeAll(async () => {
-        front = await startFront(transport, { upstream: { parser } })
-      })
-      afterEach(() => front.holds())
+      const front = heldFront(transport, { upstream: { parser } })
 
       /** What the device sees of a request with these lines. */
       async function seen(...lines: readonly string[]): Promise<DeviceRequest> {

@@ -1,6 +1,6 @@
-import { afterEach, beforeAll, it } from 'vitest'
+import { it } from 'vitest'
 import { describeTransports } from '../support/transports.ts'
-import { type Front, get, post, startFront } from './front.ts'
+import { get, heldFront, post } from './front.ts'
 import { REQUEST_LINES } from './request-lines.ts'
 
 type Case = readonly [name: string, bytes: string]
@@ -189,11 +189,7 @@ const good: readonly Case[] = [
 describeTransports(
   'Framing',
   (transport) => {
-    let front: Front
-    beforeAll(async () => {
-      front = await startFront(transport)
-    })
-    afterEach(() => front.holds())
+    const front = heldFront(transport)
 
     it.each([...both, ...codings, ...lengths, ...sizes])(
       '%s is refused with 400, closed, not a byte at the device',

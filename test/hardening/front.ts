@@ -1,4 +1,4 @@
-import { expect } from 'vitest'
+import { afterEach, beforeAll, expect } from 'vitest'
 import { startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import type { Response } from '../support/message.ts'
@@ -78,5 +78,27 @@ export async function startFront(transport: Transport, config: YamlPart = {}): P
       for (const secret of [token, PASSWORD, encodeURIComponent(PASSWORD)]) expect(news).not.toContain(secret)
       expect(news, 'a bug').not.toMatch(/"level":"?(?:error|fatal|50|60)/)
     },
+  }
+}
+
+/** A front for all the tests of a block, of which what must hold after every case is held after each. */
+export function heldFront(transport: Transport, config: YamlPart = {}): Front {
+  let started: Front | undefined
+  const front = (): Front => started ?? expect.fail('not started yet')
+  beforeAll(async () => {
+    started = await startFront(transport, config)
+  })
+  afterEach(() => front().holds())
+  return {
+    get sidecar() {
+      return front().sidecar
+    },
+    get token() {
+      return front().token
+    },
+    send: (...given) => front().send(...given),
+    answersTo: (bytes) => front().answersTo(bytes),
+    refuses: (...given) => front().refuses(...given),
+    holds: () => front().holds(),
   }
 }

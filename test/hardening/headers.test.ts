@@ -1,8 +1,8 @@
-import { afterEach, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { expectError } from '../support/errors.ts'
 import { answersIn } from '../support/raw-answers.ts'
 import { describeTransports } from '../support/transports.ts'
-import { type Front, get, post, startFront } from './front.ts'
+import { get, heldFront, post, startFront } from './front.ts'
 
 type Case = readonly [name: string, bytes: string]
 
@@ -60,11 +60,7 @@ const refused: readonly Case[] = [
 describeTransports(
   'Headers',
   (transport) => {
-    let front: Front
-    beforeAll(async () => {
-      front = await startFront(transport)
-    })
-    afterEach(() => front.holds())
+    const front = heldFront(transport)
 
     it.each(refused)('%s is refused with 400, closed, not a byte at the device', (_name, bytes) =>
       front.refuses(bytes),

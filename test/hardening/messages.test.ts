@@ -1,7 +1,7 @@
-import { afterEach, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { answersIn, typed } from '../support/raw-answers.ts'
 import { describeTransports } from '../support/transports.ts'
-import { type Front, get, post, SMUGGLED, startFront } from './front.ts'
+import { get, heldFront, post, SMUGGLED, startFront } from './front.ts'
 
 type Case = readonly [name: string, bytes: string]
 
@@ -58,11 +58,7 @@ const WRONG = typed('GET /x HTTP/1.1', 'Host: device', 'Authorization: Bearer wr
 describeTransports(
   'Messages',
   (transport) => {
-    let front: Front
-    beforeAll(async () => {
-      front = await startFront(transport)
-    })
-    afterEach(() => front.holds())
+    const front = heldFront(transport)
 
     it.each(heads)('%s is refused with 400, closed, not a byte at the device', (_name, bytes) =>
       front.refuses(bytes),

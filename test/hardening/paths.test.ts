@@ -1,10 +1,10 @@
-import { afterEach, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { expectError } from '../support/errors.ts'
 import { BrokenTransfer } from '../support/message.ts'
 import { answersIn } from '../support/raw-answers.ts'
 import { type ApiRequest, encodeForm, PASSWORD } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
-import { type Front, get, startFront } from './front.ts'
+import { get, heldFront, startFront } from './front.ts'
 
 const FORM = encodeForm({ grant_type: 'password', password: PASSWORD })
 
@@ -46,11 +46,7 @@ const IMPOSSIBLE = [
 ]
 
 describeTransports('Paths', (transport) => {
-  let front: Front
-  beforeAll(async () => {
-    front = await startFront(transport)
-  })
-  afterEach(() => front.holds())
+  const front = heldFront(transport)
 
   /** The answer, or 400 where the connection or stream was broken instead. */
   async function ask(request: ApiRequest): Promise<{ status: number; text: string }> {
@@ -91,11 +87,7 @@ describeTransports('Paths', (transport) => {
 describeTransports(
   'Paths',
   (transport) => {
-    let front: Front
-    beforeAll(async () => {
-      front = await startFront(transport)
-    })
-    afterEach(() => front.holds())
+    const front = heldFront(transport)
 
     it.each(IMPOSSIBLE)('27 a :path of %j is refused, not a byte at the device', async (path) => {
       const before = front.sidecar.device.byteCount
@@ -113,11 +105,7 @@ describeTransports(
 describeTransports(
   'Paths',
   (transport) => {
-    let front: Front
-    beforeAll(async () => {
-      front = await startFront(transport)
-    })
-    afterEach(() => front.holds())
+    const front = heldFront(transport)
 
     const at = (target: string): string => get('Connection: close').replace('/x', target)
 
@@ -149,6 +137,18 @@ describeTransports(
       ...['http://device/\xe9', 'http://device\xe9/', 'http://dev ice/', '/\xe9', '/\xff', '/x\x80'],
     ])('25 the target %j is refused with 400, closed, not a byte at the device', (target) =>
       front.refuses(get().replace('/x', target)),
+    )
+
+    // A proxy that decodes what it forwards writes requests of its client's choosing (CRLF-powered desync).
+    it.each(['strict', 'tolerant'])(
+      '95 an encoded line break stays encoded on its way to the device (%s)',
+      async (parser) => {
+        const encoded = await startFront(transport, { upstream: { parser } })
+        const target = '/x%0d%0aX-Evil:%20y%0d%0a%0d%0aGET%20/smuggled%20HTTP/1.1?a=%0aX-Evil:y&b=%0D%0A%00'
+        expect((await encoded.answersTo(at(target))).map(({ status }) => status)).toEqual([200])
+        expect(encoded.sidecar.device.requests.map((request) => request.target)).toEqual([target])
+        expect(encoded.sidecar.device.requests[0]?.values('X-Evil')).toEqual([])
+      },
     )
 
     it('25 the absolute form of the token path is that path, and a disguise of it is not', async () => {

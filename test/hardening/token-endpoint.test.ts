@@ -1,23 +1,19 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterEach, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { hashPassword } from '../../src/password/hash.ts'
 import { bystander } from '../support/bystander.ts'
 import { expectError } from '../support/errors.ts'
 import { answersIn, typed } from '../support/raw-answers.ts'
 import { encodeForm, PASSWORD, startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
-import { type Front, SMUGGLED, startFront } from './front.ts'
+import { heldFront, SMUGGLED, startFront } from './front.ts'
 
 const TYPE = 'application/x-www-form-urlencoded'
 const GOOD = encodeForm({ grant_type: 'password', password: PASSWORD })
 
 describeTransports('The token endpoint', (transport) => {
-  let front: Front
-  beforeAll(async () => {
-    front = await startFront(transport)
-  })
-  afterEach(() => front.holds())
+  const front = heldFront(transport)
 
   it('29 a body too large by its length is refused unread', async () => {
     const connection = await front.sidecar.connect()

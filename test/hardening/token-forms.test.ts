@@ -1,9 +1,9 @@
-import { afterEach, beforeAll, it } from 'vitest'
+import { it } from 'vitest'
 import { expectError } from '../support/errors.ts'
 import type { Response } from '../support/message.ts'
 import { encodeForm, PASSWORD } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
-import { type Front, startFront } from './front.ts'
+import { heldFront } from './front.ts'
 
 const TYPE = 'application/x-www-form-urlencoded'
 const GOOD = encodeForm({ grant_type: 'password', password: PASSWORD })
@@ -113,11 +113,7 @@ const BAD_ESCAPES = [
 ]
 
 describeTransports('Forms', (transport) => {
-  let front: Front
-  beforeAll(async () => {
-    front = await startFront(transport)
-  })
-  afterEach(() => front.holds())
+  const front = heldFront(transport)
 
   const post = (
     body: string | Buffer,
