@@ -77,7 +77,7 @@ export const listenField: Field<ListenConfig> = section<ListenConfig>(
     maxConnections: integer(1, 1_000_000, {
       initial: 1000,
       description:
-        'The most client connections open at once; further ones are closed at once. An idle one takes about 40 KiB with TLS. Keep it, with `upstream.max_in_flight` and twice `upstream.max_tunnels`, below the limit on open files.',
+        'The most client connections open at once; further ones are closed at once. An idle one takes up to 80 KiB, with TLS and HTTP/2. Keep it, with `upstream.max_in_flight` and twice `upstream.max_tunnels`, below the limit on open files.',
     }),
     maxConnectionsPerClient: integer(1, 1_000_000, {
       initial: 250,
@@ -90,9 +90,9 @@ export const listenField: Field<ListenConfig> = section<ListenConfig>(
         'The most requests at once within one HTTP/2 connection. RFC 9113 advises against less than 100.',
     }),
     maxResets: integer(1, 1_000_000, {
-      initial: 200,
+      initial: 100,
       description:
-        'The most requests that an HTTP/2 connection may break off within 10 seconds, or have broken off for its own errors, before it is closed: `max_streams` twice over, as when a full page is reloaded twice.',
+        'The most requests that an HTTP/2 connection may break off within 10 seconds, or have broken off for its own errors, before it is closed: all of `max_streams`, as when somebody leaves a page that is still loading.',
     }),
     maxControlFrames: integer(1, 1_000_000, {
       initial: 1000,

@@ -20,7 +20,7 @@ describe('the effective configuration', () => {
   max_connections: 1000
   max_connections_per_client: 250
   max_streams: 100
-  max_resets: 200
+  max_resets: 100
   max_control_frames: 1000
   max_queued_bytes: 8MiB
 admin:

@@ -56,7 +56,7 @@ const DEFAULTS = {
     maxConnections: 1000,
     maxConnectionsPerClient: 250,
     maxStreams: 100,
-    maxResets: 200,
+    maxResets: 100,
     maxControlFrames: 1000,
     maxQueuedBytes: 8 << 20,
   },
