@@ -1,0 +1,100 @@
+import { expect, it } from 'vitest'
+import { expectUnharmed } from '../support/aftermath.ts'
+import { startDevice } from '../support/device.ts'
+import {
+  FRAME,
+  frame,
+  headers,
+  hpack,
+  ping,
+  type RawSession,
+  rawSession,
+  requestFields,
+  resetStream,
+  SETTING,
+  settings,
+} from '../support/http2-frames.ts'
+import { rawConnection } from '../support/raw.ts'
+import { startSidecar } from '../support/sidecar.ts'
+
+const ATTACKER = '127.0.0.2'
+const EACH = 10
+const DEADLINES = {
+  handshake_timeout: '1s',
+  header_timeout: '1s',
+  body_timeout: '1s',
+  idle_timeout: '1s',
+}
+
+it('83h slow and many at once: a client of another address is served all the while, and all of it ends by deadline', async () => {
+  const device = await startDevice((request, response) => {
+    request.resume().on('error', () => {})
+    response.end(request.url === '/big' ? Buffer.alloc(60_000) : 'from the device')
+  })
+  const sidecar = await startSidecar({
+    transport: 'tls',
+    device,
+    config: { listen: { ...DEADLINES, max_connections_per_client: 12 * EACH } },
+  })
+  const token = await sidecar.token()
+  const shown = ['authorization', `Bearer ${token}`]
+  const url = sidecar.url
+  const from = ATTACKER
+
+  const flood = (piece: (turn: number) => Buffer) => async (): Promise<void> => {
+    const session = await rawSession(url, { from })
+    for (let turn = 0; turn < 100 && !session.raw.socket.destroyed; turn += 1) {
+      session.send(piece(turn))
+      await new Promise(setImmediate)
+    }
+  }
+  const http1 = (bytes: string) => async (): Promise<void> => {
+    const raw = await rawConnection(url, { localAddress: from })
+    raw.write(bytes)
+  }
+  const http2 =
+    (...opening: readonly Buffer[]) =>
+    (): Promise<RawSession> =>
+      rawSession(url, { from, opening })
+  const post = requestFields(shown, { ':method': 'POST' })
+  const attacks: readonly (() => Promise<unknown>)[] = [
+    http1(''),
+    http1('GET / HTTP/1.1\r\nHost: x\r\nX-Slow: '),
+    http1(`POST / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Length: 9\r\n\r\nslow`),
+    http1(`GET /big HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`),
+    http2(),
+    http2(settings(), frame(FRAME.headers, 0, 1, hpack(requestFields()))),
+    http2(settings(), headers(1, post, false), frame(FRAME.data, 0, 1, Buffer.from('slow'))),
+    http2(
+      settings([SETTING.initialWindowSize, 0]),
+      ...[1, 3, 5].map((id) => headers(id, requestFields(shown, { ':path': '/big' }))),
+    ),
+    flood(() => Buffer.concat(Array<Buffer>(50).fill(ping()))),
+    flood(() => Buffer.concat(Array<Buffer>(50).fill(settings()))),
+    flood((turn) => Buffer.concat([headers(2 * turn + 1, requestFields()), resetStream(2 * turn + 1)])),
+    flood((turn) =>
+      turn === 0 ? frame(FRAME.headers, 0, 1, hpack(requestFields())) : frame(FRAME.continuation, 0, 1),
+    ),
+  ]
+
+  const before = process.memoryUsage().rss
+  const attacked = Promise.all(
+    attacks.flatMap((attack) => Array.from({ length: EACH }, () => attack().catch(() => {}))),
+  )
+  const good = await sidecar.connect()
+  let served = 0
+  let over = false
+  attacked.then(() => {
+    over = true
+  })
+  while (!over || served < 50) {
+    expect((await good.send({ fields: shown })).status).toBe(200)
+    served += 1
+  }
+  const grown = (process.memoryUsage().rss - before) / (1 << 20)
+  good.close()
+
+  expect(grown, 'MiB, for both ends of 120 connections').toBeLessThan(150)
+  await expect.poll(() => sidecar.metric('postern_connections'), { timeout: 8000 }).toBe(0)
+  await expectUnharmed(sidecar, token, 64)
+})
