@@ -1,0 +1,95 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import http2 from 'node:http2'
+import https from 'node:https'
+import type { Readable, Writable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { describe, expect, it } from 'vitest'
+import { prepareSite, type Served } from '../process/serve.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { startDevice } from '../support/device.ts'
+
+const MiB = 1 << 20
+const SIZE = 1024 * MiB
+/** What the process may grow by: V8 lets some 64 MiB of buffers pile up before it collects them. */
+const GROWTH = 160 * MiB
+
+const piece = Buffer.alloc(256 * 1024, 'x')
+
+function* pieces(): Generator<Buffer> {
+  for (let sent = 0; sent < SIZE; sent += piece.length) yield piece
+}
+
+async function count(stream: Readable): Promise<number> {
+  let bytes = 0
+  for await (const chunk of stream) bytes += chunk.length
+  return bytes
+}
+
+/** Bytes of memory that the process really has. */
+function residentOf(pid: number): number {
+  const kilobytes = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+  return Number(kilobytes) * 1024
+}
+
+interface Transfer {
+  readonly up: Writable
+  readonly down: Promise<Readable>
+}
+
+function open(transport: 'tls' | 'h2', { url }: Served, token: string, method: string): Transfer {
+  const authorization = `Bearer ${token}`
+  if (transport === 'tls') {
+    const request = https.request(url, {
+      method,
+      headers: { authorization },
+      rejectUnauthorized: false,
+      agent: false,
+    })
+    return { up: request, down: once(request, 'response').then(([response]) => response) }
+  }
+  const session = http2.connect(url, { rejectUnauthorized: false })
+  closeLater(() => session.destroy())
+  const stream = session.request({ ':method': method, ':path': '/', authorization }, { endStream: false })
+  return { up: stream, down: once(stream, 'response').then(() => stream) }
+}
+
+/** Takes minutes, so only on demand; what of it is quick, the C21 tests prove with shorter bodies. */
+const onDemand = it.skipIf(process.env.POSTERN_TEST_BULK !== '1')
+
+describe.each(['strict', 'tolerant'])('1 GiB in the %s lane', { timeout: 600_000 }, (parser) => {
+  onDemand('C21 passes at constant memory, up and down, over HTTP/1 and HTTP/2', async () => {
+    const device = await startDevice(async (request, response) => {
+      if (request.method === 'GET') await pipeline(pieces, response)
+      else response.end(String(await count(request)))
+    })
+    const site = await prepareSite({ device, transport: 'tls', config: { upstream: { parser } } })
+    const sidecar = await site.serve()
+    const token = (await sidecar.grant()).access_token
+    for (const transport of ['tls', 'h2'] as const) {
+      for (const method of ['GET', 'POST']) {
+        const before = residentOf(sidecar.pid)
+        let most = before
+        const timer = setInterval(() => {
+          most = Math.max(most, residentOf(sidecar.pid))
+        }, 50)
+        closeLater(() => clearInterval(timer))
+        const start = performance.now()
+        const { up, down } = open(transport, sidecar, token, method)
+        if (method === 'GET') {
+          up.end()
+          expect(await count(await down)).toBe(SIZE)
+        } else {
+          await pipeline(pieces, up)
+          const [said] = await once(await down, 'data')
+          expect(Number(said)).toBe(SIZE)
+        }
+        clearInterval(timer)
+        const rate = Math.round(SIZE / MiB / ((performance.now() - start) / 1000))
+        const grown = `${before >> 20} + ${(most - before) >> 20} MiB`
+        console.info(`${method} of 1 GiB, ${parser}, ${transport}: ${rate} MiB/s, memory ${grown}`)
+        expect(most - before, grown).toBeLessThan(GROWTH)
+      }
+    }
+  })
+})

@@ -1,0 +1,100 @@
+import type { ServerResponse } from 'node:http'
+import { describe, expect, it } from 'vitest'
+import { connect } from '../support/client.ts'
+import { type Device, startDevice } from '../support/device.ts'
+import type { Exchange } from '../support/message.ts'
+import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+
+/** What the sidecar may add to an event (ms). The median, as one event may meet a machine that is busy elsewhere. */
+const ADDED = 10
+
+const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN
+
+/** A device of events, which are sent to everyone who listens in one go. */
+async function startEvents(): Promise<{
+  device: Device
+  send(event: string): void
+  listeners(count: number): Promise<void>
+}> {
+  const streams = new Set<ServerResponse>()
+  const device = await startDevice((_request, response) => {
+    response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' })
+    response.flushHeaders()
+    streams.add(response)
+    response.once('close', () => streams.delete(response))
+  })
+  return {
+    device,
+    send(event) {
+      for (const stream of streams) stream.write(`data: ${event}\n\n`)
+    },
+    listeners: async (count) => {
+      await expect.poll(() => streams.size).toBe(count)
+    },
+  }
+}
+
+async function listen(url: string, transport: 'http1' | 'tls' | 'h2', token?: string): Promise<Exchange> {
+  const connection = await connect({ transport, url })
+  const shown = token === undefined ? [] : ['Authorization', `Bearer ${token}`]
+  const exchange = connection.start({ path: '/events', fields: [...shown, 'Accept', 'text/event-stream'] })
+  exchange.response.catch(() => {})
+  expect((await exchange.head).status).toBe(200)
+  return exchange
+}
+
+const arrival = (exchange: Exchange, event: string): Promise<number> =>
+  exchange.waitFor(`data: ${event}\n\n`).then(() => performance.now())
+
+const ways = (['strict', 'tolerant'] as const).flatMap((parser) =>
+  (['tls', 'h2'] as const).map((transport) => [parser, transport] as const),
+)
+
+describe.each(ways)('Server-sent events in the %s lane, over %s', (parser, transport) => {
+  const start = (device: Device): Promise<TestSidecar> =>
+    startSidecar({ transport, device, config: { upstream: { parser } } })
+
+  it('C23 come one by one, no more than 10 ms behind what a client of the device itself sees', async () => {
+    const { device, send, listeners } = await startEvents()
+    const sidecar = await start(device)
+    const direct = await listen(device.url, 'http1')
+    const through = await listen(sidecar.url, transport, await sidecar.token())
+    await listeners(2)
+    const behind: number[] = []
+    for (let i = 0; i < 40; i += 1) {
+      const arrived = Promise.all([arrival(direct, `event ${i}`), arrival(through, `event ${i}`)])
+      send(`event ${i}`)
+      const [atDirect, atThrough] = await arrived
+      behind.push(atThrough - atDirect)
+      // Each is alone under way: none pushes another one along.
+      expect(through.received.toString().split('\n\n')).toHaveLength(i + 2)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+    expect(median(behind), behind.map((each) => each.toFixed(1)).join()).toBeLessThan(ADDED)
+  })
+
+  it('C23 begin, from the request to the first one, no more than 10 ms later than at the device itself', async () => {
+    const { device } = await startEvents()
+    device.handle((_request, response) => {
+      response.writeHead(200, { 'Content-Type': 'text/event-stream' })
+      response.write('data: first\n\n')
+    })
+    const sidecar = await start(device)
+    const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
+    async function first(connection: Awaited<ReturnType<typeof connect>>): Promise<number> {
+      const asked = performance.now()
+      const exchange = connection.start({ path: '/events', fields })
+      exchange.response.catch(() => {})
+      const took = (await arrival(exchange, 'first')) - asked
+      connection.close()
+      return took
+    }
+    const behind: number[] = []
+    for (let i = 0; i < 15; i += 1) {
+      const direct = await first(await connect({ transport: 'http1', url: device.url }))
+      behind.push((await first(await sidecar.connect())) - direct)
+    }
+    expect(median(behind), behind.map((each) => each.toFixed(1)).join()).toBeLessThan(ADDED)
+  })
+})
