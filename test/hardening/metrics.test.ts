@@ -155,7 +155,7 @@ describe('82 bytes that steer terminals and log readers', () => {
     const token = await sidecar.token()
     const lines = (): string[] => sidecar.logLines().filter((line) => JSON.parse(line).msg === 'request')
     let asked = lines().length
-    for (const bytes of [...nasty, 'a'.repeat(10_000)]) {
+    for (const bytes of [...nasty, 'a'.repeat(3000)]) {
       const path = `/p${bytes}?secret=${bytes}`
       const raw = await rawConnection(sidecar.url)
       raw.write(
