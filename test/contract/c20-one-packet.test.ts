@@ -60,6 +60,25 @@ describeTransports(
       expect(second?.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 100', 'HTTP/1.1 103', 'HTTP/1.1 200'])
     })
 
+    it.each([
+      ['with a good head', '', '401 Unauthorized'],
+      ['with two hosts', 'Host: other\r\n', '400 Bad Request'],
+    ])(
+      'C20 a refused upload %s whose chunks are broken does not cost the request in front of it its answer',
+      async (_name, fields, refusal) => {
+        const sidecar = await startSidecar({ transport })
+        const good = `GET / HTTP/1.1\r\n${HOST}Authorization: Bearer ${await sidecar.token()}\r\n\r\n`
+        const bad = `POST / HTTP/1.1\r\n${HOST}${fields}Transfer-Encoding: chunked\r\n\r\nzz`
+        for (const pipelined of [good + bad, good + good + bad]) {
+          const raw = await rawConnection(sidecar.url)
+          raw.write(pipelined)
+          const answers = (await raw.closed).match(/HTTP\/1\.1 \d+ \w+(?: \w+)?/g) ?? []
+          expect(answers.slice(0, -1)).toEqual(answers.slice(0, -1).map(() => 'HTTP/1.1 200 OK'))
+          expect(answers.at(-1)).toBe(`HTTP/1.1 ${refusal}`)
+        }
+      },
+    )
+
     it('C20 an upgrade with a body that never comes, and a reset, kill nothing', async () => {
       const sidecar = await startSidecar({ transport })
       for (const method of ['GET', 'CONNECT']) {
