@@ -39,7 +39,7 @@ test('every key that the first configuration shows commented out loads too, and 
   expect(load(withoutChoices)).toEqual(load(text))
 })
 
-test('systemd finds nothing wrong with the units, with the credential drop-in and without', async () => {
+test('systemd finds nothing wrong with the units, with the drop-ins and without', async () => {
   needs('systemd-analyze')
   const units = temporaryDirectory()
   for (const unit of ['postern.service', 'postern.socket']) copyFileSync(inDeploy(unit), join(units, unit))
@@ -52,7 +52,9 @@ test('systemd finds nothing wrong with the units, with the credential drop-in an
     ])
   expect(await verify()).toEqual({ code: 0, stdout: '', stderr: '' })
   mkdirSync(join(units, 'postern.service.d'))
-  copyFileSync(inDeploy('postern-credential.conf'), join(units, 'postern.service.d', 'credential.conf'))
+  for (const name of ['credential', 'small']) {
+    copyFileSync(inDeploy(`postern-${name}.conf`), join(units, 'postern.service.d', `${name}.conf`))
+  }
   expect(await verify()).toEqual({ code: 0, stdout: '', stderr: '' })
 })
 

@@ -3,9 +3,10 @@ import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { hashSync } from 'bcryptjs'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { hashPassword } from '../../src/password/hash.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
-import { imageArguments, installBundle, unitArguments } from '../support/shipped.ts'
+import { imageArguments, installBundle, unitArguments, unitEnvironment } from '../support/shipped.ts'
 import { PASSWORD } from '../support/sidecar.ts'
 import { prepareSite, replaceFile, type Served, type Site, type SiteOptions } from './serve.ts'
 
@@ -184,6 +185,24 @@ describe('Under the permissions of the shipped unit', () => {
     )
   })
 
+  it('the profile for small machines serves within its memory', async () => {
+    const site = await prepareSite({
+      password: await hashPassword(PASSWORD),
+      command(configuration, state) {
+        mkdirSync(state, { mode: 0o700 })
+        return [process.execPath, ...unitArguments({ program, configuration, state }, 'postern-small.conf')]
+      },
+    })
+    const sidecar = await site.serve({ env: { ...unitEnv(), ...unitEnvironment('postern-small.conf') } })
+    const { access_token } = await sidecar.grant()
+    for (let i = 0; i < 50; i++) expect(await sidecar.use(access_token)).toBe(200)
+    const [, anonymous = ''] =
+      /RssAnon:\s+(\d+) kB/.exec(readFileSync(`/proc/${sidecar.pid}/status`, 'utf8')) ?? []
+    // The rest of what it holds is the program of Node itself, which the kernel takes back where it must.
+    expect(Number(anonymous) / 1024).toBeLessThan(96)
+    await expectClean(sidecar)
+  })
+
   it('a state folder that may not be written to is named, and clients are served from memory', async () => {
     const elsewhere = temporaryDirectory()
     const site = await prepareSite({
@@ -201,10 +220,11 @@ describe('Under the permissions of the shipped unit', () => {
   })
 })
 
-it('the image grants what the unit grants', () => {
+it('the image and the profile for small machines grant what the unit grants', () => {
   const permissions = (args: readonly string[]): string[] =>
     args.filter((arg) => /^--(permission|allow)/.test(arg))
   expect(permissions(imageArguments())).toEqual(permissions(unitArguments()))
+  expect(permissions(unitArguments(undefined, 'postern-small.conf'))).toEqual(permissions(unitArguments()))
   expect(unitArguments()).toContain('--permission')
   // A thread can be started free of the permissions, a child process and an addon are: each would undo them.
   for (const all of ['--allow-worker', '--allow-child-process', '--allow-addons', '--allow-fs-read=*']) {

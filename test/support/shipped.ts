@@ -19,14 +19,22 @@ export function installBundle(): string {
   return folder
 }
 
-/** The arguments of Node in `ExecStart`, up to the program; `/usr/bin/env node` comes before them. */
-export function unitArguments(places?: Places): string[] {
-  const unit = readFileSync(join(ROOT, 'deploy/postern.service'), 'utf8').replaceAll('\\\n', ' ')
+/** The arguments of Node in the `ExecStart` of the unit or a drop-in, up to the program; `/usr/bin/env node` comes before. */
+export function unitArguments(places?: Places, file = 'postern.service'): string[] {
+  const unit = readFileSync(join(ROOT, 'deploy', file), 'utf8').replaceAll('\\\n', ' ')
   const [, line = ''] = /^ExecStart=\/usr\/bin\/env node (.*) serve --config \S+$/m.exec(unit) ?? []
   return relocated(line.split(/\s+/), places)
 }
 
-/** The same of the `ENTRYPOINT` of the image. */
+/** What a drop-in sets in the environment. */
+export function unitEnvironment(file: string): Record<string, string> {
+  const unit = readFileSync(join(ROOT, 'deploy', file), 'utf8')
+  return Object.fromEntries(
+    [...unit.matchAll(/^Environment=(\w+)=(.*)$/gm)].map(([, name = '', value = '']) => [name, value]),
+  )
+}
+
+/** The arguments of Node in the `ENTRYPOINT` of the image. */
 export function imageArguments(places?: Places): string[] {
   const dockerfile = readFileSync(join(ROOT, 'deploy/Dockerfile'), 'utf8').replaceAll('\\\n', ' ')
   const [, list = ''] = /^ENTRYPOINT (\[.*\])$/m.exec(dockerfile) ?? []
