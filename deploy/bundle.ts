@@ -30,12 +30,19 @@ const ownFiles: Plugin = {
   renderChunk: (code) => code.replace(/^#!.*\n/, ''),
 }
 
-/** Of undici we use `Client` alone; its index would bring fetch, WebSocket, caches and mocks as well. */
+/** Of undici we use `Client` alone, with what its index gives it; that would bring fetch, WebSocket, caches and mocks too. */
+const CLIENT = `
+  import Client from 'undici/lib/dispatcher/client.js'
+  import Dispatcher from 'undici/lib/dispatcher/dispatcher.js'
+  import api from 'undici/lib/api/index.js'
+  Object.assign(Dispatcher.prototype, api)
+  export { Client }
+`
+
 const undiciClient: Plugin = {
   name: 'the client of undici',
   resolveId: (name) => (name === 'undici' ? '\0undici' : null),
-  load: (id) =>
-    id === '\0undici' ? `export { default as Client } from 'undici/lib/dispatcher/client.js'` : null,
+  load: (id) => (id === '\0undici' ? CLIENT : null),
 }
 
 /** `commander` loads it for subcommands that are programs of their own, which ours are not. */

@@ -8,7 +8,8 @@ import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
 import { imageArguments, installBundle, unitArguments, unitEnvironment } from '../support/shipped.ts'
 import { PASSWORD } from '../support/sidecar.ts'
-import { prepareSite, replaceFile, type Served, type Site, type SiteOptions } from './serve.ts'
+import { prepareSite, replaceFile, runPostern, type Served, type Site, type SiteOptions } from './serve.ts'
+import { holdAnswers, openStreams } from './streams.ts'
 
 let program: string
 
@@ -114,6 +115,35 @@ describe('Under the permissions of the shipped unit', () => {
     await expectClean(restarted)
     expect(killed.log.filter(({ level }) => level >= 50)).toEqual([])
   })
+
+  it.each(['strict', 'tolerant'])(
+    'a device read by the %s parser is reached in every way',
+    async (parser) => {
+      const site = await shipped({
+        transport: 'tls',
+        config: {
+          listen: { tls: 'auto' },
+          upstream: { parser, health: { path: '/health', interval: '1s' } },
+        },
+      })
+      holdAnswers(site.device)
+      const sidecar = await serve(site)
+      const { access_token } = await sidecar.grant()
+      const streams = await openStreams(sidecar, access_token)
+      expect(await sidecar.use(access_token)).toBe(200)
+      await expect.poll(() => sidecar.metric('postern_upstream_up'), { timeout: 10_000 }).toBe(1)
+      await sidecar.revoke({ all: true })
+      await Promise.all(streams.map(({ broken }) => broken))
+      const check = await runPostern(['check', '--config', site.configFile], {
+        main: join(program, 'dist', 'postern.mjs'),
+      })
+      expect(check.stdout.match(/^(ok|FAILED) .*$/gm)).toEqual(
+        expect.arrayContaining([expect.stringMatching(/^ok +device: http:.* answered 200$/)]),
+      )
+      expect(check.code).toBe(0)
+      await expectClean(sidecar)
+    },
+  )
 
   it('a device on a Unix socket is reached', async () => {
     const device = await startDevice(undefined, { path: join(temporaryDirectory(), 'device.sock') })

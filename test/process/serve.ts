@@ -207,12 +207,12 @@ export async function prepareSite(options: SiteOptions = {}): Promise<Site> {
   }
 }
 
-/** Runs `postern ARGS` to its end, as this user or as another. */
+/** Runs `postern ARGS` to its end, as this user or as another, from the source or from a bundle. */
 export async function runPostern(
   args: readonly string[],
-  user: { readonly uid?: number } = {},
+  { main = MAIN, ...user }: { readonly uid?: number; readonly main?: string } = {},
 ): Promise<Run> {
-  const child = spawn(process.execPath, [MAIN, ...args], {
+  const child = spawn(process.execPath, [main, ...args], {
     ...user,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: ENV,
