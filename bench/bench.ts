@@ -32,7 +32,7 @@ async function main(): Promise<0 | 1> {
     return 0
   }
   // Read first: a file that is none is told at once, and the one written at the end may be the same.
-  const before = options.compare === undefined ? undefined : await readResult(options.compare)
+  const before = options.compare === undefined ? undefined : await earlierResult(options.compare)
   const result = await run(options)
 
   process.stdout.write(`\n${formatChecks(result.figures)}\n\n`)
@@ -111,6 +111,14 @@ async function save(name: string, result: Result): Promise<void> {
   await writeFile(`${file}.json`, `${JSON.stringify(result, null, 1)}\n`)
   await writeFile(`${file}.html`, renderPage(result))
   say(`written: ${file}.json and .html`)
+}
+
+async function earlierResult(file: string): Promise<Result> {
+  try {
+    return await readResult(file)
+  } catch (error) {
+    throw new UsageError(`--compare: ${error instanceof Error ? error.message : String(error)}`)
+  }
 }
 
 /** Prints how this run stands to an earlier one, and tells whether anything is worse. */

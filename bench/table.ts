@@ -27,7 +27,9 @@ export function formatFindings({
   faults,
 }: Pick<Findings, 'tables' | 'notes' | 'faults'>): string {
   return [
-    ...tables.map(({ caption, head, rows }) => `\n${caption}\n\n${formatTable(head, rows)}\n`),
+    ...tables
+      .filter(({ rows }) => rows.length > 0)
+      .map(({ caption, head, rows }) => `\n${caption}\n\n${formatTable(head, rows)}\n`),
     ...notes.map((note) => `note  ${note}`),
     ...faults.map((fault) => `FAIL  ${fault}`),
   ].join('\n')
@@ -40,7 +42,7 @@ export function formatChecks(figures: readonly MeasuredFigure[]): string {
       VERDICTS[verdictOf(check)],
       check.id,
       check.what,
-      `${rounded(check.value)} ${check.unit}`,
+      check.value === undefined ? '-' : `${rounded(check.value)} ${check.unit}`,
       rangeText(check.range),
       boundOf(check),
     ]),

@@ -81,8 +81,8 @@ export async function measure({ running, generator }: Contestant, load: Load): P
   const before = await timeOf(running.children)
   const result = await generator.run(load)
   const after = await timeOf(running.children)
-  const used = before === undefined || after === undefined ? undefined : after - before
   const { requests, requestsPerSecond, p50, p90, p99, failed } = result
+  const used = before === undefined || after === undefined || requests === 0 ? undefined : after - before
   return {
     requestsPerSecond,
     p50,

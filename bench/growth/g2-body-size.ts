@@ -9,18 +9,23 @@ const SIZES = [0, 1 << 10, 1 << 14, 1 << 18, 1 << 20, 10 << 20]
 
 const CONNECTIONS = 16
 
+/** For large bodies, so that some are through when the time is up. */
+const FEW = 4
+const LARGE = 1 << 20
+
 export const bodySize: Figure = {
   id: 'G2',
   title: 'Throughput by body size',
-  about: `Bodies of 0 to 10 MiB, down from the device and up to it, on ${CONNECTIONS} connections. Downloads are read by wrk where it is installed, because autocannon keeps every body.`,
+  about: `Bodies of 0 to 10 MiB, down from the device and up to it, on ${CONNECTIONS} connections, of 1 MiB and more on ${FEW}; on the axis 0.1 KiB stands for none. Downloads are read by wrk where it is installed, because autocannon keeps every body.`,
   async measure(lab) {
     const device = await startNodeDevice(lab.otherCore)
     const contestant = await startPostern(lab, lab.autocannon, [], device.port)
     const { url, headers } = contestant.running
-    const common = { headers, connections: CONNECTIONS, until: { seconds: lab.seconds }, core: lab.otherCore }
     const down: Point[] = []
     const up: Point[] = []
     for (const size of SIZES) {
+      const connections = size < LARGE ? CONNECTIONS : FEW
+      const common = { headers, connections, until: { seconds: lab.seconds }, core: lab.otherCore }
       const reader = { ...contestant, generator: lab.wrk ?? lab.autocannon }
       const from = `${url}/bytes/${size}`
       down.push(await measurePoint(reader, size, 'bytes down', { ...common, url: from }))
@@ -40,7 +45,7 @@ export const bodySize: Figure = {
 
 const ABOUT = {
   id: 'G2',
-  what: 'KiB of body (0.1 stands for none)',
+  what: 'KiB of body',
   rate: 'MiB/s',
   scale: 'log',
   rises: 'below that, the cost of a request counts, not that of its bytes',

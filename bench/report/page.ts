@@ -98,7 +98,13 @@ function section(figure: MeasuredFigure): string {
 <h2 id="${id}"><span class="id">${id}</span>${escapeText(title)}</h2>
 <p class="about">${prose(about)} (${clockTime(took)})</p>
 ${charts.map((chart, i) => chartFigure(chart, `${id}-chart-${i}`)).join('\n')}
-${tables.map((table) => `<details><summary>${escapeText(table.caption)}, in full</summary>${tableElement(table)}</details>`).join('\n')}
+${tables
+  .filter(({ rows }) => rows.length > 0)
+  .map(
+    (table) =>
+      `<details><summary>${escapeText(table.caption)}, in full</summary>${tableElement(table)}</details>`,
+  )
+  .join('\n')}
 ${list.length === 0 ? '' : `<ul class="notes">${list.join('')}</ul>`}
 </section>`
 }
