@@ -139,15 +139,24 @@ function pinned(
   return core === undefined ? [command, args] : ['taskset', ['-c', String(core), command, ...args]]
 }
 
-/** A port that was free a moment ago. */
+/** Below those that systems give out by themselves, so that nobody is given ours between our look and its use. */
+const LOWEST_PORT = 10_240
+const HIGHEST_PORT = 32_767
+
+/** A port of this machine that is free. */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
+  for (;;) {
+    const port = LOWEST_PORT + Math.floor(Math.random() * (HIGHEST_PORT - LOWEST_PORT + 1))
+    if (await isFree(port)) return port
+  }
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer()
+    server.once('error', () => resolve(false))
+    server.listen({ port, host: '127.0.0.1' }, () => server.close(() => resolve(true)))
+  })
 }
 
 /** Waits until somebody takes connections on a port of this machine. */
