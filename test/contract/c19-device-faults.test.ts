@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { makeCertificate } from '../support/certificate.ts'
 import { type RawDevice, startCannedDevice, startDevice, startRawDevice } from '../support/device.ts'
-import { type ErrorCode, expectError } from '../support/errors.ts'
-import type { Response } from '../support/message.ts'
+import { type ErrorCode, expectError, proxyError } from '../support/errors.ts'
 import { unusedPort } from '../support/raw.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
@@ -96,11 +95,6 @@ const faults: readonly Fault[] = [
     reason: /^(?:tls_protocol_error|connection_terminated)$/,
   },
 ]
-
-/** The `error` parameter of `Proxy-Status` (RFC 9209 §2.1.1), of a field that has one member naming this proxy. */
-function proxyError(answer: Response): string | undefined {
-  return /^postern; ?error=([a-z_]+)$/.exec(answer.header('Proxy-Status') ?? '')?.[1]
-}
 
 describeTransports('C19', (transport) => {
   describe.each(['contract', 'http'] as const)('status_codes: %s', (mode: Mode) => {

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { startRawDevice } from '../support/device.ts'
-import { type ErrorCode, expectError } from '../support/errors.ts'
+import { type ErrorCode, expectError, proxyError } from '../support/errors.ts'
 import type { Request, Response } from '../support/message.ts'
 import type { RawPeer } from '../support/raw.ts'
 import { brokenBy, nextRequest, OK } from '../support/scripted.ts'
@@ -91,11 +91,6 @@ export async function inEveryLane(
       }
     }),
   )
-}
-
-/** The `error` of `Proxy-Status` (RFC 9209 §2.1.1), of a field that has one member naming this proxy. */
-export function proxyError(answer: Response): string | undefined {
-  return /^postern; ?error=([a-z_]+)$/.exec(answer.header('Proxy-Status') ?? '')?.[1]
 }
 
 /** The access-log lines of requests to `/faulty`. */

@@ -29,3 +29,8 @@ export function expectError(answer: Response, status: number, code: ErrorCode): 
   expect(answer.text, 'a part or its error').not.toMatch(/node|undici|postern|Error:/i)
   expect(answer.text, 'a system error').not.toMatch(/\bE[A-Z]{3,}\b/)
 }
+
+/** The `error` parameter of `Proxy-Status` (RFC 9209 §2.1.1), of a field that has one member naming this proxy. */
+export function proxyError(answer: Response): string | undefined {
+  return /^postern; ?error=([a-z_]+)$/.exec(answer.header('Proxy-Status') ?? '')?.[1]
+}
