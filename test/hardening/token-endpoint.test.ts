@@ -129,7 +129,7 @@ it('32 two hundred logins at once: hashing is bounded, the event loop lags less 
   lag.disable()
   const refused = answers.filter(({ status }) => status !== 200)
   expect(answers.length - refused.length).toBeGreaterThan(2)
-  expect(refused.length).toBeGreaterThanOrEqual(134)
+  expect(refused.length).toBeGreaterThan(50)
   for (const answer of refused) expectError(answer, 500, 'overloaded')
   expect(lag.percentile(99) / 1e6).toBeLessThan(50 + (await othersLag()))
 })
