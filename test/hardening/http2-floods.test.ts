@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import net from 'node:net'
+import tls from 'node:tls'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { expectUnharmed } from '../support/aftermath.ts'
 import {
@@ -9,6 +12,7 @@ import {
   hpack,
   hpackIndexed,
   hpackRemembered,
+  PREFACE,
   ping,
   type RawSession,
   rawSession,
@@ -208,6 +212,24 @@ describe('header blocks that grow', () => {
     expect(sidecar.device.requests.at(-1)?.fields).not.toContain('')
     expect((process.memoryUsage().rss - before) / (1 << 20)).toBeLessThan(50)
     session.raw.end()
+    await expectUnharmed(sidecar, token)
+  })
+
+  it.each([
+    ['as soon as it is sent', 0],
+    ['once it has been read', 20],
+  ])('CVE-2025-59465 a header block that is no HPACK, and a reset %s, kill nothing', async (_name, pause) => {
+    const { hostname, port } = new URL(sidecar.url)
+    for (let turn = 0; turn < 20; turn += 1) {
+      const bare = net.connect(Number(port), hostname).on('error', () => {})
+      const socket = tls.connect({ socket: bare, rejectUnauthorized: false, ALPNProtocols: ['h2'] })
+      socket.on('error', () => {})
+      await once(socket, 'secureConnect')
+      const noHpack = frame(FRAME.headers, FLAG.endHeaders, 1, Buffer.alloc(16_384, 0xff))
+      socket.write(Buffer.concat([PREFACE, settings(), headers(3, requestFields()), noHpack]))
+      await new Promise((resolve) => setTimeout(resolve, pause))
+      bare.resetAndDestroy()
+    }
     await expectUnharmed(sidecar, token)
   })
 })

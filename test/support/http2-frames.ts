@@ -35,7 +35,8 @@ export interface Frame {
 }
 
 const NONE = Buffer.alloc(0)
-const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1')
+/** What an HTTP/2 client says first (RFC 9113 §3.4). */
+export const PREFACE: Buffer = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1')
 
 /** One frame, valid or not: nothing is checked. */
 export function frame(type: number, flags: number, stream: number, payload: Buffer = NONE): Buffer {
