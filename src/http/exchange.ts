@@ -94,6 +94,11 @@ export interface Exchange {
   /** Breaks the transfer so that the client sees it broken, never short and whole. */
   cut(): void
   onDrain(listener: () => void): void
+  /**
+   * Called once the rest of the request body can never come, although the client may still be there for an answer: it
+   * has closed its sending side too early, or broken the framing. A client that is gone ends the exchange instead.
+   */
+  onBroken(listener: () => void): void
   /** Called once, when the exchange has ended in any way. */
   onEnd(listener: (outcome: Outcome) => void): void
 }

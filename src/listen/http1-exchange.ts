@@ -28,6 +28,8 @@ export class Http1Exchange implements Exchange {
   #responseBytes = 0
   #cut = false
   #closing = false
+  #broken = false
+  #onBroken: (() => void) | undefined
 
   constructor(req: IncomingMessage, res: ServerResponse, facts: RequestFacts) {
     this.#req = req
@@ -55,6 +57,7 @@ export class Http1Exchange implements Exchange {
       this.#res.writeContinue()
     }
     this.#reader ??= createBodyReader(this.#req, () => this.#req.complete)
+    if (this.#broken) this.#reader.break()
     return this.#reader.read(stallTimeout)
   }
 
@@ -109,6 +112,10 @@ export class Http1Exchange implements Exchange {
     this.#ended.listen(listener)
   }
 
+  onBroken(listener: () => void): void {
+    this.#onBroken = listener
+  }
+
   /** The connection closes behind this exchange's response. */
   closeAfter(): void {
     if (this.#closing) return
@@ -123,7 +130,10 @@ export class Http1Exchange implements Exchange {
 
   /** The rest of the request body will never come, or cannot be told from the next request. */
   breakBody(): void {
+    if (this.#broken) return
+    this.#broken = true
     this.#reader?.break()
+    this.#onBroken?.()
   }
 
   /**
@@ -160,7 +170,7 @@ export class Http1Exchange implements Exchange {
 
   /** What follows on the connection could be the rest of a body that nobody will read. */
   get #leavesBody(): boolean {
-    return this.#expects || (this.#reader !== undefined && this.unread)
+    return this.#expects || ((this.#reader !== undefined || this.#broken) && this.unread)
   }
 
   /** The first probe draws the reset, which the next one meets. */

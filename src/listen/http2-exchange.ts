@@ -141,6 +141,9 @@ export class Http2Exchange implements Exchange {
     this.#stream.on('drain', listener)
   }
 
+  /** What breaks a body ends its stream. */
+  onBroken(): void {}
+
   onEnd(listener: (outcome: Outcome) => void): void {
     this.#ended.listen(listener)
   }

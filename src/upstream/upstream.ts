@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Forward } from '../http/admission.ts'
-import type { BoundedQueue } from '../http/bounded-queue.ts'
+import type { BoundedQueue, Leave } from '../http/bounded-queue.ts'
 import type { Clock } from '../http/clock.ts'
 import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal, UpstreamFailure } from '../http/refusal.ts'
@@ -59,6 +59,8 @@ export interface Upstream {
 
 /** Too many wait for the device already: a client is asked to come back in a second. */
 const OVERLOADED: Refusal = { kind: 'overloaded', retryAfter: 1 }
+
+const BROKEN_UPLOAD: Refusal = { kind: 'malformed', description: 'The request body broke off.' }
 
 /** The way to the device, for requests and upgrades alike. Takes nothing but what the gate has let through. */
 export function createUpstream(deps: UpstreamDependencies): Upstream {
@@ -125,12 +127,12 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     async forward(admission, exchange) {
       const refusal = down()
       if (refusal !== undefined) return refusal
-      const leave = guard.tryEnter() ?? (await waitForPlace(guard, exchange, admission.client))
-      if (leave === undefined) return OVERLOADED
+      const place = guard.tryEnter() ?? (await waitForPlace(guard, exchange, admission.client))
+      if (typeof place !== 'function') return place
       try {
         return report(await send(admission, exchange))
       } finally {
-        leave()
+        place()
       }
     },
 
@@ -175,15 +177,18 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   }
 }
 
+/** Nobody waits who has left, or whose upload can never be completed. */
 async function waitForPlace(
   guard: BoundedQueue,
   exchange: Exchange,
   client: string,
-): Promise<(() => void) | undefined> {
-  const gone = new AbortController()
-  exchange.onEnd(() => gone.abort())
-  const entry = await guard.enter(gone.signal, client)
-  return entry.kind === 'entered' ? entry.leave : undefined
+): Promise<Leave | Refusal> {
+  const hopeless = new AbortController()
+  exchange.onEnd(() => hopeless.abort())
+  exchange.onBroken(() => hopeless.abort())
+  const entry = await guard.enter(hopeless.signal, client)
+  if (entry.kind === 'entered') return entry.leave
+  return entry.kind === 'withdrawn' ? BROKEN_UPLOAD : OVERLOADED
 }
 
 /** A connection that is lost before a byte of the answer, and one lost within it, go by different names (RFC 9209 §2.3). */
@@ -197,7 +202,6 @@ function nameOf(end: Extract<RelayEnd, { kind: 'failed' | 'broken' }>): Upstream
 function clientFault(error: unknown): Refusal | undefined {
   if (!(error instanceof Error)) return undefined
   if (error.name === 'StalledBodyError') return { kind: 'request-timeout' }
-  if (error.name === 'BrokenBodyError')
-    return { kind: 'malformed', description: 'The request body broke off.' }
+  if (error.name === 'BrokenBodyError') return BROKEN_UPLOAD
   return undefined
 }

@@ -124,6 +124,35 @@ describeTransports(
       expect(await raw.closed).toContain('late but whole')
     })
 
+    it.each(['Content-Length: 100', 'Transfer-Encoding: chunked'])(
+      'C24 58 an upload (%s) that breaks off while it waits for a place leaves the line at once, and never reaches the device',
+      async (framing) => {
+        const proceed = Promise.withResolvers<void>()
+        const device = await startDevice(async (_request, response) => {
+          await proceed.promise
+          response.end('done')
+        })
+        const sidecar = await startSidecar({ transport, device, config: { upstream: { max_in_flight: 1 } } })
+        const token = await sidecar.token()
+        const first = sidecar.request({ token })
+        await device.waitForRequests(1)
+        const raw = await rawConnection(sidecar.url)
+        const queued = (count: number) =>
+          expect.poll(() => sidecar.metric('postern_upstream_queued'), { interval: 5 }).toBe(count)
+        raw.write(
+          `POST /up HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n${framing}\r\n\r\n3\r\nabc`,
+        )
+        await queued(1)
+        raw.end()
+        await queued(0)
+        expect(await raw.closed).toMatch(/^HTTP\/1\.1 400 .*"invalid_request"/s)
+        proceed.resolve()
+        expect((await first).status).toBe(200)
+        expect((await sidecar.request({ token })).status).toBe(200)
+        expect(device.requests.map(({ target }) => target)).not.toContain('/up')
+      },
+    )
+
     it('C24 a client that resets its connection aborts as well', async () => {
       const device = await startDevice(() => {})
       const sidecar = await startSidecar({ transport, device })

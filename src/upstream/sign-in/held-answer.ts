@@ -108,6 +108,10 @@ export class HoldingExchange implements Exchange {
     this.#inner.onDrain(listener)
   }
 
+  onBroken(listener: () => void): void {
+    this.#inner.onBroken(listener)
+  }
+
   onEnd(listener: (outcome: Outcome) => void): void {
     this.#inner.onEnd(listener)
   }
