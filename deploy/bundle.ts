@@ -108,10 +108,14 @@ async function precompile(): Promise<void> {
       env: {},
     })
     const exited = once(child, 'exit')
-    for await (const line of createInterface(child.stdout)) {
-      const { public: url } = JSON.parse(line) as { public?: string }
-      if (url === undefined) continue
-      await (await fetch(url)).text()
+    try {
+      for await (const line of createInterface(child.stdout)) {
+        const { public: url } = JSON.parse(line) as { public?: string }
+        if (url === undefined) continue
+        await (await fetch(url)).text()
+        child.kill()
+      }
+    } finally {
       child.kill()
     }
     const [code] = await exited
