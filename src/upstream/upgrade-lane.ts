@@ -52,6 +52,8 @@ export function createUpgradeLane(target: UpstreamTarget, deadlines: UpstreamDea
           connection.setTimeout(deadlines.idle, () => connection.destroy())
           request.onTunnel()
           exchange.onEnd(() => device.destroy())
+          // Behind the device's last bytes the client's are worth nothing. Left unread, they would hide that it left.
+          device.once('close', () => connection.end(() => connection.destroySoon()))
         })
         attempt.once('response', (response) => {
           clearTimeout(timer)

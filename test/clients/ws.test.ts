@@ -297,6 +297,28 @@ describeTransports(
       await device.waitForOpenConnections(0)
       await expect.poll(() => sidecar.metric('postern_tunnels')).toBe(0)
     })
+
+    it('C24 a device that closes while its client still sends takes the tunnel with it', async () => {
+      const device = await startRawDevice(async (peer) => {
+        await peer.waitFor('\r\n\r\n')
+        peer.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+        await peer.waitFor('farewell')
+        peer.end()
+      })
+      const sidecar = await startSidecar({ transport, device })
+      const client = await rawConnection(sidecar.url)
+      client.socket.allowHalfOpen = true
+      client.write(
+        `GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${await sidecar.token()}\r\n` +
+          'Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
+      )
+      await client.waitFor('101 Switching Protocols')
+      const ended = once(client.socket, 'end')
+      client.write('farewell')
+      await ended
+      client.write(Buffer.alloc(1 << 20))
+      await expect.poll(() => sidecar.metric('postern_tunnels'), { timeout: 5000 }).toBe(0)
+    })
   },
   ['http1', 'tls'],
 )
