@@ -4,6 +4,7 @@ import { beforeAll, expect, it } from 'vitest'
 import { connect } from '../support/client.ts'
 import { startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
+import { frame, PREFACE, settings } from '../support/http2-frames.ts'
 import { rawConnection } from '../support/raw.ts'
 import { answersIn, typed as request } from '../support/raw-answers.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
@@ -154,36 +155,20 @@ describeTransports(
   ['tls', 'h2'],
 )
 
-const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1')
-const emptySettings = Buffer.from('000000040000000000', 'hex')
-
-/** An HTTP/2 frame. */
-function frame(type: number, flags: number, stream: number, payload: Buffer = Buffer.alloc(0)): Buffer {
-  const head = Buffer.alloc(9)
-  head.writeUIntBE(payload.length, 0, 3)
-  head.writeUInt8(type, 3)
-  head.writeUInt8(flags, 4)
-  head.writeUInt32BE(stream, 5)
-  return Buffer.concat([head, payload])
-}
-
 describeTransports(
   'C20',
   (transport) => {
     it.each([
       ['random bytes for a preface', randomBytes(500)],
       ['HTTP/1.1 for a preface', Buffer.from(request('GET / HTTP/1.1', 'Host: x'))],
-      ['random bytes behind the preface', Buffer.concat([preface, emptySettings, randomBytes(50_000)])],
-      [
-        'a frame for stream 0 that belongs to a stream',
-        Buffer.concat([preface, emptySettings, frame(0, 0, 0)]),
-      ],
-      ['an even stream', Buffer.concat([preface, emptySettings, frame(1, 5, 2, Buffer.from([0x82]))])],
-      ['broken HPACK', Buffer.concat([preface, emptySettings, frame(1, 5, 1, Buffer.alloc(40, 0xff))])],
-      ['an oversized frame', Buffer.concat([preface, emptySettings, frame(0, 0, 1, Buffer.alloc(100_000))])],
+      ['random bytes behind the preface', Buffer.concat([PREFACE, settings(), randomBytes(50_000)])],
+      ['a frame for stream 0 that belongs to a stream', Buffer.concat([PREFACE, settings(), frame(0, 0, 0)])],
+      ['an even stream', Buffer.concat([PREFACE, settings(), frame(1, 5, 2, Buffer.from([0x82]))])],
+      ['broken HPACK', Buffer.concat([PREFACE, settings(), frame(1, 5, 1, Buffer.alloc(40, 0xff))])],
+      ['an oversized frame', Buffer.concat([PREFACE, settings(), frame(0, 0, 1, Buffer.alloc(100_000))])],
       [
         'a window that overflows',
-        Buffer.concat([preface, emptySettings, frame(8, 0, 0, Buffer.from('7fffffff', 'hex'))]),
+        Buffer.concat([PREFACE, settings(), frame(8, 0, 0, Buffer.from('7fffffff', 'hex'))]),
       ],
     ])('C20 %s ends the session and leaves the next one alone', async (_name, bytes) => {
       const sidecar = await startSidecar({ transport })

@@ -1,3 +1,4 @@
+import { type Frame, PREFACE as PREFACE_TEXT, readFrames, statusOf } from './http2-bytes.ts'
 import { type RawPeer, rawConnection } from './raw.ts'
 
 /** Frame types (RFC 9113 §6). */
@@ -27,16 +28,9 @@ export const CODE = {
 /** Setting identifiers (RFC 9113 §6.5.2). */
 export const SETTING = { headerTableSize: 1, initialWindowSize: 4 } as const
 
-export interface Frame {
-  readonly type: number
-  readonly flags: number
-  readonly stream: number
-  readonly payload: Buffer
-}
-
 const NONE = Buffer.alloc(0)
 /** What an HTTP/2 client says first (RFC 9113 §3.4). */
-export const PREFACE: Buffer = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1')
+export const PREFACE: Buffer = Buffer.from(PREFACE_TEXT, 'latin1')
 
 /** One frame, valid or not: nothing is checked. */
 export function frame(type: number, flags: number, stream: number, payload: Buffer = NONE): Buffer {
@@ -142,42 +136,6 @@ export function headers(stream: number, fields: readonly string[], end = true): 
   return Buffer.concat(frames)
 }
 
-/** HPACK's Huffman code of the digits, those that have five bits and those that have six (RFC 7541, appendix B). */
-const SHORT_DIGITS: ReadonlyMap<string, string> = new Map(
-  ['0', '1', '2'].map((digit, code) => [code.toString(2).padStart(5, '0'), digit]),
-)
-const LONG_DIGITS: ReadonlyMap<string, string> = new Map(
-  ['3', '4', '5', '6', '7', '8', '9'].map((digit, code) => [
-    (0x19 + code).toString(2).padStart(6, '0'),
-    digit,
-  ]),
-)
-const INDEXED_STATUSES: readonly number[] = [200, 204, 206, 304, 400, 404, 500]
-
-/** The status at the head of a response's header block, where encoders put it (RFC 9113 §8.3.2); 0 if it is not there. */
-function statusOf(block: Buffer): number {
-  let at = 0
-  // A change of the table's size may come first.
-  while (((block[at] ?? 0) & 0xe0) === 0x20) at += 1
-  const first = block[at] ?? 0
-  if (first >= 0x88 && first <= 0x8e) return INDEXED_STATUSES[first - 0x88] ?? 0
-  // A literal whose name is one of the table's seven `:status`.
-  const index = first & (first >= 0x40 ? 0x3f : 0x0f)
-  if (index < 8 || index > 14) return 0
-  const length = block[at + 1] ?? 0
-  const value = block.subarray(at + 2, at + 2 + (length & 0x7f))
-  if (length < 0x80) return Number(value.toString('latin1'))
-  let bits = [...value].map((byte) => byte.toString(2).padStart(8, '0')).join('')
-  let text = ''
-  while (text.length < 3) {
-    const digit = SHORT_DIGITS.get(bits.slice(0, 5)) ?? LONG_DIGITS.get(bits.slice(0, 6))
-    if (digit === undefined) return 0
-    bits = bits.slice(SHORT_DIGITS.has(bits.slice(0, 5)) ? 5 : 6)
-    text += digit
-  }
-  return Number(text)
-}
-
 /** An HTTP/2 connection whose frames are written by hand. */
 export interface RawSession {
   readonly raw: RawPeer
@@ -212,18 +170,10 @@ export async function rawSession(
   let rest: Buffer = NONE
   let wake: () => void = () => {}
   raw.socket.on('data', (chunk: Buffer) => {
-    rest = Buffer.concat([rest, chunk])
-    for (;;) {
-      const size = rest.length < 9 ? Number.POSITIVE_INFINITY : 9 + rest.readUIntBE(0, 3)
-      if (rest.length < size) break
-      frames.push({
-        type: rest.readUInt8(3),
-        flags: rest.readUInt8(4),
-        stream: rest.readUInt32BE(5) & 0x7f_ff_ff_ff,
-        payload: rest.subarray(9, size),
-      })
-      rest = rest.subarray(size)
-    }
+    const received = Buffer.concat([rest, chunk])
+    const read = readFrames(received)
+    frames.push(...read.frames)
+    rest = received.subarray(received.length - read.rest)
     wake()
   })
   raw.socket.once('close', () => wake())
@@ -259,7 +209,7 @@ export async function rawSession(
     },
     async status(stream) {
       const head = await session.waitFor((got) => got.stream === stream && got.type === FRAME.headers)
-      return statusOf(head.payload)
+      return statusOf(head.payload) ?? 0
     },
     async outcome(stream) {
       const last = await session.waitFor(
