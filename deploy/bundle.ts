@@ -30,13 +30,14 @@ const ownFiles: Plugin = {
   renderChunk: (code) => code.replace(/^#!.*\n/, ''),
 }
 
-/** Of undici we use `Client` alone, with what its index gives it; that would bring fetch, WebSocket, caches and mocks too. */
+/** What we use of undici, `Client` with what the index gives it; all of that would bring fetch, caches and mocks too. */
 const CLIENT = `
   import Client from 'undici/lib/dispatcher/client.js'
   import Dispatcher from 'undici/lib/dispatcher/dispatcher.js'
   import api from 'undici/lib/api/index.js'
+  import buildConnector from 'undici/lib/core/connect.js'
   Object.assign(Dispatcher.prototype, api)
-  export { Client }
+  export { buildConnector, Client }
 `
 
 const undiciClient: Plugin = {
