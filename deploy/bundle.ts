@@ -78,13 +78,15 @@ async function licences(chunks: readonly OutputChunk[]): Promise<string> {
 
 /** Runs in a sidecar of the bundle: waits until it has answered once, stops it, and keeps what V8 compiled for that. */
 const COMPILE = `
-  import { createHash } from 'node:crypto'
   import { writeFileSync } from 'node:fs'
+  import { crc32 } from 'node:zlib'
   const scripts = globalThis[Symbol.for('postern.scripts')] = new Map()
   process.on('exit', () => {
     for (const [file, { script, source }] of scripts) {
       const data = script.createCachedData()
-      writeFileSync(file + '.cache', Buffer.concat([createHash('sha256').update(source).update(data).digest(), data]))
+      const checksum = Buffer.alloc(4)
+      checksum.writeUInt32LE(crc32(data, crc32(source)))
+      writeFileSync(file + '.cache', Buffer.concat([checksum, data]))
     }
   })
 `

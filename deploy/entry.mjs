@@ -2,19 +2,20 @@
 // sixth part of a start. Node's own cache of compiled code would have to be written by the user that runs the sidecar.
 const { Module, createRequire } = process.getBuiltinModule('node:module')
 const { existsSync, readFileSync } = process.getBuiltinModule('node:fs')
-const { createHash } = process.getBuiltinModule('node:crypto')
 const { dirname } = process.getBuiltinModule('node:path')
 const { Script, constants } = process.getBuiltinModule('node:vm')
+const { crc32 } = process.getBuiltinModule('node:zlib')
 
-const DIGEST = 32
+/** A checksum of both stands before the code (bytes). */
+const CHECKSUM = 4
 
 /** What V8 compiled, if it is whole and of this very source. V8 itself checks its version and flags, but not that. */
 function compiled(source, file) {
   if (!existsSync(`${file}.cache`)) return undefined
   const whole = readFileSync(`${file}.cache`)
-  const data = whole.subarray(DIGEST)
-  const digest = createHash('sha256').update(source).update(data).digest()
-  return digest.equals(whole.subarray(0, DIGEST)) ? data : undefined
+  if (whole.length < CHECKSUM) return undefined
+  const data = whole.subarray(CHECKSUM)
+  return crc32(data, crc32(source)) === whole.readUInt32LE() ? data : undefined
 }
 
 /** Filled while the bundle is made, for `bundle.ts` to ask what was compiled. */
