@@ -12,6 +12,7 @@ import { openLab } from './lab.ts'
 import { proofFindings, proveLimits } from './limits/proof.ts'
 import { currentLoad, describeMachine } from './machine.ts'
 import { HELP, type Options, readOptions, UsageError } from './options.ts'
+import { shippedProgram, sourceProgram } from './program.ts'
 import { renderPage } from './report/page.ts'
 import { FORMAT, type MeasuredFigure, type Result, readResult } from './result.ts'
 import { say } from './say.ts'
@@ -48,7 +49,7 @@ async function main(): Promise<0 | 1> {
   return faults.length > 0 || regressed || (options.strict && short.length > 0) ? 1 : 0
 }
 
-async function run({ only, growth, effort, peers, nodeFlags, quick }: Options): Promise<Result> {
+async function run({ only, growth, effort, peers, nodeFlags, quick, source }: Options): Promise<Result> {
   const begin = performance.now()
   const at = new Date().toISOString()
   const machine = await describeMachine()
@@ -72,7 +73,8 @@ async function run({ only, growth, effort, peers, nodeFlags, quick }: Options): 
   if (only === undefined || only.includes(LIMITS)) {
     await take(THE_PROOF, async () => proofFindings(await proveLimits([])))
   }
-  const lab = await openLab(effort, { peers, nodeFlags })
+  const program = source ? sourceProgram(nodeFlags) : await shippedProgram(nodeFlags)
+  const lab = await openLab(effort, { peers, program })
   const wanted = [...FIGURES, ...CURVES].filter((figure) =>
     only === undefined ? growth || FIGURES.includes(figure) : only.includes(figure.id),
   )
@@ -82,6 +84,7 @@ async function run({ only, growth, effort, peers, nodeFlags, quick }: Options): 
     at,
     machine,
     loadAfter: currentLoad(),
+    program: program.name,
     device: lab.device.name,
     tools: lab.tools,
     pinned: lab.proxyCore !== undefined,

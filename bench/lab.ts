@@ -6,6 +6,7 @@ import type { Generator } from './load/generator.ts'
 import { h2loadGenerator } from './load/h2load.ts'
 import { wrkGenerator } from './load/wrk.ts'
 import { canPin } from './machine.ts'
+import type { Program } from './program.ts'
 import { say } from './say.ts'
 
 /** How long and how often things are measured. */
@@ -32,16 +33,13 @@ export interface Lab extends Effort {
   readonly h2load: Generator | undefined
   /** Names and versions of what of these is there. */
   readonly tools: readonly string[]
-  /** For Postern, and for bare Node servers that its memory is held against. */
-  readonly nodeFlags: readonly string[]
+  /** What is measured as Postern. */
+  readonly program: Program
   /** Names of the peers to measure; undefined for all. */
   readonly peers: readonly string[] | undefined
 }
 
-export async function openLab(
-  effort: Effort,
-  options: { readonly nodeFlags: readonly string[]; readonly peers: readonly string[] | undefined },
-): Promise<Lab> {
+export async function openLab(effort: Effort, options: Pick<Lab, 'program' | 'peers'>): Promise<Lab> {
   const pinned = await canPin()
   const [proxyCore, otherCore] = pinned ? [0, 1] : [undefined, undefined]
   if (!pinned) say('processes are not pinned: no taskset, or a single core')

@@ -12,6 +12,7 @@ bench/results/latest.json and latest.html. See bench/README.md.
   --rounds N        rounds of each measurement (3)
   --seconds S       length of a round (4)
   --peers A,B       these peers alone, such as postern,haproxy
+  --source          measure src/main.ts as it stands, not the bundle that is deployed
   --node-flag=FLAG  for Postern's process, such as --node-flag=--cpu-prof
   --compare FILE    fail where figures are worse than in that result
   --strict          fail where a threshold is missed
@@ -25,6 +26,7 @@ export interface Options {
   readonly growth: boolean
   readonly quick: boolean
   readonly strict: boolean
+  readonly source: boolean
   readonly effort: Effort
   readonly peers: readonly string[] | undefined
   readonly nodeFlags: readonly string[]
@@ -53,6 +55,7 @@ export function readOptions(args: readonly string[], known: readonly string[]): 
     growth: values.growth,
     quick,
     strict: values.strict,
+    source: values.source,
     effort: {
       rounds: positive('rounds', values.rounds, quick ? 1 : 3),
       seconds: positive('seconds', values.seconds, quick ? 1 : 4),
@@ -77,6 +80,7 @@ interface Given {
   readonly 'node-flag': string[]
   readonly compare?: string
   readonly strict: boolean
+  readonly source: boolean
   readonly out: string
 }
 
@@ -95,6 +99,7 @@ function parse(args: readonly string[]): Given {
         'node-flag': { type: 'string', multiple: true, default: [] },
         compare: { type: 'string' },
         strict: { type: 'boolean', default: false },
+        source: { type: 'boolean', default: false },
         out: { type: 'string', default: 'latest' },
       },
     })

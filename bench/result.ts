@@ -11,6 +11,8 @@ export interface Result {
   readonly machine: Machine
   readonly loadAfter: number
   readonly device: string
+  /** What was measured as Postern. */
+  readonly program: string
   readonly tools: readonly string[]
   readonly pinned: boolean
   readonly rounds: number

@@ -1,11 +1,9 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import process from 'node:process'
-import { fileURLToPath } from 'node:url'
 import { ask } from './ask.ts'
 import { type Child, freePort, listening, startChild, temporaryFolder } from './child.ts'
-
-const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+import { type Program, sourceProgram, stateFolder } from './program.ts'
 
 /** The password of the device that the sidecar stands in front of. */
 export const PASSWORD = 'correct horse battery staple'
@@ -21,7 +19,8 @@ export interface SidecarOptions {
   /** `key=value` each, stronger than all else. */
   readonly set?: readonly string[]
   readonly core?: number | undefined
-  readonly nodeFlags?: readonly string[]
+  /** The source where nothing else is given. */
+  readonly program?: Program | undefined
 }
 
 export interface RunningSidecar {
@@ -36,10 +35,10 @@ export interface LaidOutSidecar {
   readonly url: string
   readonly port: number
   /** Starts its process, and waits for nothing. The state of an earlier start is still there. */
-  launch(program?: string): Promise<RunningSidecar>
+  launch(): Promise<RunningSidecar>
 }
 
-/** Starts the real sidecar, `src/main.ts serve`, and waits until it takes connections. */
+/** Starts the real sidecar and waits until it takes connections. */
 export async function startSidecar(options: SidecarOptions): Promise<RunningSidecar> {
   const sidecar = await layOutSidecar(options)
   const running = await sidecar.launch()
@@ -64,21 +63,23 @@ export async function layOutSidecar(options: SidecarOptions): Promise<LaidOutSid
     admin: { address: `127.0.0.1:${adminPort}` },
     upstream: { url: options.device },
     password: { file: password },
-    state_dir: join(folder, 'state'),
+    state_dir: stateFolder(folder),
     shutdown_grace: '1s',
     ...(options.limits === undefined ? {} : { limits: options.limits }),
   }
   await writeFile(config, JSON.stringify(yaml)) // JSON is YAML
+  await mkdir(stateFolder(folder), { mode: 0o700 })
   const log = join(folder, 'log')
+  const { program = sourceProgram() } = options
   const sets = (options.set ?? []).flatMap((pair) => ['--set', pair])
   const url = `${options.tls ? 'https' : 'http'}://127.0.0.1:${port}`
   return {
     url,
     port,
-    async launch(program = MAIN) {
+    async launch() {
       const child = await startChild(
         process.execPath,
-        [...(options.nodeFlags ?? []), program, 'serve', '--config', config, ...sets],
+        [...program.flags(folder), program.file, 'serve', '--config', config, ...sets],
         { core: options.core, outputTo: log, env: { NODE_ENV: 'production' } },
       )
       return { url, child, stop: () => stopSidecar(child, log) }

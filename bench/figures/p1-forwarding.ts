@@ -28,7 +28,7 @@ export const forwarding: Figure = {
     const started = await startPeers(
       lab,
       [
-        posternPeer({ nodeFlags: lab.nodeFlags }),
+        posternPeer({ program: lab.program }),
         httpProxy3Peer,
         httpProxy3KeepAlivePeer,
         fastifyPeer,

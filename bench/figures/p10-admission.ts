@@ -17,7 +17,7 @@ export const admission: Figure = {
     const program = fileURLToPath(new URL('admission-program.ts', import.meta.url))
     const costs: number[] = []
     for (let round = 0; round < lab.rounds; round += 1) {
-      const args = [...lab.nodeFlags, program, String(Math.round(lab.seconds * 1000))]
+      const args = [...lab.program.tuning, program, String(Math.round(lab.seconds * 1000))]
       const cost = Number(await outputOf(process.execPath, args, { core: lab.proxyCore, longest: LONGEST }))
       say(`  round ${round + 1}: ${cost.toFixed(2)} µs`)
       costs.push(cost)

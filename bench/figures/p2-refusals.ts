@@ -20,11 +20,11 @@ export const refusals: Figure = {
     const { port } = lab.device
     const ours = await startPeers(
       lab,
-      [posternPeer({ lifted: false, set: LONG_WINDOW, nodeFlags: lab.nodeFlags })],
+      [posternPeer({ lifted: false, set: LONG_WINDOW, program: lab.program })],
       port,
     )
     const answer = await refusalOf(ours[0])
-    const bare = await startPeers(lab, [answeringPeer(answer, lab.nodeFlags)], port)
+    const bare = await startPeers(lab, [answeringPeer(answer, lab.program.tuning)], port)
     const contestants = [...ours, ...bare].map((contestant) => ({
       ...contestant,
       generator: lab.wrk ?? lab.autocannon,

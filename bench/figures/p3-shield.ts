@@ -31,7 +31,7 @@ export const shield: Figure = {
     // Both clients have the same limit: enough for all rounds of the one, used up at once by the other.
     const limit = Math.ceil(2 * lab.rounds * paced)
     const set = [`limits.api.requests=${limit}`, 'limits.api.window=1d']
-    const peer = posternPeer({ lifted: false, set, nodeFlags: lab.nodeFlags })
+    const peer = posternPeer({ lifted: false, set, program: lab.program })
     const running = await peer.start({ devicePort: device.port, core: lab.proxyCore })
     const { url, headers } = running
     const client = { url, headers, rate: PACE, status: 200, body: DEVICE_BODY, address: OTHER_ADDRESS }

@@ -22,11 +22,7 @@ export const latency: Figure = {
   title: 'Latency added to a quiet client',
   about: `${PACE} requests/s on one connection, in turn straight to the device and through each proxy; what is added is the difference of the percentiles within a round.`,
   async measure(lab) {
-    const proxies = await startPeers(
-      lab,
-      [posternPeer({ nodeFlags: lab.nodeFlags }), nginxPeer],
-      lab.device.port,
-    )
+    const proxies = await startPeers(lab, [posternPeer({ program: lab.program }), nginxPeer], lab.device.port)
     for (const proxy of proxies) await warm(proxy, lab.warmUpSeconds, lab.otherCore)
     const direct: Way = { name: 'the device itself', url: `http://127.0.0.1:${lab.device.port}`, headers: {} }
     const ways = [direct, ...proxies.map(({ peer, running }): Way => ({ name: peer.name, ...running }))]

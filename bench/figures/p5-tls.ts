@@ -31,7 +31,7 @@ export const tls: Figure = {
         tls: true,
         // As many places at the device as there are requests at once: nginx does not queue either.
         set: [`upstream.max_in_flight=${HTTP2_CONNECTIONS * STREAMS}`],
-        nodeFlags: lab.nodeFlags,
+        program: lab.program,
       }),
       nginxTlsPeer(selfSignedPaths(folder)),
     ]

@@ -1,15 +1,10 @@
-import { existsSync } from 'node:fs'
 import process from 'node:process'
 import { connect } from 'node:tls'
-import { fileURLToPath } from 'node:url'
 import { outputOf } from '../child.ts'
 import type { Figure } from '../figure.ts'
 import { alternate, summarize, summarizePairs } from '../measure.ts'
 import { say } from '../say.ts'
 import { askForToken, type LaidOutSidecar, layOutSidecar } from '../sidecar.ts'
-
-/** What is deployed: the bundle where one was built, else the source. */
-const SHIPPED = ['dist/main.js', 'src/main.ts']
 
 /** Starts in each round. */
 const STARTS = 5
@@ -23,13 +18,11 @@ export const start: Figure = {
   about:
     'Default configuration with TLS, a token that an earlier process gave, and a client that tries until a request reaches the device; beside `node -e 0`, which only starts Node and ends.',
   async measure(lab) {
-    const root = fileURLToPath(new URL('../../', import.meta.url))
-    const program = SHIPPED.find((path) => existsSync(`${root}${path}`)) ?? 'src/main.ts'
     const device = `http://127.0.0.1:${lab.device.port}`
-    const { nodeFlags, proxyCore: core } = lab
+    const { program, proxyCore: core } = lab
     const set = ['limits.api.requests=1000']
-    const sidecar = await layOutSidecar({ device, tls: true, set, core, nodeFlags })
-    const first = await sidecar.launch(`${root}${program}`)
+    const sidecar = await layOutSidecar({ device, tls: true, set, core, program })
+    const first = await sidecar.launch()
     await untilStatus(sidecar, 'none', '401')
     const token = await askForToken(sidecar.url)
     await first.stop()
@@ -38,7 +31,7 @@ export const start: Figure = {
     const contestants = {
       async postern() {
         const begin = performance.now()
-        const running = await sidecar.launch(`${root}${program}`)
+        const running = await sidecar.launch()
         await Promise.race([untilStatus(sidecar, token, '200'), running.child.untimelyEnd])
         const took = performance.now() - begin
         faults.push(...(await running.stop()))
@@ -46,7 +39,7 @@ export const start: Figure = {
       },
       async node() {
         const begin = performance.now()
-        await outputOf(process.execPath, [...nodeFlags, '-e', '0'], { core })
+        await outputOf(process.execPath, ['-e', '0'], { core })
         return performance.now() - begin
       },
     }
@@ -64,7 +57,7 @@ export const start: Figure = {
       checks: [
         {
           id: 'P7 ms',
-          what: `start to first 200, ${program}`,
+          what: 'start to first 200',
           unit: 'ms',
           better: 'less',
           reach: 150,
@@ -90,7 +83,7 @@ export const start: Figure = {
           unit: 'ms',
           series: ['ms'],
           rows: [
-            { label: `postern (${program})`, ours: true, values: [took?.median], range: took?.range },
+            { label: 'postern', ours: true, values: [took?.median], range: took?.range },
             { label: 'node -e 0', ours: false, values: [bareTook?.median], range: bareTook?.range },
           ],
         },

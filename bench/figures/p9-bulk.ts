@@ -44,7 +44,7 @@ export const bulk: Figure = {
     const device = await startNodeDevice(lab.otherCore)
     const proxies = await startPeers(
       lab,
-      [posternPeer({ nodeFlags: lab.nodeFlags }), nginxStreamPeer],
+      [posternPeer({ program: lab.program }), nginxStreamPeer],
       device.port,
     )
     const lanes = proxies.flatMap((contestant) =>

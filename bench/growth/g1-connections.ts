@@ -16,7 +16,7 @@ export const connections: Figure = {
   about:
     'Admitted requests over 1 to 1,000 keep-alive connections. Of all that come at once 64 are at the device (`upstream.max_in_flight`) and the others wait; the queue is long enough for all of them here.',
   async measure(lab) {
-    const peers = [posternPeer({ set: ROOM, nodeFlags: lab.nodeFlags }), haproxyPeer]
+    const peers = [posternPeer({ set: ROOM, program: lab.program }), haproxyPeer]
     const started = await startPeers(lab, peers, lab.device.port)
     const curves: Curve[] = []
     for (const peer of started) {

@@ -16,7 +16,7 @@ export async function startPostern(
   set: readonly string[],
   devicePort: number = lab.device.port,
 ): Promise<Contestant> {
-  const peer = posternPeer({ set, nodeFlags: lab.nodeFlags })
+  const peer = posternPeer({ set, program: lab.program })
   const running = await peer.start({ devicePort, core: lab.proxyCore })
   return { peer, version: VERSION, running, generator }
 }

@@ -1,4 +1,5 @@
 import { VERSION } from '../../src/version.ts'
+import type { Program } from '../program.ts'
 import { askForToken, startSidecar } from '../sidecar.ts'
 import type { Peer } from './peer.ts'
 
@@ -8,7 +9,8 @@ export interface PosternOptions {
   readonly lifted?: boolean
   /** `key=value` each. */
   readonly set?: readonly string[]
-  readonly nodeFlags?: readonly string[]
+  /** The source where nothing else is given. */
+  readonly program?: Program
 }
 
 /** More than any run sends. */
@@ -16,13 +18,8 @@ export const NO_LIMIT = 1_000_000_000
 
 const LIFTED = [`limits.api.requests=${NO_LIMIT}`, `limits.oauth.requests=${NO_LIMIT}`]
 
-/** The sidecar, with its limits lifted unless told otherwise, and everything else as it comes: token check, windows, metrics, JSON log to a file. */
-export function posternPeer({
-  tls = false,
-  lifted = true,
-  set = [],
-  nodeFlags = [],
-}: PosternOptions = {}): Peer {
+/** The sidecar, with its limits lifted unless told otherwise, and everything else as it comes. */
+export function posternPeer({ tls = false, lifted = true, set = [], program }: PosternOptions = {}): Peer {
   return {
     name: 'postern',
     does: 'token, window, header policy, metrics, log',
@@ -31,7 +28,7 @@ export function posternPeer({
     async start({ devicePort, core }) {
       const device = `http://127.0.0.1:${devicePort}`
       const sets = [...(lifted ? LIFTED : []), ...set]
-      const { url, child } = await startSidecar({ device, tls, set: sets, core, nodeFlags })
+      const { url, child } = await startSidecar({ device, tls, set: sets, core, program })
       const token = await askForToken(url)
       return { url, children: [child], headers: { Authorization: `Bearer ${token}` } }
     },

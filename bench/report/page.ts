@@ -58,7 +58,7 @@ function machine(result: Result): string {
     ['Taken', `${result.at}, in ${clockTime(took)} minutes`],
     ['Machine', `${on.cores} × ${on.processor}, ${on.memory}, ${on.kernel}`],
     ['Load average', `${on.loadAverage} before, ${loadAfter} after`],
-    ['Postern', `${on.commit}, Node ${on.node}`],
+    ['Postern', `${on.commit}, ${result.program}, Node ${on.node}`],
     ['Device', device],
     ['Load', tools.join(', ')],
     ['Cores', pinned ? 'the proxy on one, device and load on another' : 'not pinned'],

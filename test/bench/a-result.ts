@@ -31,6 +31,7 @@ export function aResult({
       loadAverage: 0.1,
     },
     loadAfter: 0.2,
+    program: 'the bundle',
     device: 'nginx 1',
     tools: ['wrk 4'],
     pinned: true,
