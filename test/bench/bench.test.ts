@@ -23,7 +23,16 @@ it('the bench measures, writes its two files, and fails where a figure is worse 
     for (const file of [json, html]) await rm(file ?? '', { force: true })
   })
 
-  const { code, stdout, stderr } = await bench('--quick', '--only', 'P10', '--out', out, '--compare', before)
+  const { code, stdout, stderr } = await bench(
+    '--quick',
+    '--source',
+    '--only',
+    'P10',
+    '--out',
+    out,
+    '--compare',
+    before,
+  )
   expect(stderr).toContain('P10  Cost of one admission')
   expect(stdout).toMatch(/P10 admission\s+one admission\s+\d+\.\d+ µs/)
   expect(stdout).toMatch(/WORSE\s+P10 admission\s+0\.0010\s/)
