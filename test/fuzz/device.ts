@@ -1,0 +1,116 @@
+import { once } from 'node:events'
+import http from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { closeLater } from '../support/cleanup.ts'
+import type { Case } from './case.ts'
+
+/** A request as a device saw it. */
+export interface Seen {
+  readonly method: string
+  readonly target: string
+}
+
+/** A device that tells afterwards what each client's requests were when they came through. */
+export interface WitnessDevice {
+  readonly url: string
+  /** What came from a client of the sidecar, in order; forgotten by `forget`. */
+  seenFrom(client: string): readonly Seen[]
+  /** Requests without the fields that the sidecar sends, and what was no request at all: nobody may cause any. */
+  strays(): readonly string[]
+  forget(): void
+}
+
+/** A witness that answers requests for `/case/KEY` as it is told to, byte for byte. */
+export interface ScriptedDevice extends WitnessDevice {
+  script(key: string, answer: Case): void
+  /** Closes every connection, idle ones too. */
+  hangUp(): void
+}
+
+/** The field by which an answer shows that it is the device's; nginx sends it unasked, the sidecar never. */
+export const MARK = 'Server'
+
+/** Node's parser in front, its responses left out: every answer goes straight to the socket. */
+export async function startScriptedDevice(): Promise<ScriptedDevice> {
+  const seen = new Map<string, Seen[]>()
+  const scripts = new Map<string, Case>()
+  const strays: string[] = []
+  const refused = new WeakSet<object>()
+
+  function serve(request: http.IncomingMessage, socket: Socket): void {
+    const { method = '', url = '' } = request
+    const client = request.headers['x-forwarded-for']
+    if (typeof client === 'string') seen.set(client, [...(seen.get(client) ?? []), { method, target: url }])
+    else strays.push(`${method} ${url}`)
+    const script = scripts.get(/^\/case\/([^/?]+)/.exec(url)?.[1] ?? '')
+    // A body is read first, except by what is scripted: that may answer early.
+    if (script !== undefined) void playTo(socket, script)
+    else if (request.complete || request.headers.upgrade !== undefined) answer(socket, method, url)
+    else request.resume().once('end', () => answer(socket, method, url))
+  }
+
+  const server = http.createServer({ requestTimeout: 0, keepAliveTimeout: 0 }, (request) =>
+    serve(request, request.socket),
+  )
+  server.on('upgrade', (request) => serve(request, request.socket))
+  server.on('connection', (socket) => {
+    socket.on('error', () => {})
+  })
+  server.on('clientError', (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
+    if (refused.has(socket)) return // the body of what was just refused
+    // A method that Node does not know is a request all the same.
+    if (
+      error.code === 'HPE_INVALID_METHOD' &&
+      socket.writable &&
+      REQUEST_LINE.test(String(error.rawPacket))
+    ) {
+      refused.add(socket)
+      socket.end(
+        `HTTP/1.1 400 Bad Request\r\n${MARK}: Node\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`,
+      )
+      return
+    }
+    // Nor is a request a stray that the sidecar breaks off, because its client did.
+    if (error.code?.startsWith('HPE_') && error.code !== 'HPE_INVALID_EOF_STATE')
+      strays.push(`${error.code} ${JSON.stringify(error.rawPacket?.toString('latin1'))}`)
+    socket.destroy()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  closeLater(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const { port } = server.address() as AddressInfo // listening on TCP
+  return {
+    url: `http://127.0.0.1:${port}`,
+    seenFrom: (client) => seen.get(client) ?? [],
+    strays: () => strays,
+    forget() {
+      seen.clear()
+      scripts.clear()
+      strays.length = 0
+    },
+    script: (key, answer) => scripts.set(key, answer),
+    hangUp: () => server.closeAllConnections(),
+  }
+}
+
+/** Whatever the method, the sidecar's requests begin like this. */
+const REQUEST_LINE = /^\S+ \S+ HTTP\/1\.1\r\n/
+
+function answer(socket: Socket, method: string, target: string): void {
+  const body = `${method} ${target}`
+  const head = `HTTP/1.1 200 OK\r\n${MARK}: Node\r\nContent-Length: ${Buffer.byteLength(body, 'latin1')}\r\n\r\n`
+  if (socket.writable) socket.write(Buffer.from(method === 'HEAD' ? head : head + body, 'latin1'))
+}
+
+async function playTo(socket: Socket, { writes, ending }: Case): Promise<void> {
+  for (const [i, text] of writes.entries()) {
+    if (i > 0) await delay(1)
+    if (socket.writable) socket.write(Buffer.from(text, 'latin1'))
+  }
+  if (ending === 'end') socket.end()
+  else if (ending === 'reset') socket.resetAndDestroy()
+}

@@ -1,0 +1,10 @@
+import type { Target } from './target.ts'
+import { bearer } from './targets/bearer.ts'
+import { chunks } from './targets/chunks.ts'
+import { device } from './targets/device.ts'
+import { differential } from './targets/differential.ts'
+import { forms } from './targets/forms.ts'
+import { frames } from './targets/frames.ts'
+import { heads } from './targets/heads.ts'
+
+export const targets: readonly Target[] = [heads, chunks, forms, bearer, frames, device, differential]

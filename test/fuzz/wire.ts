@@ -1,0 +1,63 @@
+import net from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import tls from 'node:tls'
+import type { Case } from './case.ts'
+
+/** What a client got back on a connection, and how that ended: `deaf` when it never did. */
+export interface Heard {
+  readonly bytes: Buffer
+  readonly end: 'closed' | 'broken' | 'deaf'
+}
+
+/** Much longer than any deadline of the sidecar under test, on a machine that does other things as well (ms). */
+const PATIENCE = 15_000
+
+/** Sends bytes on a connection of their own, and resolves once it is closed. */
+export async function play(
+  url: string,
+  { writes, ending }: { readonly writes: readonly Buffer[]; readonly ending: Case['ending'] },
+  { from, alpn = 'http/1.1' }: { readonly from?: string; readonly alpn?: string } = {},
+): Promise<Heard> {
+  const { protocol, hostname, port } = new URL(url)
+  const target = {
+    host: hostname,
+    port: Number(port),
+    allowHalfOpen: true,
+    ...(from === undefined ? {} : { localAddress: from }),
+  }
+  const secure = protocol === 'https:'
+  const socket = secure
+    ? tls.connect({ ...target, rejectUnauthorized: false, ALPNProtocols: [alpn] })
+    : net.connect(target)
+  const chunks: Buffer[] = []
+  let end: Heard['end'] = 'closed'
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk))
+  socket.on('error', () => {
+    end = 'broken'
+  })
+  socket.once('end', () => socket.end())
+  const closed = new Promise<void>((resolve) => {
+    socket.once('close', () => resolve())
+  })
+  const timer = setTimeout(() => {
+    end = 'deaf'
+    socket.destroy()
+  }, PATIENCE)
+  await Promise.race([
+    closed,
+    new Promise<void>((resolve) => socket.once(secure ? 'secureConnect' : 'connect', () => resolve())),
+  ])
+  for (const [i, bytes] of writes.entries()) {
+    // So that the pieces are likely to be read one by one.
+    if (i > 0) await delay(1)
+    if (socket.writable) socket.write(bytes)
+  }
+  if (ending === 'reset') {
+    await delay(2)
+    if (socket instanceof tls.TLSSocket) socket.destroy()
+    else socket.resetAndDestroy()
+  } else if (ending === 'end') socket.end()
+  await closed
+  clearTimeout(timer)
+  return { bytes: Buffer.concat(chunks), end }
+}

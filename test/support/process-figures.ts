@@ -1,0 +1,28 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+
+/** What a process holds, as /proc tells; zeros where it does not. */
+export interface ProcessFigures {
+  /** Resident memory in bytes. */
+  readonly resident: number
+  readonly descriptors: number
+  readonly sockets: number
+}
+
+export function figuresOf(pid: number): ProcessFigures {
+  try {
+    const kilobytes = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0
+    const descriptors = readdirSync(`/proc/${pid}/fd`)
+    const sockets = descriptors.filter((fd) => isSocket(`/proc/${pid}/fd/${fd}`)).length
+    return { resident: 1024 * Number(kilobytes), descriptors: descriptors.length, sockets }
+  } catch {
+    return { resident: 0, descriptors: 0, sockets: 0 } // no /proc here, or no such process
+  }
+}
+
+function isSocket(path: string): boolean {
+  try {
+    return readlinkSync(path).startsWith('socket:')
+  } catch {
+    return false // closed meanwhile
+  }
+}
