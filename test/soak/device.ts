@@ -1,0 +1,126 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import http from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type RawData, type WebSocket, WebSocketServer } from 'ws'
+import { closeLater } from '../support/cleanup.ts'
+import { bytesFor } from './random.ts'
+
+/** The device of the soak. Paths say what it does; it can be taken down and come back on its port. */
+export interface SoakDevice {
+  readonly url: string
+  /** What it saw that may never come through: a bearer token, an address that is not the client's. */
+  readonly complaints: readonly string[]
+  takeDown(): Promise<void>
+  bringUp(): Promise<void>
+}
+
+/** What it shows that its answers are its own. */
+const SERVER = 'soak'
+
+type Answer = (request: http.IncomingMessage, response: http.ServerResponse, args: readonly number[]) => void
+
+const ANSWERS: Readonly<Record<string, Answer>> = {
+  /** `/bytes/KEY/LENGTH`: with its length, or in chunks if that is odd. */
+  bytes(_request, response, [key = 0, length = 0]) {
+    if (length % 2 === 0) response.setHeader('Content-Length', length)
+    response.end(bytesFor(key, length))
+  },
+  upload(request, response) {
+    const hash = createHash('sha256')
+    let length = 0
+    request.on('data', (chunk: Buffer) => {
+      hash.update(chunk)
+      length += chunk.length
+    })
+    request.once('end', () => response.end(`${length} ${hash.digest('hex')}`))
+  },
+  /** `/slow/MS` */
+  slow(_request, response, [ms = 0]) {
+    const timer = setTimeout(() => response.end('at last'), ms)
+    response.once('close', () => clearTimeout(timer))
+  },
+  status(_request, response, [code = 200]) {
+    response.writeHead(code).end(code === 204 || code === 304 ? undefined : `status ${code}`)
+  },
+  /** `/cut/LENGTH`: promises so much, gives half, and breaks off. */
+  cut(_request, response, [length = 0]) {
+    response.setHeader('Content-Length', length)
+    response.write(Buffer.alloc(length / 2), () => response.destroy())
+  },
+  events(_request, response, [count = 0]) {
+    response.setHeader('Content-Type', 'text/event-stream')
+    void sendEvents(response, count)
+  },
+  /** Says nothing: the client will leave. */
+  hold() {},
+}
+
+async function sendEvents(response: http.ServerResponse, count: number): Promise<void> {
+  for (let i = 0; i < count && !response.destroyed; i++) {
+    response.write(`data: ${i}\n\n`)
+    await delay(20)
+  }
+  response.end()
+}
+
+export async function startSoakDevice(): Promise<SoakDevice> {
+  const complaints: string[] = []
+  let running: { readonly server: http.Server; readonly sockets: ReadonlySet<Socket> } | undefined
+  let port = 0
+
+  function inspect({ headers, url }: http.IncomingMessage): void {
+    if (headers.authorization !== undefined) complaints.push(`${url} with Authorization`)
+    if (!/^127\.\d+\.\d+\.\d+$/.test(String(headers['x-forwarded-for']))) {
+      complaints.push(`${url} from ${headers['x-forwarded-for']}`)
+    }
+  }
+
+  async function bringUp(): Promise<void> {
+    const starting = http.createServer({ keepAliveTimeout: 4000, requestTimeout: 0 }, (request, response) => {
+      inspect(request)
+      response.on('error', () => {})
+      const [, name = '', ...args] = (request.url ?? '').split('/')
+      response.setHeader('Server', SERVER)
+      response.setHeader('X-RateLimit-Limit', '7')
+      const answer = ANSWERS[name]
+      if (answer === undefined) response.writeHead(404).end('unknown')
+      else answer(request, response, args.map(Number))
+    })
+    const tunnels = new WebSocketServer({ noServer: true, maxPayload: 4 << 20 })
+    starting.on('upgrade', (request, socket, early) => {
+      inspect(request)
+      socket.on('error', () => {})
+      tunnels.handleUpgrade(request, socket, early, echo)
+    })
+    const sockets = new Set<Socket>()
+    starting.on('connection', (socket: Socket) => {
+      sockets.add(socket)
+      socket.once('close', () => sockets.delete(socket))
+    })
+    starting.listen(port, '127.0.0.1')
+    await once(starting, 'listening')
+    port = (starting.address() as AddressInfo).port // listening on TCP
+    running = { server: starting, sockets }
+  }
+
+  async function takeDown(): Promise<void> {
+    if (running === undefined) return
+    const { server, sockets } = running
+    running = undefined
+    const closed = once(server, 'close')
+    server.close()
+    for (const socket of sockets) socket.destroy()
+    await closed
+  }
+
+  await bringUp()
+  closeLater(takeDown)
+  return { url: `http://127.0.0.1:${port}`, complaints, takeDown, bringUp }
+}
+
+function echo(socket: WebSocket): void {
+  socket.on('error', () => {})
+  socket.on('message', (data: RawData, binary: boolean) => socket.send(data, { binary }))
+}

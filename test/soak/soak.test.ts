@@ -1,0 +1,26 @@
+import { expect, it } from 'vitest'
+import { coursesOf } from './figures.ts'
+import { soak } from './run.ts'
+
+it('C8 C14 C21 C24 a few seconds of everything at once, every answer checked', async () => {
+  const { faults, ledger, disturbances } = await soak({ seconds: 5, seed: 5, rate: 60 })
+  expect(faults).toEqual([])
+  expect(ledger.total).toBeGreaterThan(50)
+  expect(Object.values(disturbances).reduce((sum, times) => sum + times, 0)).toBeGreaterThan(0)
+}, 40_000)
+
+const steady = { resident: 100, heap: 30, descriptors: 40, sockets: 20 }
+
+it('what stays within the noise is flat, and what grows is not', () => {
+  const samples = Array.from({ length: 100 }, (_, i) => ({
+    ...steady,
+    resident: 100 + (i % 7),
+    heap: 30 + i,
+  }))
+  const courses = coursesOf(samples) ?? []
+  expect(courses.filter(({ flat }) => !flat).map(({ name }) => name)).toEqual(['heap'])
+})
+
+it('a run that was too short tells nothing about memory', () => {
+  expect(coursesOf(Array(10).fill(steady))).toBeUndefined()
+})
