@@ -2,14 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import fc from 'fast-check'
 import type { Case } from '../case.ts'
 import type { Seen, WitnessDevice } from '../device.ts'
-import { requestText } from '../grammar.ts'
-import { inPieces, mutated } from '../mutation.ts'
+import { inPieces } from '../mutation.ts'
 import { devicesAnswers, playRequests } from '../requests.ts'
 import { CLEARTEXT, ENCRYPTED, type Scene, type Target } from '../target.ts'
-
-const connection = fc
-  .array(mutated(requestText), { minLength: 1, maxLength: 4 })
-  .map((requests) => requests.join(''))
+import { connection } from './heads.ts'
 
 /** Plays a case through the sidecar to one device: what that device saw, and what was wrong. */
 async function through(

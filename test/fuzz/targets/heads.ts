@@ -4,7 +4,8 @@ import { inPieces, mutated } from '../mutation.ts'
 import { playRequests } from '../requests.ts'
 import { CLEARTEXT, ENCRYPTED, type Target } from '../target.ts'
 
-const connection = fc
+/** What a client sends on one connection. */
+export const connection: fc.Arbitrary<string> = fc
   .array(mutated(requestText), { minLength: 1, maxLength: 4 })
   .map((requests) => requests.join(''))
 
