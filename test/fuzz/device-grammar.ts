@@ -123,8 +123,15 @@ const framed = fc.oneof(
 
 /** What a device answers: mostly right, often odd. */
 export const answerText: fc.Arbitrary<string> = fc
-  .record({ interim, statusLine, fields: fc.array(field, { maxLength: 2 }), framed })
-  .map(({ interim, statusLine, fields, framed }) => {
+  .record({
+    interim,
+    statusLine,
+    fields: fc.array(field, { maxLength: 2 }),
+    framed,
+    missing: fc.constantFrom(0, 0, 0, 0, 0, 1, 2, 3, 5, 8),
+  })
+  .map(({ interim, statusLine, fields, framed, missing }) => {
     const lines = [statusLine, 'Server: old', framed.field, ...fields]
-    return `${interim}${lines.join('\r\n')}\r\n\r\n${framed.body}`
+    const body = framed.body.slice(0, Math.max(0, framed.body.length - missing))
+    return `${interim}${lines.join('\r\n')}\r\n\r\n${body}`
   })

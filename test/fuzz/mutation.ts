@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { ACCESS } from './case.ts'
 
 /** One change to some bytes. Places are parts of a whole, so that they fit any text. */
 type Mutation =
@@ -72,4 +73,14 @@ export function inPieces(whole: fc.Arbitrary<string>): fc.Arbitrary<string[]> {
       return places.slice(1).map((end, i) => text.slice(places[i], end))
     })
     .map((pieces) => pieces.filter((piece, i) => i === 0 || piece !== ''))
+}
+
+/** As long as a token, and none. */
+export const STRANGE: string = 'x'.repeat(ACCESS.length)
+
+/** The same, but every fourth time without any live token: then nothing may reach the device. */
+export function oftenWithoutTokens(whole: fc.Arbitrary<string>): fc.Arbitrary<string> {
+  return fc
+    .tuple(whole, fc.nat(3))
+    .map(([text, chance]) => (chance === 0 ? text.replaceAll(ACCESS, STRANGE) : text))
 }

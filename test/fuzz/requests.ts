@@ -9,6 +9,8 @@ export interface Played extends Reading {
   /** The address that they came from. */
   readonly client: string
   readonly faults: readonly string[]
+  /** The connection was reset, so that answers may have been lost. */
+  readonly broken: boolean
 }
 
 /** Plays a client's bytes to the sidecar and holds all that comes back, and all that reaches the device, to the contract. */
@@ -29,7 +31,7 @@ export async function playRequests({ bed, device }: Scene<WitnessDevice>, item: 
   const admitted = device.seenFrom(client).length
   if (admitted > tokensIn(item))
     faults.push(`${admitted} requests reached the device with ${tokensIn(item)} tokens`)
-  return { ...reading, client, faults }
+  return { ...reading, client, faults, broken: heard.end === 'broken' }
 }
 
 /** How many of the answers are the device's. */

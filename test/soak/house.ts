@@ -18,5 +18,8 @@ export interface House {
 /** The limits that the sidecar is configured with: the documented ones. */
 export const LIMITS = { api: 60, oauth: 30 } as const
 
-/** How long the effects of a disturbance may last on a machine that does other things too (ms). */
-export const EFFECTS = { device: 1500, password: 2500, configuration: 2500 } as const
+/**
+ * How long the effects of a disturbance may last on a machine that does other things too (ms). A device that was down is
+ * tried once a second, with whatever comes first: an upload, or a request whose client leaves, may not tell yet.
+ */
+export const EFFECTS = { device: 4000, password: 2500, configuration: 2500 } as const

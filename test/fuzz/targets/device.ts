@@ -4,7 +4,7 @@ import { connect } from '../../support/client.ts'
 import { createHttp1Reader } from '../../support/http1-reader.ts'
 import { BrokenTransfer, type Head, type Response } from '../../support/message.ts'
 import { faultsOf, readAnswers } from '../answers.ts'
-import { ACCESS, type Case } from '../case.ts'
+import { ACCESS, type Case, type Setting } from '../case.ts'
 import { answerText } from '../device-grammar.ts'
 import { inPieces, mutated } from '../mutation.ts'
 import { CLEARTEXT, ENCRYPTED, type Scene, type Target } from '../target.ts'
@@ -25,7 +25,10 @@ type Meant =
   | { readonly kind: 'cut' }
   | { readonly kind: 'malformed' }
 
-function meaningOf({ writes, ending, ask }: Case): Meant {
+/** A chunk of size zero. Read tolerantly it is the end, whatever is missing behind it. */
+const LAST_CHUNK = /\n0+[ \t]*(?:;[^\n]*)?\r*\n/
+
+function meaningOf({ writes, ending, ask }: Case, parser: Setting['parser']): Meant {
   let head: Head | undefined
   let whole = false
   const chunks: Buffer[] = []
@@ -49,6 +52,7 @@ function meaningOf({ writes, ending, ask }: Case): Meant {
   }
   // To whoever reads tolerantly there may be a head where there is none for us.
   if (head === undefined) return { kind: 'malformed' }
+  if (!whole && parser === 'tolerant' && LAST_CHUNK.test(writes.join(''))) return { kind: 'malformed' }
   if (!whole) return { kind: 'cut' }
   return { kind: 'whole', status: head.status, body: Buffer.concat(chunks) }
 }
@@ -79,11 +83,11 @@ const OURS = new Set([
   ],
 ])
 
-function faultsIn(got: Got, item: Case): string[] {
+function faultsIn(got: Got, item: Case, parser: Setting['parser']): string[] {
   if (got === 'broken') return []
   const own = fieldValues(got.fields, 'proxy-status').length > 0
   if (own) return faultsOf(got, true)
-  const meant = meaningOf(item)
+  const meant = meaningOf(item, parser)
   const faults: string[] = []
   if (meant.kind === 'cut')
     faults.push(`what was cut short looks whole: ${got.status} ${got.body.length} bytes`)
@@ -174,7 +178,7 @@ export const device: Target = {
       const faults: string[] = []
       const got = await ask(scene, `/case/${keys}`, item.ask, faults)
       // The next request must get its own answer, whatever was left on the device's connection.
-      return [...faults, ...faultsIn(got, item), ...(await scene.bed.control())]
+      return [...faults, ...faultsIn(got, item, scenes.setting.parser), ...(await scene.bed.control())]
     }
   },
 }

@@ -27,7 +27,7 @@ async function through(
     else await delay(10)
     seen = [...look(), ...claims]
   }
-  const right = seen.length >= answered && seen.length <= answered + broken
+  const right = seen.length >= answered && (played.broken || seen.length <= answered + broken)
   return {
     seen,
     answers: played.answers.length,

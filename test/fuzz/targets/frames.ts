@@ -13,7 +13,7 @@ import {
   uint32,
 } from '../../support/http2-bytes.ts'
 import { ACCESS, type Case, tokensIn } from '../case.ts'
-import { mutated } from '../mutation.ts'
+import { mutated, STRANGE } from '../mutation.ts'
 import { ENCRYPTED, type Target } from '../target.ts'
 import { play } from '../wire.ts'
 import { endings } from './heads.ts'
@@ -141,6 +141,8 @@ const stray = fc
   )
   .map((text) => () => [text])
 
+const tokenless = fc.nat(3).map((chance) => chance === 0)
+
 const session = fc
   .array(fc.oneof({ weight: 4, arbitrary: exchange }, { weight: 1, arbitrary: stray }), {
     minLength: 1,
@@ -194,7 +196,10 @@ export const frames: Target = {
   name: 'frames',
   settings: [ENCRYPTED],
   cases: fc.record({
-    writes: damaged.map((frames) => [PREFACE + NO_TABLE, ...frames, GOODBYE]),
+    writes: fc
+      .tuple(damaged, tokenless)
+      .map(([frames, strange]) => (strange ? frames.map((text) => text.replaceAll(ACCESS, STRANGE)) : frames))
+      .map((frames) => [PREFACE + NO_TABLE, ...frames, GOODBYE]),
     ending: endings,
   }),
   async open(scenes) {

@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { requestText } from '../grammar.ts'
-import { inPieces, mutated } from '../mutation.ts'
+import { inPieces, mutated, oftenWithoutTokens } from '../mutation.ts'
 import { playRequests } from '../requests.ts'
 import { CLEARTEXT, ENCRYPTED, type Target } from '../target.ts'
 
 /** What a client sends on one connection. */
-export const connection: fc.Arbitrary<string> = fc
-  .array(mutated(requestText), { minLength: 1, maxLength: 4 })
-  .map((requests) => requests.join(''))
+export const connection: fc.Arbitrary<string> = oftenWithoutTokens(
+  fc.array(mutated(requestText), { minLength: 1, maxLength: 4 }).map((requests) => requests.join('')),
+)
 
 /** How a client leaves: most wait for their answers. */
 export const endings: fc.Arbitrary<'end' | 'reset' | 'open'> = fc.oneof(
