@@ -10,6 +10,12 @@ export async function nginxVersion(): Promise<string | undefined> {
   return (await find())?.version
 }
 
+export async function nginxProgram(): Promise<string> {
+  const found = await find()
+  if (found === undefined) throw new Error('nginx is not installed')
+  return found.program
+}
+
 /**
  * Starts one worker of nginx, without a log and with connections that stay, on a free port. `http` is what stands in
  * the block of that name for this port.
@@ -18,8 +24,7 @@ export async function startNginx(
   http: (port: number, folder: string) => string,
   core: number | undefined,
 ): Promise<{ readonly port: number; readonly child: Child }> {
-  const found = await find()
-  if (found === undefined) throw new Error('nginx is not installed')
+  const program = await nginxProgram()
   const port = await freePort()
   const folder = await temporaryFolder()
   const config = join(folder, 'nginx.conf')
@@ -36,7 +41,7 @@ http {
 }
 `,
   )
-  const child = await startChild(found.program, ['-c', config, '-p', folder], { core })
+  const child = await startChild(program, ['-c', config, '-p', folder], { core })
   await listening(port, child)
   return { port, child }
 }
