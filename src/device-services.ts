@@ -124,7 +124,12 @@ async function openDeviceService(
     signIn,
     clock,
     uploadTimeout: listen.bodyTimeout,
-    readerTimeout: listen.idleTimeout,
+    reader: {
+      longest: listen.idleTimeout,
+      // Half of what they wait for, so that they are still there when the place is free.
+      whenCrowded: Math.max(1, service.queue.timeout / 2),
+      isCrowded: () => guard.waiting > 0,
+    },
     request,
     response: () => ({ origin: target.origin, host: request().host, replaced: replaced() }),
     maxTunnels: service.maxTunnels,

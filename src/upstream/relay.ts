@@ -23,11 +23,18 @@ export interface AnswerRules {
   onHead(): void
 }
 
+/** How long a client may read nothing of its download while it holds a place at the device. Times in ms. */
+export interface ReaderPatience {
+  readonly longest: number
+  /** While others wait for a place. */
+  readonly whenCrowded: number
+  readonly isCrowded: () => boolean
+}
+
 export interface RelayDependencies {
   readonly exchange: Exchange
   readonly answer: AnswerRules
-  /** A client that reads nothing for this long (ms) is cut off. */
-  readonly readerTimeout: number
+  readonly reader: ReaderPatience
   readonly onEnd: (end: RelayEnd) => void
 }
 
@@ -87,11 +94,11 @@ export class Relay implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    const { exchange, readerTimeout } = this.#deps
+    const { exchange } = this.#deps
     if (exchange.write(chunk)) return
     controller.pause()
     clearTimeout(this.#stall)
-    this.#stall = setTimeout(() => exchange.cut(), readerTimeout)
+    this.#awaitReader(0)
     if (this.#waitsForDrain) return
     this.#waitsForDrain = true
     exchange.onDrain(() => {
@@ -114,6 +121,16 @@ export class Relay implements Dispatcher.DispatchHandler {
       exchange.cut()
       this.#finish({ kind: 'broken', error })
     }
+  }
+
+  /** A client that reads nothing keeps its place at the device for a while; for less of one if others wait for it. */
+  #awaitReader(waited: number): void {
+    const { exchange, reader } = this.#deps
+    const until = Math.min(waited + reader.whenCrowded, reader.longest)
+    this.#stall = setTimeout(() => {
+      if (until >= reader.longest || reader.isCrowded()) exchange.cut()
+      else this.#awaitReader(until)
+    }, until - waited)
   }
 
   #inform(controller: Dispatcher.DispatchController, status: number, fields: Fields): void {

@@ -2,13 +2,13 @@ import type { Forward } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Connections, Dispatcher } from './connections.ts'
 import { failureOf } from './failure.ts'
-import { type AnswerRules, Relay, type RelayEnd } from './relay.ts'
+import { type AnswerRules, type ReaderPatience, Relay, type RelayEnd } from './relay.ts'
 import { isRepeatable } from './repeatable.ts'
 
 export interface LaneDependencies {
   readonly connections: Connections
   readonly uploadTimeout: number
-  readonly readerTimeout: number
+  readonly reader: ReaderPatience
 }
 
 /**
@@ -19,7 +19,7 @@ export function forwardStrictly(
   admission: Forward,
   exchange: Exchange,
   fields: string[],
-  { connections, uploadTimeout, readerTimeout }: LaneDependencies,
+  { connections, uploadTimeout, reader }: LaneDependencies,
   answer: AnswerRules,
 ): Promise<RelayEnd> {
   return new Promise((resolve) => {
@@ -28,7 +28,7 @@ export function forwardStrictly(
       const relay = new Relay({
         exchange,
         answer,
-        readerTimeout,
+        reader,
         onEnd(end) {
           const stale = isStale(end) && connection.reused
           connection.release(end.kind === 'relayed')

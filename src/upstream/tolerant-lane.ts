@@ -1,7 +1,7 @@
 import type { Forward } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type Fields, fieldValues } from '../http/fields.ts'
-import { type AnswerRules, Relay, type RelayEnd } from './relay.ts'
+import { type AnswerRules, type ReaderPatience, Relay, type RelayEnd } from './relay.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 import { TolerantAttempt } from './tolerant-attempt.ts'
 
@@ -9,7 +9,7 @@ export interface TolerantLaneDependencies {
   readonly target: UpstreamTarget
   readonly deadlines: UpstreamDeadlines
   readonly uploadTimeout: number
-  readonly readerTimeout: number
+  readonly reader: ReaderPatience
 }
 
 /**
@@ -21,7 +21,7 @@ export function forwardTolerantly(
   admission: Forward,
   exchange: Exchange,
   fields: readonly string[],
-  { target, deadlines, uploadTimeout, readerTimeout }: TolerantLaneDependencies,
+  { target, deadlines, uploadTimeout, reader }: TolerantLaneDependencies,
   answer: AnswerRules,
 ): Promise<RelayEnd> {
   // An attempt opens its connection at once; for a client that has left there would be nobody to close it.
@@ -31,7 +31,7 @@ export function forwardTolerantly(
     const relay = new Relay({
       exchange,
       answer,
-      readerTimeout,
+      reader,
       onEnd(end) {
         attempt?.close()
         resolve(end)

@@ -9,7 +9,7 @@ import type { Connections } from './connections.ts'
 import { DeviceFault, failureOf } from './failure.ts'
 import { forwardThroughLane } from './lanes.ts'
 import type { ParserChoice } from './parser-choice.ts'
-import type { AnswerRules, RelayEnd } from './relay.ts'
+import type { AnswerRules, ReaderPatience, RelayEnd } from './relay.ts'
 import { type RequestFieldSettings, requestFields, requestIdOf } from './request-fields.ts'
 import { type ResponseFieldSettings, responseFields } from './response-fields.ts'
 import { withCredentials } from './sign-in/request-credentials.ts'
@@ -43,8 +43,7 @@ export interface UpstreamDependencies {
   readonly response: () => ResponseFieldSettings
   /** How long (ms) a client may pause in its upload. */
   readonly uploadTimeout: number
-  /** How long (ms) a client may read nothing of its download. */
-  readonly readerTimeout: number
+  readonly reader: ReaderPatience
   readonly clock: Clock
   readonly events: UpstreamEvents
 }

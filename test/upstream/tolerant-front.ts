@@ -45,7 +45,10 @@ export async function startFront(
       target: request.url ?? '',
       framing: Number.isNaN(framing) ? null : framing,
     } as unknown as Forward
-    const timeouts = { uploadTimeout: deadlines.idle, readerTimeout: deadlines.idle }
+    const timeouts = {
+      uploadTimeout: deadlines.idle,
+      reader: { longest: deadlines.idle, whenCrowded: deadlines.idle, isCrowded: () => false },
+    }
     const answer: AnswerRules = {
       project: (device, status) => (status === 204 ? [] : endToEnd(device)),
       onHead() {},

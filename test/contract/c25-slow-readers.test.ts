@@ -1,0 +1,39 @@
+import { expect, it } from 'vitest'
+import { startDevice } from '../support/device.ts'
+import { rawConnection } from '../support/raw.ts'
+import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+
+/** More than the kernel takes for a client that reads nothing. */
+const LARGE = Buffer.alloc(32 * 1024 * 1024)
+
+async function start(): Promise<{ readonly sidecar: TestSidecar; readonly token: string }> {
+  const device = await startDevice((request, response) =>
+    response.end(request.url === '/large' ? LARGE : 'ok'),
+  )
+  const upstream = { max_in_flight: 1, queue: { timeout: '2s' } }
+  const sidecar = await startSidecar({ device, config: { upstream } })
+  return { sidecar, token: await sidecar.token() }
+}
+
+it('C25 a client that reads nothing keeps its place at the device only as long as nobody waits for one', async () => {
+  const { sidecar, token } = await start()
+  const slow = await rawConnection(sidecar.url)
+  slow.write(`GET /large HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`)
+  await slow.waitFor('200 OK')
+  slow.socket.pause()
+  expect((await sidecar.request({ token })).status).toBe(200)
+  slow.socket.resume()
+  expect((await slow.closed).length).toBeLessThan(LARGE.length)
+})
+
+it('C25 nobody waiting, a client may pause in its download', async () => {
+  const { sidecar, token } = await start()
+  const slow = await rawConnection(sidecar.url)
+  slow.write(`GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${token}\r\n\r\n`)
+  await slow.waitFor('200 OK')
+  slow.socket.pause()
+  // Longer than the wait of those who would have waited.
+  await new Promise((resolve) => setTimeout(resolve, 2_500))
+  slow.socket.resume()
+  expect((await slow.closed).length).toBeGreaterThan(LARGE.length)
+})
