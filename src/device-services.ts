@@ -93,7 +93,7 @@ async function openDeviceService(
   const key = route === undefined ? 'upstream' : routeKey(route)
   const target = await upstreamTarget(service, key)
   const deadlines = upstreamDeadlines(service)
-  const connections = createConnections(target, deadlines)
+  const connections = createConnections(target, deadlines, clock)
   const signIn = await openSignIn(service.auth, {
     key: `${key}.auth`,
     connections,

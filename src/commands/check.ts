@@ -102,12 +102,21 @@ async function tryHeaders(service: ServiceConfig, key: string): Promise<string> 
 
 async function tryDevice(service: ServiceConfig, key: string): Promise<string> {
   const target = await upstreamTarget(service, key)
-  const status = await probeDevice(target, upstreamDeadlines(service), service.health.path ?? '/')
+  const status = await probeDevice(
+    target,
+    upstreamDeadlines(service),
+    service.health.path ?? '/',
+    systemClock,
+  )
   return `${target.socketPath ?? target.origin} answered ${status}`
 }
 
 async function trySignIn(service: ServiceConfig, key: string): Promise<string> {
-  const connections = createConnections(await upstreamTarget(service, key), upstreamDeadlines(service))
+  const connections = createConnections(
+    await upstreamTarget(service, key),
+    upstreamDeadlines(service),
+    systemClock,
+  )
   let outcome = 'off'
   let failed = false
   try {

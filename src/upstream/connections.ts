@@ -1,5 +1,7 @@
 import type { Socket } from 'node:net'
 import { buildConnector, Client, type Dispatcher } from 'undici'
+import type { Clock } from '../http/clock.ts'
+import { createIdleMemory, type IdleMemory } from './idle-memory.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 import { type AnswerWatch, skipUnaskedContinue } from './unasked-continue.ts'
 
@@ -15,7 +17,8 @@ export interface Connection {
 }
 
 export interface Connections {
-  borrow(): Connection
+  /** `repeatable`: for a request that is sent once more should the device have closed the connection meanwhile. */
+  borrow(repeatable: boolean): Connection
   close(): Promise<void>
 }
 
@@ -27,7 +30,12 @@ const LARGEST_RESPONSE_HEADER = 64 * 1024
  * How many are lent at once is the in-flight guard's affair. An undici `Client` is one connection that opens again
  * by itself; owning them, instead of a `Pool`, is what tells a stale connection from a broken device.
  */
-export function createConnections(target: UpstreamTarget, deadlines: UpstreamDeadlines): Connections {
+export function createConnections(
+  target: UpstreamTarget,
+  deadlines: UpstreamDeadlines,
+  clock: Clock,
+): Connections {
+  const memory = createIdleMemory(clock)
   const idle: Slot[] = []
   const all = new Set<Slot>()
   const connect = buildConnector({
@@ -52,15 +60,15 @@ export function createConnections(target: UpstreamTarget, deadlines: UpstreamDea
         })
       },
     })
-    const slot = new Slot(client, idle)
+    const slot = new Slot(client, idle, memory, clock)
     all.add(slot)
     return slot
   }
 
   return {
-    borrow() {
+    borrow(repeatable) {
       const slot = idle.pop() ?? open()
-      slot.lend()
+      slot.lend(repeatable)
       return slot
     },
     async close() {
@@ -73,24 +81,45 @@ export function createConnections(target: UpstreamTarget, deadlines: UpstreamDea
 class Slot implements Connection {
   readonly dispatcher: Client
   readonly #idle: Slot[]
+  readonly #memory: IdleMemory
+  readonly #clock: Clock
+  #socket: Socket | undefined
+  #lent = false
+  /** When it was given back, and how long ago that was when it was lent again. */
+  #since = 0
+  #idleFor = 0
   #watch: AnswerWatch | undefined
   /** Whether the connection that is open now has carried a response, and whether it had when it was lent. */
   #answered = false
   #hadAnswered = false
 
-  constructor(client: Client, idle: Slot[]) {
+  constructor(client: Client, idle: Slot[], memory: IdleMemory, clock: Clock) {
     this.dispatcher = client
     this.#idle = idle
+    this.#memory = memory
+    this.#clock = clock
   }
 
   opened(socket: Socket): void {
     keepResets(socket)
+    socket.once('end', () => this.#closedByDevice())
+    socket.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EPIPE') this.#closedByDevice()
+    })
+    this.#socket = socket
     this.#answered = false
     this.#watch = skipUnaskedContinue(socket)
     this.#watch.asked()
   }
 
-  lend(): void {
+  lend(repeatable: boolean): void {
+    this.#lent = true
+    this.#idleFor = this.#clock.monotonic() - this.#since
+    if (!this.#isTrusted(repeatable)) {
+      // undici opens another in its place.
+      this.#socket?.destroy()
+      this.#answered = false
+    }
     this.#hadAnswered = this.#answered
     this.#watch?.asked()
   }
@@ -100,8 +129,23 @@ class Slot implements Connection {
   }
 
   release(answered: boolean): void {
-    if (answered) this.#answered = true
+    if (answered) {
+      if (this.#hadAnswered && this.#answered) this.#memory.carried(this.#idleFor)
+      this.#answered = true
+    }
+    this.#lent = false
+    this.#since = this.#clock.monotonic()
     this.#idle.push(this)
+  }
+
+  #isTrusted(repeatable: boolean): boolean {
+    return this.#socket?.destroyed === false && this.#memory.trusts(this.#idleFor, repeatable)
+  }
+
+  /** Between two requests, or when the second came: what the first was answered with has nothing to do with it. */
+  #closedByDevice(): void {
+    if (!this.#lent) this.#memory.closed(this.#clock.monotonic() - this.#since)
+    else if (this.reused) this.#memory.closed(this.#idleFor)
   }
 }
 

@@ -29,7 +29,7 @@ export function startHealthCheck(
   async function ask(): Promise<void> {
     if (asking) return
     asking = true
-    const connection = connections.borrow()
+    const connection = connections.borrow(false)
     let answered = false
     try {
       const response = await connection.dispatcher.request({ path, method: 'GET' })

@@ -1,3 +1,4 @@
+import type { Clock } from '../http/clock.ts'
 import { createConnections } from './connections.ts'
 import { failureOf } from './failure.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
@@ -7,10 +8,11 @@ export async function probeDevice(
   target: UpstreamTarget,
   deadlines: UpstreamDeadlines,
   path: string,
+  clock: Clock,
 ): Promise<number> {
-  const connections = createConnections(target, deadlines)
+  const connections = createConnections(target, deadlines, clock)
   try {
-    const response = await connections.borrow().dispatcher.request({ path, method: 'GET' })
+    const response = await connections.borrow(false).dispatcher.request({ path, method: 'GET' })
     await response.body.dump()
     return response.statusCode
   } catch (error) {

@@ -24,7 +24,7 @@ export function forwardStrictly(
 ): Promise<RelayEnd> {
   return new Promise((resolve) => {
     function attempt(mayRepeat: boolean): void {
-      const connection = connections.borrow()
+      const connection = connections.borrow(mayRepeat)
       const relay = new Relay({
         exchange,
         answer,

@@ -8,8 +8,11 @@ import type { Answer, Ask, OwnRequest } from './scheme.ts'
  * turns out to be closed is tried once more; the failures are `DeviceFault`s, which say nothing of what was sent.
  */
 export function createAsk(connections: Connections, fields: () => Fields): Ask {
-  async function attempt(request: OwnRequest): Promise<Answer | { readonly stale: boolean; error: unknown }> {
-    const connection = connections.borrow()
+  async function attempt(
+    request: OwnRequest,
+    mayRepeat: boolean,
+  ): Promise<Answer | { readonly stale: boolean; error: unknown }> {
+    const connection = connections.borrow(mayRepeat)
     try {
       const answer = await send(connection, request, fields())
       connection.release(true)
@@ -22,8 +25,8 @@ export function createAsk(connections: Connections, fields: () => Fields): Ask {
   }
 
   return async (request) => {
-    let result = await attempt(request)
-    if ('error' in result && result.stale) result = await attempt(request)
+    let result = await attempt(request, true)
+    if ('error' in result && result.stale) result = await attempt(request, false)
     if ('error' in result) throw new DeviceFault(failureOf(result.error))
     return result
   }

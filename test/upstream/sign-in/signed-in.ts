@@ -42,12 +42,13 @@ export async function signedIn({ auth, password, url }: SignedOptions): Promise<
     password: { file: passwordFile },
   }
   const config = loadConfig({ file: { path: 'x', text: JSON.stringify(tree) }, env: {}, sets: [] })
+  const clock = movableClock()
   const connections = createConnections(
     { origin: url, socketPath: undefined, ca: undefined, insecure: false },
     { connect: 2000, response: 2000, idle: 2000 },
+    clock,
   )
   closeLater(() => connections.close())
-  const clock = movableClock()
   const told: string[] = []
   const signIn = await openSignIn(
     password === null ? withoutPassword(config.upstream.auth) : config.upstream.auth,
