@@ -65,6 +65,7 @@ export function createPassage(deps: PassageDependencies): Passage {
     )
 
     const refuse = (refusal: Refusal, close: boolean): void => {
+      if (exchange.answered) return
       refused = refusal
       const reply = refusalReply(refusal, deps.answers())
       exchange.reply(
@@ -73,7 +74,9 @@ export function createPassage(deps: PassageDependencies): Passage {
       )
     }
 
-    if (admission.kind === 'forward') live.add(admission.grant, exchange)
+    if (admission.kind === 'forward') {
+      live.add(admission.grant, exchange, () => refuse({ kind: 'unauthorized', cause: 'revoked' }, false))
+    }
     if (admission.kind === 'refused') refuse(admission.refusal, admission.close)
     else {
       const work =

@@ -39,6 +39,16 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
     })
   }
 
+  /** A tunnel is past answering, although no response of ours has begun it. */
+  override get answered(): boolean {
+    return this.#tunnel !== undefined || super.answered
+  }
+
+  /** Either side of a tunnel may end before the other. */
+  override halfClosed(): void {
+    if (this.#tunnel === undefined) super.halfClosed()
+  }
+
   /** Until there is a tunnel nobody else reads the connection, and only reading tells that the client has left. */
   watch(): void {
     this.connection.on('data', this.#hold)
