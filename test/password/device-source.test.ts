@@ -81,7 +81,7 @@ describe('The password that only the device knows', () => {
     device.password = 'another'
     clock.advance(10_000)
     const answer = await request()
-    expect(await signIn.renew(answer, answer.shown)).toBe(false)
+    expect((await signIn.renew(answer, answer.shown, true)).kind).toBe('refused')
     expect(heard).toEqual(['learned', 'changed'])
     expect(signIn.credentialsFor({ method: 'GET', target: '/' })).toBeUndefined()
     const attempts = device.attempts
@@ -103,13 +103,13 @@ describe('The password that only the device knows', () => {
       reached.resolve()
       return promise
     }
-    const renewed = signIn.renew(answer, answer.shown)
+    const renewed = signIn.renew(answer, answer.shown, true)
     await reached.promise
     device.gate = async () => {}
     device.password = 'another'
     expect(await source.verify('another')).toBe('right')
     resolve()
-    expect(await renewed).toBe(true)
+    expect((await renewed).kind).toBe('signed-in')
     expect((await request({ target: '/home' })).status).toBe(200)
     expect(heard).toEqual(['learned', 'changed'])
   })

@@ -43,9 +43,11 @@ function basicSession(user: string, password: string): Session & { readonly fiel
   return {
     fields,
     proven: true,
+    reusable: true,
     over: false,
     ticketFor: () => ticket,
-    renew: () => false,
+    renew: () => undefined,
+    adopt() {},
     answered() {},
     conceal: (device) => device,
   }

@@ -4,13 +4,16 @@ import { parseParameters } from './challenge.ts'
 import { verdictOn } from './check-path.ts'
 import { type DigestChallenge, digestChallenge } from './digest-challenge.ts'
 import { type Account, digestAuthorization, digestKey } from './digest-response.ts'
-import type { Answer, Ask, Scheme, Session } from './scheme.ts'
+import type { Ask, Scheme, Session } from './scheme.ts'
 
 export interface DigestSettings {
   readonly user: string
   /** Answers 401 to whoever is not signed in. */
   readonly checkPath: string
 }
+
+/** So often a login is tried with nonces that go stale between two requests. */
+const MOST_TRIES = 4
 
 /** Digest (RFC 7616). A login fetches a challenge at `checkPath` and answers it there; then its nonce serves everything. */
 export function createDigestScheme({ user, checkPath }: DigestSettings, ask: Ask): Scheme {
@@ -26,41 +29,77 @@ export function createDigestScheme({ user, checkPath }: DigestSettings, ask: Ask
         }
       }
       const session = createDigestSession(challenge, { user, password })
-      const { fields, mark } = session.ticketFor(check)
-      const answer = await ask({ ...check, fields })
-      const taken = answer.status === 401 ? await again(session, answer, mark) : answer
-      if (taken.status !== 401) session.answered(check, taken, mark)
-      return verdictOn(taken, checkPath, session)
+      let ticket = session.ticketFor(check)
+      for (let tries = 1; ; tries += 1) {
+        const answer = await ask({ ...check, fields: ticket.fields })
+        const stale = answer.status === 401 && digestChallenge(answer.fields)?.stale === true
+        if (!stale) {
+          if (answer.status !== 401) session.answered(check, answer, ticket.mark)
+          return verdictOn(answer, checkPath, session)
+        }
+        // Only whoever knows the password is told that the nonce is stale: that is no word against it (RFC 7616 §3.3).
+        const mark = session.renew(answer, ticket.mark)
+        if (tries === MOST_TRIES) {
+          return { kind: 'unusable', reason: `${checkPath} calls every nonce stale` }
+        }
+        ticket = session.ticketFor(check, mark)
+      }
     },
     isChallenge: (_request, { status, fields }) => status === 401 && digestChallenge(fields) !== undefined,
   }
-
-  /** The nonce went stale between two requests: the device says so only to whoever knows the password. */
-  async function again(session: Session, answer: Answer, mark: string): Promise<Answer> {
-    if (digestChallenge(answer.fields)?.stale !== true || !session.renew(answer, mark)) return answer
-    return ask({ ...check, fields: session.ticketFor(check).fields })
-  }
 }
 
-/** Answers one challenge, and those that follow from it, with ever higher counts. */
+/** One nonce, and how often it was used. */
+interface Turn {
+  readonly challenge: DigestChallenge
+  readonly cnonce: string
+  readonly key: string
+  readonly nonce: string
+  count: number
+  /** The device has taken this nonce at least once: if it now refuses it, it may only be worn out. */
+  taken: boolean
+}
+
+/** So many nonces are kept, for requests that are under way with them. */
+const MOST_TURNS = 64
+
+/**
+ * Answers one challenge, and those that follow from it, with ever higher counts. A request whose nonce was worn out goes
+ * on with the one that it was given itself; only when the device has taken that does it serve everything. So requests
+ * under way together cannot use up each other's nonces, where firmware takes each only once, or counts only in order.
+ */
 export function createDigestSession(
   first: DigestChallenge,
   account: Account,
   mintCnonce: () => string = () => randomBytes(18).toString('base64'),
 ): Session {
-  let challenge = first
-  let cnonce = mintCnonce()
-  let key = digestKey(challenge, account, cnonce)
-  let nonce = challenge.nonce
-  let count = 0
-  /** The device has taken this nonce at least once: if it now refuses it, it may only be worn out. */
-  let taken = false
+  const turns = new Map<string, Turn>()
+  let shared = begin(first)
+  let reusable = false
+
+  function begin(challenge: DigestChallenge): Turn {
+    const cnonce = mintCnonce()
+    const key = digestKey(challenge, account, cnonce)
+    return keep({ challenge, cnonce, key, nonce: challenge.nonce, count: 0, taken: false })
+  }
+
+  function keep(turn: Turn): Turn {
+    turns.set(turn.nonce, turn)
+    const [oldest] = turns.keys()
+    if (turns.size > MOST_TURNS && oldest !== undefined) turns.delete(oldest)
+    return turn
+  }
 
   return {
     proven: true,
+    get reusable() {
+      return reusable
+    },
     over: false,
-    ticketFor({ method, target }) {
-      count += 1
+    ticketFor({ method, target }, mark = shared.nonce) {
+      const turn = turns.get(mark) ?? shared
+      turn.count += 1
+      const { challenge, key, nonce, count, cnonce } = turn
       const use = { method, target, nonce, count, cnonce }
       return {
         fields: ['Authorization', digestAuthorization(challenge, account.user, key, use)],
@@ -68,26 +107,26 @@ export function createDigestSession(
       }
     },
     renew({ fields }, mark) {
-      if (mark !== nonce) return true
       const next = digestChallenge(fields)
+      if (next === undefined) return undefined
+      const taken = turns.get(mark)?.taken ?? true
       // Firmware that never says `stale` still gives a new nonce; one it never took once is refused for the password.
-      if (next === undefined || !(next.stale || (taken && next.nonce !== nonce))) return false
-      challenge = next
-      cnonce = mintCnonce()
-      key = digestKey(challenge, account, cnonce)
-      nonce = challenge.nonce
-      count = 0
-      taken = false
-      return true
+      if (!next.stale && !(taken && next.nonce !== mark)) return undefined
+      return (turns.get(next.nonce) ?? begin(next)).nonce
+    },
+    adopt(mark) {
+      shared = turns.get(mark) ?? shared
     },
     answered(_request, { fields }, mark) {
-      if (mark !== nonce) return
-      taken = true
+      const turn = turns.get(mark)
+      if (turn === undefined) return
+      if (turn.taken) reusable = true
+      else shared = turn
+      turn.taken = true
       const next = parseParameters(fieldValues(fields, 'authentication-info')[0] ?? '')?.get('nextnonce')
-      if (next === undefined || next === nonce) return
+      if (turn !== shared || next === undefined || next === mark) return
       // With `-sess`, the key stays bound to the nonce of the challenge (RFC 7616 §3.4.2).
-      nonce = next
-      count = 0
+      shared = keep({ ...turn, nonce: next, count: 0, taken: false })
     },
     /** `nextnonce` and `rspauth` answer the sidecar's credentials, not the client's. */
     conceal: (fields) => withoutField(fields, 'authentication-info'),

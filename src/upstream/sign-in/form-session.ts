@@ -16,6 +16,7 @@ export function createFormSession({ cookies, loginPath, clock, proven }: FormSes
 
   return {
     proven,
+    reusable: true,
     get over() {
       const now = clock.monotonic()
       return kept.length < names.size || kept.some((cookie) => isOver(cookie, now))
@@ -26,7 +27,8 @@ export function createFormSession({ cookies, loginPath, clock, proven }: FormSes
         .map(({ name, value }) => `${name}=${value}`)
       return { fields: pairs.length === 0 ? [] : ['Cookie', pairs.join('; ')], mark: '' }
     },
-    renew: () => false,
+    renew: () => undefined,
+    adopt() {},
     answered({ target }, { fields }) {
       // Whoever signs in as somebody else through the sidecar must not do so for everybody.
       if (target.replace(/\?.*$/s, '') === loginPath) return

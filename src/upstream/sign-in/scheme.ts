@@ -38,11 +38,22 @@ export interface Ticket {
 export interface Session {
   /** Whether the device itself has shown that it takes this session for a signed-in one. */
   readonly proven: boolean
+  /**
+   * What is shown has been taken more than once. Where it has not, it may be good for one request only, and requests that
+   * are under way together take it from each other.
+   */
+  readonly reusable: boolean
   /** By its own account: nothing was refused yet, but there is nothing to show any more. */
   readonly over: boolean
-  ticketFor(request: RequestLine): Ticket
-  /** The device refused a request with this mark. True when its answer is enough to go on, without a new login. */
-  renew(answer: Answer, mark: string): boolean
+  /** With `mark`, as `renew` gave it; else with what serves everything. */
+  ticketFor(request: RequestLine, mark?: string): Ticket
+  /**
+   * The device refused a request with this mark. Where its answer is enough to go on, without a new login: the mark with
+   * which to repeat the request.
+   */
+  renew(answer: Answer, mark: string): string | undefined
+  /** That request is not repeated: what `renew` has found serves whatever comes next. */
+  adopt(mark: string): void
   /** The device took a request with this mark. */
   answered(request: RequestLine, answer: Answer, mark: string): void
   /** The header of an answer for the client, less what the session alone may know. */

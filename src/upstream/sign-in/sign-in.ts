@@ -1,3 +1,4 @@
+import { type BoundedQueue, createBoundedQueue } from '../../http/bounded-queue.ts'
 import type { Clock } from '../../http/clock.ts'
 import type { Fields } from '../../http/fields.ts'
 import type { UpstreamFailure } from '../../http/refusal.ts'
@@ -24,12 +25,19 @@ export type Checked =
 export interface SignIn {
   /** Signs in where that is due, one login at a time however many wait. The failure where the device gave no answer. */
   ready(): Promise<UpstreamFailure | undefined>
-  /** What to send with this request; `undefined` while not signed in: then it goes as it is, and the device decides. */
-  credentialsFor(request: RequestLine): Shown | undefined
+  /**
+   * What to send with this request; `undefined` while not signed in: then it goes as it is, and the device decides.
+   * `mark`: of the renewal, for a request that is repeated.
+   */
+  credentialsFor(request: RequestLine, mark?: string): Shown | undefined
   /** Whether an answer of the device means "sign in first". */
   isChallenge(request: RequestLine, answer: Answer): boolean
-  /** The device has answered a request with a challenge. True when repeating it, with new credentials, may succeed. */
-  renew(answer: Answer, shown: Shown | undefined): Promise<boolean>
+  /** The device has answered a request with a challenge. `mayLogin`: no login was made on behalf of this request yet. */
+  renew(answer: Answer, shown: Shown | undefined, mayLogin: boolean): Promise<Renewal>
+  /** Where requests stand that are repeated with a new nonce, if the device takes each nonce once. */
+  readonly line: BoundedQueue
+  /** A request that was refused has been taken after a login. */
+  helped(): void
   /** The device has answered with anything else. */
   answered(request: RequestLine, answer: Answer, shown: Shown | undefined): void
   /** The header of an answer for the client, less what belongs to the sidecar's own session. */
@@ -39,6 +47,12 @@ export interface SignIn {
   /** The device refuses the password that it took before, or that the settings name. */
   onRefused(listener: () => void): void
 }
+
+/** Whether repeating the request may succeed: after a login, or with what the refusal gave, shown under that mark. */
+export type Renewal =
+  | { readonly kind: 'signed-in' }
+  | { readonly kind: 'turn'; readonly mark: string }
+  | { readonly kind: 'refused' }
 
 export interface SignInEvents {
   readonly signedIn: () => void
@@ -59,8 +73,17 @@ export interface SignInDependencies {
   readonly events: SignInEvents
 }
 
-/** A session that is refused this soon (ms) is not replaced: it is that path which is closed to the account. */
-const YOUNG = 5_000
+/**
+ * A session that is refused is checked by a login. If that did not help the request, it is its path which is closed to
+ * the account, and for so long (ms) no refusal leads to another login.
+ */
+const QUIET = 5_000
+
+/** One after the other; behind one that takes its time, the next may as well be tried. */
+const LINE = { inside: 1, waiting: Number.POSITIVE_INFINITY, patience: 2_000 }
+
+const REFUSED = { kind: 'refused' } as const
+const SIGNED_IN = { kind: 'signed-in' } as const
 
 export function createSignIn({ scheme, readPassword, clock, events }: SignInDependencies): SignIn {
   const pause = createPause(clock)
@@ -69,9 +92,10 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
   let current: Current | undefined
   let told: string | undefined
   let running: Promise<UpstreamFailure | undefined> | undefined
+  let quietUntil = 0
 
   function take(session: Session, password: string): void {
-    current = { session, password, since: clock.monotonic(), proven: session.proven }
+    current = { session, password, proven: session.proven }
     if (session.proven) pause.end()
     told = undefined
     events.signedIn()
@@ -86,6 +110,7 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
   function refuse(password: string): void {
     current = undefined
     if (adopted === password) adopted = undefined
+    quietUntil = 0
     events.refused(pause.begin(password))
     for (const listener of listeners) listener()
   }
@@ -127,24 +152,31 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
       if (current?.session.over === true) current = undefined
       return current === undefined ? signInOnce() : undefined
     },
-    credentialsFor(request) {
+    credentialsFor(request, mark) {
       if (current === undefined) return undefined
       const { session } = current
-      return { ...session.ticketFor(request), session }
+      return { ...session.ticketFor(request, mark), session }
     },
     isChallenge: scheme.isChallenge,
-    async renew(answer, shown) {
+    line: createBoundedQueue(LINE),
+    async renew(answer, shown, mayLogin) {
       if (shown !== undefined && current?.session === shown.session) {
-        if (current.session.renew(answer, shown.mark)) return true
+        const mark = current.session.renew(answer, shown.mark)
+        if (mark !== undefined) return { kind: 'turn', mark }
         if (!current.proven) {
           refuse(current.password)
-          return false
+          return REFUSED
         }
-        if (clock.monotonic() - current.since < YOUNG) return false
+        const now = clock.monotonic()
+        if (!mayLogin || now < quietUntil) return REFUSED
+        quietUntil = now + QUIET
         current = undefined
       }
       if (current === undefined) await signInOnce()
-      return current !== undefined
+      return current !== undefined && mayLogin ? SIGNED_IN : REFUSED
+    },
+    helped() {
+      quietUntil = 0
     },
     answered(request, answer, shown) {
       if (shown === undefined || current?.session !== shown.session) return
@@ -160,6 +192,7 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
         if (login.kind === 'right') {
           const adopt = (): void => {
             adopted = password
+            quietUntil = 0
             take(login.session, password)
           }
           return { kind: 'right', adopt }
@@ -180,7 +213,6 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
 interface Current {
   readonly session: Session
   readonly password: string
-  readonly since: number
   /** The device took the session for a signed-in one: if it now refuses it, it is worn out, not wrong. */
   proven: boolean
 }

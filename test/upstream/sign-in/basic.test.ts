@@ -34,7 +34,7 @@ describe('Signing in by Basic', () => {
       await signIn.ready()
       const answer = await request()
       expect([answer.status, answer.shown]).toEqual([401, undefined])
-      expect(await signIn.renew(answer, answer.shown)).toBe(false)
+      expect((await signIn.renew(answer, answer.shown, true)).kind).toBe('refused')
     }
     expect(device.refusals).toBe(1)
     clock.advance(29_000)
@@ -58,21 +58,29 @@ describe('Signing in by Basic', () => {
     clock.advance(10_000)
     const answer = await request()
     expect(answer.status).toBe(401)
-    expect(await signIn.renew(answer, answer.shown)).toBe(true)
+    expect((await signIn.renew(answer, answer.shown, true)).kind).toBe('signed-in')
     expect((await request()).status).toBe(200)
     expect(told).toEqual(['signed in', 'signed in'])
     expect(device.refusals).toBe(1)
   })
 
-  it('takes a 401 right after signing in for that of a forbidden path, and keeps the session', async () => {
+  it('checks a refusal by one login; one that does not help is the last for a while', async () => {
     const device = await startBasicDevice()
-    const { signIn, request, told } = await signedIn({ auth, ...device })
+    const { signIn, request, told, clock } = await signedIn({ auth, ...device })
     await signIn.ready()
-    const answer = await request({ target: '/forbidden' })
-    expect(answer.status).toBe(401)
-    expect(await signIn.renew(answer, answer.shown)).toBe(false)
+    const renewal = async (mayLogin: boolean) => {
+      const answer = await request({ target: '/forbidden' })
+      return (await signIn.renew(answer, answer.shown, mayLogin)).kind
+    }
+    expect(await renewal(true)).toBe('signed-in')
+    expect(await renewal(false)).toBe('refused')
+    expect(await renewal(true)).toBe('refused')
     expect((await request()).status).toBe(200)
-    expect(told).toEqual(['signed in'])
+    expect(told).toEqual(['signed in', 'signed in'])
+    clock.advance(5_000)
+    expect(await renewal(true)).toBe('signed-in')
+    signIn.helped()
+    expect(await renewal(true)).toBe('signed-in')
   })
 
   it('goes on without a login when another request has renewed it meanwhile', async () => {
@@ -81,9 +89,9 @@ describe('Signing in by Basic', () => {
     await signIn.ready()
     const before = await request({ target: '/forbidden' })
     clock.advance(6_000)
-    expect(await signIn.renew(before, before.shown)).toBe(true)
+    expect((await signIn.renew(before, before.shown, true)).kind).toBe('signed-in')
     const attempts = device.attempts
-    expect(await signIn.renew(before, before.shown)).toBe(true)
+    expect((await signIn.renew(before, before.shown, true)).kind).toBe('signed-in')
     expect(device.attempts).toBe(attempts)
   })
 

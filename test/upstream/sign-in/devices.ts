@@ -62,6 +62,8 @@ export interface DigestDevice extends LockedDevice {
   saysStale: boolean
   /** Takes every nonce once only. */
   oneTime: boolean
+  /** Calls every nonce stale, and gives a new one. */
+  alwaysStale: boolean
   /** Announces the next nonce with every answer. */
   nextnonce: boolean
   charset: string
@@ -81,6 +83,10 @@ export async function startDigestDevice(): Promise<DigestDevice> {
     const given = request.headers.authorization
     if (given === undefined) return challenge(response, false)
     locked.attempts += 1
+    if (locked.alwaysStale) {
+      locked.nonce = mint()
+      return challenge(response, true)
+    }
     const p = parametersOf(given)
     const worn = p.get('nonce') !== locked.nonce
     if (!isRight(request, p)) {
@@ -152,6 +158,7 @@ export async function startDigestDevice(): Promise<DigestDevice> {
     nonce: mint(),
     saysStale: true,
     oneTime: false,
+    alwaysStale: false,
     nextnonce: false,
     charset: '',
     userhash: false,

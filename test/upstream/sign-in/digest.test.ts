@@ -5,14 +5,16 @@ import { type Signed, signedIn } from './signed-in.ts'
 
 const auth = { digest: { user: 'admin' } }
 
-/** Sends as the lane does: signed, and once more after a challenge. */
+/** Sends as the lane does: signed, and again after a challenge. */
 async function exchange(signed: Signed, line = { method: 'GET', target: '/a?b=1' }): Promise<number> {
   await signed.signIn.ready()
   let answer = await signed.request(line)
-  for (let again = true; signed.signIn.isChallenge(line, answer); again = false) {
-    const renewed = await signed.signIn.renew(answer, answer.shown)
-    if (!renewed || !again) return answer.status
-    answer = await signed.request(line)
+  let mayLogin = true
+  for (let turn = 1; signed.signIn.isChallenge(line, answer); turn += 1) {
+    const renewal = await signed.signIn.renew(answer, answer.shown, mayLogin)
+    if (renewal.kind === 'refused' || turn === 5) return answer.status
+    if (renewal.kind === 'signed-in') mayLogin = false
+    answer = await signed.request({ ...line, mark: renewal.kind === 'turn' ? renewal.mark : undefined })
   }
   signed.signIn.answered(line, answer, answer.shown)
   return answer.status
@@ -119,16 +121,31 @@ describe('Signing in by Digest', () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => signed.request()))
     expect(answers.every(({ status }) => status === 401)).toBe(true)
     const before = device.device.requests.length
-    const renewed = await Promise.all(answers.map((answer) => signed.signIn.renew(answer, answer.shown)))
-    expect(renewed.every(Boolean)).toBe(true)
+    const renewed = await Promise.all(
+      answers.map((answer) => signed.signIn.renew(answer, answer.shown, true)),
+    )
+    expect(renewed).toEqual(Array(20).fill({ kind: 'turn', mark: 'another' }))
     expect(device.device.requests.length).toBe(before)
     const [late] = answers
     if (late === undefined) expect.fail('no answers')
-    signed.signIn.credentialsFor({ method: 'GET', target: '/' })
-    await signed.signIn.renew(late, late.shown)
+    const line = { method: 'GET', target: '/' }
+    signed.signIn.credentialsFor(line, 'another')
+    await signed.signIn.renew(late, late.shown, true)
     // Not begun anew: a count must never come twice.
-    const shown = signed.signIn.credentialsFor({ method: 'GET', target: '/' })
-    expect(shown?.fields[1]).toContain('nc=00000002')
+    expect(signed.signIn.credentialsFor(line, 'another')?.fields[1]).toContain('nc=00000002')
+  })
+
+  it('repeats a request that was overtaken with a higher count of the same nonce', async () => {
+    const device = await startDigestDevice()
+    const signed = await signedIn({ auth, ...device })
+    const line = { method: 'GET', target: '/' }
+    await signed.signIn.ready()
+    const late = signed.signIn.credentialsFor(line)
+    await exchange(signed)
+    const challenge = `Digest realm="r", nonce="${device.nonce}", qop="auth", stale=true`
+    const answer = { status: 401, fields: ['WWW-Authenticate', challenge] }
+    expect(await signed.signIn.renew(answer, late, true)).toEqual({ kind: 'turn', mark: device.nonce })
+    expect(signed.signIn.credentialsFor(line, device.nonce)?.fields[1]).toContain('nc=00000004')
   })
 
   it('replaces a stale nonce that it never got to use', async () => {
@@ -139,7 +156,7 @@ describe('Signing in by Digest', () => {
       device.nonce = nonce
       const answer = await signed.request()
       device.nonce = 'worn at once'
-      expect(await signed.signIn.renew(answer, answer.shown)).toBe(true)
+      expect((await signed.signIn.renew(answer, answer.shown, true)).kind).toBe('turn')
     }
     expect(signed.told).toEqual(['signed in'])
     expect(device.device.requests.length).toBe(5)
@@ -181,6 +198,21 @@ describe('Signing in by Digest', () => {
     expect(refused).toBe(1)
     // The worn out nonce, the new one, and the login that settles it.
     expect(device.refusals).toBe(3)
+  })
+
+  it('takes a device that calls every nonce stale for one that cannot be signed in to, not for a wrong password', async () => {
+    const device = await startDigestDevice()
+    const signed = await signedIn({ auth, ...device })
+    expect(await exchange(signed)).toBe(200)
+    device.alwaysStale = true
+    expect(await signed.signIn.check(device.password)).toEqual({
+      kind: 'failed',
+      failure: 'destination_unavailable',
+    })
+    expect(await exchange(signed)).toBe(401)
+    expect(signed.told).toEqual(['signed in', 'unusable / calls every nonce stale'])
+    device.alwaysStale = false
+    expect(await exchange(signed)).toBe(200)
   })
 
   it('does nothing about a 401 that offers no Digest', async () => {

@@ -42,6 +42,8 @@ function askingTheDevice(device: LockedDevice, auth: object, options: Options = 
 const grant = (sidecar: TestSidecar, password: string) =>
   sidecar.postToken({ grant_type: 'password', password })
 
+const isForm = (device: LockedDevice): device is FormDevice => 'sessions' in device
+
 const basic = { basic: { user: 'admin' } }
 const loginForm = { form: { user: 'admin', check_path: '/home' } }
 
@@ -108,7 +110,6 @@ describeTransports(
         expect((await sidecar.request({ token })).status).toBe(200)
         const before = device.password
         device.password = 'another'
-        sidecar.clock.advance(10_000)
         const body = method === 'POST' ? { body: 'hello' } : {}
         const answers = await Promise.all([1, 2, 3].map(() => sidecar.request({ token, method, ...body })))
         for (const answer of answers) {
@@ -137,7 +138,6 @@ describeTransports(
       await streams.waitFor('some')
       const late = sidecar.request({ path: '/waits', token })
       await waits.promise
-      sidecar.clock.advance(10_000)
       expectError(await sidecar.request({ token }), 401, 'invalid_token')
       await expect(streams.response).rejects.toThrow()
       expectError(await late, 401, 'invalid_token')
@@ -145,6 +145,89 @@ describeTransports(
     })
   },
 )
+
+it.each([
+  ['Basic', { basic: { user: 'admin' } }, startBasicDevice],
+  ['Digest', { digest: { user: 'admin' } }, startDigestDevice],
+  ['a form', loginForm, startFormDevice],
+] as const)(
+  'C8 a password that changes at the device right after a sign-in is found out by the next request: %s',
+  async (_how, auth, start) => {
+    const device = await start()
+    const sidecar = await askingTheDevice(device, auth)
+    for (const next of ['second', 'third']) {
+      const token = String((await grant(sidecar, device.password)).json().access_token)
+      expect((await sidecar.request({ token })).status).toBe(200)
+      device.password = next
+      if (isForm(device)) device.sessions.clear()
+      expectError(await sidecar.request({ token }), 401, 'invalid_token')
+      expectError(await sidecar.request({ token }), 401, 'invalid_token')
+    }
+  },
+)
+
+it('a path that is closed to the account shows the answer of the device, and costs it one login in five seconds', async () => {
+  const device = await startBasicDevice()
+  const sidecar = await askingTheDevice(device, basic)
+  const token = await sidecar.token()
+  const before = device.attempts
+  for (let i = 0; i < 5; i += 1) {
+    const answer = await sidecar.request({ path: '/forbidden', token })
+    expect([answer.status, answer.text]).toEqual([401, 'refused'])
+    expect((await sidecar.request({ token })).status).toBe(200)
+  }
+  // Ten requests, one login, one request repeated after it.
+  expect(device.attempts - before).toBe(12)
+})
+
+it.each([
+  ['takes every nonce once', true],
+  ['takes every nonce once, and never says stale', false],
+])('requests that are under way together are all signed in at a device that %s', async (_what, saysStale) => {
+  const device = await startDigestDevice()
+  device.oneTime = true
+  device.saysStale = saysStale
+  const sidecar = await inFront(device, { digest: {} })
+  const token = await sidecar.token()
+  for (let round = 0; round < 3; round += 1) {
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, (_x, n) => sidecar.request({ path: `/${n}`, token })),
+    )
+    expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200))
+  }
+})
+
+it('a request that cannot be repeated leaves the new nonce to the next one', async () => {
+  const device = await startDigestDevice()
+  const sidecar = await inFront(device, { digest: {} })
+  const token = await sidecar.token()
+  expect((await sidecar.request({ token })).status).toBe(200)
+  device.nonce = 'another'
+  const upload = { token, method: 'POST', body: Buffer.alloc(200_000) }
+  expect((await sidecar.request(upload)).status).toBe(401)
+  expect((await sidecar.request(upload)).status).toBe(200)
+})
+
+it('a WebSocket that is refused for a worn out nonce leaves the new one to the next', async () => {
+  const device = await startDigestDevice()
+  const sidecar = await inFront(device, { digest: {} })
+  const token = await sidecar.token()
+  expect((await sidecar.request({ token })).status).toBe(200)
+  device.nonce = 'another'
+  await refusedWebSocket(sidecar.url, { token })
+  expect((await sidecar.request({ token, method: 'POST', body: Buffer.alloc(200_000) })).status).toBe(200)
+})
+
+it('C5 a device that calls every nonce stale says nothing of the password: no grant is invalid, no token void', async () => {
+  const device = await startDigestDevice()
+  const sidecar = await askingTheDevice(device, { digest: { user: 'admin' } })
+  const token = await sidecar.token()
+  device.alwaysStale = true
+  expectError(await grant(sidecar, device.password), 500, 'upstream_unavailable')
+  expect((await sidecar.request({ token })).status).toBe(401)
+  device.alwaysStale = false
+  expect((await sidecar.request({ token })).status).toBe(200)
+})
 
 describe('A request to a device with a login', () => {
   it('waits for one login, however many there are', async () => {

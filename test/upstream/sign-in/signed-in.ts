@@ -21,6 +21,7 @@ export interface Signed {
   request(line?: {
     readonly method?: string
     readonly target?: string
+    readonly mark?: string | undefined
   }): Promise<Answer & { shown: Shown | undefined }>
 }
 
@@ -70,8 +71,8 @@ export async function signedIn({ auth, password, url }: SignedOptions): Promise<
     clock,
     told,
     passwordFile,
-    async request({ method = 'GET', target = '/' } = {}) {
-      const shown = signIn.credentialsFor({ method, target })
+    async request({ method = 'GET', target = '/', mark } = {}) {
+      const shown = signIn.credentialsFor({ method, target }, mark)
       const response = await send({
         transport: 'http1',
         url,
