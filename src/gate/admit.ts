@@ -42,13 +42,17 @@ export type Identified =
 
 export type Admit = (head: RequestHead) => Admission
 
+/** Looks the shown token up, once, when somebody wants to know. */
+type Identify = () => Identified
+
 /**
- * The gate: classify, identify, limit, authorize, in this order and nowhere else. Identifying refuses nothing; it
- * only lets the limit count by grant. The limit comes before every refusal, so that each request counts, whatever
- * becomes of it (C13), and before any body is read (C15).
+ * The gate: classify, limit, authorize, in this order and nowhere else. Whose token was shown is looked up as soon as
+ * it matters: for a limit that counts by grant, otherwise behind it, so that a flood past it costs no hash. That refuses
+ * nothing by itself. The limit comes before every refusal, so that each request counts, whatever becomes of it (C13),
+ * and before any body is read (C15).
  */
 export function createGate({ clock, tables, clientOf, identify, settings }: GateDependencies): Admit {
-  function count(endpoint: Endpoint, client: Client, who: Identified, { limits }: GateSettings): Verdict {
+  function count(endpoint: Endpoint, client: Client, who: Identify, { limits }: GateSettings): Verdict {
     const { per } = limits[endpoint]
     return tables[endpoint].count(windowKey(per, client, who))
   }
@@ -63,7 +67,11 @@ export function createGate({ clock, tables, clientOf, identify, settings }: Gate
     const survey = surveyFields(head.fields)
     const request = classify(head, survey, now)
     const client = clientOf(head.peer, survey.forwardedFor)
-    const who = identifyBearer(survey.authorization, identify)
+    let identified: Identified | undefined
+    const who: Identify = () => {
+      identified ??= identifyBearer(survey.authorization, identify)
+      return identified
+    }
     const verdict = count(request.endpoint, client, who, now)
     const passed = {
       endpoint: request.endpoint,
@@ -79,7 +87,7 @@ export function createGate({ clock, tables, clientOf, identify, settings }: Gate
       return { ...passed, kind: 'refused', refusal, close: request.fault?.kind === 'malformed' }
     }
     if (request.service !== undefined) return { ...passed, kind: 'token-endpoint', service: request.service }
-    return forward(passed, request, who, client, refusal)
+    return forward(passed, request, who(), client, refusal)
   }
 }
 
@@ -92,12 +100,14 @@ function identifyBearer(
 }
 
 /** Grants and clients live in one table; the prefix keeps a grant's id from ever being a client's address. */
-function windowKey(per: Per, client: Client, who: Identified): string {
+function windowKey(per: Per, client: Client, who: Identify): string {
   switch (per) {
     case 'device':
       return '*'
-    case 'grant':
-      return who.kind === 'valid' ? `grant ${who.grant}` : client.key
+    case 'grant': {
+      const identified = who()
+      return identified.kind === 'valid' ? `grant ${identified.grant}` : client.key
+    }
     case 'client':
       return client.key
   }
@@ -107,14 +117,15 @@ function windowKey(per: Per, client: Client, who: Identified): string {
 function authorize(
   head: RequestHead,
   request: Classified,
-  who: Identified,
+  who: Identify,
   { isPublic }: GateSettings,
 ): Refusal | undefined {
   if (request.service !== undefined) {
     return head.method === 'POST' ? undefined : { kind: 'method-not-allowed', allow: 'POST' }
   }
-  if (who.kind === 'valid' || isPublic(request.target)) return undefined
-  return { kind: 'unauthorized', cause: who.cause }
+  const identified = who()
+  if (identified.kind === 'valid' || isPublic(request.target)) return undefined
+  return { kind: 'unauthorized', cause: identified.cause }
 }
 
 /**
