@@ -1,5 +1,5 @@
 import type { Reply } from '../http/exchange.ts'
-import { jsonReply } from '../http/json-reply.ts'
+import { type JsonContent, jsonContent } from '../http/json-reply.ts'
 import { PSEUDONYM } from '../http/pseudonym.ts'
 import type { Refusal, UpstreamFailure } from '../http/refusal.ts'
 
@@ -21,10 +21,18 @@ type ErrorCode =
 interface Answer {
   readonly contract: 200 | 400 | 401 | 429 | 500
   readonly http: number
-  readonly code: ErrorCode
-  readonly description: string
+  readonly content: JsonContent
   readonly fields?: readonly string[]
 }
+
+function said(code: ErrorCode, description: string): JsonContent {
+  return jsonContent({ error: code, error_description: description })
+}
+
+/** What a flood is told, put together once. */
+const RATE_LIMITED = said('rate_limited', 'The rate limit is exceeded.')
+const TOKEN_MISSING = said('invalid_token', 'A bearer token is required.')
+const TOKEN_INVALID = said('invalid_token', 'The access token is not valid.')
 
 /**
  * The one place where a refusal becomes bytes. What it says is fixed text: nothing of the request, the device or
@@ -34,9 +42,9 @@ export function refusalReply(
   refusal: Refusal,
   { statusCodes, realm }: { readonly statusCodes: StatusCodes; readonly realm: string },
 ): Reply {
-  const answer = answerOf(refusal, realm)
-  const status = statusCodes === 'contract' ? answer.contract : answer.http
-  return jsonReply(status, { error: answer.code, error_description: answer.description }, answer.fields)
+  const { contract, http, content, fields = [] } = answerOf(refusal, realm)
+  const status = statusCodes === 'contract' ? contract : http
+  return { status, fields: [...content.fields, ...fields], body: content.body }
 }
 
 function answerOf(refusal: Refusal, realm: string): Answer {
@@ -45,13 +53,12 @@ function answerOf(refusal: Refusal, realm: string): Answer {
     case 'invalid-request':
       return invalidRequest(400, refusal.description)
     case 'invalid-grant':
-      return { contract: 400, http: 400, code: 'invalid_grant', description: refusal.description }
+      return { contract: 400, http: 400, content: said('invalid_grant', refusal.description) }
     case 'unsupported-grant-type':
       return {
         contract: 400,
         http: 400,
-        code: 'unsupported_grant_type',
-        description: 'The grant_type must be "password" or "refresh_token".',
+        content: said('unsupported_grant_type', 'The grant_type must be "password" or "refresh_token".'),
       }
     case 'method-not-allowed':
       return {
@@ -74,16 +81,14 @@ function answerOf(refusal: Refusal, realm: string): Answer {
       return {
         contract: 429,
         http: 429,
-        code: 'rate_limited',
-        description: 'The rate limit is exceeded.',
+        content: RATE_LIMITED,
         fields: ['Retry-After', String(refusal.retryAfter)],
       }
     case 'overloaded':
       return {
         contract: 500,
         http: 503,
-        code: 'overloaded',
-        description: 'Too many requests are waiting already.',
+        content: said('overloaded', 'Too many requests are waiting already.'),
         fields: [
           'Retry-After',
           String(refusal.retryAfter),
@@ -97,14 +102,13 @@ function answerOf(refusal: Refusal, realm: string): Answer {
       return {
         contract: 500,
         http: 500,
-        code: 'server_error',
-        description: 'The request failed on this side.',
+        content: said('server_error', 'The request failed on this side.'),
       }
   }
 }
 
 function invalidRequest(http: number, description: string): Answer {
-  return { contract: 400, http, code: 'invalid_request', description }
+  return { contract: 400, http, content: said('invalid_request', description) }
 }
 
 /** RFC 6750 §3: the error code only where a token was shown. */
@@ -113,8 +117,7 @@ function unauthorized(nothingShown: boolean, realm: string): Answer {
   return {
     contract: 401,
     http: 401,
-    code: 'invalid_token',
-    description: nothingShown ? 'A bearer token is required.' : 'The access token is not valid.',
+    content: nothingShown ? TOKEN_MISSING : TOKEN_INVALID,
     fields: ['WWW-Authenticate', nothingShown ? challenge : `${challenge}, error="invalid_token"`],
   }
 }
@@ -128,16 +131,14 @@ function upstreamFailed(failure: UpstreamFailure): Answer {
       return {
         contract: 500,
         http: 504,
-        code: 'upstream_timeout',
-        description: 'The device did not answer in time.',
+        content: said('upstream_timeout', 'The device did not answer in time.'),
         fields,
       }
     default:
       return {
         contract: 500,
         http: 502,
-        code: 'upstream_unavailable',
-        description: 'The device gave no usable answer.',
+        content: said('upstream_unavailable', 'The device gave no usable answer.'),
         fields,
       }
   }

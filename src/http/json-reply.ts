@@ -6,9 +6,16 @@ const JSON_TYPE = 'application/json;charset=UTF-8'
 
 /** A whole answer of the sidecar's own, which nobody may keep: it may hold tokens, or be about them (RFC 6749 §5.1). */
 export function jsonReply(status: number, value: object, more: Fields = []): Reply {
+  const { fields, body } = jsonContent(value)
+  return { status, fields: [...fields, ...more], body }
+}
+
+export type JsonContent = Pick<Reply, 'fields' | 'body'>
+
+/** The body of such an answer with the fields that speak of it, for what is said again and again. */
+export function jsonContent(value: object): JsonContent {
   const body = JSON.stringify(value)
   return {
-    status,
     fields: [
       'Content-Type',
       JSON_TYPE,
@@ -18,7 +25,6 @@ export function jsonReply(status: number, value: object, more: Fields = []): Rep
       'no-store',
       'Pragma',
       'no-cache',
-      ...more,
     ],
     body,
   }

@@ -69,11 +69,17 @@ export function createMetrics({
     oauth: requestDuration.series('endpoint="oauth"'),
   }
   const upstream = createUpstreamMetrics(registry, () => readings?.upstream())
-  const rateLimited = counter('rate_limited_total', 'Requests refused with 429.', ['endpoint'])
+  const rateLimited = { api: 0, oauth: 0 }
+  counter('rate_limited_total', 'Requests refused with 429.', ['endpoint'], (counted) =>
+    drain(rateLimited, (endpoint, amount) => counted.inc({ endpoint }, amount)),
+  )
   gauge('rate_windows', 'Rate limit windows held.', ['endpoint'], (g) => {
     for (const endpoint of ['api', 'oauth'] as const) g.set({ endpoint }, readings?.windows()[endpoint] ?? 0)
   })
-  const authFailures = counter('auth_failures_total', 'Requests refused with 401, by reason.', ['reason'])
+  const authFailures = { missing: 0, malformed: 0, unknown: 0, expired: 0, revoked: 0 }
+  counter('auth_failures_total', 'Requests refused with 401, by reason.', ['reason'], (counted) =>
+    drain(authFailures, (reason, amount) => counted.inc({ reason }, amount)),
+  )
   const passwordFailures = counter('password_failures_total', 'Password grants with a wrong password.')
   gauge('tokens', 'Live tokens.', ['kind'], (g) => {
     for (const kind of ['access', 'refresh'] as const) g.set({ kind }, readings?.tokens()[kind] ?? 0)
@@ -98,9 +104,6 @@ export function createMetrics({
   )
   gauge('build_info', 'Version of Postern and of Node.', ['version', 'node']).set({ version, node }, 1)
 
-  for (const reason of ['missing', 'malformed', 'unknown', 'expired', 'revoked'])
-    authFailures.inc({ reason }, 0)
-  for (const endpoint of ['api', 'oauth']) rateLimited.inc({ endpoint }, 0)
   for (const grant of ['password', 'refresh_token']) issued.inc({ grant }, 0)
   for (const result of ['success', 'failure']) reloads.inc({ result }, 0)
   for (const kind of ['access', 'refresh']) evicted.inc({ kind }, 0)
@@ -115,8 +118,8 @@ export function createMetrics({
       durations[endpoint].observe(duration / 1000)
       bytes.request += outcome.requestBytes
       bytes.response += outcome.responseBytes
-      if (verdict?.kind === 'rate-limited') rateLimited.inc({ endpoint })
-      if (verdict?.kind === 'unauthorized') authFailures.inc({ reason: verdict.cause })
+      if (verdict?.kind === 'rate-limited') rateLimited[endpoint] += 1
+      if (verdict?.kind === 'unauthorized') authFailures[verdict.cause] += 1
     },
     passwordFailed: () => passwordFailures.inc(),
     tokensIssued: (grant) => issued.inc({ grant }),
@@ -141,5 +144,13 @@ export function createMetrics({
       bytes.response = 0
       return registry.text()
     },
+  }
+}
+
+/** Hands over what has been counted since the last time; the registry takes much longer to find the labels. */
+function drain<K extends string>(counts: Record<K, number>, take: (label: K, amount: number) => void): void {
+  for (const label in counts) {
+    take(label, counts[label])
+    counts[label] = 0
   }
 }
