@@ -16,6 +16,6 @@ export function answeringPeer(answer: FixedAnswer, nodeFlags: readonly string[] 
     does: 'always the same bytes',
     fast: true,
     version: async () => process.versions.node,
-    start: (place) => startNodePeer('answering-server.ts', place, [JSON.stringify(answer)], nodeFlags),
+    start: (place) => startNodePeer('answering-server.mjs', place, [JSON.stringify(answer)], nodeFlags),
   }
 }

@@ -4,7 +4,7 @@ import { createRecencyList, type RecencyList } from './recency-list.ts'
 
 export type TokenKind = 'access' | 'refresh'
 
-/** All times in here are on the monotonic clock. */
+/** All times in here are on the monotonic clock, in whole ms: a fraction would cost an object of its own. */
 export interface Token {
   readonly digest: Digest
   readonly kind: TokenKind
@@ -21,12 +21,10 @@ export interface Grant {
   readonly id: string
   readonly client: string
   readonly issuedAt: number
-  /** In order of issue. */
-  readonly tokens: Set<Token>
+  /** In order of issue. Made anew with each change: an array that fits is the smallest thing that holds two. */
+  tokens: readonly Token[]
   /** The refresh token that is not spent. */
   refresh: Token | undefined
-  /** The answer for every valid token of the grant, made once because requests ask for it all the time. */
-  readonly lookup: { readonly kind: 'valid'; readonly grant: string }
 }
 
 /** Why a token is no longer there; evicted ones leave no trace and count as unknown. */
@@ -90,9 +88,8 @@ export function createGrantTable(initialCapacity: number): GrantTable {
       id,
       client,
       issuedAt,
-      tokens: new Set(),
+      tokens: [],
       refresh: undefined,
-      lookup: { kind: 'valid', grant: id },
     }
     recency.set(id, grant)
     return grant
@@ -100,7 +97,7 @@ export function createGrantTable(initialCapacity: number): GrantTable {
 
   function add(grant: Grant, kind: TokenKind, digest: Digest, issuedAt: number, expiresAt: number): Token {
     const token: Token = { digest, kind, grant, issuedAt, expiresAt, spentAt: undefined, gone: false }
-    grant.tokens.add(token)
+    grant.tokens = grant.tokens.concat(token)
     if (kind === 'refresh') grant.refresh = token
     live[kind]++
     index.set(digest, token)
@@ -117,11 +114,11 @@ export function createGrantTable(initialCapacity: number): GrantTable {
   function remove(token: Token, departure: Departure): void {
     token.gone = true
     index.delete(token.digest)
-    token.grant.tokens.delete(token)
+    token.grant.tokens = token.grant.tokens.filter((other) => other !== token)
     if (token.grant.refresh === token) token.grant.refresh = undefined
     if (token.spentAt === undefined) live[token.kind]--
     if (departure !== 'evicted' && token.kind === 'access') departures.set(token.digest, departure)
-    if (token.grant.tokens.size === 0) recency.delete(token.grant.id)
+    if (token.grant.tokens.length === 0) recency.delete(token.grant.id)
   }
 
   function drop(token: Token, departure: Departure): void {
@@ -149,7 +146,7 @@ export function createGrantTable(initialCapacity: number): GrantTable {
       drop(token, 'evicted')
       evicted.push(token)
     }
-    while (grown !== undefined && grown.tokens.size > share) {
+    while (grown !== undefined && grown.tokens.length > share) {
       const token = oldest(grown)
       if (token === undefined) break
       leave(token)

@@ -54,7 +54,7 @@ export function restoreGrants(
   policy: Lifetimes,
 ): void {
   const wall = clock.wall()
-  const now = clock.monotonic()
+  const now = Math.floor(clock.monotonic())
   const since = (moment: number): number => now - Math.max(0, wall - moment)
   const over: string[] = []
 

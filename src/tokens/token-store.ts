@@ -44,9 +44,9 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
     for (const grant of table.grants()) for (const token of grant.tokens) yield toRecord(token, clock)
   }
 
-  /** The time, with nothing left that has expired by then. */
+  /** The time in whole ms, with nothing left that has expired by then. */
   function settle(): number {
-    const now = clock.monotonic()
+    const now = Math.floor(clock.monotonic())
     for (const token of replays.keys()) {
       if (token.spentAt !== undefined && now - token.spentAt < refreshGrace) break
       replays.delete(token)
@@ -137,7 +137,7 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
     if (token.kind !== 'access') return UNKNOWN
     if (clock.monotonic() >= token.expiresAt) return EXPIRED
     table.touch(token.grant)
-    return token.grant.lookup
+    return { kind: 'valid', grant: token.grant.id }
   }
 
   function select(which: Revocation): readonly Grant[] {
