@@ -42,21 +42,13 @@ export type Identified =
 
 export type Admit = (head: RequestHead) => Admission
 
-/** Looks the shown token up, once, when somebody wants to know. */
-type Identify = () => Identified
-
 /**
- * The gate: classify, limit, authorize, in this order and nowhere else. Whose token was shown is looked up as soon as
- * it matters: for a limit that counts by grant, otherwise behind it, so that a flood past it costs no hash. That refuses
- * nothing by itself. The limit comes before every refusal, so that each request counts, whatever becomes of it (C13),
- * and before any body is read (C15).
+ * The gate: classify, identify, limit, authorize, in this order and nowhere else. Identifying refuses nothing; it
+ * only lets the limit count by grant, and where that is not how it counts it waits until the limit has let the request
+ * through, so that a flood costs no hash. The limit comes before every refusal, so that each request counts, whatever
+ * becomes of it (C13), and before any body is read (C15).
  */
 export function createGate({ clock, tables, clientOf, identify, settings }: GateDependencies): Admit {
-  function count(endpoint: Endpoint, client: Client, who: Identify, { limits }: GateSettings): Verdict {
-    const { per } = limits[endpoint]
-    return tables[endpoint].count(windowKey(per, client, who))
-  }
-
   function fieldsFor(endpoint: Endpoint, verdict: Verdict, { limits, ietfHeaders }: GateSettings): Fields {
     const fields = limitFields(verdict, clock)
     return ietfHeaders ? [...fields, ...ietfLimitFields(endpoint, verdict, limits[endpoint], clock)] : fields
@@ -67,12 +59,9 @@ export function createGate({ clock, tables, clientOf, identify, settings }: Gate
     const survey = surveyFields(head.fields)
     const request = classify(head, survey, now)
     const client = clientOf(head.peer, survey.forwardedFor)
-    let identified: Identified | undefined
-    const who: Identify = () => {
-      identified ??= identifyBearer(survey.authorization, identify)
-      return identified
-    }
-    const verdict = count(request.endpoint, client, who, now)
+    const { per } = now.limits[request.endpoint]
+    const counted = per === 'grant' ? identifyBearer(survey.authorization, identify) : undefined
+    const verdict = tables[request.endpoint].count(windowKey(per, client, counted))
     const passed = {
       endpoint: request.endpoint,
       client: client.address,
@@ -80,14 +69,14 @@ export function createGate({ clock, tables, clientOf, identify, settings }: Gate
       framing: request.framing,
     }
 
-    const refusal = verdict.admitted
-      ? (request.fault ?? authorize(head, request, who, now))
-      : ({ kind: 'rate-limited', retryAfter: secondsToReset(verdict, clock) } as const)
-    if (refusal !== undefined && (now.enforce || !isPolicy(refusal, request))) {
-      return { ...passed, kind: 'refused', refusal, close: request.fault?.kind === 'malformed' }
-    }
+    const limited = verdict.admitted ? undefined : rateLimited(verdict, clock)
+    if (limited !== undefined && isFinal(limited, request, now)) return refused(passed, limited, request)
+
+    const who = counted ?? identifyBearer(survey.authorization, identify)
+    const refusal = limited ?? request.fault ?? authorize(head, request, who, now)
+    if (refusal !== undefined && isFinal(refusal, request, now)) return refused(passed, refusal, request)
     if (request.service !== undefined) return { ...passed, kind: 'token-endpoint', service: request.service }
-    return forward(passed, request, who(), client, refusal)
+    return forward(passed, request, who, client, refusal)
   }
 }
 
@@ -100,14 +89,12 @@ function identifyBearer(
 }
 
 /** Grants and clients live in one table; the prefix keeps a grant's id from ever being a client's address. */
-function windowKey(per: Per, client: Client, who: Identify): string {
+function windowKey(per: Per, client: Client, who: Identified | undefined): string {
   switch (per) {
     case 'device':
       return '*'
-    case 'grant': {
-      const identified = who()
-      return identified.kind === 'valid' ? `grant ${identified.grant}` : client.key
-    }
+    case 'grant':
+      return who?.kind === 'valid' ? `grant ${who.grant}` : client.key
     case 'client':
       return client.key
   }
@@ -117,28 +104,38 @@ function windowKey(per: Per, client: Client, who: Identify): string {
 function authorize(
   head: RequestHead,
   request: Classified,
-  who: Identify,
+  who: Identified,
   { isPublic }: GateSettings,
 ): Refusal | undefined {
   if (request.service !== undefined) {
     return head.method === 'POST' ? undefined : { kind: 'method-not-allowed', allow: 'POST' }
   }
-  const identified = who()
-  if (identified.kind === 'valid' || isPublic(request.target)) return undefined
-  return { kind: 'unauthorized', cause: identified.cause }
+  if (who.kind === 'valid' || isPublic(request.target)) return undefined
+  return { kind: 'unauthorized', cause: who.cause }
+}
+
+function rateLimited(verdict: Verdict, clock: Clock): Refusal {
+  return { kind: 'rate-limited', retryAfter: secondsToReset(verdict, clock) }
 }
 
 /**
- * Whether observing may let this through: a matter of tokens or rates towards the device. What is malformed, or meant
- * for the sidecar itself, is never waved through.
+ * Whether a refusal stands. Observing lets through what is a matter of tokens or rates towards the device; what is
+ * malformed, or meant for the sidecar itself, is never waved through.
  */
-function isPolicy(refusal: Refusal, request: Classified): boolean {
-  if (request.service !== undefined || request.fault !== undefined) return false
-  return refusal.kind === 'unauthorized' || refusal.kind === 'rate-limited'
+function isFinal(refusal: Refusal, request: Classified, { enforce }: GateSettings): boolean {
+  if (enforce || request.service !== undefined || request.fault !== undefined) return true
+  return refusal.kind !== 'unauthorized' && refusal.kind !== 'rate-limited'
+}
+
+/** What every admission knows. */
+type Passed = Omit<TokenRequest, 'kind' | 'service'>
+
+function refused(passed: Passed, refusal: Refusal, { fault }: Classified): Admission {
+  return { ...passed, kind: 'refused', refusal, close: fault?.kind === 'malformed' }
 }
 
 function forward(
-  passed: Omit<TokenRequest, 'kind' | 'service'>,
+  passed: Passed,
   request: Classified,
   who: Identified,
   client: Client,
