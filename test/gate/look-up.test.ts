@@ -1,0 +1,58 @@
+import { expect, it } from 'vitest'
+import { createGate, type Per } from '../../src/gate/admit.ts'
+import { createClientAddress } from '../../src/gate/client-address.ts'
+import type { Admission } from '../../src/http/admission.ts'
+import { createWindowTable } from '../../src/limits/window-table.ts'
+import { stillClock } from '../support/clock.ts'
+import { requestHead } from '../support/request-head.ts'
+
+const LIMIT = 2
+const FLOOD = 5
+
+/** What becomes of a flood whose requests show a live token, and how often that was looked up. */
+function flood({ per, enforce }: { readonly per: Per; readonly enforce: boolean }): {
+  readonly kinds: readonly Admission['kind'][]
+  readonly lookups: number
+} {
+  const clock = stillClock()
+  const limit = { requests: LIMIT, window: 60_000, per }
+  const table = createWindowTable(limit, { clock, maxKeys: 10 })
+  let lookups = 0
+  const admit = createGate({
+    clock,
+    tables: { api: table, oauth: table },
+    clientOf: createClientAddress([]).clientOf,
+    identify() {
+      lookups += 1
+      return { kind: 'valid', grant: 'c0ffee' }
+    },
+    settings: () => ({
+      limits: { api: limit, oauth: limit },
+      ietfHeaders: false,
+      isPublic: () => false,
+      enforce,
+      revocationPath: undefined,
+      headerCaps: { maxHeaderSize: 16 * 1024, maxHeaderCount: 100 },
+    }),
+  })
+  const head = requestHead({ fields: ['Host', 'device.example', 'Authorization', 'Bearer shown'] })
+  const kinds = Array.from({ length: FLOOD }, () => admit(head).kind)
+  return { kinds, lookups }
+}
+
+const PAST_THE_LIMIT = ['forward', 'forward', 'refused', 'refused', 'refused']
+
+for (const per of ['client', 'device'] as const) {
+  it(`C13 past a limit per ${per} nobody is looked up: a flood costs no hash`, () => {
+    expect(flood({ per, enforce: true })).toEqual({ kinds: PAST_THE_LIMIT, lookups: LIMIT })
+  })
+}
+
+it('C17 a limit per grant looks up everybody, once, because it counts by them', () => {
+  expect(flood({ per: 'grant', enforce: true })).toEqual({ kinds: PAST_THE_LIMIT, lookups: FLOOD })
+})
+
+it('whoever is only observed past the limit is looked up, because the device gets to know', () => {
+  const kinds = Array.from({ length: FLOOD }, () => 'forward')
+  expect(flood({ per: 'client', enforce: false })).toEqual({ kinds, lookups: FLOOD })
+})
