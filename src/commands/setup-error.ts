@@ -1,4 +1,5 @@
 import { ConfigError } from '../config/config-error.ts'
+import { reasonOf } from '../http/node-permission.ts'
 import { TlsMaterialError } from '../listen/tls-material.ts'
 import { PasswordSourceError } from '../password/source.ts'
 import { StateError } from '../state.ts'
@@ -20,7 +21,7 @@ export function reportFailure(
 ): ExitCode {
   const problems = setupProblems(error)
   if (problems === undefined) {
-    stderr.write(`postern ${command}: ${error instanceof Error ? error.message : String(error)}\n`)
+    stderr.write(`postern ${command}: ${reasonOf(error)}\n`)
     return 1
   }
   for (const problem of problems) stderr.write(`postern ${command}: ${problem}\n`)

@@ -67,5 +67,10 @@ async function removeStaleSocket(path: string): Promise<void> {
     })
     probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code !== 'ECONNREFUSED'))
   })
-  if (!answered) await unlink(path)
+  if (answered) return
+  await unlink(path).catch((error: unknown) => {
+    throw new ListenError(`cannot listen on unix:${path}: its old socket stays: ${reasonOf(error)}`, {
+      cause: error,
+    })
+  })
 }

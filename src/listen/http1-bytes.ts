@@ -4,6 +4,15 @@ export const SP = 0x20
 export const DEL = 0x7f
 const HTAB = 0x09
 
+const TOKEN = new Uint8Array(256)
+for (const byte of Buffer.from("!#$%&'*+-.^_`|~0123456789")) TOKEN[byte] = 1
+for (const byte of Buffer.from('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ')) TOKEN[byte] = 1
+
+/** What methods and field names are made of (RFC 9110 §5.6.2). */
+export function isToken(byte: number): boolean {
+  return TOKEN[byte] === 1
+}
+
 /** What may stand in a field value (RFC 9110 §5.5): no line break, no NUL, nothing else that controls. */
 export function isText(byte: number): boolean {
   return byte === HTAB || (byte >= SP && byte !== DEL)

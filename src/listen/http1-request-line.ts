@@ -1,13 +1,9 @@
-import { CR, DEL, LF, SP } from './http1-bytes.ts'
+import { CR, DEL, isToken, LF, SP } from './http1-bytes.ts'
 
 /** What stands behind the target; in place of the zero there may be a one. */
 const VERSION = Buffer.from('HTTP/1.0\r\n')
 const MINOR_VERSION = VERSION.indexOf('0')
 const ONE = 0x31
-
-const TOKEN = new Uint8Array(256)
-for (const byte of Buffer.from("!#$%&'*+-.^_`|~0123456789")) TOKEN[byte] = 1
-for (const byte of Buffer.from('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ')) TOKEN[byte] = 1
 
 type Part = 'before' | 'empty-line' | 'method' | 'target' | 'version' | 'done'
 
@@ -53,7 +49,7 @@ export class RequestLine {
         count = 0
       } else if (part === 'target') {
         if (byte < SP || byte === DEL) return -1
-      } else if (TOKEN[byte] === 1) {
+      } else if (isToken(byte)) {
         if (part === 'before') part = 'method'
       } else if (byte === CR && part === 'before') part = 'empty-line'
       else return -1

@@ -1,11 +1,13 @@
-import { CR, isText, LF } from './http1-bytes.ts'
+import { CR, isText, isToken, LF } from './http1-bytes.ts'
+
+const COLON = 0x3a
 
 /** Nobody needs trailers here; more of them (bytes) are an attack. */
 const LONGEST = 8 * 1024
 
-/** Reads a trailer section (RFC 9112 §7.1.2): lines of text, each ended by CRLF, and an empty one behind them. */
+/** Reads a trailer section (RFC 9112 §7.1.2): fields, each ended by CRLF, and an empty line behind them. */
 export class Trailers {
-  #part: 'start' | 'line' | 'line-end' | 'end' | 'done' = 'start'
+  #part: 'start' | 'name' | 'value' | 'line-end' | 'end' | 'done' = 'start'
   #count = 0
 
   get done(): boolean {
@@ -27,19 +29,21 @@ export class Trailers {
   #reads(byte: number): boolean {
     this.#count += 1
     switch (this.#part) {
+      case 'start':
+        this.#part = byte === CR ? 'end' : 'name'
+        return byte === CR || isToken(byte)
+      case 'name':
+        if (byte === COLON) this.#part = 'value'
+        return (byte === COLON || isToken(byte)) && this.#count <= LONGEST
+      case 'value':
+        if (byte === CR) this.#part = 'line-end'
+        return byte === CR || (isText(byte) && this.#count <= LONGEST)
       case 'line-end':
         this.#part = 'start'
         return byte === LF
-      case 'end':
+      default:
         this.#part = 'done'
         return byte === LF
-      default:
-        if (byte !== CR) {
-          this.#part = 'line'
-          return isText(byte) && this.#count <= LONGEST
-        }
-        this.#part = this.#part === 'start' ? 'end' : 'line-end'
-        return true
     }
   }
 }

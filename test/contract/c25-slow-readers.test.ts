@@ -4,13 +4,13 @@ import { rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
 /** More than the kernel takes for a client that reads nothing. */
-const LARGE = Buffer.alloc(32 * 1024 * 1024)
+const LARGE = Buffer.alloc(16 * 1024 * 1024)
 
 async function start(): Promise<{ readonly sidecar: TestSidecar; readonly token: string }> {
   const device = await startDevice((request, response) =>
     response.end(request.url === '/large' ? LARGE : 'ok'),
   )
-  const upstream = { max_in_flight: 1, queue: { timeout: '2s' } }
+  const upstream = { max_in_flight: 1, queue: { timeout: '1s' } }
   const sidecar = await startSidecar({ device, config: { upstream } })
   return { sidecar, token: await sidecar.token() }
 }
@@ -33,7 +33,7 @@ it('C25 nobody waiting, a client may pause in its download', async () => {
   await slow.waitFor('200 OK')
   slow.socket.pause()
   // Longer than the wait of those who would have waited.
-  await new Promise((resolve) => setTimeout(resolve, 2_500))
+  await new Promise((resolve) => setTimeout(resolve, 1_300))
   slow.socket.resume()
   expect((await slow.closed).length).toBeGreaterThan(LARGE.length)
 })

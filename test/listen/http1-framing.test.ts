@@ -40,7 +40,7 @@ const chunk = fc
 const chunked = fc
   .record({
     chunks: fc.array(chunk, { maxLength: 4 }),
-    trailers: fc.array(fc.constantFrom('A: b\r\n', 'x\r\n'), { maxLength: 2 }),
+    trailers: fc.array(fc.constantFrom('A: b\r\n', 'x:\r\n'), { maxLength: 2 }),
   })
   .map(({ chunks, trailers }) => `${chunks.join('')}0\r\n${trailers.join('')}\r\n`)
 

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
@@ -212,6 +213,19 @@ describe('Under the permissions of the shipped unit', () => {
     })
     expect(await refusal(site)).toBe(
       `postern serve: ${site.configFile}: Node's permission model forbids it; start Node with --allow-fs-read=${site.configFile}\n`,
+    )
+  })
+
+  it('a socket that a killed process left, and may not be removed, is named along with the flag that is missing', async () => {
+    const socket = join(temporaryDirectory(), 'in.sock')
+    const listenAndDie =
+      'net.createServer().listen(process.argv[1], () => process.kill(process.pid, "SIGKILL"))'
+    spawnSync(process.execPath, ['-e', listenAndDie, socket])
+    const site = await shipped({ config: { listen: { address: `unix:${socket}` } } })
+    const launched = site.launch({ env: unitEnv() })
+    expect((await launched.exit).code).toBe(1)
+    expect(await launched.stderr).toMatch(
+      /in\.sock: its old socket stays: .*start Node with --allow-fs-write=.*in\.sock/,
     )
   })
 
