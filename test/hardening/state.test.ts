@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { prepareSite } from '../process/serve.ts'
@@ -68,6 +68,14 @@ describe('77 file descriptors exhausted', () => {
       .filter((settled) => settled.status === 'fulfilled')
       .map(({ value }) => value)
     // Where there is no descriptor for the device either, its client is told so, on the connection that it has.
+    let before = 0
+    const isFull = (): boolean => {
+      const now = readdirSync(`/proc/${sidecar.pid}/fd`).length
+      const full = now >= 80 && now === before
+      before = now
+      return full
+    }
+    await expect.poll(isFull).toBe(true)
     const refused = await kept.send({ fields })
     expect(refused.status).toBe(500)
     expect(refused.json().error).toBe('upstream_unavailable')
