@@ -1,4 +1,4 @@
-import { isAmbiguousPath } from '../http/ambiguous-path.ts'
+import { isAmbiguousPath } from '../http/request-path.ts'
 import { isHost } from './address.ts'
 import { authField } from './auth-fields.ts'
 import type {

@@ -3,6 +3,7 @@ import type { Endpoint, Service } from '../http/admission.ts'
 import type { RequestHead } from '../http/exchange.ts'
 import { withoutBlanks } from '../http/fields.ts'
 import type { Refusal } from '../http/refusal.ts'
+import { pathOf } from '../http/request-path.ts'
 import type { Survey } from './survey.ts'
 
 /** The one path that the sidecar answers itself; every disguise of it is an ordinary API path (C1). */
@@ -42,8 +43,7 @@ export interface Classified {
  */
 export function classify(head: RequestHead, survey: Survey, rules: ClassifyRules): Classified {
   const { target, authority } = originForm(head)
-  const query = target.indexOf('?')
-  const path = query < 0 ? target : target.slice(0, query)
+  const path = pathOf(target)
   const framing = framingOf(head, survey)
   const service = path === TOKEN_PATH ? 'token' : path === rules.revocationPath ? 'revocation' : undefined
   return {

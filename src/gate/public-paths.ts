@@ -1,5 +1,5 @@
-import { isAmbiguousPath, pathOf } from '../http/ambiguous-path.ts'
 import { createPathTable } from '../http/path-table.ts'
+import { isAmbiguousPath, pathOf } from '../http/request-path.ts'
 
 /** Whether the target of a request needs no token. */
 export type IsPublic = (target: string) => boolean

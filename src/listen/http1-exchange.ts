@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Exchange, Outcome, Reply, RequestHead, ResponseHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import { type BodyReader, createBodyReader } from './body-reader.ts'
-import { type RequestFacts, requestHead } from './http1-head.ts'
+import { bodyFraming, type RequestFacts, requestHead } from './http1-head.ts'
 import { lingerOnClose } from './linger.ts'
 import { OutcomeLatch } from './outcome.ts'
 import { StreamedResponse } from './streamed-response.ts'
@@ -204,6 +204,6 @@ export class Http1Exchange implements Exchange {
 }
 
 /** A request without one is complete as soon as whoever parsed its head goes on. */
-function carriesBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
+function carriesBody({ rawHeaders }: IncomingMessage): boolean {
+  return bodyFraming(rawHeaders) !== 0
 }

@@ -1,6 +1,7 @@
 import type { Clock } from '../http/clock.ts'
 import type { ExchangeRecord } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
+import { pathOf } from '../http/request-path.ts'
 import { type Logger, lineWriter } from './log.ts'
 import { createTimestamp } from './timestamp.ts'
 
@@ -106,11 +107,6 @@ function nameOf(refusal: Refusal): string {
     default:
       return refusal.kind
   }
-}
-
-function pathOf(target: string): string {
-  const query = target.indexOf('?')
-  return query < 0 ? target : target.slice(0, query)
 }
 
 /** What needs neither replacing nor escaping. */

@@ -10,7 +10,7 @@ export function isAmbiguousPath(path: string): boolean {
   return AMBIGUOUS.test(path)
 }
 
-/** The path of a target in origin form: without its query. */
+/** The path of a target: without its query. */
 export function pathOf(target: string): string {
   const query = target.indexOf('?')
   return query < 0 ? target : target.slice(0, query)
