@@ -8,6 +8,7 @@ import { readRequestFields } from './upstream/added-fields.ts'
 import { createBreaker } from './upstream/breaker.ts'
 import { createConnections } from './upstream/connections.ts'
 import { type HealthCheck, startHealthCheck } from './upstream/health.ts'
+import { forwardThroughLane, type LanesDependencies } from './upstream/lanes.ts'
 import { createParserChoice, type ParserChoice } from './upstream/parser-choice.ts'
 import type { RequestFieldSettings } from './upstream/request-fields.ts'
 import { createRoutedUpstream } from './upstream/routes.ts'
@@ -113,16 +114,11 @@ async function openDeviceService(
   const { path, interval } = service.health
   const health =
     path === null ? undefined : startHealthCheck({ path, interval }, connections, breaker, events.up)
-  const upstream = createUpstream({
+  const lanes: LanesDependencies = {
     target,
     deadlines,
     connections,
     parser,
-    upgrades: createUpgradeLane(target, deadlines),
-    guard,
-    breaker,
-    signIn,
-    clock,
     uploadTimeout: listen.bodyTimeout,
     reader: {
       longest: listen.idleTimeout,
@@ -130,6 +126,15 @@ async function openDeviceService(
       whenCrowded: Math.max(1, service.queue.timeout / 2),
       isCrowded: () => guard.waiting > 0,
     },
+  }
+  const upstream = createUpstream({
+    lane: (admission, exchange, fields, answer) =>
+      forwardThroughLane(admission, exchange, fields, lanes, answer),
+    upgrades: createUpgradeLane(target, deadlines),
+    guard,
+    breaker,
+    signIn,
+    clock,
     request,
     response: () => ({ origin: target.origin, host: request().host, replaced: replaced() }),
     maxTunnels: service.maxTunnels,

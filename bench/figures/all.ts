@@ -9,6 +9,7 @@ import { start } from './p7-start.ts'
 import { growthOfTables } from './p8-growth.ts'
 import { bulk } from './p9-bulk.ts'
 import { admission } from './p10-admission.ts'
+import { middle } from './p11-middle.ts'
 
 /** In the order in which they are measured and told. */
 export const FIGURES: readonly Figure[] = [
@@ -22,4 +23,5 @@ export const FIGURES: readonly Figure[] = [
   growthOfTables,
   bulk,
   admission,
+  middle,
 ]

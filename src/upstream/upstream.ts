@@ -5,17 +5,13 @@ import type { Clock } from '../http/clock.ts'
 import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal, UpstreamFailure } from '../http/refusal.ts'
 import type { Breaker } from './breaker.ts'
-import type { Connections } from './connections.ts'
 import { DeviceFault, failureOf } from './failure.ts'
-import { forwardThroughLane } from './lanes.ts'
-import type { ParserChoice } from './parser-choice.ts'
-import type { AnswerRules, ReaderPatience, RelayEnd } from './relay.ts'
+import type { AnswerRules, RelayEnd } from './relay.ts'
 import { type RequestFieldSettings, requestFields, requestIdOf } from './request-fields.ts'
 import { type ResponseFieldSettings, responseFields } from './response-fields.ts'
 import { withCredentials } from './sign-in/request-credentials.ts'
 import type { SignIn } from './sign-in/sign-in.ts'
 import { observeAnswer, sendSignedIn } from './sign-in/signed-in-lane.ts'
-import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 import type { UpgradeLane } from './upgrade-lane.ts'
 
 export interface UpstreamEvents {
@@ -25,12 +21,16 @@ export interface UpstreamEvents {
   readonly tunnel: (change: 1 | -1) => void
 }
 
+/** Carries a request to the device, under these fields, and its answer to the client. */
+export type Lane = (
+  admission: Forward,
+  exchange: Exchange,
+  fields: string[],
+  answer: AnswerRules,
+) => Promise<RelayEnd>
+
 export interface UpstreamDependencies {
-  readonly target: UpstreamTarget
-  readonly deadlines: UpstreamDeadlines
-  readonly connections: Connections
-  /** How strictly to read what the device sends. */
-  readonly parser: ParserChoice
+  readonly lane: Lane
   readonly upgrades: UpgradeLane
   /** At most so many requests at the device at once, so many waiting behind them (C25). */
   readonly guard: BoundedQueue
@@ -41,9 +41,6 @@ export interface UpstreamDependencies {
   readonly signIn: SignIn | undefined
   readonly request: () => RequestFieldSettings
   readonly response: () => ResponseFieldSettings
-  /** How long (ms) a client may pause in its upload. */
-  readonly uploadTimeout: number
-  readonly reader: ReaderPatience
   readonly clock: Clock
   readonly events: UpstreamEvents
 }
@@ -63,7 +60,7 @@ const BROKEN_UPLOAD: Refusal = { kind: 'malformed', description: 'The request bo
 
 /** The way to the device, for requests and upgrades alike. Takes nothing but what the gate has let through. */
 export function createUpstream(deps: UpstreamDependencies): Upstream {
-  const { upgrades, guard, breaker, signIn, clock, events } = deps
+  const { lane, upgrades, guard, breaker, signIn, clock, events } = deps
   /** Upgrades under way and tunnels open. */
   let upgrading = 0
 
@@ -93,14 +90,14 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     const fields = fieldsFor(admission, exchange)
     const account = accountFor(admission)
     if (account === undefined) {
-      return forwardThroughLane(admission, exchange, fields, deps, rulesFor(admission, exchange))
+      return lane(admission, exchange, fields, rulesFor(admission, exchange))
     }
     const { method } = exchange.head
     const hasBody = admission.framing !== null && admission.framing !== 0
     return sendSignedIn(
       { method, target: admission.target, exchange, fields, hasBody },
       account,
-      (to, sent) => forwardThroughLane(admission, to, sent, deps, rulesFor(admission, exchange)),
+      (to, sent) => lane(admission, to, sent, rulesFor(admission, exchange)),
     )
   }
 

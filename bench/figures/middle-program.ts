@@ -1,0 +1,224 @@
+import { openSync } from 'node:fs'
+import process from 'node:process'
+import { setImmediate } from 'node:timers/promises'
+import { createGate } from '../../src/gate/admit.ts'
+import { createClientAddress } from '../../src/gate/client-address.ts'
+import { createLiveExchanges } from '../../src/gate/live-exchanges.ts'
+import { createPassage } from '../../src/gate/passage.ts'
+import { createBoundedQueue } from '../../src/http/bounded-queue.ts'
+import type { Exchange, Outcome, RequestHead } from '../../src/http/exchange.ts'
+import { systemClock } from '../../src/http/system-clock.ts'
+import { LIMIT_FIELD_NAMES } from '../../src/limits/limit-fields.ts'
+import { createWindowTable } from '../../src/limits/window-table.ts'
+import { createAccessLog } from '../../src/record/access-log.ts'
+import { createLog } from '../../src/record/log.ts'
+import { createMetrics } from '../../src/record/metrics.ts'
+import { createBreaker } from '../../src/upstream/breaker.ts'
+import { createUpstream } from '../../src/upstream/upstream.ts'
+import { openTokenStore } from '../token-store.ts'
+
+/**
+ * `node middle-program.ts MS forward|refuse`: prints what one request takes (µs) between the two connections, over so many
+ * milliseconds: everything but reading and writing HTTP. Requests come in rounds of as many as are at the device at once.
+ */
+
+const IN_FLIGHT = 64
+const clock = systemClock
+const [, , duration = '1000', kind = 'forward'] = process.argv
+const limit = { requests: kind === 'refuse' ? 0 : 1_000_000_000, window: 60_000, per: 'client' } as const
+const tables = {
+  api: createWindowTable(limit, { clock, maxKeys: 100_000 }),
+  oauth: createWindowTable(limit, { clock, maxKeys: 100_000 }),
+}
+const tokens = openTokenStore(10_000)
+const settings = {
+  limits: { api: limit, oauth: limit },
+  ietfHeaders: false,
+  isPublic: () => false,
+  enforce: true,
+  revocationPath: undefined,
+  headerCaps: { maxHeaderSize: 16 * 1024, maxHeaderCount: 100 },
+}
+const metrics = createMetrics({ version: '0', node: '0' })
+const log = await createLog(
+  { level: 'info', format: 'json' },
+  { terminal: false, fd: openSync('/dev/null', 'w') },
+)
+const accessLog = createAccessLog(log, clock)
+const requestSettings = { host: undefined, added: [] }
+const responseSettings = { origin: 'http://127.0.0.1:8080', host: undefined, replaced: LIMIT_FIELD_NAMES }
+
+function unexpected(error: unknown): never {
+  throw error
+}
+
+/** As nginx answers. */
+const ANSWER = [
+  'Server',
+  'nginx',
+  'Date',
+  'Sat, 21 Nov 2026 03:00:00 GMT',
+  'Content-Type',
+  'application/json',
+  'Content-Length',
+  '27',
+  'Connection',
+  'keep-alive',
+]
+
+/** What the device has still to answer. */
+let atDevice: (() => void)[] = []
+
+const passage = createPassage({
+  admit: createGate({
+    clock,
+    tables,
+    clientOf: createClientAddress([]).clientOf,
+    identify: tokens.identify,
+    settings: () => settings,
+  }),
+  services: { token: unexpected, revocation: unexpected },
+  upstream: createUpstream({
+    lane: (_admission, exchange, fields, answer) =>
+      new Promise((resolve) => {
+        atDevice.push(() => {
+          if (fields.length === 0) unexpected(fields)
+          exchange.begin({ status: 200, reason: 'OK', fields: answer.project(ANSWER, 200) })
+          answer.onHead()
+          exchange.end()
+          resolve({ kind: 'relayed' })
+        })
+      }),
+    upgrades: { open: unexpected },
+    guard: createBoundedQueue({ inside: IN_FLIGHT, waiting: 0, patience: 1_000 }),
+    maxTunnels: 1,
+    breaker: createBreaker(clock),
+    signIn: undefined,
+    request: () => requestSettings,
+    response: () => responseSettings,
+    clock,
+    events: metrics.upstream(undefined),
+  }),
+  live: createLiveExchanges(),
+  clock,
+  answers: () => ({ statusCodes: 'contract', realm: 'device' }),
+  onBug: unexpected,
+  record(entry) {
+    metrics.exchange(entry)
+    accessLog.write(entry)
+  },
+})
+
+/** Notes what it is told, and nothing else. */
+class NotedExchange implements Exchange {
+  readonly head: RequestHead
+  readonly unread = false
+  status = 0
+  ended = false
+  readonly #listeners: ((outcome: Outcome) => void)[] = []
+
+  constructor(head: RequestHead) {
+    this.head = head
+  }
+
+  get answered(): boolean {
+    return this.status !== 0
+  }
+
+  body(): never {
+    return unexpected('nobody reads a body that is not there')
+  }
+
+  reply({ status }: { readonly status: number }): void {
+    this.status = status
+    this.end()
+  }
+
+  inform(): void {}
+
+  begin({ status }: { readonly status: number }): void {
+    this.status = status
+  }
+
+  write(): boolean {
+    return true
+  }
+
+  end(): void {
+    this.ended = true
+    const outcome: Outcome = { status: this.status, end: 'complete', requestBytes: 0, responseBytes: 27 }
+    for (const listener of this.#listeners) listener(outcome)
+  }
+
+  cut(): void {}
+
+  onDrain(): void {}
+
+  onBroken(): void {}
+
+  onEnd(listener: (outcome: Outcome) => void): void {
+    this.#listeners.push(listener)
+  }
+}
+
+/** As a program or a browser sends it, over a connection of its own. */
+function headOf(token: string): RequestHead {
+  return {
+    version: '1.1',
+    secure: true,
+    method: 'GET',
+    target: '/api/status?verbose=1',
+    authority: undefined,
+    fields: [
+      'Host',
+      'device.local:8443',
+      'User-Agent',
+      'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
+      'Accept',
+      'application/json, text/plain, */*',
+      'Accept-Encoding',
+      'gzip, deflate, br, zstd',
+      'Connection',
+      'keep-alive',
+      'Authorization',
+      `Bearer ${token}`,
+    ],
+    peer: '192.0.2.7',
+    localPort: 8443,
+    upgrade: false,
+    endsWithHead: false,
+  }
+}
+
+/** A client of each token; they take turns, so that nothing is found where it was found last. */
+const heads = Array.from({ length: 1_024 }, () => headOf(tokens.issue('192.0.2.7').accessToken))
+const expected = kind === 'refuse' ? 429 : 200
+
+async function serveAll(): Promise<void> {
+  for (let first = 0; first < heads.length; first += IN_FLIGHT) {
+    const exchanges = heads.slice(first, first + IN_FLIGHT).map((head) => new NotedExchange(head))
+    for (const exchange of exchanges) passage.request(exchange)
+    const answers = atDevice
+    atDevice = []
+    for (const answer of answers) answer()
+    await setImmediate()
+    for (const { status } of exchanges) if (status !== expected) unexpected(new Error(`answered ${status}`))
+  }
+}
+
+/** Goes round for so long (ms), and gives the microseconds of processor time of each, the collector's threads included. */
+async function run(duration: number): Promise<number> {
+  let count = 0
+  const before = process.cpuUsage()
+  const end = performance.now() + duration
+  while (performance.now() < end) {
+    await serveAll()
+    count += heads.length
+  }
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / count
+}
+
+await run(Math.min(1_000, Number(duration)))
+process.stdout.write(String(await run(Number(duration))))
+accessLog.close()
