@@ -47,7 +47,7 @@ export interface DeviceServicesDependencies {
   /** What a reload may change of the requests to the main service. */
   readonly request: () => RequestFieldSettings
   /** Names of response fields that the limit's replace, in lower case. */
-  readonly replaced: () => ReadonlySet<string>
+  readonly replaced: () => readonly string[]
 }
 
 /** Opens the device's services as configured. Fails with `UpstreamSettingError` if a file that they name is no good. */

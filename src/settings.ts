@@ -14,7 +14,7 @@ export interface Settings {
   readonly clientOf: (peer: string, forwardedFor: readonly string[]) => Client
   readonly request: RequestFieldSettings
   /** Names of the device's own header fields that the limit's replace, in lower case. */
-  readonly replaced: ReadonlySet<string>
+  readonly replaced: readonly string[]
 }
 
 /** Reads what the configuration only names. Fails with the reason if a file cannot be used. */
@@ -33,6 +33,6 @@ export async function deriveSettings(config: Config): Promise<Settings> {
     },
     clientOf: createClientAddress(proxies, listen.trustedProxies.includes('unix')).clientOf,
     request: await readRequestFields(upstream, 'upstream'),
-    replaced: limits.ietfHeaders ? new Set([...LIMIT_FIELD_NAMES, ...IETF_FIELD_NAMES]) : LIMIT_FIELD_NAMES,
+    replaced: limits.ietfHeaders ? [...LIMIT_FIELD_NAMES, ...IETF_FIELD_NAMES] : LIMIT_FIELD_NAMES,
   }
 }

@@ -4,14 +4,14 @@ import type { Fields } from '../http/fields.ts'
 import type { Verdict, WindowPolicy } from './window.ts'
 
 /** The names that only the sidecar sets: the device's own are replaced (C16). */
-export const LIMIT_FIELD_NAMES: ReadonlySet<string> = new Set([
+export const LIMIT_FIELD_NAMES: readonly string[] = [
   'x-ratelimit-limit',
   'x-ratelimit-remaining',
   'x-ratelimit-reset',
-])
+]
 
 /** The names of draft-ietf-httpapi-ratelimit-headers, replaced likewise where they are switched on. */
-export const IETF_FIELD_NAMES: ReadonlySet<string> = new Set(['ratelimit', 'ratelimit-policy'])
+export const IETF_FIELD_NAMES: readonly string[] = ['ratelimit', 'ratelimit-policy']
 
 /**
  * The rate-limit fields of every response. `X-RateLimit-Reset` is Unix time in whole seconds, rounded up, so that

@@ -3,7 +3,7 @@ import type { RequestHead } from '../http/exchange.ts'
 import { type Fields, fieldValues } from '../http/fields.ts'
 import { normalizeAddress } from '../http/ip.ts'
 import { PSEUDONYM } from '../http/pseudonym.ts'
-import { hopByHop } from './hop-by-hop.ts'
+import { connectionOptions, isHopByHop } from './hop-by-hop.ts'
 
 export interface RequestFieldSettings {
   /** The Host to send: the client's own, or this. */
@@ -13,14 +13,19 @@ export interface RequestFieldSettings {
 }
 
 /** Written by the sidecar below, or none of the device's business. */
-const REPLACED: ReadonlySet<string> = new Set([
-  'authorization',
-  'host',
-  'content-length',
-  'via',
-  'x-request-id',
-  'x-forwarded-for',
-])
+function isReplaced(lowerName: string): boolean {
+  switch (lowerName) {
+    case 'authorization':
+    case 'host':
+    case 'content-length':
+    case 'via':
+    case 'x-request-id':
+    case 'x-forwarded-for':
+      return true
+    default:
+      return false
+  }
+}
 
 /** Said by proxies about those before them, so believed only of a trusted one. */
 function isForwardingField(name: string): boolean {
@@ -40,20 +45,20 @@ export function requestFields(
   { host, added }: RequestFieldSettings,
   requestId: string,
 ): string[] {
-  const stays = hopByHop(head.fields)
-  const set = added.length === 0 ? undefined : new Set(added.filter((_, i) => i % 2 === 0).map(asCgi))
+  const options = connectionOptions(head.fields)
+  const set = added.length === 0 ? undefined : namesOf(added)
   const target = host ?? admission.host
   const fields: string[] = target === '' ? [] : ['Host', target]
-  const seen: string[] = []
+  let seen = NONE
   for (let i = 0; i + 1 < head.fields.length; i += 2) {
     const name = head.fields[i] ?? ''
     const lower = name.toLowerCase()
-    if (REPLACED.has(lower) || set?.has(asCgi(lower)) || stays(lower)) continue
+    if (isReplaced(lower) || isHopByHop(lower) || options.includes(lower) || set?.has(asCgi(lower))) continue
     const forwarding = isForwardingField(lower)
     if (forwarding && !admission.peerTrusted) continue
     const crumbs = lower === 'cookie' && head.version === '2'
     if (crumbs && seen.includes(lower)) continue
-    if (forwarding || crumbs) seen.push(lower)
+    if (forwarding || crumbs) seen = [...seen, lower]
     fields.push(name, crumbs ? joinedCookies(head.fields) : (head.fields[i + 1] ?? ''))
   }
   if (typeof admission.framing === 'number') fields.push('Content-Length', String(admission.framing))
@@ -62,6 +67,17 @@ export function requestFields(
   fields.push('X-Request-Id', requestId)
   fields.push(...added)
   return fields
+}
+
+/** The same for all requests until a reload, so worked out once. */
+const namesBySettings = new WeakMap<Fields, ReadonlySet<string>>()
+
+function namesOf(added: Fields): ReadonlySet<string> {
+  const known = namesBySettings.get(added)
+  if (known !== undefined) return known
+  const names = new Set(added.filter((_, i) => i % 2 === 0).map(asCgi))
+  namesBySettings.set(added, names)
+  return names
 }
 
 /** As a CGI program would read it: `X_Device_Key` must not pass for the `X-Device-Key` that is set here. */

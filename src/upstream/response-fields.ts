@@ -1,7 +1,7 @@
 import type { Forward } from '../http/admission.ts'
 import type { RequestHead } from '../http/exchange.ts'
 import { type Fields, fieldValues, withoutBlanks } from '../http/fields.ts'
-import { hopByHop } from './hop-by-hop.ts'
+import { connectionOptions, isHopByHop } from './hop-by-hop.ts'
 
 export interface ResponseFieldSettings {
   /** The Host that the device was given, if it was not the client's own. */
@@ -9,7 +9,7 @@ export interface ResponseFieldSettings {
   /** Scheme, host and port under which the sidecar reaches the device, e.g. `http://127.0.0.1:8080`. */
   readonly origin: string
   /** Names of the device's own that the limit's replace, in lower case. */
-  readonly replaced: ReadonlySet<string>
+  readonly replaced: readonly string[]
 }
 
 /**
@@ -23,12 +23,12 @@ export function responseFields(
   admission: Forward,
   settings: ResponseFieldSettings,
 ): string[] {
-  const stays = hopByHop(device)
+  const options = connectionOptions(device)
   const fields: string[] = []
   for (let i = 0; i + 1 < device.length; i += 2) {
     const name = device[i] ?? ''
     const lower = name.toLowerCase()
-    if (settings.replaced.has(lower) || stays(lower)) continue
+    if (isHopByHop(lower) || settings.replaced.includes(lower) || options.includes(lower)) continue
     // Where there is never a body, a length would only mislead (RFC 9110 §8.6).
     if (lower === 'content-length' && (status < 200 || status === 204)) continue
     const value = device[i + 1] ?? ''
