@@ -1,12 +1,12 @@
 import { STATUS_CODES } from 'node:http'
 import type { Admission, Refused, Service } from '../http/admission.ts'
 import type { Clock } from '../http/clock.ts'
-import type { Exchange, ExchangeRecord, UpgradeExchange } from '../http/exchange.ts'
+import type { Exchange, ExchangeRecord, Outcome, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { TokenEndpoint } from '../oauth/token-endpoint.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Admit } from './admit.ts'
-import type { LiveExchanges } from './live-exchanges.ts'
+import { LiveExchange, type LiveExchanges } from './live-exchanges.ts'
 import { refusalReply, type StatusCodes } from './refusal-reply.ts'
 
 export interface PassageDependencies {
@@ -34,72 +34,39 @@ export interface Passage {
 const SWALLOWED_BODY = 8 * 1024
 
 export function createPassage(deps: PassageDependencies): Passage {
-  const { admit, services, upstream, live, clock } = deps
+  const { admit, services, upstream } = deps
+
+  /** Undefined where the gate itself failed: then the exchange is answered already. */
+  function admitted(exchange: Exchange): Admission | undefined {
+    try {
+      return admit(exchange.head)
+    } catch (error) {
+      deps.onBug(error)
+      exchange.reply(refusalReply({ kind: 'server-error' }, deps.answers()), { close: true })
+      return undefined
+    }
+  }
 
   function pass<E extends Exchange>(
     exchange: E,
     forward: (admission: Forwardable, exchange: E) => Promise<Refusal | undefined>,
   ): void {
-    const start = clock.monotonic()
-    let admission: Admission
-    try {
-      admission = admit(exchange.head)
-    } catch (error) {
-      deps.onBug(error)
-      exchange.reply(refusalReply({ kind: 'server-error' }, deps.answers()), { close: true })
-      return
-    }
-
-    let refused: Refusal | undefined
-    const { endpoint, client } = admission
-    exchange.onEnd((outcome) =>
-      deps.record({
-        head: exchange.head,
-        endpoint,
-        client,
-        refusal: refused,
-        wouldRefuse: admission.kind === 'forward' ? admission.wouldRefuse : undefined,
-        outcome,
-        duration: clock.monotonic() - start,
-      }),
-    )
-
-    const refuse = (refusal: Refusal, close: boolean): void => {
-      if (exchange.answered) return
-      refused = refusal
-      const reply = refusalReply(refusal, deps.answers())
-      exchange.reply(
-        { ...reply, fields: [...reply.fields, ...admission.limitFields] },
-        { close: close || leavesBody(admission, exchange) },
-      )
-    }
-
-    if (admission.kind === 'forward') {
-      live.add(admission.grant, exchange, () => refuse({ kind: 'unauthorized', cause: 'revoked' }, false))
-    }
-    if (admission.kind === 'refused') refuse(admission.refusal, admission.close)
-    else {
-      const work =
-        admission.kind === 'forward' ? forward(admission, exchange) : answerToken(admission, exchange, refuse)
-      work
-        .then((refusal) => {
-          if (refusal !== undefined) refuse(refusal, false)
-        })
-        .catch((error: unknown) => {
-          deps.onBug(error)
-          if (exchange.answered) exchange.cut()
-          else refuse({ kind: 'server-error' }, true)
-        })
-    }
+    const start = deps.clock.monotonic()
+    const admission = admitted(exchange)
+    if (admission === undefined) return
+    const passing = new Passing(deps, exchange, admission, start)
+    if (admission.kind === 'refused') passing.refuse(admission.refusal, admission.close)
+    else if (admission.kind === 'forward') passing.follow(forward(admission, exchange))
+    else passing.follow(answerToken(admission, exchange, passing))
   }
 
   async function answerToken(
     admission: TokenAdmission,
     exchange: Exchange,
-    refuse: (refusal: Refusal, close: boolean) => void,
+    passing: Passing,
   ): Promise<undefined> {
     const answer = await services[admission.service](admission, exchange)
-    if (answer.kind === 'refused') refuse(answer.refusal, answer.close)
+    if (answer.kind === 'refused') passing.refuse(answer.refusal, answer.close)
     else {
       const { reply } = answer
       exchange.reply({ ...reply, fields: [...reply.fields, ...admission.limitFields] })
@@ -114,6 +81,71 @@ export function createPassage(deps: PassageDependencies): Passage {
       const lines = fields.flatMap((name, i) => (i % 2 === 0 ? [`${name}: ${fields[i + 1]}\r\n`] : []))
       return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}Connection: close\r\n\r\n${body}`
     },
+  }
+}
+
+/** One request from its admission to its end. */
+class Passing extends LiveExchange {
+  readonly grant: string | undefined
+  readonly #deps: PassageDependencies
+  readonly #exchange: Exchange
+  readonly #admission: Admission
+  readonly #start: number
+  #refusal: Refusal | undefined
+
+  constructor(deps: PassageDependencies, exchange: Exchange, admission: Admission, start: number) {
+    super()
+    this.#deps = deps
+    this.#exchange = exchange
+    this.#admission = admission
+    this.#start = start
+    this.grant = admission.kind === 'forward' ? admission.grant : undefined
+    if (this.grant !== undefined) deps.live.add(this)
+    exchange.onEnd((outcome) => this.#record(outcome))
+  }
+
+  /** What has no answer yet is refused, as it would be if it came now; everything else is broken off. */
+  revoke(): void {
+    if (this.#exchange.answered) this.#exchange.cut()
+    else this.refuse({ kind: 'unauthorized', cause: 'revoked' }, false)
+  }
+
+  refuse(refusal: Refusal, close: boolean): void {
+    const exchange = this.#exchange
+    if (exchange.answered) return
+    this.#refusal = refusal
+    const reply = refusalReply(refusal, this.#deps.answers())
+    exchange.reply(
+      { ...reply, fields: [...reply.fields, ...this.#admission.limitFields] },
+      { close: close || leavesBody(this.#admission, exchange) },
+    )
+  }
+
+  /** Tells the client what came of it, if that is a refusal. */
+  follow(work: Promise<Refusal | undefined>): void {
+    work
+      .then((refusal) => {
+        if (refusal !== undefined) this.refuse(refusal, false)
+      })
+      .catch((error: unknown) => {
+        this.#deps.onBug(error)
+        if (this.#exchange.answered) this.#exchange.cut()
+        else this.refuse({ kind: 'server-error' }, true)
+      })
+  }
+
+  #record(outcome: Outcome): void {
+    const admission = this.#admission
+    if (this.grant !== undefined) this.#deps.live.delete(this)
+    this.#deps.record({
+      head: this.#exchange.head,
+      endpoint: admission.endpoint,
+      client: admission.client,
+      refusal: this.#refusal,
+      wouldRefuse: admission.kind === 'forward' ? admission.wouldRefuse : undefined,
+      outcome,
+      duration: this.#deps.clock.monotonic() - this.#start,
+    })
   }
 }
 
