@@ -1,0 +1,49 @@
+import { closeSync, openSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it, vi } from 'vitest'
+import { createLog, lineWriter } from '../../src/record/log.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { run } from '../support/tools.ts'
+
+const source = join(import.meta.dirname, '..', '..', 'src', 'record', 'log.ts')
+
+/** What a program writes to its standard output that has the log there as `log` and past pino as `write`. */
+async function written(program: string): Promise<string[]> {
+  const { stdout } = await run(process.execPath, [
+    '--input-type=module',
+    '--eval',
+    `import { createLog, lineWriter } from '${source}'
+     const log = await createLog({ level: 'info', format: 'json' }, { terminal: false, fd: 1 })
+     const write = lineWriter(log)
+     ${program}`,
+  ])
+  return stdout.split('\n')
+}
+
+it.each([
+  ['ends by itself', ''],
+  ['is made to exit', 'process.exit(1)'],
+  ['crashes', 'process.nextTick(() => { throw new Error("a bug") })'],
+])('what was gathered is written when the process %s, each line whole and in order', async (_, end) => {
+  const lines = await written(`
+    for (let i = 0; i < 700; i += 1) i % 3 === 0 ? log.info({ i }, 'grüße €') : write(JSON.stringify({ i }) + '\\n')
+    ${end}`)
+  expect(lines.pop()).toBe('')
+  expect(lines.map((line) => JSON.parse(line).i)).toEqual(Array.from({ length: 700 }, (_, i) => i))
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ msg: 'grüße €' })
+})
+
+it('a line that is longer than what is gathered is written whole, in its place', async () => {
+  const lines = await written(`log.info('before'); log.info('€'.repeat(100_000)); log.info('behind')`)
+  const messages = lines.slice(0, -1).map((line) => JSON.parse(line).msg)
+  expect(messages).toEqual(['before', '€'.repeat(100_000), 'behind'])
+})
+
+it('a line is written within a second, although nothing follows', async () => {
+  const file = join(temporaryDirectory(), 'log')
+  const fd = openSync(file, 'a')
+  const log = await createLog({ level: 'info', format: 'json' }, { terminal: false, fd })
+  lineWriter(log)('{"alone":true}\n')
+  await vi.waitFor(() => expect(readFileSync(file, 'utf8')).toBe('{"alone":true}\n'), { timeout: 5_000 })
+  closeSync(fd)
+})
