@@ -36,6 +36,11 @@ function isTwin(name: string): boolean {
   return GUARDED.has(plain) || plain.startsWith('x-forwarded-')
 }
 
+/** By far the commonest is the first. */
+function and(values: readonly string[], value: string): readonly string[] {
+  return values.length === 0 ? [value] : [...values, value]
+}
+
 export function surveyFields(fields: Fields): Survey {
   const found = {
     authorization: NONE,
@@ -54,25 +59,25 @@ export function surveyFields(fields: Fields): Survey {
     found.size += name.length + value.length
     switch (name) {
       case 'authorization':
-        found.authorization = [...found.authorization, value]
+        found.authorization = and(found.authorization, value)
         break
       case 'host':
-        found.host = [...found.host, value]
+        found.host = and(found.host, value)
         break
       case 'content-length':
-        found.contentLength = [...found.contentLength, value]
+        found.contentLength = and(found.contentLength, value)
         break
       case 'transfer-encoding':
-        found.transferEncoding = [...found.transferEncoding, value]
+        found.transferEncoding = and(found.transferEncoding, value)
         break
       case 'expect':
-        found.expect = [...found.expect, value]
+        found.expect = and(found.expect, value)
         break
       case 'upgrade':
-        found.upgrade = [...found.upgrade, value]
+        found.upgrade = and(found.upgrade, value)
         break
       case 'x-forwarded-for':
-        found.forwardedFor = [...found.forwardedFor, value]
+        found.forwardedFor = and(found.forwardedFor, value)
         break
       default:
         if (isTwin(name)) found.underscoreTwin = true

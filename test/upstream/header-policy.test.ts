@@ -1,9 +1,11 @@
+import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import { fieldValues } from '../../src/http/fields.ts'
 import { connectionOptions, isHopByHop } from '../../src/upstream/hop-by-hop.ts'
 import { requestFields, requestIdOf } from '../../src/upstream/request-fields.ts'
+import { createRequestIds } from '../../src/upstream/request-id.ts'
 import { responseFields } from '../../src/upstream/response-fields.ts'
 import { admitted } from '../support/forward.ts'
 import { requestHead } from '../support/request-head.ts'
@@ -236,4 +238,11 @@ it('C22 hop-by-hop is decided by name alone, without regard to case in Connectio
     expect([name, isHopByHop(name)]).toEqual([name, true])
   for (const name of ['x-d', 'accept', '', 'proxy-status', 'x'])
     expect([name, isHopByHop(name)]).toEqual([name, false])
+})
+
+it('C22 request ids are 128 random bits in hexadecimal, each another, from one batch to the next', () => {
+  const newId = createRequestIds(randomBytes)
+  const ids = Array.from({ length: 1_000 }, newId)
+  expect(new Set(ids).size).toBe(1_000)
+  for (const id of ids) expect(id).toMatch(/^[0-9a-f]{32}$/)
 })
