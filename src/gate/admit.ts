@@ -50,8 +50,8 @@ export type Admit = (head: RequestHead) => Admission
  */
 export function createGate({ clock, tables, clientOf, identify, settings }: GateDependencies): Admit {
   function fieldsFor(endpoint: Endpoint, verdict: Verdict, { limits, ietfHeaders }: GateSettings): Fields {
-    const fields = limitFields(verdict, clock)
-    return ietfHeaders ? [...fields, ...ietfLimitFields(endpoint, verdict, limits[endpoint], clock)] : fields
+    const fields = limitFields(verdict, clock.wall())
+    return ietfHeaders ? [...fields, ...ietfLimitFields(endpoint, verdict, limits[endpoint])] : fields
   }
 
   return function admit(head) {
@@ -69,7 +69,7 @@ export function createGate({ clock, tables, clientOf, identify, settings }: Gate
       framing: request.framing,
     }
 
-    const limited = verdict.admitted ? undefined : rateLimited(verdict, clock)
+    const limited = verdict.admitted ? undefined : rateLimited(verdict)
     if (limited !== undefined && isFinal(limited, request, now)) return refused(passed, limited, request)
 
     const who = counted ?? identifyBearer(survey.authorization, identify)
@@ -114,8 +114,8 @@ function authorize(
   return { kind: 'unauthorized', cause: who.cause }
 }
 
-function rateLimited(verdict: Verdict, clock: Clock): Refusal {
-  return { kind: 'rate-limited', retryAfter: secondsToReset(verdict, clock) }
+function rateLimited(verdict: Verdict): Refusal {
+  return { kind: 'rate-limited', retryAfter: secondsToReset(verdict) }
 }
 
 /**

@@ -1,5 +1,4 @@
 import type { Endpoint } from '../http/admission.ts'
-import type { Clock } from '../http/clock.ts'
 import type { Fields } from '../http/fields.ts'
 import type { Verdict, WindowPolicy } from './window.ts'
 
@@ -16,9 +15,11 @@ export const IETF_FIELD_NAMES: readonly string[] = ['ratelimit', 'ratelimit-poli
 /**
  * The rate-limit fields of every response. `X-RateLimit-Reset` is Unix time in whole seconds, rounded up, so that
  * a client that waits for it is never early; the wall clock only labels the instant that the monotonic one fixed.
+ *
+ * @param now on the wall clock
  */
-export function limitFields(verdict: Verdict, clock: Clock): Fields {
-  const resetAt = clock.wall() + (verdict.closesAt - clock.monotonic())
+export function limitFields(verdict: Verdict, now: number): Fields {
+  const resetAt = now + verdict.closesIn
   return [
     'X-RateLimit-Limit',
     String(verdict.limit),
@@ -30,21 +31,16 @@ export function limitFields(verdict: Verdict, clock: Clock): Fields {
 }
 
 /** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers), named after the endpoint type. */
-export function ietfLimitFields(
-  endpoint: Endpoint,
-  verdict: Verdict,
-  policy: WindowPolicy,
-  clock: Clock,
-): Fields {
+export function ietfLimitFields(endpoint: Endpoint, verdict: Verdict, policy: WindowPolicy): Fields {
   return [
     'RateLimit-Policy',
     `"${endpoint}";q=${policy.requests};w=${Math.ceil(policy.window / 1000)}`,
     'RateLimit',
-    `"${endpoint}";r=${verdict.remaining};t=${secondsToReset(verdict, clock)}`,
+    `"${endpoint}";r=${verdict.remaining};t=${secondsToReset(verdict)}`,
   ]
 }
 
 /** Whole seconds until the window has closed: never early, and at least 1 (C15). */
-export function secondsToReset(verdict: Verdict, clock: Clock): number {
-  return Math.max(1, Math.ceil((verdict.closesAt - clock.monotonic()) / 1000))
+export function secondsToReset(verdict: Verdict): number {
+  return Math.max(1, Math.ceil(verdict.closesIn / 1000))
 }

@@ -50,7 +50,10 @@ export function createWindowTable(
   }
 
   return {
-    count: (key) => countRequest(windowOf(key, clock.monotonic()), current),
+    count(key) {
+      const now = clock.monotonic()
+      return countRequest(windowOf(key, now), current, now)
+    },
     get size() {
       return windows.size
     },

@@ -10,12 +10,13 @@ export interface Window {
   count: number
 }
 
-/** What one request was told. `closesAt` is on the monotonic clock. */
+/** What one request was told. */
 export interface Verdict {
   readonly admitted: boolean
   readonly limit: number
   readonly remaining: number
-  readonly closesAt: number
+  /** Milliseconds from the count to the close. */
+  readonly closesIn: number
 }
 
 /** A window is open up to its closing instant; a request at that instant belongs to the next one. */
@@ -31,13 +32,13 @@ export function openWindow(policy: WindowPolicy, now: number): Window {
  * Checks and counts in one step, so that no interleaving admits more than `policy.requests` per window.
  * A refused request is not counted: it neither prolongs the window nor lets the count run away.
  */
-export function countRequest(window: Window, policy: WindowPolicy): Verdict {
+export function countRequest(window: Window, policy: WindowPolicy, now: number): Verdict {
   const admitted = window.count < policy.requests
   if (admitted) window.count += 1
   return {
     admitted,
     limit: policy.requests,
     remaining: Math.max(0, policy.requests - window.count),
-    closesAt: window.closesAt,
+    closesIn: window.closesAt - now,
   }
 }
