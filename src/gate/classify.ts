@@ -105,14 +105,18 @@ function targetFault(head: RequestHead, target: string, service: Service | undef
 }
 
 /**
- * A registered name of RFC 3986 §3.2.2, or an address in brackets, and perhaps a port; never userinfo. Not with a comma,
- * which that grammar allows: where `X-Forwarded-Host` tells of it, it is read as two names.
+ * A registered name of RFC 3986 §3.2.2, and perhaps a port; never userinfo. Not with a comma, which that grammar allows:
+ * where `X-Forwarded-Host` tells of it, it is read as two names.
  */
-const HOST = /^(?:\[([0-9A-Fa-f:.]+)\]|(?:[A-Za-z0-9\-._~!$&'()*+;=]|%[0-9A-Fa-f]{2})+)(?::[0-9]{0,5})?$/
+const HOST_NAME = /^(?:[A-Za-z0-9\-._~!$&'()*+;=]|%[0-9A-Fa-f]{2})+(?::[0-9]{0,5})?$/
+
+/** An address in brackets, and perhaps a port. */
+const HOST_ADDRESS = /^\[([0-9A-Fa-f:.]+)\](?::[0-9]{0,5})?$/
 
 function isHost(text: string): boolean {
-  const match = HOST.exec(text)
-  return match !== null && (match[1] === undefined || isIPv6(match[1]))
+  if (HOST_NAME.test(text)) return true
+  const address = HOST_ADDRESS.exec(text)?.[1]
+  return address !== undefined && isIPv6(address)
 }
 
 function hostFault(head: RequestHead, survey: Survey, authority: string | undefined): Refusal | undefined {
