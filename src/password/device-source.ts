@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { createBoundedQueue } from '../http/bounded-queue.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import type { Checked, SignIn } from '../upstream/sign-in/sign-in.ts'
-import { derive } from './derivation.ts'
+import { fingerprintOf } from './fingerprint.ts'
 import type { Verdict } from './verifier.ts'
 
 /** The device could not be asked: nothing is known about the password, and no client may be told that it is wrong. */
@@ -33,7 +33,7 @@ export interface DevicePasswordDependencies {
 export interface DevicePassword {
   /** At the device, every time. Before `right` is said of another password than before, `changed` was called. */
   verify(password: string): Promise<Verdict | Unavailable>
-  /** As that of a password file; `undefined` while no password is known, which is so after every start. */
+  /** As that of a file with the password in plain text, so that moving from one keeps its tokens; `undefined` while no password is known, which is so after every start. */
   fingerprint(salt: Uint8Array): Promise<string | undefined>
   state(): { readonly readable: boolean; readonly reason?: string }
   close(): void
@@ -41,9 +41,6 @@ export interface DevicePassword {
 
 /** One at a time: the device is slow, and a login there may end the one before. */
 const BOUNDS = { inside: 1, waiting: 64, patience: 10_000 }
-
-/** As for a password file, so that moving from one that holds the password in plain text keeps its tokens. */
-const FINGERPRINT = { kind: 'scrypt', cost: 2 ** 15, blockSize: 8, parallelism: 1 } as const
 
 /**
  * The password that was last right is kept in memory only; signing in needs it as it is. After a restart it is not
@@ -142,11 +139,6 @@ export function createDevicePassword({
     state: () => (trouble === undefined ? { readable: true } : { readable: false, reason: trouble }),
     close() {},
   }
-}
-
-async function fingerprintOf(password: string, salt: Uint8Array): Promise<string> {
-  const derived = await derive({ ...FINGERPRINT, salt, tag: new Uint8Array(32) }, `postern ${password}`)
-  return derived.toString('base64url')
 }
 
 function isSame(one: string, other: string): boolean {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '../http/clock.ts'
 import { watchFile } from '../http/file-watch.ts'
-import { derive } from './derivation.ts'
+import { fingerprintOf } from './fingerprint.ts'
 import { type PasswordSourceConfig, type Reading, readSource, sourcePath } from './source-file.ts'
 import { createVerifier, type Verdict } from './verifier.ts'
 
@@ -24,10 +24,7 @@ export interface PasswordSourceState {
 export interface PasswordSource {
   /** Against the password that holds when the answer is given, not when the question was asked. */
   verify(password: string): Promise<Verdict>
-  /**
-   * A value to keep on disk that tells, after a restart, whether the password is still the same. It costs an
-   * scrypt (32 MiB) per guess to learn anything from it. `salt`: 16 random bytes, kept beside it.
-   */
+  /** Of what the file holds, as `fingerprintOf` gives it. */
   fingerprint(salt: Uint8Array): Promise<string>
   state(): PasswordSourceState
   close(): void
@@ -40,8 +37,6 @@ export class PasswordSourceError extends Error {
 
 /** Milliseconds between the two reads that must agree: what a writer has not finished is not taken. */
 const SETTLE = 75
-
-const FINGERPRINT = { kind: 'scrypt', cost: 2 ** 15, blockSize: 8, parallelism: 1 } as const
 
 /** Fails with `PasswordSourceError` if the source can't be used now; later troubles are events. */
 export async function openPasswordSource(
@@ -108,13 +103,7 @@ export async function openPasswordSource(
         if (asked === current || verdict === 'overloaded') return verdict
       }
     },
-    async fingerprint(salt) {
-      const derived = await derive(
-        { ...FINGERPRINT, salt, tag: new Uint8Array(32) },
-        `postern ${current.line}`,
-      )
-      return derived.toString('base64url')
-    },
+    fingerprint: (salt) => fingerprintOf(current.line, salt),
     state: () => (trouble === undefined ? { readable: true } : { readable: false, reason: named(trouble) }),
     close() {
       closed = true
