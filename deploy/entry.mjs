@@ -1,21 +1,27 @@
 // Becomes dist/postern.mjs. Loads dist/main.cjs, with the code that V8 compiled when the bundle was made (*.cache): the
 // sixth part of a start. Node's own cache of compiled code would have to be written by the user that runs the sidecar.
 const { Module, createRequire } = process.getBuiltinModule('node:module')
+// What the sidecar loads as well; `node:zlib` would take 2 ms more.
+const { hash } = process.getBuiltinModule('node:crypto')
 const { existsSync, readFileSync } = process.getBuiltinModule('node:fs')
 const { dirname } = process.getBuiltinModule('node:path')
 const { Script, constants } = process.getBuiltinModule('node:vm')
-const { crc32 } = process.getBuiltinModule('node:zlib')
 
-/** A checksum of both stands before the code (bytes). */
-const CHECKSUM = 4
+/** The digests of source and code stand before the code (bytes). */
+const DIGEST = 32
+
+const digest = (data) => hash('sha256', data, 'buffer')
 
 /** What V8 compiled, if it is whole and of this very source. V8 itself checks its version and flags, but not that. */
 function compiled(source, file) {
   if (!existsSync(`${file}.cache`)) return undefined
   const whole = readFileSync(`${file}.cache`)
-  if (whole.length < CHECKSUM) return undefined
-  const data = whole.subarray(CHECKSUM)
-  return crc32(data, crc32(source)) === whole.readUInt32LE() ? data : undefined
+  const [ofSource, ofCode, code] = [
+    whole.subarray(0, DIGEST),
+    whole.subarray(DIGEST, 2 * DIGEST),
+    whole.subarray(2 * DIGEST),
+  ]
+  return digest(source).equals(ofSource) && digest(code).equals(ofCode) ? code : undefined
 }
 
 /** Filled while the bundle is made, for `bundle.ts` to ask what was compiled. */
