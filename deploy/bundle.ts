@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { type OutputChunk, type Plugin, rolldown } from 'rolldown'
 import { VERSION } from '../src/version.ts'
+import { slimPackages } from './slim-packages.ts'
 
 // `node deploy/bundle.ts [FOLDER]` makes what the unit and the image run: the program and all that it needs in a few
 // files (`dist/postern.mjs` and what it loads), so that neither npm nor node_modules are there where it runs.
@@ -39,41 +40,6 @@ const ownFiles: Plugin = {
 /** In a string, a template or a regular expression, where alone other characters than ASCII stand. */
 function escaped(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
-}
-
-/** What we use of undici, `Client` with what the index gives it; all of that would bring fetch, caches and mocks too. */
-const CLIENT = `
-  import Client from 'undici/lib/dispatcher/client.js'
-  import Dispatcher from 'undici/lib/dispatcher/dispatcher.js'
-  import api from 'undici/lib/api/index.js'
-  import buildConnector from 'undici/lib/core/connect.js'
-  Object.assign(Dispatcher.prototype, api)
-  export { buildConnector, Client }
-`
-
-const undiciClient: Plugin = {
-  name: 'the client of undici',
-  resolveId: (name) => (name === 'undici' ? '\0undici' : null),
-  load: (id) => (id === '\0undici' ? CLIENT : null),
-}
-
-/** What `prom-client` asks for the trace that a sample belongs to, which nobody here keeps. */
-const withoutTraces: Plugin = {
-  name: 'no traces',
-  resolveId: (name) => (name === '@opentelemetry/api' ? '\0traces' : null),
-  load: (id) => (id === '\0traces' ? 'module.exports = {}' : null),
-}
-
-/** `commander` loads it for subcommands that are programs of their own, which ours are not. */
-const CHILD_PROCESS = 'node:child_process'
-
-const childProcess: Plugin = {
-  name: 'child processes on demand',
-  resolveId: (name) => (name === CHILD_PROCESS ? '\0child_process' : null),
-  load: (id) =>
-    id === '\0child_process'
-      ? `module.exports = new Proxy({}, { get: (_, name) => process.getBuiltinModule('${CHILD_PROCESS}')[name] })`
-      : null,
 }
 
 async function licences(chunks: readonly OutputChunk[]): Promise<string> {
@@ -152,7 +118,7 @@ const bundle = await rolldown({
   cwd: ROOT,
   input: { main: 'src/main.ts', 'crypt-worker': 'src/password/crypt-worker.ts' },
   platform: 'node',
-  plugins: [ownFiles, undiciClient, withoutTraces, childProcess],
+  plugins: [ownFiles, slimPackages],
 })
 const { output } = await bundle.write({
   dir: OUT,
