@@ -126,6 +126,7 @@ const { output } = await bundle.write({
   entryFileNames: '[name].cjs',
   chunkFileNames: '[name].cjs',
   comments: false,
+  minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
 })
 await bundle.close()
 await copyFile(join(ROOT, 'deploy/entry.mjs'), join(OUT, 'postern.mjs'))

@@ -34,6 +34,8 @@ Module.prototype._compile = function compile(source, filename) {
     ...(cachedData === undefined ? {} : { cachedData }),
     importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
   })
+  // Given back at once, where a collector would come by for it some day; a small one is part of a buffer that others share.
+  if (cachedData?.buffer.byteLength === cachedData?.length + 2 * DIGEST) cachedData.buffer.transfer(0)
   scripts?.set(filename, { script, source })
   const run = script.runInThisContext()
   run.call(this.exports, this.exports, createRequire(filename), this, filename, dirname(filename))
