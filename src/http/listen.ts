@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { unlink } from 'node:fs/promises'
 import { connect, type Server } from 'node:net'
 import { reasonOf } from './node-permission.ts'
@@ -60,7 +59,6 @@ function describe(address: ListenAddress): string {
 
 /** A socket file that a killed process left would keep us from listening; one that somebody answers on stays. */
 async function removeStaleSocket(path: string): Promise<void> {
-  if (!existsSync(path)) return
   const answered = await new Promise<boolean>((resolve) => {
     const probe = connect(path)
     probe.once('connect', () => {
