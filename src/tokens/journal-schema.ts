@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { crc32 } from './crc32.ts'
+import { crc32 } from 'node:zlib'
 import type { TokenRecord } from './token-journal.ts'
 
 /** Written into the file's header, so that somebody else's database is not taken for ours. */
