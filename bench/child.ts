@@ -16,6 +16,8 @@ export interface ChildOptions {
   readonly outputTo?: string
   /** Laid over the environment. */
   readonly env?: Readonly<Record<string, string>>
+  /** Gives way to every other process on its core. */
+  readonly humble?: boolean
 }
 
 export interface Child {
@@ -37,10 +39,10 @@ export interface Exit {
 export async function startChild(
   command: string,
   args: readonly string[],
-  { core, outputTo, env }: ChildOptions = {},
+  { core, outputTo, env, humble = false }: ChildOptions = {},
 ): Promise<Child> {
   const output = outputTo === undefined ? undefined : await open(outputTo, 'w')
-  const [program, programArgs] = pinned(command, args, core)
+  const [program, ...programArgs] = await placed([command, ...args], core, humble)
   const child = spawn(program, programArgs, {
     stdio: ['ignore', output?.fd ?? 'ignore', 'pipe'],
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
@@ -87,9 +89,8 @@ export async function outputOf(
   args: readonly string[],
   { core, longest = 10_000, humble = false }: RunOptions = {},
 ): Promise<string> {
-  const [program, programArgs] = pinned(command, args, core)
-  const [first, rest] = humble ? ['nice', ['-n', '19', program, ...programArgs]] : [program, programArgs]
-  const running = promisify(execFile)(first, rest, { timeout: longest, maxBuffer: LARGEST_OUTPUT })
+  const [program, ...programArgs] = await placed([command, ...args], core, humble)
+  const running = promisify(execFile)(program, programArgs, { timeout: longest, maxBuffer: LARGEST_OUTPUT })
   const undo = atEnd(() => endChild(running.child, 'SIGKILL'))
   try {
     const { stdout, stderr } = await running
@@ -131,12 +132,26 @@ function endChild(child: ChildProcess, signal: NodeJS.Signals): void {
   if (child.exitCode === null && child.signalCode === null) child.kill(signal)
 }
 
-function pinned(
-  command: string,
-  args: readonly string[],
-  core: number | undefined,
-): [string, readonly string[]] {
-  return core === undefined ? [command, args] : ['taskset', ['-c', String(core), command, ...args]]
+type CommandLine = readonly [program: string, ...args: string[]]
+
+async function placed(command: CommandLine, core: number | undefined, humble: boolean): Promise<CommandLine> {
+  return [
+    ...(core === undefined ? [] : ['taskset', '-c', String(core)]),
+    ...(humble ? await modesty() : []),
+    ...command,
+  ] as [string, ...string[]] // the command has a program
+}
+
+/**
+ * What makes a process run only when nobody else wants to. Linux has a scheduling class for it, which never keeps
+ * anybody waiting; the lowest priority still does a little.
+ */
+function modesty(): Promise<readonly string[]> {
+  const idle = ['chrt', '--idle', '0']
+  return promisify(execFile)(idle[0] ?? '', [...idle.slice(1), 'true']).then(
+    () => idle,
+    () => ['nice', '-n', '19'],
+  )
 }
 
 /** Below those that systems give out by themselves, so that nobody is given ours between our look and its use. */

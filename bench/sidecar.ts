@@ -25,6 +25,8 @@ export interface SidecarOptions {
 
 export interface RunningSidecar {
   readonly url: string
+  /** Where its metrics are. */
+  readonly admin: string
   readonly child: Child
   /** Ends it, and gives what it complained about: an exit code, standard error, log lines of level error and above. */
   stop(): Promise<string[]>
@@ -82,7 +84,7 @@ export async function layOutSidecar(options: SidecarOptions): Promise<LaidOutSid
         [...program.flags(folder), program.file, 'serve', '--config', config, ...sets],
         { core: options.core, outputTo: log, env: { NODE_ENV: 'production' } },
       )
-      return { url, child, stop: () => stopSidecar(child, log) }
+      return { url, admin: `http://127.0.0.1:${adminPort}`, child, stop: () => stopSidecar(child, log) }
     },
   }
 }

@@ -10,6 +10,7 @@ import { growthOfTables } from './p8-growth.ts'
 import { bulk } from './p9-bulk.ts'
 import { admission } from './p10-admission.ts'
 import { middle } from './p11-middle.ts'
+import { slowAndMany } from './s1-slow-and-many.ts'
 
 /** In the order in which they are measured and told. */
 export const FIGURES: readonly Figure[] = [
@@ -24,4 +25,5 @@ export const FIGURES: readonly Figure[] = [
   bulk,
   admission,
   middle,
+  slowAndMany,
 ]

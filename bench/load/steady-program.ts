@@ -1,4 +1,5 @@
-import { Agent, request } from 'node:http'
+import http from 'node:http'
+import https from 'node:https'
 import process from 'node:process'
 import { setTimeout as pause } from 'node:timers/promises'
 import { summarizeLatencies } from './latencies.ts'
@@ -6,7 +7,13 @@ import type { SteadyLoad, SteadyReport } from './steady.ts'
 
 /** `node steady-program.ts LOAD`: runs a `SteadyLoad`, and prints a `SteadyReport` as JSON. */
 const load = JSON.parse(process.argv[2] ?? '{}') as SteadyLoad // of `runSteadily`
-const agent = new Agent({ keepAlive: true, scheduling: 'lifo' })
+/** How long it waits for an answer (ms). */
+const PATIENCE = 5_000
+// The certificates here are self-signed, by the sidecar, on loopback.
+const ways = { keepAlive: true, scheduling: 'lifo', timeout: PATIENCE, rejectUnauthorized: false } as const
+const secure = load.url.startsWith('https:')
+const agent = secure ? new https.Agent(ways) : new http.Agent(ways)
+const { request } = secure ? https : http
 const latencies: number[] = []
 let failed = 0
 
@@ -27,6 +34,7 @@ function send(): Promise<void> {
       response.on('end', () => settle(response.statusCode === load.status && body === load.body))
       response.on('error', () => settle(false))
     })
+    sent.on('timeout', () => sent.destroy())
     sent.on('error', () => settle(false)).end()
   })
 }

@@ -1,0 +1,169 @@
+import { type AttackKind, type AttackReport, startAttack } from '../load/attack.ts'
+import { type SlowTest, startSlowAttack } from '../load/slowhttptest.ts'
+import type { Metrics } from '../metrics.ts'
+
+/** Connections that an attacker opens in a second. */
+const RATE = 200
+
+/** So many of them slowhttptest has to have open, also where it hardly gets its turn. */
+const SLOW_AT_LEAST = 100
+
+/** Connections of a flood, each opened again when it is closed. */
+const FLOODERS = 50
+
+/** Fewer than the places at the device: who takes nothing of a response may keep one of them for a while. */
+const READERS = 48
+
+/** What none of those readers takes (bytes): more than any buffer on the way holds. */
+const UNREAD = 16 << 20
+
+/** Under which the sidecar stands: what it lets in is as it comes, or as much as there is. */
+export type Caps = 'lifted' | 'as they come'
+
+/** Something that is done to the sidecar while somebody else is served. */
+export interface Attack {
+  readonly name: string
+  readonly caps: Caps
+  /** Connections that have to be open before anything is measured. */
+  readonly crowd: number
+  /** Whether the sidecar's own deadline (ms) ends all of it. */
+  readonly deadline?: number
+  start(target: Target): Promise<RunningAttack>
+  /** What the sidecar has to have done against it, given its metrics before and while it goes on; undefined where it has. */
+  missing(signs: Signs): string | undefined
+}
+
+export interface Target {
+  readonly url: string
+  readonly token: string
+  readonly core: number | undefined
+  /** Where an attacker may leave a file. */
+  readonly folder: string
+  /** How long it goes on at the least. */
+  readonly seconds: number
+}
+
+export interface RunningAttack {
+  /** Undefined where it does not tell. */
+  stop(): Promise<AttackReport | undefined>
+}
+
+export interface Signs {
+  readonly before: Metrics
+  readonly during: Metrics
+  readonly report: AttackReport | undefined
+}
+
+/** @param part how many of the idle connections will do */
+export function attacks(part: number, withSlow: boolean): readonly Attack[] {
+  const many = Math.round(5_000 * part)
+  return [
+    ownAttack('idle', { connections: many, rate: 5_000, crowd: many, missing: unlessOpen(many) }),
+    ...(withSlow ? [slow('-H', 'lifted'), slow('-B', 'lifted'), slow('-X', 'lifted')] : []),
+    ownAttack('rapid reset', { missing: unlessCut('max_resets') }),
+    ownAttack('rapid reset with a token', { missing: unlessCut('max_resets') }),
+    ownAttack('CONTINUATION', {
+      // nghttp2 ends these by itself, and Node does not say why.
+      missing: ({ report }) => (report !== undefined && report.closed > 0 ? undefined : 'closed nothing'),
+    }),
+    ownAttack('PING', { missing: unlessCut('max_control_frames') }),
+    ownAttack('SETTINGS', { missing: unlessCut('max_control_frames') }),
+    ownAttack('zero windows', { connections: READERS, crowd: READERS, missing: unlessOpen(READERS) }),
+    ...(withSlow ? [slow('-H', 'as they come')] : []),
+    ownAttack('idle', {
+      connections: 5_000,
+      caps: 'as they come',
+      addresses: 'one',
+      missing: unlessRefused,
+    }),
+  ]
+}
+
+interface OwnAttack {
+  readonly connections?: number
+  readonly rate?: number
+  readonly crowd?: number
+  readonly caps?: Caps
+  readonly addresses?: 'one' | 'many'
+  readonly missing: Attack['missing']
+}
+
+function ownAttack(
+  kind: AttackKind,
+  { connections = FLOODERS, rate = RATE, crowd = 0, caps = 'lifted', addresses = 'many', missing }: OwnAttack,
+): Attack {
+  return {
+    name: named(kind === 'idle' ? `${connections} idle` : kind, caps),
+    caps,
+    crowd,
+    start: ({ url, token, folder, core }) =>
+      startAttack(
+        {
+          kind,
+          port: Number(new URL(url).port),
+          connections,
+          rate,
+          addresses,
+          token,
+          path: `/bytes/${UNREAD}`,
+        },
+        folder,
+        core,
+      ),
+    missing,
+  }
+}
+
+/** How long the sidecar waits for a head, and for the body of a token request, as it comes (ms). */
+const PATIENCE = 10_000
+
+function slow(test: SlowTest, caps: Caps): Attack {
+  // What is refused has no handshake, and so costs little.
+  const rate = caps === 'lifted' ? RATE : 5 * RATE
+  const most = caps === 'lifted' ? Number.POSITIVE_INFINITY : 4 * 250
+  return {
+    name: named(`slowhttptest ${test}`, caps),
+    caps,
+    crowd: 0,
+    ...(test === '-X' ? {} : { deadline: PATIENCE }),
+    async start({ url, core, seconds }) {
+      // The only body that the sidecar reads for somebody without a token.
+      const target = test === '-B' ? `${url}/oauth/token` : url
+      const child = await startSlowAttack(
+        { test, url: target, connections: Math.min(rate * seconds, most), rate },
+        core,
+      )
+      return {
+        async stop() {
+          await child.stop()
+          return undefined
+        },
+      }
+    },
+    missing: caps === 'lifted' ? unlessOpen(SLOW_AT_LEAST) : unlessRefused,
+  }
+}
+
+function named(name: string, caps: Caps): string {
+  return caps === 'lifted' ? name : `${name}, caps as they come`
+}
+
+function unlessOpen(connections: number): Attack['missing'] {
+  return ({ during }) => {
+    const open = during.sum('connections')
+    return open >= connections ? undefined : `was held by ${open} connections instead of ${connections}`
+  }
+}
+
+function unlessCut(reason: string): Attack['missing'] {
+  return ({ before, during }) => {
+    const count = (metrics: Metrics): number => metrics.sum('connections_cut_total', reason)
+    return count(during) > count(before) ? undefined : `cut nothing for ${reason}`
+  }
+}
+
+const unlessRefused: Attack['missing'] = ({ before, during }) => {
+  const count = (metrics: Metrics): number =>
+    metrics.sum('connections_refused_total', 'max_connections_per_client')
+  return count(during) > count(before) ? undefined : 'refused no connection'
+}

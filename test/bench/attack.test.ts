@@ -1,0 +1,51 @@
+import { expect, it } from 'vitest'
+import { type AttackKind, startAttack } from '../../bench/load/attack.ts'
+import { type Metrics, parseMetrics } from '../../bench/metrics.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { startDevice } from '../support/device.ts'
+import { startSidecar } from '../support/sidecar.ts'
+
+const CONNECTIONS = 2
+
+const stays = (metrics: Metrics): boolean =>
+  metrics.sum('connections') === CONNECTIONS && metrics.sum('upstream_in_flight') <= CONNECTIONS
+const isCut =
+  (reason: string) =>
+  (metrics: Metrics): boolean =>
+    metrics.sum('connections_cut_total', reason) > CONNECTIONS
+
+it.each<readonly [AttackKind, 'stays' | 'is cut', (metrics: Metrics) => boolean]>([
+  ['idle', 'stays', stays],
+  ['zero windows', 'stays', stays],
+  ['rapid reset', 'is cut', isCut('max_resets')],
+  ['rapid reset with a token', 'is cut', isCut('max_resets')],
+  ['PING', 'is cut', isCut('max_control_frames')],
+  ['SETTINGS', 'is cut', isCut('max_control_frames')],
+  ['CONTINUATION', 'is cut', ({ sum }) => sum('connections_cut_total') === 0],
+])('the bench attacks by %s: it %s, and what was cut comes again', async (kind, fate, sign) => {
+  const device = await startDevice((_request, response) => response.end(Buffer.alloc(16 << 20)))
+  const sidecar = await startSidecar({ transport: 'tls', device })
+  const plan = {
+    kind,
+    port: Number(new URL(sidecar.url).port),
+    connections: CONNECTIONS,
+    rate: 100,
+    addresses: 'many',
+    token: await sidecar.token(),
+    path: '/',
+  } as const
+  const attack = await startAttack(plan, temporaryDirectory(), undefined)
+  const seen = async (): Promise<boolean> => {
+    const { opened } = await attack.look()
+    const metrics = parseMetrics(await sidecar.metrics())
+    return (fate === 'stays' ? opened === CONNECTIONS : opened > CONNECTIONS) && sign(metrics)
+  }
+  await expect.poll(seen, { timeout: 10_000 }).toBe(true)
+  if (kind === 'zero windows') await expect.poll(() => device.requests.length).toBe(CONNECTIONS)
+  const { opened, closed } = await attack.stop()
+  expect(opened - closed).toBeLessThanOrEqual(CONNECTIONS)
+  if (fate === 'stays') expect([opened, closed]).toEqual([CONNECTIONS, 0])
+  else expect(closed).toBeGreaterThan(0)
+  const stranger = kind === 'idle' || kind === 'rapid reset'
+  expect((await sidecar.metric('postern_auth_failures_total')) > 0).toBe(stranger)
+})

@@ -1,0 +1,61 @@
+import { expect, it } from 'vitest'
+import { attacks } from '../../bench/figures/attacks.ts'
+import { type Ordeal, ordealFindings } from '../../bench/figures/ordeals.ts'
+
+const MIB = 2 ** 20
+const [idle, ...others] = attacks(1, false)
+const reset = others.find(({ name }) => name === 'rapid reset')
+
+function report(p99: number, failed = 0): Ordeal['alone'] {
+  return { count: 800, p50: 1, p90: 1, p99, max: p99, failed }
+}
+
+function ordeal(alone: number, during: number, failed = 0, peak = 450): Ordeal {
+  return {
+    alone: report(alone),
+    during: report(during, failed),
+    busy: 0.5,
+    memory: { before: 100 * MIB, full: 400 * MIB, peak: peak * MIB, after: 200 * MIB },
+    connections: 5000,
+    refused: 0,
+    cut: 0,
+    answered: 5000,
+    faults: [],
+  }
+}
+
+it('the p99 of the good client is held against that of the same round', () => {
+  if (idle === undefined || reset === undefined) throw new Error('the attacks have other names')
+  const { checks, faults } = ordealFindings(
+    new Map([
+      [idle, [ordeal(1, 1), ordeal(10, 15), ordeal(2, 8)]],
+      [reset, [ordeal(1, 3), ordeal(1, 1, 2)]],
+    ]),
+  )
+  const value = (id: string): number | undefined => checks.find((check) => check.id === id)?.value
+  expect(value('S1 5000 idle')).toBe(1.5)
+  expect(value('S1 rapid reset')).toBe(2)
+  expect(value('S1 connection')).toBeCloseTo((300 * 1024) / 5000)
+  expect(faults).toEqual(['2 requests of the good client failed: rapid reset'])
+})
+
+it('an attack that was none is a fault, with its round', () => {
+  if (reset === undefined) throw new Error('the attacks have other names')
+  const second = { ...ordeal(1, 1), faults: ['cut nothing for max_resets'] }
+  const { faults } = ordealFindings(new Map([[reset, [ordeal(1, 1), second]]]))
+  expect(faults).toEqual(['rapid reset, round 2: cut nothing for max_resets'])
+})
+
+it('memory is held against the unit under its own caps, and against the first round under any', () => {
+  const capped = others.find(({ caps }) => caps === 'as they come')
+  if (idle === undefined || capped === undefined) throw new Error('the attacks have other caps')
+  const { checks } = ordealFindings(
+    new Map([
+      [idle, [ordeal(1, 1, 0, 500), ordeal(1, 1, 0, 900), ordeal(1, 1, 0, 600)]],
+      [capped, [ordeal(1, 1, 0, 150), ordeal(1, 1, 0, 170), ordeal(1, 1, 0, 160)]],
+    ]),
+  )
+  const value = (id: string): number | undefined => checks.find((check) => check.id === id)?.value
+  expect(value('S1 memory')).toBe(170)
+  expect(value('S1 growth')).toBe(1.2)
+})
