@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
+import { unitArguments } from '../deploy/node-arguments.ts'
 import { outputOf, temporaryFolder } from './child.ts'
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
@@ -31,32 +32,20 @@ const LONGEST_BUILD = 120_000
 
 /** What is deployed: the bundle, made anew in a folder of its own, with the flags of the systemd unit and these. */
 export async function shippedProgram(nodeFlags: readonly string[]): Promise<Program> {
-  const dist = join(await temporaryFolder(), 'dist')
+  const program = await temporaryFolder()
+  const dist = join(program, 'dist')
   await outputOf(process.execPath, [join(ROOT, 'deploy/bundle.ts'), dist], { longest: LONGEST_BUILD })
-  const unit = unitFlags(await readFile(join(ROOT, 'deploy/postern.service'), 'utf8'))
+  const unit = await readFile(join(ROOT, 'deploy/postern.service'), 'utf8')
+  const flags = (folder: string): string[] => [
+    ...unitArguments(unit, { program, configuration: folder, state: stateFolder(folder) }).slice(0, -1),
+    ...nodeFlags,
+  ]
   return {
     name: 'the bundle, with the flags of the unit',
     file: join(dist, 'postern.mjs'),
-    flags: (folder) => [...unit.map((flag) => atHome(flag, dist, folder)), ...nodeFlags],
-    tuning: [...unit.filter((flag) => !/^--(?:permission$|allow-|disable-warning)/.test(flag)), ...nodeFlags],
+    flags,
+    tuning: flags('').filter((flag) => !/^--(?:permission$|allow-|disable-warning)/.test(flag)),
   }
-}
-
-/** What the unit has between `node` and the program. */
-export function unitFlags(unit: string): readonly string[] {
-  const command = /^ExecStart=((?:.*\\\n)*.*)$/m.exec(unit)?.[1]?.replaceAll('\\\n', ' ').split(/\s+/) ?? []
-  const from = command.indexOf('node') + 1
-  const to = command.findIndex((word) => word.endsWith('/postern.mjs'))
-  if (from === 0 || to < from) throw new Error('deploy/postern.service starts something else')
-  return command.slice(from, to)
-}
-
-/** The places of an installation, where ours are. */
-function atHome(flag: string, dist: string, folder: string): string {
-  return flag
-    .replace('/opt/postern', dist)
-    .replace('/etc/postern', folder)
-    .replace('/var/lib/postern', stateFolder(folder))
 }
 
 /** Of the sidecar with this folder. */

@@ -10,7 +10,7 @@ import { createMetrics } from '../src/record/metrics.ts'
 import { temporaryDirectory } from './support/certificate.ts'
 import { closeLater } from './support/cleanup.ts'
 import { unusedPort } from './support/raw.ts'
-import { imageArguments, installBundle, unitArguments } from './support/shipped.ts'
+import { installBundle, shippedImageArguments, shippedUnitArguments } from './support/shipped.ts'
 import { needs, run } from './support/tools.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -75,7 +75,7 @@ test('the unit leaves the JIT of V8 alone, reloads by SIGHUP, and does not retry
   expect(unit).not.toMatch(/^MemoryDenyWriteExecute=/m)
   expect(unit).toMatch(/^ExecReload=\/bin\/kill -HUP \$MAINPID$/m)
   expect(unit).toMatch(/^RestartPreventExitStatus=2$/m)
-  expect(unitArguments().at(-1)).toBe('/opt/postern/dist/postern.mjs')
+  expect(shippedUnitArguments().at(-1)).toBe('/opt/postern/dist/postern.mjs')
   expect(unit).toMatch(/^User=postern$/m)
 })
 
@@ -107,7 +107,7 @@ test('a socket handed over by the service manager is served, under the permissio
   const child = spawn('systemd-socket-activate', [
     `--listen=127.0.0.1:${port}`,
     process.execPath,
-    ...unitArguments({ program, configuration: folder, state: join(folder, 'state') }),
+    ...shippedUnitArguments({ program, configuration: folder, state: join(folder, 'state') }),
     'serve',
     ...settings.flatMap((setting) => ['--set', setting]),
   ])
@@ -175,7 +175,7 @@ test('the image does not run as root, holds no development packages, and starts 
 })
 
 test('the image starts what the unit starts, with the same flags', () => {
-  expect(imageArguments()).toEqual(unitArguments())
+  expect(shippedImageArguments()).toEqual(shippedUnitArguments())
 })
 
 test('the bundle starts as well where its compiled code is damaged, of another source, or not there', async () => {

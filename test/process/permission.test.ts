@@ -7,7 +7,12 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { hashPassword } from '../../src/password/hash.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
-import { imageArguments, installBundle, unitArguments, unitEnvironment } from '../support/shipped.ts'
+import {
+  installBundle,
+  shippedImageArguments,
+  shippedUnitArguments,
+  unitEnvironment,
+} from '../support/shipped.ts'
 import { PASSWORD } from '../support/sidecar.ts'
 import { prepareSite, replaceFile, runPostern, type Served, type Site, type SiteOptions } from './serve.ts'
 import { holdAnswers, openStreams } from './streams.ts'
@@ -24,7 +29,7 @@ function shipped(options: SiteOptions = {}): Promise<Site> {
     ...options,
     command(configuration, state) {
       mkdirSync(state, { mode: 0o700 })
-      return [process.execPath, ...unitArguments({ program, configuration, state })]
+      return [process.execPath, ...shippedUnitArguments({ program, configuration, state })]
     },
   })
 }
@@ -159,7 +164,7 @@ describe('Under the permissions of the shipped unit', () => {
     const site = await prepareSite({
       command(configuration, state) {
         symlinkSync(elsewhere, state)
-        return [process.execPath, ...unitArguments({ program, configuration, state })]
+        return [process.execPath, ...shippedUnitArguments({ program, configuration, state })]
       },
     })
     const sidecar = await serve(site)
@@ -208,7 +213,7 @@ describe('Under the permissions of the shipped unit', () => {
     const site = await prepareSite({
       command: (_, state) => [
         process.execPath,
-        ...unitArguments({ program, configuration: elsewhere, state }),
+        ...shippedUnitArguments({ program, configuration: elsewhere, state }),
       ],
     })
     expect(await refusal(site)).toBe(
@@ -234,7 +239,10 @@ describe('Under the permissions of the shipped unit', () => {
       password: await hashPassword(PASSWORD),
       command(configuration, state) {
         mkdirSync(state, { mode: 0o700 })
-        return [process.execPath, ...unitArguments({ program, configuration, state }, 'postern-small.conf')]
+        return [
+          process.execPath,
+          ...shippedUnitArguments({ program, configuration, state }, 'postern-small.conf'),
+        ]
       },
     })
     const sidecar = await site.serve({ env: { ...unitEnv(), ...unitEnvironment('postern-small.conf') } })
@@ -252,7 +260,7 @@ describe('Under the permissions of the shipped unit', () => {
     const site = await prepareSite({
       command: (configuration) => [
         process.execPath,
-        ...unitArguments({ program, configuration, state: elsewhere }),
+        ...shippedUnitArguments({ program, configuration, state: elsewhere }),
       ],
     })
     mkdirSync(site.stateDir)
@@ -267,11 +275,13 @@ describe('Under the permissions of the shipped unit', () => {
 it('the image and the profile for small machines grant what the unit grants', () => {
   const permissions = (args: readonly string[]): string[] =>
     args.filter((arg) => /^--(permission|allow)/.test(arg))
-  expect(permissions(imageArguments())).toEqual(permissions(unitArguments()))
-  expect(permissions(unitArguments(undefined, 'postern-small.conf'))).toEqual(permissions(unitArguments()))
-  expect(unitArguments()).toContain('--permission')
+  expect(permissions(shippedImageArguments())).toEqual(permissions(shippedUnitArguments()))
+  expect(permissions(shippedUnitArguments(undefined, 'postern-small.conf'))).toEqual(
+    permissions(shippedUnitArguments()),
+  )
+  expect(shippedUnitArguments()).toContain('--permission')
   // A thread can be started free of the permissions, a child process and an addon are: each would undo them.
   for (const all of ['--allow-worker', '--allow-child-process', '--allow-addons', '--allow-fs-read=*']) {
-    expect(unitArguments()).not.toContain(all)
+    expect(shippedUnitArguments()).not.toContain(all)
   }
 })

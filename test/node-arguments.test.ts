@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest'
+import { imageArguments, unitArguments } from '../deploy/node-arguments.ts'
+import { shippedUnitArguments } from './support/shipped.ts'
+
+it('bench and tests start Node as the unit does', () => {
+  const args = shippedUnitArguments({ program: '/a', configuration: '/b', state: '/c' })
+  expect(args).toContain('--permission')
+  expect(args).toContain('--allow-fs-read=/b')
+  expect(args).toContain('--allow-fs-write=/c')
+  expect(args.at(-1)).toBe('/a/dist/postern.mjs')
+  expect(args.slice(0, -1).every((flag) => /^--[\w=/.-]+$/.test(flag))).toBe(true)
+})
+
+it.each([
+  ['a shell', 'ExecStart=/usr/bin/env bash'],
+  ['another program', 'ExecStart=/usr/bin/env node --permission /opt/other.mjs serve --config /etc/x'],
+  ['another command', 'ExecStart=/usr/bin/env node /opt/postern/dist/postern.mjs demo'],
+])('nobody guesses what a unit means that starts something else: %s', (_what, line) => {
+  expect(() => unitArguments(`[Service]\n${line}\n`)).toThrow('the unit starts something else')
+})
+
+it('nor what an image means', () => {
+  expect(() => imageArguments('ENTRYPOINT ["sh", "-c", "true"]\n')).toThrow('the image starts something else')
+})
