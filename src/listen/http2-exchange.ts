@@ -17,6 +17,11 @@ export interface StreamFacts {
   readonly mayQueue: () => boolean
 }
 
+const NO_BODY = { endStream: true }
+const BODY_FOLLOWS = { endStream: false }
+
+const ignore = (): void => {}
+
 /** One HTTP/2 stream. */
 export class Http2Exchange implements Exchange {
   readonly head: RequestHead
@@ -25,6 +30,7 @@ export class Http2Exchange implements Exchange {
   readonly #ended = new OutcomeLatch()
   readonly #mayQueue: () => boolean
   #reader: BodyReader | undefined
+  #status = 0
   #responseBytes = 0
   #cut = false
   /** What the client had taken of the response when it was last seen to take something, and when that was. */
@@ -48,8 +54,8 @@ export class Http2Exchange implements Exchange {
       endsWithHead: stream.endAfterHeaders,
     }
     // A stream that breaks says so by closing; without a listener the error would end the process.
-    stream.on('error', () => {})
-    stream.once('close', () => this.#closed())
+    stream.on('error', ignore)
+    stream.on('close', () => this.#closed())
   }
 
   get answered(): boolean {
@@ -87,13 +93,10 @@ export class Http2Exchange implements Exchange {
 
   reply(reply: Reply): void {
     if (this.answered) return
-    const stream = this.#stream
-    stream.respond(headersOf(reply.status, reply.fields), {
-      endStream: !carriesBody(this.head, reply.status),
-    })
-    if (carriesBody(this.head, reply.status)) {
-      this.#responseBytes = Buffer.byteLength(reply.body)
-      stream.end(reply.body)
+    const body = Buffer.from(reply.body)
+    if (this.#respond(reply)) {
+      this.#responseBytes = body.length
+      this.#stream.end(body)
       this.#boundQueue()
     }
     this.#stopUpload()
@@ -105,13 +108,7 @@ export class Http2Exchange implements Exchange {
 
   begin(head: ResponseHead): void {
     if (this.answered) return
-    const endStream = !carriesBody(this.head, head.status)
-    // Node ends a stream cleanly before it resets it, unless trailers are still to come. There are none, but as long
-    // as they are owed, a cut is a cut.
-    this.#stream.respond(headersOf(head.status, head.fields), { endStream, waitForTrailers: !endStream })
-    this.#stream.once('wantTrailers', () => {
-      if (!this.#cut) this.#stream.sendTrailers({})
-    })
+    this.#respond(head)
   }
 
   write(chunk: Buffer): boolean {
@@ -134,6 +131,8 @@ export class Http2Exchange implements Exchange {
   cut(): void {
     if (this.ended) return
     this.#cut = true
+    // Node ends a stream before it resets it, and that end would leave with what is queued: a body that looks whole.
+    this.#stream._final = (done) => done()
     this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
   }
 
@@ -146,6 +145,14 @@ export class Http2Exchange implements Exchange {
 
   onEnd(listener: (outcome: Outcome) => void): void {
     this.#ended.listen(listener)
+  }
+
+  /** Sends the head; false where it is the whole response. Throws on a status or a field that HTTP/2 cannot carry. */
+  #respond({ status, fields }: Pick<ResponseHead, 'status' | 'fields'>): boolean {
+    const hasBody = carriesBody(this.head, status)
+    this.#stream.respond([':status', String(status), ...fields], hasBody ? BODY_FOLLOWS : NO_BODY)
+    this.#status = status
+    return hasBody
   }
 
   #boundQueue(): void {
@@ -171,7 +178,7 @@ export class Http2Exchange implements Exchange {
     this.#reader?.break()
     const whole = stream.writableEnded && isClean(stream)
     this.#ended.settle({
-      status: stream.headersSent ? Number(stream.sentHeaders?.[':status'] ?? 0) : 0,
+      status: this.#status,
       end: this.#cut ? 'cut' : whole ? 'complete' : 'aborted',
       requestBytes: this.#reader?.bytes ?? 0,
       responseBytes: this.#responseBytes,
