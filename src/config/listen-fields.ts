@@ -46,7 +46,7 @@ export const listenField: Field<ListenConfig> = section<ListenConfig>(
       {
         initial: '10s',
         description:
-          'How long a client may take to send the head of a request, or in HTTP/2 its first SETTINGS: few packets, of which two may be lost.',
+          'How long a client may take to send the head of a request, and in HTTP/2 its first SETTINGS: few packets, of which two may be lost.',
       },
     ),
     bodyTimeout: duration(

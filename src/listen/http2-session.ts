@@ -63,6 +63,15 @@ export function serveSession(
   /** Since when nothing has been left to do but to close the connection. */
   let overSince: number | undefined
 
+  /** The newest stream whose head is over; and since when there has been one that has only begun. */
+  let wholeUpTo = 0
+  let begunAt: number | undefined
+
+  /** The newest stream whose head has begun; Node tells of it only once it is whole. */
+  function newestBegun(): number {
+    return session.state.lastProcStreamID ?? 0
+  }
+
   function stop(reason: Overuse): void {
     if (session.destroyed) return
     onOveruse(reason)
@@ -71,6 +80,8 @@ export function serveSession(
 
   function countControlFrame(): void {
     active = true
+    // No frame may stand within a header block (RFC 9113 §4.3), so none is open.
+    wholeUpTo = newestBegun()
     controlFrames += 1
     if (controlFrames > limits.maxControlFrames) stop('max_control_frames')
   }
@@ -91,6 +102,7 @@ export function serveSession(
   session.on('stream', (stream, headers, _flags, rawHeaders) => {
     const exchange = new Http2Exchange(stream, headers, rawHeaders, facts)
     open.add(exchange)
+    wholeUpTo = Math.max(wholeUpTo, stream.id ?? 0)
     exchange.onEnd(({ end }) => {
       open.delete(exchange)
       active = true
@@ -103,6 +115,16 @@ export function serveSession(
       exchange.cut()
     }
   })
+
+  /**
+   * Whether a header block has been underway for too long. One that nghttp2 refused for its form counts as underway until
+   * another frame has come: whoever sent it and falls silent has the connection for no longer than that either.
+   */
+  function headOverdue(time: number): boolean {
+    if (newestBegun() <= wholeUpTo) begunAt = undefined
+    else begunAt ??= time
+    return begunAt !== undefined && time - begunAt >= limits.headerTimeout
+  }
 
   /** Node waits for as long as the client likes: for half a frame to be completed, for its side to be closed. */
   function seeOff(time: number): void {
@@ -126,7 +148,7 @@ export function serveSession(
       active = false
       if (session.destroyed || (session.closed && open.size === 0)) seeOff(time)
       else if (!greeted && time - opened >= limits.headerTimeout) session.destroy()
-      else if (time - activeAt >= limits.idleTimeout) session.close()
+      else if (headOverdue(time) || time - activeAt >= limits.idleTimeout) session.close()
     },
     drain: () => session.close(),
   }

@@ -81,6 +81,89 @@ describe('42 connections that bring nothing are closed by deadline', () => {
   })
 })
 
+describe('42 a header block that is begun must be finished within header_timeout', () => {
+  const begun = frame(FRAME.headers, 0, 3, hpack(requestFields()))
+  const long = headers(3, requestFields(['x', 'y'.repeat(9000)]))
+  const beginnings: readonly (readonly [name: string, send: (session: RawSession) => void])[] = [
+    ['without END_HEADERS', (session) => session.send(begun)],
+    ['cut within its frame', (session) => session.send(begun.subarray(0, 20))],
+    [
+      'with a CONTINUATION that is not the last',
+      (session) => session.send(begun, frame(FRAME.continuation, 0, 3, hpack(['x', 'y']))),
+    ],
+    [
+      'that drips',
+      (session) => {
+        let sent = 10
+        session.send(long.subarray(0, sent))
+        const drip = setInterval(() => session.send(long.subarray(sent, ++sent)), 50)
+        session.raw.socket.once('close', () => clearInterval(drip))
+      },
+    ],
+  ]
+  let sidecar: TestSidecar
+  let token: string
+  let finish = (): void => {}
+  const ends = new Map<string, Promise<unknown>>()
+
+  /** A connection that has had an answer, so that nothing of its beginning is awaited any more. */
+  async function served(): Promise<RawSession> {
+    const session = await rawSession(sidecar.url)
+    session.send(headers(1, requestFields(['authorization', `Bearer ${token}`])))
+    expect(await session.status(1)).toBe(200)
+    return session
+  }
+
+  beforeAll(async () => {
+    const device = await startDevice((request, response) => {
+      if (request.url !== '/slow') return response.end('ok')
+      response.write('first')
+      finish = () => response.end('last')
+    })
+    const config = { listen: { header_timeout: '250ms' } }
+    sidecar = await startSidecar({ transport: 'h2', device, config })
+    token = await sidecar.token()
+    for (const [name, send] of beginnings) {
+      const session = await served()
+      send(session)
+      ends.set(name, session.closed)
+    }
+  })
+
+  it.each(beginnings.map(([name]) => name))('42 one %s', async (name) => {
+    await ends.get(name)
+  })
+
+  it('42 a stream that runs beside it is not cut short', async () => {
+    const session = await served()
+    session.send(headers(5, requestFields(['authorization', `Bearer ${token}`], { ':path': '/slow' })))
+    expect(await session.status(5)).toBe(200)
+    session.send(frame(FRAME.headers, 0, 7, hpack(requestFields())))
+    await session.waitFor(({ type }) => type === FRAME.goaway)
+    finish()
+    expect(await session.outcome(5)).toBe('end')
+    await session.closed
+    await expectUnharmed(sidecar, token)
+  })
+
+  it('42 whoever is merely idle, or was refused by the framing, may stay', async () => {
+    const idle = await served()
+    const refused = await served()
+    refused.send(headers(3, requestFields(['X-Upper', 'case'])))
+    await refused.outcome(3)
+    refused.send(ping())
+    await refused.waitFor(({ type }) => type === FRAME.ping)
+    const late = await served()
+    late.send(begun)
+    await late.closed
+    for (const session of [idle, refused]) {
+      session.send(headers(9, requestFields(['authorization', `Bearer ${token}`])))
+      expect(await session.status(9)).toBe(200)
+      session.raw.end()
+    }
+  })
+})
+
 describe('43 a stream has deadlines of its own', () => {
   async function uploading(config: typeof SHORT): Promise<{
     sidecar: TestSidecar
