@@ -101,6 +101,7 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
   })
 
   const listener = createPublicListener({
+    clock,
     limits: config.listen,
     tls,
     onExchange: passage.request,

@@ -1,8 +1,9 @@
-export const CR = 0x0d
+export const HTAB = 0x09
 export const LF = 0x0a
+export const CR = 0x0d
 export const SP = 0x20
-export const DEL = 0x7f
-const HTAB = 0x09
+export const COLON = 0x3a
+const DEL = 0x7f
 
 const TOKEN = new Uint8Array(256)
 for (const byte of Buffer.from("!#$%&'*+-.^_`|~0123456789")) TOKEN[byte] = 1
@@ -16,4 +17,9 @@ export function isToken(byte: number): boolean {
 /** What may stand in a field value (RFC 9110 §5.5): no line break, no NUL, nothing else that controls. */
 export function isText(byte: number): boolean {
   return byte === HTAB || (byte >= SP && byte !== DEL)
+}
+
+/** What may stand in a request target (RFC 9112 §3.2): visible ASCII. */
+export function isVisible(byte: number): boolean {
+  return byte > SP && byte < DEL
 }

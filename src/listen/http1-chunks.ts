@@ -1,4 +1,5 @@
-import { CR, isText, LF } from './http1-bytes.ts'
+import { CR, LF } from './http1-bytes.ts'
+import { ChunkExtensions } from './http1-chunk-extensions.ts'
 
 const SEMICOLON = 0x3b
 
@@ -21,6 +22,7 @@ export class Chunks {
   /** Digits of the size, or bytes of the extension. */
   #count = 0
   #left = 0
+  #extensions = new ChunkExtensions()
   /** Bytes of extensions, less those of the data that came with them. */
   #excess = 0
 
@@ -29,22 +31,17 @@ export class Chunks {
     return this.#part === 'done'
   }
 
-  again(): void {
-    this.#enter('size')
-    this.#left = 0
-    this.#excess = 0
-  }
-
-  /** Reads on; gives the position behind what belongs to the chunks, or -1 where they are none. */
-  read(chunk: Buffer, from: number): number {
-    let at = from
-    while (at < chunk.length && !this.done) {
+  /** Reads on and hands over the data; gives the position behind what belongs to the chunks, or -1 where they are none. */
+  read(bytes: Buffer, onData: (data: Buffer) => void): number {
+    let at = 0
+    while (at < bytes.length && !this.done) {
       if (this.#part === 'data') {
-        const taken = Math.min(this.#left, chunk.length - at)
+        const taken = Math.min(this.#left, bytes.length - at)
+        onData(bytes.subarray(at, at + taken))
         this.#left -= taken
         at += taken
         if (this.#left === 0) this.#enter('data-end')
-      } else if (!this.#reads(chunk[at++] ?? 0)) return -1
+      } else if (!this.#reads(bytes[at++] ?? 0)) return -1
     }
     return at
   }
@@ -81,7 +78,11 @@ export class Chunks {
       return this.#count <= MOST_SIZE_DIGITS && this.#left <= Number.MAX_SAFE_INTEGER
     }
     if (this.#count === 0) return false
-    this.#enter(byte === CR ? 'line-end' : 'extension')
+    if (byte === CR) this.#enter('line-end')
+    else {
+      this.#enter('extension')
+      this.#extensions = new ChunkExtensions()
+    }
     return byte === CR || byte === SEMICOLON
   }
 
@@ -89,10 +90,10 @@ export class Chunks {
     if (byte === CR) {
       this.#excess = Math.max(0, this.#excess + this.#count - this.#left)
       this.#enter('line-end')
-      return this.#excess <= MOST_EXCESS
+      return this.#excess <= MOST_EXCESS && this.#extensions.complete
     }
     this.#count += 1
-    return isText(byte) && this.#count <= LONGEST_EXTENSION
+    return this.#extensions.reads(byte) && this.#count <= LONGEST_EXTENSION
   }
 }
 

@@ -1,46 +1,43 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { STATUS_CODES } from 'node:http'
 import type { Exchange, Outcome, Reply, RequestHead, ResponseHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
-import { type BodyReader, createBodyReader } from './body-reader.ts'
-import { bodyFraming, type RequestFacts, requestHead } from './http1-head.ts'
-import { lingerOnClose } from './linger.ts'
+import { Http1Body } from './http1-body.ts'
+import type { Http1Carrier } from './http1-carrier.ts'
+import { feelForClient } from './http1-half-closed.ts'
+import { type Http1Head, requestHead } from './http1-head.ts'
+import { Http1Response } from './http1-response.ts'
+import { latin1Of, type RenderedHead, renderHead, renderInterim } from './http1-response-head.ts'
 import { OutcomeLatch } from './outcome.ts'
-import { StreamedResponse } from './streamed-response.ts'
 
-/** A small body that nobody reads is swallowed to keep the connection; this long it may take to arrive (ms). */
-const SWALLOW_TIMEOUT = 5_000
-
-/** How long a response may pause when its client has closed its sending side and so may be gone (ms). */
-const HALF_CLOSED_PATIENCE = 500
-/** Interim responses sent meanwhile to a client that has none yet. */
-const HALF_CLOSED_PROBES = 4
-
-/** One request on an HTTP/1 connection. Its connection tells it when the client has gone (`clientGone`). */
+/** One request on an HTTP/1 connection, which tells it how the client fares. */
 export class Http1Exchange implements Exchange {
   readonly head: RequestHead
-  readonly #req: IncomingMessage
-  readonly #res: ServerResponse
+  protected readonly carrier: Http1Carrier
   readonly #ended = new OutcomeLatch()
-  #reader: BodyReader | undefined
-  #stream: StreamedResponse | undefined
-  /** The client waits for `100 Continue`. Until it has it, Node closes the connection behind any answer. */
+  readonly #mayPersist: boolean
+  readonly #body: Http1Body | undefined
+  /** The client waits for `100 Continue`. Until it has that, nobody knows whether its body will follow. */
   #expects: boolean
-  #responseBytes = 0
-  #cut = false
+  /** The response that is being sent in pieces. */
+  #response: Http1Response | undefined
+  #status = 0
+  #sent = 0
+  #persists = false
   #closing = false
-  #broken = false
-  #onBroken: (() => void) | undefined
+  #cut = false
+  #drainListeners: (() => void)[] | undefined
 
-  constructor(req: IncomingMessage, res: ServerResponse, facts: RequestFacts) {
-    this.#req = req
-    this.#res = res
-    this.#expects = facts.expects
-    this.head = requestHead(req, facts)
-    res.on('finish', () => this.settle('complete'))
+  /** `body` is where the connection puts what comes of it; undefined where there is none. */
+  constructor(carrier: Http1Carrier, request: Http1Head, body: Http1Body | undefined) {
+    this.carrier = carrier
+    this.head = requestHead(request, carrier.facts)
+    this.#mayPersist = request.persists && !request.leavesHttp
+    this.#expects = request.expects
+    this.#body = body
   }
 
   get answered(): boolean {
-    return this.#res.headersSent || this.#ended.settled
+    return this.#status !== 0 || this.#ended.settled
   }
 
   get ended(): boolean {
@@ -48,64 +45,88 @@ export class Http1Exchange implements Exchange {
   }
 
   get unread(): boolean {
-    return !this.#req.complete
+    return this.#body?.unread === true
+  }
+
+  /** Bytes of the response's body that were sent. */
+  get sent(): number {
+    return this.#sent
+  }
+
+  /** The connection goes on behind the response that was sent. */
+  get persists(): boolean {
+    return this.#persists
+  }
+
+  /** The connection will carry no other request behind this one, and closes with care for what is underway. */
+  get closing(): boolean {
+    return this.#closing
   }
 
   body(stallTimeout: number): AsyncIterable<Buffer> {
-    if (this.#expects && this.#mayInform && this.unread) {
+    if (this.#expects && this.unread && this.#mayInform) {
       this.#expects = false
-      this.#res.writeContinue()
+      this.carrier.socket.write(renderInterim(100, []), 'latin1')
     }
-    this.#reader ??= createBodyReader(this.#req, () => this.#req.complete)
-    if (this.#broken) this.#reader.break()
-    return this.#reader.read(stallTimeout)
+    return (this.#body ?? Http1Body.empty()).within(stallTimeout)
   }
 
   reply(reply: Reply, { close = false }: { readonly close?: boolean } = {}): void {
     if (this.answered) return
-    const res = this.#res
     if (close || this.#leavesBody) this.closeAfter()
-    res.writeHead(reply.status, this.#withConnection(reply.fields))
-    if (this.head.method !== 'HEAD') this.#responseBytes = Buffer.byteLength(reply.body)
-    res.end(reply.body)
-    if (!this.#closing && carriesBody(this.#req) && this.unread) this.#swallow()
+    const body = latin1Of(reply.body)
+    const reason = STATUS_CODES[reply.status] ?? 'unknown'
+    const head = this.#render({ status: reply.status, reason, fields: reply.fields }, body.length)
+    const bodiless = head.framing === 'none'
+    if (!bodiless) this.#sent = body.length
+    this.carrier.socket.write(bodiless ? head.text : head.text + body, 'latin1', this.carrier.onFlushed)
   }
 
   inform(status: number, fields: Fields): void {
-    if (!this.#mayInform) return
-    // Node 24 has no general call for interim responses; a client that gets none loses nothing but time.
-    this.#res.writeInformation?.(status, [...fields])
+    if (this.#mayInform) this.carrier.socket.write(renderInterim(status, fields), 'latin1')
   }
 
   begin(head: ResponseHead): void {
     if (this.answered) return
     // The device answered before the upload was over: what is left of it must not be read as a request.
     if (this.#leavesBody) this.closeAfter()
-    this.#stream = new StreamedResponse(this.#res)
-    this.#stream.begin(head, this.#withConnection(head.fields))
+    this.#response = new Http1Response(this.carrier.socket, this.#render(head), this.carrier.onFlushed)
   }
 
   write(chunk: Buffer): boolean {
-    if (this.ended) return true
-    this.#responseBytes += chunk.length
-    return this.#stream?.write(chunk) ?? true
+    const response = this.#response
+    if (response === undefined || this.ended) return true
+    if (response.exceeds(chunk.length)) {
+      this.cut()
+      return true
+    }
+    this.#sent += chunk.length
+    return response.write(chunk)
   }
 
   end(lastChunk?: Buffer): void {
-    if (this.ended) return
-    if (lastChunk !== undefined) this.#responseBytes += lastChunk.length
-    this.#stream?.end(lastChunk)
+    const response = this.#response
+    if (response === undefined || this.ended) return
+    const size = lastChunk?.length ?? 0
+    if (response.exceeds(size) || response.fallsShort(size)) {
+      this.cut()
+      return
+    }
+    this.#sent += size
+    this.#response = undefined
+    response.end(lastChunk)
   }
 
   cut(): void {
     if (this.ended) return
     this.#cut = true
-    this.#req.socket.destroy()
+    this.abandon()
     this.settle('cut')
   }
 
   onDrain(listener: () => void): void {
-    this.#res.on('drain', listener)
+    this.#drainListeners ??= []
+    this.#drainListeners.push(listener)
   }
 
   onEnd(listener: (outcome: Outcome) => void): void {
@@ -113,97 +134,79 @@ export class Http1Exchange implements Exchange {
   }
 
   onBroken(listener: () => void): void {
-    this.#onBroken = listener
+    this.#body?.onBroken(listener)
   }
 
   /** The connection closes behind this exchange's response. */
   closeAfter(): void {
-    if (this.#closing) return
     this.#closing = true
-    lingerOnClose(this.#req.socket)
   }
 
-  /** The connection will carry no other request behind this one. */
-  get closing(): boolean {
-    return this.#closing
+  /** Ends the connection, without another byte. */
+  abandon(): void {
+    this.carrier.socket.destroy()
+  }
+
+  /** The client has taken what waited for it. */
+  drained(): void {
+    for (const listener of this.#drainListeners ?? []) listener()
+  }
+
+  /** The response has been handed to the kernel. */
+  flushed(): void {
+    this.settle('complete')
+  }
+
+  /** The client has closed its sending side. */
+  halfClosed(): void {
+    if (this.unread) this.breakBody()
+    else feelForClient(this)
   }
 
   /** The rest of the request body will never come, or cannot be told from the next request. */
   breakBody(): void {
-    if (this.#broken) return
-    this.#broken = true
-    this.#reader?.break()
-    this.#onBroken?.()
+    this.#body?.break()
   }
 
-  /**
-   * The client has closed its sending side. It may still be waiting for its answer, or it may have left: only sending
-   * something tells, because a connection that nobody holds any more is reset. An interim response is such a thing,
-   * and means nothing to whoever is still there. A response that is under way is its own test, as long as it moves.
-   */
-  halfClosed(): void {
-    if (this.unread) this.breakBody()
-    else if (this.answered) this.#watchProgress()
-    else this.#probe(HALF_CLOSED_PROBES)
+  /** The sidecar stops. */
+  farewell(): void {
+    if (!this.answered) this.closeAfter()
   }
 
   /** The connection is gone. */
   clientGone(): void {
-    this.#reader?.break()
     this.settle(this.#cut ? 'cut' : 'aborted')
   }
 
-  protected settle(end: Outcome['end'], tunnel?: Partial<Outcome>): void {
-    this.#ended.settle({
-      status: this.#res.headersSent ? this.#res.statusCode : 0,
-      end,
-      requestBytes: this.#reader?.bytes ?? 0,
-      responseBytes: this.#responseBytes,
-      ...tunnel,
-    })
+  protected settle(
+    end: Outcome['end'],
+    status: number = this.#status,
+    requestBytes: number = this.#body?.bytes ?? 0,
+    responseBytes: number = this.#sent,
+  ): void {
+    this.#body?.drop()
+    this.#ended.settle({ status, end, requestBytes, responseBytes })
   }
 
-  /** HTTP/1.0 knows no interim responses, and a tunnel has taken the connection away from its response. */
+  /** HTTP/1.0 knows no interim responses. */
   get #mayInform(): boolean {
-    return this.head.version === '1.1' && !this.answered && this.#res.socket !== null
+    return this.head.version === '1.1' && !this.answered
   }
 
   /** What follows on the connection could be the rest of a body that nobody will read. */
   get #leavesBody(): boolean {
-    return this.#expects || ((this.#reader !== undefined || this.#broken) && this.unread)
+    return this.#expects || this.#body?.begun === true
   }
 
-  /** The first probe draws the reset, which the next one meets. */
-  #probe(left: number): void {
-    if (this.answered || left === 0) return
-    this.inform(102, [])
-    const timer = setTimeout(() => this.#probe(left - 1), HALF_CLOSED_PATIENCE / HALF_CLOSED_PROBES)
-    this.onEnd(() => clearTimeout(timer))
+  #render(head: ResponseHead, size?: number): RenderedHead {
+    const rendered = renderHead(head, size, {
+      method: this.head.method,
+      oldClient: this.head.version === '1.0',
+      persisting: this.#mayPersist && !this.#closing ? this.carrier.persisting : undefined,
+      date: this.carrier.dateLine(),
+    })
+    this.#status = head.status
+    this.#persists = rendered.persists
+    return rendered
   }
-
-  #watchProgress(): void {
-    const before = this.#responseBytes
-    const timer = setTimeout(() => {
-      if (this.#responseBytes === before) this.#req.socket.destroy()
-      else this.#watchProgress()
-    }, HALF_CLOSED_PATIENCE)
-    this.onEnd(() => clearTimeout(timer))
-  }
-
-  #withConnection(fields: Fields): string[] {
-    // Node only reads what it is given; its types forget to say so.
-    return this.#closing ? [...fields, 'Connection', 'close'] : (fields as string[])
-  }
-
-  #swallow(): void {
-    const timer = setTimeout(() => {
-      if (this.unread) this.#req.socket.destroy()
-    }, SWALLOW_TIMEOUT)
-    this.#req.once('close', () => clearTimeout(timer))
-  }
-}
-
-/** A request without one is complete as soon as whoever parsed its head goes on. */
-function carriesBody({ rawHeaders }: IncomingMessage): boolean {
-  return bodyFraming(rawHeaders) !== 0
 }

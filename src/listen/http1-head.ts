@@ -1,51 +1,133 @@
-import type { IncomingMessage } from 'node:http'
+import { METHODS } from 'node:http'
 import type { RequestHead } from '../http/exchange.ts'
-import type { BodyFraming } from './http1-framing.ts'
+import { type Fields, listMembers } from '../http/fields.ts'
 
-/** What the server knows of a request beside its message. */
-export interface RequestFacts {
-  readonly secure: boolean
-  readonly localPort: number
-  readonly upgrade: boolean
+/** How the body of a message is delimited: by a count of bytes, perhaps 0, or by chunks (RFC 9112 §6). */
+export type BodyFraming = number | 'chunked'
+
+/** The head of a request, and what it means for its connection. */
+export interface Http1Head extends Pick<RequestHead, 'method' | 'target' | 'fields'> {
+  readonly version: '1.0' | '1.1'
+  readonly framing: BodyFraming
+  /** The client may send another request behind this one (RFC 9112 §9.3). */
+  readonly persists: boolean
+  /** Behind this head the connection speaks something else, if the server agrees. */
+  readonly leavesHttp: boolean
   /** The client expects something before it sends its body (RFC 9110 §10.1.1). */
   readonly expects: boolean
 }
 
-export function requestHead(req: IncomingMessage, { secure, localPort, upgrade }: RequestFacts): RequestHead {
+/** What is said of a message by the fields that rule its connection. */
+interface Rules {
+  /** Undefined where it is not said unmistakably. */
+  readonly framing: BodyFraming | undefined
+  readonly connection: readonly string[]
+  readonly upgrade: boolean
+  readonly expect: boolean
+}
+
+const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS)
+
+/** The meaning of a head, or undefined where it has none that all readers agree on. */
+export function meaningOf(
+  method: string,
+  target: string,
+  version: '1.0' | '1.1',
+  fields: Fields,
+): Http1Head | undefined {
+  if (!KNOWN_METHODS.has(method) || !isTarget(method, target)) return undefined
+  const { framing, connection, upgrade, expect } = rulesOf(fields)
+  if (framing === undefined) return undefined
+  const leavesHttp = method === 'CONNECT' || (upgrade && connection.includes('upgrade'))
   return {
-    version: versionOf(req),
-    secure,
-    method: req.method ?? '',
-    target: req.url ?? '',
-    authority: undefined,
-    fields: req.rawHeaders,
-    peer: req.socket.remoteAddress ?? '',
-    localPort,
-    upgrade,
-    endsWithHead: false,
+    method,
+    target,
+    version,
+    fields,
+    framing,
+    persists: !connection.includes('close') && (version === '1.1' || connection.includes('keep-alive')),
+    leavesHttp,
+    expects: expect && version === '1.1' && !leavesHttp,
   }
 }
 
-/** Node's parser takes `HTTP/2.0` in a request line of HTTP/1 without a word. */
-function versionOf(req: IncomingMessage): RequestHead['version'] {
-  if (req.httpVersionMajor !== 1) return 'unknown'
-  return req.httpVersionMinor === 0 ? '1.0' : '1.1'
+/** The head as the rest of the house sees it. */
+export function requestHead(
+  { method, target, version, fields, leavesHttp }: Http1Head,
+  { secure, peer, localPort }: Pick<RequestHead, 'secure' | 'peer' | 'localPort'>,
+): RequestHead {
+  const upgrade = leavesHttp && method !== 'CONNECT'
+  const authority = undefined
+  return { version, secure, method, target, authority, fields, peer, localPort, upgrade, endsWithHead: false }
 }
 
-/** How Node's parser frames the body. Undefined where that is a number to which nobody can count. */
-export function bodyFraming(fields: readonly string[]): BodyFraming | undefined {
-  let length = 0
+const AUTHORITY = "(?:[A-Za-z0-9\\-._~!$&'()*+,;=:%[\\]]|@(?!@))*(?:[/?].*)?$"
+const ABSOLUTE_FORM = new RegExp(`^[A-Za-z]+://${AUTHORITY}`)
+const AUTHORITY_FORM = new RegExp(`^${AUTHORITY}`)
+
+/** One of the four forms of RFC 9112 §3.2, roughly: the gate serves a part of them, and names what is wrong with the rest. */
+function isTarget(method: string, target: string): boolean {
+  if (method === 'CONNECT') return AUTHORITY_FORM.test(target)
+  return target.startsWith('/') || target.startsWith('*') || ABSOLUTE_FORM.test(target)
+}
+
+const NONE: readonly string[] = []
+
+function rulesOf(fields: Fields): Rules {
+  let length: string | undefined
+  let coding: string | undefined
+  let lengths = 0
+  let connection = NONE
+  let upgrade = false
+  let expect = false
   for (let i = 0; i + 1 < fields.length; i += 2) {
-    const name = fields[i]
+    const name = fields[i] ?? ''
     // Most names are told apart by their length alone.
-    if (name?.length === TRANSFER_ENCODING.length && name.toLowerCase() === TRANSFER_ENCODING)
-      return 'chunked'
-    if (name?.length === CONTENT_LENGTH.length && name.toLowerCase() === CONTENT_LENGTH) {
-      length = Number(fields[i + 1])
+    switch (name.length) {
+      case 6:
+        if (name.toLowerCase() === 'expect') expect = true
+        break
+      case 7:
+        if (name.toLowerCase() === 'upgrade' && fields[i + 1] !== '') upgrade = true
+        break
+      case 10:
+        if (name.toLowerCase() === 'connection')
+          connection = [...connection, ...membersOf(fields[i + 1] ?? '')]
+        break
+      case 14:
+        if (name.toLowerCase() === 'content-length') {
+          length = fields[i + 1]
+          lengths += 1
+        }
+        break
+      case 17:
+        if (name.toLowerCase() === 'transfer-encoding') {
+          coding = fields[i + 1]
+          lengths += 1
+        }
     }
   }
-  return Number.isSafeInteger(length) ? length : undefined
+  const framing = lengths === 0 ? 0 : lengths > 1 ? undefined : framingOf(length, coding)
+  return { framing, connection, upgrade, expect }
 }
 
-const TRANSFER_ENCODING = 'transfer-encoding'
-const CONTENT_LENGTH = 'content-length'
+const CLOSE: readonly string[] = ['close']
+const KEEP_ALIVE: readonly string[] = ['keep-alive']
+
+/** By far most clients say one of two things. */
+function membersOf(connection: string): readonly string[] {
+  if (connection === 'keep-alive') return KEEP_ALIVE
+  return connection === 'close' ? CLOSE : listMembers([connection])
+}
+
+const DIGITS = /^[0-9]+$/
+/** Chunked, once and last: what other codings there are is the gate's to refuse. */
+const CHUNKED_LAST = /^(?!.*chunked[ \t]*,)(?:.*,)?[ \t]*chunked$/i
+
+/** A length and a coding, or two of either, are two opinions about where the next request begins (RFC 9112 §6.3). */
+function framingOf(length: string | undefined, coding: string | undefined): BodyFraming | undefined {
+  if (coding !== undefined) return CHUNKED_LAST.test(coding) ? 'chunked' : undefined
+  if (length === undefined || !DIGITS.test(length)) return undefined
+  const bytes = Number(length)
+  return Number.isSafeInteger(bytes) ? bytes : undefined
+}

@@ -1,133 +1,148 @@
 import type { Socket } from 'node:net'
-import { type BodyFraming, Http1Framing } from './http1-framing.ts'
+import type { Refusal } from '../http/refusal.ts'
+import { Http1Body } from './http1-body.ts'
+import { type BodyReader, readBody } from './http1-body-framing.ts'
+import type { BodyFraming, Http1Head } from './http1-head.ts'
+import { HeadReader } from './http1-head-reader.ts'
 
+/** Whom the bytes of a connection concern. */
 export interface IntakeEvents {
-  /** Whether the next message has to wait: the one before is still being served, or nothing more may be. */
-  readonly busy: () => boolean
-  /** Asked when a head has been parsed: how its body is framed. Undefined if no request has come of it. */
-  readonly begun: () => BodyFraming | undefined
-  /** The bytes are not HTTP, and nothing more of them is read. */
-  readonly onFault: () => void
-  /** Something failed here that must not end the process. */
-  readonly onBug: (error: unknown) => void
-}
-
-/** The way of a connection's bytes to Node's parser. */
-export interface Intake {
-  /** The client has closed its sending side. */
-  readonly ended: boolean
-  /** And all that it sent has been parsed. */
-  readonly exhausted: boolean
-  /** Goes on with what had to wait. */
-  proceed(): void
-  /** Takes nothing more from the connection. Returns what has been read of it and not parsed. */
-  release(): Buffer
+  /** Whether the next message may be read: the one before has been served, and the connection goes on. */
+  readonly mayBegin: boolean
+  /** Some of a head has come, and not all. */
+  awaitHead(): void
+  /** A head has come. What comes of its body, if it has one, is put there. */
+  begin(head: Http1Head, body: Http1Body | undefined): void
+  /** The body that was being read has come to its end. */
+  bodyRead(): void
+  /** The body that was being read turned out to be none, and nothing more of the connection is read. */
+  bodyBroken(): void
+  /** The bytes are no request, and nothing more of them is read. */
+  refuse(refusal: Refusal): void
 }
 
 /** So much (bytes) may wait while a request is being served; beyond it the client has to. */
 const MOST_WAITING = 64 * 1024
 
 const NOTHING = Buffer.alloc(0)
-/** Trailers are dropped (RFC 9110 §6.5.1): to Node's parser `Connection` and lengths mean something even there. */
-const NO_TRAILERS = Buffer.from('\r\n')
+
+export const MALFORMED: Refusal = {
+  kind: 'malformed',
+  description: 'The bytes received are not an HTTP request.',
+}
 
 /**
- * Stands between a connection and the parser that Node's HTTP server has attached to it: hands over one message after
- * the other, the next one only when the one before has been served. So what a client sends in one go reaches the
- * device in that order (RFC 9112 §9.3.2), costs no more than its bytes until then, and never becomes a request on a
- * connection that closes. That parser is given nothing that it is lenient about.
+ * Reads the messages of one connection, the next one only when the one before has been served: so what a client sends in
+ * one go reaches the device in that order (RFC 9112 §9.3.2), costs no more than its bytes until then, and never becomes a
+ * request on a connection that closes.
  */
-export function createIntake(socket: Socket, { busy, begun, onFault, onBug }: IntakeEvents): Intake {
-  const parse = takeListener(socket, 'data')
-  const finish = takeListener(socket, 'end')
-  const framing = new Http1Framing()
-  let pending: Buffer = NOTHING
-  let full = false
-  let ended = false
-  let released = false
+export class Http1Intake {
+  readonly #socket: Socket
+  readonly #maxHeaderSize: number
+  readonly #events: IntakeEvents
+  readonly #head = new HeadReader()
+  /** What has been received and not been read. */
+  #pending: Buffer = NOTHING
+  #reader: BodyReader | undefined
+  #body: Http1Body | undefined
+  #stopped = false
+  #held = false
 
-  function advance(): void {
-    while (pending.length > 0 && !released && !(framing.idle && busy())) {
-      const bytes = pending
-      const stop = framing.read(bytes)
-      if (stop === 'fault') {
-        release()
-        onFault()
-        return
-      }
-      const { position, useful } = framing
-      pending = position === bytes.length ? NOTHING : bytes.subarray(position)
-      if (useful > 0) parse(useful === bytes.length ? bytes : bytes.subarray(0, useful))
-      if (stop === 'message' && useful < position) parse(NO_TRAILERS)
-      if (stop === 'head') learnFraming()
+  constructor(socket: Socket, maxHeaderSize: number, events: IntakeEvents) {
+    this.#socket = socket
+    this.#maxHeaderSize = maxHeaderSize
+    this.#events = events
+  }
+
+  /** Some of a head has been read. */
+  get withinHead(): boolean {
+    return !this.#head.fresh
+  }
+
+  /** Some of a body is still to come. */
+  get withinBody(): boolean {
+    return this.#reader !== undefined
+  }
+
+  receive(chunk: Buffer): void {
+    if (this.#stopped) return
+    this.#pending = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk])
+    this.proceed()
+  }
+
+  /** Goes on with what had to wait. */
+  proceed(): void {
+    while (this.#pending.length > 0 && !this.#socket.destroyed) {
+      if (this.#reader !== undefined) this.#readBody(this.#reader)
+      else if (!this.#events.mayBegin || !this.#readHead()) break
     }
-    if (ended && pending.length === 0 && !released) finish()
+    this.#regulate()
   }
 
-  function learnFraming(): void {
-    const body = begun()
-    if (body === undefined) release()
-    else framing.body(body)
-  }
-
-  /** Holds a client that sends ahead of its answers, and lets it go again. */
-  function regulate(): void {
-    if (full === pending.length > MOST_WAITING) return
-    full = !full
-    if (full) socket.pause()
-    else socket.resume()
-  }
-
-  function onData(chunk: Buffer): void {
-    pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk])
-    proceed()
-  }
-
-  function onEnd(): void {
-    ended = true
-    proceed()
-  }
-
-  function proceed(): void {
-    if (socket.destroyed) return
-    try {
-      advance()
-      regulate()
-    } catch (error) {
-      onBug(error)
-      socket.destroy()
-    }
-  }
-
-  function release(): Buffer {
-    const rest = pending
-    pending = NOTHING
-    released = true
-    socket.off('data', onData)
-    socket.off('end', onEnd)
+  /** Nothing more of the connection is read. Gives what has been received of it and not been read. */
+  stop(): Buffer {
+    const rest = this.#pending
+    this.#stopped = true
+    this.#held = false
+    this.#pending = NOTHING
+    this.#reader = undefined
+    this.#body = undefined
     return rest
   }
 
-  socket.on('data', onData)
-  socket.on('end', onEnd)
-
-  return {
-    get ended() {
-      return ended
-    },
-    get exhausted() {
-      return ended && pending.length === 0
-    },
-    proceed,
-    release,
+  /** False if there is not all of it. */
+  #readHead(): boolean {
+    const most = this.#maxHeaderSize
+    const tooMany = this.#pending.length > most
+    const bytes = tooMany ? this.#pending.subarray(0, most) : this.#pending
+    const progress = this.#head.read(bytes)
+    if (progress === 'fault') this.#events.refuse(MALFORMED)
+    else if (progress === 'done') this.#takeHead()
+    else if (tooMany) this.#events.refuse({ kind: 'header-too-large' })
+    else this.#events.awaitHead()
+    return progress === 'done'
   }
-}
 
-/** Takes off what Node's server has just put on a connection, to be called from here. */
-function takeListener(socket: Socket, event: 'data' | 'end'): (chunk?: Buffer) => void {
-  // EventEmitter types its listeners no closer than this; Node's own two take a chunk, and nothing.
-  const listener = socket.listeners(event).at(-1) as ((chunk?: Buffer) => void) | undefined
-  if (listener === undefined) throw new Error(`Node's HTTP server does not listen for ${event}`)
-  socket.off(event, listener)
-  return listener
+  #takeHead(): void {
+    const bytes = this.#pending
+    const { length } = this.#head
+    const head = this.#head.take(bytes)
+    this.#pending = length === bytes.length ? NOTHING : bytes.subarray(length)
+    if (head === undefined) this.#events.refuse(MALFORMED)
+    else {
+      if (head.framing !== 0 && !head.leavesHttp) this.#expectBody(head.framing)
+      this.#events.begin(head, this.#body)
+    }
+  }
+
+  #expectBody(framing: BodyFraming): void {
+    const body = new Http1Body(this.#regulate)
+    this.#body = body
+    this.#reader = readBody(framing, (data) => body.push(data))
+  }
+
+  #readBody(reader: BodyReader): void {
+    const bytes = this.#pending
+    const at = reader.read(bytes)
+    if (at < 0) {
+      this.stop()
+      this.#events.bodyBroken()
+      return
+    }
+    this.#pending = at === bytes.length ? NOTHING : bytes.subarray(at)
+    if (!reader.done) return
+    this.#body?.finish()
+    this.#reader = undefined
+    this.#body = undefined
+    this.#events.bodyRead()
+  }
+
+  /** Holds a client that sends ahead of its answers, or of whoever reads its body, and lets it go again. */
+  readonly #regulate = (): void => {
+    const full = this.#pending.length > MOST_WAITING || this.#body?.full === true
+    if (full === this.#held) return
+    this.#held = full
+    if (full) this.#socket.pause()
+    else this.#socket.resume()
+  }
 }

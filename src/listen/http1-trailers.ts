@@ -1,6 +1,4 @@
-import { CR, isText, isToken, LF } from './http1-bytes.ts'
-
-const COLON = 0x3a
+import { COLON, CR, isText, isToken, LF } from './http1-bytes.ts'
 
 /** Nobody needs trailers here; more of them (bytes) are an attack. */
 const LONGEST = 8 * 1024
@@ -14,15 +12,10 @@ export class Trailers {
     return this.#part === 'done'
   }
 
-  again(): void {
-    this.#part = 'start'
-    this.#count = 0
-  }
-
-  /** Reads on; gives the position behind what belongs to the section, or -1 where it is none. */
-  read(chunk: Buffer, from: number): number {
+  /** Reads on from a position; gives that behind what belongs to the section, or -1 where it is none. */
+  read(bytes: Buffer, from: number): number {
     let at = from
-    while (at < chunk.length && !this.done) if (!this.#reads(chunk[at++] ?? 0)) return -1
+    while (at < bytes.length && !this.done) if (!this.#reads(bytes[at++] ?? 0)) return -1
     return at
   }
 

@@ -1,8 +1,8 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { UpgradeExchange } from '../http/exchange.ts'
+import type { Http1Carrier } from './http1-carrier.ts'
 import { Http1Exchange } from './http1-exchange.ts'
-import type { RequestFacts } from './http1-head.ts'
+import type { Http1Head } from './http1-head.ts'
 
 /** What a client may send ahead of the answer to its upgrade (bytes); WebSocket clients send nothing. */
 const LARGEST_ADVANCE = 64 * 1024
@@ -11,32 +11,20 @@ const LARGEST_ADVANCE = 64 * 1024
 export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchange {
   readonly connection: Socket
   readonly early: Buffer
-  readonly #response: ServerResponse
+  readonly #onTunnel: () => void
   /** Byte counts of the connection when the tunnel began. */
   #tunnel: { readonly read: number; readonly written: number } | undefined
   #advance: Buffer[] = []
   #advanced = 0
 
-  constructor(
-    req: IncomingMessage,
-    res: ServerResponse,
-    facts: Pick<RequestFacts, 'secure' | 'localPort'>,
-    early: Buffer,
-  ) {
-    super(req, res, { ...facts, upgrade: req.method !== 'CONNECT', expects: false })
-    const socket = req.socket
-    this.connection = socket
+  /** `early` is what came behind the head; `onTunnel` is told when the connection is HTTP's no more. */
+  constructor(carrier: Http1Carrier, request: Http1Head, early: Buffer, onTunnel: () => void) {
+    super(carrier, request, undefined)
+    this.connection = carrier.socket
     this.early = early
-    this.#response = res
-    // The parser has left this connection, so nothing behind this request can be read as another one.
+    this.#onTunnel = onTunnel
+    // What follows may be of another protocol, so nothing behind this request can be read as another one.
     this.closeAfter()
-    // A response to a client that has left fails; that is the client's affair.
-    res.on('error', () => {})
-    res.assignSocket(socket)
-    res.once('finish', () => {
-      res.detachSocket(socket)
-      socket.destroySoon()
-    })
   }
 
   /** A tunnel is past answering, although no response of ours has begun it. */
@@ -53,6 +41,7 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
   watch(): void {
     this.connection.on('data', this.#hold)
     this.connection.once('end', this.#leave)
+    this.connection.resume()
   }
 
   tunnelled(): void {
@@ -60,26 +49,24 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
     socket.off('data', this.#hold)
     socket.off('end', this.#leave)
     socket.pause()
-    this.#response.detachSocket(socket)
+    this.#onTunnel()
     if (this.#advanced > 0) socket.unshift(Buffer.concat(this.#advance))
     this.#advance = []
     this.#tunnel = { read: socket.bytesRead, written: socket.bytesWritten }
   }
 
   /** The sidecar stops: a tunnel is closed towards the client, what was sent before still arriving. */
-  farewell(): void {
+  override farewell(): void {
     if (this.#tunnel !== undefined) this.connection.destroySoon()
   }
 
   override clientGone(): void {
     const { connection } = this
-    if (this.#tunnel === undefined) super.clientGone()
+    const tunnel = this.#tunnel
+    if (tunnel === undefined) super.clientGone()
     else {
-      this.settle('complete', {
-        status: 101,
-        requestBytes: connection.bytesRead - this.#tunnel.read,
-        responseBytes: connection.bytesWritten - this.#tunnel.written,
-      })
+      const { bytesRead, bytesWritten } = connection
+      this.settle('complete', 101, bytesRead - tunnel.read, bytesWritten - tunnel.written)
     }
   }
 

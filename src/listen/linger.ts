@@ -5,17 +5,11 @@ const LINGER_TIME = 1_000
 const LINGER_BYTES = 256 * 1024
 
 /**
- * Makes a connection close in two steps: our side ends, what the client is still sending is discarded within bounds,
- * then everything goes. Closing at once would reset the connection while the refusal is underway, and the client
- * would see an error instead of it (RFC 9112 §9.6). Reading the raw socket also takes it from the HTTP parser, so
- * that nothing behind the refused request can be taken for another one.
+ * Sends the last bytes and closes a connection in two steps: our side ends, what the client is still sending is
+ * discarded within bounds, then everything goes. Closing at once would reset the connection while the answer is
+ * underway, and the client would see an error instead of it (RFC 9112 §9.6). From here on nobody else reads the
+ * connection, so that nothing behind the answered request can be taken for another one.
  */
-export function lingerOnClose(socket: Socket): void {
-  // Node calls this when a response that closes the connection has been written.
-  socket.destroySoon = () => endLingering(socket)
-}
-
-/** Sends the last bytes and closes the connection in those two steps. */
 export function endLingering(socket: Socket, lastBytes = ''): void {
   if (socket.destroyed) return
   if (!socket.writableEnded) socket.end(lastBytes)

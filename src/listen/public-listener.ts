@@ -1,5 +1,6 @@
 import { createServer as createTcpServer, type Socket, type Server as TcpServer } from 'node:net'
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls'
+import type { Clock } from '../http/clock.ts'
 import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { type ConnectedClient, capConnections } from './connection-caps.ts'
@@ -14,6 +15,7 @@ const LAST_HANDSHAKE = 2_000
 export type Protocol = 'http/1.1' | 'h2'
 
 export interface PublicListenerDependencies {
+  readonly clock: Clock
   readonly limits: ListenLimits
   /** Undefined for cleartext. */
   readonly tls: TlsMaterial | undefined
@@ -47,7 +49,7 @@ export interface PublicListener {
 export function createPublicListener(deps: PublicListenerDependencies): PublicListener {
   const { limits, clientOf, events } = deps
   const handlers = { ...deps, onOveruse: events.overused }
-  const http1 = createHttp1Server(limits, handlers)
+  const http1 = createHttp1Server(limits, handlers, deps.clock)
   const http2 = createHttp2Server(limits, handlers)
   const sockets = new Set<Socket>()
   /** Connections whose TLS handshake is not done, by peer: Node gives no way from a `TLSSocket` to its `Socket`. */

@@ -1,12 +1,12 @@
 import { EventEmitter, once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Forward } from '../../src/http/admission.ts'
-import { Http1Exchange } from '../../src/listen/http1-exchange.ts'
+import type { Exchange } from '../../src/http/exchange.ts'
+import { fieldValues } from '../../src/http/fields.ts'
+import { meaningOf } from '../../src/listen/http1-head.ts'
 import type { AnswerRules, RelayEnd } from '../../src/upstream/relay.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from '../../src/upstream/target.ts'
 import { forwardTolerantly } from '../../src/upstream/tolerant-lane.ts'
-import { closeLater } from '../support/cleanup.ts'
+import { startHttp1Server } from '../support/http1-server.ts'
 
 export interface Front {
   readonly url: string
@@ -29,21 +29,13 @@ export async function startFront(
   const changes = new EventEmitter()
   const target = { ...targetOf(device.url), ...options.target }
   const deadlines = { connect: 2000, response: 2000, idle: 2000, ...options.deadlines }
-  const server = createServer((request, response) => {
-    const exchange = new Http1Exchange(request, response, {
-      secure: false,
-      localPort: 0,
-      upgrade: false,
-      expects: false,
-    })
-    request.socket.once('close', () => exchange.clientGone())
-    const length = request.headers['content-length']
-    const framing =
-      request.headers['transfer-encoding'] !== undefined ? 'chunked' : Number(length ?? Number.NaN)
+  const serve = (exchange: Exchange): void => {
+    const { method, target: path, fields, version } = exchange.head
+    const framing = meaningOf(method, path, version === '1.0' ? '1.0' : '1.1', fields)?.framing
     // Only the gate makes one; here there is none, and the lane reads these two.
     const admission = {
-      target: request.url ?? '',
-      framing: Number.isNaN(framing) ? null : framing,
+      target: path,
+      framing: framing === 0 && fieldValues(fields, 'content-length').length === 0 ? null : framing,
     } as unknown as Forward
     const timeouts = {
       uploadTimeout: deadlines.idle,
@@ -53,22 +45,16 @@ export async function startFront(
       project: (device, status) => (status === 204 ? [] : endToEnd(device)),
       onHead() {},
     }
-    const sent = endToEnd(request.rawHeaders)
+    const sent = endToEnd(fields)
     forwardTolerantly(admission, exchange, sent, { target, deadlines, ...timeouts }, answer).then((end) => {
       ends.push(end)
       changes.emit('end', end)
       if (end.kind === 'failed') exchange.reply({ status: 502, fields: [], body: '' })
     })
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  closeLater(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo // listening on TCP
+  }
+  const url = await startHttp1Server(serve)
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
     ends,
     async waitForEnd() {
       if (ends.length === 0) await once(changes, 'end')

@@ -1,0 +1,60 @@
+import { isText, isToken } from './http1-bytes.ts'
+
+const QUOTE = 0x22
+const SEMICOLON = 0x3b
+const EQUALS = 0x3d
+const BACKSLASH = 0x5c
+
+/**
+ * Reads the extensions of one chunk behind their first semicolon (RFC 9112 §7.1.1): names, each perhaps with a value that
+ * is a token or a quoted string, and no blanks around anything.
+ */
+export class ChunkExtensions {
+  #part: 'name' | 'value' | 'quoted' | 'escaped' | 'unquoted' = 'name'
+  /** The name or value is empty so far. */
+  #empty = true
+
+  /** The line may end here. */
+  get complete(): boolean {
+    return !this.#empty
+  }
+
+  /** Takes the next byte. False if it may not stand there. */
+  reads(byte: number): boolean {
+    switch (this.#part) {
+      case 'name':
+        if (byte === EQUALS && !this.#empty) return this.#enter('value')
+        return this.#readsToken(byte)
+      case 'value':
+        if (byte === QUOTE && this.#empty) return this.#enter('quoted')
+        return this.#readsToken(byte)
+      case 'quoted':
+        if (byte === BACKSLASH) return this.#enter('escaped')
+        if (byte === QUOTE) return this.#close()
+        return isText(byte)
+      case 'escaped':
+        this.#part = 'quoted'
+        return isText(byte)
+      default:
+        return byte === SEMICOLON && this.#enter('name')
+    }
+  }
+
+  #readsToken(byte: number): boolean {
+    if (byte === SEMICOLON && !this.#empty) return this.#enter('name')
+    this.#empty = false
+    return isToken(byte)
+  }
+
+  #enter(part: 'name' | 'value' | 'quoted' | 'escaped'): true {
+    this.#part = part
+    this.#empty = true
+    return true
+  }
+
+  #close(): true {
+    this.#part = 'unquoted'
+    this.#empty = false
+    return true
+  }
+}

@@ -1,0 +1,41 @@
+import type { Exchange } from '../http/exchange.ts'
+
+/** How long a response may pause when its client has closed its sending side and so may be gone (ms). */
+const PATIENCE = 500
+/** Interim responses sent meanwhile to a client that has none yet. */
+const PROBES = 4
+
+/** An exchange whose client has closed its sending side. */
+interface HalfClosed extends Pick<Exchange, 'answered' | 'inform' | 'onEnd'> {
+  /** Bytes of the body that were sent. */
+  readonly sent: number
+  /** Takes the client for gone. */
+  abandon(): void
+}
+
+/**
+ * The client may still be waiting for its answer, or it may have left: only sending something tells, because a connection
+ * that nobody holds any more is reset. An interim response is such a thing, and means nothing to whoever is still there.
+ * A response that is under way is its own test, as long as it moves.
+ */
+export function feelForClient(exchange: HalfClosed): void {
+  if (exchange.answered) watchProgress(exchange)
+  else probe(exchange, PROBES)
+}
+
+/** The first probe draws the reset, which the next one meets. */
+function probe(exchange: HalfClosed, left: number): void {
+  if (exchange.answered || left === 0) return
+  exchange.inform(102, [])
+  const timer = setTimeout(() => probe(exchange, left - 1), PATIENCE / PROBES)
+  exchange.onEnd(() => clearTimeout(timer))
+}
+
+function watchProgress(exchange: HalfClosed): void {
+  const before = exchange.sent
+  const timer = setTimeout(() => {
+    if (exchange.sent === before) exchange.abandon()
+    else watchProgress(exchange)
+  }, PATIENCE)
+  exchange.onEnd(() => clearTimeout(timer))
+}

@@ -1,0 +1,24 @@
+import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
+import type { Refusal } from '../http/refusal.ts'
+
+export interface Http1Handlers {
+  readonly onExchange: (exchange: Exchange) => void
+  readonly onUpgrade: (exchange: UpgradeExchange) => void
+  /** The complete bytes that answer what never became a request (C20). */
+  readonly answerGarbage: (refusal: Refusal) => string
+  /** A handler failed: its connection is closed, the others go on. */
+  readonly onBug: (error: unknown) => void
+}
+
+/** What all connections of a server have in common. Times in ms, sizes in bytes. */
+export interface ConnectionRules {
+  readonly headerTimeout: number
+  readonly idleTimeout: number
+  readonly maxHeaderSize: number
+  readonly handlers: Http1Handlers
+  /** See `Http1Carrier`. */
+  readonly persisting: string
+  readonly dateLine: () => string
+  /** The server takes no more requests than those that are being sent just now. */
+  readonly isDraining: () => boolean
+}

@@ -1,0 +1,97 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { requestText } from '../fuzz/grammar.ts'
+import { mutated } from '../fuzz/mutation.ts'
+import { type Reading, readInPieces } from '../support/http1-intake.ts'
+import { message } from './http1-messages.ts'
+
+/** The same bytes, cut at these places. */
+function cut(bytes: Buffer, cuts: readonly number[]): Buffer[] {
+  const places = [0, ...cuts.map((place) => place % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]
+  return places.slice(1).map((end, i) => bytes.subarray(places[i], end))
+}
+
+const bytewise = (bytes: Buffer): Buffer[] => [...bytes].map((byte) => Buffer.of(byte))
+
+it('C21 reads every message for what it is, however they are cut into packets', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(message, { minLength: 1, maxLength: 4 }),
+      fc.array(fc.nat(), { maxLength: 30 }),
+      async (messages, cuts) => {
+        const bytes = Buffer.from(messages.map(({ text }) => text).join(''), 'latin1')
+        const { messages: read, left, fault } = await readInPieces(cut(bytes, cuts))
+        expect([left, fault]).toEqual([0, undefined])
+        expect(read.map(({ head, body, whole }) => ({ ...head, body, whole }))).toMatchObject(
+          messages.map(({ text, ...parts }) => ({ ...parts, whole: true })),
+        )
+      },
+    ),
+    { numRuns: 1500 },
+  )
+})
+
+/** What a reading comes to: a body that turns out broken may have been handed on up to any byte before that. */
+function gist({ messages, fault }: Reading): unknown {
+  return {
+    fault,
+    messages: messages.map(({ head, body, whole }) => ({ head, whole, body: whole ? body : undefined })),
+  }
+}
+
+it('20 damaged bytes come to the same, whole or byte by byte or cut anywhere', async () => {
+  let faults = 0
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(
+        mutated(
+          fc.oneof(
+            requestText,
+            message.map(({ text }) => text),
+          ),
+        ),
+        { minLength: 1, maxLength: 2 },
+      ),
+      fc.array(fc.nat(), { maxLength: 6 }),
+      async (texts, cuts) => {
+        const bytes = Buffer.from(texts.join(''), 'latin1')
+        const options = { maxHeaderSize: 700 }
+        const whole = await readInPieces([bytes], options)
+        if (whole.fault !== undefined) faults += 1
+        const expected = gist(whole)
+        expect(gist(await readInPieces(cut(bytes, cuts), options))).toEqual(expected)
+        expect(gist(await readInPieces(bytewise(bytes), options))).toEqual(expected)
+      },
+    ),
+    { numRuns: 600 },
+  )
+  expect(faults).toBeGreaterThan(100)
+})
+
+it.each([
+  'GET  ',
+  'GET / HTTP/1.2',
+  '\r\n\r',
+  'GET / HTTP/1.1 ',
+  'G(',
+  'GET / HTTP/1.1\n',
+  'GET /\x80',
+  'GET / HTTP/1.1\r\nA ',
+  'GET / HTTP/1.1\r\nA: b\n',
+  'GET / HTTP/1.1\r\nA: b\r\n ',
+  'GET / HTTP/1.1\r\nA: b\r\n\rx',
+])('20 %j is refused at its last byte, without waiting for more', async (text) => {
+  const bytes = Buffer.from(text, 'latin1')
+  expect((await readInPieces([bytes.subarray(0, -1)])).fault).toBeUndefined()
+  expect((await readInPieces([bytes])).fault).toBe('malformed')
+})
+
+it('22 a head of so many bytes is read, one of a byte more is too large, also if it never ends', async () => {
+  const head = `GET / HTTP/1.1\r\nA: ${'b'.repeat(100)}\r\n\r\n`
+  const readings = [head.length, head.length - 1].map((maxHeaderSize) =>
+    readInPieces([Buffer.from(head)], { maxHeaderSize }),
+  )
+  expect((await Promise.all(readings)).map(({ fault }) => fault)).toEqual([undefined, 'header-too-large'])
+  const endless = await readInPieces([Buffer.from(head.slice(0, 60))], { maxHeaderSize: 59 })
+  expect(endless.fault).toBe('header-too-large')
+})

@@ -1,0 +1,38 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import type { Exchange, UpgradeExchange } from '../../src/http/exchange.ts'
+import { systemClock } from '../../src/http/system-clock.ts'
+import { createHttp1Server } from '../../src/listen/http1-server.ts'
+import type { ListenLimits } from '../../src/listen/limits.ts'
+import { closeLater } from './cleanup.ts'
+
+/** The HTTP/1 side of the public listener alone: no gate, no device. Gives its URL; closed when the test ends. */
+export async function startHttp1Server(
+  onExchange: (exchange: Exchange | UpgradeExchange) => void,
+  limits: Partial<ListenLimits> = {},
+): Promise<string> {
+  const http1 = createHttp1Server(
+    { headerTimeout: 10_000, idleTimeout: 60_000, maxHeaderSize: 16_384, ...limits },
+    {
+      onExchange,
+      onUpgrade: onExchange,
+      answerGarbage: ({ kind }) =>
+        `HTTP/1.1 400 Bad Request\r\nContent-Length: ${kind.length}\r\n\r\n${kind}`,
+      onBug(error) {
+        throw error
+      },
+    },
+    systemClock,
+  )
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+    closeLater(() => {
+      socket.destroy()
+    })
+    http1.accept(socket)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  closeLater(() => {
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}` // listening on TCP
+}

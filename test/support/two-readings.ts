@@ -1,0 +1,43 @@
+import { readInPieces } from './http1-intake.ts'
+import { readByNode } from './nodes-reading.ts'
+
+/** How two readers compare on some bytes. */
+export interface Comparison {
+  /** Whether the sidecar took the first message of them for a request. */
+  readonly accepted: boolean
+  /** What Node says otherwise, if it does. */
+  readonly disagreements: readonly string[]
+}
+
+/**
+ * Whether Node's parser agrees with what the sidecar takes for a request: there may be no bytes that the sidecar takes and
+ * Node does not, or takes for another message, or for one that ends elsewhere.
+ */
+export async function compareWithNode(bytes: Buffer): Promise<Comparison> {
+  const { messages, left, fault } = await readInPieces([bytes], { most: 1 })
+  const [ours] = messages
+  if (ours === undefined) return { accepted: false, disagreements: [] }
+  const { head, body, whole } = ours
+  const nodes = await readByNode(bytes.subarray(0, bytes.length - left))
+  if (nodes === undefined) {
+    // A body that turns out broken is refused by both.
+    return { accepted: true, disagreements: fault === undefined ? ['Node refuses it'] : [] }
+  }
+  const pairs: readonly (readonly [string, unknown, unknown])[] = [
+    ['method', head.method, nodes.method],
+    ['target', head.target, nodes.target],
+    ['version', head.version, nodes.version],
+    ['fields', JSON.stringify(head.fields), JSON.stringify(nodes.fields)],
+    ['leaving HTTP', head.leavesHttp, nodes.event === 'upgrade' || nodes.event === 'connect'],
+    ['expectation', head.expects, nodes.event.startsWith('check')],
+    ['body', whole && !head.leavesHttp ? body : undefined, head.leavesHttp ? undefined : nodes.body],
+    // A connection is never kept that Node would close.
+    ['persistence', head.persists && !head.leavesHttp && !nodes.persists, false],
+  ]
+  return {
+    accepted: true,
+    disagreements: pairs
+      .filter(([, one, other]) => one !== other)
+      .map(([what, one, other]) => `${what}: ${String(one)} here, ${String(other)} for Node`),
+  }
+}
