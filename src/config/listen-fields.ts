@@ -54,7 +54,7 @@ export const listenField: Field<ListenConfig> = section<ListenConfig>(
       {
         initial: '10s',
         description:
-          'How long a client may pause within the body of a request. A pause and not the whole: a long upload is no attack.',
+          'How long a client may pause within the body of a request. A pause and not the whole: a long upload is no attack. Only data ends a pause; the framing of chunks without data does not.',
       },
     ),
     idleTimeout: duration(
@@ -68,7 +68,7 @@ export const listenField: Field<ListenConfig> = section<ListenConfig>(
     maxHeaderSize: size('1KiB', '1MiB', {
       initial: '16KiB',
       description:
-        'The largest head of a request, all its fields together, before and after an HTTP/2 client has acknowledged it. What Node.js and most servers take.',
+        'The largest head of a request: in HTTP/1 all of its bytes, in HTTP/2 all its fields together, before and after a client has acknowledged it. What Node.js and most servers take.',
     }),
     maxHeaderCount: integer(1, 10_000, {
       initial: 100,

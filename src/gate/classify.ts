@@ -38,7 +38,7 @@ export interface Classified {
 }
 
 /**
- * Decides what a request is. Whatever the parsers of Node let through although two readers could disagree about
+ * Decides what a request is. Whatever the readers of HTTP let through although two programs could disagree about
  * it is `malformed` here: it is refused, and nothing behind it on the connection is read.
  */
 export function classify(head: RequestHead, survey: Survey, rules: ClassifyRules): Classified {

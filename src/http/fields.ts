@@ -1,6 +1,6 @@
 /**
  * Header fields as they stand on the wire: name, value, name, value, in order, repeats and casing kept.
- * This is what Node's `rawHeaders` holds and what `writeHead` takes, so nothing is lost in between.
+ * Both lanes and both versions of HTTP are read into it and written from it, so nothing is lost in between.
  */
 export type Fields = readonly string[]
 

@@ -6,5 +6,15 @@ import { differential } from './targets/differential.ts'
 import { forms } from './targets/forms.ts'
 import { frames } from './targets/frames.ts'
 import { heads } from './targets/heads.ts'
+import { readers } from './targets/readers.ts'
 
-export const targets: readonly Target[] = [heads, chunks, forms, bearer, frames, device, differential]
+export const targets: readonly Target[] = [
+  heads,
+  readers,
+  chunks,
+  forms,
+  bearer,
+  frames,
+  device,
+  differential,
+]

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { requestText } from '../fuzz/grammar.ts'
 import { mutated } from '../fuzz/mutation.ts'
-import { type Reading, readInPieces } from '../support/http1-intake.ts'
+import { gistOf, readInPieces } from '../support/http1-intake.ts'
 import { message } from './http1-messages.ts'
 
 /** The same bytes, cut at these places. */
@@ -31,14 +31,6 @@ it('C21 reads every message for what it is, however they are cut into packets', 
   )
 })
 
-/** What a reading comes to: a body that turns out broken may have been handed on up to any byte before that. */
-function gist({ messages, fault }: Reading): unknown {
-  return {
-    fault,
-    messages: messages.map(({ head, body, whole }) => ({ head, whole, body: whole ? body : undefined })),
-  }
-}
-
 it('20 damaged bytes come to the same, whole or byte by byte or cut anywhere', async () => {
   let faults = 0
   await fc.assert(
@@ -58,9 +50,9 @@ it('20 damaged bytes come to the same, whole or byte by byte or cut anywhere', a
         const options = { maxHeaderSize: 700 }
         const whole = await readInPieces([bytes], options)
         if (whole.fault !== undefined) faults += 1
-        const expected = gist(whole)
-        expect(gist(await readInPieces(cut(bytes, cuts), options))).toEqual(expected)
-        expect(gist(await readInPieces(bytewise(bytes), options))).toEqual(expected)
+        const expected = gistOf(whole)
+        expect(gistOf(await readInPieces(cut(bytes, cuts), options))).toEqual(expected)
+        expect(gistOf(await readInPieces(bytewise(bytes), options))).toEqual(expected)
       },
     ),
     { numRuns: 600 },

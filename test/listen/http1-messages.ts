@@ -40,7 +40,7 @@ const chunk = fc
   })
 
 /** Fields that frame a body, and how it stands on the wire. */
-const framed: fc.Arbitrary<{
+const framedBody: fc.Arbitrary<{
   readonly fields: readonly string[]
   readonly body: string
   readonly text: string
@@ -62,7 +62,7 @@ export const message: fc.Arbitrary<Message> = fc
     method: among('GET', 'POST', 'M-SEARCH', 'DELETE'),
     target: row(among('a', '/', '?', '#', '!', '~', '%'), 8).map((rest) => `/${rest}`),
     fields: fc.array(field, { maxLength: 5 }),
-    framed,
+    framed: framedBody,
   })
   .map(({ empty, method, target, fields, framed }) => {
     const all = [...fields.flatMap(({ name, value }) => [name, value]), ...framed.fields]
@@ -73,3 +73,120 @@ export const message: fc.Arbitrary<Message> = fc
     const text = `${empty}${method} ${target} HTTP/1.1\r\n${lines.join('')}\r\n${framed.text}`
     return { text, method, target, version: '1.1', fields: all, body: framed.body }
   })
+
+const anyByte = fc.nat(255).map((code) => String.fromCharCode(code))
+
+const BODIES = [
+  '',
+  '',
+  '5\r\nhello\r\n0\r\n\r\n',
+  '3;a=b\r\nabc\r\n0\r\nT: x\r\n\r\n',
+  'hello',
+  'hello, hello',
+]
+
+const BLANKS = [',', ', ', ' ', '\t', ' ,']
+const ODD = [';', '"', '+', 'x', '\x80', '\xa0', '\x0b', '\x00', '\r', '\r\n ']
+
+/** The fields that rule a connection, put together from what their values are made of. */
+const ruling = fc.oneof(
+  ...[
+    {
+      names: ['Transfer-Encoding', 'transfer-encoding'],
+      words: ['chunked', 'Chunked', 'gzip', 'chunked\t', ' chunked,'],
+    },
+    { names: ['Content-Length', 'CONTENT-LENGTH'], words: ['5', '0', '12', '9999999999999999'] },
+    { names: ['Connection'], words: ['close', 'keep-alive', 'upgrade', 'x'] },
+    { names: ['Upgrade', 'upgrade'], words: ['websocket', 'h2c'] },
+    { names: ['Expect', 'X'], words: ['100-continue', 'y'] },
+  ].map(({ names, words }) =>
+    fc
+      .tuple(
+        among(...names),
+        fc.oneof(
+          { weight: 4, arbitrary: among(...words) },
+          { weight: 3, arbitrary: row(among(...words, ...BLANKS), 4) },
+          { weight: 1, arbitrary: row(among(...words, ...BLANKS, ...ODD), 5) },
+        ),
+      )
+      .map(([name, value]) => `${name}: ${value}\r\n`),
+  ),
+)
+
+/** Heads whose framing is anything, with bodies that may be theirs. */
+export const framed: fc.Arbitrary<string> = fc
+  .record({
+    version: among('1.1', '1.1', '1.0'),
+    method: among('GET', 'POST', 'CONNECT'),
+    fields: row(ruling, 3),
+    body: among(...BODIES),
+  })
+  .map(({ version, method, fields, body }) => `${method} /x HTTP/${version}\r\n${fields}\r\n${body}`)
+
+/** Request lines of all kinds, before a plain header. */
+export const requestLines: fc.Arbitrary<string> = fc
+  .record({
+    before: among('', '', '', '', '', '\r\n', '\n', ' ', '\r\n\r\n'),
+    method: fc.oneof(
+      { weight: 4, arbitrary: among('GET', 'POST', 'M-SEARCH', 'CONNECT', 'CONNECT', 'SOURCE', 'PRI') },
+      row(anyByte, 2),
+    ),
+    target: fc
+      .tuple(
+        among('', '/', '/', '*', 'http://', 'http://', 'x://', 'x:', 'http:/'),
+        row(
+          among(
+            ...[
+              '/',
+              'x',
+              'x',
+              'x',
+              ':',
+              '//',
+              '@',
+              '?',
+              '#',
+              '[',
+              ']',
+              '%41',
+              '80',
+              '-',
+              '.',
+              '"',
+              '\\',
+              '^',
+              '|',
+            ],
+            ...['\x7f', '\x80', '\t', ' ', '{', '~', '!', ',', '*'],
+          ),
+          5,
+        ),
+      )
+      .map((parts) => parts.join('')),
+    version: among(
+      'HTTP/1.1',
+      'HTTP/1.1',
+      'HTTP/1.1',
+      'HTTP/1.1',
+      'HTTP/1.0',
+      'HTTP/1.0',
+      'HTTP/1.2',
+      'HTTP/2.0',
+      'RTSP/1.0',
+      'http/1.1',
+    ),
+  })
+  .map(({ before, method, target, version }) => `${before}${method} ${target} ${version}\r\nHost: x\r\n\r\n`)
+
+/** Fields of any bytes. */
+export const anyFields: fc.Arbitrary<string> = fc
+  .array(
+    fc.tuple(
+      row(fc.oneof(among('A', '-', '_', '1', '~'), anyByte), 4),
+      row(fc.oneof(among(' ', '\t', 'v', '\xe9'), anyByte), 5),
+    ),
+    {
+      maxLength: 4,
+    },
+  )
+  .map((pairs) => `GET / HTTP/1.1\r\n${pairs.map(([name, value]) => `A${name}:${value}\r\n`).join('')}\r\n`)

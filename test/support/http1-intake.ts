@@ -79,3 +79,11 @@ export async function readInPieces(
     fault,
   }
 }
+
+/** What a reading comes to: a body that turns out broken may have been handed on up to any byte before that. */
+export function gistOf({ messages, fault }: Reading): unknown {
+  return {
+    fault,
+    messages: messages.map(({ head, body, whole }) => ({ head, whole, body: whole ? body : undefined })),
+  }
+}
