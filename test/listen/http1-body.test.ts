@@ -1,0 +1,131 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { expect, it } from 'vitest'
+import type { Exchange, Outcome } from '../../src/http/exchange.ts'
+import { BrokenBodyError, StalledBodyError } from '../../src/listen/body-reader.ts'
+import { Http1Body } from '../../src/listen/http1-body.ts'
+import { startHttp1Server } from '../support/http1-server.ts'
+import { rawConnection } from '../support/raw.ts'
+
+const UPLOAD = 'POST / HTTP/1.1\r\nHost: x\r\n'
+const CHUNKED = `${UPLOAD}Transfer-Encoding: chunked\r\n\r\n`
+
+/** Reads to the end, or to what broke it. */
+async function read(body: AsyncIterable<Buffer>): Promise<{ text: string; error: unknown }> {
+  let text = ''
+  try {
+    for await (const piece of body) text += piece.toString('latin1')
+    return { text, error: undefined }
+  } catch (error) {
+    return { text, error }
+  }
+}
+
+/** A server whose one exchange reads its body, and what it has read of it. */
+async function reading(stallTimeout: number) {
+  const result = Promise.withResolvers<Awaited<ReturnType<typeof read>>>()
+  const outcome = Promise.withResolvers<Outcome>()
+  const url = await startHttp1Server((exchange: Exchange) => {
+    exchange.onEnd(outcome.resolve)
+    void read(exchange.body(stallTimeout)).then((all) => {
+      result.resolve(all)
+      exchange.reply({ status: 200, fields: [], body: 'read' })
+    })
+  })
+  return { url, result: result.promise, outcome: outcome.promise }
+}
+
+it('C9 a body that passes bit by bit is read for as long as it takes, each pause less than the deadline', async () => {
+  const { url, result, outcome } = await reading(1000)
+  const raw = await rawConnection(url)
+  raw.write(CHUNKED)
+  for (let i = 0; i < 6; i += 1) {
+    await pause(250)
+    raw.write('1\r\nx\r\n')
+  }
+  raw.write('0\r\n\r\n')
+  expect(await result).toEqual({ text: 'xxxxxx', error: undefined })
+  await raw.waitFor('read')
+  expect(await outcome).toMatchObject({ end: 'complete', requestBytes: 6 })
+})
+
+it.each([
+  ['nothing', ''],
+  ['digits of a size', '0'],
+  ['an extension', 'a'],
+])(
+  'C9 of a body that brings %s instead of data for longer than the deadline, no more is awaited',
+  async (_, trickle) => {
+    const { url, result } = await reading(500)
+    const raw = await rawConnection(url)
+    raw.write(`${CHUNKED}1\r\nx\r\n${trickle === 'a' ? '1;' : ''}`)
+    const start = performance.now()
+    const drip = setInterval(() => raw.write(trickle), 60)
+    const { text, error } = await result
+    clearInterval(drip)
+    expect(text).toBe('x')
+    expect(error).toBeInstanceOf(StalledBodyError)
+    expect(performance.now() - start).toBeGreaterThan(400)
+    // What is left of it is never read as a request.
+    expect(await raw.closed).toContain('\r\nConnection: close\r\n')
+  },
+)
+
+it('C21 a client that sends ahead of its reader is held back, and let go on', async () => {
+  const exchange = Promise.withResolvers<Exchange>()
+  const url = await startHttp1Server(exchange.resolve)
+  const raw = await rawConnection(url)
+  const size = 32 * 1024 * 1024
+  raw.write(`${UPLOAD}Content-Length: ${size}\r\n\r\n`)
+  raw.write(Buffer.alloc(size, 'x'))
+  const body = (await exchange.promise).body(5000)
+  // The kernel's buffers take some of it, the sidecar's a little more.
+  await expect
+    .poll(async () => {
+      const before = raw.socket.bytesWritten - raw.socket.writableLength
+      await pause(50)
+      return raw.socket.bytesWritten - raw.socket.writableLength === before
+    })
+    .toBe(true)
+  expect(raw.socket.writableLength).toBeGreaterThan(0)
+  expect((await read(body)).text).toHaveLength(size)
+})
+
+it('C12 a small body that nobody read is passed over, and the next request on the connection is served', async () => {
+  const targets: string[] = []
+  const url = await startHttp1Server((exchange) => {
+    targets.push(exchange.head.target)
+    exchange.reply({ status: 401, fields: [], body: 'no' })
+  })
+  const raw = await rawConnection(url)
+  raw.write(`${UPLOAD}Content-Length: 10\r\n\r\n01234`)
+  await raw.waitFor('no')
+  raw.write('56789GET /next HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+  expect((await raw.closed).match(/HTTP\/1\.1 401/g)).toHaveLength(2)
+  expect(targets).toEqual(['/', '/next'])
+})
+
+it('C23 100 Continue is sent once, when the body is asked for and has not come', async () => {
+  const { url } = await reading(5000)
+  const raw = await rawConnection(url)
+  raw.write(`${UPLOAD}Expect: 100-continue\r\nContent-Length: 2\r\n\r\n`)
+  expect(await raw.waitFor('\r\n\r\n')).toBe('HTTP/1.1 100 Continue\r\n\r\n')
+  raw.forget()
+  raw.write('ok')
+  expect(await raw.waitFor('read')).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
+})
+
+it('C24 of a body that breaks nothing is handed on any more, and whoever waits for it is told', async () => {
+  const body = new Http1Body(() => {})
+  let told = 0
+  body.onBroken(() => {
+    told += 1
+  })
+  const pieces = body.within(5000)[Symbol.asyncIterator]()
+  body.push(Buffer.from('a'))
+  expect((await pieces.next()).value?.toString()).toBe('a')
+  body.push(Buffer.from('b'))
+  body.break()
+  body.break()
+  await expect(pieces.next()).rejects.toBeInstanceOf(BrokenBodyError)
+  expect([told, body.bytes, body.unread, body.full]).toEqual([1, 1, true, false])
+})
