@@ -5,15 +5,6 @@ import type { Plugin } from 'rolldown'
  * in part run at every start.
  */
 const SLIM: Readonly<Record<string, string>> = {
-  // `Client` with what the index gives it; all of that would bring fetch, caches and mocks too.
-  undici: `
-    import Client from 'undici/lib/dispatcher/client.js'
-    import Dispatcher from 'undici/lib/dispatcher/dispatcher.js'
-    import api from 'undici/lib/api/index.js'
-    import buildConnector from 'undici/lib/core/connect.js'
-    Object.assign(Dispatcher.prototype, api)
-    export { buildConnector, Client }
-  `,
   // Without the gateway to push to, the registry of a cluster, and quantiles.
   'prom-client': `
     export { default as Registry } from 'prom-client/lib/registry.js'

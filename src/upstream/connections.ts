@@ -1,17 +1,17 @@
-import type { Socket } from 'node:net'
-import { buildConnector, Client, type Dispatcher } from 'undici'
 import type { Clock } from '../http/clock.ts'
+import type { AnswerHandler, Transfer } from './answer-handler.ts'
+import { type ConnectionSettings, DeviceConnection } from './device-connection.ts'
 import { createIdleMemory, type IdleMemory } from './idle-memory.ts'
+import { createSocketOpener } from './open-socket.ts'
+import { createPatience, type Patience } from './patience.ts'
+import type { DeviceRequest } from './request-head.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
-import { type AnswerWatch, skipUnaskedContinue } from './unasked-continue.ts'
-
-export type { Dispatcher } from 'undici'
 
 /** A connection to the device, lent to one request at a time. */
-export interface Connection {
-  readonly dispatcher: Dispatcher
+export interface Connection extends Transfer {
   /** A response came back over it before, and nothing since: if it now breaks, the device had closed it meanwhile. */
   readonly reused: boolean
+  send(request: DeviceRequest, handler: AnswerHandler): void
   /** Gives it back; `answered` when a response came over it, so that it is known to have been alive. */
   release(answered: boolean): void
 }
@@ -22,139 +22,148 @@ export interface Connections {
   close(): Promise<void>
 }
 
-/** Headers up to this size are taken from the device (bytes). */
-const LARGEST_RESPONSE_HEADER = 64 * 1024
+/** Nobody keeps a connection for so short a time (ms) that it must not be used again within it, unless it says so. */
+const KEPT_FOR = 4_000
+/** The end of the time that a device has named (ms) is left to its clock, and to what is on the way. */
+const MARGIN = 2_000
+const LONGEST_KEPT = 600_000
+
+interface Pool {
+  readonly settings: ConnectionSettings
+  readonly idle: Slot[]
+  readonly all: Set<Slot>
+  readonly memory: IdleMemory
+  readonly clock: Clock
+  onEmpty: () => void
+}
 
 /**
  * Keep-alive connections to the device, the one used last first, so that after a burst the others go idle and close.
- * How many are lent at once is the in-flight guard's affair. An undici `Client` is one connection that opens again
- * by itself; owning them, instead of a `Pool`, is what tells a stale connection from a broken device.
+ * How many are lent at once is the in-flight guard's affair.
  */
 export function createConnections(
   target: UpstreamTarget,
   deadlines: UpstreamDeadlines,
   clock: Clock,
 ): Connections {
-  const memory = createIdleMemory(clock)
-  const idle: Slot[] = []
-  const all = new Set<Slot>()
-  const connect = buildConnector({
-    allowH2: false,
-    timeout: deadlines.connect,
-    ...(target.socketPath === undefined ? {} : { socketPath: target.socketPath }),
-    ...(target.ca === undefined ? {} : { ca: target.ca }),
-    rejectUnauthorized: !target.insecure,
-  })
-
-  function open(): Slot {
-    const client = new Client(target.origin, {
-      pipelining: 1,
-      headersTimeout: deadlines.response,
-      bodyTimeout: deadlines.idle,
-      maxHeaderSize: LARGEST_RESPONSE_HEADER,
-      connect(options, opened) {
-        connect(options, (...result) => {
-          const [error, socket] = result
-          if (error === null) slot.opened(socket)
-          opened(...result)
-        })
-      },
-    })
-    const slot = new Slot(client, idle, memory, clock)
-    all.add(slot)
-    return slot
+  const pool: Pool = {
+    settings: { opener: createSocketOpener(target), host: new URL(target.origin).host, deadlines },
+    idle: [],
+    all: new Set(),
+    memory: createIdleMemory(clock),
+    clock,
+    onEmpty: () => {},
   }
-
   return {
     borrow(repeatable) {
-      const slot = idle.pop() ?? open()
-      slot.lend(repeatable)
-      return slot
+      const idle = pool.idle.pop()
+      if (idle?.lend(repeatable)) return idle
+      return new Slot(pool)
     },
-    async close() {
-      await Promise.all([...all].map(({ dispatcher }) => dispatcher.destroy()))
+    close() {
+      return new Promise((resolve) => {
+        pool.onEmpty = resolve
+        for (const slot of pool.all) slot.close()
+        if (pool.all.size === 0) resolve()
+      })
     },
   }
 }
 
 /** One connection, and what is known of it while it is lent and after. */
 class Slot implements Connection {
-  readonly dispatcher: Client
-  readonly #idle: Slot[]
-  readonly #memory: IdleMemory
-  readonly #clock: Clock
-  #socket: Socket | undefined
-  #lent = false
+  readonly #pool: Pool
+  readonly #connection: DeviceConnection
+  #lent = true
   /** When it was given back, and how long ago that was when it was lent again. */
   #since = 0
   #idleFor = 0
-  #watch: AnswerWatch | undefined
-  /** Whether the connection that is open now has carried a response, and whether it had when it was lent. */
   #answered = false
-  #hadAnswered = false
+  #keptFor = 0
+  #idleLimit: Patience | undefined
 
-  constructor(client: Client, idle: Slot[], memory: IdleMemory, clock: Clock) {
-    this.dispatcher = client
-    this.#idle = idle
-    this.#memory = memory
-    this.#clock = clock
-  }
-
-  opened(socket: Socket): void {
-    keepResets(socket)
-    socket.once('end', () => this.#closedByDevice())
-    socket.once('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EPIPE') this.#closedByDevice()
+  constructor(pool: Pool) {
+    this.#pool = pool
+    pool.all.add(this)
+    this.#connection = new DeviceConnection(pool.settings, {
+      onClosedByDevice: () => this.#closedByDevice(),
+      onClosed: () => this.#closed(),
     })
-    this.#socket = socket
-    this.#answered = false
-    this.#watch = skipUnaskedContinue(socket)
-    this.#watch.asked()
   }
 
-  lend(repeatable: boolean): void {
+  /** False where it had better not be used any more, and has been closed. */
+  lend(repeatable: boolean): boolean {
+    const { clock, memory } = this.#pool
+    this.#idleFor = clock.monotonic() - this.#since
     this.#lent = true
-    this.#idleFor = this.#clock.monotonic() - this.#since
-    if (!this.#isTrusted(repeatable)) {
-      // undici opens another in its place.
-      this.#socket?.destroy()
-      this.#answered = false
-    }
-    this.#hadAnswered = this.#answered
-    this.#watch?.asked()
+    if (this.#connection.usable && memory.trusts(this.#idleFor, repeatable)) return true
+    this.#connection.close()
+    return false
   }
 
   get reused(): boolean {
-    return this.#hadAnswered && this.#answered && this.#watch?.heard !== true
+    return this.#answered && !this.#connection.heard
+  }
+
+  send(request: DeviceRequest, handler: AnswerHandler): void {
+    this.#connection.send(request, handler)
+  }
+
+  pause(): void {
+    this.#connection.pause()
+  }
+
+  resume(): void {
+    this.#connection.resume()
+  }
+
+  abort(error: unknown): void {
+    this.#connection.abort(error)
   }
 
   release(answered: boolean): void {
-    if (answered) {
-      if (this.#hadAnswered && this.#answered) this.#memory.carried(this.#idleFor)
-      this.#answered = true
-    }
+    if (answered && this.#answered) this.#pool.memory.carried(this.#idleFor)
     this.#lent = false
-    this.#since = this.#clock.monotonic()
-    this.#idle.push(this)
+    if (!answered || !this.#connection.usable) this.#connection.close()
+    else {
+      this.#answered = true
+      this.#since = this.#pool.clock.monotonic()
+      this.#keep(Math.min((this.#connection.keptFor ?? KEPT_FOR + MARGIN) - MARGIN, LONGEST_KEPT))
+    }
   }
 
-  #isTrusted(repeatable: boolean): boolean {
-    return this.#socket?.destroyed === false && this.#memory.trusts(this.#idleFor, repeatable)
+  close(): void {
+    this.#connection.abort(new Error('the sidecar is stopping'))
+  }
+
+  /** @param time ms */
+  #keep(time: number): void {
+    if (time <= 0) {
+      this.#connection.close()
+      return
+    }
+    if (time !== this.#keptFor) {
+      this.#idleLimit?.close()
+      this.#idleLimit = createPatience(time, () => this.#lent || this.#connection.close())
+      this.#keptFor = time
+    }
+    this.#idleLimit?.begin()
+    this.#pool.idle.push(this)
   }
 
   /** Between two requests, or when the second came: what the first was answered with has nothing to do with it. */
   #closedByDevice(): void {
-    if (!this.#lent) this.#memory.closed(this.#clock.monotonic() - this.#since)
-    else if (this.reused) this.#memory.closed(this.#idleFor)
+    const { memory, clock } = this.#pool
+    if (!this.#lent) memory.closed(clock.monotonic() - this.#since)
+    else if (this.reused) memory.closed(this.#idleFor)
   }
-}
 
-/**
- * Where only the end of the connection ends a body, undici takes a reset for that end. A body that was cut must not look
- * whole (C24), so undici hears of another error.
- */
-function keepResets(socket: Socket): void {
-  socket.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'ECONNRESET') error.code = 'EPIPE'
-  })
+  #closed(): void {
+    const { idle, all } = this.#pool
+    this.#idleLimit?.close()
+    const place = idle.indexOf(this)
+    if (place >= 0) idle.splice(place, 1)
+    all.delete(this)
+    if (all.size === 0) this.#pool.onEmpty()
+  }
 }

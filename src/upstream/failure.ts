@@ -23,14 +23,8 @@ const BY_CODE: Readonly<Record<string, UpstreamFailure>> = {
   EMFILE: 'destination_unavailable',
   ETIMEDOUT: 'connection_timeout',
   ECONNECT_TIMEOUT: 'connection_timeout',
-  UND_ERR_CONNECT_TIMEOUT: 'connection_timeout',
   ECONNRESET: 'connection_terminated',
   EPIPE: 'connection_terminated',
-  UND_ERR_SOCKET: 'connection_terminated',
-  UND_ERR_HEADERS_TIMEOUT: 'http_response_timeout',
-  UND_ERR_BODY_TIMEOUT: 'http_response_incomplete',
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'http_response_incomplete',
-  UND_ERR_HEADERS_OVERFLOW: 'http_response_header_section_size',
   EPROTO: 'tls_protocol_error',
 }
 
@@ -43,23 +37,11 @@ export function failureOf(error: unknown): UpstreamFailure {
   if (error instanceof DeviceFault) return error.failure
   if (error instanceof AggregateError && error.errors.length > 0) return failureOf(error.errors[0])
   const code = codeOf(error)
-  if (code === 'UND_ERR_SOCKET' && isUnasked(error)) return 'http_protocol_error'
-  if (isEarlyEnd(error)) return 'http_response_incomplete'
   const known = BY_CODE[code]
   if (known !== undefined) return known
   if (CERTIFICATE_CODE.test(code)) return 'tls_certificate_error'
   if (code.startsWith('ERR_SSL_') || code.startsWith('ERR_TLS_')) return 'tls_protocol_error'
   return 'http_protocol_error'
-}
-
-/** undici's words for an interim answer, or a change of protocol, that nobody asked for. */
-function isUnasked(error: unknown): boolean {
-  return error instanceof Error && (error.message === 'bad response' || error.message === 'bad upgrade')
-}
-
-/** The connection ended within a chunked body. undici's parser tells that from malformed chunks in words only. */
-export function isEarlyEnd(error: unknown): boolean {
-  return error instanceof Error && error.name === 'HTTPParserError' && error.message.includes('EOF')
 }
 
 function codeOf(error: unknown): string {

@@ -1,10 +1,10 @@
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
-import { connect as connectTls } from 'node:tls'
 import { fieldValues } from '../http/fields.ts'
 import { type ChunkMender, createChunkMender } from './chunk-mender.ts'
 import { DeviceFault } from './failure.ts'
 import { type LenientHead, readLeniently, writeStrictly } from './lenient-head.ts'
+import { createSocketOpener } from './open-socket.ts'
 import type { UpstreamTarget } from './target.ts'
 
 export interface ConnectionEvents {
@@ -36,7 +36,7 @@ export class MendedConnection extends Duplex {
   constructor(target: UpstreamTarget, events: ConnectionEvents) {
     super()
     this.#events = events
-    this.#socket = open(target, events.onConnected)
+    this.#socket = createSocketOpener(target).open(events.onConnected)
     this.#socket.on('data', (bytes: Buffer) => this.#receive(bytes))
     this.#socket.on('end', () => {
       this.#ended = true
@@ -104,18 +104,6 @@ export class MendedConnection extends Duplex {
   #mendBody(bytes: Buffer): Buffer {
     return this.#chunks?.mend(bytes) ?? bytes
   }
-}
-
-function open({ origin, socketPath, ca, insecure }: UpstreamTarget, onConnected: () => void): Socket {
-  const { protocol, hostname, port } = new URL(origin)
-  if (socketPath !== undefined) return connect({ path: socketPath }, onConnected)
-  const secure = protocol === 'https:'
-  const at = { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port) || (secure ? 443 : 80) }
-  if (!secure) return connect({ ...at, noDelay: true }, onConnected)
-  return connectTls(
-    { ...at, rejectUnauthorized: !insecure, ...(ca === undefined ? {} : { ca }) },
-    onConnected,
-  )
 }
 
 /** Firmware that ends a body with one newline too many sends it before the next answer (RFC 9112 §2.2). */

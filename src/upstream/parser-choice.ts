@@ -1,4 +1,3 @@
-import { isEarlyEnd } from './failure.ts'
 import { MalformedAnswer } from './malformed-answer.ts'
 import type { RelayEnd } from './relay.ts'
 
@@ -42,10 +41,5 @@ export function createParserChoice(mode: ParserMode, onTolerant: () => void): Pa
  * upload broke. Within a body too, where a chunk was framed oddly: then only the next request gains.
  */
 function isRefusedAnswer(end: RelayEnd): boolean {
-  if (end.kind !== 'failed' && end.kind !== 'broken') return false
-  const { error } = end
-  if (!(error instanceof Error)) return false
-  if (error instanceof MalformedAnswer) return true
-  // A body that was cut is nothing that could be read tolerantly.
-  return error.name === 'HTTPParserError' && !isEarlyEnd(error)
+  return (end.kind === 'failed' || end.kind === 'broken') && end.error instanceof MalformedAnswer
 }

@@ -1,7 +1,6 @@
 import type { Exchange } from '../http/exchange.ts'
-import { type Fields, withoutBlanks } from '../http/fields.ts'
-import type { Dispatcher } from './connections.ts'
-import { DeviceFault } from './failure.ts'
+import type { Fields } from '../http/fields.ts'
+import type { AnswerHandler, Transfer } from './answer-handler.ts'
 import { MalformedAnswer } from './malformed-answer.ts'
 import { isDelimited } from './response-fields.ts'
 
@@ -38,21 +37,14 @@ export interface RelayDependencies {
   readonly onEnd: (end: RelayEnd) => void
 }
 
-const ASCII = /^[ -~]*$/
-
-/** Interim responses forwarded per request; a device that sends more is not making progress. */
-const MOST_INTERIM_RESPONSES = 16
-
 /**
  * Carries one response from the device to the client, piece by piece: a client slower than the device stops the
  * device's connection, not memory.
  */
-export class Relay implements Dispatcher.DispatchHandler {
+export class Relay implements AnswerHandler {
   readonly #deps: RelayDependencies
-  #controller: Dispatcher.DispatchController | undefined
-  #silent = true
+  #transfer: Transfer | undefined
   #done = false
-  #interim = 0
   #waitsForDrain = false
   #stall: NodeJS.Timeout | undefined
 
@@ -61,63 +53,56 @@ export class Relay implements Dispatcher.DispatchHandler {
     deps.exchange.onEnd(() => this.#clientLeft())
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller
-    if (this.#deps.exchange.ended) controller.abort(new Error('the client has left'))
+  /** The attempt begins. */
+  start(transfer: Transfer): void {
+    this.#transfer = transfer
   }
 
-  onResponseStarted(): void {
-    this.#silent = false
-  }
-
-  onResponseStart(
-    controller: Dispatcher.DispatchController,
-    status: number,
-    _headers: unknown,
-    reason = '',
-  ): void {
+  inform(status: number, device: Fields): void {
     const { exchange, answer } = this.#deps
-    const sent = rawFields(controller.rawHeaders)
-    if (status < 200) {
-      this.#inform(controller, status, answer.project(trimmedFields(sent), status))
+    exchange.inform(status, answer.project(device, status))
+  }
+
+  head(status: number, reason: string, device: Fields): void {
+    const { exchange, answer } = this.#deps
+    if (!isDelimited(device)) {
+      this.#transfer?.abort(new MalformedAnswer())
       return
     }
-    if (!isDelimited(sent)) throw new MalformedAnswer()
     try {
-      const fields = answer.project(trimmedFields(sent), status)
-      exchange.begin({ status, reason: reasonBytes(reason), fields })
+      exchange.begin({ status, reason, fields: answer.project(device, status) })
     } catch {
       // A status or field that the client's protocol cannot carry.
-      throw new MalformedAnswer()
+      this.#transfer?.abort(new MalformedAnswer())
+      return
     }
     answer.onHead()
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  data(chunk: Buffer): void {
     const { exchange } = this.#deps
     if (exchange.write(chunk)) return
-    controller.pause()
+    this.#transfer?.pause()
     clearTimeout(this.#stall)
     this.#awaitReader(0)
     if (this.#waitsForDrain) return
     this.#waitsForDrain = true
     exchange.onDrain(() => {
       clearTimeout(this.#stall)
-      controller.resume()
+      if (!this.#done) this.#transfer?.resume()
     })
   }
 
-  onResponseEnd(): void {
-    this.#deps.exchange.end()
+  end(last?: Buffer): void {
+    this.#deps.exchange.end(last)
     this.#finish({ kind: 'relayed' })
   }
 
-  onResponseError(_controller: unknown, error: unknown): void {
+  failed(error: unknown, silent: boolean): void {
     const { exchange } = this.#deps
     if (exchange.ended) this.#finish({ kind: 'abandoned' })
-    else if (!exchange.answered) {
-      this.#finish({ kind: 'failed', error: withinHead(error), silent: this.#silent })
-    } else {
+    else if (!exchange.answered) this.#finish({ kind: 'failed', error, silent })
+    else {
       exchange.cut()
       this.#finish({ kind: 'broken', error })
     }
@@ -133,19 +118,9 @@ export class Relay implements Dispatcher.DispatchHandler {
     }, until - waited)
   }
 
-  #inform(controller: Dispatcher.DispatchController, status: number, fields: Fields): void {
-    this.#interim += 1
-    if (this.#interim > MOST_INTERIM_RESPONSES) controller.abort(new DeviceFault('http_protocol_error'))
-    // `100 Continue` answers an expectation that is never passed on.
-    else if (status !== 100) this.#deps.exchange.inform(status, fields)
-  }
-
   #clientLeft(): void {
     clearTimeout(this.#stall)
-    if (this.#done) return
-    // Not sent yet: its connection is still being opened, and `onRequestStart` will abort it. Nobody need wait for that.
-    if (this.#controller === undefined) this.#finish({ kind: 'abandoned' })
-    else this.#controller.abort(new Error('the client has left'))
+    if (!this.#done) this.#transfer?.abort(new Error('the client has left'))
   }
 
   #finish(end: RelayEnd): void {
@@ -154,31 +129,4 @@ export class Relay implements Dispatcher.DispatchHandler {
     clearTimeout(this.#stall)
     this.#deps.onEnd(end)
   }
-}
-
-/** undici adds up the digits of all lengths that it sees, and so speaks of a wrong one before there is a body. */
-function withinHead(error: unknown): unknown {
-  const lengths = error instanceof Error && 'code' in error ? error.code : undefined
-  return lengths === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' ? new MalformedAnswer() : error
-}
-
-/**
- * undici decodes the reason phrase as UTF-8. Here every byte is a character again, as in the fields. Bytes that were no
- * UTF-8 are lost by then; nothing stands in for them, because a reason phrase means nothing (RFC 9112 §4).
- */
-function reasonBytes(reason: string): string {
-  if (ASCII.test(reason)) return reason
-  return reason.includes('\ufffd') ? '' : Buffer.from(reason, 'utf8').toString('latin1')
-}
-
-/** undici leaves blanks behind a value, and HTTP/2 clients refuse an answer that has them (RFC 9113 §8.2.1). */
-function trimmedFields(fields: string[]): Fields {
-  for (let i = 1; i < fields.length; i += 2) fields[i] = withoutBlanks(fields[i] ?? '')
-  return fields
-}
-
-/** undici hands header bytes over as buffers; every byte is a character, as in Node's own `rawHeaders`. */
-function rawFields(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
-  if (!Array.isArray(raw)) return []
-  return raw.map((bytes) => (typeof bytes === 'string' ? bytes : bytes.toString('latin1')))
 }

@@ -1,6 +1,6 @@
 import type { Forward } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { Connections, Dispatcher } from './connections.ts'
+import type { Connections } from './connections.ts'
 import { failureOf } from './failure.ts'
 import { type AnswerRules, type ReaderPatience, Relay, type RelayEnd } from './relay.ts'
 import { isRepeatable } from './repeatable.ts'
@@ -18,10 +18,13 @@ export interface LaneDependencies {
 export function forwardStrictly(
   admission: Forward,
   exchange: Exchange,
-  fields: string[],
+  fields: readonly string[],
   { connections, uploadTimeout, reader }: LaneDependencies,
   answer: AnswerRules,
 ): Promise<RelayEnd> {
+  const { target, framing } = admission
+  const { method } = exchange.head
+  if (exchange.ended) return Promise.resolve({ kind: 'abandoned' })
   return new Promise((resolve) => {
     function attempt(mayRepeat: boolean): void {
       const connection = connections.borrow(mayRepeat)
@@ -36,20 +39,11 @@ export function forwardStrictly(
           else resolve(end)
         },
       })
-      const options: Dispatcher.DispatchOptions = {
-        path: admission.target,
-        method: exchange.head.method as Dispatcher.HttpMethod,
-        headers: fields,
-        // undici takes any async iterable for a body; its types name only the commonest ones.
-        body: hasBody(admission) ? (exchange.body(uploadTimeout) as unknown as Buffer) : null,
-      }
-      try {
-        connection.dispatcher.dispatch(options, relay)
-      } catch (error) {
-        relay.onResponseError(undefined, error)
-      }
+      relay.start(connection)
+      const body = hasBody(admission) ? exchange.body(uploadTimeout) : undefined
+      connection.send({ method, target, fields, framing, body }, relay)
     }
-    attempt(isRepeatable(exchange.head.method, admission))
+    attempt(isRepeatable(method, admission))
   })
 }
 

@@ -1,7 +1,8 @@
 import { Agent, IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { Readable } from 'node:stream'
-import type { Dispatcher } from './connections.ts'
+import type { Fields } from '../http/fields.ts'
+import { MOST_INTERIM_ANSWERS, type Transfer } from './answer-handler.ts'
 import { createDeadline, type Deadline } from './deadline.ts'
 import { DeviceFault } from './failure.ts'
 import { createProxy } from './http-proxy.ts'
@@ -9,8 +10,8 @@ import { LARGEST_HEAD, MendedConnection } from './mended-connection.ts'
 import type { Relay } from './relay.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
-/** One request to the device and its answer, told to the relay in the words of undici. */
-export class TolerantAttempt implements Dispatcher.DispatchController {
+/** One request to the device and its answer. */
+export class TolerantAttempt implements Transfer {
   readonly #relay: Relay
   readonly #connection: MendedConnection
   readonly #deadline: Deadline
@@ -18,10 +19,9 @@ export class TolerantAttempt implements Dispatcher.DispatchController {
   #phase: 'connecting' | 'waiting' | 'receiving' | 'over' = 'connecting'
   #response: IncomingMessage | undefined
   #body: Readable | undefined
-  aborted = false
-  paused = false
-  reason: Error | null = null
-  rawHeaders: string[] = []
+  #silent = true
+  #interim = 0
+  #aborted = false
 
   constructor(relay: Relay, target: UpstreamTarget, deadlines: UpstreamDeadlines) {
     this.#relay = relay
@@ -33,11 +33,12 @@ export class TolerantAttempt implements Dispatcher.DispatchController {
         this.#phase = 'waiting'
         this.#wait()
       },
-      onBytes: () => relay.onResponseStarted(),
+      onBytes: () => {
+        this.#silent = false
+      },
       onInterim: ({ status, fields }) => {
         this.#wait()
-        this.rawHeaders = [...fields]
-        relay.onResponseStart(this, status, undefined)
+        this.#inform(status, fields)
       },
     })
     this.#connection.on('error', (error) => this.#fail(error))
@@ -45,8 +46,7 @@ export class TolerantAttempt implements Dispatcher.DispatchController {
 
   /** Sends the request through `http-proxy-3`. */
   send(method: string, path: string, fields: string[], body: AsyncIterable<Buffer> | undefined): void {
-    this.#relay.onRequestStart(this)
-    if (this.aborted) return
+    this.#relay.start(this)
     this.#body = Readable.from(body === undefined ? [] : this.#watched(body))
     this.#body.on('error', (error) => this.abort(error))
     const request = new IncomingMessage(new Socket())
@@ -69,20 +69,17 @@ export class TolerantAttempt implements Dispatcher.DispatchController {
     )
   }
 
-  abort(reason: Error): void {
-    this.aborted = true
-    this.reason = reason
-    this.#fail(reason)
+  abort(error: unknown): void {
+    this.#aborted = true
+    this.#fail(error)
   }
 
   pause(): void {
-    this.paused = true
     this.#deadline.clear()
     this.#response?.pause()
   }
 
   resume(): void {
-    this.paused = false
     this.#wait()
     this.#response?.resume()
   }
@@ -103,28 +100,30 @@ export class TolerantAttempt implements Dispatcher.DispatchController {
     response.on('data', (chunk: Buffer) => {
       if (this.#phase === 'over') return
       this.#wait()
-      this.#relay.onResponseData(this, chunk)
+      this.#relay.data(chunk)
     })
     response.once('close', () => {
       if (this.#phase === 'over') return
-      if (response.complete) this.#relay.onResponseEnd()
+      if (response.complete) this.#relay.end()
       else this.#fail(new DeviceFault('http_response_incomplete'))
     })
-    this.rawHeaders = response.rawHeaders
-    try {
-      this.#relay.onResponseStart(this, response.statusCode ?? 0, undefined, reasonOf(response))
-    } catch (error) {
-      this.#fail(error)
-    }
+    this.#relay.head(response.statusCode ?? 0, response.statusMessage ?? '', response.rawHeaders)
+  }
+
+  /** As in the strict lane. `MendedConnection` lets no 101 through. */
+  #inform(status: number, fields: Fields): void {
+    this.#interim += 1
+    if (this.#interim > MOST_INTERIM_ANSWERS) this.abort(new DeviceFault('http_protocol_error'))
+    else if (status !== 100) this.#relay.inform(status, fields)
   }
 
   /** What comes after the end of the answer is no fault of the answer. */
   #fail(error: unknown): void {
-    if (this.#response?.complete === true && !this.aborted) return
+    if (this.#response?.complete === true && !this.#aborted) return
     // Only the first: a relay that breaks off the client's transfer says, when that has ended, that the client left.
     if (this.#phase === 'over') return
     this.#phase = 'over'
-    this.#relay.onResponseError(undefined, error)
+    this.#relay.failed(error, this.#silent)
   }
 
   #wait(): void {
@@ -139,11 +138,6 @@ export class TolerantAttempt implements Dispatcher.DispatchController {
       yield chunk
     }
   }
-}
-
-/** The reason phrase, decoded as undici does it. */
-function reasonOf({ statusMessage = '' }: IncomingMessage): string {
-  return Buffer.from(statusMessage, 'latin1').toString('utf8')
 }
 
 /**

@@ -11,14 +11,8 @@ it.each([
   ['ENETUNREACH', 'destination_unavailable'],
   ['ENOENT', 'destination_unavailable'],
   ['ETIMEDOUT', 'connection_timeout'],
-  ['UND_ERR_CONNECT_TIMEOUT', 'connection_timeout'],
   ['ECONNRESET', 'connection_terminated'],
   ['EPIPE', 'connection_terminated'],
-  ['UND_ERR_SOCKET', 'connection_terminated'],
-  ['UND_ERR_HEADERS_TIMEOUT', 'http_response_timeout'],
-  ['UND_ERR_BODY_TIMEOUT', 'http_response_incomplete'],
-  ['UND_ERR_HEADERS_OVERFLOW', 'http_response_header_section_size'],
-  ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'http_response_incomplete'],
   ['HPE_INVALID_CONSTANT', 'http_protocol_error'],
   ['DEPTH_ZERO_SELF_SIGNED_CERT', 'tls_certificate_error'],
   ['SELF_SIGNED_CERT_IN_CHAIN', 'tls_certificate_error'],
@@ -30,11 +24,6 @@ it.each([
   ['EPROTO', 'tls_protocol_error'],
 ])('C19 %s is told as %s', (code, failure) => {
   expect(failureOf(withCode(code))).toBe(failure)
-})
-
-it.each(['bad response', 'bad upgrade'])('C19 undici complains of a %s', (message) => {
-  const error = Object.assign(new Error(message), { code: 'UND_ERR_SOCKET' })
-  expect(failureOf(error)).toBe('http_protocol_error')
 })
 
 it('C19 what nobody has a name for is the fault of the protocol, not a crash', () => {

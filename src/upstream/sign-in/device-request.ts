@@ -1,6 +1,7 @@
 import type { Fields } from '../../http/fields.ts'
-import type { Connection, Connections } from '../connections.ts'
+import type { Connections } from '../connections.ts'
 import { DeviceFault, failureOf } from '../failure.ts'
+import { sendOwn } from '../own-request.ts'
 import type { Answer, Ask, OwnRequest } from './scheme.ts'
 
 /**
@@ -14,7 +15,7 @@ export function createAsk(connections: Connections, fields: () => Fields): Ask {
   ): Promise<Answer | { readonly stale: boolean; error: unknown }> {
     const connection = connections.borrow(mayRepeat)
     try {
-      const answer = await send(connection, request, fields())
+      const answer = await sendOwn(connection, { ...request, fields: combined(fields(), request.fields) })
       connection.release(true)
       return answer
     } catch (error) {
@@ -32,26 +33,8 @@ export function createAsk(connections: Connections, fields: () => Fields): Ask {
   }
 }
 
-async function send(
-  { dispatcher }: Connection,
-  { method, target, fields, body }: OwnRequest,
-  common: Fields,
-): Promise<Answer> {
-  const own = new Set(fields.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase()))
-  const rest = common.filter((_, i) => !own.has(common[i - (i % 2)]?.toLowerCase() ?? ''))
-  const response = await dispatcher.request({
-    path: target,
-    method,
-    headers: [...rest, ...fields],
-    body: body ?? null,
-  })
-  // Nobody reads the page; what is too long to be read off the connection ends it.
-  await response.body.dump()
-  return { status: response.statusCode, fields: flat(response.headers) }
-}
-
-function flat(headers: Readonly<Record<string, string | string[] | undefined>>): Fields {
-  return Object.entries(headers).flatMap(([name, value]) =>
-    [value ?? []].flat().flatMap((each) => [name, each]),
-  )
+/** What a request says itself stands for what all of them say. */
+function combined(common: Fields, own: Fields): Fields {
+  const names = new Set(own.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase()))
+  return [...common.filter((_, i) => !names.has(common[i - (i % 2)]?.toLowerCase() ?? '')), ...own]
 }

@@ -1,0 +1,205 @@
+import type { Socket } from 'node:net'
+import type { UpstreamFailure } from '../http/refusal.ts'
+import type { AnswerHandler, Transfer } from './answer-handler.ts'
+import { AnswerReading, isBlank } from './answer-reading.ts'
+import { DeviceFault } from './failure.ts'
+import { namedTimeout, staysOpen } from './keep-alive.ts'
+import type { SocketOpener } from './open-socket.ts'
+import { createPatience, type Patience } from './patience.ts'
+import { type DeviceRequest, writeRequestHead } from './request-head.ts'
+import type { UpstreamDeadlines } from './target.ts'
+import { sendUpload } from './upload.ts'
+
+export interface ConnectionSettings {
+  readonly opener: SocketOpener
+  /** For requests that name no host. */
+  readonly host: string
+  readonly deadlines: UpstreamDeadlines
+}
+
+export interface ConnectionEvents {
+  /** The device has closed it, or nobody knows why it is gone. */
+  readonly onClosedByDevice: () => void
+  /** Told once, when it has closed, whoever closed it. */
+  readonly onClosed: () => void
+}
+
+/** One connection to the device, that carries one request at a time: opened for the first, kept as long as both agree. */
+export class DeviceConnection implements Transfer {
+  readonly #settings: ConnectionSettings
+  readonly #socket: Socket
+  readonly #reading: AnswerReading
+  readonly #connectLimit: Patience
+  readonly #responseLimit: Patience
+  readonly #bodyLimit: Patience
+  #state: 'connecting' | 'open' | 'closed' = 'connecting'
+  #handler: AnswerHandler | undefined
+  #request: DeviceRequest | undefined
+  /** What is being sent. */
+  #uploading: DeviceRequest['body']
+  #paused = false
+  #fault = new DeviceFault('connection_terminated')
+
+  constructor(settings: ConnectionSettings, events: ConnectionEvents) {
+    const { deadlines } = settings
+    this.#settings = settings
+    this.#connectLimit = createPatience(deadlines.connect, () => {
+      if (this.#state === 'connecting') this.#fail('connection_timeout')
+    })
+    this.#responseLimit = createPatience(deadlines.response, () => this.#checkResponse())
+    this.#bodyLimit = createPatience(deadlines.idle, () => {
+      const underway = this.#handler !== undefined && this.#reading.head !== undefined
+      if (underway && !this.#paused) this.#fail('http_response_incomplete')
+    })
+    this.#reading = new AnswerReading({
+      onInterim: ({ status, fields }) => {
+        this.#responseLimit.begin()
+        this.#handler?.inform(status, fields)
+      },
+      onHead: ({ status, reason, fields }) => this.#handler?.head(status, reason, fields),
+      onBody: (chunk) => {
+        this.#bodyLimit.begin()
+        if (chunk !== undefined) this.#handler?.data(chunk)
+      },
+      onWhole: (last, clean) => this.#complete(last, clean),
+      onFault: (fault) => this.#breakOff(fault),
+    })
+    this.#connectLimit.begin()
+    this.#socket = settings.opener.open(
+      () => this.#opened(),
+      (bytes, length) => this.#received(bytes, length),
+    )
+    this.#socket.on('end', () => {
+      events.onClosedByDevice()
+      this.#reading.finish()
+      this.#socket.destroy()
+    })
+    this.#socket.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ECONNRESET' || error.code === 'EPIPE') events.onClosedByDevice()
+      this.abort(error)
+    })
+    this.#socket.on('close', () => {
+      this.abort(this.#fault)
+      events.onClosed()
+    })
+  }
+
+  /** Whether it can carry a request. */
+  get usable(): boolean {
+    return this.#state !== 'closed' && this.#handler === undefined
+  }
+
+  /** Whether a byte has come since the last request was sent. */
+  get heard(): boolean {
+    return this.#reading.heard
+  }
+
+  /** How long (ms) the device said, with its last answer, that it would keep the connection. */
+  get keptFor(): number | undefined {
+    return this.#reading.head && namedTimeout(this.#reading.head)
+  }
+
+  send(request: DeviceRequest, handler: AnswerHandler): void {
+    this.#request = request
+    this.#handler = handler
+    this.#paused = false
+    this.#reading.expect(request.method)
+    if (this.#state === 'open') this.#write(request)
+  }
+
+  pause(): void {
+    this.#paused = true
+    this.#socket.pause()
+  }
+
+  resume(): void {
+    this.#paused = false
+    this.#bodyLimit.begin()
+    this.#socket.resume()
+  }
+
+  abort(error: unknown): void {
+    this.close()
+    const handler = this.#handler
+    this.#handler = undefined
+    handler?.failed(error, !this.#reading.heard)
+  }
+
+  close(): void {
+    if (this.#state === 'closed') return
+    this.#state = 'closed'
+    this.#reading.close()
+    this.#connectLimit.close()
+    this.#responseLimit.close()
+    this.#bodyLimit.close()
+    this.#socket.destroy()
+  }
+
+  #fail(failure: UpstreamFailure): void {
+    this.abort(new DeviceFault(failure))
+  }
+
+  /** Told when the connection has closed: what came before the fault goes out first. */
+  #breakOff(fault: DeviceFault): void {
+    this.#fault = fault
+    this.#socket.destroy()
+  }
+
+  #opened(): void {
+    if (this.#state !== 'connecting') return
+    this.#state = 'open'
+    if (this.#request !== undefined) this.#write(this.#request)
+  }
+
+  #write(request: DeviceRequest): void {
+    try {
+      const head = writeRequestHead(request, this.#settings.host)
+      this.#responseLimit.begin()
+      if (request.body === undefined) this.#socket.write(head, 'latin1')
+      else this.#upload(head, request.body, request.framing)
+    } catch (error) {
+      this.abort(error)
+    }
+  }
+
+  #upload(head: string, body: AsyncIterable<Buffer>, framing: DeviceRequest['framing']): void {
+    this.#uploading = body
+    const onSent = (whole: boolean): void => {
+      if (this.#uploading !== body) return
+      this.#responseLimit.begin()
+      if (whole) this.#uploading = undefined
+    }
+    sendUpload(this.#socket, head, body, framing, onSent).catch((error: unknown) => {
+      if (this.#uploading === body) this.abort(error)
+    })
+  }
+
+  /** A client that is slow to send is no silence of the device's; a device that does not take what was sent is. */
+  #checkResponse(): void {
+    if (this.#handler === undefined || this.#reading.head !== undefined) return
+    if (this.#uploading !== undefined && !this.#socket.writableNeedDrain) this.#responseLimit.begin()
+    else this.#fail('http_response_timeout')
+  }
+
+  #received(bytes: Buffer, length: number): void {
+    if (this.#handler === undefined) {
+      // Nobody asked: what this is would be taken for the answer to the next request.
+      if (!isBlank(bytes, 0, length)) this.close()
+      return
+    }
+    try {
+      this.#reading.receive(bytes, length)
+    } catch (error) {
+      this.abort(error)
+    }
+  }
+
+  #complete(last: Buffer | undefined, clean: boolean): void {
+    const handler = this.#handler
+    this.#handler = undefined
+    const { head } = this.#reading
+    const stays = this.#request && head && staysOpen(this.#request, head)
+    if (!clean || this.#uploading !== undefined || stays !== true) this.close()
+    handler?.end(last)
+  }
+}

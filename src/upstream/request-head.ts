@@ -1,0 +1,52 @@
+import type { Fields } from '../http/fields.ts'
+import { DeviceFault } from './failure.ts'
+
+/** A request as it is sent to the device. */
+export interface DeviceRequest {
+  readonly method: string
+  /** In origin form, byte for byte. */
+  readonly target: string
+  /** With `Content-Length` where that frames the body, without any other word about the connection. */
+  readonly fields: Fields
+  readonly framing: null | number | 'chunked'
+  /** There if the framing says that there is one. */
+  readonly body: AsyncIterable<Buffer> | undefined
+}
+
+const LINE = /^[!#$%&'*+.^_`|~\w-]+ [\x21-\x7e\x80-\xff]+$/
+/** Line breaks and NUL could forge a line; beyond 0xFF are letters whose lower byte could be one. */
+const TEXT = /^[\t\x20-\x7e\x80-\xff]*$/
+
+/** Methods of which a device expects a body (RFC 9110 §9.3), and a word about its length where there is none (§8.6). */
+const WITH_BODY: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'QUERY', 'PROPFIND', 'PROPPATCH'])
+
+/**
+ * Whether another request may follow on the same connection: firmware that overlooks the body of a GET would read one in
+ * it, and what it sends behind the head of an answer to HEAD would be taken for the next answer.
+ */
+export function mayFollow({ method, body }: DeviceRequest): boolean {
+  return method !== 'HEAD' && (body === undefined || WITH_BODY.has(method))
+}
+
+/**
+ * The head in bytes, one a character. Whatever it is made of, no field becomes two, and no request another: what cannot
+ * stand there fails with a `DeviceFault`. @param host for a request that names none, because HTTP/1.1 needs one
+ */
+export function writeRequestHead(request: DeviceRequest, host: string): string {
+  const { method, target, fields, framing } = request
+  const line = `${method} ${target}`
+  let head = ''
+  let named = false
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const name = fields[i] ?? ''
+    const field = `${name}: ${fields[i + 1]}`
+    if (!TEXT.test(field)) throw new DeviceFault('http_protocol_error')
+    head += `${field}\r\n`
+    if (name.length === 4 && name.toLowerCase() === 'host') named = true
+  }
+  if (!LINE.test(line)) throw new DeviceFault('http_protocol_error')
+  if (!named) head = `Host: ${host}\r\n${head}`
+  if (framing === 'chunked') head += 'Transfer-Encoding: chunked\r\n'
+  else if (framing === null && WITH_BODY.has(method)) head += 'Content-Length: 0\r\n'
+  return `${line} HTTP/1.1\r\n${head}Connection: ${mayFollow(request) ? 'keep-alive' : 'close'}\r\n\r\n`
+}
