@@ -1,4 +1,3 @@
-import { withoutBlanks } from '../http/fields.ts'
 import { DeviceFault } from './failure.ts'
 import { createLlhttp, type Llhttp, type ParserEvents } from './llhttp.ts'
 import { MalformedAnswer } from './malformed-answer.ts'
@@ -35,6 +34,7 @@ export class AnswerParser implements ParserEvents {
   #reasonEnd = 0
   #marks: number[] = []
   #count = 0
+  #headEnd = 0
   #named = false
   #trailerSize = 0
   /** Where pieces of the body begin and end. */
@@ -99,28 +99,34 @@ export class AnswerParser implements ParserEvents {
   onReason(start: number, end: number): void {
     if (this.#reasonStart === this.#reasonEnd) this.#reasonStart = start + this.#base
     this.#reasonEnd = end + this.#base
+    this.#headEnd = this.#reasonEnd
   }
 
   onName(start: number, end: number): void {
-    if (!this.#inHead) this.#trailerSize += end - start
-    else if (this.#named) this.#marks[this.#count - MARKS + 1] = end + this.#base
-    else {
+    if (!this.#inHead) {
+      this.#trailerSize += end - start
+      return
+    }
+    this.#headEnd = end + this.#base
+    if (!this.#named) {
       this.#marks[this.#count] = start + this.#base
-      this.#marks[this.#count + 1] = end + this.#base
-      this.#marks[this.#count + 2] = 0
-      this.#marks[this.#count + 3] = 0
+      this.#marks[this.#count + 2] = this.#headEnd
+      this.#marks[this.#count + 3] = this.#headEnd
       this.#count += MARKS
       this.#named = true
     }
+    this.#marks[this.#count - 3] = this.#headEnd
   }
 
   onValue(start: number, end: number): void {
-    if (!this.#inHead) this.#trailerSize += end - start
-    else {
-      if (this.#named) this.#marks[this.#count - 2] = start + this.#base
-      this.#named = false
-      this.#marks[this.#count - 1] = end + this.#base
+    if (!this.#inHead) {
+      this.#trailerSize += end - start
+      return
     }
+    this.#headEnd = end + this.#base
+    if (this.#named) this.#marks[this.#count - 2] = start + this.#base
+    this.#named = false
+    this.#marks[this.#count - 1] = this.#headEnd
   }
 
   onHead(status: number, keepsAlive: boolean): boolean {
@@ -155,14 +161,8 @@ export class AnswerParser implements ParserEvents {
     this.fault = undefined
   }
 
-  get #lastMark(): number {
-    const [name = 0, , value = 0] = this.#marks.slice(Math.max(this.#count - MARKS + 1, 0), this.#count)
-    return Math.max(this.#reasonEnd, name, value)
-  }
-
   #takeHead(bytes: Buffer, start: number, end: number): void {
-    const text =
-      this.#text + bytes.toString('latin1', start, this.#inHead ? end : this.#lastMark - this.#base)
+    const text = this.#text + bytes.toString('latin1', start, this.#inHead ? end : this.#headEnd - this.#base)
     if (text.length > LARGEST_ANSWER_HEAD) this.#tooLarge()
     else if (this.#inHead) this.#text = text
     else this.head = this.#headIn(text)
@@ -174,11 +174,9 @@ export class AnswerParser implements ParserEvents {
 
   #headIn(text: string): AnswerHead {
     const fields: string[] = []
+    const marks = this.#marks
     for (let i = 0; i < this.#count; i += MARKS) {
-      fields.push(
-        text.slice(this.#marks[i], this.#marks[i + 1]),
-        withoutBlanks(text.slice(this.#marks[i + 2], this.#marks[i + 3])),
-      )
+      fields.push(text.slice(marks[i], marks[i + 1]), valueIn(text, marks[i + 2] ?? 0, marks[i + 3] ?? 0))
     }
     this.#text = ''
     return {
@@ -188,4 +186,15 @@ export class AnswerParser implements ParserEvents {
       keepsAlive: this.#keepsAlive,
     }
   }
+}
+
+/** llhttp leaves the blanks behind a value, and HTTP/2 clients refuse an answer that has them (RFC 9113 §8.2.1). */
+function valueIn(text: string, start: number, end: number): string {
+  let last = end
+  while (last > start && isSpace(text.charCodeAt(last - 1))) last -= 1
+  return text.slice(start, last)
+}
+
+function isSpace(code: number): boolean {
+  return code === 0x20 || code === 0x09
 }

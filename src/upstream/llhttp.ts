@@ -107,9 +107,9 @@ export function createLlhttp(events: ParserEvents): Llhttp {
   const parser = exports.llhttp_alloc(RESPONSE)
   let stoppedAt = 0
 
-  function copy(bytes: Uint8Array): void {
+  function copy({ buffer, byteOffset }: Uint8Array, start: number, length: number): void {
     if (shared.bytes.buffer !== exports.memory.buffer) shared.bytes = new Uint8Array(exports.memory.buffer)
-    shared.bytes.set(bytes, input)
+    shared.bytes.set(new Uint8Array(buffer, byteOffset + start, length), input)
   }
 
   return {
@@ -120,7 +120,7 @@ export function createLlhttp(events: ParserEvents): Llhttp {
     execute(bytes, start, end) {
       for (let from = start; from < end; from += LARGEST_INPUT) {
         const length = Math.min(end - from, LARGEST_INPUT)
-        copy(bytes.subarray(from, from + length))
+        copy(bytes, from, length)
         current = events
         offset = from - input
         const result = exports.llhttp_execute(parser, input, length)

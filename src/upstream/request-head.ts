@@ -1,5 +1,6 @@
 import type { Fields } from '../http/fields.ts'
 import { DeviceFault } from './failure.ts'
+import { hasLines } from './line-count.ts'
 
 /** A request as it is sent to the device. */
 export interface DeviceRequest {
@@ -13,9 +14,8 @@ export interface DeviceRequest {
   readonly body: AsyncIterable<Buffer> | undefined
 }
 
+/** A method and a target, one space apart: none within them. */
 const LINE = /^[!#$%&'*+.^_`|~\w-]+ [\x21-\x7e\x80-\xff]+$/
-/** Line breaks and NUL could forge a line; beyond 0xFF are letters whose lower byte could be one. */
-const TEXT = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /** Methods of which a device expects a body (RFC 9110 §9.3), and a word about its length where there is none (§8.6). */
 const WITH_BODY: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'QUERY', 'PROPFIND', 'PROPPATCH'])
@@ -35,18 +35,27 @@ export function mayFollow({ method, body }: DeviceRequest): boolean {
 export function writeRequestHead(request: DeviceRequest, host: string): string {
   const { method, target, fields, framing } = request
   const line = `${method} ${target}`
-  let head = ''
   let named = false
+  let lines = 3 + fields.length / 2
+  let head = ''
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const name = fields[i] ?? ''
-    const field = `${name}: ${fields[i + 1]}`
-    if (!TEXT.test(field)) throw new DeviceFault('http_protocol_error')
-    head += `${field}\r\n`
+    head += `${name}: ${fields[i + 1]}\r\n`
     if (name.length === 4 && name.toLowerCase() === 'host') named = true
   }
-  if (!LINE.test(line)) throw new DeviceFault('http_protocol_error')
-  if (!named) head = `Host: ${host}\r\n${head}`
-  if (framing === 'chunked') head += 'Transfer-Encoding: chunked\r\n'
-  else if (framing === null && WITH_BODY.has(method)) head += 'Content-Length: 0\r\n'
-  return `${line} HTTP/1.1\r\n${head}Connection: ${mayFollow(request) ? 'keep-alive' : 'close'}\r\n\r\n`
+  if (!named) {
+    head = `Host: ${host}\r\n${head}`
+    lines += 1
+  }
+  const length = lengthField(method, framing)
+  if (length !== '') lines += 1
+  head = `${line} HTTP/1.1\r\n${head}${length}Connection: ${mayFollow(request) ? 'keep-alive' : 'close'}\r\n\r\n`
+  if (!LINE.test(line) || !hasLines(head, lines)) throw new DeviceFault('http_protocol_error')
+  return head
+}
+
+/** What `fields` leave to be said of the length of the body. */
+function lengthField(method: string, framing: DeviceRequest['framing']): string {
+  if (framing === 'chunked') return 'Transfer-Encoding: chunked\r\n'
+  return framing === null && WITH_BODY.has(method) ? 'Content-Length: 0\r\n' : ''
 }

@@ -1,0 +1,94 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { DeviceFault } from '../../src/upstream/failure.ts'
+import { type DeviceRequest, writeRequestHead } from '../../src/upstream/request-head.ts'
+
+const request = (part: Partial<DeviceRequest>): DeviceRequest => ({
+  method: 'GET',
+  target: '/',
+  fields: ['Host', 'device'],
+  framing: null,
+  body: undefined,
+  ...part,
+})
+
+const written = (part: Partial<DeviceRequest>): string => writeRequestHead(request(part), 'other')
+
+const refused = (part: Partial<DeviceRequest>): void => expect(() => written(part)).toThrow(DeviceFault)
+
+async function* nothing(): AsyncGenerator<Buffer, void, void> {}
+
+describe('The head of a request to the device', () => {
+  it('C21 C22 has target and fields byte for byte, and asks for the connection to be kept', () => {
+    const fields = ['HOST', 'device', 'X-Latin', 'Gr\xfc\xdfe\t"!', 'x-latin', '', 'Content-Length', '3']
+    expect(written({ method: 'PUT', target: '/a%2F?\xe4=[|]', fields, framing: 3, body: nothing() })).toBe(
+      'PUT /a%2F?\xe4=[|] HTTP/1.1\r\nHOST: device\r\nX-Latin: Gr\xfc\xdfe\t"!\r\nx-latin: \r\nContent-Length: 3\r\n' +
+        'Connection: keep-alive\r\n\r\n',
+    )
+  })
+
+  it('names a host where none was named (RFC 9112 §3.2)', () => {
+    expect(written({ fields: ['Accept', '*/*'] })).toBe(
+      'GET / HTTP/1.1\r\nHost: other\r\nAccept: */*\r\nConnection: keep-alive\r\n\r\n',
+    )
+  })
+
+  it.each([
+    ['GET', null, ''],
+    ['DELETE', null, ''],
+    ['POST', null, 'Content-Length: 0\r\n'],
+    ['POST', 'chunked', 'Transfer-Encoding: chunked\r\n'],
+  ] as const)('says of a %s with the framing %s: %j', (method, framing, said) => {
+    expect(written({ method, framing })).toBe(
+      `${method} / HTTP/1.1\r\nHost: device\r\n${said}Connection: keep-alive\r\n\r\n`,
+    )
+  })
+
+  it.each([
+    ['HEAD', undefined],
+    ['GET', nothing()],
+    ['DELETE', nothing()],
+  ])('84 closes behind a %s, where firmware and we could disagree about what follows', (method, body) => {
+    expect(written({ method, body, framing: body === undefined ? null : 'chunked' })).toContain(
+      '\r\nConnection: close\r\n\r\n',
+    )
+  })
+
+  it.each(['\r', '\n', '\r\n', '\0', '\u010a', '\u010d', '\u0100', '\u560a', '\r\nX: y', '\x1f'])(
+    '84 C22 nothing becomes another line, or half of one: %j',
+    (forgery) => {
+      for (const at of ['', 'a', 'ab', 'abc', 'abcd', 'abcde']) {
+        refused({ fields: ['Host', 'device', 'X-A', `${at}${forgery}${at}`] })
+        refused({ fields: ['Host', 'device', `${at}${forgery}${at}`, 'y'] })
+        refused({ fields: ['Host', `${at}${forgery}`] })
+        refused({ fields: ['X', 'y'.repeat(40_000), 'X-A', `${at}${forgery}`] })
+        refused({ target: `/${at}${forgery}${at}` })
+        refused({ method: `G${at}${forgery}` })
+      }
+    },
+  )
+
+  it.each([
+    { target: '/a b' },
+    { target: '' },
+    { target: '/\t' },
+    { method: 'GET /x' },
+    { method: '' },
+    { method: 'G(T' },
+  ])('84 the request line is of three words: %o', (part) => refused(part))
+
+  it('84 whatever the fields hold, the lines are as many as the fields, or there is no request', () => {
+    const text = fc.string({
+      unit: fc.constantFrom('a', ' ', '\t', '\r', '\n', '\0', '\xff', '\u010a'),
+      maxLength: 9,
+    })
+    fc.assert(
+      fc.property(fc.array(fc.tuple(text, text), { maxLength: 6 }), (pairs) => {
+        const fields = ['Host', 'device', ...pairs.flat()]
+        const plain = /^[\t\x20-\x7e\x80-\xff]*$/.test(fields.join(''))
+        if (!plain) refused({ fields })
+        else expect(written({ fields }).split('\r\n')).toHaveLength(fields.length / 2 + 4)
+      }),
+    )
+  })
+})
