@@ -14,6 +14,8 @@ export interface AnswerHead {
 /** Heads, and the trailers of a body, are taken from the device up to this size (bytes). */
 export const LARGEST_ANSWER_HEAD: number = 64 * 1024
 
+const NO_REASON = /^[\r\n]*HTTP\/1\.[01] \d{3} *\r\n/
+
 /** Beside its two positions in the head each field has those of its value. */
 const MARKS = 4
 
@@ -64,6 +66,7 @@ export class AnswerParser implements ParserEvents {
    */
   parse(bytes: Buffer, start: number, end: number): number {
     this.head = undefined
+    // That was an interim answer, maybe of HTTP/1.0: what it says of the connection is not the last word.
     if (this.ended) this.#expectHead()
     this.#pieceCount = 0
     this.#bodySize = 0
@@ -162,10 +165,19 @@ export class AnswerParser implements ParserEvents {
   }
 
   #takeHead(bytes: Buffer, start: number, end: number): void {
-    const text = this.#text + bytes.toString('latin1', start, this.#inHead ? end : this.#headEnd - this.#base)
-    if (text.length > LARGEST_ANSWER_HEAD) this.#tooLarge()
+    // With the end of the status line, which may be all that there is.
+    const past = this.#inHead || this.#reasonEnd === 0 ? end : this.#headEnd - this.#base + 2
+    const text = this.#text + bytes.toString('latin1', start, Math.min(past, end))
+    if ((this.#inHead ? text.length : this.#headEnd) > LARGEST_ANSWER_HEAD) this.#tooLarge()
     else if (this.#inHead) this.#text = text
+    else if (!this.#isMeant(text)) this.fault = new MalformedAnswer()
     else this.head = this.#headIn(text)
+  }
+
+  /** llhttp takes a status that HTTP does not have (RFC 9110 §15), and any two CR or LF for the end of its line. */
+  #isMeant(text: string): boolean {
+    if (this.#status < 100) return false
+    return this.#reasonEnd === 0 ? NO_REASON.test(text) : text[this.#reasonEnd + 1] !== '\r'
   }
 
   #tooLarge(): void {

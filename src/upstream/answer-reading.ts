@@ -73,9 +73,11 @@ export class AnswerReading {
       // Whoever was told has broken off.
       if (!this.#wanted) return end
     }
-    const body = parser.takeBody(bytes)
-    if (parser.ended) this.#end(body, isBlank(bytes, at, end))
-    else if (this.head !== undefined) this.#events.onBody(body)
+    if (this.head !== undefined) {
+      const body = parser.takeBody(bytes)
+      if (parser.ended && parser.fault === undefined) this.#end(body, isBlank(bytes, at, end))
+      else this.#events.onBody(body)
+    }
     if (parser.fault !== undefined) this.#fail(parser.fault)
     return at
   }

@@ -19,7 +19,7 @@ export type Progress = 'more' | 'ended' | 'malformed'
 
 /** One message after another, as llhttp reads them: strictly. It must be closed, because its memory is not collected. */
 export interface Llhttp {
-  /** Forgets what it has read of a message. */
+  /** Forgets all that it has read. */
   reset(): void
   /** Reads `bytes` from `start` to `end`, not beyond the end of the message. */
   execute(bytes: Uint8Array, start: number, end: number): Progress

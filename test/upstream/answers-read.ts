@@ -1,0 +1,76 @@
+import { Agent, request } from 'node:http'
+import { Duplex } from 'node:stream'
+import { AnswerReading } from '../../src/upstream/answer-reading.ts'
+import type { DeviceFault } from '../../src/upstream/failure.ts'
+
+/** What came of some bytes. */
+export interface Read {
+  readonly interim: readonly (readonly [number, readonly string[]])[]
+  readonly head: readonly [number, string, readonly string[]] | undefined
+  readonly body: string
+  readonly end: 'whole' | 'whole, with more behind it' | 'open' | string
+}
+
+/** Reads an answer that comes in these pieces, behind which the connection ends. */
+export function readAnswer(pieces: readonly Buffer[], method = 'GET'): Read {
+  const interim: [number, readonly string[]][] = []
+  let head: Read['head']
+  let body = ''
+  let end = 'open'
+  const take = (chunk: Buffer | undefined): void => {
+    body += chunk?.toString('latin1') ?? ''
+  }
+  const over = (how: string): void => {
+    end = end === 'open' ? how : `${end} and ${how}`
+  }
+  const reading = new AnswerReading({
+    onInterim: ({ status, fields }) => interim.push([status, fields]),
+    onHead(found) {
+      head = [found.status, found.reason, found.fields]
+    },
+    onBody: take,
+    onWhole(last, clean) {
+      take(last)
+      over(clean ? 'whole' : 'whole, with more behind it')
+    },
+    onFault(fault: DeviceFault) {
+      over(`${fault.name}: ${fault.failure}`)
+    },
+  })
+  reading.expect(method)
+  for (const piece of pieces) if (end === 'open') reading.receive(piece, piece.length)
+  if (end === 'open') reading.finish()
+  reading.close()
+  return { interim, head, body, end }
+}
+
+/** The same as Node's own client has it; undefined where that refuses it. */
+export function readByNode(bytes: Buffer, method = 'GET'): Promise<Pick<Read, 'head' | 'body'> | undefined> {
+  return new Promise((resolve) => {
+    const device = new Duplex({
+      read() {},
+      write(_chunk, _encoding, done) {
+        done()
+        this.push(bytes)
+        this.push(null)
+      },
+    })
+    const agent = Object.assign(new Agent(), { createConnection: () => device })
+    const asked = request({ agent, method, maxHeaderSize: 128 * 1024 })
+    asked.on('error', () => resolve(undefined))
+    asked.on('upgrade', () => resolve(undefined))
+    asked.on('response', (response) => {
+      let body = ''
+      response.setEncoding('latin1')
+      response.on('data', (text: string) => {
+        body += text
+      })
+      response.on('error', () => {})
+      response.on('close', () => {
+        const { statusCode = 0, statusMessage = '', rawHeaders } = response
+        resolve(response.complete ? { head: [statusCode, statusMessage, rawHeaders], body } : undefined)
+      })
+    })
+    asked.end()
+  })
+}
