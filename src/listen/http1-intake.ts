@@ -73,8 +73,9 @@ export class Http1Intake {
   /** Goes on with what had to wait. */
   proceed(): void {
     while (this.#pending.length > 0 && !this.#socket.destroyed) {
-      if (this.#reader !== undefined) this.#readBody(this.#reader)
-      else if (!this.#events.mayBegin || !this.#readHead()) break
+      if (this.#reader !== undefined) {
+        if (!this.#readBody(this.#reader)) this.#breakOff()
+      } else if (!this.#events.mayBegin || !this.#readHead()) break
     }
     this.#regulate()
   }
@@ -109,32 +110,38 @@ export class Http1Intake {
     const head = this.#head.take(bytes)
     this.#pending = length === bytes.length ? NOTHING : bytes.subarray(length)
     if (head === undefined) this.#events.refuse(MALFORMED)
-    else {
-      if (head.framing !== 0 && !head.leavesHttp) this.#expectBody(head.framing)
-      this.#events.begin(head, this.#body)
-    }
+    else if (head.framing === 0 || head.leavesHttp) this.#events.begin(head, undefined)
+    else this.#beginBody(head, head.framing)
   }
 
-  #expectBody(framing: BodyFraming): void {
+  /** What came with the head is read first: where that is none, the device never hears of the request. */
+  #beginBody(head: Http1Head, framing: BodyFraming): void {
     const body = new Http1Body(this.#regulate)
     this.#body = body
     this.#reader = readBody(framing, (data) => body.push(data))
+    const sound = this.#pending.length === 0 || this.#readBody(this.#reader)
+    if (!sound) body.break()
+    this.#events.begin(head, body)
+    if (!sound) this.#breakOff()
   }
 
-  #readBody(reader: BodyReader): void {
+  #breakOff(): void {
+    this.stop()
+    this.#events.bodyBroken()
+  }
+
+  /** False where the bytes are no body. */
+  #readBody(reader: BodyReader): boolean {
     const bytes = this.#pending
     const at = reader.read(bytes)
-    if (at < 0) {
-      this.stop()
-      this.#events.bodyBroken()
-      return
-    }
+    if (at < 0) return false
     this.#pending = at === bytes.length ? NOTHING : bytes.subarray(at)
-    if (!reader.done) return
+    if (!reader.done) return true
     this.#body?.finish()
     this.#reader = undefined
     this.#body = undefined
     this.#events.bodyRead()
+    return true
   }
 
   /** Holds a client that sends ahead of its answers, or of whoever reads its body, and lets it go again. */

@@ -52,8 +52,10 @@ describeTransports(
       raw.write(`GET /first HTTP/1.1\r\n${HOST}${bearer}\r\n`)
       await raw.waitFor('only ')
       const expecting = 'Expect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n'
-      raw.write(`POST /second HTTP/1.1\r\n${HOST}${bearer}${expecting}\r\nhi`)
+      raw.write(`POST /second HTTP/1.1\r\n${HOST}${bearer}${expecting}\r\nh`)
       proceed.resolve()
+      await raw.waitFor('100 Continue')
+      raw.write('i')
       const all = await raw.closed
       const [first, second] = all.split('only this')
       expect(first?.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200'])

@@ -37,7 +37,7 @@ export async function readInPieces(
     },
     awaitHead() {},
     begin(head, body) {
-      messages.push({ head, body: collect(body), whole: body === undefined })
+      messages.push({ head, body: collect(body), whole: body?.unread !== true })
     },
     bodyRead() {
       const last = messages.at(-1)
