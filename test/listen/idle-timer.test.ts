@@ -4,7 +4,7 @@ import { rawConnection } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 const IDLE = 200
-/** What Node adds, so that a client that was told the time is not cut off at its very end. */
+/** What is added, so that a client that was told the time is not cut off at its very end. */
 const BUFFER = 1000
 
 it('a kept connection is closed when it has been idle, counted from its last request', async () => {
