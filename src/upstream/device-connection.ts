@@ -102,6 +102,10 @@ export class DeviceConnection implements Transfer {
   send(request: DeviceRequest, handler: AnswerHandler): void {
     this.#request = request
     this.#handler = handler
+    if (this.#state === 'closed') {
+      this.abort(this.#fault)
+      return
+    }
     this.#paused = false
     this.#reading.expect(request.method)
     if (this.#state === 'open') this.#write(request)
