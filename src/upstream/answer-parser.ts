@@ -1,3 +1,5 @@
+import { type Fields, fieldValues } from '../http/fields.ts'
+import { BodyPieces } from './body-pieces.ts'
 import { DeviceFault } from './failure.ts'
 import { createLlhttp, type Llhttp, type ParserEvents } from './llhttp.ts'
 import { MalformedAnswer } from './malformed-answer.ts'
@@ -20,7 +22,7 @@ const NO_REASON = /^[\r\n]*HTTP\/1\.[01] \d{3} *\r\n/
 const MARKS = 4
 
 /**
- * Reads answers, strictly: what `parse` found last stands in `head`, `ended` and what `takeBody` gives. The bytes are read
+ * Reads answers, strictly: what `parse` found last stands in `head`, `body` and `ended`. The bytes are read
  * where they are; only of a head that comes in pieces is anything kept. It must be closed.
  */
 export class AnswerParser implements ParserEvents {
@@ -39,10 +41,10 @@ export class AnswerParser implements ParserEvents {
   #headEnd = 0
   #named = false
   #trailerSize = 0
-  /** Where pieces of the body begin and end. */
-  #pieces: number[] = []
-  #pieceCount = 0
-  #bodySize = 0
+  /** So much of the body (bytes) is still to come without any framing within it. */
+  #plain = 0
+  /** What the last `parse` found of the body. */
+  readonly body: BodyPieces = new BodyPieces()
   /** Set by the `parse` that came to the end of a head. */
   head: AnswerHead | undefined
   /** The answer is whole. */
@@ -68,26 +70,15 @@ export class AnswerParser implements ParserEvents {
     this.head = undefined
     // That was an interim answer, maybe of HTTP/1.0: what it says of the connection is not the last word.
     if (this.ended) this.#expectHead()
-    this.#pieceCount = 0
-    this.#bodySize = 0
+    this.body.clear()
     this.#base = this.#text.length - start
     const awaitsHead = this.#inHead
-    const progress = this.#llhttp.execute(bytes, start, end)
+    const progress = this.#llhttp.execute(bytes, start, end, end - start <= this.#plain)
+    this.#plain -= this.body.size
     if (progress === 'malformed') this.fault = new MalformedAnswer()
     if (awaitsHead) this.#takeHead(bytes, start, end)
     if (this.#trailerSize > LARGEST_ANSWER_HEAD) this.#tooLarge()
     return progress === 'ended' ? this.#llhttp.stoppedAt : end
-  }
-
-  /** What the last `parse` found of the body, copied out of its `bytes`. */
-  takeBody(bytes: Buffer): Buffer | undefined {
-    if (this.#bodySize === 0) return undefined
-    const body = Buffer.allocUnsafe(this.#bodySize)
-    let size = 0
-    for (let i = 0; i < this.#pieceCount; i += 2) {
-      size += bytes.copy(body, size, this.#pieces[i], this.#pieces[i + 1])
-    }
-    return body
   }
 
   /** The device has closed its side; that may be the end of the answer, and sets `ended` then. */
@@ -140,10 +131,7 @@ export class AnswerParser implements ParserEvents {
   }
 
   onBody(start: number, end: number): void {
-    this.#pieces[this.#pieceCount] = start
-    this.#pieces[this.#pieceCount + 1] = end
-    this.#pieceCount += 2
-    this.#bodySize += end - start
+    this.body.add(start, end)
   }
 
   onEnd(): void {
@@ -159,6 +147,7 @@ export class AnswerParser implements ParserEvents {
     this.#count = 0
     this.#named = false
     this.#trailerSize = 0
+    this.#plain = 0
     this.head = undefined
     this.ended = false
     this.fault = undefined
@@ -171,7 +160,10 @@ export class AnswerParser implements ParserEvents {
     if ((this.#inHead ? text.length : this.#headEnd) > LARGEST_ANSWER_HEAD) this.#tooLarge()
     else if (this.#inHead) this.#text = text
     else if (!this.#isMeant(text)) this.fault = new MalformedAnswer()
-    else this.head = this.#headIn(text)
+    else {
+      this.head = this.#headIn(text)
+      if (!this.ended) this.#plain = plainLength(this.head.fields) - this.body.size
+    }
   }
 
   /** llhttp takes a status that HTTP does not have (RFC 9110 §15), and any two CR or LF for the end of its line. */
@@ -198,6 +190,13 @@ export class AnswerParser implements ParserEvents {
       keepsAlive: this.#keepsAlive,
     }
   }
+}
+
+/** How long the body is: no end is known where the connection tells it, and chunks are not plain. */
+function plainLength(fields: Fields): number {
+  if (fieldValues(fields, 'transfer-encoding').length > 0) return 0
+  const [length] = fieldValues(fields, 'content-length')
+  return length === undefined ? Number.POSITIVE_INFINITY : Number(length)
 }
 
 /** llhttp leaves the blanks behind a value, and HTTP/2 clients refuse an answer that has them (RFC 9113 §8.2.1). */

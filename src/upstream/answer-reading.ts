@@ -37,11 +37,13 @@ export class AnswerReading {
     this.head = undefined
   }
 
-  receive(bytes: Buffer, length: number): void {
+  /** Gives whether it keeps the bytes, or would have, were they its `own`. */
+  receive(bytes: Buffer, length: number, own: boolean): boolean {
     this.heard = true
     let at = 0
-    do at = this.#read(bytes, at, length)
+    do at = this.#read(bytes, at, length, own)
     while (at < length && this.#wanted)
+    return this.#parser.body.large
   }
 
   /** The device sends no more. */
@@ -59,7 +61,7 @@ export class AnswerReading {
   }
 
   /** Hands on what comes up to the end of a message. */
-  #read(bytes: Buffer, start: number, end: number): number {
+  #read(bytes: Buffer, start: number, end: number, own: boolean): number {
     const parser = this.#parser
     const at = parser.parse(bytes, start, end)
     const { head } = parser
@@ -74,7 +76,7 @@ export class AnswerReading {
       if (!this.#wanted) return end
     }
     if (this.head !== undefined) {
-      const body = parser.takeBody(bytes)
+      const body = parser.body.take(bytes, own)
       if (parser.ended && parser.fault === undefined) this.#end(body, isBlank(bytes, at, end))
       else this.#events.onBody(body)
     }

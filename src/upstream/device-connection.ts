@@ -67,7 +67,7 @@ export class DeviceConnection implements Transfer {
     this.#connectLimit.begin()
     this.#socket = settings.opener.open(
       () => this.#opened(),
-      (bytes, length) => this.#received(bytes, length),
+      (bytes, length, own) => this.#received(bytes, length, own),
     )
     this.#socket.on('end', () => {
       events.onClosedByDevice()
@@ -185,16 +185,17 @@ export class DeviceConnection implements Transfer {
     else this.#fail('http_response_timeout')
   }
 
-  #received(bytes: Buffer, length: number): void {
+  #received(bytes: Buffer, length: number, own: boolean): boolean {
     if (this.#handler === undefined) {
       // Nobody asked: what this is would be taken for the answer to the next request.
       if (!isBlank(bytes, 0, length)) this.close()
-      return
+      return false
     }
     try {
-      this.#reading.receive(bytes, length)
+      return this.#reading.receive(bytes, length, own)
     } catch (error) {
       this.abort(error)
+      return true
     }
   }
 

@@ -21,8 +21,11 @@ export type Progress = 'more' | 'ended' | 'malformed'
 export interface Llhttp {
   /** Forgets all that it has read. */
   reset(): void
-  /** Reads `bytes` from `start` to `end`, not beyond the end of the message. */
-  execute(bytes: Uint8Array, start: number, end: number): Progress
+  /**
+   * Reads `bytes` from `start` to `end`, not beyond the end of the message. `uncopied` where all of them are a body that is not
+   * chunked: llhttp counts those without a look at them.
+   */
+  execute(bytes: Uint8Array, start: number, end: number, uncopied: boolean): Progress
   /** Where the last `execute` that `ended` stopped. */
   readonly stoppedAt: number
   /** No more input will come: this ends a message that only the end of the connection can end. */
@@ -117,10 +120,10 @@ export function createLlhttp(events: ParserEvents): Llhttp {
       return stoppedAt
     },
     reset: () => exports.llhttp_reset(parser),
-    execute(bytes, start, end) {
+    execute(bytes, start, end, uncopied) {
       for (let from = start; from < end; from += LARGEST_INPUT) {
         const length = Math.min(end - from, LARGEST_INPUT)
-        copy(bytes, from, length)
+        if (!uncopied) copy(bytes, from, length)
         current = events
         offset = from - input
         const result = exports.llhttp_execute(parser, input, length)

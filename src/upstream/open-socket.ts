@@ -2,8 +2,11 @@ import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { UpstreamTarget } from './target.ts'
 
-/** Takes what a connection reads; the bytes are the reader's only until it returns. */
-export type TakeBytes = (bytes: Buffer, length: number) => void
+/**
+ * Takes what a connection reads. Unless they are its `own`, the bytes are the reader's only until it returns: whether it keeps
+ * them, or would have.
+ */
+export type TakeBytes = (bytes: Buffer, length: number, own: boolean) => boolean
 
 export interface SocketOpener {
   /** Begins to open a connection; `onOpen` when it is open, and in TLS the device's certificate found good. */
@@ -13,8 +16,10 @@ export interface SocketOpener {
 /** Unused connections are tried after so long (ms), so that the kernel finds out when the device is gone. */
 const PROBE_AFTER = 60_000
 
-/** One for all connections, because whoever takes its bytes is done with them when the next are read. */
-const BUFFER = Buffer.allocUnsafeSlow(64 * 1024)
+const BUFFER_SIZE = 64 * 1024
+
+/** One for all connections; where a large body passes, each of its pieces has one of its own, which saves a copy. */
+const BUFFER = Buffer.allocUnsafeSlow(BUFFER_SIZE)
 
 /** Opens connections to the device. Those in TLS take up the session of the one before. */
 export function createSocketOpener({ origin, socketPath, ca, insecure }: UpstreamTarget): SocketOpener {
@@ -39,17 +44,18 @@ export function createSocketOpener({ origin, socketPath, ca, insecure }: Upstrea
     socket.on('session', (latest) => {
       session = latest
     })
-    if (take !== undefined) socket.on('data', (bytes: Buffer) => take(bytes, bytes.length))
+    if (take !== undefined) socket.on('data', (bytes: Buffer) => take(bytes, bytes.length, true))
     return socket
   }
 
   function openPlain(onOpen: () => void, take: TakeBytes | undefined): Socket {
     if (take === undefined) return connect(at, onOpen)
+    let next = BUFFER
     const callback = (length: number): boolean => {
-      take(BUFFER, length)
+      next = take(next, length, next !== BUFFER) ? Buffer.allocUnsafeSlow(BUFFER_SIZE) : BUFFER
       return true
     }
-    return connect({ ...at, onread: { buffer: BUFFER, callback } }, onOpen)
+    return connect({ ...at, onread: { buffer: () => next, callback } }, onOpen)
   }
 
   return {

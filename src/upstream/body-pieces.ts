@@ -1,0 +1,38 @@
+/** Pieces of a body from this size on (bytes) stay where they were read. */
+const LARGE = 16 * 1024
+
+/** Where the pieces of a body stand in the bytes that are being read. */
+export class BodyPieces {
+  readonly #ends: number[] = []
+  #count = 0
+  size = 0
+
+  clear(): void {
+    this.#count = 0
+    this.size = 0
+  }
+
+  add(start: number, end: number): void {
+    this.#ends[this.#count] = start
+    this.#ends[this.#count + 1] = end
+    this.#count += 2
+    this.size += end - start
+  }
+
+  /** It is one piece, and worth no copy. */
+  get large(): boolean {
+    return this.#count === 2 && this.size >= LARGE
+  }
+
+  /** All of them together; copied, unless the bytes are the reader's `own`. */
+  take(bytes: Buffer, own: boolean): Buffer | undefined {
+    if (this.size === 0) return undefined
+    if (own && this.large) return bytes.subarray(this.#ends[0], this.#ends[1])
+    const body = Buffer.allocUnsafe(this.size)
+    let size = 0
+    for (let i = 0; i < this.#count; i += 2) {
+      size += bytes.copy(body, size, this.#ends[i], this.#ends[i + 1])
+    }
+    return body
+  }
+}
