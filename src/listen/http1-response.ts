@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { writeSpent } from '../http/spent-bytes.ts'
 import type { RenderedHead, ResponseFraming } from './http1-response-head.ts'
 
 /** A first piece of the body up to this size (bytes) leaves as text with the head; other pieces with their chunk lines. */
@@ -83,11 +84,11 @@ export class Http1Response {
 
   #send(piece: Buffer): boolean {
     const socket = this.#socket
-    if (this.#framing !== 'chunked') return socket.write(piece)
+    if (this.#framing !== 'chunked') return writeSpent(socket, piece)
     if (piece.length <= LARGEST_TEXT) return socket.write(this.#asText(piece), 'latin1')
     socket.cork()
     socket.write(`${piece.length.toString(16)}\r\n`, 'latin1')
-    socket.write(piece)
+    writeSpent(socket, piece)
     const taken = socket.write('\r\n', 'latin1')
     socket.uncork()
     return taken

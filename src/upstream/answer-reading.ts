@@ -37,7 +37,7 @@ export class AnswerReading {
     this.head = undefined
   }
 
-  /** Gives whether it keeps the bytes, or would have, were they its `own`. */
+  /** Gives whether a large body passes. If they are its `own`, bytes full of it are kept. */
   receive(bytes: Buffer, length: number, own: boolean): boolean {
     this.heard = true
     let at = 0

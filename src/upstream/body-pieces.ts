@@ -1,4 +1,4 @@
-/** Pieces of a body from this size on (bytes) stay where they were read. */
+/** Pieces of a body from this size on (bytes) have their memory to themselves. */
 const LARGE = 16 * 1024
 
 /** Where the pieces of a body stand in the bytes that are being read. */
@@ -19,16 +19,16 @@ export class BodyPieces {
     this.size += end - start
   }
 
-  /** It is one piece, and worth no copy. */
+  /** It is one piece, and a large one: more of them will follow. */
   get large(): boolean {
     return this.#count === 2 && this.size >= LARGE
   }
 
-  /** All of them together; copied, unless the bytes are the reader's `own`. */
+  /** All of them together; copied, unless the bytes are the reader's `own` and nothing else stands in them. */
   take(bytes: Buffer, own: boolean): Buffer | undefined {
     if (this.size === 0) return undefined
-    if (own && this.large) return bytes.subarray(this.#ends[0], this.#ends[1])
-    const body = Buffer.allocUnsafe(this.size)
+    if (own && this.large && this.size === bytes.length) return bytes
+    const body = this.size < LARGE ? Buffer.allocUnsafe(this.size) : Buffer.allocUnsafeSlow(this.size)
     let size = 0
     for (let i = 0; i < this.#count; i += 2) {
       size += bytes.copy(body, size, this.#ends[i], this.#ends[i + 1])

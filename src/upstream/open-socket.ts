@@ -3,8 +3,8 @@ import { connect as connectTls } from 'node:tls'
 import type { UpstreamTarget } from './target.ts'
 
 /**
- * Takes what a connection reads. Unless they are its `own`, the bytes are the reader's only until it returns: whether it keeps
- * them, or would have.
+ * Takes what a connection reads. If they are its `own` it may keep the bytes, provided that there are as many as fit;
+ * others are the reader's only until it returns. Returns whether a large body passes.
  */
 export type TakeBytes = (bytes: Buffer, length: number, own: boolean) => boolean
 
@@ -52,7 +52,9 @@ export function createSocketOpener({ origin, socketPath, ca, insecure }: Upstrea
     if (take === undefined) return connect(at, onOpen)
     let next = BUFFER
     const callback = (length: number): boolean => {
-      next = take(next, length, next !== BUFFER) ? Buffer.allocUnsafeSlow(BUFFER_SIZE) : BUFFER
+      const own = next !== BUFFER
+      if (!take(next, length, own)) next = BUFFER
+      else if (!own || length === BUFFER_SIZE) next = Buffer.allocUnsafeSlow(BUFFER_SIZE)
       return true
     }
     return connect({ ...at, onread: { buffer: () => next, callback } }, onOpen)

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { writeSpent } from '../http/spent-bytes.ts'
 import { DeviceFault } from './failure.ts'
 
 /** A first piece of the body up to this size (bytes) leaves as text with the head: one write is cheaper than two. */
@@ -39,12 +40,12 @@ export async function sendUpload(
 }
 
 function write(socket: Socket, before: string, chunk: Buffer): void {
-  if (before === '') socket.write(chunk)
+  if (before === '') writeSpent(socket, chunk)
   else if (chunk.length <= LARGEST_JOINED) socket.write(before + chunk.toString('latin1'), 'latin1')
   else {
     socket.cork()
     socket.write(before, 'latin1')
-    socket.write(chunk)
+    writeSpent(socket, chunk)
     socket.uncork()
   }
 }

@@ -28,7 +28,8 @@ export function keepBody(source: AsyncIterable<Buffer>): KeptBody {
         }
         size += next.value.length
         if (size > LARGEST_KEPT) kept = undefined
-        kept?.push(next.value)
+        // A copy: what is sent gives its memory back.
+        kept?.push(Buffer.from(next.value))
         yield next.value
       }
     },

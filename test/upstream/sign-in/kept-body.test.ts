@@ -1,4 +1,7 @@
+import { once } from 'node:events'
+import { PassThrough, Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
+import { writeSpent } from '../../../src/http/spent-bytes.ts'
 import { keepBody } from '../../../src/upstream/sign-in/kept-body.ts'
 
 async function* pieces(...chunks: string[]): AsyncGenerator<Buffer> {
@@ -22,6 +25,15 @@ describe('A kept body', () => {
     const body = keepBody(pieces('a', 'b'))
     for await (const _ of body.open()) break
     expect(body.repeatable).toBe(false)
+  })
+
+  it('is a copy: what is sent gives its memory back', async () => {
+    const body = keepBody(Readable.from([Buffer.alloc(20_000, 'x'), Buffer.alloc(20_000, 'y')]))
+    const device = new PassThrough().resume()
+    for await (const piece of body.open()) writeSpent(device, piece)
+    device.end()
+    await once(device, 'end')
+    expect(await read(body.open())).toBe('x'.repeat(20_000) + 'y'.repeat(20_000))
   })
 
   it('goes through whole, and is not kept, when it is long', async () => {

@@ -1,0 +1,59 @@
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { PassThrough, Writable } from 'node:stream'
+import { expect, it, onTestFinished } from 'vitest'
+import { writeSpent } from '../../src/http/spent-bytes.ts'
+
+const SIZE = 64 * 1024
+
+/** A connection whose other end reads nothing until it is told to. */
+async function connection(): Promise<{ readonly from: Socket; readonly to: Socket }> {
+  const server = createServer({ pauseOnConnect: true }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const from = connect(typeof address === 'object' && address !== null ? address.port : 0, '127.0.0.1')
+  const [to] = (await once(server, 'connection')) as [Socket]
+  onTestFinished(() => {
+    from.destroy()
+    to.destroy()
+    server.close()
+  })
+  return { from, to }
+}
+
+it('C21 gives the memory of a large piece back when it is gone out, and not before', async () => {
+  const { from, to } = await connection()
+  const pieces = Array.from({ length: 200 }, (_, at) => Buffer.alloc(SIZE, at))
+  for (const piece of pieces) writeSpent(from, piece)
+  // The kernel does not take 12 MiB for somebody who does not read.
+  expect(pieces.at(-1)?.length).toBe(SIZE)
+
+  const received: Buffer[] = []
+  to.on('data', (chunk: Buffer) => received.push(chunk))
+  to.resume()
+  from.end()
+  await once(to, 'end')
+  const sent = Buffer.concat(pieces.map((_, at) => Buffer.alloc(SIZE, at)))
+  expect(Buffer.concat(received).equals(sent)).toBe(true)
+  expect(pieces.map(({ length }) => length)).toEqual(pieces.map(() => 0))
+})
+
+it('C21 takes nothing from whoever shares the memory of a piece', async () => {
+  const stream = new PassThrough().resume()
+  const whole = Buffer.alloc(2 * SIZE, 'x')
+  const [first, second] = [whole.subarray(0, SIZE), whole.subarray(SIZE)]
+  const small = Buffer.from('small')
+  for (const piece of [first, small]) writeSpent(stream, piece)
+  stream.end()
+  await once(stream, 'end')
+  expect([first.length, second.length, small.toString()]).toEqual([SIZE, SIZE, 'small'])
+})
+
+it('C21 leaves what a broken connection was still writing to the collector', async () => {
+  const stuck = new Writable({ write: () => {} }).on('error', () => {})
+  const piece = Buffer.alloc(SIZE)
+  writeSpent(stuck, piece)
+  stuck.destroy()
+  await once(stuck, 'close')
+  expect(piece.length).toBe(SIZE)
+})
