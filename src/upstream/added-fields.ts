@@ -5,7 +5,7 @@ import { reasonOf } from '../http/node-permission.ts'
 import type { RequestFieldSettings } from './request-fields.ts'
 import { UpstreamSettingError, upstreamHost } from './settings.ts'
 
-/** Printable text: what undici and the device's parser take for one field value. */
+/** Printable text: what any parser takes for one field value. */
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /**
