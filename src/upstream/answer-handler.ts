@@ -17,7 +17,7 @@ export interface Transfer {
   /** Nothing more is read until `resume`. */
   pause(): void
   resume(): void
-  /** Ends the attempt, and its connection: the handler is told `error` before this returns. */
+  /** Ends the attempt, and its connection where anything was sent: the handler is told `error` before this returns. */
   abort(error: unknown): void
 }
 

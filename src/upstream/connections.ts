@@ -9,10 +9,13 @@ import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
 /** A connection to the device, lent to one request at a time. */
 export interface Connection extends Transfer {
-  /** A response came back over it before, and nothing since: if it now breaks, the device had closed it meanwhile. */
+  /** It was open when it was lent, and nothing has come since: if it now breaks, the device had closed it meanwhile. */
   readonly reused: boolean
   send(request: DeviceRequest, handler: AnswerHandler): void
-  /** Gives it back; `answered` when a response came over it, so that it is known to have been alive. */
+  /**
+   * Gives it back; `answered` when a response came over it, so that it is known to have been alive. One that is still
+   * being opened is kept all the same: whoever only comes to leave again costs the device no connection each time.
+   */
   release(answered: boolean): void
 }
 
@@ -75,6 +78,7 @@ class Slot implements Connection {
   readonly #pool: Pool
   readonly #connection: DeviceConnection
   #lent = true
+  #openWhenLent = false
   /** When it was given back, and how long ago that was when it was lent again. */
   #since = 0
   #idleFor = 0
@@ -96,13 +100,15 @@ class Slot implements Connection {
     const { clock, memory } = this.#pool
     this.#idleFor = clock.monotonic() - this.#since
     this.#lent = true
-    if (this.#connection.usable && memory.trusts(this.#idleFor, repeatable)) return true
+    this.#openWhenLent = !this.#connection.opening
+    const trusted = !this.#openWhenLent || memory.trusts(this.#idleFor, repeatable)
+    if (this.#connection.usable && trusted) return true
     this.#connection.close()
     return false
   }
 
   get reused(): boolean {
-    return this.#answered && !this.#connection.heard
+    return this.#openWhenLent && !this.#connection.heard
   }
 
   send(request: DeviceRequest, handler: AnswerHandler): void {
@@ -124,16 +130,19 @@ class Slot implements Connection {
   release(answered: boolean): void {
     if (answered && this.#answered) this.#pool.memory.carried(this.#idleFor)
     this.#lent = false
-    if (!answered || !this.#connection.usable) this.#connection.close()
-    else {
+    this.#since = this.#pool.clock.monotonic()
+    if (this.#connection.opening) {
+      // Behind all those that are open.
+      this.#pool.idle.unshift(this)
+      this.#limitIdleness(KEPT_FOR)
+    } else if (answered && this.#connection.usable) {
       this.#answered = true
-      this.#since = this.#pool.clock.monotonic()
       this.#keep(Math.min((this.#connection.keptFor ?? KEPT_FOR + MARGIN) - MARGIN, LONGEST_KEPT))
-    }
+    } else this.#connection.close()
   }
 
   close(): void {
-    this.#connection.abort(new Error('the sidecar is stopping'))
+    this.#connection.destroy(new Error('the sidecar is stopping'))
   }
 
   /** @param time ms */
@@ -142,18 +151,23 @@ class Slot implements Connection {
       this.#connection.close()
       return
     }
+    this.#limitIdleness(time)
+    this.#pool.idle.push(this)
+  }
+
+  #limitIdleness(time: number): void {
     if (time !== this.#keptFor) {
       this.#idleLimit?.close()
       this.#idleLimit = createPatience(time, () => this.#lent || this.#connection.close())
       this.#keptFor = time
     }
     this.#idleLimit?.begin()
-    this.#pool.idle.push(this)
   }
 
   /** Between two requests, or when the second came: what the first was answered with has nothing to do with it. */
   #closedByDevice(): void {
     const { memory, clock } = this.#pool
+    if (!this.#answered) return
     if (!this.#lent) memory.closed(clock.monotonic() - this.#since)
     else if (this.reused) memory.closed(this.#idleFor)
   }

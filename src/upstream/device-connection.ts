@@ -76,10 +76,10 @@ export class DeviceConnection implements Transfer {
     })
     this.#socket.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'ECONNRESET' || error.code === 'EPIPE') events.onClosedByDevice()
-      this.abort(error)
+      this.destroy(error)
     })
     this.#socket.on('close', () => {
-      this.abort(this.#fault)
+      this.destroy(this.#fault)
       events.onClosed()
     })
   }
@@ -87,6 +87,10 @@ export class DeviceConnection implements Transfer {
   /** Whether it can carry a request. */
   get usable(): boolean {
     return this.#state !== 'closed' && this.#handler === undefined
+  }
+
+  get opening(): boolean {
+    return this.#state === 'connecting'
   }
 
   /** Whether a byte has come since the last request was sent. */
@@ -102,12 +106,9 @@ export class DeviceConnection implements Transfer {
   send(request: DeviceRequest, handler: AnswerHandler): void {
     this.#request = request
     this.#handler = handler
-    if (this.#state === 'closed') {
-      this.abort(this.#fault)
-      return
-    }
     this.#paused = false
-    this.#reading.expect(request.method)
+    if (this.#state === 'closed') this.abort(this.#fault)
+    else this.#reading.expect(request.method)
     if (this.#state === 'open') this.#write(request)
   }
 
@@ -122,11 +123,19 @@ export class DeviceConnection implements Transfer {
     this.#socket.resume()
   }
 
+  /** One that is still being opened stays: the request has left no trace on it, and another may follow. */
   abort(error: unknown): void {
-    this.close()
+    if (this.#state !== 'connecting') this.close()
     const handler = this.#handler
+    this.#request = undefined
     this.#handler = undefined
     handler?.failed(error, !this.#reading.heard)
+  }
+
+  /** With what it carries. */
+  destroy(error: unknown): void {
+    this.close()
+    this.abort(error)
   }
 
   close(): void {
@@ -140,7 +149,7 @@ export class DeviceConnection implements Transfer {
   }
 
   #fail(failure: UpstreamFailure): void {
-    this.abort(new DeviceFault(failure))
+    this.destroy(new DeviceFault(failure))
   }
 
   /** Told when the connection has closed: what came before the fault goes out first. */
@@ -162,7 +171,7 @@ export class DeviceConnection implements Transfer {
       if (request.body === undefined) this.#socket.write(head, 'latin1')
       else this.#upload(head, request.body, request.framing)
     } catch (error) {
-      this.abort(error)
+      this.destroy(error)
     }
   }
 
@@ -174,7 +183,7 @@ export class DeviceConnection implements Transfer {
       if (whole) this.#uploading = undefined
     }
     sendUpload(this.#socket, head, body, framing, onSent).catch((error: unknown) => {
-      if (this.#uploading === body) this.abort(error)
+      if (this.#uploading === body) this.destroy(error)
     })
   }
 
@@ -194,7 +203,7 @@ export class DeviceConnection implements Transfer {
     try {
       return this.#reading.receive(bytes, length, own)
     } catch (error) {
-      this.abort(error)
+      this.destroy(error)
       return true
     }
   }

@@ -1,0 +1,205 @@
+import { once } from 'node:events'
+import { createServer as createTlsServer } from 'node:tls'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { type Connection, type Connections, createConnections } from '../../src/upstream/connections.ts'
+import { failureOf } from '../../src/upstream/failure.ts'
+import type { DeviceRequest } from '../../src/upstream/request-head.ts'
+import { expectUnharmed } from '../support/aftermath.ts'
+import { makeCertificate } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { movableClock } from '../support/clock.ts'
+import { startRawDevice } from '../support/device.ts'
+import { headers, rawSession, requestFields, resetStream, settings } from '../support/http2-frames.ts'
+import { unusedPort } from '../support/raw.ts'
+import { nextRequest, OK } from '../support/scripted.ts'
+import { startSidecar } from '../support/sidecar.ts'
+
+const PLACES = 4
+const QUEUE = 8
+const SESSIONS = 20
+const RESETS = 90
+
+it('37 C25 whoever leaves while a connection to the device is opened leaves it to the next: resets cost the device next to none', async () => {
+  const sidecar = await startSidecar({
+    transport: 'h2',
+    config: { upstream: { max_in_flight: PLACES, queue: { size: QUEUE } } },
+  })
+  const token = await sidecar.token()
+  const fields = requestFields(['authorization', `Bearer ${token}`])
+  const broken = Array.from({ length: RESETS }, (_, at) => [
+    headers(2 * at + 1, fields),
+    resetStream(2 * at + 1),
+  ]).flat()
+  for (let session = 0; session < SESSIONS; session += 1) {
+    const { raw } = await rawSession(sidecar.url, { opening: [settings(), ...broken] })
+    raw.end()
+  }
+  await expectUnharmed(sidecar, token)
+  await expect.poll(() => sidecar.metric('postern_requests_total')).toBeGreaterThan(SESSIONS * RESETS)
+
+  // One for each time that the sidecar looks at its sockets; it was one for each reset that found a place.
+  expect(sidecar.device.connections).toBeLessThanOrEqual(2 * SESSIONS)
+})
+
+const GET: DeviceRequest = {
+  method: 'GET',
+  target: '/',
+  fields: ['Host', 'd'],
+  framing: null,
+  body: undefined,
+}
+
+function open(origin: string, connect: number, ca?: string): Connections {
+  const connections = createConnections(
+    { origin, socketPath: undefined, ca, insecure: false },
+    { connect, response: 2000, idle: 2000 },
+    movableClock(),
+  )
+  closeLater(() => connections.close())
+  return connections
+}
+
+/** Sends a request, and gives how it ended. */
+function ask(connection: Connection): Promise<string> {
+  return new Promise((resolve) => {
+    const over = (how: string, answered: boolean): void => {
+      connection.release(answered)
+      resolve(how)
+    }
+    connection.send(GET, {
+      inform() {},
+      head() {},
+      data() {},
+      end: () => over('answered', true),
+      failed: (error) => over(failureOf(error), false),
+    })
+  })
+}
+
+/** A client comes, and leaves before its connection is open. */
+async function comeAndLeave(connections: Connections): Promise<void> {
+  const connection = connections.borrow(true)
+  const end = ask(connection)
+  connection.abort(new Error('the client has left'))
+  await end
+}
+
+/** Takes connections, and says nothing on them. */
+const silent = () => startRawDevice(() => new Promise<void>(() => {}))
+
+function fakeTimers(): void {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+}
+
+describe('A connection that is still being opened when its client leaves', () => {
+  it('C24 carries the next request, and that alone', async () => {
+    let requests = 0
+    const device = await startRawDevice(async (peer) => {
+      for (;;) {
+        await nextRequest(peer)
+        requests += 1
+        peer.write(OK)
+      }
+    })
+    const connections = open(device.url, 2000)
+    for (let i = 0; i < 10; i += 1) await comeAndLeave(connections)
+    expect(await ask(connections.borrow(true))).toBe('answered')
+    expect(await ask(connections.borrow(true))).toBe('answered')
+    expect(device.peers).toHaveLength(1)
+    expect(requests).toBe(2)
+  })
+
+  it('C24 carries the next request in TLS', async () => {
+    const { key, cert } = await makeCertificate()
+    let opened = 0
+    const server = createTlsServer({ key, cert }, (socket) => {
+      opened += 1
+      socket.on('error', () => {})
+      socket.on('data', () => socket.write(OK))
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    closeLater(() => void server.close())
+    const address = server.address()
+    const port = typeof address === 'object' ? address?.port : 0
+    const connections = open(`https://127.0.0.1:${port}`, 2000, cert)
+    await comeAndLeave(connections)
+    expect(await ask(connections.borrow(true))).toBe('answered')
+    expect(opened).toBe(1)
+  })
+
+  it('46 is given up at its own deadline, whoever has it by then', async () => {
+    const device = await silent()
+    fakeTimers()
+    const connections = open(device.url.replace('http:', 'https:'), 3000)
+    await comeAndLeave(connections)
+    await device.waitForConnection(1)
+    vi.advanceTimersByTime(2000)
+    const end = ask(connections.borrow(true))
+    vi.advanceTimersByTime(1001)
+    expect(await end).toBe('connection_timeout')
+    expect(device.peers).toHaveLength(1)
+  })
+
+  it('C24 fails with whoever has it by then', async () => {
+    const connections = open(`http://127.0.0.1:${await unusedPort()}`, 2000)
+    await comeAndLeave(connections)
+    expect(await ask(connections.borrow(true))).toBe('connection_refused')
+    expect(await ask(connections.borrow(true))).toBe('connection_refused')
+  })
+
+  it('84 is closed like any other that nobody uses', async () => {
+    const device = await silent()
+    fakeTimers()
+    const connections = open(device.url, 60_000)
+    await comeAndLeave(connections)
+    const { socket } = await device.waitForConnection(1)
+    const closed = once(socket, 'end')
+    vi.advanceTimersByTime(5000)
+    await closed
+  })
+
+  it('C24 is taken for one that the device may have closed meanwhile, once it is open', async () => {
+    const device = await startRawDevice(async (peer) => {
+      await nextRequest(peer)
+      peer.socket.resetAndDestroy()
+    })
+    const connections = open(device.url, 2000)
+    await comeAndLeave(connections)
+    const early = connections.borrow(true)
+    expect(await ask(early)).toBe('connection_terminated')
+    expect(early.reused).toBe(false)
+    await comeAndLeave(connections)
+    await device.waitForConnection(2)
+    for (let i = 0; i < 2; i += 1) await new Promise(setImmediate)
+    const late = connections.borrow(true)
+    expect(await ask(late)).toBe('connection_terminated')
+    expect(late.reused).toBe(true)
+  })
+
+  it('48 tells nothing of how long the device keeps connections', async () => {
+    let closing = true
+    const device = await startRawDevice(async (peer) => {
+      if (closing) peer.end()
+      else
+        for (;;) {
+          await nextRequest(peer)
+          peer.write(OK)
+        }
+    })
+    const connections = open(device.url, 2000)
+    await comeAndLeave(connections)
+    await once((await device.waitForConnection(1)).socket, 'close')
+    closing = false
+    for (let i = 0; i < 3; i += 1) expect(await ask(connections.borrow(false))).toBe('answered')
+    expect(device.peers).toHaveLength(2)
+  })
+
+  it('is closed at once when the sidecar stops', async () => {
+    const device = await silent()
+    const connections = open(device.url.replace('http:', 'https:'), 60_000)
+    await comeAndLeave(connections)
+    await connections.close()
+  })
+})
