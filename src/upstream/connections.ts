@@ -3,7 +3,6 @@ import type { AnswerHandler, Transfer } from './answer-handler.ts'
 import { type ConnectionSettings, DeviceConnection } from './device-connection.ts'
 import { createIdleMemory, type IdleMemory } from './idle-memory.ts'
 import { createSocketOpener } from './open-socket.ts'
-import { createPatience, type Patience } from './patience.ts'
 import type { DeviceRequest } from './request-head.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
@@ -84,7 +83,7 @@ class Slot implements Connection {
   #idleFor = 0
   #answered = false
   #keptFor = 0
-  #idleLimit: Patience | undefined
+  #idleTimer: NodeJS.Timeout | undefined
 
   constructor(pool: Pool) {
     this.#pool = pool
@@ -155,13 +154,24 @@ class Slot implements Connection {
     this.#pool.idle.push(this)
   }
 
+  /** A timer that is begun for every request costs more than one that looks, when it fires, whether it is time. */
   #limitIdleness(time: number): void {
-    if (time !== this.#keptFor) {
-      this.#idleLimit?.close()
-      this.#idleLimit = createPatience(time, () => this.#lent || this.#connection.close())
-      this.#keptFor = time
-    }
-    this.#idleLimit?.begin()
+    if (time !== this.#keptFor) this.#stopTimer()
+    this.#keptFor = time
+    this.#idleTimer ??= setTimeout(this.#checkIdleness, time).unref()
+  }
+
+  readonly #checkIdleness = (): void => {
+    this.#idleTimer = undefined
+    if (this.#lent) return
+    const left = this.#since + this.#keptFor - this.#pool.clock.monotonic()
+    if (left <= 0) this.#connection.close()
+    else this.#idleTimer = setTimeout(this.#checkIdleness, left).unref()
+  }
+
+  #stopTimer(): void {
+    clearTimeout(this.#idleTimer)
+    this.#idleTimer = undefined
   }
 
   /** Between two requests, or when the second came: what the first was answered with has nothing to do with it. */
@@ -174,7 +184,7 @@ class Slot implements Connection {
 
   #closed(): void {
     const { idle, all } = this.#pool
-    this.#idleLimit?.close()
+    this.#stopTimer()
     const place = idle.indexOf(this)
     if (place >= 0) idle.splice(place, 1)
     all.delete(this)

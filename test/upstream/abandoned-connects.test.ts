@@ -49,11 +49,11 @@ const GET: DeviceRequest = {
   body: undefined,
 }
 
-function open(origin: string, connect: number, ca?: string): Connections {
+function open(origin: string, connect: number, ca?: string, clock = movableClock()): Connections {
   const connections = createConnections(
     { origin, socketPath: undefined, ca, insecure: false },
     { connect, response: 2000, idle: 2000 },
-    movableClock(),
+    clock,
   )
   closeLater(() => connections.close())
   return connections
@@ -152,10 +152,12 @@ describe('A connection that is still being opened when its client leaves', () =>
   it('84 is closed like any other that nobody uses', async () => {
     const device = await silent()
     fakeTimers()
-    const connections = open(device.url, 60_000)
+    const clock = movableClock()
+    const connections = open(device.url, 60_000, undefined, clock)
     await comeAndLeave(connections)
     const { socket } = await device.waitForConnection(1)
     const closed = once(socket, 'end')
+    clock.advance(5000)
     vi.advanceTimersByTime(5000)
     await closed
   })

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer as createTlsServer } from 'node:tls'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import type { Clock } from '../../src/http/clock.ts'
 import type { AnswerHandler } from '../../src/upstream/answer-handler.ts'
 import { type Connection, type Connections, createConnections } from '../../src/upstream/connections.ts'
 import { failureOf } from '../../src/upstream/failure.ts'
@@ -8,7 +9,7 @@ import type { DeviceRequest } from '../../src/upstream/request-head.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from '../../src/upstream/target.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { movableClock } from '../support/clock.ts'
+import { movableClock, stillClock } from '../support/clock.ts'
 import { startRawDevice } from '../support/device.ts'
 import type { RawPeer } from '../support/raw.ts'
 import { nextRequest, OK } from '../support/scripted.ts'
@@ -16,13 +17,14 @@ import { nextRequest, OK } from '../support/scripted.ts'
 interface World {
   readonly deadlines?: Partial<UpstreamDeadlines>
   readonly target?: Partial<UpstreamTarget>
+  readonly clock?: Clock
 }
 
-function open(url: string, { deadlines, target }: World = {}): Connections {
+function open(url: string, { deadlines, target, clock = movableClock() }: World = {}): Connections {
   const connections = createConnections(
     { origin: url, socketPath: undefined, ca: undefined, insecure: false, ...target },
     { connect: 2000, response: 2000, idle: 2000, ...deadlines },
-    movableClock(),
+    clock,
   )
   closeLater(() => connections.close())
   return connections
@@ -126,6 +128,31 @@ describe('A connection to the device', () => {
     const connections = open(device.url)
     for (let i = 0; i < 3; i += 1) expect((await ask(connections)).said.at(-1)).toBe('end ok')
     expect(device.peers).toHaveLength(1)
+  })
+
+  it('84 is closed when nobody has used it for four seconds, however long it is in use', async () => {
+    const device = await answering((peer) => peer.write(OK))
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const clock = stillClock()
+    const pass = (time: number): void => {
+      for (let passed = 0; passed < time; passed += 50) {
+        clock.advance(50)
+        vi.advanceTimersByTime(50)
+      }
+    }
+    const connections = open(device.url, { clock })
+    for (let i = 0; i < 30; i += 1) {
+      await ask(connections)
+      pass(150)
+    }
+    const { socket } = await device.waitForConnection(1)
+    const closed = once(socket, 'end')
+    pass(3800)
+    await ask({ ...connections, borrow: () => connections.borrow(true) })
+    pass(4050)
+    expect(device.peers).toHaveLength(1)
+    await closed
   })
 
   it('55 a response deadline below a second is exact', async () => {
