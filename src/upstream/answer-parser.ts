@@ -3,6 +3,7 @@ import { BodyPieces } from './body-pieces.ts'
 import { DeviceFault } from './failure.ts'
 import { createLlhttp, type Llhttp, type ParserEvents } from './llhttp.ts'
 import { MalformedAnswer } from './malformed-answer.ts'
+import { NameMemory } from './name-memory.ts'
 
 /** The head of an answer as it stands on the wire, every byte a character; names and values alternate. */
 export interface AnswerHead {
@@ -37,6 +38,7 @@ export class AnswerParser implements ParserEvents {
   #reasonStart = 0
   #reasonEnd = 0
   #marks: number[] = []
+  readonly #names = new NameMemory()
   #count = 0
   #headEnd = 0
   #named = false
@@ -180,7 +182,8 @@ export class AnswerParser implements ParserEvents {
     const fields: string[] = []
     const marks = this.#marks
     for (let i = 0; i < this.#count; i += MARKS) {
-      fields.push(text.slice(marks[i], marks[i + 1]), valueIn(text, marks[i + 2] ?? 0, marks[i + 3] ?? 0))
+      const name = this.#names.at(i / MARKS, text, marks[i] ?? 0, marks[i + 1] ?? 0)
+      fields.push(name, valueIn(text, marks[i + 2] ?? 0, marks[i + 3] ?? 0))
     }
     this.#text = ''
     return {

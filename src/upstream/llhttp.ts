@@ -111,7 +111,8 @@ export function createLlhttp(events: ParserEvents): Llhttp {
   let stoppedAt = 0
 
   function copy({ buffer, byteOffset }: Uint8Array, start: number, length: number): void {
-    if (shared.bytes.buffer !== exports.memory.buffer) shared.bytes = new Uint8Array(exports.memory.buffer)
+    // Detached where the memory has grown.
+    if (shared.bytes.length === 0) shared.bytes = new Uint8Array(exports.memory.buffer)
     shared.bytes.set(new Uint8Array(buffer, byteOffset + start, length), input)
   }
 
