@@ -27,7 +27,7 @@ export function responseFields(
   const fields: string[] = []
   for (let i = 0; i + 1 < device.length; i += 2) {
     const name = device[i] ?? ''
-    const lower = name.toLowerCase()
+    const lower = lowerName(name)
     if (isHopByHop(lower) || settings.replaced.includes(lower) || options.includes(lower)) continue
     // Where there is never a body, a length would only mislead (RFC 9110 §8.6).
     if (lower === 'content-length' && (status < 200 || status === 204)) continue
@@ -35,8 +35,20 @@ export function responseFields(
     const named = lower === 'location' || lower === 'content-location'
     fields.push(name, named ? publicLocation(value, head, admission, settings) : value)
   }
-  fields.push(...admission.limitFields)
+  for (const field of admission.limitFields) fields.push(field)
   return fields
+}
+
+/** Of the few names that a device uses again and again: to look them up is cheaper, as `NameMemory` gives the same strings. */
+const lowerNames = new Map<string, string>()
+const MOST_NAMES = 500
+
+function lowerName(name: string): string {
+  const known = lowerNames.get(name)
+  if (known !== undefined) return known
+  const lower = name.toLowerCase()
+  if (lowerNames.size < MOST_NAMES) lowerNames.set(name, lower)
+  return lower
 }
 
 /**
