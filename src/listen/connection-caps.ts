@@ -1,4 +1,5 @@
 import type { Server, Socket } from 'node:net'
+import type { Clock } from '../http/clock.ts'
 import type { ListenLimits, RefusedConnection } from './limits.ts'
 
 /** Whose connections count together. */
@@ -10,23 +11,45 @@ export interface ConnectedClient {
 }
 
 export interface ConnectionCapsDependencies {
-  readonly limits: Pick<ListenLimits, 'maxConnections' | 'maxConnectionsPerClient'>
+  readonly clock: Pick<Clock, 'monotonic'>
+  readonly limits: Pick<ListenLimits, 'maxConnections' | 'maxConnectionsPerClient' | 'idleTimeout'>
   readonly clientOf: (peer: string) => ConnectedClient
   readonly onRefused: (reason: RefusedConnection) => void
 }
 
+export interface ConnectionCaps {
+  /**
+   * Whether a connection may stay; one that may not is closed already, without an answer: whoever is over a cap gets no
+   * work out of us.
+   */
+  mayStay(socket: Socket): boolean
+  /**
+   * A connection of that peer has closed on which it overdid something: it goes on counting for `idleTimeout`, as if it
+   * were open and idle. Otherwise a new connection would be all that it takes to begin again.
+   */
+  remember(peer: string): void
+}
+
 /**
- * Holds a server to its connections, in all and per client, before anything is read or encrypted. Returns whether a
- * connection may stay; one that may not is closed already, without an answer: whoever is over a cap gets no work out
- * of us.
+ * The most closed connections remembered, of all clients together (about 100 bytes each); the oldest are forgotten for
+ * newer ones. More of them in a minute than a processor core has time to serve, and what 80 clients may have by default.
  */
+const MOST_REMEMBERED = 20_000
+
+/** Holds a server to its connections, in all and per client, before anything is read or encrypted. */
 export function capConnections(
   server: Server,
-  { limits, clientOf, onRefused }: ConnectionCapsDependencies,
-): (socket: Socket) => boolean {
+  { clock, limits, clientOf, onRefused }: ConnectionCapsDependencies,
+): ConnectionCaps {
   const counts = new Map<string, number>()
+  /** The oldest first. No client has more than its cap: each was a connection that had to be let in. */
+  const remembered: { readonly key: string; readonly until: number }[] = []
   server.maxConnections = limits.maxConnections
   server.on('drop', () => onRefused('max_connections'))
+
+  function take(key: string): void {
+    counts.set(key, (counts.get(key) ?? 0) + 1)
+  }
 
   function release(key: string): void {
     const left = (counts.get(key) ?? 0) - 1
@@ -34,20 +57,39 @@ export function capConnections(
     else counts.delete(key)
   }
 
-  return (socket) => {
-    const { remoteAddress } = socket
-    // Over a Unix socket nobody can be told from anybody else; and who has left already has no address either.
-    if (remoteAddress === undefined) return true
-    const { key, peerTrusted } = clientOf(remoteAddress)
-    if (peerTrusted) return true
-    const count = counts.get(key) ?? 0
-    if (count >= limits.maxConnectionsPerClient) {
-      socket.destroy()
-      onRefused('max_connections_per_client')
-      return false
+  function forget(now: number, most: number): void {
+    for (;;) {
+      const oldest = remembered[0]
+      if (oldest === undefined || (oldest.until > now && remembered.length <= most)) return
+      remembered.shift()
+      release(oldest.key)
     }
-    counts.set(key, count + 1)
-    socket.once('close', () => release(key))
-    return true
+  }
+
+  return {
+    mayStay(socket) {
+      const { remoteAddress } = socket
+      // Over a Unix socket nobody can be told from anybody else; and who has left already has no address either.
+      if (remoteAddress === undefined) return true
+      const { key, peerTrusted } = clientOf(remoteAddress)
+      if (peerTrusted) return true
+      forget(clock.monotonic(), MOST_REMEMBERED)
+      if ((counts.get(key) ?? 0) >= limits.maxConnectionsPerClient) {
+        socket.destroy()
+        onRefused('max_connections_per_client')
+        return false
+      }
+      take(key)
+      socket.once('close', () => release(key))
+      return true
+    },
+    remember(peer) {
+      const { key, peerTrusted } = clientOf(peer)
+      if (peerTrusted) return
+      const now = clock.monotonic()
+      take(key)
+      remembered.push({ key, until: now + limits.idleTimeout })
+      forget(now, MOST_REMEMBERED)
+    },
   }
 }

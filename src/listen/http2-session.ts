@@ -11,6 +11,8 @@ export interface Http2Handlers {
   readonly onBug: (error: unknown) => void
   /** A client overdid something: its session, or the stream in question, is broken off. */
   readonly onOveruse: (reason: Overuse) => void
+  /** A connection of that peer has closed that broke the protocol, or took more than a little of what it may overdo. */
+  readonly onMisused: (peer: string) => void
 }
 
 /** One HTTP/2 connection. */
@@ -26,11 +28,20 @@ const LINGER_TIME = 500
 /** And how long for a client that does not take what was sent before. */
 const GOODBYE_TIMEOUT = 3_000
 
+/** The part of what a session may overdo that is nobody's concern once its connection has closed. */
+const FORGIVEN = 0.1
+
+/** By Node's name for it: what nghttp2 itself ends a session for. Other errors are those of the network, or our own. */
+const REFUSED_BY_NGHTTP2: ReadonlyMap<string | undefined, Overuse> = new Map([
+  ['ERR_HTTP2_ERROR', 'protocol_error'],
+  ['ERR_HTTP2_TOO_MANY_INVALID_FRAMES', 'max_resets'],
+])
+
 /** Serves a decrypted connection on which `h2` was agreed, from `now` on. */
 export function serveSession(
   socket: TLSSocket,
   limits: ListenLimits,
-  { onExchange, onBug, onOveruse }: Http2Handlers,
+  { onExchange, onBug, onOveruse, onMisused }: Http2Handlers,
   now: number,
 ): Http2Session {
   const session = performServerHandshake(socket, {
@@ -60,6 +71,8 @@ export function serveSession(
   let spanBegan = now
   let resets = 0
   let controlFrames = 0
+  /** Whether it was ended for what its client did. */
+  let condemned = false
   /** Since when nothing has been left to do but to close the connection. */
   let overSince: number | undefined
 
@@ -74,6 +87,7 @@ export function serveSession(
 
   function stop(reason: Overuse): void {
     if (session.destroyed) return
+    condemned = true
     onOveruse(reason)
     session.destroy(new Error(reason), constants.NGHTTP2_ENHANCE_YOUR_CALM)
   }
@@ -92,8 +106,23 @@ export function serveSession(
     if (resets > limits.maxResets) stop('max_resets')
   }
 
+  /** Whoever closes the connection just before it would be ended, or with its requests still open, is no better. */
+  function misused(): boolean {
+    const used = Math.max((resets + open.size) / limits.maxResets, controlFrames / limits.maxControlFrames)
+    return condemned || used > FORGIVEN
+  }
+
   // Node reports a broken session here and closes it; without a listener it would end the process.
-  session.on('error', () => {})
+  session.on('error', (error: NodeJS.ErrnoException) => {
+    const reason = REFUSED_BY_NGHTTP2.get(error.code)
+    if (reason === undefined) return
+    condemned = true
+    onOveruse(reason)
+  })
+  // Behind the error, and behind the connection's own end.
+  session.on('close', () => {
+    if (facts.peer !== '' && misused()) onMisused(facts.peer)
+  })
   session.on('ping', countControlFrame)
   session.on('remoteSettings', () => {
     greeted = true

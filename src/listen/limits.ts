@@ -21,4 +21,4 @@ export const OVERUSE_SPAN = 10_000
 export type RefusedConnection = 'max_connections' | 'max_connections_per_client'
 
 /** What a client did too much of on its connection: the `reason` label of its metric. */
-export type Overuse = 'max_resets' | 'max_control_frames' | 'max_queued_bytes'
+export type Overuse = 'max_resets' | 'max_control_frames' | 'max_queued_bytes' | 'protocol_error'

@@ -48,7 +48,9 @@ export interface PublicListener {
 /** One port for HTTP/1.1 and HTTP/2 over TLS, told apart by ALPN; or HTTP/1.1 alone in cleartext. */
 export function createPublicListener(deps: PublicListenerDependencies): PublicListener {
   const { limits, clientOf, events } = deps
-  const handlers = { ...deps, onOveruse: events.overused }
+  const server = createTcpServer({ noDelay: true })
+  const caps = capConnections(server, { clock: deps.clock, limits, clientOf, onRefused: events.refused })
+  const handlers = { ...deps, onOveruse: events.overused, onMisused: caps.remember }
   const http1 = createHttp1Server(limits, handlers, deps.clock)
   const http2 = createHttp2Server(limits, handlers)
   const sockets = new Set<Socket>()
@@ -76,10 +78,8 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
   }
 
   const secure = deps.tls === undefined ? undefined : createSecureFront(deps.tls, limits, acceptTls)
-  const server = createTcpServer({ noDelay: true })
-  const mayStay = capConnections(server, { limits, clientOf, onRefused: events.refused })
   server.on('connection', (socket: Socket) => {
-    if (!mayStay(socket)) return
+    if (!caps.mayStay(socket)) return
     const peer = peerOf(socket)
     sockets.add(socket)
     if (secure !== undefined) greeting.set(peer, socket)

@@ -108,7 +108,9 @@ export function createMetrics({
   for (const result of ['success', 'failure']) reloads.inc({ result }, 0)
   for (const kind of ['access', 'refresh']) evicted.inc({ kind }, 0)
   for (const reason of ['max_connections', 'max_connections_per_client']) refused.inc({ reason }, 0)
-  for (const reason of ['max_resets', 'max_control_frames', 'max_queued_bytes']) overused.inc({ reason }, 0)
+  for (const reason of ['max_resets', 'max_control_frames', 'max_queued_bytes', 'protocol_error']) {
+    overused.inc({ reason }, 0)
+  }
   for (const protocol of ['http/1.1', 'h2']) connections.set({ protocol }, 0)
 
   return {

@@ -2,7 +2,8 @@ import { Server, Socket } from 'node:net'
 import { expect, it } from 'vitest'
 import { createClientAddress } from '../../src/gate/client-address.ts'
 import { parseCidr } from '../../src/http/ip.ts'
-import { capConnections } from '../../src/listen/connection-caps.ts'
+import { type ConnectionCaps, capConnections } from '../../src/listen/connection-caps.ts'
+import { type MovableClock, stillClock } from '../support/clock.ts'
 
 /** A connection from that address, which exists only as far as it is looked at. */
 function from(remoteAddress: string | undefined): Socket {
@@ -11,18 +12,22 @@ function from(remoteAddress: string | undefined): Socket {
   return socket
 }
 
-function door(maxConnectionsPerClient: number): {
-  readonly mayStay: (socket: Socket) => boolean
+const IDLE_TIMEOUT = 60_000
+
+function door(maxConnectionsPerClient: number): ConnectionCaps & {
+  readonly clock: MovableClock
   readonly refused: readonly string[]
 } {
   const refused: string[] = []
+  const clock = stillClock()
   const { clientOf } = createClientAddress(['10.0.0.0/8'].map(parseCidr).filter((cidr) => cidr !== undefined))
-  const mayStay = capConnections(new Server(), {
-    limits: { maxConnections: 100, maxConnectionsPerClient },
+  const caps = capConnections(new Server(), {
+    clock,
+    limits: { maxConnections: 100, maxConnectionsPerClient, idleTimeout: IDLE_TIMEOUT },
     clientOf: (peer) => clientOf(peer, []),
     onRefused: (reason) => refused.push(reason),
   })
-  return { mayStay, refused }
+  return { ...caps, clock, refused }
 }
 
 it('the addresses of one IPv6 /64 are one client, those of another are not', () => {
@@ -56,4 +61,39 @@ it('a connection that has closed makes room once, and leaves nothing in memory',
   expect(mayStay(from('192.0.2.1'))).toBe(false)
   first.emit('close')
   expect(mayStay(from('192.0.2.1'))).toBe(true)
+})
+
+it('a connection that was misused counts for idle_timeout after it has closed, and for no other client', () => {
+  const { mayStay, remember, clock, refused } = door(2)
+  for (let i = 0; i < 2; i += 1) {
+    const connection = from('192.0.2.1')
+    expect(mayStay(connection)).toBe(true)
+    connection.emit('close')
+    remember('192.0.2.1')
+    clock.advance(1000)
+  }
+  expect(mayStay(from('192.0.2.1'))).toBe(false)
+  expect(refused).toEqual(['max_connections_per_client'])
+  expect(mayStay(from('192.0.2.2'))).toBe(true)
+  clock.advance(IDLE_TIMEOUT - 2000)
+  expect(mayStay(from('192.0.2.1')), 'the first is forgotten').toBe(true)
+  expect(mayStay(from('192.0.2.1')), 'the second is not').toBe(false)
+  clock.advance(1000)
+  expect(mayStay(from('192.0.2.1'))).toBe(true)
+})
+
+it('what a trusted proxy passes on is not held against it', () => {
+  const { mayStay, remember } = door(1)
+  for (let i = 0; i < 5; i += 1) remember('10.1.2.3')
+  expect(mayStay(from('10.1.2.3'))).toBe(true)
+})
+
+it('of what is remembered, the oldest is forgotten when there is too much of it', () => {
+  const { mayStay, remember } = door(1)
+  remember('192.0.2.1')
+  for (let i = 0; i < 19_999; i += 1) remember(`198.${18 + (i >> 16)}.${(i >> 8) & 255}.${i & 255}`)
+  expect(mayStay(from('192.0.2.1'))).toBe(false)
+  remember('203.0.113.1')
+  expect(mayStay(from('192.0.2.1'))).toBe(true)
+  expect(mayStay(from('198.18.0.0'))).toBe(false)
 })
