@@ -16,6 +16,7 @@ const SWALLOW_TIMEOUT = 5_000
 /** One HTTP/1 connection, which serves one request after the other. */
 export class Http1Connection implements Http1Carrier, IntakeEvents {
   readonly socket: Socket
+  readonly wire: Socket
   readonly facts: Http1Carrier['facts']
   readonly #rules: ConnectionRules
   readonly #intake: Http1Intake
@@ -28,8 +29,9 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
   /** Runs while a head, or a body that nobody reads, is awaited. */
   #deadline: NodeJS.Timeout | undefined
 
-  constructor(socket: Socket, rules: ConnectionRules) {
+  constructor(socket: Socket, wire: Socket, rules: ConnectionRules) {
     this.socket = socket
+    this.wire = wire
     this.#rules = rules
     this.#intake = new Http1Intake(socket, rules.maxHeaderSize, this)
     this.facts = {
@@ -150,10 +152,6 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
     else this.socket.destroy()
   }
 
-  readonly #onLateBody = (): void => {
-    this.socket.destroy()
-  }
-
   /** An error that escaped would end the process, and every other connection with it. */
   #fail(bug: unknown): void {
     this.#rules.handlers.onBug(bug)
@@ -185,7 +183,7 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
   #served(exchange: Http1Exchange): void {
     this.#current = undefined
     if (exchange.persists && !exchange.closing && !this.#closing && !this.#rules.isDraining()) {
-      if (this.#intake.withinBody) this.#deadline = setTimeout(this.#onLateBody, SWALLOW_TIMEOUT)
+      if (this.#intake.withinBody) this.#deadline = setTimeout(() => this.socket.destroy(), SWALLOW_TIMEOUT)
       this.#intake.proceed()
       this.#finishIfDone()
       return

@@ -7,6 +7,7 @@ import { feelForClient } from './http1-half-closed.ts'
 import { type Http1Head, requestHead } from './http1-head.ts'
 import { Http1Response } from './http1-response.ts'
 import { latin1Of, type RenderedHead, renderHead, renderInterim } from './http1-response-head.ts'
+import { endBroken } from './linger.ts'
 import { OutcomeLatch } from './outcome.ts'
 
 /** One request on an HTTP/1 connection, which tells it how the client fares. */
@@ -51,6 +52,10 @@ export class Http1Exchange implements Exchange {
   /** Bytes of the response's body that were sent. */
   get sent(): number {
     return this.#sent
+  }
+
+  get waits(): boolean {
+    return this.carrier.socket.writableLength > 0
   }
 
   /** The connection goes on behind the response that was sent. */
@@ -142,9 +147,11 @@ export class Http1Exchange implements Exchange {
     this.#closing = true
   }
 
-  /** Ends the connection, without another byte. */
+  /** Ends the connection, without another byte. What its end alone would end must not look whole (C24). */
   abandon(): void {
-    this.carrier.socket.destroy()
+    const { socket, wire } = this.carrier
+    if (this.#response?.endsByClosing) endBroken(socket, wire)
+    else socket.destroy()
   }
 
   /** The client has taken what waited for it. */

@@ -9,6 +9,8 @@ const PROBES = 4
 interface HalfClosed extends Pick<Exchange, 'answered' | 'inform' | 'onEnd'> {
   /** Bytes of the body that were sent. */
   readonly sent: number
+  /** Some of them wait for the client: if it is gone, they are what finds out. */
+  readonly waits: boolean
   /** Takes the client for gone. */
   abandon(): void
 }
@@ -20,22 +22,26 @@ interface HalfClosed extends Pick<Exchange, 'answered' | 'inform' | 'onEnd'> {
  */
 export function feelForClient(exchange: HalfClosed): void {
   if (exchange.answered) watchProgress(exchange)
-  else probe(exchange, PROBES)
+  else later(exchange, PATIENCE / PROBES, () => probe(exchange, PROBES))
 }
 
 /** The first probe draws the reset, which the next one meets. */
 function probe(exchange: HalfClosed, left: number): void {
   if (exchange.answered || left === 0) return
   exchange.inform(102, [])
-  const timer = setTimeout(() => probe(exchange, left - 1), PATIENCE / PROBES)
-  exchange.onEnd(() => clearTimeout(timer))
+  later(exchange, PATIENCE / PROBES, () => probe(exchange, left - 1))
 }
 
 function watchProgress(exchange: HalfClosed): void {
   const before = exchange.sent
-  const timer = setTimeout(() => {
-    if (exchange.sent === before) exchange.abandon()
+  later(exchange, PATIENCE, () => {
+    if (exchange.sent === before && !exchange.waits) exchange.abandon()
     else watchProgress(exchange)
-  }, PATIENCE)
+  })
+}
+
+/** @param time ms */
+function later(exchange: HalfClosed, time: number, act: () => void): void {
+  const timer = setTimeout(act, time)
   exchange.onEnd(() => clearTimeout(timer))
 }

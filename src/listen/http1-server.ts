@@ -5,8 +5,8 @@ import type { Http1Handlers } from './http1-rules.ts'
 import type { ListenLimits } from './limits.ts'
 
 export interface Http1Server {
-  /** Takes a connection, in cleartext or decrypted. */
-  accept(socket: Socket): void
+  /** Takes a connection, in cleartext or decrypted, and what carries its bytes. */
+  accept(socket: Socket, wire: Socket): void
   /**
    * From now on every response closes its connection, tunnels are closed, and so, a moment later, are idle connections:
    * a request that a client is just sending on one is still answered.
@@ -45,8 +45,8 @@ export function createHttp1Server(
   }
 
   return {
-    accept(socket) {
-      const connection = new Http1Connection(socket, rules)
+    accept(socket, wire) {
+      const connection = new Http1Connection(socket, wire, rules)
       connections.add(connection)
       socket.once('close', () => connections.delete(connection))
       // Its handshake was under way when the stop was asked for.

@@ -24,3 +24,10 @@ export function endLingering(socket: Socket, lastBytes = ''): void {
   socket.once('close', () => clearTimeout(timer))
   socket.resume()
 }
+
+/** Ends a connection in a way that nobody can take for its orderly end, as far as `wire`, which carries it, knows one. */
+export function endBroken(socket: Socket, wire: Socket): void {
+  // A Unix socket has no reset.
+  if (wire.remoteAddress !== undefined) wire.resetAndDestroy()
+  socket.destroy()
+}

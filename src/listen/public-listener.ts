@@ -57,19 +57,22 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
   /** Connections whose TLS handshake is not done, by peer: Node gives no way from a `TLSSocket` to its `Socket`. */
   const greeting = new Map<string, Socket>()
 
-  function acceptHttp1(socket: Socket): void {
+  /** `wire` is what carries it: in cleartext the connection itself. */
+  function acceptHttp1(socket: Socket, wire: Socket): void {
     // A client may close its sending side and wait for the answer; before there was a request it has only left.
     socket.allowHalfOpen = true
     count('http/1.1', socket)
-    http1.accept(socket)
+    http1.accept(socket, wire)
   }
 
   function acceptTls(socket: TLSSocket): void {
-    greeting.delete(peerOf(socket))
+    const peer = peerOf(socket)
+    const wire = greeting.get(peer) ?? socket
+    greeting.delete(peer)
     if (socket.alpnProtocol === 'h2') {
       count('h2', socket)
       http2.accept(socket)
-    } else acceptHttp1(socket)
+    } else acceptHttp1(socket, wire)
   }
 
   function count(protocol: Protocol, socket: Socket): void {
@@ -87,7 +90,7 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
       sockets.delete(socket)
       if (greeting.get(peer) === socket) greeting.delete(peer)
     })
-    if (secure === undefined) acceptHttp1(socket)
+    if (secure === undefined) acceptHttp1(socket, socket)
     else secure.emit('connection', socket)
   })
 

@@ -57,6 +57,11 @@ export class MendedConnection extends Duplex {
     else this.#socket.write(chunk, done)
   }
 
+  /** In one piece, where Node has the head and a short body together. */
+  override _writev(chunks: { chunk: Buffer }[], done: (error?: Error | null) => void): void {
+    this._write(Buffer.concat(chunks.map(({ chunk }) => chunk)), 'buffer' as BufferEncoding, done)
+  }
+
   override _final(done: () => void): void {
     this.#socket.end(() => done())
   }

@@ -1,4 +1,4 @@
-import { connect, type Socket } from 'node:net'
+import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { UpstreamTarget } from './target.ts'
 
@@ -34,6 +34,8 @@ export function createSocketOpener({ origin, socketPath, ca, insecure }: Upstrea
     const socket = connectTls(
       {
         ...at,
+        // Also over a Unix socket: whose certificate is to be shown, and checked. An address is no name (RFC 6066 §3).
+        ...(isIP(host) === 0 ? { servername: host } : {}),
         ALPNProtocols: ['http/1.1'],
         rejectUnauthorized: !insecure,
         ...(ca === undefined ? {} : { ca }),

@@ -1,11 +1,11 @@
-import { Agent, IncomingMessage, ServerResponse } from 'node:http'
+import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import type { Fields } from '../http/fields.ts'
 import { MOST_INTERIM_ANSWERS, type Transfer } from './answer-handler.ts'
 import { createDeadline, type Deadline } from './deadline.ts'
 import { DeviceFault } from './failure.ts'
-import { createProxy } from './http-proxy.ts'
+import { agentFor, createProxy } from './http-proxy.ts'
 import { LARGEST_HEAD, MendedConnection } from './mended-connection.ts'
 import type { Relay } from './relay.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
@@ -37,7 +37,8 @@ export class TolerantAttempt implements Transfer {
         this.#silent = false
       },
       onInterim: ({ status, fields }) => {
-        this.#wait()
+        // `100 Continue`, which nobody asked for, is no progress.
+        if (status !== 100) this.#wait()
         this.#inform(status, fields)
       },
     })
@@ -158,9 +159,4 @@ function requestOptions(path: string, fields: string[]): object {
     },
     set headers(_grouped) {},
   }
-}
-
-/** Has Node use a connection that is there already. */
-function agentFor(connection: MendedConnection): Agent {
-  return Object.assign(new Agent({ keepAlive: false }), { createConnection: () => connection })
 }

@@ -2,8 +2,10 @@ import { type ClientRequest, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { UpgradeExchange } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
+import { createDeadline } from './deadline.ts'
 import { DeviceFault } from './failure.ts'
-import { createProxy, type ProxyOptions } from './http-proxy.ts'
+import { agentFor, createProxy } from './http-proxy.ts'
+import { createSocketOpener, type SocketOpener } from './open-socket.ts'
 import type { RelayEnd } from './relay.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
@@ -18,6 +20,9 @@ export interface UpgradeRequest {
   readonly onTunnel: () => void
 }
 
+/** The device says 101, and not to what (RFC 9110 §7.8). */
+const NO_UPGRADE: RelayEnd = { kind: 'failed', error: new DeviceFault('http_upgrade_failed'), silent: false }
+
 export interface UpgradeLane {
   /** Resolves when the tunnel has closed, or when there will be none. */
   open(request: UpgradeRequest): Promise<RelayEnd>
@@ -29,23 +34,31 @@ export interface UpgradeLane {
  * client itself when the device refuses or breaks (so those two listeners are replaced).
  */
 export function createUpgradeLane(target: UpstreamTarget, deadlines: UpstreamDeadlines): UpgradeLane {
+  const opener = createSocketOpener(target)
   return {
     open: (request) =>
       new Promise((resolve) => {
         const { exchange } = request
         const connection = exchange.connection as Socket
-        const attempt = startAttempt(target, deadlines, request)
-        const timer = setTimeout(
-          () => attempt.destroy(new DeviceFault('http_response_timeout')),
-          deadlines.response,
+        const deadline = createDeadline((failure) => attempt.destroy(new DeviceFault(failure)))
+        deadline.set(deadlines.connect, 'connection_timeout')
+        const attempt = startAttempt(opener, request, () =>
+          deadline.set(deadlines.response, 'http_response_timeout'),
         )
         const settle = (end: RelayEnd): void => {
-          clearTimeout(timer)
+          deadline.clear()
           resolve(end)
         }
         exchange.watch()
-        attempt.prependOnceListener('upgrade', (response: IncomingMessage, device: Socket) => {
-          clearTimeout(timer)
+        const [tunnel] = attempt.listeners('upgrade')
+        attempt.removeAllListeners('upgrade')
+        attempt.once('upgrade', (response: IncomingMessage, device: Socket, early: Buffer<ArrayBuffer>) => {
+          deadline.clear()
+          if (response.headers.upgrade?.toLowerCase() !== 'websocket') {
+            device.destroy()
+            settle(NO_UPGRADE)
+            return
+          }
           response.headers = switchingHeaders(response, request.project)
           exchange.tunnelled()
           // Whatever passes the tunnel, either way, passes the client's connection.
@@ -54,9 +67,10 @@ export function createUpgradeLane(target: UpstreamTarget, deadlines: UpstreamDea
           exchange.onEnd(() => device.destroy())
           // Behind the device's last bytes the client's are worth nothing. Left unread, they would hide that it left.
           device.once('close', () => connection.end(() => connection.destroySoon()))
+          tunnel?.(response, device, early)
         })
         attempt.once('response', (response) => {
-          clearTimeout(timer)
+          deadline.clear()
           // Whatever passes on, passes the client's connection: nobody, neither device nor client, may stall it for ever.
           connection.setTimeout(deadlines.idle, () =>
             response.isPaused() ? exchange.cut() : response.destroy(),
@@ -76,9 +90,9 @@ export function createUpgradeLane(target: UpstreamTarget, deadlines: UpstreamDea
 
 /** Has `http-proxy-3` send the request, and takes back what it would do with an answer other than 101. */
 function startAttempt(
-  target: UpstreamTarget,
-  deadlines: UpstreamDeadlines,
+  opener: SocketOpener,
   { target: path, fields, exchange }: UpgradeRequest,
+  onOpen: () => void,
 ): ClientRequest {
   const connection = exchange.connection as Socket
   const proxy = createProxy()
@@ -91,7 +105,7 @@ function startAttempt(
     bareRequest(connection, fields),
     connection,
     exchange.early,
-    optionsFor(target, deadlines),
+    { target: { host: 'device', port: 80 }, agent: agentFor(opener.open(onOpen)) },
     () => {},
   )
   if (attempt === undefined) throw new DeviceFault('http_upgrade_failed')
@@ -121,24 +135,6 @@ function byName(fields: Fields): Record<string, string | string[]> {
   return named
 }
 
-function optionsFor(target: UpstreamTarget, deadlines: UpstreamDeadlines): ProxyOptions {
-  const { protocol, hostname, port } = new URL(target.origin)
-  const secure = protocol === 'https:'
-  return {
-    target: {
-      protocol,
-      host: hostname,
-      hostname,
-      port: Number(port) || (secure ? 443 : 80),
-      ...(target.socketPath === undefined ? {} : { socketPath: target.socketPath }),
-    },
-    connectTimeout: deadlines.connect,
-    secure: !target.insecure,
-    ...(target.ca === undefined ? {} : { ca: target.ca }),
-    ssl: {},
-  }
-}
-
 function switchingHeaders(
   response: IncomingMessage,
   project: UpgradeRequest['project'],
@@ -153,6 +149,11 @@ function relayRefusedUpgrade(
   settle: (end: RelayEnd) => void,
 ): void {
   const { statusCode: status = 502, statusMessage: reason = '' } = response
+  if (status === 101) {
+    response.destroy()
+    settle(NO_UPGRADE)
+    return
+  }
   try {
     exchange.begin({ status, reason, fields: project(response.rawHeaders, status) })
   } catch {

@@ -1,7 +1,10 @@
+import { once } from 'node:events'
+import { setTimeout } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { expectUnharmed } from '../support/aftermath.ts'
 import { startDevice } from '../support/device.ts'
-import { rawConnection } from '../support/raw.ts'
+import { type RawPeer, rawConnection } from '../support/raw.ts'
+import { nextRequest, startScripted } from '../support/scripted.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports, type Transport } from '../support/transports.ts'
 
@@ -98,7 +101,7 @@ describeTransports(
       async (_name, bytes, answers) => {
         const device = await startDevice((request, response) => {
           request.resume()
-          setTimeout(() => response.end('late but whole'), 50)
+          setTimeout(50).then(() => response.end('late but whole'))
         })
         const sidecar = await startSidecar({ transport, device })
         const token = await sidecar.token()
@@ -108,6 +111,51 @@ describeTransports(
         await expectUnharmed(sidecar, token, answers)
       },
     )
+
+    it('59 half-close behind a response that has begun: who reads slowly reads all of it', async () => {
+      const body = Buffer.alloc(8 << 20, 'x')
+      const device = await startDevice((_request, response) => response.end(body))
+      const sidecar = await startSidecar({ transport, device })
+      const token = await sidecar.token()
+      const raw = await rawConnection(sidecar.url)
+      raw.write(`GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`)
+      await raw.waitFor('200 OK')
+      raw.socket.pause()
+      raw.end('')
+      // Longer than a response may pause whose client might be gone.
+      await setTimeout(700)
+      raw.socket.resume()
+      const all = await raw.closed
+      expect(all.length - all.indexOf('\r\n\r\n') - 4).toBe(body.length)
+    })
+
+    it('59 C19 half-close: an answer that comes at once is the first thing that the client hears', async () => {
+      const sidecar = await startSidecar({ transport })
+      const token = await sidecar.token()
+      const raw = await rawConnection(sidecar.url)
+      raw.end(`GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`)
+      expect(await raw.closed).toMatch(/^HTTP\/1\.1 200/)
+    })
+
+    it.each([
+      ['chunks', 'Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n', (peer: RawPeer) => peer.end()],
+      ['what lasts until the end', 'X-A: b\r\n\r\nonly this', (peer: RawPeer) => peer.reset()],
+    ])('49 C24 a cut body of %s does not look whole to a client of HTTP/1.0', async (_name, head, cut) => {
+      const seen = Promise.withResolvers<void>()
+      const device = await startScripted(async (peer) => {
+        await nextRequest(peer)
+        peer.write(`HTTP/1.1 200 OK\r\n${head}`)
+        await seen.promise
+        cut(peer)
+      })
+      const sidecar = await startSidecar({ transport, device, config: { upstream: { parser: 'strict' } } })
+      const raw = await rawConnection(sidecar.url)
+      const broken = once(raw.socket, 'error')
+      raw.write(`GET / HTTP/1.0\r\nHost: x\r\nAuthorization: Bearer ${await sidecar.token()}\r\n\r\n`)
+      await raw.waitFor('only this')
+      seen.resolve()
+      expect(await broken).toMatchObject([{ code: 'ECONNRESET' }])
+    })
 
     it('59 half-close within an upload: a refusal or nothing, and the device sees no whole request', async () => {
       const whole: string[] = []

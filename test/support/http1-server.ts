@@ -28,7 +28,7 @@ export async function startHttp1Server(
     closeLater(() => {
       socket.destroy()
     })
-    http1.accept(socket)
+    http1.accept(socket, socket)
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   closeLater(() => {

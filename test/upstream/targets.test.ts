@@ -86,6 +86,52 @@ describe('a device that speaks HTTPS', () => {
     expect(device.requests).toHaveLength(0)
   })
 
+  it('C23 is who `upstream.url` says, whatever Host the client of a WebSocket names', async () => {
+    const { device, caFile } = await secureDevice()
+    const { upgrades } = acceptWebSockets(device)
+    const config = { upstream: { tls: { ca: caFile } } }
+    const right = await startSidecar({ device, config })
+    const headers = { Host: 'not.in.the.certificate' }
+    const { answer } = await openWebSocket(right.url, { token: await right.token(), headers })
+    expect([answer.statusCode, upgrades[0]?.headers.host]).toEqual([101, 'not.in.the.certificate'])
+
+    const wrong = await startSidecar({
+      device: { url: device.url.replace('127.0.0.1', '[::ffff:127.0.0.1]') },
+      config,
+    })
+    const refused = await refusedWebSocket(wrong.url, {
+      token: await wrong.token(),
+      headers: { Host: 'localhost' },
+    })
+    expect([refused.status, faultOf(refused.fields)]).toEqual([500, 'postern; error=tls_certificate_error'])
+    expect(upgrades).toHaveLength(1)
+  })
+
+  it.each(['strict', 'tolerant'])(
+    'is asked for by the name in `upstream.url`, if it is one: %s',
+    async (parser) => {
+      const certificate = await makeCertificate()
+      const names: string[] = []
+      const SNICallback = (name: string, done: (error: null) => void): void => {
+        names.push(name)
+        done(null)
+      }
+      const notes = { ...certificate, SNICallback }
+      const device = await startDevice(undefined, { tls: notes })
+      acceptWebSockets(device)
+      const tls = { ca: certificate.certFile }
+      await (await tryBoth(device, { parser, tls })).echoed()
+      expect(names).toEqual([])
+      const { answer, echoed } = await tryBoth(device, {
+        parser,
+        tls,
+        url: device.url.replace('127.0.0.1', 'localhost'),
+      })
+      expect([answer.status, await echoed()]).toEqual([200, 'hello'])
+      expect(names).toEqual(['localhost', 'localhost'])
+    },
+  )
+
   it.each(['strict', 'tolerant'])(
     'is spoken to in HTTP/1.1, also if it offers HTTP/2: %s',
     async (parser) => {
