@@ -58,6 +58,8 @@ export function serveSession(
     strictSingleValueFields: false,
   })
   const open = new Set<Http2Exchange>()
+  /** Those whose head has come since the last turn of the event loop. */
+  const begun: Http2Exchange[] = []
   const facts = {
     peer: socket.remoteAddress ?? '',
     localPort: socket.localPort ?? 0,
@@ -112,6 +114,19 @@ export function serveSession(
     return condemned || used > FORGIVEN
   }
 
+  /** Everything that has come is read before any of it is served: of a stream that is broken off already, nothing is. */
+  function handOver(): void {
+    for (const exchange of begun.splice(0)) {
+      if (exchange.ended) continue
+      try {
+        onExchange(exchange)
+      } catch (error) {
+        onBug(error)
+        exchange.cut()
+      }
+    }
+  }
+
   // Node reports a broken session here and closes it; without a listener it would end the process.
   session.on('error', (error: NodeJS.ErrnoException) => {
     const reason = REFUSED_BY_NGHTTP2.get(error.code)
@@ -137,12 +152,8 @@ export function serveSession(
       active = true
       if (end === 'aborted') countReset()
     })
-    try {
-      onExchange(exchange)
-    } catch (error) {
-      onBug(error)
-      exchange.cut()
-    }
+    begun.push(exchange)
+    if (begun.length === 1) setImmediate(handOver)
   })
 
   /**

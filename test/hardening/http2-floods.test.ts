@@ -76,6 +76,19 @@ describe('37 streams opened only to be broken off', () => {
     await expectUnharmed(sidecar, token)
   })
 
+  it('37 what is broken off in the breath that it came in is not even looked at, and what came with it is served', async () => {
+    const [before, seen] = [await handled(), sidecar.device.requests.length]
+    const session = await rawSession(sidecar.url)
+    const abandoned = streams(50).map((id) =>
+      Buffer.concat([headers(id, requestFields(shown())), resetStream(id)]),
+    )
+    session.send(...abandoned, headers(101, requestFields(shown())))
+    expect(await session.status(101)).toBe(200)
+    expect((await handled()) - before).toBe(1)
+    expect(sidecar.device.requests.length - seen).toBe(1)
+    session.raw.end()
+  })
+
   it('37 a client that thinks better of a whole screen of requests keeps its connection', async () => {
     const session = await rawSession(sidecar.url)
     for (const id of streams(100)) session.send(headers(id, requestFields()), resetStream(id))
