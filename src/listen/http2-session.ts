@@ -87,11 +87,14 @@ export function serveSession(
     return session.state.lastProcStreamID ?? 0
   }
 
-  function stop(reason: Overuse): void {
-    if (session.destroyed) return
+  function condemn(reason: Overuse): void {
+    if (session.destroyed || condemned) return
     condemned = true
     onOveruse(reason)
-    session.destroy(new Error(reason), constants.NGHTTP2_ENHANCE_YOUR_CALM)
+  }
+
+  function dismiss(): void {
+    session.destroy(new Error('overuse'), constants.NGHTTP2_ENHANCE_YOUR_CALM)
   }
 
   function countControlFrame(): void {
@@ -99,13 +102,20 @@ export function serveSession(
     // No frame may stand within a header block (RFC 9113 §4.3), so none is open.
     wholeUpTo = newestBegun()
     controlFrames += 1
-    if (controlFrames > limits.maxControlFrames) stop('max_control_frames')
+    if (controlFrames > limits.maxControlFrames) condemn('max_control_frames')
+    if (condemned) dismiss()
   }
 
-  /** Whoever opens streams only to break them off, or to have them broken off, gets our work for nothing. */
+  /**
+   * Whoever opens streams only to break them off, or to have them broken off, gets our work for nothing. The session does
+   * not end here, within the end of a stream: nghttp2 frees that stream afterwards, and a second time if ending the session
+   * made it send what was waiting for it, which is the end of the process. The next frame will do, or the next turn.
+   */
   function countReset(): void {
     resets += 1
-    if (resets > limits.maxResets) stop('max_resets')
+    if (resets <= limits.maxResets || condemned) return
+    condemn('max_resets')
+    setImmediate(dismiss)
   }
 
   /** Whoever closes the connection just before it would be ended, or with its requests still open, is no better. */
@@ -117,7 +127,7 @@ export function serveSession(
   /** Everything that has come is read before any of it is served: of a stream that is broken off already, nothing is. */
   function handOver(): void {
     for (const exchange of begun.splice(0)) {
-      if (exchange.ended) continue
+      if (exchange.ended || condemned) continue
       try {
         onExchange(exchange)
       } catch (error) {
@@ -145,6 +155,7 @@ export function serveSession(
   })
   session.on('stream', (stream, headers, _flags, rawHeaders) => {
     const exchange = new Http2Exchange(stream, headers, rawHeaders, facts)
+    if (condemned) return dismiss()
     open.add(exchange)
     wholeUpTo = Math.max(wholeUpTo, stream.id ?? 0)
     exchange.onEnd(({ end }) => {

@@ -89,6 +89,28 @@ describe('37 streams opened only to be broken off', () => {
     session.raw.end()
   })
 
+  it.each([0, 10, 65_535])(
+    '37 requests broken off while their answers wait for a window of %i: the session ends, the process does not',
+    async (window) => {
+      const ids = streams(1000)
+      for (const [end, lag] of [true, false].flatMap((end) =>
+        [0, 1, 20, 90].map((lag) => [end, lag] as const),
+      )) {
+        const session = await rawSession(sidecar.url, {
+          opening: [settings([SETTING.initialWindowSize, window])],
+        })
+        const attack = ids.map((id, at) =>
+          Buffer.concat([
+            headers(id, requestFields(), end),
+            ...(at < lag ? [] : [resetStream(id - 2 * lag)]),
+          ]),
+        )
+        expect(await sendUntilClosed(session, attack)).toBe(true)
+      }
+      await expectUnharmed(sidecar, token)
+    },
+  )
+
   it('37 a client that thinks better of a whole screen of requests keeps its connection', async () => {
     const session = await rawSession(sidecar.url)
     for (const id of streams(100)) session.send(headers(id, requestFields()), resetStream(id))
