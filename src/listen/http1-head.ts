@@ -26,7 +26,12 @@ interface Rules {
   readonly expect: boolean
 }
 
-const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS)
+const KNOWN_METHODS: ReadonlyMap<string, string> = new Map(METHODS.map((method) => [method, method]))
+
+/** The method as one string for all requests; the commonest first, because V8 interns what it looks up in a `Map`. */
+function knownMethod(method: string): string | undefined {
+  return method === 'GET' ? 'GET' : KNOWN_METHODS.get(method)
+}
 
 /** The meaning of a head, or undefined where it has none that all readers agree on. */
 export function meaningOf(
@@ -35,12 +40,13 @@ export function meaningOf(
   version: '1.0' | '1.1',
   fields: Fields,
 ): Http1Head | undefined {
-  if (!KNOWN_METHODS.has(method) || !isTarget(method, target)) return undefined
+  const known = knownMethod(method)
+  if (known === undefined || !isTarget(method, target)) return undefined
   const { framing, connection, upgrade, expect } = rulesOf(fields)
   if (framing === undefined) return undefined
   const leavesHttp = method === 'CONNECT' || (upgrade && connection.includes('upgrade'))
   return {
-    method,
+    method: known,
     target,
     version,
     fields,
