@@ -85,15 +85,12 @@ function renderFields(fields: Fields): RenderedFields {
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const name = fields[i] ?? ''
     const value = fields[i + 1] ?? ''
-    if (NO_TEXT.test(value) || !isName(name)) throw new UnsendableHeadError('a field that is none')
+    checkName(name)
+    if (NO_TEXT.test(value)) throw new UnsendableHeadError('a field that is none')
     text += `${name}: ${value}\r\n`
     switch (name.length) {
       case 4:
         if (name.toLowerCase() === 'date') dated = true
-        break
-      case 10:
-      case 17:
-        if (OURS.has(name.toLowerCase())) throw new UnsendableHeadError(`a field of the connection: ${name}`)
         break
       case 14:
         if (name.toLowerCase() === 'content-length') length = lengthOf(value, length)
@@ -102,18 +99,18 @@ function renderFields(fields: Fields): RenderedFields {
   return { text, length, dated }
 }
 
-/** The few names that come again and again are looked at once. */
+/** Names that may be sent: the few that come again and again are looked at once. */
 const seenNames = new Set<string>()
 const MOST_SEEN = 500
 
-function isName(name: string): boolean {
-  if (seenNames.has(name)) return true
-  if (name === '' || NO_TOKEN.test(name)) return false
-  if (seenNames.size < MOST_SEEN) seenNames.add(name)
-  return true
-}
-
 const OURS: ReadonlySet<string> = new Set(['connection', 'transfer-encoding'])
+
+function checkName(name: string): void {
+  if (seenNames.has(name)) return
+  if (name === '' || NO_TOKEN.test(name)) throw new UnsendableHeadError('a field that is none')
+  if (OURS.has(name.toLowerCase())) throw new UnsendableHeadError(`a field of the connection: ${name}`)
+  if (seenNames.size < MOST_SEEN) seenNames.add(name)
+}
 
 function lengthOf(value: string, before: number | undefined): number {
   const length = DIGITS.test(value) ? Number(value) : Number.NaN
