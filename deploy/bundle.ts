@@ -1,10 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer, type IncomingMessage } from 'node:http'
+import { request } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { type OutputChunk, type Plugin, rolldown } from 'rolldown'
 import { VERSION } from '../src/version.ts'
@@ -37,6 +41,17 @@ const ownFiles: Plugin = {
   },
 }
 
+/** Each file is the function that `entry.mjs` calls: to make that of it at every start took a copy of the text. */
+const wrapped: Plugin = {
+  name: 'wrapped',
+  generateBundle(_, files) {
+    for (const file of Object.values(files)) {
+      if (file.type !== 'chunk') continue
+      file.code = `(function (exports, require, module, __filename, __dirname) {${file.code}\n})`
+    }
+  },
+}
+
 /** In a string, a template or a regular expression, where alone other characters than ASCII stand. */
 function escaped(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
@@ -60,7 +75,7 @@ async function licences(chunks: readonly OutputChunk[]): Promise<string> {
   return texts.join(`\n${'-'.repeat(80)}\n`)
 }
 
-/** Runs in a sidecar of the bundle: waits until it has answered once, stops it, and keeps what V8 compiled for that. */
+/** Runs in a sidecar of the bundle, and keeps what V8 compiled for all that it did. */
 const COMPILE = `
   import { hash } from 'node:crypto'
   import { writeFileSync } from 'node:fs'
@@ -74,64 +89,115 @@ const COMPILE = `
   })
 `
 
-/** Starts the sidecar once, in front of nothing, so that V8 compiles what a start needs. */
-async function precompile(): Promise<void> {
-  const folder = await mkdtemp(join(tmpdir(), 'postern-bundle-'))
+interface Question {
+  readonly method?: string
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+/** Starts the sidecar of the bundle, asks it once, and stops it. Gives the body of the answer, which must be a 200. */
+async function runOnce(config: string, hooks: readonly string[], question: Question): Promise<string> {
+  const args = [...hooks, join(OUT, 'postern.mjs'), 'serve', '--config', config]
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], env: {} })
+  const exited = once(child, 'exit')
+  let answer: string | undefined
   try {
-    await writeFile(join(folder, 'password'), 'none\n', { mode: 0o600 })
-    const settings = {
-      'upstream.url': 'http://127.0.0.1:9',
-      'password.file': join(folder, 'password'),
-      'listen.address': '127.0.0.1:0',
-      'listen.tls': 'off',
-      'admin.address': '127.0.0.1:0',
-      state_dir: join(folder, 'state'),
-    }
-    const sets = Object.entries(settings).flatMap(([key, value]) => ['--set', `${key}=${value}`])
-    const hook = `data:text/javascript,${encodeURIComponent(COMPILE)}`
-    const child = spawn(process.execPath, ['--import', hook, join(OUT, 'postern.mjs'), 'serve', ...sets], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-      env: {},
-    })
-    const exited = once(child, 'exit')
-    try {
-      for await (const line of createInterface(child.stdout)) {
-        const { public: url } = JSON.parse(line) as { public?: string }
-        if (url === undefined) continue
-        await (await fetch(url)).text()
-        child.kill()
-      }
-    } finally {
+    for await (const line of createInterface(child.stdout)) {
+      const { public: url } = JSON.parse(line) as { public?: string }
+      if (url === undefined) continue
+      answer = await ask(url, question)
       child.kill()
     }
-    const [code] = await exited
-    if (code !== 0) throw new Error(`the sidecar of the bundle ended with ${code}`)
   } finally {
+    child.kill()
+  }
+  const [code] = await exited
+  if (code !== 0 || answer === undefined) throw new Error(`the sidecar of the bundle ended with ${code}`)
+  return answer
+}
+
+async function ask(url: string, { method = 'GET', path, headers, body }: Question): Promise<string> {
+  const asking = request(`${url}${path}`, { method, headers, rejectUnauthorized: false, agent: false })
+  asking.end(body)
+  const [response] = (await once(asking, 'response')) as [IncomingMessage]
+  const answer = await text(response)
+  if (response.statusCode !== 200) throw new Error(`the sidecar of the bundle answers ${answer}`)
+  return answer
+}
+
+/**
+ * Starts the sidecar twice, so that V8 compiles what it takes to get from a start to an answer of the device: the second
+ * time with the certificate and the tokens of the first.
+ */
+async function precompile(): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'postern-bundle-'))
+  const device = createServer((_, response) => response.end('{}')).listen(0, '127.0.0.1')
+  try {
+    await once(device, 'listening')
+    const { port } = device.address() as AddressInfo
+    await writeFile(join(folder, 'password'), 'none\n', { mode: 0o600 })
+    const config = join(folder, 'postern.yaml')
+    await writeFile(
+      config,
+      `
+listen:
+  address: 127.0.0.1:0
+admin:
+  address: 127.0.0.1:0
+upstream:
+  url: http://127.0.0.1:${port}
+password:
+  file: ${join(folder, 'password')}
+state_dir: ${join(folder, 'state')}
+`,
+    )
+    const grant = await runOnce(config, [], {
+      method: 'POST',
+      path: '/oauth/token',
+      headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
+      body: 'grant_type=password&password=none',
+    })
+    const { access_token: token } = JSON.parse(grant) as { access_token: string }
+    const hook = `data:text/javascript,${encodeURIComponent(COMPILE)}`
+    await runOnce(config, ['--import', hook], { path: '/', headers: { Authorization: `Bearer ${token}` } })
+  } finally {
+    device.close()
     await rm(folder, { recursive: true })
   }
+}
+
+/** Bundles a program into OUT; chunks of its own begin with its name. */
+async function write(
+  name: string,
+  file: string,
+  plugins: readonly Plugin[],
+): Promise<readonly OutputChunk[]> {
+  const bundle = await rolldown({
+    cwd: ROOT,
+    input: { [name]: file },
+    platform: 'node',
+    plugins: [...plugins],
+  })
+  const { output } = await bundle.write({
+    dir: OUT,
+    format: 'cjs',
+    entryFileNames: '[name].cjs',
+    chunkFileNames: '[name].cjs',
+    comments: false,
+    minify: { compress: true, mangle: { keepNames: true }, codegen: { removeWhitespace: true } },
+  })
+  await bundle.close()
+  return output.filter((file): file is OutputChunk => file.type === 'chunk')
 }
 
 await rm(OUT, { recursive: true, force: true })
 // CommonJS, because `import`ing a module of Node's touches every export of it: that of `node:http` loads the whole of
 // `fetch`, 20 ms and some megabytes that nobody here uses.
-const bundle = await rolldown({
-  cwd: ROOT,
-  input: { main: 'src/main.ts', 'crypt-worker': 'src/password/crypt-worker.ts' },
-  platform: 'node',
-  plugins: [ownFiles, slimPackages],
-})
-const { output } = await bundle.write({
-  dir: OUT,
-  format: 'cjs',
-  entryFileNames: '[name].cjs',
-  chunkFileNames: '[name].cjs',
-  comments: false,
-  minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
-})
-await bundle.close()
+const chunks = [
+  ...(await write('main', 'src/main.ts', [ownFiles, slimPackages, wrapped])),
+  ...(await write('crypt-worker', 'src/password/crypt-worker.ts', [ownFiles])),
+]
 await copyFile(join(ROOT, 'deploy/entry.mjs'), join(OUT, 'postern.mjs'))
-await writeFile(
-  join(OUT, 'LICENSES.txt'),
-  await licences(output.filter((file): file is OutputChunk => file.type === 'chunk')),
-)
+await writeFile(join(OUT, 'LICENSES.txt'), await licences(chunks))
 await precompile()

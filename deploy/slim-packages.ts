@@ -21,6 +21,8 @@ const SLIM: Readonly<Record<string, string>> = {
   'thread-stream': 'module.exports = class {}',
   // Not before the first upgrade, or the first answer of a device that needs tolerance.
   'http-proxy-3': `exports.createProxyServer = (options) => require('http-proxy-3').createProxyServer(options)`,
+  // `pino` asks whether it is the main thread that it runs in, which it is.
+  worker_threads: 'exports.isMainThread = true',
   // `commander` loads it for subcommands that are programs of their own, which ours are not.
   'node:child_process': `
     module.exports = new Proxy({}, { get: (_, name) => process.getBuiltinModule('node:child_process')[name] })
