@@ -1,5 +1,6 @@
 import { unlink } from 'node:fs/promises'
-import { connect, type Server } from 'node:net'
+// The default import: a named one of something that this Node lacks would keep the whole program from starting.
+import net, { type BoundSocket, connect, isIPv4, type Server } from 'node:net'
 import { reasonOf } from './node-permission.ts'
 
 /** Where to listen: a port, a Unix socket, or a descriptor that the service manager opened. */
@@ -33,14 +34,31 @@ export async function listen(server: Server, address: ListenAddress): Promise<st
 
 function optionsFor(
   address: ListenAddress,
-): { host: string; port: number } | { path: string } | { fd: number } {
+): { host: string; port: number } | { handle: BoundSocket } | { path: string } | { fd: number } {
   switch (address.kind) {
-    case 'tcp':
-      return { host: address.host, port: address.port }
+    case 'tcp': {
+      const { host, port } = address
+      const handle = boundTo(host, port)
+      return handle === undefined ? { host, port } : { handle }
+    }
     case 'unix':
       return { path: address.path }
     case 'fd':
       return { fd: address.fd }
+  }
+}
+
+/**
+ * A socket for an IPv4 address, where Node can bind one by itself: 26.4 or later. Given a host instead, it looks that up,
+ * and compiles a regular expression for what it found: 4 ms of a start. Undefined where it has to be given the host, if
+ * only to say what is wrong.
+ */
+function boundTo(host: string, port: number): BoundSocket | undefined {
+  if (!isIPv4(host) || typeof net.BoundSocket !== 'function') return undefined
+  try {
+    return new net.BoundSocket({ host, port })
+  } catch {
+    return undefined
   }
 }
 
