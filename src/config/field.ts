@@ -44,10 +44,13 @@ type Details = Explained & { readonly type: string } & Partial<
     Pick<Field<unknown>, 'kind' | 'reading' | 'keys' | 'member'>
   >
 
-/** A field around a schema that has no default yet. */
-export function field<T>(schema: z.ZodType<T>, details: Details): Field<T> {
+/** A field around a schema of its own that has no default yet. */
+export function field<T>(bare: z.ZodType<T>, details: Details): Field<T> {
   const { description, initial } = details
-  const bare = schema.meta({ description })
+  const schema = initial === undefined ? bare : bare.prefault(initial)
+  // `meta` would make a copy of each first, and a start has to wait for all of them.
+  z.globalRegistry.add(bare, { description })
+  z.globalRegistry.add(schema, { description })
   return {
     kind: 'value',
     reading: 'text',
@@ -58,7 +61,7 @@ export function field<T>(schema: z.ZodType<T>, details: Details): Field<T> {
     ...details,
     initial,
     bare,
-    schema: initial === undefined ? bare : bare.prefault(initial).meta({ description }),
+    schema,
   }
 }
 

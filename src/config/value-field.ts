@@ -35,13 +35,13 @@ export function textOrNull<T>(spec: Textual<T>): Field<T | null> {
 
 export function measured(spec: Measured): Field<number> {
   const written = z.string().meta({ pattern: spec.pattern.source })
-  return field(read(z.union([written, z.number()], { error: spec.must }), spec), spec)
+  return field(read(z.union([written, NUMBER], { error: spec.must }), spec), spec)
 }
 
 export function integer(least: number, most: number, explained: Explained): Field<number> {
   const error = `must be a whole number from ${least} to ${most}`
   // One that is no safe integer breaks two rules, and is wrong once.
-  const schema = z.int({ error, abort: true }).min(least, { error }).max(most, { error })
+  const schema = z.int({ error, abort: true }).check(z.gte(least, { error }), z.lte(most, { error }))
   return field(schema, { ...explained, type: `whole number, ${least} to ${most}`, reading: 'yaml' })
 }
 
@@ -82,6 +82,8 @@ export function headers(
   const type = 'mapping of names to text or `{file: path}`'
   return field(schema, { ...explained, type, kind: 'headers', reading: 'yaml', secret: true })
 }
+
+const NUMBER = z.number()
 
 /** The written form on the one side, the value on the other, and `parse` and `format` between them. */
 function read<W extends string | number, T>(
