@@ -1,6 +1,5 @@
 // Becomes dist/postern.mjs. Loads dist/main.cjs, with the code that V8 compiled when the bundle was made (*.cache): the
 // sixth part of a start. Node's own cache of compiled code would have to be written by the user that runs the sidecar.
-// What the sidecar loads as well; `node:zlib` would take 2 ms more.
 const { hash } = process.getBuiltinModule('node:crypto')
 const { existsSync, readFileSync } = process.getBuiltinModule('node:fs')
 const { join } = process.getBuiltinModule('node:path')
@@ -11,7 +10,7 @@ const DIGEST = 32
 
 const digest = (data) => hash('sha256', data, 'buffer')
 
-/** What V8 compiled, if it is whole and of this very source. V8 itself checks its version and flags, but not that. */
+/** What V8 compiled, if it is whole and of these very bytes. V8 itself checks its version and flags, but not that. */
 function compiled(source, file) {
   if (!existsSync(`${file}.cache`)) return undefined
   const whole = readFileSync(`${file}.cache`)
@@ -29,24 +28,30 @@ const scripts = globalThis[Symbol.for('postern.scripts')]
 const FOLDER = import.meta.dirname
 const modules = new Map()
 
+/** At once, where a collector would come by for it some day. What was small is part of a buffer that others share. */
+function giveBack({ buffer }, size) {
+  if (buffer.byteLength === size) buffer.transfer(0)
+}
+
 /** A file of the bundle: the text of a function, as `bundle.ts` wrote it. */
 function load(file) {
+  const bytes = readFileSync(file)
+  const cachedData = compiled(bytes, file)
   // ASCII alone.
-  const source = readFileSync(file, 'latin1')
-  const cachedData = compiled(source, file)
+  const source = bytes.latin1Slice()
   const script = new Script(source, {
     filename: file,
     ...(cachedData === undefined ? {} : { cachedData }),
     importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
   })
-  // Given back at once, where a collector would come by for it some day; a small one is part of a buffer that others share.
-  if (cachedData?.buffer.byteLength === cachedData?.length + 2 * DIGEST) cachedData.buffer.transfer(0)
+  giveBack(bytes, bytes.length)
+  if (cachedData !== undefined) giveBack(cachedData, 2 * DIGEST + cachedData.length)
   scripts?.set(file, { script, source })
   return script.runInThisContext()
 }
 
 /** Loaded when something of them is first asked for, which no start does: 1 to 3 ms and a megabyte each. */
-const LATE = new Set(['node:http2', 'node:worker_threads', 'v8'])
+const LATE = new Set(['node:http2', 'node:worker_threads'])
 
 const late = (name) => new Proxy({}, { get: (_, key) => process.getBuiltinModule(name)[key] })
 
