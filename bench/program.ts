@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
-import { unitArguments } from '../deploy/node-arguments.ts'
+import { unitArguments, unitEnvironment } from '../deploy/node-arguments.ts'
 import { outputOf, temporaryFolder } from './child.ts'
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
@@ -15,6 +15,7 @@ export interface Program {
   readonly flags: (folder: string) => readonly string[]
   /** Those among them that change how fast or how large a process is: bare servers beside it get them as well. */
   readonly tuning: readonly string[]
+  readonly env: Readonly<Record<string, string>>
 }
 
 /** The source as it stands, without any flags but these. */
@@ -24,6 +25,7 @@ export function sourceProgram(nodeFlags: readonly string[] = []): Program {
     file: join(ROOT, 'src/main.ts'),
     flags: () => nodeFlags,
     tuning: nodeFlags,
+    env: { NODE_ENV: 'production' },
   }
 }
 
@@ -45,6 +47,7 @@ export async function shippedProgram(nodeFlags: readonly string[]): Promise<Prog
     file: join(dist, 'postern.mjs'),
     flags,
     tuning: flags('').filter((flag) => !/^--(?:permission$|allow-|disable-warning)/.test(flag)),
+    env: unitEnvironment(unit),
   }
 }
 

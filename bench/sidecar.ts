@@ -82,7 +82,7 @@ export async function layOutSidecar(options: SidecarOptions): Promise<LaidOutSid
       const child = await startChild(
         process.execPath,
         [...program.flags(folder), program.file, 'serve', '--config', config, ...sets],
-        { core: options.core, outputTo: log, env: { NODE_ENV: 'production' } },
+        { core: options.core, outputTo: log, env: program.env },
       )
       return { url, admin: `http://127.0.0.1:${adminPort}`, child, stop: () => stopSidecar(child, log) }
     },

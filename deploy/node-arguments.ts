@@ -18,6 +18,13 @@ export function unitArguments(unit: string, places?: Places): string[] {
   return relocated(line.split(/\s+/), places)
 }
 
+/** What a unit or a drop-in sets in the environment. */
+export function unitEnvironment(unit: string): Record<string, string> {
+  return Object.fromEntries(
+    [...unit.matchAll(/^Environment=(\w+)=(.*)$/gm)].map(([, name = '', value = '']) => [name, value]),
+  )
+}
+
 /** The same of the `ENTRYPOINT` of the image. */
 export function imageArguments(dockerfile: string, places?: Places): string[] {
   const [, list] = /^ENTRYPOINT (\["node", .*\])$/m.exec(dockerfile.replaceAll('\\\n', ' ')) ?? []

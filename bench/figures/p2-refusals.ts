@@ -24,7 +24,7 @@ export const refusals: Figure = {
       port,
     )
     const answer = await refusalOf(ours[0])
-    const bare = await startPeers(lab, [answeringPeer(answer, lab.program.tuning)], port)
+    const bare = await startPeers(lab, [answeringPeer(answer, lab.program)], port)
     const contestants = [...ours, ...bare].map((contestant) => ({
       ...contestant,
       generator: lab.wrk ?? lab.autocannon,

@@ -35,7 +35,7 @@ export const memory: Figure = {
     'Resident memory when idle, and after a million requests over 64 connections, beside a bare node:http server with the same flags after the same load.',
   async measure(lab) {
     const requests = Math.round(REQUESTS * lab.part)
-    const peers = [posternPeer({ program: lab.program }), answeringPeer(HELLO, lab.program.tuning)]
+    const peers = [posternPeer({ program: lab.program }), answeringPeer(HELLO, lab.program)]
     const courses: Course[] = []
     for (const peer of peers) {
       const [contestant] = await startPeers(lab, [peer], lab.device.port)

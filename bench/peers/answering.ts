@@ -1,4 +1,5 @@
 import process from 'node:process'
+import type { Program } from '../program.ts'
 import { startNodePeer } from './node-peer.ts'
 import type { Peer } from './peer.ts'
 
@@ -9,13 +10,13 @@ export interface FixedAnswer {
   readonly body: string
 }
 
-/** Bare `node:http`, which answers everything with the same bytes. */
-export function answeringPeer(answer: FixedAnswer, nodeFlags: readonly string[] = []): Peer {
+/** Bare `node:http`, which answers everything with the same bytes; with the flags and environment of this program. */
+export function answeringPeer(answer: FixedAnswer, program?: Program): Peer {
   return {
     name: 'node:http',
     does: 'always the same bytes',
     fast: true,
     version: async () => process.versions.node,
-    start: (place) => startNodePeer('answering-server.mjs', place, [JSON.stringify(answer)], nodeFlags),
+    start: (place) => startNodePeer('answering-server.mjs', place, [JSON.stringify(answer)], program),
   }
 }

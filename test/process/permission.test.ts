@@ -11,7 +11,7 @@ import {
   installBundle,
   shippedImageArguments,
   shippedUnitArguments,
-  unitEnvironment,
+  shippedUnitEnvironment,
 } from '../support/shipped.ts'
 import { PASSWORD } from '../support/sidecar.ts'
 import { prepareSite, replaceFile, runPostern, type Served, type Site, type SiteOptions } from './serve.ts'
@@ -245,7 +245,9 @@ describe('Under the permissions of the shipped unit', () => {
         ]
       },
     })
-    const sidecar = await site.serve({ env: { ...unitEnv(), ...unitEnvironment('postern-small.conf') } })
+    const sidecar = await site.serve({
+      env: { ...unitEnv(), ...shippedUnitEnvironment('postern-small.conf') },
+    })
     const { access_token } = await sidecar.grant()
     for (let i = 0; i < 50; i++) expect(await sidecar.use(access_token)).toBe(200)
     const [, anonymous = ''] =

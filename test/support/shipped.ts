@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { imageArguments, type Places, unitArguments } from '../../deploy/node-arguments.ts'
+import { imageArguments, type Places, unitArguments, unitEnvironment } from '../../deploy/node-arguments.ts'
 import { temporaryDirectory } from './certificate.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
@@ -19,11 +19,8 @@ export function shippedUnitArguments(places?: Places, file = 'postern.service'):
 }
 
 /** What a drop-in sets in the environment. */
-export function unitEnvironment(file: string): Record<string, string> {
-  const unit = readFileSync(join(ROOT, 'deploy', file), 'utf8')
-  return Object.fromEntries(
-    [...unit.matchAll(/^Environment=(\w+)=(.*)$/gm)].map(([, name = '', value = '']) => [name, value]),
-  )
+export function shippedUnitEnvironment(file: string): Record<string, string> {
+  return unitEnvironment(readFileSync(join(ROOT, 'deploy', file), 'utf8'))
 }
 
 /** The arguments of Node in the `ENTRYPOINT` of the image, the program last. */
