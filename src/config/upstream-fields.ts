@@ -19,7 +19,7 @@ const tls: Field<UpstreamTlsConfig> = section<UpstreamTlsConfig>('TLS towards th
   ca: optional(
     path({
       description:
-        "PEM file with the certificates that vouch for an `https` device, instead of the system's. A self-signed device certificate can stand here itself.",
+        "PEM file with the certificates that vouch for an `https` device, instead of the system's. A self-signed device certificate can stand here itself. Read at the start: another file, or another content, needs a restart.",
     }),
   ),
   insecure: flag({

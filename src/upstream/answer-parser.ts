@@ -17,6 +17,7 @@ export interface AnswerHead {
 /** Heads, and the trailers of a body, are taken from the device up to this size (bytes). */
 export const LARGEST_ANSWER_HEAD: number = 64 * 1024
 
+const VERSION = /^[\r\n]*HTTP\/1\.[01] /
 const NO_REASON = /^[\r\n]*HTTP\/1\.[01] \d{3} *\r\n/
 
 /** Beside its two positions in the head each field has those of its value. */
@@ -168,9 +169,12 @@ export class AnswerParser implements ParserEvents {
     }
   }
 
-  /** llhttp takes a status that HTTP does not have (RFC 9110 §15), and any two CR or LF for the end of its line. */
+  /**
+   * llhttp takes other versions, a status that HTTP does not have (RFC 9110 §15), and any two CR or LF for the end of its
+   * line.
+   */
   #isMeant(text: string): boolean {
-    if (this.#status < 100) return false
+    if (this.#status < 100 || !(text.startsWith('HTTP/1.1 ') || VERSION.test(text))) return false
     return this.#reasonEnd === 0 ? NO_REASON.test(text) : text[this.#reasonEnd + 1] !== '\r'
   }
 

@@ -56,10 +56,15 @@ export class DeviceConnection implements Transfer {
         this.#responseLimit.begin()
         this.#handler?.inform(status, fields)
       },
-      onHead: ({ status, reason, fields }) => this.#handler?.head(status, reason, fields),
-      onBody: (chunk) => {
+      onHead: ({ status, reason, fields }) => {
         this.#bodyLimit.begin()
-        if (chunk !== undefined) this.#handler?.data(chunk)
+        this.#handler?.head(status, reason, fields)
+      },
+      onBody: (chunk) => {
+        // Only data ends a pause: framing without any could go on for ever.
+        if (chunk === undefined) return
+        this.#bodyLimit.begin()
+        this.#handler?.data(chunk)
       },
       onWhole: (last, clean) => this.#complete(last, clean),
       onFault: (fault) => this.#breakOff(fault),

@@ -25,7 +25,7 @@ export function forwardStrictly(
   const { target, framing } = admission
   const { method } = exchange.head
   if (exchange.ended) return Promise.resolve({ kind: 'abandoned' })
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     function attempt(mayRepeat: boolean): void {
       const connection = connections.borrow(mayRepeat)
       const relay = new Relay({
@@ -35,8 +35,14 @@ export function forwardStrictly(
         onEnd(end) {
           const stale = isStale(end) && connection.reused
           connection.release(end.kind === 'relayed')
-          if (stale && mayRepeat) attempt(false)
-          else resolve(end)
+          if (!stale || !mayRepeat) resolve(end)
+          else
+            try {
+              attempt(false)
+            } catch (bug) {
+              // Whoever calls this is a socket, and would keep it to itself.
+              reject(bug)
+            }
         },
       })
       relay.start(connection)

@@ -87,6 +87,34 @@ describeTransports('C24', (transport) => {
     expect((await brokenBy(exchange)).partial?.text).toBe('only this')
   })
 
+  it('C24 a device that goes on framing a body without any of it is cut at the deadline', async () => {
+    const device = await startScripted(async (peer) => {
+      await nextRequest(peer)
+      peer.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n1;')
+      const more = setInterval(() => peer.write('x'), 50)
+      peer.socket.once('close', () => clearInterval(more))
+    })
+    const upstream = { parser: 'strict', idle_timeout: '300ms' }
+    const sidecar = await startSidecar({ transport, device, config: { upstream } })
+    const connection = await sidecar.connect()
+    const exchange = connection.start({ fields: ['Authorization', `Bearer ${await sidecar.token()}`] })
+    expect((await brokenBy(exchange)).partial?.text).toBe('only this')
+  }, 8_000)
+
+  it.each(['HTTP/2.0', 'HTTP/0.9'])(
+    'C24 what claims to be %s is no answer for the strict lane',
+    async (version) => {
+      const device = await startScripted(async (peer) => {
+        await nextRequest(peer)
+        peer.write(`${version} 200 OK\r\nContent-Length: 2\r\n\r\nhi`)
+      })
+      const sidecar = await startSidecar({ transport, device, config: { upstream: { parser: 'strict' } } })
+      const answer = await sidecar.request({ token: await sidecar.token() })
+      expectError(answer, 500, 'upstream_unavailable')
+      expect(answer.header('Proxy-Status')).toBe('postern; error=http_protocol_error')
+    },
+  )
+
   it('C24 one broken answer does not disturb the others', async () => {
     const device = await startDevice((incoming, response) => {
       if (incoming.url !== '/cut') {

@@ -19,7 +19,7 @@ const QUEUE = 8
 const SESSIONS = 20
 const RESETS = 90
 
-it('37 C25 whoever leaves while a connection to the device is opened leaves it to the next: resets cost the device next to none', async () => {
+it('37 C25 requests that are reset in the breath that they came in cost the device nothing', async () => {
   const sidecar = await startSidecar({
     transport: 'h2',
     config: { upstream: { max_in_flight: PLACES, queue: { size: QUEUE } } },
@@ -35,10 +35,8 @@ it('37 C25 whoever leaves while a connection to the device is opened leaves it t
     raw.end()
   }
   await expectUnharmed(sidecar, token)
-  await expect.poll(() => sidecar.metric('postern_requests_total')).toBeGreaterThan(SESSIONS * RESETS)
-
-  // One for each time that the sidecar looks at its sockets; it was one for each reset that found a place.
-  expect(sidecar.device.connections).toBeLessThanOrEqual(2 * SESSIONS)
+  // A packet may end between a request and its reset.
+  expect(sidecar.device.connections).toBeLessThanOrEqual(SESSIONS)
 })
 
 const GET: DeviceRequest = {
