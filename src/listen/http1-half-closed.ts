@@ -32,11 +32,13 @@ function probe(exchange: HalfClosed, left: number): void {
   later(exchange, PATIENCE / PROBES, () => probe(exchange, left - 1))
 }
 
-function watchProgress(exchange: HalfClosed): void {
+/** `stood`: at the last look, too. A client that has just taken what waited for it is owed the next piece. */
+function watchProgress(exchange: HalfClosed, stood = false): void {
   const before = exchange.sent
-  later(exchange, PATIENCE, () => {
-    if (exchange.sent === before && !exchange.waits) exchange.abandon()
-    else watchProgress(exchange)
+  later(exchange, PATIENCE / 2, () => {
+    const stands = exchange.sent === before && !exchange.waits
+    if (stands && stood) exchange.abandon()
+    else watchProgress(exchange, stands)
   })
 }
 

@@ -6,8 +6,7 @@ export interface ReadingEvents {
   /** An interim answer that the client may be told. */
   onInterim(head: AnswerHead): void
   onHead(head: AnswerHead): void
-  /** The body has begun, or goes on. */
-  onBody(chunk: Buffer | undefined): void
+  onBody(chunk: Buffer): void
   /** `clean`: nothing stood behind it. */
   onWhole(last: Buffer | undefined, clean: boolean): void
   /** Nothing more of the answer can be read. */
@@ -78,7 +77,8 @@ export class AnswerReading {
     if (this.head !== undefined) {
       const body = parser.body.take(bytes, own)
       if (parser.ended && parser.fault === undefined) this.#end(body, isBlank(bytes, at, end))
-      else this.#events.onBody(body)
+      // Only data ends a pause: framing without any could go on for ever.
+      else if (body !== undefined) this.#events.onBody(body)
     }
     if (parser.fault !== undefined) this.#fail(parser.fault)
     return at

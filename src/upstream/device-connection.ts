@@ -43,9 +43,7 @@ export class DeviceConnection implements Transfer {
   constructor(settings: ConnectionSettings, events: ConnectionEvents) {
     const { deadlines } = settings
     this.#settings = settings
-    this.#connectLimit = createPatience(deadlines.connect, () => {
-      if (this.#state === 'connecting') this.#fail('connection_timeout')
-    })
+    this.#connectLimit = createPatience(deadlines.connect, () => this.#fail('connection_timeout'))
     this.#responseLimit = createPatience(deadlines.response, () => this.#checkResponse())
     this.#bodyLimit = createPatience(deadlines.idle, () => {
       const underway = this.#handler !== undefined && this.#reading.head !== undefined
@@ -61,8 +59,6 @@ export class DeviceConnection implements Transfer {
         this.#handler?.head(status, reason, fields)
       },
       onBody: (chunk) => {
-        // Only data ends a pause: framing without any could go on for ever.
-        if (chunk === undefined) return
         this.#bodyLimit.begin()
         this.#handler?.data(chunk)
       },
@@ -137,7 +133,6 @@ export class DeviceConnection implements Transfer {
     handler?.failed(error, !this.#reading.heard)
   }
 
-  /** With what it carries. */
   destroy(error: unknown): void {
     this.close()
     this.abort(error)
@@ -166,6 +161,7 @@ export class DeviceConnection implements Transfer {
   #opened(): void {
     if (this.#state !== 'connecting') return
     this.#state = 'open'
+    this.#connectLimit.close()
     if (this.#request !== undefined) this.#write(this.#request)
   }
 
