@@ -69,7 +69,9 @@ function gatheringStream(sink: LogSink): DestinationStream & Flushable {
     file.flush(done)
   }
 
-  setInterval(writeOut, FLUSH_INTERVAL).unref()
+  setInterval(() => {
+    if (length > 0) writeOut()
+  }, FLUSH_INTERVAL).unref()
   // pino calls this when the process ends, and knows only what it was passed.
   const flushSync = file.flushSync.bind(file)
   file.flushSync = () => {
