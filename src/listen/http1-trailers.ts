@@ -3,16 +3,10 @@ import { COLON, CR, isText, isToken, LF } from './http1-bytes.ts'
 /** Nobody needs trailers here; more of them (bytes) are an attack. */
 const LONGEST = 8 * 1024
 
-/** What frames a message comes before it, or somebody is being deceived (RFC 9110 §6.5.1). */
-const FRAMING: readonly string[] = ['content-length', 'transfer-encoding']
-const LONGEST_FRAMING = 17
-
 /** Reads a trailer section (RFC 9112 §7.1.2): fields, each ended by CRLF, and an empty line behind them. */
 export class Trailers {
   #part: 'start' | 'name' | 'value' | 'line-end' | 'end' | 'done' = 'start'
   #count = 0
-  /** As much of the name of a field as tells whether it is one that frames. */
-  #name = ''
 
   get done(): boolean {
     return this.#part === 'done'
@@ -30,15 +24,10 @@ export class Trailers {
     switch (this.#part) {
       case 'start':
         this.#part = byte === CR ? 'end' : 'name'
-        this.#name = String.fromCharCode(byte)
         return byte === CR || isToken(byte)
       case 'name':
-        if (byte === COLON) {
-          this.#part = 'value'
-          return !FRAMING.includes(this.#name.toLowerCase())
-        }
-        if (this.#name.length <= LONGEST_FRAMING) this.#name += String.fromCharCode(byte)
-        return isToken(byte) && this.#count <= LONGEST
+        if (byte === COLON) this.#part = 'value'
+        return (byte === COLON || isToken(byte)) && this.#count <= LONGEST
       case 'value':
         if (byte === CR) this.#part = 'line-end'
         return byte === CR || (isText(byte) && this.#count <= LONGEST)

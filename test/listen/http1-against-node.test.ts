@@ -27,4 +27,10 @@ describe('whatever the sidecar takes for a request, Node takes for the same requ
     )
     expect(accepted / numRuns).toBeGreaterThan(least)
   })
+
+  it('12 but for trailers, which go nowhere', async () => {
+    const head = 'GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n'
+    const text = `${head}A: b\r\nTransfer-Encoding: Chunked\r\n\r\n`
+    expect(await compareWithNode(Buffer.from(text))).toEqual({ accepted: true, disagreements: [] })
+  })
 })

@@ -44,6 +44,7 @@ export function run(
         else resolve({ code: typeof error?.code === 'number' ? error.code : 0, stdout, stderr })
       },
     )
-    child.stdin?.end(options.input ?? '')
+    // A program that wants no input may have ended by now.
+    child.stdin?.on('error', () => {}).end(options.input ?? '')
   })
 }
