@@ -43,7 +43,7 @@ export interface Attack {
 }
 
 /**
- * An attacker in a process of its own, who gives way to whoever is measured on the same core.
+ * An attacker in a process of its own. On a core that is named it gives way to whoever is measured there.
  * @param folder where the process may leave its report
  */
 export async function startAttack(
@@ -54,7 +54,7 @@ export async function startAttack(
   const program = fileURLToPath(new URL('attack-program.ts', import.meta.url))
   const outputTo = join(folder, `report of ${plan.kind}`)
   const args = [program, JSON.stringify(plan)]
-  const child = await startChild(process.execPath, args, { core, humble: true, outputTo })
+  const child = await startChild(process.execPath, args, { core, humble: core !== undefined, outputTo })
   const look = async (): Promise<AttackReport> => {
     const lines = (await readFile(outputTo, 'utf8')).trimEnd().split('\n')
     const none: AttackReport = { opened: 0, closed: 0 }
