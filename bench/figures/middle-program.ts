@@ -1,22 +1,19 @@
 import { openSync } from 'node:fs'
 import process from 'node:process'
 import { setImmediate } from 'node:timers/promises'
-import { createGate } from '../../src/gate/admit.ts'
-import { createClientAddress } from '../../src/gate/client-address.ts'
 import { createLiveExchanges } from '../../src/gate/live-exchanges.ts'
 import { createPassage } from '../../src/gate/passage.ts'
 import { createBoundedQueue } from '../../src/http/bounded-queue.ts'
 import type { Exchange, Outcome, RequestHead } from '../../src/http/exchange.ts'
 import { systemClock } from '../../src/http/system-clock.ts'
 import { LIMIT_FIELD_NAMES } from '../../src/limits/limit-fields.ts'
-import { createWindowTable } from '../../src/limits/window-table.ts'
 import { createAccessLog } from '../../src/record/access-log.ts'
 import { createLog } from '../../src/record/log.ts'
 import { createMetrics } from '../../src/record/metrics.ts'
 import { createBreaker } from '../../src/upstream/breaker.ts'
 import { createUpstream } from '../../src/upstream/upstream.ts'
 import { summarize } from '../measure.ts'
-import { openTokenStore } from '../token-store.ts'
+import { openGate } from './gate.ts'
 
 /**
  * `node middle-program.ts MS forward|refuse`: prints what one request takes (µs) between the two connections, over so many
@@ -26,20 +23,7 @@ import { openTokenStore } from '../token-store.ts'
 const IN_FLIGHT = 64
 const clock = systemClock
 const [, , duration = '1000', kind = 'forward'] = process.argv
-const limit = { requests: kind === 'refuse' ? 0 : 1_000_000_000, window: 60_000, per: 'client' } as const
-const tables = {
-  api: createWindowTable(limit, { clock, maxKeys: 100_000 }),
-  oauth: createWindowTable(limit, { clock, maxKeys: 100_000 }),
-}
-const tokens = openTokenStore(10_000)
-const settings = {
-  limits: { api: limit, oauth: limit },
-  ietfHeaders: false,
-  isPublic: () => false,
-  enforce: true,
-  revocationPath: undefined,
-  headerCaps: { maxHeaderSize: 16 * 1024, maxHeaderCount: 100 },
-}
+const gate = openGate(kind === 'refuse' ? 0 : 1_000_000_000)
 const metrics = createMetrics({ version: '0', node: '0' })
 const log = await createLog(
   { level: 'info', format: 'json' },
@@ -71,13 +55,7 @@ const ANSWER = [
 let atDevice: (() => void)[] = []
 
 const passage = createPassage({
-  admit: createGate({
-    clock,
-    tables,
-    clientOf: createClientAddress([]).clientOf,
-    identify: tokens.identify,
-    settings: () => settings,
-  }),
+  admit: gate.admit,
   services: { token: unexpected, revocation: unexpected },
   upstream: createUpstream({
     lane: (_admission, exchange, fields, answer) =>
@@ -163,36 +141,20 @@ class NotedExchange implements Exchange {
 }
 
 /** As a program or a browser sends it, over a connection of its own. */
-function headOf(token: string): RequestHead {
-  return {
-    version: '1.1',
-    secure: true,
-    method: 'GET',
-    target: '/api/status?verbose=1',
-    authority: undefined,
-    fields: [
-      'Host',
-      'device.local:8443',
-      'User-Agent',
-      'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
-      'Accept',
-      'application/json, text/plain, */*',
-      'Accept-Encoding',
-      'gzip, deflate, br, zstd',
-      'Connection',
-      'keep-alive',
-      'Authorization',
-      `Bearer ${token}`,
-    ],
-    peer: '192.0.2.7',
-    localPort: 8443,
-    upgrade: false,
-    endsWithHead: false,
-  }
-}
-
-/** A client of each token; they take turns, so that nothing is found where it was found last. */
-const heads = Array.from({ length: 1_024 }, () => headOf(tokens.issue('192.0.2.7').accessToken))
+const heads = gate.heads(1_024, (token) => [
+  'Host',
+  'device.local:8443',
+  'User-Agent',
+  'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
+  'Accept',
+  'application/json, text/plain, */*',
+  'Accept-Encoding',
+  'gzip, deflate, br, zstd',
+  'Connection',
+  'keep-alive',
+  'Authorization',
+  `Bearer ${token}`,
+])
 const expected = kind === 'refuse' ? 429 : 200
 
 async function serveAll(): Promise<void> {

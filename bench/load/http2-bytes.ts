@@ -1,7 +1,7 @@
 /** What an HTTP/2 client that means no good says, byte by byte: no library would. */
 
 /** RFC 9113 §3.4. */
-const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1')
+export const PREFACE: Buffer = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1')
 
 const HEADERS = 1
 const RST_STREAM = 3
@@ -14,7 +14,8 @@ const END_HEADERS = 4
 const INITIAL_WINDOW_SIZE = 4
 const CANCEL = 8
 
-function frame(type: number, flags: number, stream: number, payload: readonly number[] = []): Buffer {
+/** One frame, valid or not: nothing is checked. */
+export function frame(type: number, flags: number, stream: number, payload: ArrayLike<number> = []): Buffer {
   const bytes = Buffer.alloc(9 + payload.length)
   bytes.writeUIntBE(payload.length, 0, 3)
   bytes.writeUInt8(type, 3)

@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream'
 
-/** Smaller ones (bytes) are not worth it, or share their memory with others. */
-const LARGE = 16 * 1024
+/** Smaller pieces (bytes) are not worth it, or share their memory with others. */
+export const LARGE_PIECE: number = 16 * 1024
 
 /**
  * Writes bytes that nobody looks at again. Their memory is given back when they are gone out, where they have it to
@@ -9,7 +9,7 @@ const LARGE = 16 * 1024
  */
 export function writeSpent(to: Writable, bytes: Buffer): boolean {
   const { buffer, length } = bytes
-  if (length < LARGE || length !== buffer.byteLength || !(buffer instanceof ArrayBuffer))
+  if (length < LARGE_PIECE || length !== buffer.byteLength || !(buffer instanceof ArrayBuffer))
     return to.write(bytes)
   return to.write(bytes, () => buffer.transfer(0))
 }

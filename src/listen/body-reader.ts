@@ -20,9 +20,8 @@ export interface BodyReader {
 }
 
 /**
- * A request body, pulled. Node's own iterator would do but for two things: it destroys what it did not finish, and
- * a parse error in the middle of a body reaches the server's `clientError` only, never the reader.
- * `isWhole` says whether a stream that ended did so because the client was done: Node ends a stream that was reset, too.
+ * The body of an HTTP/2 request, pulled. Node's own iterator would do but for one thing: it destroys what it did not
+ * finish. `isWhole` says whether a stream that ended did so because the client was done: Node ends a stream that was reset, too.
  */
 export function createBodyReader(stream: Readable, isWhole: () => boolean): BodyReader {
   let bytes = 0

@@ -23,3 +23,6 @@ export interface Transfer {
 
 /** Interim answers to one request; a device that sends more is not making progress. */
 export const MOST_INTERIM_ANSWERS = 16
+
+/** Heads, and the trailers of a body, are taken from the device up to this size (bytes). */
+export const LARGEST_ANSWER_HEAD: number = 64 * 1024

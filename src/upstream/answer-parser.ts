@@ -1,4 +1,5 @@
 import { type Fields, fieldValues } from '../http/fields.ts'
+import { LARGEST_ANSWER_HEAD } from './answer-handler.ts'
 import { BodyPieces } from './body-pieces.ts'
 import { DeviceFault } from './failure.ts'
 import { createLlhttp, type Llhttp, type ParserEvents } from './llhttp.ts'
@@ -13,9 +14,6 @@ export interface AnswerHead {
   /** The device will read another request from this connection. */
   readonly keepsAlive: boolean
 }
-
-/** Heads, and the trailers of a body, are taken from the device up to this size (bytes). */
-export const LARGEST_ANSWER_HEAD: number = 64 * 1024
 
 const VERSION = /^[\r\n]*HTTP\/1\.[01] /
 const NO_REASON = /^[\r\n]*HTTP\/1\.[01] \d{3} *\r\n/

@@ -1,5 +1,4 @@
-/** Pieces of a body from this size on (bytes) have their memory to themselves. */
-const LARGE = 16 * 1024
+import { LARGE_PIECE } from '../http/spent-bytes.ts'
 
 /** Where the pieces of a body stand in the bytes that are being read. */
 export class BodyPieces {
@@ -21,14 +20,15 @@ export class BodyPieces {
 
   /** It is one piece, and a large one: more of them will follow. */
   get large(): boolean {
-    return this.#count === 2 && this.size >= LARGE
+    return this.#count === 2 && this.size >= LARGE_PIECE
   }
 
-  /** All of them together; copied, unless the bytes are the reader's `own` and nothing else stands in them. */
+  /** All of them together; copied, unless the bytes are the reader's `own` and nothing else
+   * stands in them: a large one then has its memory to itself. */
   take(bytes: Buffer, own: boolean): Buffer | undefined {
     if (this.size === 0) return undefined
     if (own && this.large && this.size === bytes.length) return bytes
-    const body = this.size < LARGE ? Buffer.allocUnsafe(this.size) : Buffer.allocUnsafeSlow(this.size)
+    const body = this.size < LARGE_PIECE ? Buffer.allocUnsafe(this.size) : Buffer.allocUnsafeSlow(this.size)
     let size = 0
     for (let i = 0; i < this.#count; i += 2) {
       size += bytes.copy(body, size, this.#ends[i], this.#ends[i + 1])

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { fieldValues } from '../http/fields.ts'
+import { LARGEST_ANSWER_HEAD } from './answer-handler.ts'
 import { type ChunkMender, createChunkMender } from './chunk-mender.ts'
 import { DeviceFault } from './failure.ts'
 import { type LenientHead, readLeniently, writeStrictly } from './lenient-head.ts'
@@ -14,9 +15,6 @@ export interface ConnectionEvents {
   /** An interim response (RFC 9110 §15.2), which goes no further than here. */
   readonly onInterim: (head: LenientHead) => void
 }
-
-/** Heads up to this size are taken from the device (bytes), as in the strict lane. */
-export const LARGEST_HEAD: number = 64 * 1024
 
 const HTTP = Buffer.from('http/')
 
@@ -102,7 +100,7 @@ export class MendedConnection extends Duplex {
     }
     const started = this.#pending.subarray(0, HTTP.length).toString('latin1').toLowerCase()
     if (!HTTP.toString().startsWith(started)) throw new DeviceFault('http_protocol_error')
-    if (this.#pending.length > LARGEST_HEAD) throw new DeviceFault('http_response_header_section_size')
+    if (this.#pending.length > LARGEST_ANSWER_HEAD) throw new DeviceFault('http_response_header_section_size')
     return Buffer.alloc(0)
   }
 
@@ -123,7 +121,7 @@ function endOfHead(bytes: Buffer): { readonly head: number; readonly body: numbe
   for (let at = bytes.indexOf(0x0a); at >= 0; at = bytes.indexOf(0x0a, at + 1)) {
     let next = at + 1
     while (bytes[next] === 0x0d) next += 1
-    if (bytes[next] === 0x0a) return at > LARGEST_HEAD ? undefined : { head: at, body: next + 1 }
+    if (bytes[next] === 0x0a) return at > LARGEST_ANSWER_HEAD ? undefined : { head: at, body: next + 1 }
   }
   return undefined
 }

@@ -11,7 +11,8 @@ export interface OwnRequest {
   readonly body?: string
 }
 
-export interface OwnAnswer {
+/** As much of an answer as the sidecar itself looks at. */
+export interface Answer {
   readonly status: number
   readonly fields: Fields
 }
@@ -23,9 +24,9 @@ const LARGEST_PAGE = 128 * 1024
 export function sendOwn(
   connection: Connection,
   { method, target, fields, body }: OwnRequest,
-): Promise<OwnAnswer> {
+): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    let answer: OwnAnswer | undefined
+    let answer: Answer | undefined
     let size = 0
     const handler: AnswerHandler = {
       inform() {},

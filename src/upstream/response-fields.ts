@@ -100,7 +100,7 @@ const DIGITS = /^\d+$/
 
 /**
  * Whether the end of the body is known for certain. A transfer coding other than chunked leaves it to guesswork
- * (RFC 9112 §6.1), and undici takes a blank behind a length for one more digit.
+ * (RFC 9112 §6.1), and what is no number leaves it to whoever reads it.
  */
 export function isDelimited(device: Fields): boolean {
   const lengths = fieldValues(device, 'content-length')

@@ -2,11 +2,11 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import type { Fields } from '../http/fields.ts'
-import { MOST_INTERIM_ANSWERS, type Transfer } from './answer-handler.ts'
+import { LARGEST_ANSWER_HEAD, MOST_INTERIM_ANSWERS, type Transfer } from './answer-handler.ts'
 import { createDeadline, type Deadline } from './deadline.ts'
 import { DeviceFault } from './failure.ts'
 import { agentFor, createProxy } from './http-proxy.ts'
-import { LARGEST_HEAD, MendedConnection } from './mended-connection.ts'
+import { MendedConnection } from './mended-connection.ts'
 import type { Relay } from './relay.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
@@ -149,7 +149,7 @@ export class TolerantAttempt implements Transfer {
 function requestOptions(path: string, fields: string[]): object {
   return {
     insecureHTTPParser: true,
-    maxHeaderSize: 2 * LARGEST_HEAD,
+    maxHeaderSize: 2 * LARGEST_ANSWER_HEAD,
     get path() {
       return path
     },

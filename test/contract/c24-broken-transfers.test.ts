@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import { type RawPeer, unusedPort } from '../support/raw.ts'
-import { brokenBy, nextRequest, startScripted } from '../support/scripted.ts'
+import { brokenBy, nextRequest, startCutting, startScripted } from '../support/scripted.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
@@ -57,18 +57,12 @@ describeTransports('C24', (transport) => {
   ])(
     'C24 a body cut by the device is a broken transfer, never a short body that looks whole: %s',
     async (_name, head, cut) => {
-      const seen = Promise.withResolvers<void>()
-      const device = await startScripted(async (peer) => {
-        await nextRequest(peer)
-        peer.write(`HTTP/1.1 200 OK\r\n${head}`)
-        await seen.promise
-        cut(peer)
-      })
+      const { device, proceed } = await startCutting(head, cut)
       const sidecar = await startSidecar({ transport, device, config: { upstream: { parser: 'strict' } } })
       const connection = await sidecar.connect()
       const exchange = connection.start({ fields: ['Authorization', `Bearer ${await sidecar.token()}`] })
       await exchange.waitFor('only this').catch(() => {})
-      seen.resolve()
+      proceed()
       const { partial } = await brokenBy(exchange)
       expect([partial?.status, partial?.text]).toEqual([200, 'only this'])
       expect((await sidecar.request()).status, 'the sidecar lives').toBe(401)

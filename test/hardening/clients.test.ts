@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { expectUnharmed } from '../support/aftermath.ts'
 import { startDevice } from '../support/device.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
-import { nextRequest, startScripted } from '../support/scripted.ts'
+import { startCutting } from '../support/scripted.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports, type Transport } from '../support/transports.ts'
 
@@ -141,19 +141,13 @@ describeTransports(
       ['chunks', 'Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n', (peer: RawPeer) => peer.end()],
       ['what lasts until the end', 'X-A: b\r\n\r\nonly this', (peer: RawPeer) => peer.reset()],
     ])('49 C24 a cut body of %s does not look whole to a client of HTTP/1.0', async (_name, head, cut) => {
-      const seen = Promise.withResolvers<void>()
-      const device = await startScripted(async (peer) => {
-        await nextRequest(peer)
-        peer.write(`HTTP/1.1 200 OK\r\n${head}`)
-        await seen.promise
-        cut(peer)
-      })
+      const { device, proceed } = await startCutting(head, cut)
       const sidecar = await startSidecar({ transport, device, config: { upstream: { parser: 'strict' } } })
       const raw = await rawConnection(sidecar.url)
       const broken = once(raw.socket, 'error')
       raw.write(`GET / HTTP/1.0\r\nHost: x\r\nAuthorization: Bearer ${await sidecar.token()}\r\n\r\n`)
       await raw.waitFor('only this')
-      seen.resolve()
+      proceed()
       expect(await broken).toMatchObject([{ code: 'ECONNRESET' }])
     })
 

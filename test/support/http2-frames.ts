@@ -1,5 +1,8 @@
-import { type Frame, PREFACE as PREFACE_TEXT, readFrames, statusOf } from './http2-bytes.ts'
+import { frame, PREFACE } from '../../bench/load/http2-bytes.ts'
+import { type Frame, readFrames, statusOf } from './http2-bytes.ts'
 import { type RawPeer, rawConnection } from './raw.ts'
+
+export { frame, PREFACE }
 
 /** Frame types (RFC 9113 §6). */
 export const FRAME = {
@@ -29,20 +32,6 @@ export const CODE = {
 export const SETTING = { headerTableSize: 1, initialWindowSize: 4 } as const
 
 const NONE = Buffer.alloc(0)
-/** What an HTTP/2 client says first (RFC 9113 §3.4). */
-export const PREFACE: Buffer = Buffer.from(PREFACE_TEXT, 'latin1')
-
-/** One frame, valid or not: nothing is checked. */
-export function frame(type: number, flags: number, stream: number, payload: Buffer = NONE): Buffer {
-  const bytes = Buffer.alloc(9 + payload.length)
-  bytes.writeUIntBE(payload.length, 0, 3)
-  bytes.writeUInt8(type, 3)
-  bytes.writeUInt8(flags, 4)
-  bytes.writeUInt32BE(stream, 5)
-  payload.copy(bytes, 9)
-  return bytes
-}
-
 function uint32(value: number): Buffer {
   const bytes = Buffer.alloc(4)
   bytes.writeUInt32BE(value)

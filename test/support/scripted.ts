@@ -16,6 +16,21 @@ export async function nextRequest(peer: RawPeer): Promise<string> {
   return head
 }
 
+/** A device that begins to answer with these bytes, and goes on with `cut` when it is told. */
+export async function startCutting(
+  head: string,
+  cut: (peer: RawPeer) => void,
+): Promise<{ readonly device: RawDevice; readonly proceed: () => void }> {
+  const told = Promise.withResolvers<void>()
+  const device = await startScripted(async (peer) => {
+    await nextRequest(peer)
+    peer.write(`HTTP/1.1 200 OK\r\n${head}`)
+    await told.promise
+    cut(peer)
+  })
+  return { device, proceed: told.resolve }
+}
+
 /** A whole answer that leaves the connection open. */
 export const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 

@@ -1,7 +1,8 @@
 import { fieldValues } from '../../http/fields.ts'
+import type { Answer } from '../own-request.ts'
 import { parseChallenges } from './challenge.ts'
 import { verdictOn } from './check-path.ts'
-import type { Answer, Ask, Scheme, Session } from './scheme.ts'
+import type { Ask, Scheme, Session } from './scheme.ts'
 
 export interface BasicSettings {
   readonly user: string

@@ -1,4 +1,5 @@
-import type { Answer, Login, Session } from './scheme.ts'
+import type { Answer } from '../own-request.ts'
+import type { Login, Session } from './scheme.ts'
 
 /**
  * What the answer to a request with credentials says of the password. Only a plain yes is a yes: a device that is

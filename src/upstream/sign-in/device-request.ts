@@ -1,8 +1,9 @@
 import type { Fields } from '../../http/fields.ts'
 import type { Connections } from '../connections.ts'
 import { DeviceFault, failureOf } from '../failure.ts'
+import type { Answer, OwnRequest } from '../own-request.ts'
 import { sendOwn } from '../own-request.ts'
-import type { Answer, Ask, OwnRequest } from './scheme.ts'
+import type { Ask } from './scheme.ts'
 
 /**
  * Sends the sidecar's own requests to the device. `fields`: what every request to it carries. A kept connection that

@@ -1,8 +1,9 @@
 import type { Clock } from '../../http/clock.ts'
 import { fieldValues } from '../../http/fields.ts'
+import type { Answer } from '../own-request.ts'
 import { verdictOn } from './check-path.ts'
 import { createFormSession } from './form-session.ts'
-import type { Answer, Ask, Login, RequestLine, Scheme, Session } from './scheme.ts'
+import type { Ask, Login, RequestLine, Scheme, Session } from './scheme.ts'
 import { cookiesSetBy, isOver } from './session-cookies.ts'
 
 export interface FormSettings {

@@ -1,6 +1,6 @@
 import type { Exchange, Outcome, Reply, RequestHead, ResponseHead } from '../../http/exchange.ts'
 import type { Fields } from '../../http/fields.ts'
-import type { Answer } from './scheme.ts'
+import type { Answer } from '../own-request.ts'
 
 export interface HoldingRules {
   /** Sees the head of every answer; true to keep this one from the client for now. */

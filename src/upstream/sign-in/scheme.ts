@@ -1,22 +1,11 @@
 import type { Fields } from '../../http/fields.ts'
+import type { Answer, OwnRequest } from '../own-request.ts'
 
 /** The request that is to carry credentials. */
 export interface RequestLine {
   readonly method: string
   /** In origin form, byte for byte as it is sent. */
   readonly target: string
-}
-
-export interface Answer {
-  readonly status: number
-  readonly fields: Fields
-}
-
-/** A request of the sidecar's own, to sign in. */
-export interface OwnRequest extends RequestLine {
-  readonly method: 'GET' | 'POST'
-  readonly fields: Fields
-  readonly body?: string
 }
 
 /** Sends it; fails with a `DeviceFault` where no answer comes. */

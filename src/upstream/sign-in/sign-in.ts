@@ -3,8 +3,9 @@ import type { Clock } from '../../http/clock.ts'
 import type { Fields } from '../../http/fields.ts'
 import type { UpstreamFailure } from '../../http/refusal.ts'
 import { DeviceFault } from '../failure.ts'
+import type { Answer } from '../own-request.ts'
 import { createPause } from './pause.ts'
-import type { Answer, Login, RequestLine, Scheme, Session } from './scheme.ts'
+import type { Login, RequestLine, Scheme, Session } from './scheme.ts'
 
 /** Credentials as they went out with one request. */
 export interface Shown {

@@ -2,11 +2,12 @@ import type { Entry, Leave } from '../../http/bounded-queue.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import type { Fields } from '../../http/fields.ts'
 import { DeviceFault } from '../failure.ts'
+import type { Answer } from '../own-request.ts'
 import type { RelayEnd } from '../relay.ts'
 import { HoldingExchange } from './held-answer.ts'
 import { type KeptBody, keepBody } from './kept-body.ts'
 import { withCredentials } from './request-credentials.ts'
-import type { Answer, RequestLine } from './scheme.ts'
+import type { RequestLine } from './scheme.ts'
 import type { Renewal, Shown, SignIn } from './sign-in.ts'
 
 export interface SignedInRequest extends RequestLine {

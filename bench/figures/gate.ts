@@ -1,0 +1,60 @@
+import { type Admit, createGate } from '../../src/gate/admit.ts'
+import { createClientAddress } from '../../src/gate/client-address.ts'
+import type { RequestHead } from '../../src/http/exchange.ts'
+import type { Fields } from '../../src/http/fields.ts'
+import { systemClock } from '../../src/http/system-clock.ts'
+import { createWindowTable } from '../../src/limits/window-table.ts'
+import { openTokenStore } from '../token-store.ts'
+
+/** The sidecar's gate with its own window tables and token store, and requests for it. */
+export interface BenchGate {
+  readonly admit: Admit
+  /**
+   * Requests of so many clients, each with a token of its own; they take turns, so that nothing is found where it was found
+   * last. `fieldsWith`: their header, with this token.
+   */
+  heads(count: number, fieldsWith: (token: string) => Fields): RequestHead[]
+}
+
+const CLIENT = '192.0.2.7'
+
+/** `requests`: how many each client has in a minute. */
+export function openGate(requests: number): BenchGate {
+  const limit = { requests, window: 60_000, per: 'client' } as const
+  const tables = {
+    api: createWindowTable(limit, { clock: systemClock, maxKeys: 100_000 }),
+    oauth: createWindowTable(limit, { clock: systemClock, maxKeys: 100_000 }),
+  }
+  const tokens = openTokenStore(10_000)
+  const settings = {
+    limits: { api: limit, oauth: limit },
+    ietfHeaders: false,
+    isPublic: () => false,
+    enforce: true,
+    revocationPath: undefined,
+    headerCaps: { maxHeaderSize: 16 * 1024, maxHeaderCount: 100 },
+  }
+  const headOf = (fields: Fields): RequestHead => ({
+    version: '1.1',
+    secure: true,
+    method: 'GET',
+    target: '/api/status?verbose=1',
+    authority: undefined,
+    fields,
+    peer: CLIENT,
+    localPort: 8443,
+    upgrade: false,
+    endsWithHead: false,
+  })
+  return {
+    admit: createGate({
+      clock: systemClock,
+      tables,
+      clientOf: createClientAddress([]).clientOf,
+      identify: tokens.identify,
+      settings: () => settings,
+    }),
+    heads: (count, fieldsWith) =>
+      Array.from({ length: count }, () => headOf(fieldsWith(tokens.issue(CLIENT).accessToken))),
+  }
+}
