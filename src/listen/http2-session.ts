@@ -37,6 +37,14 @@ const REFUSED_BY_NGHTTP2: ReadonlyMap<string | undefined, Overuse> = new Map([
   ['ERR_HTTP2_TOO_MANY_INVALID_FRAMES', 'max_resets'],
 ])
 
+/**
+ * Until its stack has been asked for, an error holds whatever its functions were called on. Here that is the native
+ * session, which then holds itself for ever, 100 KiB of it, if its client has not acknowledged our settings.
+ */
+function letGo(error: Error): string | undefined {
+  return error.stack
+}
+
 /** Serves a decrypted connection on which `h2` was agreed, from `now` on. */
 export function serveSession(
   socket: TLSSocket,
@@ -139,6 +147,7 @@ export function serveSession(
 
   // Node reports a broken session here and closes it; without a listener it would end the process.
   session.on('error', (error: NodeJS.ErrnoException) => {
+    letGo(error)
     const reason = REFUSED_BY_NGHTTP2.get(error.code)
     if (reason === undefined) return
     condemned = true

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { type AttackKind, startAttack } from '../../bench/load/attack.ts'
 import { type Metrics, parseMetrics } from '../../bench/metrics.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
@@ -36,6 +36,7 @@ it.each<readonly [AttackKind, 'stays' | 'is cut', (metrics: Metrics) => boolean]
     path: '/',
   } as const
   const attack = await startAttack(plan, temporaryDirectory(), undefined)
+  onTestFinished(async () => void (await attack.stop()))
   const seen = async (): Promise<boolean> => {
     const { opened } = await attack.look()
     const metrics = parseMetrics(await sidecar.metrics())

@@ -1,8 +1,11 @@
 import { once } from 'node:events'
 import net from 'node:net'
-import tls from 'node:tls'
-import { beforeAll, describe, expect, it } from 'vitest'
+import tls, { TLSSocket } from 'node:tls'
+import { queryObjects } from 'node:v8'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { type AttackKind, startAttack } from '../../bench/load/attack.ts'
 import { expectUnharmed } from '../support/aftermath.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
 import {
   CODE,
   FLAG,
@@ -193,6 +196,22 @@ describe('38 frames that cost work and bring nothing', () => {
     expect(await sendUntilClosed(session, Array(20_000).fill(piece))).toBe(true)
     await expectUnharmed(sidecar, token)
   })
+
+  it.each<AttackKind>(['PING', 'SETTINGS', 'CONTINUATION'])(
+    '38 %s, from a client that acknowledges nothing: of its connections nothing is left',
+    async (kind) => {
+      const inFront = await startSidecar({ transport: 'h2' })
+      const cutAll = (): Promise<number> => inFront.metric('postern_connections_cut_total')
+      const before = queryObjects(TLSSocket, { format: 'count' })
+      const plan = { connections: 2, rate: 100, addresses: 'one', token: '', path: '/' } as const
+      const port = Number(new URL(inFront.url).port)
+      const attack = await startAttack({ kind, port, ...plan }, temporaryDirectory(), undefined)
+      onTestFinished(async () => void (await attack.stop()))
+      await expect.poll(cutAll, { timeout: 10_000 }).toBeGreaterThan(20)
+      await attack.stop()
+      await expect.poll(() => queryObjects(TLSSocket, { format: 'count' }) - before).toBeLessThan(4)
+    },
+  )
 
   it('38 what ordinary clients send of PING and SETTINGS is answered', async () => {
     const session = await rawSession(sidecar.url)
