@@ -5,7 +5,7 @@ import type { Figure } from '../figure.ts'
 import { fixed } from '../format.ts'
 import type { Lab } from '../lab.ts'
 import { slowhttptestVersion } from '../load/slowhttptest.ts'
-import { runSteadily, type SteadyLoad, type SteadyReport } from '../load/steady.ts'
+import { runSteadily, type SteadyLoad, type SteadyReport, WARM_UP } from '../load/steady.ts'
 import { alternate } from '../measure.ts'
 import { type Metrics, readMetrics } from '../metrics.ts'
 import { NO_LIMIT } from '../peers/postern.ts'
@@ -124,7 +124,7 @@ async function endure(
   const memory = { before: await residentMemory(child.pid) }
   const before = await readMetrics(admin)
   const watch = watchMemory(child.pid)
-  const seconds = lab.seconds + HEAD_START / 1000
+  const seconds = HEAD_START / 1000 + WARM_UP + lab.seconds
   const running = await attack.start({ url, token, folder, core: lab.otherCore, seconds })
   const faults: string[] = []
   await pause(HEAD_START)

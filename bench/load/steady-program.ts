@@ -3,7 +3,7 @@ import https from 'node:https'
 import process from 'node:process'
 import { setTimeout as pause } from 'node:timers/promises'
 import { summarizeLatencies } from './latencies.ts'
-import type { SteadyLoad, SteadyReport } from './steady.ts'
+import { type SteadyLoad, type SteadyReport, WARM_UP } from './steady.ts'
 
 /** `node steady-program.ts LOAD`: runs a `SteadyLoad`, and prints a `SteadyReport` as JSON. */
 const load = JSON.parse(process.argv[2] ?? '{}') as SteadyLoad // of `runSteadily`
@@ -17,12 +17,12 @@ const { request } = secure ? https : http
 const latencies: number[] = []
 let failed = 0
 
-function send(): Promise<void> {
+function send(timed: boolean): Promise<void> {
   return new Promise((done) => {
     const start = performance.now()
     const settle = (right: boolean): void => {
-      if (right) latencies.push(performance.now() - start)
-      else failed += 1
+      if (!right) failed += 1
+      else if (timed) latencies.push(performance.now() - start)
       done()
     }
     const { headers, address: localAddress } = load
@@ -39,13 +39,14 @@ function send(): Promise<void> {
   })
 }
 
-const wanted = Math.round(load.rate * load.seconds)
+const untimed = Math.round(load.rate * WARM_UP)
+const wanted = untimed + Math.round(load.rate * load.seconds)
 const begin = performance.now()
 const answers: Promise<void>[] = []
 while (answers.length < wanted) {
   const due = ((performance.now() - begin) / 1000) * load.rate
   // One at a time: after a hiccup of this process a burst would measure itself.
-  if (answers.length <= due) answers.push(send())
+  if (answers.length <= due) answers.push(send(answers.length >= untimed))
   await pause(1000 / load.rate / 4)
 }
 await Promise.all(answers)

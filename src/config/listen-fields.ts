@@ -95,7 +95,7 @@ export const listenField: Field<ListenConfig> = section<ListenConfig>(
         'The most requests that an HTTP/2 connection may break off within 10 seconds, or have broken off for its own errors, before it is closed: all of `max_streams`, as when somebody leaves a page that is still loading. Connecting again does not make up for it: see `max_connections_per_client`.',
     }),
     maxControlFrames: integer(1, 1_000_000, {
-      initial: 1000,
+      initial: 250,
       description:
         'The most PING and SETTINGS frames that an HTTP/2 connection may bring within 10 seconds before it is closed. Ordinary clients send a few, those that measure the line up to ten a second.',
     }),

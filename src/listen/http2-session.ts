@@ -37,14 +37,6 @@ const REFUSED_BY_NGHTTP2: ReadonlyMap<string | undefined, Overuse> = new Map([
   ['ERR_HTTP2_TOO_MANY_INVALID_FRAMES', 'max_resets'],
 ])
 
-/**
- * Until its stack has been asked for, an error holds whatever its functions were called on. Here that is the native
- * session, which then holds itself for ever, 100 KiB of it, if its client has not acknowledged our settings.
- */
-function letGo(error: Error): string | undefined {
-  return error.stack
-}
-
 /** Serves a decrypted connection on which `h2` was agreed, from `now` on. */
 export function serveSession(
   socket: TLSSocket,
@@ -89,6 +81,8 @@ export function serveSession(
   /** The newest stream whose head is over; and since when there has been one that has only begun. */
   let wholeUpTo = 0
   let begunAt: number | undefined
+  /** Bytes received by the last look. */
+  let received = 0
 
   /** The newest stream whose head has begun; Node tells of it only once it is whole. */
   function newestBegun(): number {
@@ -147,7 +141,9 @@ export function serveSession(
 
   // Node reports a broken session here and closes it; without a listener it would end the process.
   session.on('error', (error: NodeJS.ErrnoException) => {
-    letGo(error)
+    // Until its stack has been asked for, an error holds what its functions were called on: the native session, which
+    // then holds itself for ever, 100 KiB of it, if its client has not acknowledged our settings.
+    void error.stack
     const reason = REFUSED_BY_NGHTTP2.get(error.code)
     if (reason === undefined) return
     condemned = true
@@ -181,6 +177,10 @@ export function serveSession(
    * another frame has come: whoever sent it and falls silent has the connection for no longer than that either.
    */
   function headOverdue(time: number): boolean {
+    const { bytesRead } = socket
+    // Of an idle session there is nothing to ask, which for thousands of them would hold everybody up.
+    if (begunAt === undefined && bytesRead === received) return false
+    received = bytesRead
     if (newestBegun() <= wholeUpTo) begunAt = undefined
     else begunAt ??= time
     return begunAt !== undefined && time - begunAt >= limits.headerTimeout

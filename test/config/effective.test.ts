@@ -21,7 +21,7 @@ describe('the effective configuration', () => {
   max_connections_per_client: 250
   max_streams: 100
   max_resets: 100
-  max_control_frames: 1000
+  max_control_frames: 250
   max_queued_bytes: 8MiB
 admin:
   address: 127.0.0.1:9464

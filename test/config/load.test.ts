@@ -57,7 +57,7 @@ const DEFAULTS = {
     maxConnectionsPerClient: 250,
     maxStreams: 100,
     maxResets: 100,
-    maxControlFrames: 1000,
+    maxControlFrames: 250,
     maxQueuedBytes: 8 << 20,
   },
   admin: { address: { kind: 'tcp', host: '127.0.0.1', port: 9464 } },
