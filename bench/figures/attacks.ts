@@ -24,6 +24,8 @@ export type Caps = 'lifted' | 'as they come'
 export interface Attack {
   readonly name: string
   readonly caps: Caps
+  /** Whether it may take the good client no more than twice its time; otherwise what it takes is told. */
+  readonly judged: boolean
   /** Connections that have to be open before anything is measured. */
   readonly crowd: number
   /** Whether the sidecar's own deadline (ms) ends all of it. */
@@ -52,59 +54,78 @@ export interface Signs {
   readonly during: Metrics
 }
 
-/** @param part how many of the idle connections will do */
+/**
+ * With the caps as they come everything from one address; what needs more connections than that, and what the caps keep
+ * off, with the caps lifted from as many addresses as it takes.
+ * @param part how many of the idle connections will do
+ */
 export function attacks(part: number, withSlow: boolean): readonly Attack[] {
   const many = Math.round(5_000 * part)
+  const floods: readonly (readonly [kind: AttackKind, reason: string])[] = [
+    ['rapid reset', 'max_resets'],
+    ['rapid reset with a token', 'max_resets'],
+    ['CONTINUATION', 'protocol_error'],
+    ['PING', 'max_control_frames'],
+    ['SETTINGS', 'max_control_frames'],
+  ]
   return [
-    ownAttack('idle', { connections: many, rate: 5_000, crowd: many, missing: unlessOpen(many) }),
-    ...(withSlow ? [slow('-H', 'lifted'), slow('-B', 'lifted'), slow('-X', 'lifted')] : []),
-    ownAttack('rapid reset', { missing: unlessCut('max_resets') }),
-    ownAttack('rapid reset with a token', { missing: unlessCut('max_resets') }),
-    ownAttack('CONTINUATION', { missing: unlessCut('protocol_error') }),
-    ownAttack('PING', { missing: unlessCut('max_control_frames') }),
-    ownAttack('SETTINGS', { missing: unlessCut('max_control_frames') }),
-    ownAttack('zero windows', { connections: READERS, crowd: READERS, missing: unlessOpen(READERS) }),
-    ...(withSlow ? [slow('-H', 'as they come')] : []),
     ownAttack('idle', {
-      connections: 5_000,
-      caps: 'as they come',
-      addresses: 'one',
-      missing: unlessRefused,
+      caps: 'lifted',
+      judged: true,
+      connections: many,
+      rate: 5_000,
+      crowd: many,
+      missing: unlessOpen(many),
     }),
+    ownAttack('idle', { caps: 'as they come', connections: 5_000, missing: unlessRefused }),
+    ...(withSlow ? (['-H', '-B', '-X'] as const).map((test) => slow(test, 'as they come')) : []),
+    ...floods.map(([kind, reason]) => ownAttack(kind, { caps: 'as they come', missing: unlessCut(reason) })),
+    ownAttack('zero windows', {
+      caps: 'as they come',
+      connections: READERS,
+      crowd: READERS,
+      missing: unlessOpen(READERS),
+    }),
+    ...(withSlow ? [slow('-H', 'lifted')] : []),
+    ...floods.map(([kind, reason]) => ownAttack(kind, { caps: 'lifted', missing: unlessCut(reason) })),
   ]
 }
 
 interface OwnAttack {
+  readonly caps: Caps
+  readonly judged?: boolean
   readonly connections?: number
   readonly rate?: number
   readonly crowd?: number
-  readonly caps?: Caps
-  readonly addresses?: 'one' | 'many'
   readonly missing: Attack['missing']
 }
 
+/** Of the attackers: what they did from one of them is held against it for a minute, and so each attack has its own. */
+let networks = 0
+
 function ownAttack(
   kind: AttackKind,
-  { connections = FLOODERS, rate = RATE, crowd = 0, caps = 'lifted', addresses = 'many', missing }: OwnAttack,
+  {
+    caps,
+    judged = caps === 'as they come',
+    connections = FLOODERS,
+    rate = RATE,
+    crowd = 0,
+    missing,
+  }: OwnAttack,
 ): Attack {
   return {
     name: named(kind === 'idle' ? `${connections} idle` : kind, caps),
     caps,
+    judged,
     crowd,
-    start: ({ url, token, folder, core }) =>
-      startAttack(
-        {
-          kind,
-          port: Number(new URL(url).port),
-          connections,
-          rate,
-          addresses,
-          token,
-          path: `/bytes/${UNREAD}`,
-        },
-        folder,
-        core,
-      ),
+    start({ url, token, folder, core }) {
+      networks += 1
+      const from = { network: networks, addresses: caps === 'lifted' ? 'many' : 'one' } as const
+      const port = Number(new URL(url).port)
+      const path = `/bytes/${UNREAD}`
+      return startAttack({ kind, port, connections, rate, ...from, token, path }, folder, core)
+    },
     missing,
   }
 }
@@ -119,6 +140,7 @@ function slow(test: SlowTest, caps: Caps): Attack {
   return {
     name: named(`slowhttptest ${test}`, caps),
     caps,
+    judged: caps === 'as they come',
     crowd: 0,
     ...(test === '-X' ? {} : { deadline: PATIENCE }),
     async start({ url, core, seconds }) {
@@ -137,7 +159,7 @@ function slow(test: SlowTest, caps: Caps): Attack {
 }
 
 function named(name: string, caps: Caps): string {
-  return caps === 'lifted' ? name : `${name}, caps as they come`
+  return caps === 'lifted' ? `${name}, caps lifted` : name
 }
 
 function unlessOpen(connections: number): Attack['missing'] {

@@ -92,7 +92,11 @@ function open(connection: number): void {
   const part = PARTS[plan.kind](connection)
   const address = plan.addresses === 'one' ? 1 : 1 + Math.floor(connection / FROM_ONE_ADDRESS)
   const socket = connect({
-    socket: connectTcp({ port: plan.port, host: '127.0.0.1', localAddress: `127.0.1.${address}` }),
+    socket: connectTcp({
+      port: plan.port,
+      host: '127.0.0.1',
+      localAddress: `127.0.${plan.network}.${address}`,
+    }),
     ALPNProtocols: [part.protocol],
     // Self-signed, by the sidecar, on loopback.
     rejectUnauthorized: false,

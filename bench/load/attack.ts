@@ -21,8 +21,9 @@ export interface AttackPlan {
   readonly connections: number
   /** The most that are opened in a second, first and again. */
   readonly rate: number
-  /** Of the client's; as many connections from each as one client may have, or all from the first. */
+  /** Of the client's, in 127.0.network.0; as many connections from each as one client may have, or all from the first. */
   readonly addresses: 'one' | 'many'
+  readonly network: number
   readonly token: string
   /** For `zero windows`: what is asked for and not taken. */
   readonly path: string

@@ -32,6 +32,7 @@ it.each<readonly [AttackKind, 'stays' | 'is cut', (metrics: Metrics) => boolean]
     connections: CONNECTIONS,
     rate: 100,
     addresses: 'many',
+    network: 1,
     token: await sidecar.token(),
     path: '/',
   } as const

@@ -1,10 +1,12 @@
 import { expect, it } from 'vitest'
+import type { Check } from '../../bench/figure.ts'
 import { attacks } from '../../bench/figures/attacks.ts'
 import { type Ordeal, ordealFindings } from '../../bench/figures/ordeals.ts'
 
 const MIB = 2 ** 20
 const [idle, ...others] = attacks(1, false)
 const reset = others.find(({ name }) => name === 'rapid reset')
+const distributed = others.find(({ name }) => name === 'rapid reset, caps lifted')
 
 function report(p99: number, failed = 0): Ordeal['alone'] {
   return { count: 800, p50: 1, p90: 1, p99, max: p99, failed }
@@ -25,17 +27,21 @@ function ordeal(alone: number, during: number, failed = 0, peak = 450): Ordeal {
 }
 
 it('the p99 of the good client is held against that of the same round', () => {
-  if (idle === undefined || reset === undefined) throw new Error('the attacks have other names')
+  if (idle === undefined || reset === undefined || distributed === undefined)
+    throw new Error('the attacks have other names')
   const { checks, faults } = ordealFindings(
     new Map([
       [idle, [ordeal(1, 1), ordeal(10, 15), ordeal(2, 8)]],
       [reset, [ordeal(1, 3), ordeal(1, 1, 2)]],
+      [distributed, [ordeal(1, 4)]],
     ]),
   )
-  const value = (id: string): number | undefined => checks.find((check) => check.id === id)?.value
-  expect(value('S1 5000 idle')).toBe(1.5)
-  expect(value('S1 rapid reset')).toBe(2)
-  expect(value('S1 connection')).toBeCloseTo((300 * 1024) / 5000)
+  const found = (id: string): Check | undefined => checks.find((check) => check.id === id)
+  expect(found('S1 5000 idle, caps lifted')).toMatchObject({ value: 1.5, reach: 2 })
+  expect(found('S1 rapid reset')).toMatchObject({ value: 2, reach: 2 })
+  expect(found('S1 rapid reset, caps lifted')?.value).toBe(4)
+  expect(found('S1 rapid reset, caps lifted')?.reach, 'told, not judged').toBeUndefined()
+  expect(found('S1 connection')?.value).toBeCloseTo((300 * 1024) / 5000)
   expect(faults).toEqual(['2 requests of the good client failed: rapid reset'])
 })
 

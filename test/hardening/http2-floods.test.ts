@@ -203,7 +203,7 @@ describe('38 frames that cost work and bring nothing', () => {
       const inFront = await startSidecar({ transport: 'h2' })
       const cutAll = (): Promise<number> => inFront.metric('postern_connections_cut_total')
       const before = queryObjects(TLSSocket, { format: 'count' })
-      const plan = { connections: 2, rate: 100, addresses: 'one', token: '', path: '/' } as const
+      const plan = { connections: 2, rate: 100, addresses: 'one', network: 1, token: '', path: '/' } as const
       const port = Number(new URL(inFront.url).port)
       const attack = await startAttack({ kind, port, ...plan }, temporaryDirectory(), undefined)
       onTestFinished(async () => void (await attack.stop()))
