@@ -28,7 +28,7 @@ const MOST_P99 = 2
 /** What the unit gives the whole sidecar (MiB; `MemoryMax`). */
 const MOST_MEMORY = 512
 
-/** A last round may need so many times the memory of the first: what an attack took is there for the next. */
+/** A last round may need so many times the memory of the one before: what an attack took is there for the next. */
 const MOST_GROWTH = 1.1
 
 /** What the reference of the configuration says that an idle connection may take (KiB; `listen.max_connections`). */
@@ -68,7 +68,7 @@ export function ordealFindings(all: ReadonlyMap<Attack, readonly Ordeal[]>): Fin
         reach: MOST_MEMORY,
         value: mebibytes(peakOf(rows, 'as they come')),
       }),
-      check('growth', 'of the first round, the memory of the last at its highest, with the caps lifted', {
+      check('growth', 'of the round before, the memory of the last at its highest, with the caps lifted', {
         unit: '×',
         reach: MOST_GROWTH,
         value: growthOf(rows),
@@ -165,7 +165,7 @@ function peakOf(rows: Rows, caps: Caps, round?: number): number | undefined {
 /** Undefined where there was one round only. */
 function growthOf(rows: Rows): number | undefined {
   const last = Math.max(...rows.map(([, rounds]) => rounds.length)) - 1
-  const [before, after] = [peakOf(rows, 'lifted', 0), peakOf(rows, 'lifted', last)]
+  const [before, after] = [peakOf(rows, 'lifted', last - 1), peakOf(rows, 'lifted', last)]
   return last < 1 || before === undefined || after === undefined ? undefined : after / before
 }
 
