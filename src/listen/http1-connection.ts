@@ -182,7 +182,9 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
   /** A response has left: the connection closes, or goes on with the next request. */
   #served(exchange: Http1Exchange): void {
     this.#current = undefined
-    if (exchange.persists && !exchange.closing && !this.#closing && !this.#rules.isDraining()) {
+    if (exchange.persists && !exchange.closing && !this.#closing) {
+      // It was told before the stop that it may send another request.
+      if (this.#rules.isDraining()) this.#rules.closeIdleSoon()
       if (this.#intake.withinBody) this.#deadline = setTimeout(() => this.socket.destroy(), SWALLOW_TIMEOUT)
       this.#intake.proceed()
       this.#finishIfDone()

@@ -21,4 +21,6 @@ export interface ConnectionRules {
   readonly dateLine: () => string
   /** The server takes no more requests than those that are being sent just now. */
   readonly isDraining: () => boolean
+  /** Gives every client a moment to send a request that it believed it may send, and closes what is idle then. */
+  readonly closeIdleSoon: () => void
 }

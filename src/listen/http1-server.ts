@@ -36,6 +36,7 @@ export function createHttp1Server(
     persisting: `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(limits.idleTimeout / 1000)}\r\n`,
     dateLine: createDateLine(clock),
     isDraining: () => draining,
+    closeIdleSoon,
   }
 
   function closeIdleSoon(): void {

@@ -114,6 +114,22 @@ describe('Stopping by SIGTERM', () => {
     expect(await sidecar.exit).toEqual(CLEAN)
   })
 
+  it('still answers the request behind an answer that promised, before the stop, that it may be sent', async () => {
+    const site = await prepareSite({ config: LONG })
+    const held = holdAnswers(site.device)
+    const sidecar = await site.serve()
+    const { access_token } = await sidecar.grant()
+    const kept = await sidecar.connect()
+    const running = kept.start({ path: '/events/slow', fields: bearer(access_token) })
+    await running.waitFor('first piece')
+    await askToStop(sidecar)
+    held.get('/events/slow')?.end()
+    expect((await running.response).header('connection')).not.toBe('close')
+    const last = await kept.send({ fields: bearer(access_token) })
+    expect([last.status, last.header('connection')]).toEqual([200, 'close'])
+    expect(await sidecar.exit).toEqual(CLEAN)
+  })
+
   it('tells HTTP/2 sessions to go, and lets their running streams finish', async () => {
     const site = await prepareSite({ config: LONG, transport: 'h2' })
     const held = holdAnswers(site.device)
