@@ -21,29 +21,34 @@ interface HalfClosed extends Pick<Exchange, 'answered' | 'inform' | 'onEnd'> {
  * A response that is under way is its own test, as long as it moves.
  */
 export function feelForClient(exchange: HalfClosed): void {
-  if (exchange.answered) watchProgress(exchange)
-  else later(exchange, PATIENCE / PROBES, () => probe(exchange, PROBES))
+  const clock: Recurring = { timer: undefined }
+  if (exchange.answered) watchProgress(exchange, clock)
+  else probe(exchange, clock, PROBES)
+  // Once, however often it looks: a download may go on for days.
+  exchange.onEnd(() => clearTimeout(clock.timer))
+}
+
+/** What is to be done next. */
+interface Recurring {
+  timer: NodeJS.Timeout | undefined
 }
 
 /** The first probe draws the reset, which the next one meets. */
-function probe(exchange: HalfClosed, left: number): void {
-  if (exchange.answered || left === 0) return
-  exchange.inform(102, [])
-  later(exchange, PATIENCE / PROBES, () => probe(exchange, left - 1))
+function probe(exchange: HalfClosed, clock: Recurring, left: number): void {
+  if (left === 0) return
+  clock.timer = setTimeout(() => {
+    if (exchange.answered) return
+    exchange.inform(102, [])
+    probe(exchange, clock, left - 1)
+  }, PATIENCE / PROBES)
 }
 
 /** `stood`: at the last look, too. A client that has just taken what waited for it is owed the next piece. */
-function watchProgress(exchange: HalfClosed, stood = false): void {
+function watchProgress(exchange: HalfClosed, clock: Recurring, stood = false): void {
   const before = exchange.sent
-  later(exchange, PATIENCE / 2, () => {
+  clock.timer = setTimeout(() => {
     const stands = exchange.sent === before && !exchange.waits
     if (stands && stood) exchange.abandon()
-    else watchProgress(exchange, stands)
-  })
-}
-
-/** @param time ms */
-function later(exchange: HalfClosed, time: number, act: () => void): void {
-  const timer = setTimeout(act, time)
-  exchange.onEnd(() => clearTimeout(timer))
+    else watchProgress(exchange, clock, stands)
+  }, PATIENCE / 2)
 }
