@@ -36,15 +36,17 @@ export interface UpgradeLane {
 export function createUpgradeLane(target: UpstreamTarget, deadlines: UpstreamDeadlines): UpgradeLane {
   const opener = createSocketOpener(target)
   return {
-    open: (request) =>
-      new Promise((resolve) => {
-        const { exchange } = request
+    async open(request) {
+      const { exchange } = request
+      // An attempt opens its connection at once; and of a client that has left, `http-proxy-3` would keep a note for ever.
+      if (exchange.ended) return { kind: 'abandoned' }
+      return new Promise((resolve) => {
         const connection = exchange.connection as Socket
         const deadline = createDeadline((failure) => attempt.destroy(new DeviceFault(failure)))
-        deadline.set(deadlines.connect, 'connection_timeout')
         const attempt = startAttempt(opener, request, () =>
           deadline.set(deadlines.response, 'http_response_timeout'),
         )
+        deadline.set(deadlines.connect, 'connection_timeout')
         const settle = (end: RelayEnd): void => {
           deadline.clear()
           resolve(end)
@@ -84,7 +86,8 @@ export function createUpgradeLane(target: UpstreamTarget, deadlines: UpstreamDea
           attempt.destroy()
           settle(status === 101 ? { kind: 'relayed' } : { kind: 'abandoned' })
         })
-      }),
+      })
+    },
   }
 }
 

@@ -1,0 +1,42 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { temporaryDirectory } from '../../support/certificate.ts'
+import { rawConnection } from '../../support/raw.ts'
+import { typed } from '../../support/raw-answers.ts'
+import { startSidecar } from '../../support/sidecar.ts'
+import { startFormDevice } from './devices.ts'
+
+it('C24 an upgrade whose client has left while the sidecar signed in opens no connection to the device', async () => {
+  const device = await startFormDevice()
+  let letIn = (): void => {}
+  const gate = new Promise<void>((resolve) => {
+    letIn = resolve
+  })
+  device.gate = () => gate
+  const file = join(temporaryDirectory(), 'device-password')
+  writeFileSync(file, device.password)
+  const auth = { form: { user: 'admin', password: { file } } }
+  const sidecar = await startSidecar({ device: device.device, config: { upstream: { auth } } })
+  const token = await sidecar.token()
+  const client = await rawConnection(sidecar.url)
+  client.write(
+    typed(
+      'GET /ws HTTP/1.1',
+      'Host: device',
+      'Connection: Upgrade',
+      'Upgrade: websocket',
+      'Sec-WebSocket-Version: 13',
+      'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+      `Authorization: Bearer ${token}`,
+    ),
+  )
+  await expect.poll(() => device.forms.length).toBe(1)
+  client.reset()
+  await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
+  const { connections } = device.device
+  letIn()
+  // Its login serves the next one, on the same connection.
+  expect((await sidecar.request({ token })).status).toBe(200)
+  expect(device.device.connections).toBe(connections)
+})
