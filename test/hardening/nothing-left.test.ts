@@ -175,13 +175,13 @@ describeTransports('36 Nothing is left of a connection', (transport) => {
   beforeAll(async () => {
     const device = await startManneredDevice()
     const { url } = device
-    const patience = { response_timeout: '300ms', idle_timeout: '300ms', max_in_flight: 1000 }
+    const patience = { response_timeout: '200ms', idle_timeout: '200ms', max_in_flight: 1000 }
     const routes = {
-      '/narrow/': { ...patience, url, max_in_flight: 2 },
+      '/narrow/': { ...patience, url, max_in_flight: 3 },
       '/tolerant/': { ...patience, url, parser: 'tolerant' },
       '/auto/': { ...patience, url },
     }
-    const time = '300ms'
+    const time = '200ms'
     const listen = { header_timeout: time, body_timeout: time, idle_timeout: time, handshake_timeout: time }
     const config = {
       listen: { ...listen, max_connections_per_client: 10_000 },
@@ -196,7 +196,7 @@ describeTransports('36 Nothing is left of a connection', (transport) => {
   const cases = transport === 'h2' ? { requests: stages } : { requests: stages, tunnels }
   it.each(Object.entries(cases))('that ends in any way at any point: %s', async (_name, rows) => {
     await endAll(rows)
-    await expect.poll(made, { interval: 250, timeout: 8000 }).toBeLessThanOrEqual(before.made)
-    await expect.poll(() => sockets() - before.sockets, { interval: 250 }).toBeLessThan(EACH)
+    await expect.poll(made, { interval: 100, timeout: 8000 }).toBeLessThanOrEqual(before.made)
+    await expect.poll(() => sockets() - before.sockets, { interval: 100 }).toBeLessThan(EACH)
   })
 })
