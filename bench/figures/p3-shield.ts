@@ -4,7 +4,7 @@ import { DEVICE_BODY, startNodeDevice } from '../device.ts'
 import type { Figure } from '../figure.ts'
 import type { Lab } from '../lab.ts'
 import type { LoadResult } from '../load/generator.ts'
-import { runSteadily, type SteadyReport } from '../load/steady.ts'
+import { runSteadily, type SteadyReport, WARM_UP } from '../load/steady.ts'
 import { summarize } from '../measure.ts'
 import { posternPeer } from '../peers/postern.ts'
 import { say } from '../say.ts'
@@ -27,7 +27,7 @@ export const shield: Figure = {
   about: `${FLOODERS} connections of one client ask for more than their limit, as fast as they can; another client keeps to its own with ${PACE} requests/s. The flood gives way to that client on the core that both run on, so that what is measured is the sidecar and not their fight for it.`,
   async measure(lab) {
     const device = await startNodeDevice(lab.otherCore)
-    const paced = PACE * lab.seconds
+    const paced = PACE * (WARM_UP + lab.seconds)
     // Both clients have the same limit: enough for all rounds of the one, used up at once by the other.
     const limit = Math.ceil(2 * lab.rounds * paced)
     const set = [`limits.api.requests=${limit}`, 'limits.api.window=1d']
@@ -46,7 +46,7 @@ export const shield: Figure = {
     let refused = first.statuses.get(429) ?? 0
     for (let round = 0; round < lab.rounds; round += 1) {
       alone.push(await runSteadily({ ...client, seconds: lab.seconds }, lab.otherCore))
-      const flooding = flood(lab, running, { seconds: lab.seconds + (2 * HEAD_START) / 1000 })
+      const flooding = flood(lab, running, { seconds: WARM_UP + lab.seconds + (2 * HEAD_START) / 1000 })
       await pause(HEAD_START)
       flooded.push(await runSteadily({ ...client, seconds: lab.seconds }, lab.otherCore))
       const { statuses, failed } = await flooding
@@ -58,7 +58,7 @@ export const shield: Figure = {
     }
     const failures = [...alone, ...flooded].reduce((sum, { failed }) => sum + failed, 0)
     if (failures > 0) faults.push(`${failures} requests of the admitted client failed`)
-    const admitted = limit + [...alone, ...flooded].reduce((sum, { count }) => sum + count, 0)
+    const admitted = limit + [...alone, ...flooded].reduce((sum, { answered }) => sum + answered, 0)
     const seen = Number((await ask(`http://127.0.0.1:${device.port}/seen`)).body)
     if (seen !== admitted) faults.push(`the device saw ${seen} requests, ${admitted} were admitted`)
     await Promise.all([...running.children, device.child].map((child) => child.stop()))

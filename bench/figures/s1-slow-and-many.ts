@@ -150,7 +150,7 @@ async function endure(
     connections: after.sum('connections') - before.sum('connections'),
     refused: difference(before, after, 'connections_refused_total'),
     cut: difference(before, after, 'connections_cut_total'),
-    answered: difference(before, after, 'requests_total') - during.during.count - WARM_UP * PACE,
+    answered: difference(before, after, 'requests_total') - during.during.answered,
   }
 }
 

@@ -18,7 +18,7 @@ export const tunnels: Figure = {
     'WebSocket upgrades, all tunnels open at once; on each a message of 32 bytes goes to the device and comes back, again and again.',
   async measure(lab) {
     const device = await startNodeDevice(lab.otherCore)
-    const set = ['listen.max_connections=6000']
+    const set = ['listen.max_connections=6000', 'upstream.max_tunnels=6000']
     const contestant = await startPostern(lab, lab.autocannon, set, device.port)
     const { url, headers, children } = contestant.running
     const pid = children[0]?.pid ?? 0

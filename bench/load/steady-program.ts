@@ -15,14 +15,16 @@ const secure = load.url.startsWith('https:')
 const agent = secure ? new https.Agent(ways) : new http.Agent(ways)
 const { request } = secure ? https : http
 const latencies: number[] = []
+let answered = 0
 let failed = 0
 
 function send(timed: boolean): Promise<void> {
   return new Promise((done) => {
     const start = performance.now()
     const settle = (right: boolean): void => {
-      if (!right) failed += 1
-      else if (timed) latencies.push(performance.now() - start)
+      if (right) answered += 1
+      else failed += 1
+      if (right && timed) latencies.push(performance.now() - start)
       done()
     }
     const { headers, address: localAddress } = load
@@ -51,5 +53,5 @@ while (answers.length < wanted) {
 }
 await Promise.all(answers)
 agent.destroy()
-const report: SteadyReport = { ...summarizeLatencies(latencies), failed }
+const report: SteadyReport = { ...summarizeLatencies(latencies), answered, failed }
 process.stdout.write(`${JSON.stringify(report)}\n`)

@@ -22,6 +22,8 @@ export interface SteadyLoad {
 
 /** Milliseconds. */
 export interface SteadyReport extends LatencySummary {
+  /** Right answers, also those that were not timed. */
+  readonly answered: number
   /** Other answers, and errors. */
   readonly failed: number
 }
