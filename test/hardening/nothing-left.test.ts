@@ -55,7 +55,8 @@ async function connectTo(url: string, alpn: string): Promise<Client> {
     socket = tls
       .connect({ socket: wire, rejectUnauthorized: false, ALPNProtocols: [alpn] })
       .on('error', () => {})
-    await Promise.race([once(socket, 'secureConnect'), closed])
+    // A machine under load may be too slow for the sidecar's patience: also an end.
+    await Promise.race([once(socket, 'secureConnect').catch(() => closed), closed])
     // Who destroys it within its handshake takes it from under OpenSSL, and this process ends.
     await new Promise(setImmediate)
   }
@@ -182,7 +183,7 @@ describeTransports('36 Nothing is left of a connection', (transport) => {
       '/auto/': { ...patience, url },
     }
     const time = '200ms'
-    const listen = { header_timeout: time, body_timeout: time, idle_timeout: time, handshake_timeout: time }
+    const listen = { header_timeout: time, body_timeout: time, idle_timeout: time }
     const config = {
       listen: { ...listen, max_connections_per_client: 10_000 },
       upstream: { ...patience, url, parser: 'strict', routes },
@@ -197,6 +198,6 @@ describeTransports('36 Nothing is left of a connection', (transport) => {
   it.each(Object.entries(cases))('that ends in any way at any point: %s', async (_name, rows) => {
     await endAll(rows)
     await expect.poll(made, { interval: 100, timeout: 8000 }).toBeLessThanOrEqual(before.made)
-    await expect.poll(() => sockets() - before.sockets, { interval: 100 }).toBeLessThan(EACH)
+    await expect.poll(() => sockets() - before.sockets, { interval: 100, timeout: 8000 }).toBeLessThan(EACH)
   })
 })
