@@ -143,16 +143,11 @@ function slow(test: SlowTest, caps: Caps): Attack {
     judged: caps === 'as they come',
     crowd: 0,
     ...(test === '-X' ? {} : { deadline: PATIENCE }),
-    async start({ url, core, seconds }) {
+    start({ url, core, seconds }) {
       // The only body that the sidecar reads for somebody without a token.
       const target = test === '-B' ? `${url}/oauth/token` : url
-      const child = await startSlowAttack(
-        { test, url: target, connections: Math.min(rate * seconds, most), rate },
-        core,
-      )
-      return {
-        stop: () => child.stop(),
-      }
+      const connections = Math.min(rate * seconds, most)
+      return startSlowAttack({ test, url: target, connections, rate }, core)
     },
     missing: caps === 'lifted' ? unlessOpen(SLOW_AT_LEAST) : unlessRefused,
   }

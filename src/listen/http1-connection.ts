@@ -184,7 +184,7 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
     this.#current = undefined
     if (exchange.persists && !exchange.closing && !this.#closing) {
       // It was told before the stop that it may send another request.
-      if (this.#rules.isDraining()) this.#rules.closeIdleSoon()
+      if (this.#rules.isDraining()) this.#rules.closeIdleSoon([this])
       if (this.#intake.withinBody) this.#deadline = setTimeout(() => this.socket.destroy(), SWALLOW_TIMEOUT)
       this.#intake.proceed()
       this.#finishIfDone()

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 
@@ -21,6 +22,11 @@ export interface ConnectionRules {
   readonly dateLine: () => string
   /** The server takes no more requests than those that are being sent just now. */
   readonly isDraining: () => boolean
-  /** Gives every client a moment to send a request that it believed it may send, and closes what is idle then. */
-  readonly closeIdleSoon: () => void
+  /** Gives each of these clients a moment to send a request that it believed it may send, and closes what is idle then. */
+  readonly closeIdleSoon: (connections: Iterable<IdleConnection>) => void
+}
+
+export interface IdleConnection {
+  readonly idle: boolean
+  readonly socket: Socket
 }

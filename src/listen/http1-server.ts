@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Clock } from '../http/clock.ts'
 import { Http1Connection } from './http1-connection.ts'
-import type { Http1Handlers } from './http1-rules.ts'
+import type { ConnectionRules, Http1Handlers, IdleConnection } from './http1-rules.ts'
 import type { ListenLimits } from './limits.ts'
 
 export interface Http1Server {
@@ -28,7 +28,7 @@ export function createHttp1Server(
 ): Http1Server {
   const connections = new Set<Http1Connection>()
   let draining = false
-  const rules = {
+  const rules: ConnectionRules = {
     headerTimeout: limits.headerTimeout,
     idleTimeout: limits.idleTimeout + IDLE_BUFFER,
     maxHeaderSize: limits.maxHeaderSize,
@@ -39,26 +39,26 @@ export function createHttp1Server(
     closeIdleSoon,
   }
 
-  function closeIdleSoon(): void {
-    setTimeout(() => {
-      for (const connection of connections) if (connection.idle) connection.socket.destroy()
-    }, LAST_REQUEST).unref()
-  }
-
   return {
     accept(socket, wire) {
       const connection = new Http1Connection(socket, wire, rules)
       connections.add(connection)
       socket.once('close', () => connections.delete(connection))
       // Its handshake was under way when the stop was asked for.
-      if (draining) closeIdleSoon()
+      if (draining) closeIdleSoon([connection])
     },
     drain() {
       draining = true
       for (const connection of connections) connection.farewell()
-      closeIdleSoon()
+      closeIdleSoon(connections)
     },
   }
+}
+
+function closeIdleSoon(connections: Iterable<IdleConnection>): void {
+  setTimeout(() => {
+    for (const { idle, socket } of connections) if (idle) socket.destroy()
+  }, LAST_REQUEST).unref()
 }
 
 /** The `Date` of a response (RFC 9110 §6.6.1), put together once a second. */

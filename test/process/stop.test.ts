@@ -21,16 +21,22 @@ async function askToStop(sidecar: Served): Promise<void> {
 
 const bearer = (token: string): string[] => ['Authorization', `Bearer ${token}`]
 
+/** A sidecar with an answer under way, of which the device has sent the first piece. */
+async function serveSlowly() {
+  const site = await prepareSite({ config: LONG })
+  const held = holdAnswers(site.device)
+  const sidecar = await site.serve()
+  const tokens = await sidecar.grant()
+  const connection = await sidecar.connect()
+  const slow = connection.start({ path: '/events/slow', fields: bearer(tokens.access_token) })
+  await slow.waitFor('first piece')
+  return { site, held, sidecar, connection, slow, ...tokens }
+}
+
 describe('Stopping by SIGTERM', () => {
   it('lets a running exchange finish while readiness is 503 and nobody new gets in, then ends at once with 0', async () => {
-    const site = await prepareSite({ config: LONG })
-    const held = holdAnswers(site.device)
-    const sidecar = await site.serve()
+    const { site, held, sidecar, slow, access_token, refresh_token } = await serveSlowly()
     expect(await sidecar.ready()).toBe(200)
-    const { access_token, refresh_token } = await sidecar.grant()
-    const connection = await sidecar.connect()
-    const slow = connection.start({ path: '/events/slow', fields: bearer(access_token) })
-    await slow.waitFor('first piece')
     await askToStop(sidecar)
     await expect(sidecar.request({ token: access_token })).rejects.toThrow('ECONNREFUSED')
     // Longer than idle connections are given, so that this one is not told by then.
@@ -97,14 +103,9 @@ describe('Stopping by SIGTERM', () => {
   })
 
   it('still answers a request that comes on a kept connection, and closes behind it', async () => {
-    const site = await prepareSite({ config: LONG })
-    const held = holdAnswers(site.device)
-    const sidecar = await site.serve()
-    const { access_token } = await sidecar.grant()
-    const [kept, other] = [await sidecar.connect(), await sidecar.connect()]
+    const { sidecar, access_token, held, slow } = await serveSlowly()
+    const kept = await sidecar.connect()
     expect((await kept.send({ fields: bearer(access_token) })).header('connection')).not.toBe('close')
-    const slow = other.start({ path: '/events/slow', fields: bearer(access_token) })
-    await slow.waitFor('first piece')
     await askToStop(sidecar)
     const last = await kept.send({ fields: bearer(access_token) })
     expect([last.status, last.header('connection')]).toEqual([200, 'close'])
@@ -115,17 +116,11 @@ describe('Stopping by SIGTERM', () => {
   })
 
   it('still answers the request behind an answer that promised, before the stop, that it may be sent', async () => {
-    const site = await prepareSite({ config: LONG })
-    const held = holdAnswers(site.device)
-    const sidecar = await site.serve()
-    const { access_token } = await sidecar.grant()
-    const kept = await sidecar.connect()
-    const running = kept.start({ path: '/events/slow', fields: bearer(access_token) })
-    await running.waitFor('first piece')
+    const { sidecar, access_token, held, connection, slow } = await serveSlowly()
     await askToStop(sidecar)
     held.get('/events/slow')?.end()
-    expect((await running.response).header('connection')).not.toBe('close')
-    const last = await kept.send({ fields: bearer(access_token) })
+    expect((await slow.response).header('connection')).not.toBe('close')
+    const last = await connection.send({ fields: bearer(access_token) })
     expect([last.status, last.header('connection')]).toEqual([200, 'close'])
     expect(await sidecar.exit).toEqual(CLEAN)
   })
@@ -190,13 +185,7 @@ describe('Stopping by SIGTERM', () => {
   })
 
   it.each(['SIGTERM', 'SIGINT'] as const)('is over at once with a second signal, here %s', async (second) => {
-    const site = await prepareSite({ config: LONG })
-    holdAnswers(site.device)
-    const sidecar = await site.serve()
-    const { access_token } = await sidecar.grant()
-    const connection = await sidecar.connect()
-    const slow = connection.start({ path: '/events/slow', fields: bearer(access_token) })
-    await slow.waitFor('first piece')
+    const { sidecar, slow } = await serveSlowly()
     await askToStop(sidecar)
     const start = performance.now()
     sidecar.signal(second)

@@ -1,6 +1,8 @@
 /** HTTP/2 by hand (RFC 9113): what is needed to write any bytes at all, and to read what a right server answers. */
 
-export const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
+import { PREFACE as OPENING } from '../../bench/load/http2-bytes.ts'
+
+export const PREFACE: string = OPENING.toString('latin1')
 
 export const TYPES = {
   data: 0,

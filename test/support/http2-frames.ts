@@ -32,6 +32,7 @@ export const CODE = {
 export const SETTING = { headerTableSize: 1, initialWindowSize: 4 } as const
 
 const NONE = Buffer.alloc(0)
+
 function uint32(value: number): Buffer {
   const bytes = Buffer.alloc(4)
   bytes.writeUInt32BE(value)

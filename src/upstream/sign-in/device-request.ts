@@ -1,8 +1,7 @@
 import type { Fields } from '../../http/fields.ts'
 import type { Connections } from '../connections.ts'
 import { DeviceFault, failureOf } from '../failure.ts'
-import type { Answer, OwnRequest } from '../own-request.ts'
-import { sendOwn } from '../own-request.ts'
+import { type Answer, type OwnRequest, sendOwn } from '../own-request.ts'
 import type { Ask } from './scheme.ts'
 
 /**
