@@ -1,6 +1,5 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
@@ -10,6 +9,14 @@ import { openBench } from './journal-bench.ts'
 import { DAY, HOUR, present, SECOND, WEEK } from './support.ts'
 
 const state = (): string => join(temporaryDirectory(), 'state')
+
+const SCHEDULE = '/proc/thread-self/schedstat'
+
+/** Of this thread (ms): all time but that in which it could have run and another had the processor, where the system tells. */
+function ownTime(): number {
+  const [, waited = '0'] = existsSync(SCHEDULE) ? readFileSync(SCHEDULE, 'latin1').split(' ') : []
+  return performance.now() - Number(waited) / 1e6
+}
 
 function rows(dir: string): number {
   const db = new DatabaseSync(join(dir, 'tokens.db'), { readOnly: true })
@@ -200,16 +207,17 @@ test('200 logins hold the event loop for less than 5 ms at the 99th percentile',
   const { store } = openBench(state())
   let quiet = Number.POSITIVE_INFINITY
   // A busy machine adds its own delays, never takes any away: the best of some tries is the code's.
-  for (let attempt = 0; attempt < 50 && quiet >= 5; attempt++) {
-    const delay = monitorEventLoopDelay({ resolution: 1 })
-    delay.enable()
-    for (let i = 0; i < 200; i++) {
+  for (let attempt = 0; attempt < 10 && quiet >= 5; attempt++) {
+    const turns: number[] = []
+    for (let i = 0, last = ownTime(); i < 200; i++) {
       store.issue('a')
       if (i % 50 === 0) store.sweep()
       await setImmediate()
+      const now = ownTime()
+      turns.push(now - last)
+      last = now
     }
-    delay.disable()
-    quiet = Math.min(quiet, delay.percentile(99) / 1e6)
+    quiet = Math.min(quiet, turns.sort((a, b) => a - b)[197] ?? quiet)
   }
   expect(quiet).toBeLessThan(5)
 }, 60_000)
