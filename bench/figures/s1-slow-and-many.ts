@@ -38,7 +38,6 @@ const ITS_OWN = 16
 const LATE = 20_000
 
 const CAPS: Readonly<Record<Caps, readonly string[]>> = {
-  // Of a flood, what was cut counts for a minute more.
   lifted: ['listen.max_connections=6000', 'listen.max_connections_per_client=100000'],
   // The bench's own sidecars have another cap per client.
   'as they come': ['listen.max_connections_per_client=250'],

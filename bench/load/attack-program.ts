@@ -7,8 +7,8 @@ import { beginning, continuation, get, NO_SETTINGS, opening, PINGED, reset } fro
 /** `node attack-program.ts PLAN`: runs an `AttackPlan` until it is told to end, and prints an `AttackReport` as JSON, again and again. */
 const plan = JSON.parse(process.argv[2] ?? '{}') as AttackPlan // of `startAttack`
 
-/** What the sidecar allows one client as it comes (`listen.max_connections_per_client`). */
-const FROM_ONE_ADDRESS = 250
+/** Of an attacker that has many; connections of a flood are held against each of them once there were 25 within a minute. */
+const ADDRESSES = 250
 
 /** Frames that are sent in one piece, so that they cost the sidecar more than their sender. */
 const AT_ONCE = 50
@@ -21,6 +21,7 @@ const LONGEST = 10 * 60_000
 const TICK = 10
 const MOMENT = 100
 
+let begun = 0
 let opened = 0
 let closed = 0
 
@@ -90,7 +91,8 @@ const PARTS: Readonly<Record<AttackKind, (connection: number) => Part>> = {
 
 function open(connection: number): void {
   const part = PARTS[plan.kind](connection)
-  const address = plan.addresses === 'one' ? 1 : 1 + Math.floor(connection / FROM_ONE_ADDRESS)
+  const address = plan.addresses === 'one' ? 1 : 1 + (begun % ADDRESSES)
+  begun += 1
   const socket = connect({
     socket: connectTcp({
       port: plan.port,

@@ -21,7 +21,7 @@ export interface AttackPlan {
   readonly connections: number
   /** The most that are opened in a second, first and again. */
   readonly rate: number
-  /** Of the client's, in 127.0.network.0; as many connections from each as one client may have, or all from the first. */
+  /** Of the client's, in 127.0.network.0: the connections spread over all of them, or all from the first. */
   readonly addresses: 'one' | 'many'
   readonly network: number
   readonly token: string

@@ -82,7 +82,7 @@ export const listenField: Field<ListenConfig> = section<ListenConfig>(
     maxConnectionsPerClient: integer(1, 1_000_000, {
       initial: 250,
       description:
-        'The most of them from one client: an IPv4 address or an IPv6 /64. A browser opens six, so that forty behind one address have room, and nobody alone can take all. An HTTP/2 connection that was ended for what it sent, or did more than a tenth of what `max_resets` or `max_control_frames` would end it for, counts for `idle_timeout` after it has closed: who overdoes it again and again is refused before a TLS handshake. Does not hold for `listen.trusted_proxies` and over a Unix socket.',
+        'The most of them from one client: an IPv4 address or an IPv6 /64. A browser opens six, so that forty behind one address have room, and nobody alone can take all. An HTTP/2 connection that was ended for what it sent counts for `idle_timeout` after it has closed, and for a twenty-fifth of all that its client may have; one that did more than a tenth of what `max_resets` or `max_control_frames` would end it for counts in proportion: who overdoes it again and again is refused before a TLS handshake. Does not hold for `listen.trusted_proxies` and over a Unix socket.',
     }),
     maxStreams: integer(1, 10_000, {
       initial: 100,

@@ -24,15 +24,19 @@ export interface ConnectionCaps {
    */
   mayStay(socket: Socket): boolean
   /**
-   * A connection of that peer has closed on which it overdid something: it goes on counting for `idleTimeout`, as if it
+   * A connection of that peer has closed on which it overdid something: it goes on counting for `idleTimeout`, as if many
    * were open and idle. Otherwise a new connection would be all that it takes to begin again.
+   * @param part of what a connection is ended for, 0 to 1
    */
-  remember(peer: string): void
+  remember(peer: string, part: number): void
 }
+
+/** So many connections that were ended for what they did make up the whole of what a client may have. */
+const MOST_ENDED = 25
 
 /**
  * The most closed connections remembered, of all clients together (about 100 bytes each); the oldest are forgotten for
- * newer ones. More of them in a minute than a processor core has time to serve, and what 80 clients may have by default.
+ * newer ones. More of them in a minute than a processor core has time to serve.
  */
 const MOST_REMEMBERED = 20_000
 
@@ -43,16 +47,16 @@ export function capConnections(
 ): ConnectionCaps {
   const counts = new Map<string, number>()
   /** The oldest first. No client has more than its cap: each was a connection that had to be let in. */
-  const remembered: { readonly key: string; readonly until: number }[] = []
+  const remembered: { readonly key: string; readonly weight: number; readonly until: number }[] = []
   server.maxConnections = limits.maxConnections
   server.on('drop', () => onRefused('max_connections'))
 
-  function take(key: string): void {
-    counts.set(key, (counts.get(key) ?? 0) + 1)
+  function take(key: string, weight: number): void {
+    counts.set(key, (counts.get(key) ?? 0) + weight)
   }
 
-  function release(key: string): void {
-    const left = (counts.get(key) ?? 0) - 1
+  function release(key: string, weight: number): void {
+    const left = (counts.get(key) ?? 0) - weight
     if (left > 0) counts.set(key, left)
     else counts.delete(key)
   }
@@ -62,7 +66,7 @@ export function capConnections(
       const oldest = remembered[0]
       if (oldest === undefined || (oldest.until > now && remembered.length <= most)) return
       remembered.shift()
-      release(oldest.key)
+      release(oldest.key, oldest.weight)
     }
   }
 
@@ -79,16 +83,17 @@ export function capConnections(
         onRefused('max_connections_per_client')
         return false
       }
-      take(key)
-      socket.once('close', () => release(key))
+      take(key, 1)
+      socket.once('close', () => release(key, 1))
       return true
     },
-    remember(peer) {
+    remember(peer, part) {
       const { key, peerTrusted } = clientOf(peer)
       if (peerTrusted) return
       const now = clock.monotonic()
-      take(key)
-      remembered.push({ key, until: now + limits.idleTimeout })
+      const weight = Math.max(1, Math.floor((part * limits.maxConnectionsPerClient) / MOST_ENDED))
+      take(key, weight)
+      remembered.push({ key, weight, until: now + limits.idleTimeout })
       forget(now, MOST_REMEMBERED)
     },
   }

@@ -11,8 +11,11 @@ export interface Http2Handlers {
   readonly onBug: (error: unknown) => void
   /** A client overdid something: its session, or the stream in question, is broken off. */
   readonly onOveruse: (reason: Overuse) => void
-  /** A connection of that peer has closed that broke the protocol, or took more than a little of what it may overdo. */
-  readonly onMisused: (peer: string) => void
+  /**
+   * A connection of that peer has closed that took more than a little of what it may overdo: how much, as a part of it.
+   * One that broke the protocol took all.
+   */
+  readonly onMisused: (peer: string, part: number) => void
 }
 
 /** One HTTP/2 connection. */
@@ -121,9 +124,9 @@ export function serveSession(
   }
 
   /** Whoever closes the connection just before it would be ended, or with its requests still open, is no better. */
-  function misused(): boolean {
+  function overdone(): number {
     const used = Math.max((resets + open.size) / limits.maxResets, controlFrames / limits.maxControlFrames)
-    return condemned || used > FORGIVEN
+    return condemned ? 1 : Math.min(used, 1)
   }
 
   /** Everything that has come is read before any of it is served: of a stream that is broken off already, nothing is. */
@@ -151,7 +154,8 @@ export function serveSession(
   })
   // Behind the error, and behind the connection's own end.
   session.on('close', () => {
-    if (facts.peer !== '' && misused()) onMisused(facts.peer)
+    const part = overdone()
+    if (facts.peer !== '' && part > FORGIVEN) onMisused(facts.peer, part)
   })
   session.on('ping', countControlFrame)
   session.on('remoteSettings', () => {

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import tls, { TLSSocket } from 'node:tls'
 import { queryObjects } from 'node:v8'
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { type AttackKind, startAttack } from '../../bench/load/attack.ts'
 import { expectUnharmed } from '../support/aftermath.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
@@ -34,6 +34,8 @@ beforeAll(async () => {
   sidecar = await startSidecar({ transport: 'h2' })
   token = await sidecar.token()
 })
+// What one test did from this address is not held against the next.
+afterEach(() => sidecar.clock.advance(60_000))
 
 const handled = (): Promise<number> => sidecar.metric('postern_requests_total')
 const cut = (reason: string): Promise<number> => sidecar.metric('postern_connections_cut_total', { reason })

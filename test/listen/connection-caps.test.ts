@@ -69,7 +69,7 @@ it('a connection that was misused counts for idle_timeout after it has closed, a
     const connection = from('192.0.2.1')
     expect(mayStay(connection)).toBe(true)
     connection.emit('close')
-    remember('192.0.2.1')
+    remember('192.0.2.1', 1)
     clock.advance(1000)
   }
   expect(mayStay(from('192.0.2.1'))).toBe(false)
@@ -82,18 +82,36 @@ it('a connection that was misused counts for idle_timeout after it has closed, a
   expect(mayStay(from('192.0.2.1'))).toBe(true)
 })
 
+it.each([
+  ['ended', 1, 25],
+  ['half way there', 0.5, 50],
+  ['begun', 0.101, 250],
+])('of 250 connections that a client may have, one that was %s takes its part', (_what, part, most) => {
+  const { mayStay, remember, clock } = door(250)
+  for (let i = 0; i < most; i += 1) {
+    const connection = from('192.0.2.1')
+    expect(mayStay(connection), String(i)).toBe(true)
+    connection.emit('close')
+    remember('192.0.2.1', part)
+  }
+  expect(mayStay(from('192.0.2.1'))).toBe(false)
+  clock.advance(IDLE_TIMEOUT)
+  const others = Array.from({ length: 250 }, () => mayStay(from('192.0.2.1')))
+  expect(others.every(Boolean), 'nothing of it is left').toBe(true)
+})
+
 it('what a trusted proxy passes on is not held against it', () => {
   const { mayStay, remember } = door(1)
-  for (let i = 0; i < 5; i += 1) remember('10.1.2.3')
+  for (let i = 0; i < 5; i += 1) remember('10.1.2.3', 1)
   expect(mayStay(from('10.1.2.3'))).toBe(true)
 })
 
 it('of what is remembered, the oldest is forgotten when there is too much of it', () => {
   const { mayStay, remember } = door(1)
-  remember('192.0.2.1')
-  for (let i = 0; i < 19_999; i += 1) remember(`198.${18 + (i >> 16)}.${(i >> 8) & 255}.${i & 255}`)
+  remember('192.0.2.1', 1)
+  for (let i = 0; i < 19_999; i += 1) remember(`198.${18 + (i >> 16)}.${(i >> 8) & 255}.${i & 255}`, 1)
   expect(mayStay(from('192.0.2.1'))).toBe(false)
-  remember('203.0.113.1')
+  remember('203.0.113.1', 1)
   expect(mayStay(from('192.0.2.1'))).toBe(true)
   expect(mayStay(from('198.18.0.0'))).toBe(false)
 })
