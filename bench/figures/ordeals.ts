@@ -99,7 +99,18 @@ export function ordealFindings(all: ReadonlyMap<Attack, readonly Ordeal[]>): Fin
         caption: 'The good client (ms), and the sidecar (medians of the rounds; memory in MiB)',
         head: [
           'attack',
-          ...['p50 alone', 'p50', 'p99 alone', 'p99', 'busy', 'connections', 'refused', 'cut', 'answered'],
+          ...[
+            'p50 alone',
+            'p50',
+            'p99 alone',
+            'p99',
+            'failed',
+            'busy',
+            'connections',
+            'refused',
+            'cut',
+            'answered',
+          ],
           ...['before', 'peak', 'after'],
         ],
         rows: rows.map(([{ name }, rounds]) => [
@@ -120,6 +131,7 @@ export function ordealFindings(all: ReadonlyMap<Attack, readonly Ordeal[]>): Fin
             median(rounds, (o) => o.during.p99),
             2,
           ),
+          fixed(failures(rounds, 'during'), 0),
           percent(median(rounds, (o) => o.busy)),
           fixed(
             median(rounds, (o) => o.connections),
@@ -147,7 +159,7 @@ export function ordealFindings(all: ReadonlyMap<Attack, readonly Ordeal[]>): Fin
       },
     ],
     notes: [],
-    faults: rows.flatMap(([{ name }, rounds]) => faultsOf(name, rounds)),
+    faults: rows.flatMap(([attack, rounds]) => faultsOf(attack, rounds)),
   }
 }
 
@@ -169,16 +181,17 @@ function growthOf(rows: Rows): number | undefined {
   return last < 1 || before === undefined || after === undefined ? undefined : after / before
 }
 
-function faultsOf(name: string, rounds: readonly Ordeal[]): string[] {
-  const failures = (which: 'alone' | 'during'): number =>
-    rounds.reduce((sum, ordeal) => sum + ordeal[which].failed, 0)
+function faultsOf({ name, judged }: Attack, rounds: readonly Ordeal[]): string[] {
+  const [during, alone] = [failures(rounds, 'during'), failures(rounds, 'alone')]
   return [
     ...rounds.flatMap(({ faults }, round) => faults.map((fault) => `${name}, round ${round + 1}: ${fault}`)),
-    ...(failures('during') === 0
-      ? []
-      : [`${failures('during')} requests of the good client failed: ${name}`]),
-    ...(failures('alone') === 0 ? [] : [`${failures('alone')} requests failed without an attack`]),
+    ...(judged && during > 0 ? [`${during} requests of the good client failed: ${name}`] : []),
+    ...(alone > 0 ? [`${alone} requests failed without an attack`] : []),
   ]
+}
+
+function failures(rounds: readonly Ordeal[], which: 'alone' | 'during'): number {
+  return rounds.reduce((sum, ordeal) => sum + ordeal[which].failed, 0)
 }
 
 function median(rounds: readonly Ordeal[], of: (ordeal: Ordeal) => number | undefined): number | undefined {

@@ -33,7 +33,7 @@ it('the p99 of the good client is held against that of the same round', () => {
     new Map([
       [idle, [ordeal(1, 1), ordeal(10, 15), ordeal(2, 8)]],
       [reset, [ordeal(1, 3), ordeal(1, 1, 2)]],
-      [distributed, [ordeal(1, 4)]],
+      [distributed, [ordeal(1, 4, 5)]],
     ]),
   )
   const found = (id: string): Check | undefined => checks.find((check) => check.id === id)
