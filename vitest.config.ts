@@ -7,6 +7,8 @@ export default defineConfig({
     exclude: process.env.POSTERN_TEST_BULK === '1' ? [] : ['test/hardening/bulk.test.ts'],
     setupFiles: ['test/support/setup.ts'],
     testTimeout: 20_000,
+    // How long it takes is not what these wait for; where it is, the test says so.
+    expect: { poll: { timeout: 10_000 } },
     hookTimeout: 20_000,
     // Two cores is what CI has. Four workers, because a test waits more than it works.
     maxWorkers: 4,

@@ -71,7 +71,7 @@ export async function startFront(transport: Transport, config: YamlPart = {}): P
       const { status, text } = await sidecar.request({ token })
       expect([status, text]).toEqual([200, 'from the device'])
       const connections = () => sidecar.metric('postern_connections')
-      await expect.poll(connections, { interval: 5, timeout: 5000 }).toBe(0)
+      await expect.poll(connections, { interval: 5 }).toBe(0)
       const lines = sidecar.logLines()
       const news = lines.slice(checkedLines).join('\n')
       checkedLines = lines.length

@@ -197,7 +197,7 @@ describeTransports('36 Nothing is left of a connection', (transport) => {
   const cases = transport === 'h2' ? { requests: stages } : { requests: stages, tunnels }
   it.each(Object.entries(cases))('that ends in any way at any point: %s', async (_name, rows) => {
     await endAll(rows)
-    await expect.poll(made, { interval: 100, timeout: 8000 }).toBeLessThanOrEqual(before.made)
-    await expect.poll(() => sockets() - before.sockets, { interval: 100, timeout: 8000 }).toBeLessThan(EACH)
+    await expect.poll(made, { interval: 100 }).toBeLessThanOrEqual(before.made)
+    await expect.poll(() => sockets() - before.sockets, { interval: 100 }).toBeLessThan(EACH)
   })
 })

@@ -14,7 +14,7 @@ it('75 a file is read again while its timestamps could hide a second write, then
   const read = vi.fn(async () => {})
   const watch = watchFile(file, clock, read)
   closeLater(() => watch.close())
-  await vi.waitFor(() => expect(read.mock.calls.length).toBeGreaterThanOrEqual(3), 3000)
+  await expect.poll(() => read.mock.calls.length).toBeGreaterThanOrEqual(3)
 
   clock.advance(10_000)
   // One look may be under way; after it, the polls of a second read nothing.
@@ -24,7 +24,7 @@ it('75 a file is read again while its timestamps could hide a second write, then
   expect(read).toHaveBeenCalledTimes(reads)
 
   writeFileSync(file, 'y')
-  await vi.waitFor(() => expect(read.mock.calls.length).toBeGreaterThan(reads), 3000)
+  await expect.poll(() => read.mock.calls.length).toBeGreaterThan(reads)
 })
 
 it('a change during a look is seen by the next one, and there are never two at once', async () => {
@@ -42,11 +42,11 @@ it('a change during a look is seen by the next one, and there are never two at o
     atOnce -= 1
   })
   closeLater(() => watch.close())
-  await vi.waitFor(() => expect(reads).toBe(1))
+  await expect.poll(() => reads).toBe(1)
   writeFileSync(file, 'y')
   await delay(600)
   expect(reads).toBe(1)
   first.resolve()
-  await vi.waitFor(() => expect(reads).toBeGreaterThan(1), 3000)
+  await expect.poll(() => reads).toBeGreaterThan(1)
   expect(most).toBe(1)
 })

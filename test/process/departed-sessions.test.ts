@@ -31,7 +31,7 @@ it('C24 58 a client that says GOAWAY and closes amid the answer leaves no connec
     }
     await Promise.all(peers.map(({ closed }) => closed))
   }
-  await expect.poll(() => open(sidecar), { timeout: 10_000 }).toBe(0)
+  await expect.poll(() => open(sidecar)).toBe(0)
   sidecar.signal('SIGTERM')
   expect(await sidecar.exit).toEqual({ code: 0, signal: null })
 })

@@ -88,7 +88,7 @@ describe('Under the permissions of the shipped unit', () => {
 
     replaceFile(key, second.key)
     replaceFile(cert, second.cert)
-    await expect.poll(() => servedName(sidecar.url), { timeout: 10_000 }).toBe('second')
+    await expect.poll(() => servedName(sidecar.url)).toBe('second')
 
     site.setPassword('another\n')
     await sidecar.waitForLog('tokens revoked')
@@ -108,7 +108,7 @@ describe('Under the permissions of the shipped unit', () => {
     const pem = readFileSync(join(site.stateDir, 'tls', 'cert.pem'), 'utf8')
     // Node allows no fsync, so a power cut takes no more than a second of logins only if SQLite is made to.
     const log = join(site.stateDir, 'tokens.db-wal')
-    await expect.poll(() => readFileSync(log).includes('flushed'), { timeout: 10_000 }).toBe(true)
+    await expect.poll(() => readFileSync(log).includes('flushed')).toBe(true)
     await killed.kill()
 
     const restarted = await serve(site)
@@ -137,7 +137,7 @@ describe('Under the permissions of the shipped unit', () => {
       const { access_token } = await sidecar.grant()
       const streams = await openStreams(sidecar, access_token)
       expect(await sidecar.use(access_token)).toBe(200)
-      await expect.poll(() => sidecar.metric('postern_upstream_up'), { timeout: 10_000 }).toBe(1)
+      await expect.poll(() => sidecar.metric('postern_upstream_up')).toBe(1)
       await sidecar.revoke({ all: true })
       await Promise.all(streams.map(({ broken }) => broken))
       const check = await runPostern(['check', '--config', site.configFile], {

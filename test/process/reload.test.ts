@@ -23,7 +23,7 @@ const reloads = (sidecar: Served, result: Result): Promise<number> =>
 async function until(sidecar: Served, result: Result, act: () => void): Promise<void> {
   const before = await reloads(sidecar, result)
   act()
-  await expect.poll(() => reloads(sidecar, result), { timeout: 5000, interval: 20 }).toBe(before + 1)
+  await expect.poll(() => reloads(sidecar, result), { interval: 20 }).toBe(before + 1)
 }
 
 /** The name in the certificate that a new connection meets. */
@@ -79,9 +79,9 @@ it('76 a change right at the start is not missed, be it of the configuration or 
   replaceFile(key, other.key)
   replaceFile(cert, other.cert)
   site.configure({ limits: { api: { requests: 1234 } } })
-  await expect.poll(() => shownName(sidecar.url), { timeout: 5000 }).toBe('second')
+  await expect.poll(() => shownName(sidecar.url)).toBe('second')
   const limit = async (): Promise<unknown> => (await sidecar.request({})).header('x-ratelimit-limit')
-  await expect.poll(limit, { timeout: 5000 }).toBe('1234')
+  await expect.poll(limit).toBe('1234')
 })
 
 it('a SIGHUP before the sidecar listens is a reload, and not its end', async () => {

@@ -1,6 +1,6 @@
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { createLog, lineWriter } from '../../src/record/log.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { run } from '../support/tools.ts'
@@ -44,6 +44,6 @@ it('a line is written within a second, although nothing follows', async () => {
   const fd = openSync(file, 'a')
   const log = await createLog({ level: 'info', format: 'json' }, { terminal: false, fd })
   lineWriter(log)('{"alone":true}\n')
-  await vi.waitFor(() => expect(readFileSync(file, 'utf8')).toBe('{"alone":true}\n'), { timeout: 5_000 })
+  await expect.poll(() => readFileSync(file, 'utf8')).toBe('{"alone":true}\n')
   closeSync(fd)
 })

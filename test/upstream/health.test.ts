@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { send } from '../support/client.ts'
 import { startDevice } from '../support/device.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
@@ -20,7 +20,7 @@ describe('upstream.health', () => {
     expect(await ready(sidecar)).toEqual(READY)
     expect(await sidecar.metric('postern_upstream_up')).toBe(1)
     await device.stop()
-    await vi.waitFor(async () => expect(await ready(sidecar)).toEqual(NOT_READY))
+    await expect.poll(() => ready(sidecar)).toEqual(NOT_READY)
     expect(await sidecar.metric('postern_upstream_up')).toBe(0)
   })
 
@@ -30,9 +30,9 @@ describe('upstream.health', () => {
     device.handle((_, response) => response.writeHead(status).end())
     const config = { upstream: { health: { path: '/', interval: '20ms' } } }
     const sidecar = await startSidecar({ device, config })
-    await vi.waitFor(async () => expect(await ready(sidecar)).toEqual(NOT_READY))
+    await expect.poll(() => ready(sidecar)).toEqual(NOT_READY)
     status = 401
-    await vi.waitFor(async () => expect(await ready(sidecar)).toEqual(READY))
+    await expect.poll(() => ready(sidecar)).toEqual(READY)
   })
 
   it('asks the services of upstream.routes as well', async () => {
@@ -45,7 +45,7 @@ describe('upstream.health', () => {
     await camera.waitForRequests(2)
     expect(await ready(sidecar)).toEqual(READY)
     await camera.stop()
-    await vi.waitFor(async () => expect(await ready(sidecar)).toEqual(NOT_READY))
+    await expect.poll(() => ready(sidecar)).toEqual(NOT_READY)
   })
 
   it('is off unless configured, and then readiness does not depend on the device', async () => {

@@ -62,7 +62,7 @@ describeTransports(
           await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
           await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
           // One that was still being opened when its client left is kept for the next, for four seconds.
-          await expect.poll(() => device.device.openConnections, { timeout: 8000 }).toBe(0)
+          await expect.poll(() => device.device.openConnections).toBe(0)
           // A session that has just been made is not made anew.
           sidecar.clock.advance(1_000_000)
           end()
