@@ -20,5 +20,8 @@ export const OVERUSE_SPAN = 10_000
 /** Why a connection was closed before a byte of it was read: the `reason` label of its metric. */
 export type RefusedConnection = 'max_connections' | 'max_connections_per_client'
 
+/** What ended a TLS handshake: the `reason` label of its metric. */
+export type FailedHandshake = 'handshake_timeout' | 'client_left' | 'tls_error'
+
 /** What a client did too much of on its connection: the `reason` label of its metric. */
 export type Overuse = 'max_resets' | 'max_control_frames' | 'max_queued_bytes' | 'protocol_error'

@@ -6,7 +6,7 @@ import type { Refusal } from '../http/refusal.ts'
 import { type ConnectedClient, capConnections } from './connection-caps.ts'
 import { createHttp1Server, LAST_REQUEST } from './http1-server.ts'
 import { createHttp2Server } from './http2-server.ts'
-import type { ListenLimits, Overuse, RefusedConnection } from './limits.ts'
+import type { FailedHandshake, ListenLimits, Overuse, RefusedConnection } from './limits.ts'
 import type { TlsMaterial } from './tls-material.ts'
 
 /** How long a TLS handshake may still go on when the sidecar stops (ms). */
@@ -33,6 +33,7 @@ export interface ListenerEvents {
   readonly connection: (protocol: Protocol, change: 1 | -1) => void
   readonly refused: (reason: RefusedConnection) => void
   readonly overused: (reason: Overuse) => void
+  readonly handshakeFailed: (reason: FailedHandshake) => void
 }
 
 export interface PublicListener {
@@ -80,7 +81,10 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
     socket.once('close', () => events.connection(protocol, -1))
   }
 
-  const secure = deps.tls === undefined ? undefined : createSecureFront(deps.tls, limits, acceptTls)
+  const secure =
+    deps.tls === undefined
+      ? undefined
+      : createSecureFront(deps.tls, limits, acceptTls, events.handshakeFailed)
   server.on('connection', (socket: Socket) => {
     if (!caps.mayStay(socket)) return
     const peer = peerOf(socket)
@@ -123,6 +127,7 @@ function createSecureFront(
   material: TlsMaterial,
   limits: ListenLimits,
   accept: (socket: TLSSocket) => void,
+  onFailed: ListenerEvents['handshakeFailed'],
 ): TlsServer {
   const server = createTlsServer(
     {
@@ -133,10 +138,19 @@ function createSecureFront(
     },
     accept,
   )
-  // A failed handshake is the client's affair; the socket is closed by Node.
-  server.on('tlsClientError', (_error, socket) => socket.destroy())
+  // Here to be heard of and not to end the process.
+  server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
+    socket.destroy()
+    onFailed(FAILED_BY_CODE.get(error.code) ?? 'tls_error')
+  })
   return server
 }
+
+/** By Node's name for it: all else is TLS that was not agreed on, or no TLS at all. */
+const FAILED_BY_CODE: ReadonlyMap<string | undefined, FailedHandshake> = new Map([
+  ['ERR_TLS_HANDSHAKE_TIMEOUT', 'handshake_timeout'],
+  ['ECONNRESET', 'client_left'],
+])
 
 function contextOf({ cert, key }: TlsMaterial): { cert: string; key: string; minVersion: 'TLSv1.2' } {
   return { cert, key, minVersion: 'TLSv1.2' }

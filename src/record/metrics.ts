@@ -24,6 +24,7 @@ export interface Metrics {
     connection(protocol: string, change: 1 | -1): void
     refused(reason: string): void
     overused(reason: string): void
+    handshakeFailed(reason: string): void
   }
   /** @param route the path of a further service; undefined for the device's main one */
   upstream(route: string | undefined): UpstreamMetrics
@@ -102,6 +103,11 @@ export function createMetrics({
     'Broken off for what a client overdid, by the cap it met.',
     ['reason'],
   )
+  const handshakes = counter(
+    'handshakes_failed_total',
+    'TLS handshakes of clients that failed, by what ended them.',
+    ['reason'],
+  )
   gauge('build_info', 'Version of Postern and of Node.', ['version', 'node']).set({ version, node }, 1)
 
   for (const grant of ['password', 'refresh_token']) issued.inc({ grant }, 0)
@@ -111,6 +117,7 @@ export function createMetrics({
   for (const reason of ['max_resets', 'max_control_frames', 'max_queued_bytes', 'protocol_error']) {
     overused.inc({ reason }, 0)
   }
+  for (const reason of ['handshake_timeout', 'client_left', 'tls_error']) handshakes.inc({ reason }, 0)
   for (const protocol of ['http/1.1', 'h2']) connections.set({ protocol }, 0)
 
   return {
@@ -133,6 +140,7 @@ export function createMetrics({
       connection: (protocol, change) => connections.inc({ protocol }, change),
       refused: (reason) => refused.inc({ reason }),
       overused: (reason) => overused.inc({ reason }),
+      handshakeFailed: (reason) => handshakes.inc({ reason }),
     },
     upstream,
     observe(next) {
