@@ -34,6 +34,9 @@ export interface ConnectionCaps {
 /** So many connections that were ended for what they did make up the whole of what a client may have. */
 const MOST_ENDED = 25
 
+/** An open connection, in whole numbers so small that the least part of a twenty-fifth of one is one of them, too. */
+const OPEN = 1_000
+
 /**
  * The most closed connections remembered, of all clients together (about 100 bytes each); the oldest are forgotten for
  * newer ones. More of them in a minute than a processor core has time to serve.
@@ -46,7 +49,7 @@ export function capConnections(
   { clock, limits, clientOf, onRefused }: ConnectionCapsDependencies,
 ): ConnectionCaps {
   const counts = new Map<string, number>()
-  /** The oldest first. No client has more than its cap: each was a connection that had to be let in. */
+  /** The oldest first. Each was a connection that had to be let in. */
   const remembered: { readonly key: string; readonly weight: number; readonly until: number }[] = []
   server.maxConnections = limits.maxConnections
   server.on('drop', () => onRefused('max_connections'))
@@ -78,20 +81,20 @@ export function capConnections(
       const { key, peerTrusted } = clientOf(remoteAddress)
       if (peerTrusted) return true
       forget(clock.monotonic(), MOST_REMEMBERED)
-      if ((counts.get(key) ?? 0) >= limits.maxConnectionsPerClient) {
+      if ((counts.get(key) ?? 0) >= OPEN * limits.maxConnectionsPerClient) {
         socket.destroy()
         onRefused('max_connections_per_client')
         return false
       }
-      take(key, 1)
-      socket.once('close', () => release(key, 1))
+      take(key, OPEN)
+      socket.once('close', () => release(key, OPEN))
       return true
     },
     remember(peer, part) {
       const { key, peerTrusted } = clientOf(peer)
       if (peerTrusted) return
       const now = clock.monotonic()
-      const weight = Math.max(1, Math.floor((part * limits.maxConnectionsPerClient) / MOST_ENDED))
+      const weight = Math.round((part * OPEN * limits.maxConnectionsPerClient) / MOST_ENDED)
       take(key, weight)
       remembered.push({ key, weight, until: now + limits.idleTimeout })
       forget(now, MOST_REMEMBERED)
