@@ -1,12 +1,8 @@
-import {
-  constants,
-  type IncomingHttpHeaders,
-  type OutgoingHttpHeaders,
-  type ServerHttp2Stream,
-} from 'node:http2'
+import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import type { Exchange, Outcome, Reply, RequestHead, ResponseHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import { type BodyReader, createBodyReader } from './body-reader.ts'
+import { headersOf, withoutPseudo } from './http2-fields.ts'
 import { OutcomeLatch } from './outcome.ts'
 
 /** What the session knows of a stream beside its head. */
@@ -19,6 +15,12 @@ export interface StreamFacts {
 
 const NO_BODY = { endStream: true }
 const BODY_FOLLOWS = { endStream: false }
+
+/**
+ * Once so much (bytes) waits for the client, the device has to wait. Less than a piece of its answer, so that it is never
+ * more than one and a bit; Node's own mark is just above the first piece, which comes together with a head, and lets in two.
+ */
+const ENOUGH = 16 * 1024
 
 const ignore = (): void => {}
 
@@ -33,6 +35,9 @@ export class Http2Exchange implements Exchange {
   #status = 0
   #responseBytes = 0
   #cut = false
+  /** Whether the device has been told to wait, and who tells it that it need not any more. */
+  #full = false
+  #onDrain: () => void = ignore
   /** What the client had taken of the response when it was last seen to take something, and when that was. */
   #taken = 0
   #takenAt: number | undefined
@@ -114,9 +119,17 @@ export class Http2Exchange implements Exchange {
   write(chunk: Buffer): boolean {
     if (this.#stream.writableEnded || this.#stream.destroyed) return true
     this.#responseBytes += chunk.length
-    const taken = this.#stream.write(chunk)
-    if (!taken) this.#boundQueue()
-    return taken
+    this.#stream.write(chunk, this.#onLeft)
+    if (this.queued < ENOUGH) return true
+    this.#full = true
+    this.#boundQueue()
+    return false
+  }
+
+  readonly #onLeft = (error: Error | null | undefined): void => {
+    if (error instanceof Error || !this.#full || this.queued >= ENOUGH) return
+    this.#full = false
+    this.#onDrain()
   }
 
   end(lastChunk?: Buffer): void {
@@ -137,7 +150,7 @@ export class Http2Exchange implements Exchange {
   }
 
   onDrain(listener: () => void): void {
-    this.#stream.on('drain', listener)
+    this.#onDrain = listener
   }
 
   /** What breaks a body ends its stream. */
@@ -191,26 +204,6 @@ function isClean(stream: ServerHttp2Stream): boolean {
   return !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR
 }
 
-/** HTTP/2 pseudo-headers stand in front of the fields (RFC 9113 §8.3); the gate reads them by name. */
-function withoutPseudo(fields: Fields): Fields {
-  let start = 0
-  while (fields[start]?.startsWith(':')) start += 2
-  return fields.slice(start)
-}
-
 function carriesBody(head: RequestHead, status: number): boolean {
   return head.method !== 'HEAD' && status !== 204 && status !== 304
-}
-
-/** Names in lower case (RFC 9113 §8.2.1); a repeated field becomes a list, in order. */
-function headersOf(status: number, fields: Fields): OutgoingHttpHeaders {
-  const headers: OutgoingHttpHeaders = Object.create(null)
-  for (let i = 0; i + 1 < fields.length; i += 2) {
-    const name = (fields[i] ?? '').toLowerCase()
-    const value = fields[i + 1] ?? ''
-    const before = headers[name]
-    headers[name] = before === undefined ? value : [...[before].flat().map(String), value]
-  }
-  headers[':status'] = status
-  return headers
 }

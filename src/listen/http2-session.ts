@@ -3,6 +3,7 @@ import type { TLSSocket } from 'node:tls'
 import type { Exchange } from '../http/exchange.ts'
 import { boundBacklog } from './backlog.ts'
 import { Http2Exchange } from './http2-exchange.ts'
+import { overuseIn } from './http2-faults.ts'
 import { type ListenLimits, OVERUSE_SPAN, type Overuse } from './limits.ts'
 
 export interface Http2Handlers {
@@ -34,11 +35,8 @@ const GOODBYE_TIMEOUT = 3_000
 /** The part of what a session may overdo that is nobody's concern once its connection has closed. */
 const FORGIVEN = 0.1
 
-/** By Node's name for it: what nghttp2 itself ends a session for. Other errors are those of the network, or our own. */
-const REFUSED_BY_NGHTTP2: ReadonlyMap<string | undefined, Overuse> = new Map([
-  ['ERR_HTTP2_ERROR', 'protocol_error'],
-  ['ERR_HTTP2_TOO_MANY_INVALID_FRAMES', 'max_resets'],
-])
+/** What Node lets a session take by default, queued bytes and all (MB, of a million bytes). */
+const NODES_OWN = 10
 
 /** Serves a decrypted connection on which `h2` was agreed, from `now` on. */
 export function serveSession(
@@ -55,8 +53,11 @@ export function serveSession(
     },
     // Beyond this nghttp2 resets the stream; below it the gate counts, and answers.
     maxHeaderListPairs: 2 * limits.maxHeaderCount,
-    // Streams that nghttp2 refuses by itself are never seen here, and cost as much.
+    // Streams that nghttp2 or Node refuses by itself are never seen here, and cost as much.
     maxSessionInvalidFrames: limits.maxResets,
+    maxSessionRejectedStreams: limits.maxResets,
+    // In it Node counts what is queued, and refuses every stream beyond: that cap is ours to hold.
+    maxSessionMemory: NODES_OWN + Math.ceil(limits.maxQueuedBytes / 1e6),
     // A device that says its type twice is heard over HTTP/1 too.
     strictSingleValueFields: false,
   })
@@ -147,7 +148,7 @@ export function serveSession(
     // Until its stack has been asked for, an error holds what its functions were called on: the native session, which
     // then holds itself for ever, 100 KiB of it, if its client has not acknowledged our settings.
     void error.stack
-    const reason = REFUSED_BY_NGHTTP2.get(error.code)
+    const reason = overuseIn(error)
     if (reason === undefined) return
     condemned = true
     onOveruse(reason)

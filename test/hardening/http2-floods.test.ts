@@ -4,6 +4,7 @@ import tls, { TLSSocket } from 'node:tls'
 import { queryObjects } from 'node:v8'
 import { afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { type AttackKind, startAttack } from '../../bench/load/attack.ts'
+import { get } from '../../bench/load/http2-bytes.ts'
 import { expectUnharmed } from '../support/aftermath.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import {
@@ -68,6 +69,18 @@ describe('37 streams opened only to be broken off', () => {
     expect(await cut('max_resets')).toBe(1)
     expect(sidecar.device.connections, 'no token was shown').toBe(0)
     await expectUnharmed(sidecar, token)
+  })
+
+  it('37 rapid reset in one piece, most of which has to be refused unseen, is named for what it is', async () => {
+    const before = [await cut('max_resets'), await cut('protocol_error')]
+    const session = await rawSession(sidecar.url)
+    session.send(SETTINGS_ACK, ping())
+    await session.waitFor(({ type }) => type === FRAME.ping)
+    // As short as they can be, so that all of them go into one TLS record.
+    session.send(...streams(300).flatMap((id) => [get(id, '/'), resetStream(id)]))
+    await session.closed
+    const after = [await cut('max_resets'), await cut('protocol_error')]
+    expect(after.map((count, i) => count - (before[i] ?? 0))).toEqual([1, 0])
   })
 
   it('37 rapid reset with a token: the device sees at most what was handled, one at a time', async () => {

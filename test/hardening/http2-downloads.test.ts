@@ -1,0 +1,71 @@
+import { once } from 'node:events'
+import http2 from 'node:http2'
+import { describe, expect, it } from 'vitest'
+import { closeLater } from '../support/cleanup.ts'
+import { startDevice } from '../support/device.ts'
+import { headers, rawSession, requestFields, SETTING, settings } from '../support/http2-frames.ts'
+import { startSidecar } from '../support/sidecar.ts'
+
+/** As many as a client may have at once, and as one after the other shares a connection with. */
+const STREAMS = 100
+const EACH = 3
+
+/** How many bytes of a response came, whole or not. */
+async function download(session: http2.ClientHttp2Session, token: string): Promise<number> {
+  const stream = session.request({ ':path': '/', authorization: `Bearer ${token}` })
+  let length = 0
+  stream.on('error', () => {})
+  stream.on('data', (chunk: Buffer) => {
+    length += chunk.length
+  })
+  await once(stream, 'close')
+  return length
+}
+
+describe('A client that takes what it asks for', () => {
+  // A window of HTTP/2 as it comes, and one that holds the client back nowhere.
+  describe.each([65_535, 16 << 20])('with a window of %i bytes', (initialWindowSize) => {
+    it.each([100_000, 130_000, 400_000])(
+      'max_queued_bytes gets a hundred answers of %i bytes at once, again and again, each of them whole',
+      async (size) => {
+        const device = await startDevice((_request, response) => response.end(Buffer.alloc(size)))
+        const sidecar = await startSidecar({ transport: 'h2', device })
+        const token = await sidecar.token()
+        const session = http2.connect(sidecar.url, {
+          rejectUnauthorized: false,
+          settings: { initialWindowSize },
+        })
+        closeLater(() => session.destroy())
+        const lengths = await Promise.all(
+          Array.from({ length: STREAMS }, async () => {
+            const each: number[] = []
+            for (let i = 0; i < EACH; i += 1) each.push(await download(session, token))
+            return each
+          }),
+        )
+        expect(lengths.flat().filter((length) => length !== size)).toEqual([])
+        expect(await sidecar.metric('postern_connections_cut_total')).toBe(0)
+      },
+    )
+  })
+})
+
+it('max_streams and max_queued_bytes may both be larger than what Node lets a session take by itself', async () => {
+  const device = await startDevice((_request, response) => response.end(Buffer.alloc(60_000)))
+  const config = {
+    listen: { max_streams: 300, max_queued_bytes: '64MiB' },
+    upstream: { max_in_flight: 300 },
+  }
+  const sidecar = await startSidecar({ transport: 'h2', device, config })
+  const token = await sidecar.token()
+  const session = await rawSession(sidecar.url, { opening: [settings([SETTING.initialWindowSize, 0])] })
+  const get = requestFields(['authorization', `Bearer ${token}`])
+  const ids = Array.from({ length: 300 }, (_, i) => 2 * i + 1)
+  for (const id of ids) {
+    session.send(headers(id, get))
+    // One after the other, so that each finds the answers of all before it waiting.
+    expect(await session.status(id)).toBe(200)
+  }
+  expect(await sidecar.metric('postern_connections_cut_total')).toBe(0)
+  session.raw.end()
+})
