@@ -41,7 +41,9 @@ it.each<readonly [AttackKind, 'stays' | 'is cut', (metrics: Metrics) => boolean]
   const seen = async (): Promise<boolean> => {
     const { opened } = await attack.look()
     const metrics = parseMetrics(await sidecar.metrics())
-    return (fate === 'stays' ? opened === CONNECTIONS : opened > CONNECTIONS) && sign(metrics)
+    // Of what comes and is broken off in one breath nothing is sent on: it takes a connection that was read in between.
+    const reached = kind !== 'rapid reset with a token' || device.requests.length > 0
+    return (fate === 'stays' ? opened === CONNECTIONS : opened > CONNECTIONS) && sign(metrics) && reached
   }
   await expect.poll(seen, { timeout: 15_000 }).toBe(true)
   if (kind === 'zero windows') await expect.poll(() => device.requests.length).toBe(CONNECTIONS)
@@ -50,5 +52,4 @@ it.each<readonly [AttackKind, 'stays' | 'is cut', (metrics: Metrics) => boolean]
   if (fate === 'stays') expect([opened, closed]).toEqual([CONNECTIONS, 0])
   else expect(closed).toBeGreaterThan(0)
   expect((await sidecar.metric('postern_auth_failures_total')) > 0).toBe(kind === 'idle')
-  if (kind === 'rapid reset with a token') expect(device.requests.length).toBeGreaterThan(0)
 })

@@ -156,7 +156,7 @@ describeTransports('C16', (transport) => {
     expect(limitsOf(answer)).toMatchObject({ limit: 100, remaining: 99 })
     expect(answer.header('X-RateLimit-Policy')).toBe('kept')
     expect(answer.header('RateLimit')).toBe('kept too')
-    expect(answer.fields.join()).not.toMatch(/9999|tomorrow/)
+    expect(answer.fields.join()).not.toMatch(/\b9999\b|tomorrow/)
   })
 
   it('C16 ietf_headers adds RateLimit-Policy and RateLimit, on forwarded answers and refusals', async () => {

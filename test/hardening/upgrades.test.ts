@@ -307,7 +307,7 @@ describeTransports(
       raw.write(upgrade({ token: await sidecar.token() }))
       await device.waitForConnection(1)
       writeFileSync(sidecar.passwordFile, 'another password altogether\n')
-      expect(await raw.closed).not.toContain('101')
+      expect(await raw.closed).not.toContain('HTTP/1.1 101')
       answered.resolve()
       await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
       expect(await sidecar.metric('postern_tunnels')).toBe(0)
