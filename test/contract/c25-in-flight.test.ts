@@ -201,5 +201,5 @@ it('C25 a client that leaves while the connection to the device is still being o
   exchange.response.catch(() => {})
   await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(1)
   connection.close()
-  await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
+  await expect.poll(() => sidecar.metric('postern_upstream_in_flight'), { timeout: 3000 }).toBe(0)
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { expectUnharmed } from '../support/aftermath.ts'
+import { BACK_TO_NORMAL, expectUnharmed } from '../support/aftermath.ts'
 import { startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import {
@@ -240,7 +240,7 @@ describe('max_queued_bytes', () => {
     raw.socket.pause()
     // Far more than the kernel takes for a client that does not read.
     raw.write(`GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`.repeat(500))
-    await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
+    await expect.poll(() => sidecar.metric('postern_connections'), { timeout: BACK_TO_NORMAL }).toBe(0)
     expect(device.requests.length).toBeGreaterThan(1)
     expect(device.requests.length).toBeLessThan(500)
     expect(await sidecar.metric('postern_upstream_in_flight')).toBe(0)

@@ -1,4 +1,5 @@
 import { afterEach, beforeAll, expect } from 'vitest'
+import { BACK_TO_NORMAL } from '../support/aftermath.ts'
 import { startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import type { Response } from '../support/message.ts'
@@ -71,7 +72,7 @@ export async function startFront(transport: Transport, config: YamlPart = {}): P
       const { status, text } = await sidecar.request({ token })
       expect([status, text]).toEqual([200, 'from the device'])
       const connections = () => sidecar.metric('postern_connections')
-      await expect.poll(connections, { interval: 5 }).toBe(0)
+      await expect.poll(connections, { interval: 5, timeout: BACK_TO_NORMAL }).toBe(0)
       const lines = sidecar.logLines()
       const news = lines.slice(checkedLines).join('\n')
       checkedLines = lines.length

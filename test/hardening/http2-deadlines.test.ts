@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { expectUnharmed } from '../support/aftermath.ts'
+import { BACK_TO_NORMAL, expectUnharmed } from '../support/aftermath.ts'
 import { readBody, startDevice } from '../support/device.ts'
 import {
   CODE,
@@ -53,7 +53,7 @@ describe('42 connections that bring nothing are closed by deadline', () => {
   })
 
   it('42 and then they are gone, although no client has closed its side', async () => {
-    await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
+    await expect.poll(() => sidecar.metric('postern_connections'), { timeout: BACK_TO_NORMAL }).toBe(0)
     await expectUnharmed(sidecar, await sidecar.token())
   })
 

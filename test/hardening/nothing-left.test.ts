@@ -88,7 +88,7 @@ function typedIn(transport: string, token: string, { path, fields = [], body }: 
   if (transport === 'h2') {
     const head = headers(1, requestFields(all, { ':method': method, ':path': path }), body === undefined)
     const data = body === undefined ? Buffer.alloc(0) : frame(FRAME.data, 0, 1, Buffer.from(body))
-    return Buffer.concat([Buffer.from(PREFACE), settings(), head, data])
+    return Buffer.concat([PREFACE, settings(), head, data])
   }
   const lines = all.flatMap((name, i) => (i % 2 === 0 ? [`${name}: ${all[i + 1]}\r\n`] : []))
   return Buffer.from(

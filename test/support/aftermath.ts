@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import type { TestSidecar } from './sidecar.ts'
 
 /** What has to be there again after whatever a client did (ms). */
-const BACK_TO_NORMAL = 5000
+export const BACK_TO_NORMAL = 5000
 
 /**
  * Holds a sidecar to what must be true after every attack: it lives, the next good request gets its 200, and within 5 s

@@ -9,11 +9,8 @@ import { startFormDevice } from './devices.ts'
 
 it('C24 an upgrade whose client has left while the sidecar signed in opens no connection to the device', async () => {
   const device = await startFormDevice()
-  let letIn = (): void => {}
-  const gate = new Promise<void>((resolve) => {
-    letIn = resolve
-  })
-  device.gate = () => gate
+  const gate = Promise.withResolvers<void>()
+  device.gate = () => gate.promise
   const file = join(temporaryDirectory(), 'device-password')
   writeFileSync(file, device.password)
   const auth = { form: { user: 'admin', password: { file } } }
@@ -35,7 +32,7 @@ it('C24 an upgrade whose client has left while the sidecar signed in opens no co
   client.reset()
   await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
   const { connections } = device.device
-  letIn()
+  gate.resolve()
   // Its login serves the next one, on the same connection.
   expect((await sidecar.request({ token })).status).toBe(200)
   expect(device.device.connections).toBe(connections)
