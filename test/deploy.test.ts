@@ -174,8 +174,10 @@ test('the image does not run as root, holds no development packages, and starts 
   }
 })
 
-test('the image starts what the unit starts, with the same flags', () => {
-  expect(shippedImageArguments()).toEqual(shippedUnitArguments())
+test('the image starts what the unit starts, with the same flags but for the size of the heap, which V8 takes from the container', () => {
+  const ofTheHeap = (flag: string): boolean => flag.startsWith('--max-old-space-size=')
+  expect(shippedUnitArguments().filter(ofTheHeap)).toEqual(['--max-old-space-size=512'])
+  expect(shippedImageArguments()).toEqual(shippedUnitArguments().filter((flag) => !ofTheHeap(flag)))
 })
 
 test('the bundle starts as well where its compiled code is damaged, of another source, or not there', async () => {

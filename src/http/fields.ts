@@ -4,13 +4,17 @@
  */
 export type Fields = readonly string[]
 
+const NONE: readonly string[] = []
+
 /** Every value of a field, in order. `name` is given in lower case. */
-export function fieldValues(fields: Fields, name: string): string[] {
-  const values: string[] = []
+export function fieldValues(fields: Fields, name: string): readonly string[] {
+  let values: string[] | undefined
   for (let i = 0; i + 1 < fields.length; i += 2) {
-    if (isNamed(fields[i] ?? '', name)) values.push(fields[i + 1] ?? '')
+    if (!isNamed(fields[i] ?? '', name)) continue
+    values ??= []
+    values.push(fields[i + 1] ?? '')
   }
-  return values
+  return values ?? NONE
 }
 
 /** Lengths are compared first: most names differ in that already. */

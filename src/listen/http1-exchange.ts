@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { Exchange, Outcome, Reply, RequestHead, ResponseHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
+import { writeSoon } from '../http/write-soon.ts'
 import { Http1Body } from './http1-body.ts'
 import type { Http1Carrier } from './http1-carrier.ts'
 import { feelForClient } from './http1-half-closed.ts'
@@ -84,7 +85,7 @@ export class Http1Exchange implements Exchange {
     const head = this.#render({ status: reply.status, reason, fields: reply.fields }, body.length)
     const bodiless = head.framing === 'none'
     if (!bodiless) this.#sent = body.length
-    this.carrier.socket.write(bodiless ? head.text : head.text + body, 'latin1', this.carrier.onFlushed)
+    writeSoon(this.carrier.socket, bodiless ? head.text : head.text + body, this.carrier.onFlushed)
   }
 
   inform(status: number, fields: Fields): void {

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { writeSpent } from '../http/spent-bytes.ts'
+import { writeSoon } from '../http/write-soon.ts'
 import type { RenderedHead, ResponseFraming } from './http1-response-head.ts'
 
 /** A first piece of the body up to this size (bytes) leaves as text with the head; other pieces with their chunk lines. */
@@ -71,7 +72,7 @@ export class Http1Response {
     } else if (last !== undefined) this.write(last)
     const text = this.#framing === 'chunked' ? this.#kept + LAST_CHUNK : this.#kept
     this.#kept = ''
-    if (text !== '') this.#socket.write(text, 'latin1', this.#onFlushed)
+    if (text !== '') writeSoon(this.#socket, text, this.#onFlushed)
     else if (this.#socket.writableLength > 0) this.#socket.write('', 'latin1', this.#onFlushed)
     else SOON.then(() => this.#onFlushed())
   }

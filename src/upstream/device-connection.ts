@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { UpstreamFailure } from '../http/refusal.ts'
+import { writeSoon } from '../http/write-soon.ts'
 import type { AnswerHandler, Transfer } from './answer-handler.ts'
 import { AnswerReading, isBlank } from './answer-reading.ts'
 import { DeviceFault } from './failure.ts'
@@ -89,7 +90,6 @@ export class DeviceConnection implements Transfer {
   get usable(): boolean {
     return this.#state !== 'closed' && this.#handler === undefined
   }
-
   get opening(): boolean {
     return this.#state === 'connecting'
   }
@@ -169,7 +169,7 @@ export class DeviceConnection implements Transfer {
     try {
       const head = writeRequestHead(request, this.#settings.host)
       this.#responseLimit.begin()
-      if (request.body === undefined) this.#socket.write(head, 'latin1')
+      if (request.body === undefined) writeSoon(this.#socket, head)
       else this.#upload(head, request.body, request.framing)
     } catch (error) {
       this.destroy(error)

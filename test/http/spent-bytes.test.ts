@@ -1,28 +1,13 @@
 import { once } from 'node:events'
-import { connect, createServer, type Socket } from 'node:net'
 import { PassThrough, Writable } from 'node:stream'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { writeSpent } from '../../src/http/spent-bytes.ts'
+import { socketPair } from '../support/socket-pair.ts'
 
 const SIZE = 64 * 1024
 
-/** A connection whose other end reads nothing until it is told to. */
-async function connection(): Promise<{ readonly from: Socket; readonly to: Socket }> {
-  const server = createServer({ pauseOnConnect: true }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  const from = connect(typeof address === 'object' && address !== null ? address.port : 0, '127.0.0.1')
-  const [to] = (await once(server, 'connection')) as [Socket]
-  onTestFinished(() => {
-    from.destroy()
-    to.destroy()
-    server.close()
-  })
-  return { from, to }
-}
-
 it('C21 gives the memory of a large piece back when it is gone out, and not before', async () => {
-  const { from, to } = await connection()
+  const { from, to } = await socketPair()
   const pieces = Array.from({ length: 200 }, (_, at) => Buffer.alloc(SIZE, at))
   for (const piece of pieces) writeSpent(from, piece)
   // The kernel does not take 12 MiB for somebody who does not read.

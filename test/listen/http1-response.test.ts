@@ -174,7 +174,7 @@ it.each([
 )
 
 it('C21 the device’s own Date is kept, and one is added where it sent none', async () => {
-  const dates: string[][] = []
+  const dates: (readonly string[])[] = []
   for (const fields of [[], ['date', 'yesterday']]) {
     const { ask } = await answering((exchange) => {
       exchange.begin({ ...HEAD, fields: ['Content-Length', '0', ...fields] })

@@ -15,7 +15,7 @@ export interface DeviceRequest {
   /** As on the wire: order, repeats and casing. */
   readonly fields: readonly string[]
   header(name: string): string | undefined
-  values(name: string): string[]
+  values(name: string): readonly string[]
   /** The body, once it has been read: by the default handler, or by `readBody`. */
   readonly body: Buffer | undefined
 }

@@ -60,7 +60,7 @@ export class Response implements Head {
   }
 
   /** Every value of a field, in order. */
-  values(name: string): string[] {
+  values(name: string): readonly string[] {
     return fieldValues(this.fields, name.toLowerCase())
   }
 
