@@ -3,7 +3,10 @@ import { ask } from '../ask.ts'
 import { CONNECTIONS, startPeers, stopPeers } from '../contest/contest.ts'
 import { DEVICE_BODY } from '../device.ts'
 import type { Check, Figure, Line } from '../figure.ts'
+import type { Lab } from '../lab.ts'
+import { alternate, summarize, summarizePairs } from '../measure.ts'
 import { answeringPeer } from '../peers/answering.ts'
+import type { Peer } from '../peers/peer.ts'
 import { posternPeer } from '../peers/postern.ts'
 import { MEBIBYTE, type MemoryRecord, residentMemory, watchMemory } from '../resident-memory.ts'
 import { say } from '../say.ts'
@@ -22,7 +25,6 @@ const HELLO = {
 
 /** Bytes. */
 interface Course extends MemoryRecord {
-  readonly name: string
   readonly idle: number | undefined
   readonly after: number | undefined
   readonly failed: number
@@ -32,48 +34,35 @@ export const memory: Figure = {
   id: 'P6',
   title: 'Memory',
   about:
-    'Resident memory when idle, and after a million requests over 64 connections, beside a bare node:http server with the same flags after the same load.',
+    'Resident memory when idle, and after a million requests over 64 connections, beside a bare node:http server with the same flags after the same load; both are started anew for each round.',
   async measure(lab) {
     const requests = Math.round(REQUESTS * lab.part)
-    const peers = [posternPeer({ program: lab.program }), answeringPeer(HELLO, lab.program)]
-    const courses: Course[] = []
-    for (const peer of peers) {
-      const [contestant] = await startPeers(lab, [peer], lab.device.port)
-      if (contestant === undefined) continue
-      const { url, headers, children } = contestant.running
-      const pid = children[0]?.pid ?? 0
-      const watch = watchMemory(pid)
-      await pause(REST)
-      const idle = await residentMemory(pid)
-      const { headBytes } = await ask(url, { headers })
-      const { failed } = await lab.autocannon.run({
-        url,
-        headers,
-        connections: CONNECTIONS,
-        until: { requests },
-        expected: { status: 200, body: DEVICE_BODY, headBytes },
-        core: lab.otherCore,
-      })
-      await pause(REST)
-      const after = await residentMemory(pid)
-      courses.push({ name: peer.name, idle, after, failed, ...(await watch.stop()) })
-      say(`  ${peer.name}: ${mebibytes(idle)} MiB idle, ${mebibytes(after)} MiB after ${requests} requests`)
-      await stopPeers([contestant])
-    }
-    const [ours, bare] = courses
+    const [ours, bare] = [posternPeer({ program: lab.program }), answeringPeer(HELLO, lab.program)]
+    const courses = await alternate([ours, bare], lab.rounds, (peer) => run(lab, peer, requests))
+    const coursesOf = (peer: Peer): readonly Course[] => courses.get(peer) ?? []
     const check = (id: string, what: string, when: 'idle' | 'after', reach: number): Check => {
-      const [own, theirs] = [ours?.[when], bare?.[when]]
-      const value = own === undefined || theirs === undefined ? undefined : own / theirs
+      const [own, theirs] = [ours, bare].map((peer) => coursesOf(peer).map((course) => course[when]))
+      const ratio = summarizePairs(own ?? [], theirs ?? [], (a, b) => a / b)
       return {
         id,
         what: `${what}, of bare node:http`,
         unit: '×',
         better: 'less',
         reach,
-        value,
+        value: ratio?.median,
+        range: ratio?.range,
         comparable: 'anywhere',
       }
     }
+    const series = (peer: Peer): Line => ({
+      name: peer.name,
+      ours: peer === ours,
+      points: coursesOf(peer).at(-1)?.points ?? [],
+    })
+    const row = (peer: Peer): string[] =>
+      (['idle', 'peak', 'after'] as const).map((when) =>
+        mebibytes(summarize(coursesOf(peer).map((course) => course[when]))?.median),
+      )
     return {
       checks: [
         check('P6 idle', 'memory when idle', 'idle', 1.15),
@@ -82,25 +71,52 @@ export const memory: Figure = {
       charts: [
         {
           kind: 'lines',
-          title: `Resident memory during ${requests.toLocaleString('en')} requests`,
+          title: `Resident memory during ${requests.toLocaleString('en')} requests, in the last round`,
           x: { label: 'seconds', scale: 'linear' },
           y: { label: 'MiB', scale: 'linear' },
-          series: courses.map(({ name, points }, i): Line => ({ name, ours: i === 0, points })),
+          series: [series(ours), series(bare)],
         },
       ],
       tables: [
         {
-          caption: 'Resident memory (MiB)',
+          caption: 'Resident memory (MiB), medians of the rounds',
           head: ['server', 'idle', 'peak', 'after'],
-          rows: courses.map(({ name, idle, peak, after }) => [name, ...[idle, peak, after].map(mebibytes)]),
+          rows: [ours, bare].map((peer) => [peer.name, ...row(peer)]),
         },
       ],
       notes: requests < REQUESTS ? [`${requests} requests, not a million: this was a quick run`] : [],
-      faults: courses.flatMap(({ name, failed }) =>
-        failed === 0 ? [] : [`${name}: ${failed} answers were wrong or missing`],
+      faults: [ours, bare].flatMap((peer) =>
+        coursesOf(peer).flatMap(({ failed }) =>
+          failed === 0 ? [] : [`${peer.name}: ${failed} answers were wrong or missing`],
+        ),
       ),
     }
   },
+}
+
+async function run(lab: Lab, peer: Peer, requests: number): Promise<Course> {
+  const [contestant] = await startPeers(lab, [peer], lab.device.port)
+  if (contestant === undefined) throw new Error(`${peer.name} does not start`)
+  const { url, headers, children } = contestant.running
+  const pid = children[0]?.pid ?? 0
+  const watch = watchMemory(pid)
+  await pause(REST)
+  const idle = await residentMemory(pid)
+  const { headBytes } = await ask(url, { headers })
+  const { failed } = await lab.autocannon.run({
+    url,
+    headers,
+    connections: CONNECTIONS,
+    until: { requests },
+    expected: { status: 200, body: DEVICE_BODY, headBytes },
+    core: lab.otherCore,
+  })
+  await pause(REST)
+  const after = await residentMemory(pid)
+  const record = await watch.stop()
+  say(`  ${peer.name}: ${mebibytes(idle)} MiB idle, ${mebibytes(after)} MiB after ${requests} requests`)
+  await stopPeers([contestant])
+  return { idle, after, failed, ...record }
 }
 
 function mebibytes(bytes: number | undefined): string {
