@@ -21,9 +21,11 @@ export interface BoundedQueue {
   tryEnter(): Leave | undefined
   /**
    * A place as soon as there is one: owners in turn, each one's waiters in order of arrival. In a full line an owner
-   * with fewer waiters takes the place of the last one of the owner with most. Aborting `signal` withdraws a waiter.
+   * with fewer waiters takes the place of the last one of the owner with most. Whoever has to wait is given the way out
+   * first: `withdraw` ends the waiting, and does nothing once that is over. (An `AbortSignal` for each waiter took longer
+   * than all the rest of a wait.)
    */
-  enter(signal?: AbortSignal, owner?: string): Promise<Entry>
+  enter(owner?: string, onWait?: (withdraw: () => void) => void): Promise<Entry>
 }
 
 export interface QueueBounds {
@@ -69,18 +71,16 @@ export function createBoundedQueue(bounds: QueueBounds): BoundedQueue {
     return occupied()
   }
 
-  const wait = (owner: string, signal: AbortSignal | undefined): Promise<Entry> =>
+  const wait = (owner: string, onWait: ((withdraw: () => void) => void) | undefined): Promise<Entry> =>
     new Promise((resolve) => {
       const settle: Waiter = (entry) => {
         line.leave(owner, settle)
         clearTimeout(timer)
-        signal?.removeEventListener('abort', withdraw)
         resolve(entry)
       }
-      const withdraw = (): void => settle(WITHDRAWN)
       const timer = setTimeout(() => settle(LATE), patience)
-      signal?.addEventListener('abort', withdraw)
       line.join(owner, settle)
+      onWait?.(() => settle(WITHDRAWN))
     })
 
   return {
@@ -91,8 +91,7 @@ export function createBoundedQueue(bounds: QueueBounds): BoundedQueue {
       return line.size
     },
     tryEnter,
-    async enter(signal, owner = '') {
-      if (signal?.aborted) return WITHDRAWN
+    async enter(owner = '', onWait) {
       const leave = tryEnter()
       if (leave !== undefined) return { kind: 'entered', leave }
       if (line.size >= bounds.waiting) {
@@ -100,7 +99,7 @@ export function createBoundedQueue(bounds: QueueBounds): BoundedQueue {
         if (displaced === undefined) return FULL
         displaced(FULL)
       }
-      return wait(owner, signal)
+      return wait(owner, onWait)
     },
   }
 }

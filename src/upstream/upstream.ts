@@ -181,10 +181,10 @@ async function waitForPlace(
   exchange: Exchange,
   client: string,
 ): Promise<Leave | Refusal> {
-  const hopeless = new AbortController()
-  exchange.onEnd(() => hopeless.abort())
-  exchange.onBroken(() => hopeless.abort())
-  const entry = await guard.enter(hopeless.signal, client)
+  const entry = await guard.enter(client, (withdraw) => {
+    exchange.onEnd(withdraw)
+    exchange.onBroken(withdraw)
+  })
   if (entry.kind === 'entered') return entry.leave
   return entry.kind === 'withdrawn' ? BROKEN_UPLOAD : OVERLOADED
 }

@@ -68,19 +68,36 @@ describe('createBoundedQueue', () => {
   it('leaves no timer behind a waiter who was let in or has withdrawn', async () => {
     const queue = createBoundedQueue({ inside: 1, waiting: 2, patience: 1000 })
     const leave = queue.tryEnter()
-    const controller = new AbortController()
+    let withdraw = (): void => {}
     void queue.enter()
-    void queue.enter(controller.signal)
+    void queue.enter('', (way) => {
+      withdraw = way
+    })
     expect(vi.getTimerCount()).toBe(2)
     leave?.()
-    controller.abort()
+    withdraw()
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('keeps no place for one whose signal was aborted before', async () => {
+  it('keeps no place in line for one who withdraws as soon as he has to wait', async () => {
     const queue = createBoundedQueue({ inside: 1, waiting: 1, patience: 1000 })
-    expect(await queue.enter(AbortSignal.abort())).toEqual({ kind: 'withdrawn' })
-    expect(counts(queue)).toEqual([0, 0])
+    queue.tryEnter()
+    expect(await queue.enter('', (withdraw) => withdraw())).toEqual({ kind: 'withdrawn' })
+    expect(counts(queue)).toEqual([1, 0])
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('takes nothing back from one who was let in and withdraws then', async () => {
+    const queue = createBoundedQueue({ inside: 1, waiting: 1, patience: 1000 })
+    const leave = queue.tryEnter()
+    let withdraw = (): void => {}
+    const entry = queue.enter('', (way) => {
+      withdraw = way
+    })
+    leave?.()
+    withdraw()
+    expect(await entry).toMatchObject({ kind: 'entered' })
+    expect(counts(queue)).toEqual([1, 0])
   })
 
   it('a place is given back once, however often one leaves', () => {
@@ -158,30 +175,32 @@ describe('createBoundedQueue against a naive model', () => {
         const model = createModel(limits)
         const answers = new Map<number, string>()
         const leaves = new Map<number, Leave>()
-        const controllers: AbortController[] = []
+        const withdrawals: (() => void)[] = []
         const answered = (id: number, entry: Entry): void => {
           answers.set(id, entry.kind)
           if (entry.kind === 'entered') leaves.set(id, entry.leave)
         }
         for (const [kind, number] of steps) {
-          const id = controllers.length
+          const id = withdrawals.length
           const someone = id === 0 ? 0 : number % id
           if (kind === 'try') {
-            controllers.push(new AbortController())
+            withdrawals.push(() => {})
             const leave = queue.tryEnter()
             if (leave === undefined) answers.set(id, 'none')
             else answered(id, { kind: 'entered', leave })
             model.ask(id, false)
           } else if (kind === 'enter') {
-            const controller = new AbortController()
-            controllers.push(controller)
-            void queue.enter(controller.signal).then((entry) => answered(id, entry))
+            withdrawals.push(() => {})
+            const onWait = (withdraw: () => void): void => {
+              withdrawals[id] = withdraw
+            }
+            void queue.enter('', onWait).then((entry) => answered(id, entry))
             model.ask(id, true)
           } else if (kind === 'leave') {
             leaves.get(someone)?.()
             model.leave(someone)
           } else if (kind === 'withdraw') {
-            controllers[someone]?.abort()
+            withdrawals[someone]?.()
             model.withdraw(someone)
           } else {
             await vi.advanceTimersByTimeAsync(number)
