@@ -15,7 +15,7 @@ let pending: Message[] | undefined
  * Writes a whole message: the first of a turn of the event loop at once, the others when the turn has read all that there
  * was to read. To write each at once would wake up whoever waits for it, and he might be asleep again before the next
  * one is written to him: for many short messages that takes the kernel longer than to carry them. Nothing else may be
- * written to the socket until `onWritten`.
+ * written to the socket until `onWritten`. Not for what ends an exchange before its time, which the others must hear of.
  * @param onWritten told, never before this returns, when the kernel has it, or with the error
  */
 export function writeSoon(socket: Socket, text: string, onWritten?: (error?: Error | null) => void): void {

@@ -1,7 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import type { Exchange, Outcome, Reply, RequestHead, ResponseHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
-import { writeSoon } from '../http/write-soon.ts'
 import { Http1Body } from './http1-body.ts'
 import type { Http1Carrier } from './http1-carrier.ts'
 import { feelForClient } from './http1-half-closed.ts'
@@ -22,6 +21,8 @@ export class Http1Exchange implements Exchange {
   #expects: boolean
   /** The response that is being sent in pieces. */
   #response: Http1Response | undefined
+  /** Only the end of the connection ends the response, also while the last of it waits to be sent. */
+  #endsByClosing = false
   #status = 0
   #sent = 0
   #persists = false
@@ -85,7 +86,7 @@ export class Http1Exchange implements Exchange {
     const head = this.#render({ status: reply.status, reason, fields: reply.fields }, body.length)
     const bodiless = head.framing === 'none'
     if (!bodiless) this.#sent = body.length
-    writeSoon(this.carrier.socket, bodiless ? head.text : head.text + body, this.carrier.onFlushed)
+    this.carrier.socket.write(bodiless ? head.text : head.text + body, 'latin1', this.carrier.onFlushed)
   }
 
   inform(status: number, fields: Fields): void {
@@ -131,8 +132,7 @@ export class Http1Exchange implements Exchange {
   }
 
   onDrain(listener: () => void): void {
-    this.#drainListeners ??= []
-    this.#drainListeners.push(listener)
+    this.#drainListeners = [...(this.#drainListeners ?? []), listener]
   }
 
   onEnd(listener: (outcome: Outcome) => void): void {
@@ -151,7 +151,7 @@ export class Http1Exchange implements Exchange {
   /** Ends the connection, without another byte. What its end alone would end must not look whole (C24). */
   abandon(): void {
     const { socket, wire } = this.carrier
-    if (this.#response?.endsByClosing) endBroken(socket, wire)
+    if (this.#endsByClosing) endBroken(socket, wire)
     else socket.destroy()
   }
 
@@ -181,7 +181,6 @@ export class Http1Exchange implements Exchange {
     if (!this.answered) this.closeAfter()
   }
 
-  /** The connection is gone. */
   clientGone(): void {
     this.settle(this.#cut ? 'cut' : 'aborted')
   }
@@ -215,6 +214,7 @@ export class Http1Exchange implements Exchange {
     })
     this.#status = head.status
     this.#persists = rendered.persists
+    this.#endsByClosing = rendered.framing === 'close'
     return rendered
   }
 }

@@ -33,11 +33,6 @@ export class Http1Response {
     SOON.then(() => this.#letGo())
   }
 
-  /** Only the end of the connection ends the body. */
-  get endsByClosing(): boolean {
-    return this.#framing === 'close'
-  }
-
   /** Whether so much more (bytes) would be more than the head says. */
   exceeds(size: number): boolean {
     return typeof this.#framing === 'number' && this.#bytes + size > this.#framing

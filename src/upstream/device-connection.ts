@@ -90,6 +90,7 @@ export class DeviceConnection implements Transfer {
   get usable(): boolean {
     return this.#state !== 'closed' && this.#handler === undefined
   }
+
   get opening(): boolean {
     return this.#state === 'connecting'
   }

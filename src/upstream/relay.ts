@@ -45,6 +45,8 @@ export class Relay implements AnswerHandler {
   readonly #deps: RelayDependencies
   #transfer: Transfer | undefined
   #done = false
+  /** What the client was answered with is the device's answer. */
+  #begun = false
   #waitsForDrain = false
   #stall: NodeJS.Timeout | undefined
 
@@ -69,6 +71,7 @@ export class Relay implements AnswerHandler {
       this.#transfer?.abort(new MalformedAnswer())
       return
     }
+    this.#begun = !exchange.answered
     try {
       exchange.begin({ status, reason, fields: answer.project(device, status) })
     } catch {
@@ -100,7 +103,7 @@ export class Relay implements AnswerHandler {
 
   failed(error: unknown, silent: boolean): void {
     const { exchange } = this.#deps
-    if (exchange.ended) this.#finish({ kind: 'abandoned' })
+    if (exchange.ended || (exchange.answered && !this.#begun)) this.#finish({ kind: 'abandoned' })
     else if (!exchange.answered) this.#finish({ kind: 'failed', error, silent })
     else {
       exchange.cut()

@@ -24,7 +24,8 @@ export function forwardStrictly(
 ): Promise<RelayEnd> {
   const { target, framing } = admission
   const { method } = exchange.head
-  if (exchange.ended) return Promise.resolve({ kind: 'abandoned' })
+  // Also one that was revoked while it waited: its refusal may still be on the way to the client.
+  if (exchange.answered) return Promise.resolve({ kind: 'abandoned' })
   return new Promise((resolve, reject) => {
     function attempt(mayRepeat: boolean): void {
       const connection = connections.borrow(mayRepeat)

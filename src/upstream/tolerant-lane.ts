@@ -25,7 +25,7 @@ export function forwardTolerantly(
   answer: AnswerRules,
 ): Promise<RelayEnd> {
   // An attempt opens its connection at once; for a client that has left there would be nobody to close it.
-  if (exchange.ended) return Promise.resolve({ kind: 'abandoned' })
+  if (exchange.answered) return Promise.resolve({ kind: 'abandoned' })
   return new Promise((resolve) => {
     let attempt: TolerantAttempt | undefined
     const relay = new Relay({

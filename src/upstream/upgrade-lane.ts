@@ -39,7 +39,7 @@ export function createUpgradeLane(target: UpstreamTarget, deadlines: UpstreamDea
     async open(request) {
       const { exchange } = request
       // An attempt opens its connection at once; and of a client that has left, `http-proxy-3` would keep a note for ever.
-      if (exchange.ended) return { kind: 'abandoned' }
+      if (exchange.answered) return { kind: 'abandoned' }
       return new Promise((resolve) => {
         const connection = exchange.connection as Socket
         const deadline = createDeadline((failure) => attempt.destroy(new DeviceFault(failure)))
@@ -56,6 +56,12 @@ export function createUpgradeLane(target: UpstreamTarget, deadlines: UpstreamDea
         attempt.removeAllListeners('upgrade')
         attempt.once('upgrade', (response: IncomingMessage, device: Socket, early: Buffer<ArrayBuffer>) => {
           deadline.clear()
+          // Revoked meanwhile, and told so.
+          if (exchange.answered) {
+            device.destroy()
+            settle({ kind: 'abandoned' })
+            return
+          }
           if (response.headers.upgrade?.toLowerCase() !== 'websocket') {
             device.destroy()
             settle(NO_UPGRADE)

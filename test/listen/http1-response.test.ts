@@ -1,9 +1,11 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import type { Exchange, Outcome } from '../../src/http/exchange.ts'
+import { writeSoon } from '../../src/http/write-soon.ts'
 import { startHttp1Server } from '../support/http1-server.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
 import { answersIn } from '../support/raw-answers.ts'
+import { socketPair } from '../support/socket-pair.ts'
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
 
@@ -248,4 +250,20 @@ it('C21 a client that reads nothing stops the writer, and one that reads on lets
   await expect.poll(() => taken).toBe(false)
   raw.socket.resume()
   await drained.promise
+})
+
+it('C24 a response that only the end of the connection ends breaks visibly, also while its last piece waits for the turn to end', async () => {
+  const other = await socketPair()
+  const { ask, outcomes } = await answering(async (exchange) => {
+    exchange.begin({ ...HEAD, fields: [] })
+    exchange.write(EVERY_BYTE)
+    await turn()
+    writeSoon(other.from, 'the first of this turn')
+    exchange.end(EVERY_BYTE)
+    exchange.cut()
+  })
+  const raw = await ask('GET / HTTP/1.0\r\n\r\n')
+  await raw.closed
+  expect(raw.error).toMatchObject({ code: 'ECONNRESET' })
+  expect(await outcomes[0]).toMatchObject({ end: 'cut' })
 })

@@ -1,0 +1,107 @@
+import { expect, it, vi } from 'vitest'
+import type { Forward } from '../../src/http/admission.ts'
+import type { Exchange, UpgradeExchange } from '../../src/http/exchange.ts'
+import type { Connections } from '../../src/upstream/connections.ts'
+import { Relay, type RelayDependencies, type RelayEnd } from '../../src/upstream/relay.ts'
+import { forwardStrictly } from '../../src/upstream/strict-lane.ts'
+import type { UpstreamTarget } from '../../src/upstream/target.ts'
+import { forwardTolerantly } from '../../src/upstream/tolerant-lane.ts'
+import { createUpgradeLane } from '../../src/upstream/upgrade-lane.ts'
+import { startRawDevice } from '../support/device.ts'
+import { socketPair } from '../support/socket-pair.ts'
+
+/** Revoked while it waited: its refusal has been written, and may not have left yet. */
+function refusedExchange(): UpgradeExchange {
+  const head = { method: 'GET', fields: [] }
+  const exchange: Partial<UpgradeExchange> = {
+    head: head as unknown as Exchange['head'],
+    answered: true,
+    ended: false,
+    onEnd: () => {},
+    begin: () => {},
+    cut: vi.fn(),
+  }
+  return exchange as UpgradeExchange
+}
+
+function targetOf(origin: string): UpstreamTarget {
+  return { origin, socketPath: undefined, ca: undefined, insecure: false }
+}
+
+const ADMISSION = { target: '/', framing: null } as unknown as Forward
+const DEADLINES = { connect: 1000, response: 1000, idle: 1000 }
+const READER = { longest: 1000, whenCrowded: 1000, isCrowded: () => false }
+const ANSWER = { project: () => [], onHead: () => {} }
+
+it('C8 a request that was refused before its turn came never reaches the device, by no lane', async () => {
+  const device = await startRawDevice(() => {})
+  const target = targetOf(device.url)
+  const connections = { borrow: vi.fn() } as unknown as Connections
+  const own = { connections, target, deadlines: DEADLINES, uploadTimeout: 1000, reader: READER }
+  const exchange = refusedExchange()
+  const ends = await Promise.all([
+    forwardStrictly(ADMISSION, exchange, [], own, ANSWER),
+    forwardTolerantly(ADMISSION, exchange, [], own, ANSWER),
+    createUpgradeLane(target, DEADLINES).open({
+      target: '/',
+      fields: [],
+      exchange,
+      project: () => [],
+      onTunnel: () => {},
+    }),
+  ])
+  expect(ends).toEqual([{ kind: 'abandoned' }, { kind: 'abandoned' }, { kind: 'abandoned' }])
+  expect(connections.borrow).not.toHaveBeenCalled()
+  expect(device.peers).toHaveLength(0)
+})
+
+it.each([true, false])(
+  'C8 an upgrade that was refused meanwhile becomes no tunnel (refused: %s)',
+  async (refused) => {
+    const client = await socketPair()
+    const exchange: UpgradeExchange = Object.assign(refusedExchange(), {
+      answered: false,
+      connection: client.from,
+      early: Buffer.alloc(0),
+      watch: () => {},
+      tunnelled: vi.fn(),
+    })
+    const device = await startRawDevice(async (peer) => {
+      await peer.waitFor('\r\n\r\n')
+      Object.assign(exchange, { answered: refused })
+      peer.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+    })
+    const onTunnel = vi.fn()
+    const end = createUpgradeLane(targetOf(device.url), DEADLINES).open({
+      target: '/',
+      fields: ['Sec-WebSocket-Version', '13'],
+      exchange,
+      project: () => [],
+      onTunnel,
+    })
+    if (refused) expect(await end).toEqual({ kind: 'abandoned' })
+    else await vi.waitFor(() => expect(onTunnel).toHaveBeenCalled())
+    expect(exchange.tunnelled).toHaveBeenCalledTimes(refused ? 0 : 1)
+  },
+)
+
+it.each([false, true])(
+  'C8 a refusal is not cut short by a device that fails behind it; an answer of the device is (begun: %s)',
+  (begun) => {
+    const exchange = { ...refusedExchange(), answered: !begun }
+    const ends: RelayEnd[] = []
+    const relay = new Relay({
+      exchange,
+      answer: ANSWER,
+      reader: READER,
+      onEnd: (end) => ends.push(end),
+    } satisfies RelayDependencies)
+    if (begun) {
+      relay.head(200, 'OK', ['Content-Length', '5'])
+      Object.assign(exchange, { answered: true })
+    }
+    relay.failed(new Error('the device has left'), false)
+    expect(ends).toMatchObject([{ kind: begun ? 'broken' : 'abandoned' }])
+    expect(exchange.cut).toHaveBeenCalledTimes(begun ? 1 : 0)
+  },
+)
