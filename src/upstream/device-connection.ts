@@ -36,7 +36,6 @@ export class DeviceConnection implements Transfer {
   #state: 'connecting' | 'open' | 'closed' = 'connecting'
   #handler: AnswerHandler | undefined
   #request: DeviceRequest | undefined
-  /** What is being sent. */
   #uploading: DeviceRequest['body']
   #paused = false
   #fault = new DeviceFault('connection_terminated')
