@@ -177,21 +177,20 @@ test('the image does not run as root, holds no development packages, and starts 
 /** What a sidecar holds beside its heap: Node's own code and data, and what is read and written (MiB). */
 const OUTSIDE_OF_THE_HEAP = 80
 
+const boundsHeap = (flag: string): boolean => flag.startsWith('--max-old-space-size=')
+
 test.each(['postern.service', 'postern-small.conf'])(
   '%s: V8 gives up, and says so, before systemd ends the process for its memory',
   (file) => {
-    const heap = shippedUnitArguments(undefined, file).find((flag) =>
-      flag.startsWith('--max-old-space-size='),
-    )
+    const heap = shippedUnitArguments(undefined, file).find(boundsHeap)
     const [, most] = /^MemoryMax=(\d+)M$/m.exec(read(file)) ?? []
     expect(Number(heap?.split('=')[1]) + OUTSIDE_OF_THE_HEAP).toBeLessThanOrEqual(Number(most))
   },
 )
 
 test('the image starts what the unit starts, with the same flags but for the size of the heap, which V8 takes from the container', () => {
-  const ofTheHeap = (flag: string): boolean => flag.startsWith('--max-old-space-size=')
-  expect(shippedUnitArguments().filter(ofTheHeap)).toEqual(['--max-old-space-size=384'])
-  expect(shippedImageArguments()).toEqual(shippedUnitArguments().filter((flag) => !ofTheHeap(flag)))
+  expect(shippedUnitArguments().filter(boundsHeap)).toEqual(['--max-old-space-size=384'])
+  expect(shippedImageArguments()).toEqual(shippedUnitArguments().filter((flag) => !boundsHeap(flag)))
 })
 
 test('the bundle starts as well where its compiled code is damaged, of another source, or not there', async () => {

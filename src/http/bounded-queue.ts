@@ -13,6 +13,8 @@ export type Entry =
   | { readonly kind: 'late' }
   | { readonly kind: 'withdrawn' }
 
+type OnWait = (withdraw: () => void) => void
+
 /** At most so many inside at once, at most so many waiting behind them, none of those longer than patience. */
 export interface BoundedQueue {
   readonly inside: number
@@ -25,7 +27,7 @@ export interface BoundedQueue {
    * first: `withdraw` ends the waiting, and does nothing once that is over. (An `AbortSignal` for each waiter took longer
    * than all the rest of a wait.)
    */
-  enter(owner?: string, onWait?: (withdraw: () => void) => void): Promise<Entry>
+  enter(owner?: string, onWait?: OnWait): Promise<Entry>
 }
 
 export interface QueueBounds {
@@ -71,7 +73,7 @@ export function createBoundedQueue(bounds: QueueBounds): BoundedQueue {
     return occupied()
   }
 
-  const wait = (owner: string, onWait: ((withdraw: () => void) => void) | undefined): Promise<Entry> =>
+  const wait = (owner: string, onWait: OnWait | undefined): Promise<Entry> =>
     new Promise((resolve) => {
       const settle: Waiter = (entry) => {
         line.leave(owner, settle)

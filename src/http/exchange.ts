@@ -93,6 +93,7 @@ export interface Exchange {
   end(lastChunk?: Buffer): void
   /** Breaks the transfer so that the client sees it broken, never short and whole. */
   cut(): void
+  /** Called whenever the client has caught up; a later listener takes the place of the one before. */
   onDrain(listener: () => void): void
   /**
    * Called once the rest of the request body can never come, although the client may still be there for an answer: it

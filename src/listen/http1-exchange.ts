@@ -28,7 +28,7 @@ export class Http1Exchange implements Exchange {
   #persists = false
   #closing = false
   #cut = false
-  #drainListeners: (() => void)[] | undefined
+  #onDrain: (() => void) | undefined
 
   /** `body` is where the connection puts what comes of it; undefined where there is none. */
   constructor(carrier: Http1Carrier, request: Http1Head, body: Http1Body | undefined) {
@@ -132,7 +132,7 @@ export class Http1Exchange implements Exchange {
   }
 
   onDrain(listener: () => void): void {
-    this.#drainListeners = [...(this.#drainListeners ?? []), listener]
+    this.#onDrain = listener
   }
 
   onEnd(listener: (outcome: Outcome) => void): void {
@@ -157,7 +157,7 @@ export class Http1Exchange implements Exchange {
 
   /** The client has taken what waited for it. */
   drained(): void {
-    for (const listener of this.#drainListeners ?? []) listener()
+    this.#onDrain?.()
   }
 
   /** The response has been handed to the kernel. */

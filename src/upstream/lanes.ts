@@ -13,17 +13,16 @@ export type LanesDependencies = LaneDependencies &
  * Sends the request through the lane that the device needs. What the strict parser has just refused is read again
  * with the tolerant one, if it is safe to ask for it again; otherwise it stays refused, and the next request gains.
  */
-export function forwardThroughLane(
+export async function forwardThroughLane(
   admission: Forward,
   exchange: Exchange,
   fields: string[],
   deps: LanesDependencies,
   answer: AnswerRules,
 ): Promise<RelayEnd> {
-  const tolerantly = (): Promise<RelayEnd> => forwardTolerantly(admission, exchange, fields, deps, answer)
-  if (deps.parser.lane === 'tolerant') return tolerantly()
-  return forwardStrictly(admission, exchange, fields, deps, answer).then((end) => {
-    const refused = deps.parser.strictEnded(end)
-    return refused && isRepeatable(exchange.head.method, admission) ? tolerantly() : end
-  })
+  if (deps.parser.lane === 'tolerant') return forwardTolerantly(admission, exchange, fields, deps, answer)
+  const end = await forwardStrictly(admission, exchange, fields, deps, answer)
+  const refused = deps.parser.strictEnded(end)
+  if (!refused || !isRepeatable(exchange.head.method, admission)) return end
+  return forwardTolerantly(admission, exchange, fields, deps, answer)
 }

@@ -103,8 +103,8 @@ export class Relay implements AnswerHandler {
 
   failed(error: unknown, silent: boolean): void {
     const { exchange } = this.#deps
-    if (exchange.ended || (exchange.answered && !this.#begun)) this.#finish({ kind: 'abandoned' })
-    else if (!exchange.answered) this.#finish({ kind: 'failed', error, silent })
+    if (!exchange.answered) this.#finish({ kind: 'failed', error, silent })
+    else if (exchange.ended || !this.#begun) this.#finish({ kind: 'abandoned' })
     else {
       exchange.cut()
       this.#finish({ kind: 'broken', error })
