@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { createServer as createTcpServer, type Socket, type Server as TcpServer } from 'node:net'
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls'
 import type { Clock } from '../http/clock.ts'
@@ -55,8 +56,9 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
   const http1 = createHttp1Server(limits, handlers, deps.clock)
   const http2 = createHttp2Server(limits, handlers)
   const sockets = new Set<Socket>()
-  /** Connections whose TLS handshake is not done, by peer: Node gives no way from a `TLSSocket` to its `Socket`. */
-  const greeting = new Map<string, Socket>()
+  const handshakes = new Set<Handshake>()
+  /** The handshake that a TLS connection came from: Node has no other public way from a `TLSSocket` to its `Socket`. */
+  const handshaking = new AsyncLocalStorage<Handshake>()
 
   /** `wire` is what carries it: in cleartext the connection itself. */
   function acceptHttp1(socket: Socket, wire: Socket): void {
@@ -67,9 +69,9 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
   }
 
   function acceptTls(socket: TLSSocket): void {
-    const peer = peerOf(socket)
-    const wire = greeting.get(peer) ?? socket
-    greeting.delete(peer)
+    const handshake = handshaking.getStore()
+    const wire = handshake?.wire ?? socket
+    if (handshake !== undefined) settle(handshake)
     if (socket.alpnProtocol === 'h2') {
       count('h2', socket)
       http2.accept(socket)
@@ -81,21 +83,29 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
     socket.once('close', () => events.connection(protocol, -1))
   }
 
+  function shakeHands(server: TlsServer, socket: Socket): void {
+    const handshake = { wire: socket }
+    handshakes.add(handshake)
+    socket.once('close', () => settle(handshake))
+    handshaking.run(handshake, () => server.emit('connection', socket))
+  }
+
+  /** Lets go of the socket, because whatever the connection starts keeps its handshake. */
+  function settle(handshake: Handshake): void {
+    handshakes.delete(handshake)
+    handshake.wire = undefined
+  }
+
   const secure =
     deps.tls === undefined
       ? undefined
       : createSecureFront(deps.tls, limits, acceptTls, events.handshakeFailed)
   server.on('connection', (socket: Socket) => {
     if (!caps.mayStay(socket)) return
-    const peer = peerOf(socket)
     sockets.add(socket)
-    if (secure !== undefined) greeting.set(peer, socket)
-    socket.once('close', () => {
-      sockets.delete(socket)
-      if (greeting.get(peer) === socket) greeting.delete(peer)
-    })
+    socket.once('close', () => sockets.delete(socket))
     if (secure === undefined) acceptHttp1(socket, socket)
-    else secure.emit('connection', socket)
+    else shakeHands(secure, socket)
   })
 
   return {
@@ -104,10 +114,10 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
     drain() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       setTimeout(() => {
-        for (const socket of greeting.values()) if (socket.bytesRead === 0) socket.destroy()
+        for (const { wire } of handshakes) if (wire?.bytesRead === 0) wire.destroy()
       }, LAST_REQUEST).unref()
       setTimeout(() => {
-        for (const socket of greeting.values()) socket.destroy()
+        for (const { wire } of handshakes) wire?.destroy()
       }, LAST_HANDSHAKE).unref()
       http1.drain()
       http2.drain()
@@ -119,8 +129,9 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
   }
 }
 
-function peerOf(socket: Socket): string {
-  return `${socket.remoteAddress} ${socket.remotePort}`
+/** A TLS connection up to the end of its handshake, and what carries its bytes until then. */
+interface Handshake {
+  wire: Socket | undefined
 }
 
 function createSecureFront(

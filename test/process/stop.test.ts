@@ -1,9 +1,13 @@
 import { once } from 'node:events'
 import http2 from 'node:http2'
+import net from 'node:net'
+import { join } from 'node:path'
+import tls from 'node:tls'
 import { describe, expect, it } from 'vitest'
+import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { connect } from '../support/client.ts'
-import { rawConnection } from '../support/raw.ts'
+import { rawConnection, rawPeer } from '../support/raw.ts'
 import { openWebSocket } from '../support/websocket.ts'
 import { prepareSite, type Served } from './serve.ts'
 import { duringStart } from './starting.ts'
@@ -90,6 +94,23 @@ describe('Stopping by SIGTERM', () => {
     expect(await sidecar.stop()).toEqual(CLEAN)
     expect(performance.now() - start).toBeLessThan(5000)
     await Promise.all([...idle.map(({ closed }) => closed), handshaken.closed, silent.closed])
+  })
+
+  it('closes connections that never begin their TLS handshake over a Unix socket too, where none has an address', async () => {
+    const path = join(temporaryDirectory(), 'postern.sock')
+    const site = await prepareSite({
+      config: { ...LONG, listen: { address: `unix:${path}` } },
+      transport: 'tls',
+    })
+    const sidecar = await site.serve()
+    const silent = [net.connect(path), net.connect(path), net.connect(path)].map(rawPeer)
+    await Promise.all(silent.map(({ socket }) => once(socket, 'connect')))
+    const shaken = rawPeer(tls.connect({ path, rejectUnauthorized: false }))
+    await once(shaken.socket, 'secureConnect')
+    const start = performance.now()
+    expect(await sidecar.stop()).toEqual(CLEAN)
+    expect(performance.now() - start).toBeLessThan(5000)
+    await Promise.all([...silent, shaken].map(({ closed }) => closed))
   })
 
   it('closes a cleartext connection on which nothing was ever said', async () => {
