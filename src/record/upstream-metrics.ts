@@ -21,8 +21,9 @@ export interface UpstreamMetrics {
 const IDLE: UpstreamReadings = { inFlight: 0, queued: 0, tolerant: false }
 
 /**
- * The metrics of the device. Those without a label are of all its services together, but for `upstream_up`, which is of
- * the main one. The function gives a service its part in them; its argument is the path of a further one.
+ * The metrics of the device. Those without a label are the sum over all its services; only `upstream_up` is the main
+ * service's alone. The function gives the metrics of one service, the same object for each call: `upstream_up` sends only
+ * changes, so it has to see every answer. The argument is the path of a further service.
  */
 export function createUpstreamMetrics(
   { counter, gauge, histogram }: MetricRegistry,
@@ -47,7 +48,9 @@ export function createUpstreamMetrics(
   )
   const tunnels = gauge('tunnels', 'Open WebSocket tunnels.')
 
-  return (route) => {
+  const services = new Map<string | undefined, UpstreamMetrics>()
+
+  function serviceMetrics(route: string | undefined): UpstreamMetrics {
     const set = onChange((up: 0 | 1) => (route === undefined ? mainUp.set(up) : routeUp.set({ route }, up)))
     return {
       answered(ms) {
@@ -61,5 +64,11 @@ export function createUpstreamMetrics(
       up: (up) => set(up ? 1 : 0),
       tunnel: (change) => tunnels.inc(change),
     }
+  }
+
+  return (route) => {
+    const metrics = services.get(route) ?? serviceMetrics(route)
+    services.set(route, metrics)
+    return metrics
   }
 }
