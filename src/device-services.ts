@@ -48,6 +48,8 @@ export interface DeviceServicesDependencies {
   readonly request: () => RequestFieldSettings
   /** Names of response fields that the limit's replace, in lower case. */
   readonly replaced: () => readonly string[]
+  /** How long a client may pause within its request body (ms). */
+  readonly uploadTimeout: () => number
 }
 
 /** Opens the device's services as configured. Fails with `UpstreamSettingError` if a file that they name is no good. */
@@ -87,7 +89,7 @@ async function openDeviceService(
   route: string | undefined,
   service: ServiceConfig,
   { listen }: Config,
-  { clock, request, replaced, ...deps }: DeviceServicesDependencies,
+  { clock, request, replaced, uploadTimeout, ...deps }: DeviceServicesDependencies,
 ): Promise<DeviceService> {
   const log = route === undefined ? deps.log : deps.log.child({ route })
   const events = deps.metrics.upstream(route)
@@ -119,7 +121,7 @@ async function openDeviceService(
     deadlines,
     connections,
     parser,
-    uploadTimeout: listen.bodyTimeout,
+    uploadTimeout,
     reader: {
       longest: listen.idleTimeout,
       // Half of what they wait for, so that they are still there when the place is free.

@@ -59,6 +59,7 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
     metrics,
     request: () => settings.request,
     replaced: () => settings.replaced,
+    uploadTimeout: () => settings.config.listen.bodyTimeout,
   })
   const state = await openState(config, {
     clock,

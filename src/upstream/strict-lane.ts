@@ -7,7 +7,8 @@ import { isRepeatable } from './repeatable.ts'
 
 export interface LaneDependencies {
   readonly connections: Connections
-  readonly uploadTimeout: number
+  /** How long a client may pause within its request body (ms). */
+  readonly uploadTimeout: () => number
   readonly reader: ReaderPatience
 }
 
@@ -47,7 +48,7 @@ export function forwardStrictly(
         },
       })
       relay.start(connection)
-      const body = hasBody(admission) ? exchange.body(uploadTimeout) : undefined
+      const body = hasBody(admission) ? exchange.body(uploadTimeout()) : undefined
       connection.send({ method, target, fields, framing, body }, relay)
     }
     attempt(isRepeatable(method, admission))

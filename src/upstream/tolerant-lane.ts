@@ -8,7 +8,8 @@ import { TolerantAttempt } from './tolerant-attempt.ts'
 export interface TolerantLaneDependencies {
   readonly target: UpstreamTarget
   readonly deadlines: UpstreamDeadlines
-  readonly uploadTimeout: number
+  /** How long a client may pause within its request body (ms). */
+  readonly uploadTimeout: () => number
   readonly reader: ReaderPatience
 }
 
@@ -43,7 +44,7 @@ export function forwardTolerantly(
       exchange.head.method,
       admission.target,
       [...hostField(fields, target), ...fields, ...connectionFields(exchange.head.method, admission)],
-      hasBody ? exchange.body(uploadTimeout) : undefined,
+      hasBody ? exchange.body(uploadTimeout()) : undefined,
     )
   })
 }

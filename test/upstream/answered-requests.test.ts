@@ -37,7 +37,7 @@ it('C8 a request that was refused before its turn came never reaches the device,
   const device = await startRawDevice(() => {})
   const target = targetOf(device.url)
   const connections = { borrow: vi.fn() } as unknown as Connections
-  const own = { connections, target, deadlines: DEADLINES, uploadTimeout: 1000, reader: READER }
+  const own = { connections, target, deadlines: DEADLINES, uploadTimeout: () => 1000, reader: READER }
   const exchange = refusedExchange()
   const ends = await Promise.all([
     forwardStrictly(ADMISSION, exchange, [], own, ANSWER),

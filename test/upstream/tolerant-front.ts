@@ -38,7 +38,7 @@ export async function startFront(
       framing: framing === 0 && fieldValues(fields, 'content-length').length === 0 ? null : framing,
     } as unknown as Forward
     const timeouts = {
-      uploadTimeout: deadlines.idle,
+      uploadTimeout: () => deadlines.idle,
       reader: { longest: deadlines.idle, whenCrowded: deadlines.idle, isCrowded: () => false },
     }
     const answer: AnswerRules = {
