@@ -77,6 +77,7 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
   const accessLog = createAccessLog(log, clock)
   metrics.observe({
     tokens: () => state.tokens.counts(),
+    unsaved: () => (config.tokens.store === 'file' ? state.tokens.unsaved() : undefined),
     windows: () => ({ api: tables.api.size, oauth: tables.oauth.size }),
     upstream: services.load,
   })

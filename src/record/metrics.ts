@@ -7,6 +7,8 @@ import { createUpstreamMetrics, type UpstreamMetrics, type UpstreamReadings } fr
 /** What is read anew for every scrape. */
 export interface Readings {
   readonly tokens: () => { readonly access: number; readonly refresh: number }
+  /** Live tokens that a restart would lose although they should survive it; undefined where none is to survive. */
+  readonly unsaved: () => number | undefined
   readonly windows: () => Readonly<Record<Endpoint, number>>
   readonly upstream: () => UpstreamReadings
 }
@@ -85,6 +87,16 @@ export function createMetrics({
   gauge('tokens', 'Live tokens.', ['kind'], (g) => {
     for (const kind of ['access', 'refresh'] as const) g.set({ kind }, readings?.tokens()[kind] ?? 0)
   })
+  gauge(
+    'tokens_unsaved',
+    'Live tokens that the token file does not hold, because it could not be written: a restart would lose them.',
+    [],
+    (g) => {
+      const unsaved = readings?.unsaved()
+      if (unsaved === undefined) g.remove()
+      else g.set(unsaved)
+    },
+  )
   const issued = counter('tokens_issued_total', 'Token responses, by grant type.', ['grant'])
   const revoked = counter('tokens_revoked_total', 'Grants revoked with all their tokens, by reason.', [
     'reason',

@@ -41,9 +41,15 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
   let forgotten: Digest[] = []
   let expireAt = clock.monotonic() + EXPIRE_EVERY
   let unflushed = false
+  /** Tokens that could not be written, and whether the files with all earlier ones are gone as well. */
+  const unwritten = new Set<Digest>()
+  let filesLost = false
 
   const openFile = (patience: number): ReturnType<typeof openJournalFile> =>
-    openJournalFile(dir, patience, clock.wall, listener.setAside)
+    openJournalFile(dir, patience, clock.wall, (fault, name) => {
+      filesLost = true
+      listener.setAside(fault, name)
+    })
 
   function fail(operation: JournalOperation, error: unknown): void {
     retryAt = clock.monotonic() + RETRY_EVERY
@@ -64,7 +70,10 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
   ): boolean {
     if (file === undefined) return false
     try {
-      if (!file.inPlace()) throw new Error(`the files in ${dir} were removed or replaced`)
+      if (!file.inPlace()) {
+        filesLost = true
+        throw new Error(`the files in ${dir} were removed or replaced`)
+      }
       file.write(durable, work)
       unflushed = !durable
       return true
@@ -95,6 +104,8 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
       for (const [key, value] of meta) writer.setMeta(key, value)
     })
     if (!whole) return 'failed'
+    unwritten.clear()
+    filesLost = false
     listener.recovered()
     return 'recovered'
   }
@@ -113,7 +124,18 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
     for (const digest of forgotten.splice(0, EXPIRE_BATCH)) writer.drop(digest)
   }
 
+  function unsaved(): number {
+    if (unwritten.size === 0 && !filesLost) return 0
+    let count = 0
+    for (const { digest, spent } of snapshot()) {
+      if (spent === null && (filesLost || unwritten.has(digest))) count += 1
+    }
+    return count
+  }
+
   function revoke(digests: readonly Digest[] | 'all'): void {
+    if (digests === 'all') unwritten.clear()
+    else for (const digest of digests) unwritten.delete(digest)
     const done = attempt('revoke', true, (writer) => {
       if (digests === 'all') writer.clear()
       else for (const digest of digests) writer.drop(digest)
@@ -123,6 +145,7 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
     if (recover() !== 'failed') return
     try {
       destroyJournalFile(dir)
+      filesLost = true
     } catch (error) {
       listener.trouble('revoke', asError(error))
     }
@@ -158,11 +181,14 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
         expire(writer)
         for (const record of records) writer.put(record)
       })
+      if (file === undefined) for (const { digest } of records) unwritten.add(digest)
     },
     forget(digests) {
+      for (const digest of digests) unwritten.delete(digest)
       if (file !== undefined) forgotten = forgotten.concat(digests)
     },
     revoke,
+    unsaved,
     getMeta: (key) => meta.get(key),
     setMeta(key, value) {
       meta.set(key, value)
@@ -189,6 +215,7 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
     file = opened.file
     restored = opened.records
     meta = opened.meta
+    filesLost = false
   } catch (error) {
     fail('open', error)
   }

@@ -56,6 +56,8 @@ export interface TokenStore {
   revoke(which: Revocation, reason: string): number
   grants(): readonly GrantSummary[]
   counts(): { readonly access: number; readonly refresh: number }
+  /** Live tokens that a restart would lose, because the disk could not be written. Always 0 for `tokens.store: memory`. */
+  unsaved(): number
   /** Drops what has expired and lets the journal do its chores. To be called about once a second. */
   sweep(): void
   /** Lifetimes count for tokens issued from now on; a smaller capacity evicts at once. */

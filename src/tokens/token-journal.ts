@@ -33,6 +33,8 @@ export interface TokenJournal {
   forget(digests: readonly Digest[]): void
   /** Drops what was revoked; when it returns, not even a power cut brings it back. */
   revoke(digests: readonly Digest[] | 'all'): void
+  /** How many of the live tokens a crash would take, because the disk does not hold them. */
+  unsaved(): number
   /** Small facts about the whole state, such as which password it belongs to. */
   getMeta(key: string): string | undefined
   setMeta(key: string, value: string): void
@@ -62,6 +64,7 @@ export function createMemoryJournal(): TokenJournal {
     record: () => {},
     forget: () => {},
     revoke: () => {},
+    unsaved: () => 0,
     getMeta: (key) => meta.get(key),
     setMeta: (key, value) => {
       meta.set(key, value)

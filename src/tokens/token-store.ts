@@ -189,6 +189,10 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
       settle()
       return table.counts()
     },
+    unsaved() {
+      settle()
+      return journal.unsaved()
+    },
     sweep() {
       settle()
       journal.maintain()

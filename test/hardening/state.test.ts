@@ -48,6 +48,7 @@ describe('73 a disk that is full', () => {
     const statuses = await Promise.all(tokens.slice(-20).map((token) => sidecar.use(token)))
     expect(new Set(statuses)).toEqual(new Set([200]))
     expect(await sidecar.metric('postern_store_errors_total', 'store="file"')).toBeGreaterThan(0)
+    expect(await sidecar.metric('postern_tokens_unsaved')).toBeGreaterThan(0)
     expect(await sidecar.ready()).toBe(200)
   })
 })

@@ -52,6 +52,19 @@ describe('73 a full disk', () => {
     expect(survivors(dir, [...tokens, ...more])).toBe(2010)
   })
 
+  test('counts the tokens that a crash would take, and a crash takes those', async () => {
+    const dir = state()
+    const sidecar = await startTokenProcess(dir, { under })
+    const saved = accessTokens(await sidecar.ask({ do: 'issue', count: 10 }))
+    expect(await sidecar.ask({ do: 'unsaved' })).toBe(0)
+    const more = accessTokens(await sidecar.ask({ do: 'issue', count: 2000 }))
+    const unsaved = Number(await sidecar.ask({ do: 'unsaved' }))
+    expect(unsaved).toBeGreaterThan(0)
+    await sidecar.kill()
+    // Each pair is written whole or not at all.
+    expect(survivors(dir, [...saved, ...more])).toBe(2010 - unsaved / 2)
+  })
+
   test('C8 does not bring back what was revoked while nothing could be written', async () => {
     const dir = state()
     const sidecar = await startTokenProcess(dir, { under })
@@ -114,12 +127,32 @@ test('73 a database that another program has locked: serves from memory until it
   const { accessToken } = store.issue('a')
   expect(store.identify(accessToken)).toMatchObject({ kind: 'valid' })
   expect(reports).toEqual(['trouble: open'])
+  expect(store.unsaved()).toBe(2)
   other.close()
   clock.advance(5 * SECOND)
   store.sweep()
   expect(reports).toEqual(['trouble: open', 'recovered'])
+  expect(store.unsaved()).toBe(0)
   journal.close()
   expect(survivors(dir, [accessToken])).toBe(1)
+})
+
+test('73 with its files gone and none to be made, every live token counts as unsaved until they are back', () => {
+  const dir = state()
+  const { store, clock } = openBench(dir)
+  const tokens = ['a', 'b', 'c'].map((client) => store.issue(client))
+  expect(store.unsaved()).toBe(0)
+  renameSync(dir, `${dir}-moved`)
+  writeFileSync(dir, '')
+  store.sweep()
+  expect(store.unsaved()).toBe(6)
+  store.revoke({ client: 'a' }, 'test')
+  expect(store.unsaved()).toBe(4)
+  rmSync(dir)
+  clock.advance(5 * SECOND)
+  store.sweep()
+  expect(store.unsaved()).toBe(0)
+  expect(store.identify(present(tokens[2]).accessToken).kind).toBe('valid')
 })
 
 test('73 a state_dir that is a file is trouble, not the end', () => {

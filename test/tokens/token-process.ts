@@ -7,7 +7,7 @@ import { closeLater } from '../support/cleanup.ts'
 export type Command =
   | { readonly do: 'issue'; readonly count: number }
   | { readonly do: 'refresh' | 'identify'; readonly tokens: readonly string[] }
-  | { readonly do: 'revoke' | 'flood' }
+  | { readonly do: 'revoke' | 'unsaved' | 'flood' }
   | { readonly do: 'later'; readonly milliseconds: number }
 
 export interface TokenProcess {
