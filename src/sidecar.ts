@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { versions } from 'node:process'
 import { createAdminListener, type Readiness } from './admin/admin-listener.ts'
 import { openControlSocket } from './admin/control-socket.ts'
@@ -7,6 +8,7 @@ import { openDeviceServices } from './device-services.ts'
 import { createGate } from './gate/admit.ts'
 import { createLiveExchanges } from './gate/live-exchanges.ts'
 import { createPassage } from './gate/passage.ts'
+import { createRequestIds } from './gate/request-id.ts'
 import type { Clock } from './http/clock.ts'
 import { listen } from './http/listen.ts'
 import { within } from './http/within.ts'
@@ -88,6 +90,7 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
       tables,
       clientOf: (peer, forwardedFor) => settings.clientOf(peer, forwardedFor),
       identify: state.tokens.identify,
+      newRequestId: createRequestIds(randomBytes),
       settings: () => settings.gate,
     }),
     services: tokenServices(state, metrics, () => settings.config),

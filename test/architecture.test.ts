@@ -137,7 +137,7 @@ describe('the house', () => {
 
   it('keeps every file short enough to read at one sitting', () => {
     const long = [...source].map(([path, text]) => [path, text.split('\n').length - 1] as const)
-    expect(long.filter(([, lines]) => lines > 220)).toEqual([])
+    expect(long.filter(([, lines]) => lines > 250)).toEqual([])
   })
 
   it('has no barrels and no drawers', () => {

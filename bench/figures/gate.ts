@@ -1,5 +1,7 @@
+import { randomBytes } from 'node:crypto'
 import { type Admit, createGate } from '../../src/gate/admit.ts'
 import { createClientAddress } from '../../src/gate/client-address.ts'
+import { createRequestIds } from '../../src/gate/request-id.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import type { Fields } from '../../src/http/fields.ts'
 import { systemClock } from '../../src/http/system-clock.ts'
@@ -52,6 +54,7 @@ export function openGate(requests: number): BenchGate {
       tables,
       clientOf: createClientAddress([]).clientOf,
       identify: tokens.identify,
+      newRequestId: createRequestIds(randomBytes),
       settings: () => settings,
     }),
     heads: (count, fieldsWith) =>

@@ -10,6 +10,7 @@ import { readBearer } from './bearer.ts'
 import { type Classified, type ClassifyRules, classify } from './classify.ts'
 import type { Client } from './client-address.ts'
 import type { IsPublic } from './public-paths.ts'
+import { requestIdOf } from './request-id.ts'
 import { surveyFields } from './survey.ts'
 
 /** Whose requests share a window (C17). */
@@ -32,6 +33,7 @@ export interface GateDependencies {
   readonly tables: Readonly<Record<Endpoint, WindowTable>>
   readonly clientOf: (peer: string, forwardedFor: readonly string[]) => Client
   readonly identify: (token: string) => Identified
+  readonly newRequestId: () => string
   readonly settings: () => GateSettings
 }
 
@@ -48,7 +50,14 @@ export type Admit = (head: RequestHead) => Admission
  * through, so that a flood costs no hash. The limit comes before every refusal, so that each request counts, whatever
  * becomes of it (C13), and before any body is read (C15).
  */
-export function createGate({ clock, tables, clientOf, identify, settings }: GateDependencies): Admit {
+export function createGate({
+  clock,
+  tables,
+  clientOf,
+  identify,
+  newRequestId,
+  settings,
+}: GateDependencies): Admit {
   function fieldsFor(endpoint: Endpoint, verdict: Verdict, { limits, ietfHeaders }: GateSettings): Fields {
     const fields = limitFields(verdict, clock.wall())
     return ietfHeaders ? [...fields, ...ietfLimitFields(endpoint, verdict, limits[endpoint])] : fields
@@ -63,6 +72,7 @@ export function createGate({ clock, tables, clientOf, identify, settings }: Gate
     const counted = per === 'grant' ? identifyBearer(survey.authorization, identify) : undefined
     const verdict = tables[request.endpoint].count(windowKey(per, client, counted))
     const passed = {
+      requestId: requestIdOf(survey.requestId, client.peerTrusted, newRequestId),
       endpoint: request.endpoint,
       client: client.address,
       limitFields: fieldsFor(request.endpoint, verdict, now),

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { Admission, Refused, Service } from '../http/admission.ts'
 import type { Clock } from '../http/clock.ts'
-import type { Exchange, ExchangeRecord, Outcome, UpgradeExchange } from '../http/exchange.ts'
+import type { Exchange, ExchangeRecord, Outcome, Reply, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { TokenEndpoint } from '../oauth/token-endpoint.ts'
 import type { Upstream } from '../upstream/upstream.ts'
@@ -69,7 +69,7 @@ export function createPassage(deps: PassageDependencies): Passage {
     if (answer.kind === 'refused') passing.refuse(answer.refusal, answer.close)
     else {
       const { reply } = answer
-      exchange.reply({ ...reply, fields: [...reply.fields, ...admission.limitFields] })
+      exchange.reply(identified(reply, admission))
     }
   }
 
@@ -115,10 +115,9 @@ class Passing extends LiveExchange {
     if (exchange.answered) return
     this.#refusal = refusal
     const reply = refusalReply(refusal, this.#deps.answers())
-    exchange.reply(
-      { ...reply, fields: [...reply.fields, ...this.#admission.limitFields] },
-      { close: close || leavesBody(this.#admission, exchange) },
-    )
+    exchange.reply(identified(reply, this.#admission), {
+      close: close || leavesBody(this.#admission, exchange),
+    })
   }
 
   /** Tells the client what came of it, if that is a refusal. */
@@ -139,6 +138,8 @@ class Passing extends LiveExchange {
     if (this.grant !== undefined) this.#deps.live.delete(this)
     this.#deps.record({
       head: this.#exchange.head,
+      requestId: admission.requestId,
+      grant: this.grant,
       endpoint: admission.endpoint,
       client: admission.client,
       refusal: this.#refusal,
@@ -147,6 +148,11 @@ class Passing extends LiveExchange {
       duration: this.#deps.clock.monotonic() - this.#start,
     })
   }
+}
+
+/** Adds what every answer of the sidecar's own carries: the limit's fields (C16) and the request's id (C22). */
+function identified(reply: Reply, { limitFields, requestId }: Admission): Reply {
+  return { ...reply, fields: [...reply.fields, ...limitFields, 'X-Request-Id', requestId] }
 }
 
 type Forwardable = Extract<Admission, { kind: 'forward' }>

@@ -9,6 +9,7 @@ export interface Survey {
   readonly expect: readonly string[]
   readonly upgrade: readonly string[]
   readonly forwardedFor: readonly string[]
+  readonly requestId: readonly string[]
   /** A name that differs from one the sidecar guards only by `_` for `-`, as CGI firmware would read it. */
   readonly underscoreTwin: boolean
   /** Bytes of all names and values. */
@@ -50,6 +51,7 @@ export function surveyFields(fields: Fields): Survey {
     expect: NONE,
     upgrade: NONE,
     forwardedFor: NONE,
+    requestId: NONE,
     underscoreTwin: false,
     size: 0,
   }
@@ -78,6 +80,9 @@ export function surveyFields(fields: Fields): Survey {
         break
       case 'x-forwarded-for':
         found.forwardedFor = and(found.forwardedFor, value)
+        break
+      case 'x-request-id':
+        found.requestId = and(found.requestId, value)
         break
       default:
         if (isTwin(name)) found.underscoreTwin = true

@@ -6,6 +6,8 @@ export type Endpoint = 'api' | 'oauth'
 
 /** What every admission knows, refused or not. */
 interface Passed {
+  /** The request's id: the same towards the device, on the sidecar's own answers and in the access line (C22). */
+  readonly requestId: string
   readonly endpoint: Endpoint
   /** The address that counts as the client's: the peer, or what a trusted proxy says of it. */
   readonly client: string

@@ -52,6 +52,9 @@ export interface Outcome {
 /** What is told of every exchange, once, when it has ended. */
 export interface ExchangeRecord {
   readonly head: RequestHead
+  readonly requestId: string
+  /** The grant whose token let the request through; undefined where none did. */
+  readonly grant: string | undefined
   readonly endpoint: Endpoint
   readonly client: string
   /** What the sidecar answered instead of the device, if it did. */

@@ -18,6 +18,7 @@ const PERIOD = 10_000
 /** What is logged of a request at most, in characters. */
 const LONGEST_PATH = 256
 const LONGEST_METHOD = 32
+const LONGEST_GRANT = 64
 /** Longer than any address in text, with a zone. */
 const LONGEST_CLIENT = 64
 
@@ -85,12 +86,13 @@ const INFO = 30
 
 /** As pino would write it, put together by hand because it is: with every request, and always of the same shape. */
 function lineOf(record: ExchangeRecord, time: string): string {
-  const { head, endpoint, client, outcome, refusal, wouldRefuse, duration } = record
+  const { head, requestId, grant, endpoint, client, outcome, refusal, wouldRefuse, duration } = record
+  const granted = grant === undefined ? '' : `,"grant":${quoted(grant, LONGEST_GRANT)}`
   const end = outcome.end === 'complete' ? '' : `,"end":"${outcome.end}"`
   const refused = refusal === undefined ? '' : `,"refusal":"${nameOf(refusal)}"`
   const observed = wouldRefuse === undefined ? '' : `,"would_refuse":"${nameOf(wouldRefuse)}"`
   return (
-    `{"level":${INFO},"time":"${time}","client":${quoted(client, LONGEST_CLIENT)}` +
+    `{"level":${INFO},"time":"${time}","request_id":"${requestId}"${granted},"client":${quoted(client, LONGEST_CLIENT)}` +
     `,"method":${quoted(head.method, LONGEST_METHOD)},"path":${quoted(pathOf(head.target), LONGEST_PATH)}` +
     `,"version":"${head.version}","endpoint":"${endpoint}","status":${outcome.status}${end}${refused}${observed}` +
     `,"ms":${Math.round(duration * 10) / 10},"in":${outcome.requestBytes},"out":${outcome.responseBytes}` +

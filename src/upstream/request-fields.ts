@@ -32,9 +32,6 @@ function isForwardingField(name: string): boolean {
   return name === 'forwarded' || name === 'x-real-ip' || name.startsWith('x-forwarded-')
 }
 
-/** Visible ASCII, short: anything else could forge log lines on the way. */
-const WELL_FORMED_ID = /^[\w.:/+=@-]{1,128}$/
-
 /**
  * The header of the forwarded request (C22): what the client sent, less what belongs to its own connection, less its
  * credential, less what only a proxy may say; then what this proxy says.
@@ -43,7 +40,6 @@ export function requestFields(
   head: RequestHead,
   admission: Forward,
   { host, added }: RequestFieldSettings,
-  requestId: string,
 ): string[] {
   const options = connectionOptions(head.fields)
   const set = added.length === 0 ? undefined : namesOf(added)
@@ -64,7 +60,7 @@ export function requestFields(
   if (typeof admission.framing === 'number') fields.push('Content-Length', String(admission.framing))
   pushForwarding(fields, seen, head, admission)
   pushVia(fields, head)
-  fields.push('X-Request-Id', requestId)
+  fields.push('X-Request-Id', admission.requestId)
   fields.push(...added)
   return fields
 }
@@ -83,14 +79,6 @@ function namesOf(added: Fields): ReadonlySet<string> {
 /** As a CGI program would read it: `X_Device_Key` must not pass for the `X-Device-Key` that is set here. */
 function asCgi(name: string): string {
   return name.toLowerCase().replaceAll('_', '-')
-}
-
-/** The id of the client's own trusted proxy, so that logs can be joined; otherwise a new one. */
-export function requestIdOf(head: RequestHead, admission: Forward, mint: () => string): string {
-  if (!admission.peerTrusted) return mint()
-  const ids = fieldValues(head.fields, 'x-request-id')
-  const id = ids[0]
-  return ids.length === 1 && id !== undefined && WELL_FORMED_ID.test(id) ? id : mint()
 }
 
 /** HTTP/2 clients may split cookies over several fields; HTTP/1 firmware expects one (RFC 9113 §8.2.3). */

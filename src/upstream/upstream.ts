@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import type { Forward } from '../http/admission.ts'
 import type { BoundedQueue, Leave } from '../http/bounded-queue.ts'
 import type { Clock } from '../http/clock.ts'
@@ -7,8 +6,7 @@ import type { Refusal, UpstreamFailure } from '../http/refusal.ts'
 import type { Breaker } from './breaker.ts'
 import { DeviceFault, failureOf } from './failure.ts'
 import type { AnswerRules, RelayEnd } from './relay.ts'
-import { type RequestFieldSettings, requestFields, requestIdOf } from './request-fields.ts'
-import { createRequestIds } from './request-id.ts'
+import { type RequestFieldSettings, requestFields } from './request-fields.ts'
 import { type ResponseFieldSettings, responseFields } from './response-fields.ts'
 import { withCredentials } from './sign-in/request-credentials.ts'
 import type { SignIn } from './sign-in/sign-in.ts'
@@ -62,13 +60,11 @@ const BROKEN_UPLOAD: Refusal = { kind: 'malformed', description: 'The request bo
 /** The way to the device, for requests and upgrades alike. Takes nothing but what the gate has let through. */
 export function createUpstream(deps: UpstreamDependencies): Upstream {
   const { lane, upgrades, guard, breaker, signIn, clock, events } = deps
-  const newId = createRequestIds(randomBytes)
   /** Upgrades under way and tunnels open. */
   let upgrading = 0
 
   function fieldsFor(admission: Forward, exchange: Exchange): string[] {
-    const id = requestIdOf(exchange.head, admission, newId)
-    return requestFields(exchange.head, admission, deps.request(), id)
+    return requestFields(exchange.head, admission, deps.request())
   }
 
   /** Whoever showed no token (`public_paths`, observing) is nobody to the device, and gets no credentials there. */

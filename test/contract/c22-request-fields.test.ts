@@ -5,7 +5,7 @@ import { temporaryDirectory } from '../support/certificate.ts'
 import type { DeviceRequest } from '../support/device.ts'
 import type { Request } from '../support/message.ts'
 import { rawConnection } from '../support/raw.ts'
-import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
 const trusting = { listen: { trusted_proxies: ['127.0.0.1'] } }
@@ -17,6 +17,20 @@ async function seenBy(sidecar: TestSidecar, request: Request): Promise<DeviceReq
   expect(answer.status, answer.text).toBe(200)
   expect(sidecar.device.requests).toHaveLength(before + 1)
   return sidecar.device.requests[before] as DeviceRequest // just seen to be there
+}
+
+/** The access lines, once there are so many. */
+async function accessLines(
+  sidecar: TestSidecar,
+  count: number,
+): Promise<readonly Readonly<Record<string, unknown>>[]> {
+  const lines = (): Record<string, unknown>[] =>
+    sidecar
+      .logLines()
+      .map((line) => JSON.parse(line))
+      .filter(({ msg }) => msg === 'request')
+  await expect.poll(() => lines().length).toBe(count)
+  return lines()
 }
 
 describeTransports('C22', (transport) => {
@@ -140,6 +154,35 @@ describeTransports('C22', (transport) => {
     const token = await sidecar.token()
     for (let i = 0; i < 20; i += 1) await sidecar.request({ token })
     expect(new Set(sidecar.device.requests.map((seen) => seen.header('X-Request-Id'))).size).toBe(20)
+  })
+
+  it('C22 one id stands in the access line, towards the device and on every answer of our own', async () => {
+    const sidecar = await startSidecar({ transport })
+    const { access_token: token } = await sidecar.grant()
+    const sent = 'chosen-by-the-client'
+    await sidecar.request({ token, path: '/forwarded', fields: ['X-Request-Id', sent] })
+    const answers = [
+      await sidecar.request({ path: '/refused', fields: ['X-Request-Id', sent] }),
+      await sidecar.postToken({ grant_type: 'password', password: 'wrong' }, { path: '/oauth/token?wrong' }),
+      await sidecar.postToken({ grant_type: 'password', password: PASSWORD }),
+    ]
+    const lines = await accessLines(sidecar, 5)
+    const [granted, forwarded, ...own] = lines
+    expect(forwarded).toMatchObject({ path: '/forwarded', grant: expect.stringMatching(/^[0-9a-f]{16}$/) })
+    expect(forwarded?.request_id).toBe(sidecar.device.requests.at(-1)?.header('X-Request-Id'))
+    expect(own.map((line) => line.request_id)).toEqual(answers.map((answer) => answer.header('X-Request-Id')))
+    expect(own.map((line) => line.grant)).toEqual([undefined, undefined, undefined])
+    const ids = lines.map((line) => String(line.request_id))
+    for (const id of ids) expect(id).toMatch(/^[0-9a-f]{32}$/)
+    expect(new Set(ids).size).toBe(5)
+    expect(granted?.path).toBe('/oauth/token')
+  })
+
+  it("C22 a trusted peer's id stands there, too, also on what is refused", async () => {
+    const sidecar = await startSidecar({ transport, config: trusting })
+    const answer = await sidecar.request({ fields: ['X-Request-Id', 'from-the-proxy_1'] })
+    expect([answer.status, answer.values('X-Request-Id')]).toEqual([401, ['from-the-proxy_1']])
+    expect(await accessLines(sidecar, 1)).toMatchObject([{ request_id: 'from-the-proxy_1', status: 401 }])
   })
 
   it('C22 Via is added behind those of the proxies before', async () => {

@@ -26,6 +26,7 @@ function flood({ per, enforce }: { readonly per: Per; readonly enforce: boolean 
       lookups += 1
       return { kind: 'valid', grant: 'c0ffee' }
     },
+    newRequestId: () => 'the-id',
     settings: () => ({
       limits: { api: limit, oauth: limit },
       ietfHeaders: false,

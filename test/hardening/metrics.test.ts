@@ -44,6 +44,8 @@ describe('79 random requests', () => {
             method: roll(2) === 0 ? made : (METHODS[roll(7)] ?? made),
             target: `/${made}?${made}`,
           }),
+          requestId: made,
+          grant: made,
           endpoint: roll(2) === 0 ? 'api' : 'oauth',
           client: `2001:db8::${made.slice(0, 4)}`,
           refusal: refusals[roll(4)],

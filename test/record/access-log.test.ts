@@ -20,6 +20,8 @@ const RECORD: ExchangeRecord = {
     upgrade: false,
     endsWithHead: false,
   },
+  requestId: '0123abc',
+  grant: 'c0ffee',
   endpoint: 'api',
   client: '127.0.0.1',
   refusal: undefined,
@@ -45,6 +47,8 @@ it('the line of a request is one of JSON as pino writes it, its query left out',
   expect(new Date(time).toISOString()).toBe(time)
   expect(Object.entries(said)).toEqual([
     ['level', 30],
+    ['request_id', '0123abc'],
+    ['grant', 'c0ffee'],
     ['client', '127.0.0.1'],
     ['method', 'GET'],
     ['path', '/status'],

@@ -18,6 +18,7 @@ export function admitted(head: RequestHead, trustedProxies: readonly string[] = 
     tables: { api: table, oauth: table },
     clientOf: createClientAddress(trusted).clientOf,
     identify: () => ({ kind: 'valid', grant: 'grant' }),
+    newRequestId: () => 'the-id',
     settings: () => ({
       limits: { api: limit, oauth: limit },
       ietfHeaders: false,

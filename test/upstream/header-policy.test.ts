@@ -1,11 +1,9 @@
-import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import { fieldValues } from '../../src/http/fields.ts'
 import { connectionOptions, isHopByHop } from '../../src/upstream/hop-by-hop.ts'
-import { requestFields, requestIdOf } from '../../src/upstream/request-fields.ts'
-import { createRequestIds } from '../../src/upstream/request-id.ts'
+import { requestFields } from '../../src/upstream/request-fields.ts'
 import { responseFields } from '../../src/upstream/response-fields.ts'
 import { admitted } from '../support/forward.ts'
 import { requestHead } from '../support/request-head.ts'
@@ -87,12 +85,7 @@ const nominatedBy = (fields: readonly string[]): string[] =>
 function sent(fields: readonly string[], over: Partial<RequestHead>, trusted: readonly string[]) {
   const plain = requestHead({ ...over })
   const admission = admitted(plain, trusted)
-  return requestFields(
-    { ...plain, fields },
-    admission,
-    { host: undefined, added: ['X-Added', 'here'] },
-    'the-id',
-  )
+  return requestFields({ ...plain, fields }, admission, { host: undefined, added: ['X-Added', 'here'] })
 }
 
 it('C22 whatever a client sends, what belongs to its connection and its credentials stay here', () => {
@@ -177,7 +170,7 @@ it('C22 a body length goes out once and as the gate read it, whatever the fields
   fc.assert(
     fc.property(anyFields, fc.nat(), (fields, length) => {
       const head = requestHead({ method: 'POST', fields: ['Host', 'x', 'Content-Length', String(length)] })
-      const out = requestFields({ ...head, fields }, admitted(head), { host: undefined, added: [] }, 'id')
+      const out = requestFields({ ...head, fields }, admitted(head), { host: undefined, added: [] })
       expect(fieldValues(out, 'content-length')).toEqual([String(length)])
     }),
   )
@@ -188,23 +181,11 @@ it('C22 upstream.headers and upstream.host win over anything sent', () => {
     fc.property(anyFields, (fields) => {
       const head = requestHead()
       const settings = { host: 'inside.local:80', added: ['Authorization', 'Basic x', 'X-Own', 'fixed'] }
-      const out = requestFields({ ...head, fields }, admitted(head), settings, 'id')
+      const out = requestFields({ ...head, fields }, admitted(head), settings)
       expect(fieldValues(out, 'host')).toEqual(['inside.local:80'])
       expect(fieldValues(out, 'authorization')).toEqual(['Basic x'])
       expect(fieldValues(out, 'x-own')).toEqual(['fixed'])
       expect(fieldValues(out, 'x-forwarded-host')).toEqual(['device.example'])
-    }),
-  )
-})
-
-it('C22 an id is taken over from a trusted peer only, and only a single well-formed one', () => {
-  const mint = () => 'minted'
-  fc.assert(
-    fc.property(fc.array(fc.oneof(value, fc.string()), { maxLength: 2 }), (ids) => {
-      const head = requestHead({ fields: ids.flatMap((id) => ['X-Request-Id', id]) })
-      expect(requestIdOf(head, admitted(requestHead()), mint)).toBe('minted')
-      const id = requestIdOf(head, admitted(requestHead(), ['192.0.2.1']), mint)
-      if (id !== 'minted') expect([ids, /^[!-~]{1,128}$/.test(id)]).toEqual([[id], true])
     }),
   )
 })
@@ -238,11 +219,4 @@ it('C22 hop-by-hop is decided by name alone, without regard to case in Connectio
     expect([name, isHopByHop(name)]).toEqual([name, true])
   for (const name of ['x-d', 'accept', '', 'proxy-status', 'x'])
     expect([name, isHopByHop(name)]).toEqual([name, false])
-})
-
-it('C22 request ids are 128 random bits in hexadecimal, each another, from one batch to the next', () => {
-  const newId = createRequestIds(randomBytes)
-  const ids = Array.from({ length: 1_000 }, newId)
-  expect(new Set(ids).size).toBe(1_000)
-  for (const id of ids) expect(id).toMatch(/^[0-9a-f]{32}$/)
 })

@@ -7,6 +7,20 @@ const BATCH = 64
 const BYTES = 16
 const DIGITS = 2 * BYTES
 
+/** Visible ASCII, short: anything else could forge log lines on the way. */
+const WELL_FORMED = /^[\w.:/+=@-]{1,128}$/
+
+/**
+ * The id of one request (C22): in the access line, in `X-Request-Id` towards the device and on the sidecar's own answers.
+ * A trusted peer's own id is kept, so that its log and ours can be joined, if it is one well-formed value; otherwise
+ * `mint` makes one.
+ */
+export function requestIdOf(presented: readonly string[], peerTrusted: boolean, mint: () => string): string {
+  const [id] = presented
+  const kept = peerTrusted && presented.length === 1 && id !== undefined && WELL_FORMED.test(id)
+  return kept ? id : mint()
+}
+
 /**
  * Gives a new request id for each call: 32 hexadecimal digits, cut from the text of a batch. A UUID costs five times as
  * much: it is put together digit by digit, and once more when it is sent.
