@@ -11,6 +11,12 @@ const MINOR_VERSION = VERSION.indexOf('0')
 const ZERO = 0x30
 const ONE = 0x31
 
+/**
+ * Bytes of empty lines that are skipped in front of a head: eight lines. Some clients send one behind every body, which
+ * RFC 9112 §2.2 has a server ignore; without a bound, empty lines would hold a connection that never sends a request.
+ */
+const MOST_EMPTY = 8 * '\r\n'.length
+
 /** The parts of a head in the order of their bytes; those of a field come again and again. */
 const START = 0
 const EMPTY_LINE = 1
@@ -26,8 +32,9 @@ const LAST_END = 10
 
 /**
  * Reads the heads of one connection, one after the other, as RFC 9112 writes them and no other way: a token, one space,
- * a target, one space, HTTP/1.0 or HTTP/1.1, CRLF; then fields, each a token, a colon at once, text, CRLF; then CRLF. One
- * empty line may stand in front (§2.2). Every byte is looked at once, however the head is cut into packets.
+ * a target, one space, HTTP/1.0 or HTTP/1.1, CRLF; then fields, each a token, a colon at once, text, CRLF; then CRLF. A few
+ * empty lines may stand in front (§2.2): each a CRLF, because a bare LF or CR ends no line here. Every byte is looked at
+ * once, however the head is cut into packets.
  */
 export class HeadReader {
   #part = START
@@ -37,9 +44,9 @@ export class HeadReader {
   readonly #marks: number[] = []
   #marked = 0
 
-  /** Not a byte has been read. */
-  get fresh(): boolean {
-    return this.#at === 0
+  /** Some of a request line has been read. Empty lines in front of it, or half of one, are nothing of a request. */
+  get begun(): boolean {
+    return this.#part > EMPTY_LINE
   }
 
   /** Bytes of the head, once it is done. */
@@ -56,22 +63,21 @@ export class HeadReader {
       const byte = bytes[at] ?? 0
       switch (part) {
         case START:
-          this.#marked = 0
-          if (byte === CR) part = EMPTY_LINE
+          if (byte === CR && at < MOST_EMPTY) part = EMPTY_LINE
           else if (isToken(byte)) {
+            this.#marked = 0
             this.#mark(at)
             part = METHOD
           } else return 'fault'
           break
         case EMPTY_LINE:
-          if (byte === LF) part = METHOD
-          else return 'fault'
-          this.#mark(at + 1)
+          if (byte !== LF) return 'fault'
+          part = START
           break
         case METHOD:
           while (at < end && isToken(bytes[at] ?? 0)) at += 1
           if (at === end) continue
-          if (bytes[at] !== SP || at === this.#marks[0]) return 'fault'
+          if (bytes[at] !== SP) return 'fault'
           this.#mark(at + 1)
           part = TARGET
           break

@@ -56,7 +56,7 @@ export class Http1Intake {
 
   /** Some of a head has been read. */
   get withinHead(): boolean {
-    return !this.#head.fresh
+    return this.#head.begun
   }
 
   /** Some of a body is still to come. */
@@ -100,7 +100,7 @@ export class Http1Intake {
     if (progress === 'fault') this.#events.refuse(MALFORMED)
     else if (progress === 'done') this.#takeHead()
     else if (tooMany) this.#events.refuse({ kind: 'header-too-large' })
-    else this.#events.awaitHead()
+    else if (this.#head.begun) this.#events.awaitHead()
     return progress === 'done'
   }
 

@@ -78,6 +78,7 @@ const FIELDS = [
     'Trailer: X-T',
   ],
   ...['Upgrade: websocket\r\nConnection: Upgrade', 'Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings'],
+  ...['Upgrade: h2c, WebSocket\r\nConnection: Upgrade', 'Upgrade: TLS/1.2\r\nConnection: Upgrade'],
   ...[
     'Host: y',
     'Host: x',
@@ -127,6 +128,10 @@ export const BODIES: readonly string[] = [
 /** A request: mostly right, often odd. */
 export const requestText: fc.Arbitrary<string> = fc
   .record({
+    empty: fc.oneof(
+      { weight: 6, arbitrary: fc.constant('') },
+      fc.constantFrom('\r\n', '\r\n\r\n', '\r\n'.repeat(9)),
+    ),
     method: fc.constantFrom(...METHODS),
     target: fc.oneof({ weight: 2, arbitrary: fc.constant('/plain') }, fc.constantFrom(...TARGETS)),
     version: fc.constantFrom('1.1', '1.1', '1.1', '1.1', '1.1', '1.0', '2.0', '1.2', '0.9'),
@@ -135,7 +140,7 @@ export const requestText: fc.Arbitrary<string> = fc
     fields: fc.array(field, { maxLength: 3 }),
     body: fc.constantFrom(...BODIES),
   })
-  .map(({ method, target, version, host, credentials, fields, body }) => {
+  .map(({ empty, method, target, version, host, credentials, fields, body }) => {
     const lines = [host, credentials, ...fields].filter((line) => line !== '')
-    return `${[`${method} ${target} HTTP/${version}`, ...lines].join('\r\n')}\r\n\r\n${body}`
+    return `${empty}${[`${method} ${target} HTTP/${version}`, ...lines].join('\r\n')}\r\n\r\n${body}`
   })

@@ -63,7 +63,9 @@ it('20 damaged bytes come to the same, whole or byte by byte or cut anywhere', a
 it.each([
   'GET  ',
   'GET / HTTP/1.2',
-  '\r\n\r',
+  '\n',
+  '\r\r',
+  '\r\n'.repeat(8).concat('\r'),
   'GET / HTTP/1.1 ',
   'G(',
   'GET / HTTP/1.1\n',

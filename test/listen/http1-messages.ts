@@ -58,7 +58,7 @@ const framedBody: fc.Arbitrary<{
 
 export const message: fc.Arbitrary<Message> = fc
   .record({
-    empty: among('', '', '\r\n'),
+    empty: among('', '', '\r\n', '\r\n\r\n', '\r\n'.repeat(8)),
     method: among('GET', 'POST', 'M-SEARCH', 'DELETE'),
     target: row(among('a', '/', '?', '#', '!', '~', '%'), 8).map((rest) => `/${rest}`),
     fields: fc.array(field, { maxLength: 5 }),
@@ -97,7 +97,7 @@ const ruling = fc.oneof(
     },
     { names: ['Content-Length', 'CONTENT-LENGTH'], words: ['5', '0', '12', '9999999999999999'] },
     { names: ['Connection'], words: ['close', 'keep-alive', 'upgrade', 'x'] },
-    { names: ['Upgrade', 'upgrade'], words: ['websocket', 'h2c'] },
+    { names: ['Upgrade', 'upgrade'], words: ['websocket', 'WebSocket', 'h2c', 'websocket/13'] },
     { names: ['Expect', 'X'], words: ['100-continue', 'y'] },
   ].map(({ names, words }) =>
     fc
@@ -126,7 +126,7 @@ export const framed: fc.Arbitrary<string> = fc
 /** Request lines of all kinds, before a plain header. */
 export const requestLines: fc.Arbitrary<string> = fc
   .record({
-    before: among('', '', '', '', '', '\r\n', '\n', ' ', '\r\n\r\n'),
+    before: among('', '', '', '', '', '\r\n', '\n', ' ', '\r\n\r\n', '\r\r\n', '\r\n'.repeat(9)),
     method: fc.oneof(
       { weight: 4, arbitrary: among('GET', 'POST', 'M-SEARCH', 'CONNECT', 'CONNECT', 'SOURCE', 'PRI') },
       row(anyByte, 2),
