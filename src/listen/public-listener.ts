@@ -47,7 +47,7 @@ export interface PublicListener {
   destroy(): void
 }
 
-/** One port for HTTP/1.1 and HTTP/2 over TLS, told apart by ALPN; or HTTP/1.1 alone in cleartext. */
+/** One port for HTTP/1 and HTTP/2 over TLS, told apart by ALPN; or HTTP/1 alone in cleartext. */
 export function createPublicListener(deps: PublicListenerDependencies): PublicListener {
   const { limits, clientOf, events } = deps
   const server = createTcpServer({ noDelay: true })
@@ -143,7 +143,7 @@ function createSecureFront(
   const server = createTlsServer(
     {
       ...contextOf(material),
-      ALPNProtocols: ['h2', 'http/1.1'],
+      ALPNProtocols: ['h2', 'http/1.1', 'http/1.0'],
       handshakeTimeout: limits.handshakeTimeout,
       noDelay: true,
     },

@@ -30,15 +30,33 @@ describe('C23 ALPN', () => {
     expect(await agreed(sidecar.url, ['h2', 'http/1.1'])).toBe('h2')
     expect(await agreed(sidecar.url, ['http/1.1', 'h2'])).toBe('h2')
     expect(await agreed(sidecar.url, ['http/1.1'])).toBe('http/1.1')
+    expect(await agreed(sidecar.url, ['http/1.0', 'http/1.1'])).toBe('http/1.1')
     expect(await agreed(sidecar.url, undefined)).toBe(false)
     const raw = await rawConnection(sidecar.url, { alpn: [] })
     raw.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
     expect(await raw.closed).toMatch(/^HTTP\/1\.1 401 /)
   })
 
-  it('C23 an offer of neither is refused in the handshake', async () => {
+  it('C23 a client that offers HTTP/1.0 alone is served, whichever HTTP/1 it speaks then', async () => {
     const sidecar = await startSidecar({ transport: 'tls' })
-    await expect(agreed(sidecar.url, ['spdy/3'])).rejects.toThrow(/alert|no application protocol|ECONNRESET/i)
+    expect(await agreed(sidecar.url, ['http/1.0'])).toBe('http/1.0')
+    expect(await agreed(sidecar.url, ['http/0.9', 'http/1.0'])).toBe('http/1.0')
+    const bearer = `Authorization: Bearer ${await sidecar.token()}`
+    const old = await rawConnection(sidecar.url, { alpn: ['http/1.0'] })
+    old.write(`GET / HTTP/1.0\r\n${bearer}\r\n\r\n`)
+    expect(await old.closed).toMatch(/^HTTP\/1\.[01] 200 .*from the device$/s)
+    const newer = await rawConnection(sidecar.url, { alpn: ['http/1.0'] })
+    newer.write(`GET / HTTP/1.1\r\nHost: x\r\n${bearer}\r\n\r\n`.repeat(2))
+    newer.end()
+    expect((await newer.closed).match(/HTTP\/1\.1 200 /g)).toHaveLength(2)
+    expect(sidecar.device.requests).toHaveLength(3)
+  })
+
+  it('C23 an offer of none of them is refused in the handshake', async () => {
+    const sidecar = await startSidecar({ transport: 'tls' })
+    for (const offered of [['spdy/3'], ['http/0.9', 'acme-tls/1'], ['http/1'], ['h2c']]) {
+      await expect(agreed(sidecar.url, offered)).rejects.toThrow(/no application protocol/i)
+    }
     expect((await sidecar.request()).status).toBe(401)
   })
 
