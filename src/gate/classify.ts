@@ -1,7 +1,6 @@
 import { isIPv6 } from 'node:net'
 import type { Endpoint, Service } from '../http/admission.ts'
 import type { RequestHead } from '../http/exchange.ts'
-import { withoutBlanks } from '../http/fields.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { pathOf } from '../http/request-path.ts'
 import type { Survey } from './survey.ts'
@@ -59,7 +58,7 @@ export function classify(head: RequestHead, survey: Survey, rules: ClassifyRules
       hostFault(head, survey, authority) ??
       (framing === 'broken' ? malformed('The length of the request body is not unmistakable.') : undefined) ??
       fieldFault(head, survey) ??
-      upgradeFault(head, survey, framing),
+      upgradeFault(head, framing),
   }
 }
 
@@ -164,15 +163,12 @@ function fieldFault(head: RequestHead, survey: Survey): Refusal | undefined {
   return head.version === '2' && survey.upgrade.length > 0 ? malformed('HTTP/2 has no Upgrade.') : undefined
 }
 
-function upgradeFault(
-  head: RequestHead,
-  survey: Survey,
-  framing: ReturnType<typeof framingOf>,
-): Refusal | undefined {
+/**
+ * RFC 6455 §4.1: a WebSocket is asked for with GET. Bytes of a body would be ambiguous: one reader takes them for the body,
+ * another for the first frames. `Content-Length: 0` announces none.
+ */
+function upgradeFault(head: RequestHead, framing: ReturnType<typeof framingOf>): Refusal | undefined {
   if (!head.upgrade) return undefined
-  if (head.version !== '1.1') return malformed('An upgrade takes HTTP/1.1.')
-  if (framing !== null) return malformed('An upgrade carries no body.')
-  if (head.method !== 'GET') return malformed('An upgrade to websocket is a GET.')
-  const wanted = withoutBlanks(survey.upgrade.join(',')).toLowerCase()
-  return wanted === 'websocket' ? undefined : malformed('The only protocol to upgrade to is websocket.')
+  if (framing !== null && framing !== 0) return malformed('An upgrade to websocket carries no body.')
+  return head.method === 'GET' ? undefined : malformed('An upgrade to websocket is a GET.')
 }

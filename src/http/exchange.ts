@@ -19,7 +19,7 @@ export interface RequestHead {
   readonly peer: string
   /** The port of the listener that took the connection; 0 for a Unix socket. */
   readonly localPort: number
-  /** Whether the request asks to become another protocol on this connection (HTTP/1 `Upgrade`). */
+  /** Whether the request asks for a WebSocket on this connection (HTTP/1.1 `Upgrade`). Other offers are ignored. */
   readonly upgrade: boolean
   /** HTTP/2 ended the stream with the head, so no body follows; HTTP/1 says so in its fields instead. */
   readonly endsWithHead: boolean

@@ -11,7 +11,7 @@ export interface Http1Head extends Pick<RequestHead, 'method' | 'target' | 'fiel
   readonly framing: BodyFraming
   /** The client may send another request behind this one (RFC 9112 §9.3). */
   readonly persists: boolean
-  /** Behind this head the connection speaks something else, if the server agrees. */
+  /** Behind this head the connection speaks something else, if the server agrees: a tunnel (`CONNECT`) or a WebSocket. */
   readonly leavesHttp: boolean
   /** The client expects something before it sends its body (RFC 9110 §10.1.1). */
   readonly expects: boolean
@@ -22,7 +22,7 @@ interface Rules {
   /** Undefined where it is not said unmistakably. */
   readonly framing: BodyFraming | undefined
   readonly connection: readonly string[]
-  readonly upgrade: boolean
+  readonly webSocket: boolean
   readonly expect: boolean
 }
 
@@ -42,9 +42,11 @@ export function meaningOf(
 ): Http1Head | undefined {
   const known = knownMethod(method)
   if (known === undefined || !isTarget(method, target)) return undefined
-  const { framing, connection, upgrade, expect } = rulesOf(fields)
+  const { framing, connection, webSocket, expect } = rulesOf(fields)
   if (framing === undefined) return undefined
-  const leavesHttp = method === 'CONNECT' || (upgrade && connection.includes('upgrade'))
+  // RFC 9110 §7.8: an offer of another protocol may be ignored, and one in HTTP/1.0 has to be.
+  const upgrade = webSocket && version === '1.1' && connection.includes('upgrade')
+  const leavesHttp = upgrade || method === 'CONNECT'
   return {
     method: known,
     target,
@@ -84,7 +86,7 @@ function rulesOf(fields: Fields): Rules {
   let coding: string | undefined
   let lengths = 0
   let connection = NONE
-  let upgrade = false
+  let webSocket = false
   let expect = false
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const name = fields[i] ?? ''
@@ -94,7 +96,8 @@ function rulesOf(fields: Fields): Rules {
         if (name.toLowerCase() === 'expect') expect = true
         break
       case 7:
-        if (name.toLowerCase() === 'upgrade' && fields[i + 1] !== '') upgrade = true
+        if (name.toLowerCase() === 'upgrade' && listMembers([fields[i + 1] ?? '']).includes('websocket'))
+          webSocket = true
         break
       case 10:
         if (name.toLowerCase() === 'connection')
@@ -114,7 +117,7 @@ function rulesOf(fields: Fields): Rules {
     }
   }
   const framing = lengths === 0 ? 0 : lengths > 1 ? undefined : framingOf(length, coding)
-  return { framing, connection, upgrade, expect }
+  return { framing, connection, webSocket, expect }
 }
 
 const CLOSE: readonly string[] = ['close']

@@ -50,6 +50,21 @@ describeTransports(
       expect(await exchange(socket, Buffer.alloc(0))).toEqual(Buffer.alloc(0))
     })
 
+    it.each<Record<string, string>>([
+      { 'Content-Length': '0' },
+      { Upgrade: 'websocket, h2c', Connection: 'Upgrade, HTTP2-Settings', 'HTTP2-Settings': 'AAMAAABk' },
+      { Upgrade: 'h2c, WebSocket', Connection: 'keep-alive, upgrade' },
+    ])(
+      'C23 a handshake with %j opens a WebSocket, and of its offers the device sees that one alone',
+      async (handshake) => {
+        const { sidecar, taken, token } = await start()
+        const { socket } = await openWebSocket(sidecar.url, { token, handshake })
+        expect(await exchange(socket, 'hello')).toBe('hello')
+        expect(taken.upgrades[0]?.headers).toMatchObject({ upgrade: 'websocket', connection: 'Upgrade' })
+        expect(taken.upgrades[0]?.headers['http2-settings']).toBeUndefined()
+      },
+    )
+
     it('C23 frames of 1 MiB arrive whole, twenty of them at once', async () => {
       const { sidecar, token } = await start()
       const { socket } = await openWebSocket(sidecar.url, { token })

@@ -7,7 +7,6 @@ import { describeTransports } from '../support/transports.ts'
 const HOST = 'Host: device\r\n'
 const UPGRADES = {
   websocket: `GET /ws HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`,
-  h2c: `GET / HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`,
   CONNECT: `CONNECT device:80 HTTP/1.1\r\n${HOST}\r\n`,
 }
 const FORM = 'grant_type=password&password=wrong'

@@ -66,7 +66,7 @@ export const REQUEST_LINES: readonly string[] = [
   '__proto__ /x HTTP/1.1',
   `${'A'.repeat(100 * 1024)} /x HTTP/1.1`,
   `GET ${'/x'.repeat(50 * 1024)} HTTP/1.1`,
-  '\r\n\r\nGET /x HTTP/1.1',
+  `${'\r\n'.repeat(9)}GET /x HTTP/1.1`,
   '\nGET /x HTTP/1.1',
   '\rGET /x HTTP/1.1',
   '\n\r\nGET /x HTTP/1.1',

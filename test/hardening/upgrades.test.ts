@@ -19,7 +19,6 @@ interface Upgrade {
   readonly token?: string
   readonly target?: string
   readonly method?: string
-  readonly version?: string
   readonly protocol?: string
   readonly fields?: readonly string[]
 }
@@ -29,12 +28,11 @@ function upgrade({
   token,
   target = '/ws',
   method = 'GET',
-  version = '1.1',
   protocol = 'websocket',
   fields = [],
 }: Upgrade): string {
   return [
-    `${method} ${target} HTTP/${version}`,
+    `${method} ${target} HTTP/1.1`,
     'Host: device',
     'Connection: Upgrade',
     `Upgrade: ${protocol}`,
@@ -84,11 +82,13 @@ describeTransports(
 
     it.each([
       ['a length', ['Content-Length: 4'], 'evil'],
-      ['a length of nothing', ['Content-Length: 0'], ''],
       ['chunks', ['Transfer-Encoding: chunked'], '4\r\nevil\r\n0\r\n\r\n'],
       ['a coding that is none', ['Transfer-Encoding: identity'], ''],
       ['both', ['Content-Length: 4', 'Transfer-Encoding: chunked'], '0\r\n\r\n'],
       ['two lengths', ['Content-Length: 4', 'Content-Length: 0'], 'evil'],
+      ['two lengths of nothing', ['Content-Length: 0', 'Content-Length: 0'], ''],
+      ['a length of nothing and chunks', ['Content-Length: 0', 'Transfer-Encoding: chunked'], '0\r\n\r\n'],
+      ['a length, beside another offer', ['Upgrade: h2c', 'Content-Length: 4'], 'evil'],
     ])('61 with %s: refused and closed, not a byte at the device', async (_name, fields, body) => {
       const behind = `GET /smuggled HTTP/1.1\r\nHost: device\r\nAuthorization: Bearer ${token}\r\n\r\n`
       expect(await refused(upgrade({ token, fields }) + body + behind)).toEqual(['HTTP/1.1 400'])
@@ -117,7 +117,6 @@ describeTransports(
       ['two hosts', { fields: ['Host: other'] }],
       ['a look-alike of a guarded field', { fields: ['X_Forwarded_For: 192.0.2.1'] }],
       ['an expectation', { fields: ['Expect: the-unexpected'] }],
-      ['an older HTTP', { version: '1.0' }],
     ])('62 the gate of requests holds: %s is refused and closed', async (_name, odd) => {
       expect(await refused(upgrade({ token, ...odd }))).toEqual(['HTTP/1.1 400'])
       await expectUnharmed(sidecar, token)
@@ -261,17 +260,56 @@ describeTransports(
       expect(await sidecar.metric('postern_tunnels')).toBe(0)
     })
 
-    it.each(['h2c', 'websocket, h2c', 'h2c, websocket', 'TLS/1.2', 'websocket/13', 'websockets'])(
-      '66 an upgrade to "%s" is not served: 400 and closed',
-      async (protocol) => {
-        expect(await refused(upgrade({ token, protocol }))).toEqual(['HTTP/1.1 400'])
+    it.each([
+      ['alone', []],
+      [
+        'before another offer',
+        ['Upgrade: h2c', 'Connection: Upgrade, HTTP2-Settings', 'HTTP2-Settings: AAMAAABk'],
+      ],
+      ['with a length of nothing', ['Content-Length: 0']],
+    ])(
+      '66 an offer of websocket, %s, is an upgrade: the device sees that of websocket alone',
+      async (_name, fields) => {
+        const device = await startRawDevice(async (peer) => {
+          await peer.waitFor('\r\n\r\n')
+          peer.write(SWITCHED)
+          await peer.waitFor('frames')
+          peer.end('more frames')
+        })
+        const sidecar = await startSidecar({ transport, device })
+        const token = await sidecar.token()
+        for (const protocol of [
+          'websocket',
+          'WebSocket',
+          'websocket, h2c',
+          'h2c,\twebsocket',
+          ',websocket,, TLS/1.2',
+        ]) {
+          const raw = await rawConnection(sidecar.url)
+          raw.write(`${upgrade({ token, protocol, fields })}frames`)
+          expect(await raw.closed).toMatch(/^HTTP\/1\.1 101 .*\r\n\r\nmore frames$/s)
+        }
+        for (const { received } of device.peers) {
+          const lines = received.slice(0, received.indexOf('\r\n\r\n')).split('\r\n')
+          const named = (name: string) => lines.filter((line) => line.toLowerCase().startsWith(`${name}:`))
+          expect(named('upgrade')).toEqual(['upgrade: websocket'])
+          expect(named('connection')).toEqual(['connection: Upgrade'])
+          expect(named('http2-settings')).toEqual([])
+          expect(named('transfer-encoding')).toEqual([])
+          expect(received).toMatch(/\r\n\r\nframes$/)
+        }
       },
     )
 
-    it.each(['POST', 'HEAD', 'CONNECT', 'DELETE'])('66 an upgrade by %s is not served', async (method) => {
-      const target = method === 'CONNECT' ? 'device:80' : '/ws'
-      expect(await refused(upgrade({ token, method, target }))).toEqual(['HTTP/1.1 400'])
-    })
+    it.each(['POST', 'HEAD', 'CONNECT', 'DELETE'])(
+      '66 a WebSocket is asked for with GET (RFC 6455 §4.1): %s is refused',
+      async (method) => {
+        const target = method === 'CONNECT' ? 'device:80' : '/ws'
+        for (const protocol of ['websocket', 'h2c, websocket']) {
+          expect(await refused(upgrade({ token, method, target, protocol }))).toEqual(['HTTP/1.1 400'])
+        }
+      },
+    )
 
     it(
       '67 the password changes: the tunnel is closed within a second, on both sides',

@@ -22,6 +22,9 @@ export function readByNode(bytes: Buffer): Promise<NodesReading | undefined> {
       maxHeaderSize: 1 << 22,
       requireHostHeader: false,
       insecureHTTPParser: false,
+      // RFC 9110 §7.8: other offers may be ignored, and any in HTTP/1.0 has to be. Left alone, Node takes every one.
+      shouldUpgradeCallback: ({ httpVersion, headers }) =>
+        httpVersion === '1.1' && /(?:^|,)[ \t]*websocket[ \t]*(?:,|$)/i.test(headers.upgrade ?? ''),
       connectionsCheckingInterval: 1 << 30,
     })
     server.maxHeadersCount = 0

@@ -22,8 +22,8 @@ const inHttp1: readonly OddRequest[] = [
   { name: 'a host that is none', request: { authority: 'a b/c@d' } },
   { name: 'CONNECT', request: { method: 'CONNECT', path: 'device.example:443' } },
   {
-    name: 'an upgrade to something else',
-    request: { fields: ['Connection', 'Upgrade', 'Upgrade', 'h2c'] },
+    name: 'an upgrade that is no GET',
+    request: { method: 'POST', fields: ['Connection', 'Upgrade', 'Upgrade', 'websocket'] },
   },
   {
     name: 'an upgrade with a body',

@@ -46,17 +46,23 @@ export interface WebSocketRequest {
   readonly token?: string
   readonly headers?: Record<string, string>
   readonly protocols?: string[]
+  /** Fields of the handshake that `ws` would write otherwise, or not at all. */
+  readonly handshake?: Readonly<Record<string, string>>
 }
 
 /** A WebSocket of the `ws` package, not yet open. */
 export function dial(
   url: string,
-  { path = '/', token, headers = {}, protocols }: WebSocketRequest,
+  { path = '/', token, headers = {}, protocols, handshake = {} }: WebSocketRequest,
 ): WebSocket {
   const socket = new WebSocket(`${url.replace(/^http/, 'ws')}${path}`, protocols ?? [], {
     headers: { ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }), ...headers },
     rejectUnauthorized: false,
     handshakeTimeout: 10_000,
+    finishRequest(request) {
+      for (const [name, value] of Object.entries(handshake)) request.setHeader(name, value)
+      request.end()
+    },
   })
   socket.on('error', () => {})
   socket.once(
