@@ -12,9 +12,9 @@ import type { Seen, WitnessDevice } from './device.ts'
 export interface NginxDevice extends WitnessDevice {
   /**
    * A target that nginx does not take is refused before it reads the fields, so its log does not tell whose it was.
-   * Takes up to `count` of those out of the strays, and gives them.
+   * Takes up to `count` of those that stand in what a client sent out of the strays, and gives them.
    */
-  claim(count: number): readonly Seen[]
+  claim(count: number, sent: string): readonly Seen[]
 }
 
 /** nginx as the device, its access log as the witness. */
@@ -53,7 +53,8 @@ http {
   const url = `http://127.0.0.1:${port}`
   while (
     child.exitCode === null &&
-    !(await fetch(url).then(
+    // Named like a client's, because nginx writes its log line when this has been answered already.
+    !(await fetch(url, { headers: { 'X-Forwarded-For': 'start' } }).then(
       () => true,
       () => false,
     ))
@@ -84,14 +85,17 @@ http {
       readOn()
       return strays
     },
-    claim(count) {
+    claim(count, sent) {
       readOn()
-      const refused = strays.filter((request) => TARGET_REFUSED.test(request)).slice(0, count)
-      strays = strays.filter((request) => !refused.includes(request))
-      return refused.map((request) => {
+      const claimed: Seen[] = []
+      strays = strays.filter((request) => {
         const [method = '', target = ''] = request.split(' ')
-        return { method, target }
+        const mine =
+          claimed.length < count && TARGET_REFUSED.test(request) && sent.includes(`${method} ${target} `)
+        if (mine) claimed.push({ method, target })
+        return !mine
       })
+      return claimed
     },
     forget() {
       readOn()

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import type { Case } from '../case.ts'
 import type { Seen, WitnessDevice } from '../device.ts'
 import { inPieces } from '../mutation.ts'
+import type { NginxDevice } from '../nginx.ts'
 import { devicesAnswers, playRequests } from '../requests.ts'
 import { CLEARTEXT, ENCRYPTED, type Scene, type Target } from '../target.ts'
 import { connection } from './heads.ts'
@@ -11,18 +12,19 @@ import { connection } from './heads.ts'
 async function through(
   scene: Scene<WitnessDevice>,
   item: Case,
-  claim: (count: number) => readonly Seen[],
+  claim: NginxDevice['claim'],
 ): Promise<{ seen: readonly Seen[]; answers: number; faults: string[] }> {
   const played = await playRequests(scene, item)
   const answered = devicesAnswers(played)
   // A request whose body breaks has been begun at the device, and its answer is not the device's.
   const broken = played.answers.some(({ status }) => status === 400) || played.fault !== undefined ? 1 : 0
   // A log line is written when the answer has gone out already.
+  const sent = item.writes.join('')
   const claims: Seen[] = []
   const look = (): readonly Seen[] => scene.device.seenFrom(played.client)
   let seen = look()
   for (let tries = 0; seen.length < answered && tries < 50; tries++) {
-    const claimed = claim(answered - seen.length)
+    const claimed = claim(answered - seen.length, sent)
     if (claimed.length > 0) claims.push(...claimed)
     else await delay(10)
     seen = [...look(), ...claims]
@@ -55,8 +57,10 @@ export const differential: Target = {
         ...one.faults.map((fault) => `Node: ${fault}`),
         ...other.faults.map((fault) => `nginx: ${fault}`),
       ]
-      // A deadline that passes on one side only is the machine's affair.
-      const alike = faults.length === 0 && one.answers === other.answers
+      // A deadline that passes on one side only is the machine's affair, and so is whether a request whose body breaks has
+      // reached the device by then.
+      const alike =
+        faults.length === 0 && one.answers === other.answers && one.seen.length === other.seen.length
       if (alike && tally(one.seen).join('\n') !== tally(other.seen).join('\n')) {
         faults.push(`Node saw ${JSON.stringify(tally(one.seen))}, nginx ${JSON.stringify(tally(other.seen))}`)
       }
