@@ -51,7 +51,7 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
     this.awaitHead()
   }
 
-  /** Between two requests, not a byte of the next one here: empty lines are none. */
+  /** Between two requests: no byte of the next one has come. Empty lines in front of it do not count. */
   get idle(): boolean {
     return this.mayBegin && !this.#intake.withinHead && !this.#intake.withinBody
   }
