@@ -73,8 +73,8 @@ withConfig(
 ).addHelpText(
   'after',
   `
-Secrets are printed as ***. Nothing is changed. Exits 0 when the password source, the certificate and the device
-all work, 1 when one does not.`,
+Secrets are printed as ***. Nothing is changed. Exit codes: 0 when all of it works; 2 when serve would not start, because
+the configuration or a file that it names is unusable; 1 when something else fails, such as a device that gives no answer.`,
 )
 
 withConfig(

@@ -144,11 +144,7 @@ async function openPassword(
 }
 
 function openTokenJournal(config: Config, { clock, log, metrics }: StateDependencies): TokenJournal {
-  const { store } = config.tokens
-  if (store === 'memory') return createMemoryJournal()
-  if (store !== 'file') {
-    throw new StateError('tokens.store: a shared store is not supported yet; use "file" or "memory"')
-  }
+  if (config.tokens.store === 'memory') return createMemoryJournal()
   const opened = openJournal({
     dir: config.stateDir,
     clock,

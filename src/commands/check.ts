@@ -1,6 +1,7 @@
 import type { Config, ServiceConfig } from '../config/config.ts'
 import { effectiveYaml } from '../config/effective.ts'
 import { servicesOf } from '../config/services.ts'
+import { reasonOf } from '../http/node-permission.ts'
 import { systemClock } from '../http/system-clock.ts'
 import { loadTlsMaterial, selfSignedPaths } from '../listen/tls-material.ts'
 import { openPasswordSource } from '../password/source.ts'
@@ -9,9 +10,10 @@ import { createConnections } from '../upstream/connections.ts'
 import { probeDevice } from '../upstream/probe.ts'
 import { upstreamDeadlines, upstreamTarget } from '../upstream/settings.ts'
 import { openSignIn } from '../upstream/sign-in/settings.ts'
+import { trySocketFolder, tryStateFolder } from './check-folders.ts'
 import type { CommandIo, ExitCode } from './io.ts'
 import { type ConfigOptions, configFrom } from './serve.ts'
-import { reportFailure } from './setup-error.ts'
+import { exitCodeOf, reportFailure } from './setup-error.ts'
 
 interface Trial {
   readonly what: string
@@ -20,35 +22,44 @@ interface Trial {
 
 /**
  * Prints the configuration as it will be used, secrets masked, then tries what it names: the password source, the
- * certificate, the header files and the device. 0 when all of it works, 1 when something does not.
+ * certificate, the folders that are written to, the header files and the device. 0 when all of it works, 2 when
+ * `serve` would refuse to start for it, 1 when something else does not work.
  */
 export async function checkCommand(options: ConfigOptions, io: CommandIo): Promise<ExitCode> {
   let config: Config
   try {
     config = configFrom(options, io)
   } catch (error) {
-    reportFailure('check', error, io)
-    return 1
+    return reportFailure('check', error, io)
   }
   io.stdout.write(`${effectiveYaml(config)}\n`)
-  let failed = false
+  let worst: ExitCode = 0
   for (const { what, run } of trialsOf(config)) {
     try {
       io.stdout.write(`ok      ${what}: ${await run()}\n`)
     } catch (error) {
-      failed = true
-      io.stdout.write(`FAILED  ${what}: ${error instanceof Error ? error.message : String(error)}\n`)
+      worst = worst === 2 ? 2 : exitCodeOf(error)
+      io.stdout.write(`FAILED  ${what}: ${reasonOf(error)}\n`)
     }
   }
-  return failed ? 1 : 0
+  return worst
 }
 
 function trialsOf(config: Config): readonly Trial[] {
   return [
     { what: 'password source', run: () => tryPassword(config) },
     { what: 'certificate', run: () => tryCertificate(config) },
+    { what: 'state_dir', run: () => tryStateFolder(config) },
+    ...socketsOf(config).map(({ key, path }) => ({ what: key, run: () => trySocketFolder(path) })),
     ...servicesOf(config.upstream).flatMap(({ path, service }) => trialsOfService(path, service, config)),
   ]
+}
+
+function socketsOf({ listen, admin }: Config): readonly { readonly key: string; readonly path: string }[] {
+  const addresses = { 'listen.address': listen.address, 'admin.address': admin.address }
+  return Object.entries(addresses).flatMap(([key, address]) =>
+    address !== 'off' && address.kind === 'unix' ? [{ key, path: address.path }] : [],
+  )
 }
 
 function trialsOfService(

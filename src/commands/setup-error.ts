@@ -13,17 +13,19 @@ function setupProblems(error: unknown): readonly string[] | undefined {
   return known.some((kind) => error instanceof kind) ? [(error as Error).message] : undefined
 }
 
+/** 2 for what the operator has to mend before a start can succeed, 1 for everything else that failed. */
+export function exitCodeOf(error: unknown): 1 | 2 {
+  return setupProblems(error) === undefined ? 1 : 2
+}
+
 /** Says what went wrong, without a stack where the cause is known, and gives the exit code for it. */
 export function reportFailure(
   command: string,
   error: unknown,
   { stderr }: Pick<CommandIo, 'stderr'>,
 ): ExitCode {
-  const problems = setupProblems(error)
-  if (problems === undefined) {
-    stderr.write(`postern ${command}: ${reasonOf(error)}\n`)
-    return 1
+  for (const problem of setupProblems(error) ?? [reasonOf(error)]) {
+    stderr.write(`postern ${command}: ${problem}\n`)
   }
-  for (const problem of problems) stderr.write(`postern ${command}: ${problem}\n`)
-  return 2
+  return exitCodeOf(error)
 }

@@ -30,10 +30,14 @@ export function formatAddress(address: Address): string {
 export function socketPathProblem(path: string): string | undefined {
   if (!path.startsWith('/')) return 'must name the socket by an absolute path, such as /run/postern.sock'
   if (path.includes('\0')) return 'must not hold a NUL'
-  if (Buffer.byteLength(path) > LONGEST_SOCKET_PATH) {
-    return `must be a socket path of at most ${LONGEST_SOCKET_PATH} bytes`
-  }
-  return undefined
+  return socketLengthProblem(path)
+}
+
+/** Why a path is too long to name a Unix socket, or `undefined` when it is not. */
+export function socketLengthProblem(path: string): string | undefined {
+  return Buffer.byteLength(path) > LONGEST_SOCKET_PATH
+    ? `must be a socket path of at most ${LONGEST_SOCKET_PATH} bytes`
+    : undefined
 }
 
 /** Whether a host can stand in an address: a name, an IPv4 address, or an IPv6 address without brackets. */

@@ -155,8 +155,7 @@ export type PasswordConfig =
   | { readonly device: true }
 
 export interface TokensConfig {
-  /** `file`, `memory`, or the URL of a shared store. */
-  readonly store: string
+  readonly store: 'file' | 'memory'
   readonly capacity: number
   readonly accessLifetime: number
   readonly refreshLifetime: number

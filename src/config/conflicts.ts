@@ -1,3 +1,4 @@
+import { isIPv4 } from 'node:net'
 import { formatAddress } from './address.ts'
 import type { Address, Config, PasswordFile, ServiceConfig, UpstreamUrl } from './config.ts'
 import type { Issue } from './decode.ts'
@@ -17,7 +18,7 @@ export function conflictsIn(config: Config): readonly Issue[] {
       `must be at least tokens.access_lifetime, ${formatDuration(tokens.accessLifetime)}`,
     )
   }
-  if (admin.address !== 'off' && isSameAddress(admin.address, listen.address)) {
+  if (admin.address !== 'off' && overlap(admin.address, listen.address)) {
     add('admin.address', 'must differ from listen.address, or be off')
   }
   const services = servicesOf(upstream)
@@ -76,9 +77,15 @@ function authConflicts(
   return issues
 }
 
-function isSameAddress(a: Address, b: Address): boolean {
-  if (a.kind === 'tcp' && a.port === 0) return false
-  return formatAddress(a) === formatAddress(b)
+/** Whether the kernel refuses the second of two listeners. What a name resolves to is not known here. */
+function overlap(a: Address, b: Address): boolean {
+  if (a.kind !== 'tcp' || b.kind !== 'tcp') return formatAddress(a) === formatAddress(b)
+  return a.port === b.port && a.port !== 0 && (covers(a.host, b.host) || covers(b.host, a.host))
+}
+
+/** A listener on `::` takes IPv4 connections, too. */
+function covers(host: string, other: string): boolean {
+  return host === other || host === '::' || (host === '0.0.0.0' && isIPv4(other))
 }
 
 function isOwnAddress(url: UpstreamUrl, own: Address): boolean {

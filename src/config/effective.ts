@@ -14,12 +14,11 @@ export function effectiveYaml(config: Config): string {
 }
 
 function masked(config: Config): Config {
-  const { upstream, tokens } = config
+  const { upstream } = config
   const routes = Object.entries(upstream.routes).map(([path, route]) => [path, maskedService(route)] as const)
   return {
     ...config,
     upstream: { ...upstream, ...maskedService(upstream), routes: Object.fromEntries(routes) },
-    tokens: { ...tokens, store: maskedStore(tokens.store) },
   }
 }
 
@@ -31,11 +30,4 @@ function maskedService(service: ServiceConfig): ServiceConfig {
 /** The path of a secret is no secret. */
 function maskedHeader(value: HeaderValue): HeaderValue {
   return typeof value === 'string' ? MASK : value
-}
-
-function maskedStore(store: string): string {
-  const url = URL.parse(store)
-  if (url === null || url.password === '') return store
-  url.password = MASK
-  return url.href
 }

@@ -50,8 +50,13 @@ export function flag(explained: Explained): Field<boolean> {
   return field(schema, { ...explained, type: '`true` or `false`', reading: 'yaml' })
 }
 
-export function oneOf<const T extends string>(words: readonly T[], explained: Explained): Field<T> {
-  const schema = z.enum(words, { error: `must be one of ${words.join(', ')}` })
+/** `must` is what is said of any other value. */
+export function oneOf<const T extends string>(
+  words: readonly T[],
+  explained: Explained,
+  must: string = `must be one of ${words.join(', ')}`,
+): Field<T> {
+  const schema = z.enum(words, { error: must })
   return field<T>(schema, { ...explained, type: words.map((word) => `\`${word}\``).join(', ') })
 }
 

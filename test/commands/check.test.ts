@@ -1,9 +1,10 @@
-import { writeFileSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { checkCommand } from '../../src/commands/check.ts'
+import { prepareSite } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
 import { unusedPort } from '../support/raw.ts'
@@ -45,12 +46,70 @@ describe('postern check', () => {
     expect(code).toBe(0)
   })
 
-  it('exits 1 and says which of them does not work', async () => {
+  it('exits 1 and says which of them does not work, where serve would start all the same', async () => {
     const url = `http://127.0.0.1:${await unusedPort()}`
-    const { code, out } = await check(`upstream.url=${url}`, 'password.file=/nowhere')
-    expect(out).toMatch(/^FAILED {2}password source: .*\/nowhere/m)
+    const { code, out } = await check(`upstream.url=${url}`)
     expect(out).toMatch(/^FAILED {2}device: .+/m)
     expect(out).toMatch(/^ok {6}certificate: off/m)
+    expect(code).toBe(1)
+  })
+
+  it.each([
+    ['a password file', 'password source', { password: { file: '/nowhere' } }],
+    ['a certificate', 'certificate', { listen: { tls: { cert: '/nowhere', key: '/nowhere' } } }],
+    ['a CA', 'device', { upstream: { tls: { ca: '/nowhere' } } }],
+    ['the file of a header', 'upstream headers', { upstream: { headers: { X: { file: '/nowhere' } } } }],
+    [
+      'the password for the device',
+      'signing in',
+      { upstream: { auth: { basic: { user: 'a', password: { file: '/nowhere' } } } } },
+    ],
+  ])('exits 2 for %s that is not there, as serve does', async (_file, what, config) => {
+    const site = await prepareSite({ config })
+    const [checked, served] = await Promise.all([site.postern('check'), site.postern('serve')])
+    const [, problem] = new RegExp(`^FAILED {2}${what}: (.*/nowhere.*)$`, 'm').exec(checked.stdout) ?? []
+    expect([checked.code, checked.stderr]).toEqual([2, ''])
+    expect([served.code, served.stderr]).toEqual([2, `postern serve: ${problem}\n`])
+  })
+
+  it('finds a state folder that cannot be written: exit 2 where the self-signed certificate belongs there', async () => {
+    const device = await startDevice()
+    const notAFolder = `state_dir=${password}/state`
+    const { code, out } = await check(`upstream.url=${device.url}`, notAFolder)
+    expect(out).toContain(`FAILED  state_dir: ${password} is no folder\n`)
+    expect(code).toBe(1)
+    expect(await check(`upstream.url=${device.url}`, notAFolder, 'listen.tls=auto')).toMatchObject({
+      code: 2,
+    })
+  })
+
+  it('makes no state folder, and says that the first start does', async () => {
+    const device = await startDevice()
+    const state = join(directory, 'deep', 'state')
+    const { code, out } = await check(`upstream.url=${device.url}`, `state_dir=${state}`)
+    expect(out).toContain(`ok      state_dir: ${state} is made at the first start\n`)
+    expect([code, readdirSync(directory)]).toEqual([0, ['password']])
+  })
+
+  it('finds a state folder whose path leaves no room for the control socket', async () => {
+    const device = await startDevice()
+    const { code, out } = await check(
+      `upstream.url=${device.url}`,
+      `state_dir=${join(directory, 'x'.repeat(90))}`,
+    )
+    expect(out).toMatch(/^FAILED {2}state_dir: status and revoke will not work: .*at most 107 bytes$/m)
+    expect(code).toBe(1)
+  })
+
+  it('finds a Unix socket that could not be listened on', async () => {
+    const device = await startDevice()
+    const { code, out } = await check(
+      `upstream.url=${device.url}`,
+      'listen.address=unix:/nowhere/public.sock',
+      `admin.address=unix:${password}`,
+    )
+    expect(out).toMatch(/^FAILED {2}listen\.address: ENOENT: .*\/nowhere/m)
+    expect(out).toContain(`FAILED  admin.address: ${password} is there already, and is no socket\n`)
     expect(code).toBe(1)
   })
 
@@ -66,14 +125,14 @@ describe('postern check', () => {
     expect(out).toMatch(
       /^FAILED {2}upstream headers of \/cam\/: upstream.routes.\/cam\/.headers.X-Key: cannot read/m,
     )
-    expect(code).toBe(1)
+    expect(code).toBe(2)
   })
 
-  it('exits 1 with one line for each thing that is wrong with the configuration itself', async () => {
+  it('exits 2 with one line for each thing that is wrong with the configuration itself', async () => {
     const { code, out, err } = await check('upstream.url=ftp://x', 'limits.api.request=5')
     expect(out).toBe('')
     expect(err).toContain('upstream.url')
     expect(err).toContain('did you mean limits.api.requests?')
-    expect(code).toBe(1)
+    expect(code).toBe(2)
   })
 })

@@ -84,20 +84,12 @@ shutdown_grace: 10s
     const sets = [
       'upstream.headers.Authorization=hunter2',
       'upstream.headers.Cookie.file=/run/secrets/cookie',
-      'tokens.store=redis://user:hunter2@cache:6379/0',
     ]
     const page = effectiveYaml(load({ sets }))
     expect(page).not.toContain('hunter2')
     expect(page).toContain('Authorization: "***"')
     expect(page).toContain('file: /run/secrets/cookie')
-    expect(page).toContain('store: redis://user:***@cache:6379/0')
     expect(effectiveYaml(load({ file: page }))).toBe(page)
-  })
-
-  it('leaves a store without a password as it stands', () => {
-    expect(effectiveYaml(load({ sets: ['tokens.store=valkey://Cache'] }))).toContain(
-      'store: valkey://Cache\n',
-    )
   })
 
   it('reads back as the same configuration', () => {

@@ -25,7 +25,7 @@ upstream:
 password:
   file: /etc/postern/password    # one line, plain or hashed; or htpasswd: {file, user}; or shadow: {file, user}
 tokens:
-  store: file                    # file | memory | a valkey:// or redis:// URL
+  store: file                    # file | memory
   capacity: 10000
   access_lifetime: 1h
   refresh_lifetime: 7d
@@ -137,7 +137,7 @@ upstream:
   tls: {ca: ca.pem}
   health: {path: "/status?a=1"}
 password: {shadow: {file: /etc/shadow, user: admin}}
-tokens: {store: "redis://:secret@127.0.0.1:6379/0"}
+tokens: {store: memory}
 `,
     })
     expect(config.listen.address).toEqual({ kind: 'unix', path: '/run/p.sock' })
@@ -155,7 +155,7 @@ tokens: {store: "redis://:secret@127.0.0.1:6379/0"}
     expect(config.upstream.tls).toEqual({ ca: 'ca.pem', insecure: false })
     expect(config.upstream.health.path).toBe('/status?a=1')
     expect(config.password).toEqual({ shadow: { file: '/etc/shadow', user: 'admin' } })
-    expect(config.tokens.store).toBe('redis://:secret@127.0.0.1:6379/0')
+    expect(config.tokens.store).toBe('memory')
   })
 
   it('takes header names that objects have of their own', () => {

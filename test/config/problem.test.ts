@@ -269,6 +269,15 @@ describe('values that do not fit together', () => {
     expect(problemsWith('admin: {address: 0.0.0.0:8443}')).toEqual([
       'postern.yaml: admin.address: must differ from listen.address, or be off (given: "0.0.0.0:8443")',
     ])
+    for (const [listen, admin] of [
+      ['0.0.0.0:9000', '127.0.0.1:9000'],
+      ['127.0.0.1:9000', '0.0.0.0:9000'],
+      ['[::]:9000', '127.0.0.1:9000'],
+      ['[::1]:9000', '[::]:9000'],
+    ]) {
+      expect(problemsWith(`listen: {address: "${listen}"}\nadmin: {address: "${admin}"}`)).toHaveLength(1)
+    }
+    expect(problemsWith('listen: {address: "0.0.0.0:9000"}\nadmin: {address: "[::1]:9000"}')).toEqual([])
     expect(problemsWith('listen: {address: "fd:3"}\nadmin: {address: "fd:3"}')).toHaveLength(1)
     expect(problemsWith('listen: {address: "localhost:0"}\nadmin: {address: "localhost:0"}')).toEqual([])
   })

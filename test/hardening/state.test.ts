@@ -95,12 +95,15 @@ describe('78 a shared store', () => {
   it('78 is not there yet, and refused at the start with a clear message, never half used', async () => {
     const store = 'rediss://user:canary@127.0.0.1'
     const site = await prepareSite({ config: { tokens: { store } } })
-    const run = await site.postern('serve')
-    expect(run).toEqual({
-      code: 2,
-      signal: null,
-      stdout: '',
-      stderr: 'postern serve: tokens.store: a shared store is not supported yet; use "file" or "memory"\n',
-    })
+    const problem =
+      'tokens.store: must be file or memory; a shared store, such as valkey:// or redis://, is not supported yet'
+    for (const command of ['serve', 'check', 'status']) {
+      expect(await site.postern(command)).toEqual({
+        code: 2,
+        signal: null,
+        stdout: '',
+        stderr: `postern ${command}: ${site.configFile}: ${problem}\n`,
+      })
+    }
   })
 })

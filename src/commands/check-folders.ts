@@ -1,0 +1,39 @@
+import { constants, existsSync } from 'node:fs'
+import { access, stat } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { controlSocketPath } from '../admin/control-socket.ts'
+import { socketLengthProblem } from '../config/address.ts'
+import type { Config } from '../config/config.ts'
+import { reasonOf } from '../http/node-permission.ts'
+import { selfSignedPaths } from '../listen/tls-material.ts'
+import { StateError } from '../state.ts'
+
+/** Fails with `StateError` where a start would fail, too: without tokens on disk the sidecar serves, from memory. */
+export async function tryStateFolder({ listen, stateDir }: Config): Promise<string> {
+  const socket = controlSocketPath(stateDir)
+  const tooLong = socketLengthProblem(socket)
+  if (tooLong !== undefined) throw new Error(`status and revoke will not work: ${socket} ${tooLong}`)
+  try {
+    return await tryFolder(resolve(stateDir))
+  } catch (error) {
+    const mustBeWritten = listen.tls === 'auto' && !existsSync(selfSignedPaths(stateDir).cert)
+    throw mustBeWritten ? new StateError(reasonOf(error)) : error
+  }
+}
+
+/** A Unix socket to listen on. Its folder has to be there: no start makes it. */
+export async function trySocketFolder(path: string): Promise<string> {
+  await access(dirname(path), constants.W_OK | constants.X_OK)
+  const found = await stat(path).catch(() => undefined)
+  if (found !== undefined && !found.isSocket()) throw new Error(`${path} is there already, and is no socket`)
+  return `${path} can be made`
+}
+
+/** Finds out whether files can be written in a folder, and makes none. One that is missing is made at a start. */
+async function tryFolder(folder: string): Promise<string> {
+  let present = folder
+  while (!existsSync(present) && present !== dirname(present)) present = dirname(present)
+  if (!(await stat(present)).isDirectory()) throw new Error(`${present} is no folder`)
+  await access(present, constants.W_OK | constants.X_OK)
+  return present === folder ? `${folder} can be written` : `${folder} is made at the first start`
+}
