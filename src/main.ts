@@ -97,12 +97,14 @@ withConfig(
   }),
 )
   .option('--all', 'every grant')
-  .option('--client <address>', 'the grants of one client address')
+  .option('--client <address>', 'the grants of one client: an IPv4 address, the /64 of an IPv6 one, or unix')
   .option('--grant <id>', 'one grant, by its id in postern status')
   .addHelpText(
     'after',
     `
-Connections that were admitted under a revoked grant are closed. The password stays as it is.`,
+Connections that were admitted under a revoked grant are closed. The password stays as it is.
+Finds the running sidecar by state_dir, so give it the same configuration. Must run as its user or as root.
+Exits with 1 when there is no such grant, or none of that client.`,
   )
 
 command(

@@ -45,7 +45,10 @@ export async function openControlSocket(
       return { status: 404, value: { error: 'unknown command' } }
     const which = readRevocation(await readText(req))
     return which === undefined
-      ? { status: 400, value: { error: 'name what to revoke: {"all": true}, {"client": …} or {"grant": …}' } }
+      ? {
+          status: 400,
+          value: { error: 'name what to revoke: {"all": true}, {"client": ADDRESS} or {"grant": ID}' },
+        }
       : { status: 200, value: { revoked: tokens.revoke(which, 'operator') } }
   }
 

@@ -1,16 +1,29 @@
+import { UNIX_PEER } from '../gate/client-address.ts'
+import { normalizeAddress, prefix64 } from '../http/ip.ts'
 import type { Revocation } from '../tokens/token-contract.ts'
 
 /** What an operator can name: everything, the grants of one client, or one grant. */
 export type OperatorRevocation = Exclude<Revocation, { readonly token: string }>
 
-/** Undefined for anything that does not name exactly one of them. */
+/** Undefined for anything that does not name exactly one of them, and for a client that is no address. */
 export function readRevocation(text: string): OperatorRevocation | undefined {
   const value = parse(text)
   if (value === null || typeof value !== 'object' || Object.keys(value).length !== 1) return undefined
   if ('all' in value && value.all === true) return { all: true }
-  if ('client' in value && typeof value.client === 'string') return { client: value.client }
   if ('grant' in value && typeof value.grant === 'string') return { grant: value.grant }
-  return undefined
+  if (!('client' in value) || typeof value.client !== 'string') return undefined
+  const client = clientKeyOf(value.client)
+  return client === undefined ? undefined : { client }
+}
+
+/**
+ * The client that an address stands for, as the limits count it (C17): an IPv4 address (IPv4-mapped ones too), the /64 of
+ * an IPv6 one, `unix`. Undefined for anything else, ranges other than a /64 included.
+ */
+export function clientKeyOf(text: string): string | undefined {
+  if (text === UNIX_PEER) return UNIX_PEER
+  const address = normalizeAddress(text.replace(/(:.*)\/64$/, '$1'))
+  return address === undefined ? undefined : prefix64(address)
 }
 
 function parse(text: string): unknown {

@@ -21,12 +21,24 @@ export async function control(
       }, reject)
     })
     outgoing.once('error', (error: NodeJS.ErrnoException) => {
-      const reason =
-        error.code === 'ENOENT' || error.code === 'ECONNREFUSED'
-          ? `no sidecar is running on ${stateDir} (looked for ${socketPath})`
-          : `cannot talk to ${socketPath}: ${error.message}`
-      reject(new ControlError(reason))
+      reject(
+        new ControlError(
+          reasonFor(error.code, stateDir, socketPath) ?? `cannot talk to ${socketPath}: ${error.message}`,
+        ),
+      )
     })
     outgoing.end(command === undefined ? undefined : JSON.stringify(command))
   })
+}
+
+function reasonFor(code: string | undefined, stateDir: string, socketPath: string): string | undefined {
+  switch (code) {
+    case 'ENOENT':
+    case 'ECONNREFUSED':
+      return `no sidecar is running on ${stateDir} (looked for ${socketPath})`
+    case 'EACCES':
+      return `${socketPath} is open to root and the user of the sidecar only; run this command as one of them`
+    default:
+      return undefined
+  }
 }

@@ -1,4 +1,4 @@
-import type { OperatorRevocation } from '../admin/revocation.ts'
+import { clientKeyOf, type OperatorRevocation } from '../admin/revocation.ts'
 import { control } from './control-client.ts'
 import type { CommandIo, ExitCode } from './io.ts'
 import { type ConfigOptions, configFrom } from './serve.ts'
@@ -11,11 +11,20 @@ export interface RevokeOptions extends ConfigOptions {
   readonly grant?: string
 }
 
-/** Revokes grants with all their tokens, and closes what was admitted under them. */
+/**
+ * Revokes grants with all their tokens, and closes what was admitted under them. A grant or a client that has none to
+ * revoke is an error, as it was likely misspelt; `--all` is not.
+ */
 export async function revokeCommand(options: RevokeOptions, io: CommandIo): Promise<ExitCode> {
   const command = revocationOf(options)
   if (command === undefined) {
     io.stderr.write('postern revoke: name exactly one of --all, --client ADDRESS and --grant ID\n')
+    return 2
+  }
+  if ('client' in command && clientKeyOf(command.client) === undefined) {
+    io.stderr.write(
+      'postern revoke: --client: must be an IP address, such as 192.0.2.7 or 2001:db8::7, or unix\n',
+    )
     return 2
   }
   try {
@@ -23,11 +32,22 @@ export async function revokeCommand(options: RevokeOptions, io: CommandIo): Prom
     const answer = await control(stateDir, { method: 'POST', path: '/revoke', command })
     const count =
       answer !== null && typeof answer === 'object' && 'revoked' in answer ? Number(answer.revoked) : 0
+    if (count === 0 && !('all' in command)) {
+      io.stderr.write(
+        `postern revoke: nothing revoked: ${unknown(command)}; postern status lists the grants\n`,
+      )
+      return 1
+    }
     io.stdout.write(`${counted(count, 'grant')} revoked\n`)
     return 0
   } catch (error) {
     return reportFailure('revoke', error, io)
   }
+}
+
+/** The id is not repeated: an operator may have put a token in its place. */
+function unknown(command: Exclude<OperatorRevocation, { readonly all: true }>): string {
+  return 'client' in command ? `no grant of client ${command.client}` : 'no such grant'
 }
 
 function revocationOf({ all, client, grant }: RevokeOptions): OperatorRevocation | undefined {

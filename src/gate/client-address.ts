@@ -12,7 +12,7 @@ export interface Client {
 }
 
 /** A peer over a Unix socket has no address; the file mode of the socket decides who it is. */
-const UNIX_PEER = 'unix'
+export const UNIX_PEER = 'unix'
 
 /** Peers remembered between requests, so that an address is parsed once for a burst of requests. */
 const REMEMBERED_PEERS = 4096

@@ -21,7 +21,10 @@ export type TokenLookup =
   | { readonly kind: 'valid'; readonly grant: string }
   | { readonly kind: 'refused'; readonly cause: 'unknown' | 'expired' | 'revoked' }
 
-/** Whose tokens to revoke; `token` may be of either kind and means its whole grant (RFC 7009 §2.1 allows that). */
+/**
+ * Whose tokens to revoke. `client` is what the limits count by: an address, or the /64 of an IPv6 one. `token` may be of
+ * either kind and means its whole grant (RFC 7009 §2.1 allows that).
+ */
 export type Revocation =
   | { readonly all: true }
   | { readonly grant: string }

@@ -1,4 +1,5 @@
 import type { Clock } from '../http/clock.ts'
+import { prefix64 } from '../http/ip.ts'
 import { createGrantTable, type Grant, type Token, type TokenKind } from './grant-table.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from './mint.ts'
 import { restoreGrants, summarize, toRecord } from './stored-grants.ts'
@@ -142,7 +143,8 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
 
   function select(which: Revocation): readonly Grant[] {
     if ('all' in which) return [...table.grants()]
-    if ('client' in which) return [...table.grants()].filter((grant) => grant.client === which.client)
+    if ('client' in which)
+      return [...table.grants()].filter(({ client }) => prefix64(client) === which.client)
     const grant = 'grant' in which ? table.grant(which.grant) : table.find(digestToken(which.token))?.grant
     return grant === undefined ? [] : [grant]
   }

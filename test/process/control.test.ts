@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { readRevocation } from '../../src/admin/revocation.ts'
 import type { Response } from '../support/message.ts'
 import { PASSWORD, type Tokens } from '../support/sidecar.ts'
 import { openWebSocket } from '../support/websocket.ts'
@@ -13,19 +14,19 @@ describe('The control socket', () => {
   let sidecar: Served
 
   beforeAll(async () => {
-    site = await prepareSite()
+    site = await prepareSite({ config: { listen: { trusted_proxies: ['127.0.0.1'] } } })
     holdAnswers(site.device)
     sidecar = await site.serve()
   })
 
   beforeEach(() => sidecar.revoke({ all: true }))
 
-  async function grantFrom(from: string): Promise<Tokens> {
+  async function grantFrom(from: string, fields: readonly string[] = []): Promise<Tokens> {
     const connection = await sidecar.connect({ from })
     const answer = await connection.send({
       path: '/oauth/token',
       body: new URLSearchParams({ grant_type: 'password', password: PASSWORD }).toString(),
-      fields: ['Content-Type', 'application/x-www-form-urlencoded'],
+      fields: ['Content-Type', 'application/x-www-form-urlencoded', ...fields],
     })
     connection.close()
     return tokensOf(answer)
@@ -89,8 +90,13 @@ describe('The control socket', () => {
     expect(await sidecar.waitForLog('tokens revoked', ({ grants }) => grants === 1)).toMatchObject({
       reason: 'operator',
     })
-    // Once is enough.
-    expect(await site.postern('revoke', '--grant', id)).toMatchObject({ stdout: '0 grants revoked\n' })
+    // Revoked already is as good as unknown.
+    expect(await site.postern('revoke', '--grant', id)).toEqual({
+      code: 1,
+      signal: null,
+      stdout: '',
+      stderr: `postern revoke: nothing revoked: no such grant; postern status lists the grants\n`,
+    })
   })
 
   it('revokes with `postern revoke --client` the logins of one address, with their streams', async () => {
@@ -107,6 +113,63 @@ describe('The control socket', () => {
     expect(await Promise.all([...gone, kept].map(({ access_token }) => sidecar.use(access_token)))).toEqual([
       401, 401, 200,
     ])
+  })
+
+  it('C17 tells clients apart by address as the limits do: an IPv6 client by its /64, a mapped address as IPv4', async () => {
+    for (const address of [
+      '2001:db8:1:2::1',
+      '2001:db8:1:2:ffff::',
+      '2001:db8:1:3::1',
+      '2001:db8:1:4::1',
+      '192.0.2.7',
+      '192.0.2.8',
+    ]) {
+      await grantFrom('127.0.0.1', ['X-Forwarded-For', address])
+    }
+    for (const [named, count] of [
+      ['2001:DB8:1:2::99', '2 grants'],
+      ['2001:db8:1:3::/64', '1 grant'],
+      ['::ffff:192.0.2.7', '1 grant'],
+    ] as const) {
+      expect(await site.postern('revoke', '--client', named)).toMatchObject({
+        code: 0,
+        stdout: `${count} revoked\n`,
+      })
+    }
+    const left = (await sidecar.status()).grants.map(({ client }) => client)
+    expect(left).toEqual(['2001:db8:1:4::1', '192.0.2.8'])
+  })
+
+  it.each(['192.0.2.300', '192.0.2.0/24', '2001:db8::/32', 'example', '', '192.0.2.7 '])(
+    'takes %j for no client: exit 2, before a sidecar is asked',
+    async (address) => {
+      const run = await site.postern('revoke', '--client', address)
+      expect(run).toEqual({
+        code: 2,
+        signal: null,
+        stdout: '',
+        stderr:
+          'postern revoke: --client: must be an IP address, such as 192.0.2.7 or 2001:db8::7, or unix\n',
+      })
+      expect(readRevocation(JSON.stringify({ client: address }))).toBeUndefined()
+    },
+  )
+
+  it('says so, and exits 1, where a client has no grant, or there is no such grant', async () => {
+    const pair = await grantFrom('127.0.0.2')
+    const runs = await Promise.all([
+      site.postern('revoke', '--client', '127.0.0.3'),
+      site.postern('revoke', '--client', 'unix'),
+      site.postern('revoke', '--grant', 'unknown'),
+    ])
+    expect(runs.map(({ code, stdout, stderr }) => [code, stdout, stderr])).toEqual(
+      ['no grant of client 127.0.0.3', 'no grant of client unix', 'no such grant'].map((what) => [
+        1,
+        '',
+        `postern revoke: nothing revoked: ${what}; postern status lists the grants\n`,
+      ]),
+    )
+    expect(await sidecar.use(pair.access_token)).toBe(200)
   })
 
   it('revokes with `postern revoke --all` everything, and the password stays as it is', async () => {
