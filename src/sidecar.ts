@@ -4,6 +4,7 @@ import { createAdminListener, type Readiness } from './admin/admin-listener.ts'
 import { openControlSocket } from './admin/control-socket.ts'
 import { type Changes, changesBetween } from './config/changes.ts'
 import type { Config } from './config/config.ts'
+import { type ExposedSecret, exposedSecrets } from './config/exposed-secrets.ts'
 import { openDeviceServices } from './device-services.ts'
 import { createGate } from './gate/admit.ts'
 import { createLiveExchanges } from './gate/live-exchanges.ts'
@@ -63,13 +64,16 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
     replaced: () => settings.replaced,
     uploadTimeout: () => settings.config.listen.bodyTimeout,
   })
+  const warnOfExposure = createExposureWarning(log)
   const state = await openState(config, {
     clock,
     log,
     metrics,
     signIn: services.main.signIn,
     onRevoked: live.cut,
+    onPasswordRead: () => void warnOfExposure(settings.config),
   })
+  await warnOfExposure(config)
 
   const { maxKeys } = config.limits
   const tables = {
@@ -144,6 +148,7 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
     state.tokens.applyPolicy(next.tokens)
     if (nextTls !== undefined) listener.applyTls(nextTls)
     log.level = next.log.level
+    await warnOfExposure(next)
     return changes
   }
 
@@ -184,6 +189,19 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
       admin.closeAllConnections()
       log.info('stopped')
     },
+  }
+}
+
+/** Says of each file with a secret once what is wrong with its mode, and again when that is something else. */
+function createExposureWarning(log: Logger): (config: Config) => Promise<void> {
+  let before: readonly ExposedSecret[] = []
+  return async (config) => {
+    const found = await exposedSecrets(config)
+    for (const { key, file, reason } of found) {
+      const isKnown = before.some((known) => known.file === file && known.reason === reason)
+      if (!isKnown) log.warn({ key, file, reason }, 'a file with a secret is open to other users')
+    }
+    before = found
   }
 }
 

@@ -35,6 +35,8 @@ export interface StateDependencies {
   readonly signIn: SignIn | undefined
   /** What was admitted under these grants must be broken off. */
   readonly onRevoked: (grants: readonly string[]) => void
+  /** The password file has changed, or can be read again. */
+  readonly onPasswordRead: () => void
 }
 
 /** Where the journal keeps the password's fingerprint, and the salt it was made with. */
@@ -81,6 +83,7 @@ export async function openState(config: Config, deps: StateDependencies): Promis
     changed() {
       tokens.revoke({ all: true }, 'password_changed')
       log.warn('the password has changed')
+      deps.onPasswordRead()
       learned()
     },
     learned,
@@ -88,7 +91,10 @@ export async function openState(config: Config, deps: StateDependencies): Promis
       metrics.storeFailed('password', 'read')
       log.error({ reason }, 'the password source cannot be used; the last good password holds')
     },
-    restored: () => log.info('the password source can be used again'),
+    restored() {
+      log.info('the password source can be used again')
+      deps.onPasswordRead()
+    },
   }).catch((error: unknown) => {
     journal.close()
     throw error

@@ -1,5 +1,6 @@
 import type { Config, ServiceConfig } from '../config/config.ts'
 import { effectiveYaml } from '../config/effective.ts'
+import { exposedSecrets } from '../config/exposed-secrets.ts'
 import { servicesOf } from '../config/services.ts'
 import { reasonOf } from '../http/node-permission.ts'
 import { systemClock } from '../http/system-clock.ts'
@@ -41,6 +42,9 @@ export async function checkCommand(options: ConfigOptions, io: CommandIo): Promi
       worst = worst === 2 ? 2 : exitCodeOf(error)
       io.stdout.write(`FAILED  ${what}: ${reasonOf(error)}\n`)
     }
+  }
+  for (const { key, file, reason } of await exposedSecrets(config)) {
+    io.stdout.write(`WARNING ${key}: ${file}: ${reason}\n`)
   }
   return worst
 }

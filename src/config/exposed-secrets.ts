@@ -1,0 +1,61 @@
+import { stat } from 'node:fs/promises'
+import type { Config, PasswordFile, ServiceConfig } from './config.ts'
+import { servicesOf } from './services.ts'
+
+/** A file with a secret that more users of the machine can get at than its owner and the readers in its group. */
+export interface ExposedSecret {
+  /** Where the configuration names it. */
+  readonly key: string
+  readonly file: string
+  readonly reason: string
+}
+
+type SecretFile = Pick<ExposedSecret, 'key' | 'file'>
+
+/**
+ * The files with secrets that the configuration names, as far as their mode lets others read or write them. A group that
+ * can read is usual (root:postern, 0640). The owner is not judged: in a user namespace it is not the real one. A file
+ * that cannot be looked at is left to those who read it.
+ */
+export async function exposedSecrets(config: Config): Promise<readonly ExposedSecret[]> {
+  const looks = secretFiles(config).map(async (secret) => {
+    const found = await stat(secret.file).catch(() => undefined)
+    const reason = found === undefined ? '' : reasonOf(found.mode)
+    return reason === '' ? [] : [{ ...secret, reason }]
+  })
+  return (await Promise.all(looks)).flat()
+}
+
+const EXPOSURES: readonly (readonly [bit: number, reason: string])[] = [
+  [0o004, 'others can read it'],
+  [0o002, 'others can write it'],
+  [0o020, 'its group can write it'],
+]
+
+function reasonOf(mode: number): string {
+  const reasons = EXPOSURES.filter(([bit]) => (mode & bit) !== 0).map(([, reason]) => reason)
+  return reasons.length === 0 ? '' : `${reasons.join(', ')}; chmod 0640 is enough`
+}
+
+function secretFiles({ password, listen, upstream }: Config): readonly SecretFile[] {
+  const files = servicesOf(upstream).flatMap(({ path, service }) => ofService(path.join('.'), service))
+  if (typeof listen.tls !== 'string') files.unshift({ key: 'listen.tls.key', file: listen.tls.key })
+  if ('file' in password) files.unshift({ key: 'password.file', file: password.file })
+  if ('htpasswd' in password) files.unshift({ key: 'password.htpasswd.file', file: password.htpasswd.file })
+  if ('shadow' in password) files.unshift({ key: 'password.shadow.file', file: password.shadow.file })
+  return files
+}
+
+function ofService(above: string, { headers, auth }: ServiceConfig): SecretFile[] {
+  const files: SecretFile[] = []
+  for (const [name, value] of Object.entries(headers)) {
+    if (typeof value !== 'string') files.push({ key: `${above}.headers.${name}.file`, file: value.file })
+  }
+  if (auth === 'off') return files
+  for (const [kind, { password }] of Object.entries<{ readonly password?: PasswordFile }>(auth)) {
+    if (password !== undefined) {
+      files.push({ key: `${above}.auth.${kind}.password.file`, file: password.file })
+    }
+  }
+  return files
+}

@@ -1,0 +1,93 @@
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { makeCertificate } from '../support/certificate.ts'
+import { prepareSite, replaceFile, type Served } from './serve.ts'
+
+const OPEN = 'a file with a secret is open to other users'
+
+const warnings = ({ logged }: Served): unknown[] => logged(OPEN).map(({ key, reason }) => [key, reason])
+
+it('a file with a secret that others can read or write is warned about at the start, in the log and by check', async () => {
+  const { certFile, keyFile } = await makeCertificate()
+  const site = await prepareSite({ transport: 'tls' })
+  const file = (name: string, mode: number): string => {
+    const path = join(site.directory, name)
+    writeFileSync(path, 'secret\n')
+    chmodSync(path, mode)
+    return path
+  }
+  const service = (mode: number, name: string) => ({
+    url: site.device.url,
+    headers: { 'X-Key': { file: file(`${name}-key`, mode) } },
+    auth: { basic: { user: 'admin', password: { file: file(`${name}-password`, mode) } } },
+  })
+  chmodSync(keyFile, 0o644)
+  chmodSync(site.passwordFile, 0o666)
+  site.configure({
+    listen: { tls: { cert: certFile, key: keyFile } },
+    upstream: {
+      ...service(0o640, 'usual'),
+      routes: { '/a/': service(0o660, 'group'), '/b/': service(0o602, 'others') },
+    },
+  })
+  const expected = [
+    [
+      'password.file',
+      'others can read it, others can write it, its group can write it; chmod 0640 is enough',
+    ],
+    ['listen.tls.key', 'others can read it; chmod 0640 is enough'],
+    ['upstream.routes./a/.headers.X-Key.file', 'its group can write it; chmod 0640 is enough'],
+    ['upstream.routes./a/.auth.basic.password.file', 'its group can write it; chmod 0640 is enough'],
+    ['upstream.routes./b/.headers.X-Key.file', 'others can write it; chmod 0640 is enough'],
+    ['upstream.routes./b/.auth.basic.password.file', 'others can write it; chmod 0640 is enough'],
+  ]
+  const sidecar = await site.serve()
+  expect(warnings(sidecar)).toEqual(expected)
+  expect(sidecar.logged(OPEN)[0]).toMatchObject({ level: 40, file: site.passwordFile })
+
+  const { stdout } = await site.postern('check')
+  expect([...stdout.matchAll(/^WARNING (\S+): \S+: (.*)$/gm)].map(([, ...found]) => found)).toEqual(expected)
+  expect(`${stdout}${sidecar.lines.join('\n')}`).not.toMatch(/secret\b(?! is open)/)
+})
+
+it('check does not fail for the mode of a file', async () => {
+  const site = await prepareSite()
+  chmodSync(site.passwordFile, 0o604)
+  const { code, stdout } = await site.postern('check')
+  expect([code, stdout]).toEqual([0, expect.stringContaining('WARNING password.file: ')])
+})
+
+it.each(['htpasswd', 'shadow'])('the mode of a %s file is looked at, too', async (kind) => {
+  const site = await prepareSite({ password: 'admin:$2y$10$abcdefghijklmnopqrstuv' })
+  chmodSync(site.passwordFile, 0o644)
+  site.configure({ password: { file: undefined, [kind]: { file: site.passwordFile, user: 'admin' } } })
+  expect((await site.postern('check')).stdout).toContain(
+    `WARNING password.${kind}.file: ${site.passwordFile}: `,
+  )
+})
+
+it('a file whose mode is opened later is warned about when it changes or at a reload, once', async () => {
+  const site = await prepareSite()
+  const key = join(site.directory, 'key')
+  writeFileSync(key, 'one\n', { mode: 0o600 })
+  site.configure({ upstream: { headers: { 'X-Key': { file: key } } } })
+  const sidecar = await site.serve()
+  expect(warnings(sidecar)).toEqual([])
+
+  chmodSync(site.passwordFile, 0o644)
+  writeFileSync(site.passwordFile, 'another\n')
+  await sidecar.waitForLog(OPEN, (line) => line.key === 'password.file')
+
+  chmodSync(key, 0o666)
+  site.configure({ limits: { api: { requests: 7 } } })
+  await sidecar.waitForLog(OPEN, (line) => line.key === 'upstream.headers.X-Key.file')
+  site.configure({ limits: { api: { requests: 8 } } })
+  await expect.poll(() => sidecar.logged('configuration reloaded').length).toBe(2)
+  expect(warnings(sidecar)).toHaveLength(2)
+
+  replaceFile(site.passwordFile, 'a third\n') // 0600
+  await expect.poll(() => sidecar.logged('the password has changed').length).toBe(2)
+  await sidecar.stop()
+  expect(warnings(sidecar)).toHaveLength(2)
+})
