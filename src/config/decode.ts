@@ -24,9 +24,21 @@ export function encode<T>(field: Field<T>, value: T): unknown {
   return z.encode(field.schema, value)
 }
 
-/** The JSON Schema of the YAML form, in draft 7, the one that editors know best. */
+/**
+ * The JSON Schema of the YAML form, in draft 7, the one that editors know best. A section that requires nothing may be
+ * `null`: so YAML reads one whose keys are all commented out, and `layer` takes it for one that is left out.
+ */
 export function jsonSchema(field: Field<unknown>): Record<string, unknown> {
-  return { ...z.toJSONSchema(field.schema, { io: 'input', target: 'draft-7' }) }
+  const schema = z.toJSONSchema(field.schema, {
+    io: 'input',
+    target: 'draft-7',
+    override({ jsonSchema: each, path }) {
+      const mayBeEmpty = each.required === undefined && each.minProperties === undefined
+      if (path.length > 0 && each.type === 'object' && mayBeEmpty)
+        Object.assign(each, { type: ['object', 'null'] })
+    },
+  })
+  return { ...schema }
 }
 
 /** Where one alternative of a union has the right shape and fails within, what fails within is the news. */

@@ -1,4 +1,4 @@
-import { type Field, fieldBelow } from './field.ts'
+import { type Field, fieldBelow, type Kind } from './field.ts'
 import { schema } from './schema.ts'
 import type { Setting } from './setting.ts'
 import { isMapping, type YamlMapping, type YamlValue } from './yaml-value.ts'
@@ -22,9 +22,11 @@ export function layer(file: YamlMapping, settings: readonly Setting[]): Layered 
   return { tree, sourceOf: (path) => sourceOf(path, origins) }
 }
 
+const MAY_BE_EMPTY: readonly Kind[] = ['section', 'headers', 'named']
+
 /** A section whose keys are all commented out reads as `null`, and means no more than being left out. */
 function withoutEmptySections(value: YamlValue, field: Field<unknown>): YamlValue {
-  if (value === null && (field.kind === 'section' || field.kind === 'headers')) return {}
+  if (value === null && MAY_BE_EMPTY.includes(field.kind)) return {}
   if (!isMapping(value) || field.kind === 'headers') return value
   const entries = Object.entries(value).map(([key, each]): [string, YamlValue] => {
     const inner = fieldBelow(field, key)

@@ -1,0 +1,163 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Ajv } from 'ajv'
+import { describe, expect, it } from 'vitest'
+import { makeDemoFolder } from '../../src/commands/demo/demo-folder.ts'
+import { decode } from '../../src/config/decode.ts'
+import { effectiveYaml } from '../../src/config/effective.ts'
+import { knownKeys } from '../../src/config/known-keys.ts'
+import { layer } from '../../src/config/layers.ts'
+import { referenceSchema } from '../../src/config/reference.ts'
+import { schema } from '../../src/config/schema.ts'
+import { parseYaml } from '../../src/config/yaml.ts'
+import { isMapping, type YamlMapping, type YamlValue } from '../../src/config/yaml-value.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { load, MINIMAL } from './sources.ts'
+
+const ROOT = join(import.meta.dirname, '..', '..')
+const read = (...path: string[]): string => readFileSync(join(ROOT, ...path), 'utf8')
+const filesIn = (folder: string, ending: RegExp): string[] =>
+  readdirSync(join(ROOT, folder))
+    .filter((name) => ending.test(name))
+    .map((name) => join(folder, name))
+
+const validate = new Ajv({ strict: true, allowUnionTypes: true, allErrors: true }).compile(
+  JSON.parse(referenceSchema()),
+)
+
+/** What the JSON Schema says of a text, which has to be nothing. */
+function faults(yaml: string): readonly unknown[] {
+  validate(treeOf(yaml))
+  return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`)
+}
+
+function treeOf(yaml: string): YamlValue {
+  const parsed = parseYaml(yaml)
+  return 'value' in parsed ? parsed.value : expect.fail(`${parsed.problem} in\n${yaml}`)
+}
+
+function expectAccepted(yaml: string): void {
+  expect({ yaml, faults: faults(yaml) }).toEqual({ yaml, faults: [] })
+  load({ file: yaml })
+}
+
+function overlay(base: YamlMapping, over: YamlMapping): YamlMapping {
+  const result: Record<string, YamlValue> = { ...base }
+  for (const [key, value] of Object.entries(over)) {
+    const below = result[key]
+    result[key] = isMapping(below) && isMapping(value) && key !== 'password' ? overlay(below, value) : value
+  }
+  return result
+}
+
+const mapping = (value: YamlValue): YamlMapping =>
+  isMapping(value) ? value : expect.fail('not a mapping of keys')
+
+/** An example shows the keys that it is about; what else has to be there is put beside it. */
+function completed(example: YamlMapping): string {
+  const { password } = example
+  const auth: YamlMapping = { upstream: { auth: { digest: { user: 'admin' } } } }
+  const beside = isMapping(password) && 'device' in password ? auth : {}
+  return JSON.stringify(overlay(overlay(mapping(treeOf(MINIMAL)), beside), example))
+}
+
+function below(path: readonly string[], value: YamlValue): YamlMapping {
+  const [key = '', ...rest] = path
+  return { [key]: rest.length === 0 ? value : below(rest, value) }
+}
+
+/** The examples on a page: blocks of YAML, files that a command writes, and `key: value` within the text. */
+function examplesOn(page: string): readonly YamlMapping[] {
+  const text = read(page)
+  const blocks = [
+    ...text.matchAll(/^```yaml\n([\s\S]*?)^```$/gm),
+    ...text.matchAll(/> *\S+\.ya?ml <<'?EOF'?\n([\s\S]*?)^EOF$/gm),
+  ].map(([, block = '']) => mapping(treeOf(block)))
+  const spans = [...text.matchAll(/`([a-z_]+(?:\.[a-z_]+)*): ([^`]+)`/g)]
+    .map(([, key = '', value = '']) => ({ path: key.split('.'), value }))
+    .filter(({ path, value }) => schema.keys.has(path[0] ?? '') && !value.includes('...'))
+  return [...blocks, ...spans.map(({ path, value }) => below(path, treeOf(value)))]
+}
+
+/** The changelog may name what once was. */
+const PAGES = ['README.md', 'SECURITY.md', ...filesIn('deploy', /\.md$/)]
+const NO_CONFIGURATION = ['prometheus.yml', 'postern.rules.yml', 'postern.rules.test.yml']
+
+describe('what is shipped or printed as a configuration is one, for the loader and for an editor', () => {
+  it.each(
+    filesIn('deploy', /\.ya?ml$/).filter(
+      (path) => !NO_CONFIGURATION.some((name) => path.endsWith(`/${name}`)),
+    ),
+  )('%s', (path) => {
+    expectAccepted(read(path))
+  })
+
+  it.each(
+    PAGES.flatMap((page) => examplesOn(page).map((example) => [page, JSON.stringify(example)] as const)),
+  )('%s: %s', (_page, example) => {
+    expectAccepted(completed(mapping(treeOf(example))))
+  })
+
+  it('examples are found on the pages that have some', () => {
+    for (const page of ['README.md', 'deploy/README.md', 'deploy/old-firmware.md']) {
+      expect(examplesOn(page), page).not.toEqual([])
+    }
+  })
+
+  it('what the demo writes', async () => {
+    const { configFile, remove } = await makeDemoFolder({
+      upstream: 'http://127.0.0.1:8080',
+      port: 8443,
+      adminPort: 9464,
+      passwordHash: 'hash',
+    })
+    closeLater(remove)
+    expectAccepted(readFileSync(configFile, 'utf8'))
+  })
+
+  it.each([
+    ['with all defaults, as the reference lists them', MINIMAL],
+    ['of the first configuration', read('deploy', 'postern.yaml')],
+    [
+      'with every kind of value',
+      completed({
+        listen: { tls: { cert: 'c.pem', key: 'k.pem' }, trusted_proxies: ['10.0.0.0/8', 'unix'] },
+        upstream: {
+          headers: { 'X-A': 'text', 'X-B': { file: 'b' } },
+          auth: { form: { user: 'admin', password: { file: 'p' }, success: { status: 302 } } },
+          tls: { ca: 'ca.pem' },
+          health: { path: '/' },
+          routes: { '/a/': { url: 'http+unix:/run/a.sock' } },
+        },
+        password: { shadow: { file: '/etc/shadow', user: 'admin' } },
+        public_paths: ['/login'],
+      }),
+    ],
+  ])('what check prints: the effective configuration %s', (_of, file) => {
+    expectAccepted(effectiveYaml(load({ file })))
+  })
+})
+
+describe('the JSON Schema takes an empty key where the loader does, and nowhere else', () => {
+  const isRead = (tree: YamlMapping): boolean => 'value' in decode(schema, layer(tree, []).tree)
+  const route: YamlMapping = { upstream: { routes: { '/a/': { url: 'http://127.0.0.1' } } } }
+  const paths = knownKeys.map(({ path }) => path)
+  const routePaths = paths
+    .filter(([first, second]) => first === 'upstream' && second !== undefined && second !== 'routes')
+    .map(([, ...rest]) => ['upstream', 'routes', '/a/', ...rest])
+
+  it.each([...paths, ...routePaths].map((path) => [path.join(' '), path] as const))('%s:', (_name, path) => {
+    const tree = overlay(overlay(mapping(treeOf(MINIMAL)), route), below(path, null))
+    expect(validate(tree)).toBe(isRead(tree))
+  })
+
+  it('a section that requires nothing may be empty, one that requires something may not', () => {
+    const empty = (...path: string[]) => faults(completed(below(path, null)))
+    expect(empty('limits')).toEqual([])
+    expect(empty('upstream', 'routes')).toEqual([])
+    expect(empty('upstream', 'headers')).toEqual([])
+    expect(empty('upstream')).not.toEqual([])
+    expect(empty('password')).not.toEqual([])
+    expect(empty('realm')).not.toEqual([])
+  })
+})
