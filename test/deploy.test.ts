@@ -23,6 +23,12 @@ test('the first configuration loads as written', () => {
   expect(config.password).toEqual({ file: '/etc/postern/password' })
 })
 
+test('status and revoke find the service: the first configuration names the state folder that the unit makes', () => {
+  const { stateDir } = loadConfig({ file: readConfigFile(inDeploy('postern.yaml')), env: {}, sets: [] })
+  const [, folder] = /^StateDirectory=(\S+)$/m.exec(read('postern.service')) ?? []
+  expect(stateDir).toBe(`/var/lib/${folder}`)
+})
+
 test('every key that the first configuration shows commented out loads too, and defaults are called defaults', () => {
   const text = read('postern.yaml')
   const commented = /^( +)# ((?:[a-z_]+:( .*)?)|(?: +X-Api-Key: .*))$/gm
@@ -70,10 +76,24 @@ test('systemd rates the exposure of the service below 2 of 10', async () => {
   expect(rated.code).toBe(0)
 })
 
-test('the unit leaves the JIT of V8 alone, reloads by SIGHUP, and does not retry what cannot succeed', () => {
+test('the unit reloads by SIGHUP, with no program but the shell', async () => {
+  const [, reload = expect.fail('the shell is not what reloads')] =
+    /^ExecReload=(\/bin\/sh -c .*)$/m.exec(read('postern.service')) ?? []
+  const service = spawn(process.execPath, ['-e', 'setInterval(() => {}, 60_000)'])
+  const ended = once(service, 'exit')
+  closeLater(() => {
+    service.kill('SIGKILL')
+  })
+  const { code, stderr } = await run('/bin/sh', ['-c', reload], {
+    env: { MAINPID: String(service.pid), PATH: '/nowhere' },
+  })
+  expect([code, stderr]).toEqual([0, ''])
+  expect(await ended).toEqual([null, 'SIGHUP'])
+})
+
+test('the unit leaves the JIT of V8 alone, and does not retry what cannot succeed', () => {
   const unit = read('postern.service')
   expect(unit).not.toMatch(/^MemoryDenyWriteExecute=/m)
-  expect(unit).toMatch(/^ExecReload=\/bin\/kill -HUP \$MAINPID$/m)
   expect(unit).toMatch(/^RestartPreventExitStatus=2$/m)
   expect(shippedUnitArguments().at(-1)).toBe('/opt/postern/dist/postern.mjs')
   expect(unit).toMatch(/^User=postern$/m)
