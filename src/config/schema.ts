@@ -55,7 +55,7 @@ export const schema: Field<Config> = section<Config>('The configuration of Poste
   statusCodes: oneOf(['contract', 'http'], {
     initial: 'contract',
     description:
-      "The statuses of the sidecar's own answers: `contract` keeps to 200, 400, 401, 429 and 500; `http` uses the precise ones (405, 413, 415, 502, 503, 504).",
+      "The statuses of the sidecar's own answers: `contract` keeps to 200, 400, 401, 429 and 500; `http` uses the precise ones (405, 408, 413, 415, 417, 431; 502 for a device that cannot be reached or answers wrongly, 503 where too many requests wait, 504 for a device that takes too long).",
   }),
   log: logField,
   shutdownGrace: duration(

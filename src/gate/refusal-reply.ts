@@ -122,7 +122,7 @@ function unauthorized(nothingShown: boolean, realm: string): Answer {
   }
 }
 
-/** Timeouts are 504, a device that cannot be reached 503, everything else that it got wrong 502 (RFC 9209 §2.3). */
+/** A timeout is 504; a device that cannot be reached, or answers wrongly, is 502 (RFC 9110 §15.6, RFC 9209 §2.3). */
 function upstreamFailed(failure: UpstreamFailure): Answer {
   const fields = ['Proxy-Status', `${PSEUDONYM}; error=${failure}`]
   switch (failure) {
