@@ -1,10 +1,12 @@
-import { readdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { checkCommand } from '../../src/commands/check.ts'
-import { prepareSite } from '../process/serve.ts'
+import type { CommandIo } from '../../src/commands/io.ts'
+import { type ConfigOptions, serveCommand } from '../../src/commands/serve.ts'
+import { hashPassword } from '../../src/password/hash.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
 import { unusedPort } from '../support/raw.ts'
@@ -18,21 +20,36 @@ beforeEach(() => {
   writeFileSync(password, 'hunter2\n')
 })
 
-interface Checked {
+interface Ran {
   readonly code: number
   readonly out: string
   readonly err: string
 }
 
-async function check(...set: readonly string[]): Promise<Checked> {
+type Command = (options: ConfigOptions, io: CommandIo) => Promise<number>
+
+async function run(command: Command, set: readonly string[]): Promise<Ran> {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
-  const sets = [`password.file=${password}`, 'listen.tls=off', `state_dir=${directory}`, ...set]
+  const source = set.some((each) => each.startsWith('password.')) ? [] : [`password.file=${password}`]
+  const sets = [...source, 'listen.tls=off', `state_dir=${directory}`, ...set]
   const [out, err] = [text(stdout), text(stderr)]
-  const code = await checkCommand({ set: sets }, { stdout, stderr, env: {} })
+  const code = await command({ set: sets }, { stdout, stderr, env: {} })
   stdout.end()
   stderr.end()
   return { code, out: await out, err: await err }
 }
+
+const check = (...set: readonly string[]): Promise<Ran> => run(checkCommand, set)
+
+/** A `serve` that has to fail at its start: nothing stops it. */
+const failingServe: Command = (options, io) =>
+  serveCommand(options, {
+    ...io,
+    logSink: { terminal: false, fd: 1 },
+    onStop() {},
+    onReload() {},
+    onCrash() {},
+  })
 
 describe('postern check', () => {
   it('prints the effective configuration without its secrets, tries what it names, and exits 0', async () => {
@@ -55,22 +72,39 @@ describe('postern check', () => {
   })
 
   it.each([
-    ['a password file', 'password source', { password: { file: '/nowhere' } }],
-    ['a certificate', 'certificate', { listen: { tls: { cert: '/nowhere', key: '/nowhere' } } }],
-    ['a CA', 'device', { upstream: { tls: { ca: '/nowhere' } } }],
-    ['the file of a header', 'upstream headers', { upstream: { headers: { X: { file: '/nowhere' } } } }],
+    ['a password file', 'password source', ['password.file=/nowhere']],
+    ['a certificate', 'certificate', ['listen.tls={cert: /nowhere, key: /nowhere}']],
+    ['a CA', 'device', ['upstream.tls.ca=/nowhere']],
+    ['the file of a header', 'upstream headers', ['upstream.headers.X.file=/nowhere']],
     [
       'the password for the device',
       'signing in',
-      { upstream: { auth: { basic: { user: 'a', password: { file: '/nowhere' } } } } },
+      ['upstream.auth={basic: {user: admin, password: {file: /nowhere}}}'],
     ],
-  ])('exits 2 for %s that is not there, as serve does', async (_file, what, config) => {
-    const site = await prepareSite({ config })
-    const [checked, served] = await Promise.all([site.postern('check'), site.postern('serve')])
-    const [, problem] = new RegExp(`^FAILED {2}${what}: (.*/nowhere.*)$`, 'm').exec(checked.stdout) ?? []
-    expect([checked.code, checked.stderr]).toEqual([2, ''])
-    expect([served.code, served.stderr]).toEqual([2, `postern serve: ${problem}\n`])
+  ])('exits 2 for %s that is not there, as serve does', async (_file, what, set) => {
+    const sets = ['upstream.url=http://127.0.0.1:9', ...set]
+    const checked = await check(...sets)
+    const [, problem] = new RegExp(`^FAILED {2}${what}: (.*/nowhere.*)$`, 'm').exec(checked.out) ?? []
+    expect([checked.code, checked.err]).toEqual([2, ''])
+    const served = await run(failingServe, sets)
+    expect([served.code, served.err]).toEqual([2, `postern serve: ${problem}\n`])
   })
+
+  it.each(['file', 'htpasswd.file', 'shadow.file'])(
+    'warns of others who can read password.%s, and exits 0',
+    async (key) => {
+      const device = await startDevice()
+      const users = join(directory, 'users')
+      writeFileSync(users, `admin:${await hashPassword('hunter2')}\n`)
+      for (const file of [password, users]) chmodSync(file, 0o644)
+      const sets =
+        key === 'file' ? [] : [`password.${key}=${users}`, `password.${key.replace('file', 'user')}=admin`]
+      const { code, out } = await check(`upstream.url=${device.url}`, ...sets)
+      const file = key === 'file' ? password : users
+      expect(out).toContain(`WARNING password.${key}: ${file}: others can read it; chmod 0640 is enough\n`)
+      expect(code).toBe(0)
+    },
+  )
 
   it('finds a state folder that cannot be written: exit 2 where the self-signed certificate belongs there', async () => {
     const device = await startDevice()

@@ -126,34 +126,24 @@ describe('The control socket', () => {
     ]) {
       await grantFrom('127.0.0.1', ['X-Forwarded-For', address])
     }
-    for (const [named, count] of [
-      ['2001:DB8:1:2::99', '2 grants'],
-      ['2001:db8:1:3::/64', '1 grant'],
-      ['::ffff:192.0.2.7', '1 grant'],
-    ] as const) {
-      expect(await site.postern('revoke', '--client', named)).toMatchObject({
-        code: 0,
-        stdout: `${count} revoked\n`,
-      })
+    for (const client of ['2001:DB8:1:2::99', '2001:db8:1:3::/64', '::ffff:192.0.2.7']) {
+      await sidecar.revoke({ client })
     }
     const left = (await sidecar.status()).grants.map(({ client }) => client)
     expect(left).toEqual(['2001:db8:1:4::1', '192.0.2.8'])
   })
 
-  it.each(['192.0.2.300', '192.0.2.0/24', '2001:db8::/32', 'example', '', '192.0.2.7 '])(
-    'takes %j for no client: exit 2, before a sidecar is asked',
-    async (address) => {
-      const run = await site.postern('revoke', '--client', address)
-      expect(run).toEqual({
-        code: 2,
-        signal: null,
-        stdout: '',
-        stderr:
-          'postern revoke: --client: must be an IP address, such as 192.0.2.7 or 2001:db8::7, or unix\n',
-      })
-      expect(readRevocation(JSON.stringify({ client: address }))).toBeUndefined()
-    },
-  )
+  it('takes what is no address for no client: exit 2, before a sidecar is asked', async () => {
+    for (const client of ['192.0.2.300', '192.0.2.0/24', '2001:db8::/32', 'example', '', '192.0.2.7 ']) {
+      expect(readRevocation(JSON.stringify({ client })), client).toBeUndefined()
+    }
+    expect(await site.postern('revoke', '--client', '192.0.2.0/24')).toEqual({
+      code: 2,
+      signal: null,
+      stdout: '',
+      stderr: 'postern revoke: --client: must be an IP address, such as 192.0.2.7 or 2001:db8::7, or unix\n',
+    })
+  })
 
   it('says so, and exits 1, where a client has no grant, or there is no such grant', async () => {
     const pair = await grantFrom('127.0.0.2')

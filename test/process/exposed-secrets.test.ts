@@ -51,22 +51,6 @@ it('a file with a secret that others can read or write is warned about at the st
   expect(`${stdout}${sidecar.lines.join('\n')}`).not.toMatch(/secret\b(?! is open)/)
 })
 
-it('check does not fail for the mode of a file', async () => {
-  const site = await prepareSite()
-  chmodSync(site.passwordFile, 0o604)
-  const { code, stdout } = await site.postern('check')
-  expect([code, stdout]).toEqual([0, expect.stringContaining('WARNING password.file: ')])
-})
-
-it.each(['htpasswd', 'shadow'])('the mode of a %s file is looked at, too', async (kind) => {
-  const site = await prepareSite({ password: 'admin:$2y$10$abcdefghijklmnopqrstuv' })
-  chmodSync(site.passwordFile, 0o644)
-  site.configure({ password: { file: undefined, [kind]: { file: site.passwordFile, user: 'admin' } } })
-  expect((await site.postern('check')).stdout).toContain(
-    `WARNING password.${kind}.file: ${site.passwordFile}: `,
-  )
-})
-
 it('a file whose mode is opened later is warned about when it changes or at a reload, once', async () => {
   const site = await prepareSite()
   const key = join(site.directory, 'key')
