@@ -54,8 +54,19 @@ function gatheringStream(sink: LogSink): DestinationStream & Flushable {
     maxWrite: 2 * GATHERED,
     contentMode: 'buffer',
   })
-  // In this mode it takes buffers, whatever its types say.
-  const pass = (bytes: Buffer): boolean => file.write(bytes as never)
+  let unwritten = 0
+  function pass(bytes: Buffer): void {
+    unwritten += bytes.length
+    // In this mode it takes buffers, whatever its types say.
+    file.write(bytes as never)
+  }
+  // A flush while a write runs does nothing, and what it should have written would wait for the next line.
+  file.on('write', (bytes) => {
+    unwritten -= bytes
+  })
+  file.on('drain', () => {
+    if (unwritten > 0) file.flush()
+  })
   const gathered = Buffer.allocUnsafe(GATHERED)
   let length = 0
 

@@ -47,3 +47,20 @@ it('a line is written within a second, although nothing follows', async () => {
   await expect.poll(() => readFileSync(file, 'utf8'), { timeout: 5000 }).toBe('{"alone":true}\n')
   closeSync(fd)
 })
+
+it('a line that is flushed while the one before is being written does not wait for the next line', async () => {
+  const file = join(temporaryDirectory(), 'log')
+  const fd = openSync(file, 'a')
+  const log = await createLog({ level: 'info', format: 'json' }, { terminal: false, fd })
+  log.info('first')
+  log.flush() // The write runs when this returns.
+  log.info('second')
+  log.flush()
+  const messages = (): unknown[] =>
+    readFileSync(file, 'utf8')
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line).msg)
+  await expect.poll(messages, { timeout: 5000 }).toEqual(['first', 'second'])
+  closeSync(fd)
+})
