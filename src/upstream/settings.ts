@@ -1,7 +1,7 @@
-import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { ServiceConfig } from '../config/config.ts'
 import { reasonOf } from '../http/node-permission.ts'
+import { certificatesIn } from '../http/pem.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
 /** Where the configuration says that the device is. `key`, here and below, is where that stands, for messages. */
@@ -34,15 +34,14 @@ export function upstreamHost({ host, url }: ServiceConfig): string | undefined {
   }
 }
 
+/** OpenSSL takes what holds no certificate for no authority at all, without a word, and then trusts no device. */
 async function readAuthorities(path: string, key: string): Promise<string> {
-  try {
-    const text = await readFile(path, 'utf8')
-    // Node takes a file without a certificate for no authority at all, and then trusts nobody, without a word.
-    new X509Certificate(text)
-    return text
-  } catch (error) {
-    throw new UpstreamSettingError(`${key}: ${path} must hold certificates in PEM: ${reasonOf(error)}`)
-  }
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    throw new UpstreamSettingError(`${key}: cannot read ${path}: ${reasonOf(error)}`)
+  })
+  const certificates = certificatesIn({ path, text })
+  if (typeof certificates === 'string') throw new UpstreamSettingError(`${key}: ${certificates}`)
+  return text
 }
 
 /** A file that the settings name cannot be used; the message names the setting and the file, never what it holds. */

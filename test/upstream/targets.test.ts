@@ -107,6 +107,25 @@ describe('a device that speaks HTTPS', () => {
     expect(upgrades).toHaveLength(1)
   })
 
+  it.each<[string, (pem: string) => string, string]>([
+    ['nothing', () => '', 'is empty'],
+    ['half a certificate behind a whole one', (pem) => pem + pem.slice(0, 300), 'is incomplete'],
+    ['a damaged one behind a whole one', (pem) => pem + pem.replace(/\n..../, '\n@@@@'), '2 of 2'],
+    ['something else', () => 'no certificate', 'holds no certificate in PEM'],
+    ['DER', (pem) => String(Buffer.from(pem.replace(/-----.*-----/g, ''), 'base64')), 'must be PEM'],
+  ])('with %s in `upstream.tls.ca` is refused at the start, by key and file', async (_what, spoil, says) => {
+    const { cert, certFile } = await makeCertificate()
+    writeFileSync(certFile, spoil(cert))
+    const config = { upstream: { tls: { ca: certFile } } }
+    const message = startSidecar({ device: { url: 'https://127.0.0.1:9' }, config }).then(
+      () => 'it started',
+      (error: Error) => error.message,
+    )
+    expect(await message).toMatch(/^upstream\.tls\.ca: /)
+    expect(await message).toContain(certFile)
+    expect(await message).toContain(says)
+  })
+
   it.each(['strict', 'tolerant'])(
     'is asked for by the name in `upstream.url`, if it is one: %s',
     async (parser) => {

@@ -1,0 +1,119 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { reasonOf } from './node-permission.ts'
+
+/** A file that should hold PEM (RFC 7468), read as UTF-8 whatever it is. */
+export interface PemFile {
+  readonly path: string
+  readonly text: string
+}
+
+export type Certificates = readonly [X509Certificate, ...X509Certificate[]]
+
+/**
+ * The certificates of a file, in their order; or what is wrong with the file, by its name and without its content.
+ * OpenSSL itself takes an empty file, and one that is cut off in a BEGIN line, for a file with fewer certificates.
+ */
+export function certificatesIn(file: PemFile): Certificates | string {
+  const blocks = blocksIn(file, CERTIFICATE)
+  if (typeof blocks === 'string') return blocks
+  const certificates: X509Certificate[] = []
+  for (const { text } of blocks) {
+    try {
+      certificates.push(new X509Certificate(text))
+    } catch (error) {
+      return `${nameOf(certificates.length, blocks.length, file.path)} is damaged: ${reasonOf(error)}`
+    }
+  }
+  const [first, ...others] = certificates
+  return first === undefined ? holdsNone(file, CERTIFICATE) : [first, ...others]
+}
+
+/** The private key of a file; or what is wrong with the file, by its name and without its content. */
+export function privateKeyIn(file: PemFile): KeyObject | string {
+  const { path } = file
+  const blocks = blocksIn(file, PRIVATE_KEY)
+  if (typeof blocks === 'string') return blocks
+  const [first] = blocks
+  if (first === undefined) return holdsNone(file, PRIVATE_KEY)
+  if (first.label.startsWith('ENCRYPTED') || /^Proc-Type:.*ENCRYPTED/m.test(first.text)) {
+    return `${path} holds an encrypted key, and nothing gives Postern its passphrase: decrypt it with openssl pkey -in ${path} -out NEW`
+  }
+  try {
+    return createPrivateKey(first.text)
+  } catch (error) {
+    return `the private key in ${path} is damaged or of an unknown kind: ${reasonOf(error)}`
+  }
+}
+
+/** How messages name one of the certificates in a file. */
+export function nameOf(index: number, count: number, path: string): string {
+  return count === 1 ? `the certificate in ${path}` : `certificate ${index + 1} of ${count} in ${path}`
+}
+
+interface Content {
+  readonly what: string
+  readonly label: RegExp
+  /** The programs of OpenSSL that turn the binary forms into PEM. */
+  readonly fromDer: string
+  readonly fromPkcs12: string
+}
+
+const CERTIFICATE: Content = {
+  what: 'certificate',
+  label: /^(?:X509 |TRUSTED )?CERTIFICATE$/,
+  fromDer: 'openssl x509 -inform der',
+  fromPkcs12: 'openssl pkcs12 -nokeys',
+}
+
+const PRIVATE_KEY: Content = {
+  what: 'private key',
+  label: /PRIVATE KEY$/,
+  fromDer: 'openssl pkey -inform der',
+  fromPkcs12: 'openssl pkcs12 -nocerts -nodes',
+}
+
+interface Block {
+  readonly label: string
+  readonly text: string
+}
+
+/** Windows puts a byte order mark in front. */
+const BLOCK = /^\uFEFF?-----BEGIN ([^-\r\n]+)-----(?:(?!-----)[\s\S])*?^-----END \1-----[ \t]*$/gm
+
+/** The blocks of a kind in a whole file of PEM; or why the file is none. */
+function blocksIn(
+  { path, text }: PemFile,
+  { label, fromDer, fromPkcs12 }: Content,
+): readonly Block[] | string {
+  // Some file systems keep zeros for what a power cut kept them from writing.
+  if (text.replaceAll('\0', '').trim() === '') return `${path} is empty`
+  if (isDer(text)) {
+    const [kind, command] = isPkcs12(text) ? ['PKCS #12', fromPkcs12] : ['DER', fromDer]
+    return `${path} is binary (${kind}) and must be PEM: convert it with ${command} -in ${path} -out NEW`
+  }
+  if (/-----END [^-\r\n]+-----[ \t]*\S/.test(text))
+    return `${path} lacks a line break behind an -----END line`
+  // A file that is cut off ends in a block without its end, or in the dashes of one.
+  const between = text.replaceAll(BLOCK, '')
+  if (/^-----/m.test(between) || /(?:^|[\r\n])-+$/.test(between)) {
+    return `${path} is incomplete, as after an interrupted copy or on a full disk`
+  }
+  return Array.from(text.matchAll(BLOCK), ([block, name = '']) => ({ label: name, text: block })).filter(
+    (block) => label.test(block.label),
+  )
+}
+
+function holdsNone({ path, text }: PemFile, { what }: Content): string {
+  const others = new Set(Array.from(text.matchAll(BLOCK), ([, label]) => label))
+  return `${path} holds no ${what} in PEM${others.size === 0 ? '' : `, but: ${[...others].join(', ')}`}`
+}
+
+/** DER begins with a SEQUENCE (0x30, the digit 0) and its length, which is no text. */
+function isDer(text: string): boolean {
+  return text.startsWith('0') && !/^0[\t\r\n -~]{2}/.test(text)
+}
+
+/** PKCS #12 begins with its version, 3 (RFC 7292 §4); keys have 0 or 1 there, certificates no number. */
+function isPkcs12(text: string): boolean {
+  return text.slice(2, 8).includes('\x02\x01\x03')
+}
