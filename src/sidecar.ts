@@ -16,6 +16,8 @@ import { within } from './http/within.ts'
 import { createWindowTable } from './limits/window-table.ts'
 import { createPublicListener } from './listen/public-listener.ts'
 import { loadTlsMaterial } from './listen/tls-material.ts'
+import type { TlsMaterial } from './listen/tls-pair.ts'
+import { watchValidity } from './listen/validity-watch.ts'
 import { createAccessLog } from './record/access-log.ts'
 import type { Logger } from './record/log.ts'
 import { createMetrics } from './record/metrics.ts'
@@ -51,7 +53,11 @@ export interface SidecarDependencies {
 /** Puts the house together: a configuration becomes a sidecar that is ready to start. */
 export async function createSidecar(config: Config, { clock, log }: SidecarDependencies): Promise<Sidecar> {
   let settings = await deriveSettings(config)
-  const tls = await loadTlsMaterial(config.listen.tls, config.stateDir)
+  const tls = await loadTlsMaterial(config.listen.tls, config.stateDir, {
+    clock,
+    onSetAside: (reason, names) =>
+      log.error({ reason, names }, 'self-signed certificate: unusable, set aside; making another'),
+  })
 
   const metrics = createMetrics({ version: VERSION, node: versions.node })
   const live = createLiveExchanges()
@@ -120,6 +126,12 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
     clientOf: (peer) => settings.clientOf(peer, []),
     events: metrics.connections,
   })
+  const validity = watchValidity(clock, log)
+  function serveCertificate({ valid }: TlsMaterial): void {
+    metrics.certificateServed(valid.from.at, valid.until.at)
+    validity.served(valid)
+  }
+  if (tls !== undefined) serveCertificate(tls)
   let phase: 'starting' | 'running' | 'stopping' = 'starting'
   const admin = createAdminListener({
     metrics: metrics.text,
@@ -146,8 +158,11 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
     tables.api.applyPolicy(next.limits.api)
     tables.oauth.applyPolicy(next.limits.oauth)
     state.tokens.applyPolicy(next.tokens)
-    if (nextTls !== undefined) listener.applyTls(nextTls)
     log.level = next.log.level
+    if (nextTls !== undefined) {
+      listener.applyTls(nextTls)
+      serveCertificate(nextTls)
+    }
     await warnOfExposure(next)
     return changes
   }
@@ -179,6 +194,7 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
 
     async stop(graceMs = settings.config.shutdownGrace) {
       phase = 'stopping'
+      validity.close()
       await within(graceMs, listener.drain())
       listener.destroy()
       await services.close()

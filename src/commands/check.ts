@@ -4,7 +4,8 @@ import { exposedSecrets } from '../config/exposed-secrets.ts'
 import { servicesOf } from '../config/services.ts'
 import { reasonOf } from '../http/node-permission.ts'
 import { systemClock } from '../http/system-clock.ts'
-import { loadTlsMaterial, selfSignedPaths } from '../listen/tls-material.ts'
+import { findSelfSigned, readPair, selfSignedPaths } from '../listen/tls-material.ts'
+import { describeValidity, validityOf } from '../listen/validity.ts'
 import { openPasswordSource } from '../password/source.ts'
 import { readRequestFields } from '../upstream/added-fields.ts'
 import { createConnections } from '../upstream/connections.ts'
@@ -16,14 +17,17 @@ import type { CommandIo, ExitCode } from './io.ts'
 import { type ConfigOptions, configFrom } from './serve.ts'
 import { exitCodeOf, reportFailure } from './setup-error.ts'
 
+/** What works, or what works now and needs a person soon. */
+type Finding = string | { readonly warning: string }
+
 interface Trial {
   readonly what: string
-  readonly run: () => Promise<string>
+  readonly run: () => Promise<Finding>
 }
 
 /**
  * Prints the configuration as it will be used, secrets masked, then tries what it names: the password source, the
- * certificate, the folders that are written to, the header files and the device. 0 when all of it works, 2 when
+ * certificate, the folders that are written to, the header files and the device. 0 when all of it works, warnings included, 2 when
  * `serve` would refuse to start for it, 1 when something else does not work.
  */
 export async function checkCommand(options: ConfigOptions, io: CommandIo): Promise<ExitCode> {
@@ -37,7 +41,10 @@ export async function checkCommand(options: ConfigOptions, io: CommandIo): Promi
   let worst: ExitCode = 0
   for (const { what, run } of trialsOf(config)) {
     try {
-      io.stdout.write(`ok      ${what}: ${await run()}\n`)
+      const found = await run()
+      const line =
+        typeof found === 'string' ? `ok      ${what}: ${found}` : `WARNING ${what}: ${found.warning}`
+      io.stdout.write(`${line}\n`)
     } catch (error) {
       worst = worst === 2 ? 2 : exitCodeOf(error)
       io.stdout.write(`FAILED  ${what}: ${reasonOf(error)}\n`)
@@ -99,15 +106,20 @@ async function tryPassword({ password }: Config): Promise<string> {
 }
 
 /** Never makes one: a check leaves nothing behind. */
-async function tryCertificate({ listen, stateDir }: Config): Promise<string> {
-  if (listen.tls === 'off') return 'off, the listener speaks cleartext'
-  if (listen.tls !== 'auto') {
-    await loadTlsMaterial(listen.tls, stateDir)
-    return `${listen.tls.cert} and its key are a pair`
+async function tryCertificate({ listen: { tls }, stateDir }: Config): Promise<Finding> {
+  if (tls === 'off') return 'off, the listener speaks cleartext'
+  const { cert } = tls === 'auto' ? selfSignedPaths(stateDir) : tls
+  const found = tls === 'auto' ? await findSelfSigned(stateDir) : await readPair(tls)
+  if (found === 'missing') return `self-signed, made at first start in ${cert}`
+  if ('broken' in found) {
+    return { warning: `${found.broken}; a start sets this self-signed pair aside and makes another` }
   }
-  const { cert, key } = selfSignedPaths(stateDir)
-  const present = await loadTlsMaterial({ cert, key }, stateDir).catch(() => undefined)
-  return present === undefined ? `self-signed, made at first start in ${cert}` : `self-signed, in ${cert}`
+  const wall = systemClock.wall()
+  const sentence = describeValidity(found.valid, wall)
+  const validity = validityOf(found.valid, wall)
+  if (validity === 'expiring') return { warning: sentence }
+  if (validity !== 'valid') throw new Error(sentence)
+  return tls === 'auto' ? `self-signed, in ${cert}` : `${cert} and its key are a pair`
 }
 
 async function tryHeaders(service: ServiceConfig, key: string): Promise<string> {

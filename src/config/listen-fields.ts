@@ -4,7 +4,9 @@ import { address, addressOrOff, duration, path, peers, size } from './field-kind
 import { integer, oneOf } from './value-field.ts'
 
 const tlsFiles: Field<TlsFiles> = section<TlsFiles>("The operator's own certificate.", {
-  cert: path({ description: 'PEM file with the certificate and its chain. Read again when it changes.' }),
+  cert: path({
+    description: 'PEM file with the certificate first and its chain behind it. Read again when it changes.',
+  }),
   key: path({
     description: 'PEM file with the private key of that certificate. Read again when it changes.',
   }),

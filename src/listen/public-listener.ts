@@ -8,7 +8,7 @@ import { type ConnectedClient, capConnections } from './connection-caps.ts'
 import { createHttp1Server, LAST_REQUEST } from './http1-server.ts'
 import { createHttp2Server } from './http2-server.ts'
 import type { FailedHandshake, ListenLimits, Overuse, RefusedConnection } from './limits.ts'
-import type { TlsMaterial } from './tls-material.ts'
+import type { TlsMaterial } from './tls-pair.ts'
 
 /** How long a TLS handshake may still go on when the sidecar stops (ms). */
 const LAST_HANDSHAKE = 2_000

@@ -1,17 +1,20 @@
+import { existsSync } from 'node:fs'
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
-import { createSecureContext } from 'node:tls'
+import type { Clock } from '../http/clock.ts'
 import { ensureFolder } from '../http/ensure-folder.ts'
-import { reasonOf } from '../http/node-permission.ts'
+import { isWithheld, reasonOf } from '../http/node-permission.ts'
+import type { PemFile } from '../http/pem.ts'
+import { setAside } from '../http/set-aside.ts'
+import { inspectPair, type TlsMaterial } from './tls-pair.ts'
 
-/** A certificate chain and its key, both PEM. */
-export interface TlsMaterial {
+interface PairPaths {
   readonly cert: string
   readonly key: string
 }
 
-export type TlsSetting = 'auto' | 'off' | { readonly cert: string; readonly key: string }
+export type TlsSetting = 'auto' | 'off' | PairPaths
 
 /** The certificate or key cannot be used; the message names the file and the reason, never the content. */
 export class TlsMaterialError extends Error {
@@ -19,41 +22,75 @@ export class TlsMaterialError extends Error {
 }
 
 /** Where the self-signed pair of `tls: auto` lives. */
-export function selfSignedPaths(stateDir: string): { readonly cert: string; readonly key: string } {
+export function selfSignedPaths(stateDir: string): PairPaths {
   return { cert: join(stateDir, 'tls', 'cert.pem'), key: join(stateDir, 'tls', 'key.pem') }
 }
 
-/** Reads, and for `auto` makes at first start, what the public listener serves. Undefined for cleartext. */
+/** How to go on with a self-signed pair that cannot be used. */
+export interface Mending {
+  readonly clock: Clock
+  /** Both files have been renamed, and another pair is made. */
+  readonly onSetAside: (reason: string, names: readonly string[]) => void
+}
+
+/**
+ * Reads, and for `auto` makes where there is none, what the public listener serves. Undefined for cleartext. Without
+ * `mending`, a broken pair of `auto` is an error like one of the operator's.
+ */
 export async function loadTlsMaterial(
   setting: TlsSetting,
   stateDir: string,
+  mending?: Mending,
 ): Promise<TlsMaterial | undefined> {
   if (setting === 'off') return undefined
-  if (setting !== 'auto') return readMaterial(setting)
-  const paths = selfSignedPaths(stateDir)
-  try {
-    return await readMaterial(paths)
-  } catch (error) {
-    if (!(error instanceof TlsMaterialError) || !isMissing(error.cause)) throw error
-    return makeSelfSigned(stateDir)
+  if (setting !== 'auto') return readPair(setting)
+  const found = await findSelfSigned(stateDir)
+  if (found === 'missing') return makeSelfSigned(stateDir)
+  if (!('broken' in found)) return found
+  if (mending === undefined) {
+    throw new TlsMaterialError(
+      `${found.broken}; a restart sets this self-signed pair aside and makes another`,
+    )
   }
+  mending.onSetAside(found.broken, setPairAside(selfSignedPaths(stateDir), mending.clock.wall()))
+  return makeSelfSigned(stateDir)
 }
 
-async function readMaterial(paths: { readonly cert: string; readonly key: string }): Promise<TlsMaterial> {
-  const material = { cert: await readPem(paths.cert), key: await readPem(paths.key) }
-  try {
-    createSecureContext(material)
-  } catch (error) {
-    throw new TlsMaterialError(`${paths.cert} and ${paths.key} do not make a usable pair: ${reasonOf(error)}`)
-  }
+/** Reads a pair that the operator provides. */
+export async function readPair(paths: PairPaths): Promise<TlsMaterial> {
+  const [cert, key] = [await readPem(paths.cert), await readPem(paths.key)]
+  const material = inspectPair(cert, key)
+  if (typeof material === 'string') throw new TlsMaterialError(material)
   return material
 }
 
-async function readPem(path: string): Promise<string> {
+/** Reads the pair of `auto`, if there is one, and changes nothing. One file without the other is a broken pair. */
+export async function findSelfSigned(
+  stateDir: string,
+): Promise<TlsMaterial | 'missing' | { readonly broken: string }> {
+  const paths = selfSignedPaths(stateDir)
+  const [cert, key] = [await readIfThere(paths.cert), await readIfThere(paths.key)]
+  if (cert === undefined && key === undefined) return 'missing'
+  if (cert === undefined) return { broken: `${paths.cert} is missing` }
+  if (key === undefined) return { broken: `${paths.key} is missing` }
+  const material = inspectPair(cert, key)
+  return typeof material === 'string' ? { broken: material } : material
+}
+
+async function readPem(path: string): Promise<PemFile> {
   try {
-    return await readFile(path, 'utf8')
+    return { path, text: await readFile(path, 'utf8') }
   } catch (error) {
     throw new TlsMaterialError(`cannot read ${path}: ${reasonOf(error)}`, { cause: error })
+  }
+}
+
+async function readIfThere(path: string): Promise<PemFile | undefined> {
+  try {
+    return await readPem(path)
+  } catch (error) {
+    if (error instanceof TlsMaterialError && isMissing(error.cause)) return undefined
+    throw error
   }
 }
 
@@ -61,17 +98,34 @@ function isMissing(cause: unknown): boolean {
   return cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
 }
 
+/** Also one file without the other: it may be a key that is in use elsewhere. */
+function setPairAside({ cert, key }: PairPaths, wall: number): readonly string[] {
+  try {
+    return [cert, key].filter((path) => existsSync(path)).map((path) => setAside(path, 'broken', wall))
+  } catch (error) {
+    throw new TlsMaterialError(
+      `cannot set the broken self-signed pair in ${dirname(cert)} aside: ${reasonOf(error)}`,
+    )
+  }
+}
+
 /** Ten years: a device that nobody touches must not fall silent because its own certificate ran out. */
 const SELF_SIGNED_YEARS = 10
 
+/** Clients whose clock is behind ours take the certificate at once, as we do when our own clock is set back. */
+const BACKDATED_DAYS = 1
+
 async function makeSelfSigned(stateDir: string): Promise<TlsMaterial> {
   const { generate } = await import('selfsigned')
+  const notBeforeDate = new Date()
+  notBeforeDate.setDate(notBeforeDate.getDate() - BACKDATED_DAYS)
   const notAfterDate = new Date()
   notAfterDate.setFullYear(notAfterDate.getFullYear() + SELF_SIGNED_YEARS)
   const name = hostname()
   const pair = await generate([{ name: 'commonName', value: name }], {
     keyType: 'ec',
     algorithm: 'sha256',
+    notBeforeDate,
     notAfterDate,
     extensions: [
       { name: 'basicConstraints', cA: true, critical: true },
@@ -98,11 +152,17 @@ async function makeSelfSigned(stateDir: string): Promise<TlsMaterial> {
       `cannot keep the self-signed certificate in ${dirname(paths.cert)}: ${reasonOf(error)}`,
     )
   }
-  return { cert: pair.cert, key: pair.private }
+  return readPair(paths)
 }
 
-/** Written beside and renamed, so that no start ever reads half a key. */
+/**
+ * Written beside and renamed, so that no start reads half a key, and flushed, so that a power cut does not leave an
+ * empty file. Under its permission model Node flushes nothing, after it has written.
+ */
 async function writePrivately(path: string, text: string): Promise<void> {
-  await writeFile(`${path}.new`, text, { mode: 0o600 })
-  await rename(`${path}.new`, path)
+  const draft = `${path}.new`
+  await writeFile(draft, text, { mode: 0o600, flush: true }).catch((error: unknown) => {
+    if (!isWithheld(error)) throw error
+  })
+  await rename(draft, path)
 }

@@ -21,6 +21,8 @@ export interface Metrics {
   tokensEvicted(kind: 'access' | 'refresh', count: number): void
   storeFailed(store: string, operation: string): void
   configReloaded(result: 'success' | 'failure'): void
+  /** When the certificate that is served begins and ceases to be valid, in ms since the Unix epoch. */
+  certificateServed(from: number, until: number): void
   /** What the public listener tells of its connections; the reasons are the names of the keys that hold them. */
   readonly connections: {
     connection(protocol: string, change: 1 | -1): void
@@ -104,6 +106,16 @@ export function createMetrics({
   const evicted = counter('tokens_evicted_total', 'Tokens dropped because the store was full.', ['kind'])
   const storeErrors = counter('store_errors_total', 'Failures of a store.', ['store', 'operation'])
   const reloads = counter('config_reloads_total', 'Configuration reloads, by result.', ['result'])
+  const certificateFrom = gauge(
+    'certificate_not_before_timestamp_seconds',
+    'When the certificate that is served becomes valid, in Unix time.',
+  )
+  const certificateUntil = gauge(
+    'certificate_expiry_timestamp_seconds',
+    'When the certificate that is served expires, or the first of its chain, in Unix time.',
+  )
+  // In cleartext there is none: no sample, rather than one of 1970.
+  for (const bound of [certificateFrom, certificateUntil]) bound.remove()
   const connections = gauge('connections', 'Open client connections.', ['protocol'])
   const refused = counter(
     'connections_refused_total',
@@ -148,6 +160,10 @@ export function createMetrics({
     tokensEvicted: (kind, count) => evicted.inc({ kind }, count),
     storeFailed: (store, operation) => storeErrors.inc({ store, operation }),
     configReloaded: (result) => reloads.inc({ result }),
+    certificateServed(from, until) {
+      certificateFrom.set(from / 1000)
+      certificateUntil.set(until / 1000)
+    },
     connections: {
       connection: (protocol, change) => connections.inc({ protocol }, change),
       refused: (reason) => refused.inc({ reason }),

@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ensureFolder } from '../http/ensure-folder.ts'
 import { isWithheld } from '../http/node-permission.ts'
-import { createDatabase, readDatabase, setAside } from './journal-recovery.ts'
+import { createDatabase, readDatabase, setDatabaseAside } from './journal-recovery.ts'
 import { checksum } from './journal-schema.ts'
 import type { Digest } from './mint.ts'
 import { empty, fileIdentity, syncFolder } from './private-file.ts'
@@ -63,7 +63,7 @@ export function openJournalFile(
     if (!existsSync(path)) createDatabase(path)
     const found = readDatabase(path, patience)
     if (typeof found !== 'string') return found
-    onSetAside(found, setAside(path, found, wall()))
+    onSetAside(found, setDatabaseAside(path, found, wall()))
     createDatabase(path)
     const fresh = readDatabase(path, patience)
     if (typeof fresh === 'string') throw new Error(`a new database was ${fresh} at once`)

@@ -1,6 +1,7 @@
 import { accessSync, constants, existsSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { setAside } from '../http/set-aside.ts'
 import { isWellFormed, migrate, readMeta, readRecords, versionOf } from './journal-schema.ts'
 import { createPrivate, syncFolder } from './private-file.ts'
 import { sqliteCode } from './sqlite-error.ts'
@@ -70,12 +71,9 @@ function isWritable(path: string): boolean {
   }
 }
 
-/** Moves a file and its log out of the way, under a dated name, and returns that name. */
-export function setAside(path: string, fault: Fault, wall: number): string {
-  const stem = `${path}.${fault}-${new Date(wall).toISOString().replaceAll(':', '-')}`
-  let name = stem
-  for (let i = 2; existsSync(name); i++) name = `${stem}-${i}`
-  renameSync(path, name)
+/** Moves a database and its log out of the way, under a dated name, and returns that name. */
+export function setDatabaseAside(path: string, fault: Fault, wall: number): string {
+  const name = setAside(path, fault, wall)
   if (existsSync(`${path}-wal`)) renameSync(`${path}-wal`, `${name}-wal`)
   return name
 }

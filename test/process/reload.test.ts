@@ -268,22 +268,35 @@ describe('76 A certificate', () => {
     running = await startRunning({}, current)
   })
 
-  it('that does not belong to its key, or is none, is refused with the reason, and the one before holds', async () => {
+  it('that cannot be used with its key is refused with the reason, and the one before holds', async () => {
     const { sidecar, expectConnected } = running
-    const wrongs: readonly (readonly [RegExp, () => void])[] = [
-      [/do not make a usable pair/, () => replaceFile(current.certFile, other.cert)],
-      [/do not make a usable pair/, () => replaceFile(current.certFile, 'no certificate')],
-      [/cannot read .*cert\.pem/, () => rmSync(current.certFile)],
+    const rsa = await makeCertificate('rsa', { keyType: 'rsa' })
+    const half = (pem: string): string => pem.slice(0, pem.length / 2)
+    const { certFile, keyFile } = current
+    const wrongs: readonly (readonly [RegExp, file: string, content: string | undefined])[] = [
+      [/do not make a usable pair: the key belongs to another certificate/, certFile, other.cert],
+      [/do not make a usable pair: the key is RSA, the certificate is for EC/, keyFile, rsa.key],
+      [/cert\.pem is empty/, certFile, ''],
+      [/key\.pem is empty/, keyFile, ''],
+      [/cert\.pem is incomplete/, certFile, half(current.cert)],
+      [/key\.pem is incomplete/, keyFile, half(current.key)],
+      [/cert\.pem holds no certificate in PEM/, certFile, 'no certificate'],
+      [/cannot read .*cert\.pem/, certFile, undefined],
     ]
-    for (const [, act] of wrongs) {
-      await until(sidecar, 'failure', act)
+    for (const [, file, content] of wrongs) {
+      await until(sidecar, 'failure', () =>
+        content === undefined ? rmSync(file) : replaceFile(file, content),
+      )
       expect(await shownName(sidecar.url)).toBe('first')
+      await until(sidecar, 'success', () => replaceFile(file, file === certFile ? current.cert : current.key))
     }
-    await until(sidecar, 'success', () => replaceFile(current.certFile, current.cert))
     const problems = (): string[] => sidecar.logged(NOT_RELOADED).map((line) => String(line.problems))
     await sidecar.waitForLog(NOT_RELOADED, () => problems().length === wrongs.length)
     for (const [i, [why]] of wrongs.entries()) expect(problems()[i]).toMatch(why)
-    expect(problems().join()).not.toContain('PRIVATE KEY')
+    expect(sidecar.logged(NOT_RELOADED).every(({ level }) => level === 50)).toBe(true)
+    for (const line of `${current.key}${rsa.key}`.split('\n').filter((each) => /^[^-]{16,}/.test(each))) {
+      expect(sidecar.lines.join()).not.toContain(line)
+    }
     await expectConnected()
   })
 

@@ -20,11 +20,24 @@ export interface Certificate {
   readonly keyFile: string
 }
 
+export interface CertificateOptions {
+  /** EC on P-256 unless told. */
+  readonly keyType?: 'ec' | 'rsa'
+  /** A year from now unless told. */
+  readonly notBefore?: Date
+  readonly notAfter?: Date
+}
+
 /** A self-signed certificate for 127.0.0.1 and localhost, which is its own CA. */
-export async function makeCertificate(commonName = 'postern test'): Promise<Certificate> {
+export async function makeCertificate(
+  commonName = 'postern test',
+  { keyType = 'ec', notBefore, notAfter }: CertificateOptions = {},
+): Promise<Certificate> {
   const made = await generate([{ name: 'commonName', value: commonName }], {
-    keyType: 'ec',
+    keyType,
     curve: 'P-256',
+    ...(notBefore === undefined ? {} : { notBeforeDate: notBefore }),
+    ...(notAfter === undefined ? {} : { notAfterDate: notAfter }),
     extensions: [
       { name: 'basicConstraints', cA: true },
       {
@@ -36,10 +49,12 @@ export async function makeCertificate(commonName = 'postern test'): Promise<Cert
       },
     ],
   })
+  // With the line end that openssl writes.
+  const [cert, key] = [`${made.cert.trimEnd()}\n`, `${made.private.trimEnd()}\n`]
   const directory = temporaryDirectory()
   const certFile = join(directory, 'cert.pem')
   const keyFile = join(directory, 'key.pem')
-  writeFileSync(certFile, made.cert)
-  writeFileSync(keyFile, made.private)
-  return { cert: made.cert, key: made.private, certFile, keyFile }
+  writeFileSync(certFile, cert)
+  writeFileSync(keyFile, key)
+  return { cert, key, certFile, keyFile }
 }

@@ -1,0 +1,78 @@
+import type { KeyObject } from 'node:crypto'
+import { createSecureContext } from 'node:tls'
+import { reasonOf } from '../http/node-permission.ts'
+import { type Certificates, certificatesIn, nameOf, type PemFile, privateKeyIn } from '../http/pem.ts'
+import type { ValidPeriod } from './validity.ts'
+
+/** A certificate chain and its key, both PEM, with which TLS handshakes succeed. */
+export interface TlsMaterial {
+  readonly cert: string
+  readonly key: string
+  readonly valid: ValidPeriod
+}
+
+/** Whether a handshake can succeed with these two files; otherwise which of them is wrong, and why. */
+export function inspectPair(cert: PemFile, key: PemFile): TlsMaterial | string {
+  const chain = certificatesIn(cert)
+  const secret = privateKeyIn(key)
+  if (typeof chain === 'string' || typeof secret === 'string') {
+    if (typeof certificatesIn(key) !== 'string' && typeof privateKeyIn(cert) !== 'string') {
+      return `${cert.path} holds the private key and ${key.path} the certificate: swap the two`
+    }
+    return [chain, secret].filter((each) => typeof each === 'string').join('; ')
+  }
+  try {
+    const problem = misfit(chain, secret)
+    if (problem !== undefined) return unusable(cert, key, problem)
+    // What else OpenSSL does not take, such as a key that is too short.
+    createSecureContext({ cert: cert.text, key: key.text })
+  } catch (error) {
+    return unusable(cert, key, reasonOf(error))
+  }
+  return { cert: cert.text, key: key.text, valid: validPeriod(chain, cert.path) }
+}
+
+function unusable(cert: PemFile, key: PemFile, why: string): string {
+  return `${cert.path} and ${key.path} do not make a usable pair: ${why}`
+}
+
+/** Not left to OpenSSL: it takes a key of another kind than the certificate, and then fails every handshake. */
+function misfit(chain: Certificates, key: KeyObject): string | undefined {
+  const [given, wanted] = [kindOf(key), kindOf(chain[0].publicKey)]
+  if (chain[0].checkPrivateKey(key)) {
+    return KINDS.includes(given) ? undefined : `TLS has no signatures by a key that is ${given}`
+  }
+  const index = chain.findIndex((certificate) => certificate.checkPrivateKey(key))
+  if (index > 0) return `the key fits certificate ${index + 1} of the file, and must fit the first`
+  return given === wanted
+    ? 'the key belongs to another certificate'
+    : `the key is ${given}, the certificate is for ${wanted}`
+}
+
+/** The curves of RFC 8446 §4.2.3 and RFC 8734. With any other, OpenSSL takes the pair and fails every handshake. */
+const CURVES = [
+  'prime256v1',
+  'secp384r1',
+  'secp521r1',
+  'brainpoolP256r1',
+  'brainpoolP384r1',
+  'brainpoolP512r1',
+]
+
+const KINDS = ['RSA', 'RSA-PSS', 'ED25519', 'ED448', ...CURVES.map((curve) => `EC (${curve})`)]
+
+function kindOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): string {
+  const curve = asymmetricKeyDetails?.namedCurve
+  return `${asymmetricKeyType?.toUpperCase()}${curve === undefined ? '' : ` (${curve})`}`
+}
+
+/** A client takes a chain only while each of its certificates is valid. */
+function validPeriod(chain: Certificates, path: string): ValidPeriod {
+  const named = chain.map((certificate, i) => ({ certificate, of: nameOf(i, chain.length, path) }))
+  const begins = named.map(({ certificate, of }) => ({ of, at: certificate.validFromDate.getTime() }))
+  const ends = named.map(({ certificate, of }) => ({ of, at: certificate.validToDate.getTime() }))
+  return {
+    from: begins.reduce((latest, each) => (each.at > latest.at ? each : latest)),
+    until: ends.reduce((earliest, each) => (each.at < earliest.at ? each : earliest)),
+  }
+}

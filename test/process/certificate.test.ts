@@ -1,0 +1,192 @@
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { checkCommand } from '../../src/commands/check.ts'
+import { type Certificate, makeCertificate } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { prepareSite, type Site } from './serve.ts'
+
+let ec: Certificate
+let other: Certificate
+let rsa: Certificate
+
+beforeAll(async () => {
+  ;[ec, other, rsa] = await Promise.all([
+    makeCertificate('ec'),
+    makeCertificate('other'),
+    makeCertificate('rsa', { keyType: 'rsa' }),
+  ])
+})
+
+const half = (pem: string): string => pem.slice(0, pem.length / 2)
+
+/** What `postern check` says of the certificate, and whether it is content. */
+async function check(site: Site): Promise<{ readonly line: string; readonly passed: boolean }> {
+  let out = ''
+  const stdout = { write: (text: string) => (out += text) }
+  const code = await checkCommand({ config: site.configFile, set: [] }, { stdout, stderr: stdout, env: {} })
+  return { line: /^(?:ok|FAILED|WARNING) +certificate: .*$/m.exec(out)?.[0] ?? out, passed: code === 0 }
+}
+
+describe("76 An operator's own pair that cannot be used", () => {
+  const BROKEN: readonly (readonly [string, () => readonly [cert: string, key: string], says: RegExp])[] = [
+    ['an empty key', () => [ec.cert, ''], /key\.pem is empty/],
+    ['half a certificate', () => [half(ec.cert), ec.key], /cert\.pem is incomplete/],
+    ['a key of another kind', () => [ec.cert, rsa.key], /the key is RSA, the certificate is for EC/],
+  ]
+
+  it.each(BROKEN)('%s: serve does not start, and check says the same', async (_what, files, says) => {
+    const site = await prepareSite()
+    const [cert, key] = [join(site.directory, 'cert.pem'), join(site.directory, 'key.pem')]
+    const [certText, keyText] = files()
+    writeFileSync(cert, certText)
+    writeFileSync(key, keyText)
+    site.configure({ listen: { tls: { cert, key } } })
+    const refused = await site.postern('serve')
+    expect([refused.code, refused.stdout]).toEqual([2, ''])
+    const [, reason] = /^postern serve: (.*)\n$/.exec(refused.stderr) ?? []
+    expect(reason).toMatch(says)
+    expect(await check(site)).toEqual({ line: `FAILED  certificate: ${reason}`, passed: false })
+  })
+})
+
+const DAY = 86_400_000
+
+it('A certificate near its end or past it is told of by check, at the start and at a reload, and a new one ends that', async () => {
+  const soon = await makeCertificate('soon', { notAfter: new Date(Date.now() + 9 * DAY) })
+  const past = { notBefore: new Date(Date.now() - 9 * DAY), notAfter: new Date(Date.now() - DAY) }
+  const over = await makeCertificate('over', past)
+  const site = await prepareSite({ transport: 'tls' })
+  const serve = ({ certFile: cert, keyFile: key }: Certificate): void =>
+    site.configure({ listen: { tls: { cert, key } } })
+  serve(soon)
+  const sidecar = await site.serve()
+  const expiry = (): Promise<number> => sidecar.metric('postern_certificate_expiry_timestamp_seconds')
+  const reasonOf = async (msg: string): Promise<unknown> => (await sidecar.waitForLog(msg)).reason
+
+  const expiring = await reasonOf('the certificate expires soon')
+  expect(expiring).toContain(`the certificate in ${soon.certFile} expires on `)
+  expect(await check(site)).toEqual({ line: `WARNING certificate: ${expiring}`, passed: true })
+
+  serve(over)
+  const expired = await reasonOf('the certificate has expired')
+  expect(expired).toContain(`the certificate in ${over.certFile} expired on `)
+  expect(await check(site)).toEqual({ line: `FAILED  certificate: ${expired}`, passed: false })
+  expect(await expiry()).toBe(Math.floor(past.notAfter.getTime() / 1000))
+  // A client that takes any certificate is served.
+  expect((await sidecar.login()).status).toBe(200)
+
+  serve(ec)
+  expect(await reasonOf('the certificate is valid')).toContain(ec.certFile)
+  expect(await check(site)).toMatchObject({ line: expect.stringMatching(/^ok /), passed: true })
+  expect(await expiry()).toBeGreaterThan(Date.now() / 1000)
+})
+
+describe('The self-signed pair', () => {
+  const BROKEN: readonly (readonly [
+    what: string,
+    files: () => { readonly cert?: string; readonly key?: string },
+    says: RegExp,
+  ])[] = [
+    ['an empty key', () => ({ cert: ec.cert, key: '' }), /key\.pem is empty/],
+    ['half a certificate', () => ({ cert: half(ec.cert), key: ec.key }), /cert\.pem is incomplete/],
+    ['a key of another certificate', () => ({ cert: ec.cert, key: other.key }), /belongs to another/],
+    ['no key', () => ({ cert: ec.cert }), /key\.pem is missing/],
+    ['no certificate', () => ({ key: ec.key }), /cert\.pem is missing/],
+  ]
+
+  async function siteWith(files: { readonly cert?: string; readonly key?: string }): Promise<Site> {
+    const site = await prepareSite({ transport: 'tls' })
+    site.configure({ listen: { tls: 'auto' } })
+    const folder = join(site.stateDir, 'tls')
+    mkdirSync(folder, { recursive: true })
+    for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, `${name}.pem`), content)
+    return site
+  }
+
+  const inFolder = (site: Site): ReadonlyMap<string, string> => {
+    const folder = join(site.stateDir, 'tls')
+    return new Map(
+      readdirSync(folder).map((name) => [name.replace(/\d.*/, ''), readFileSync(join(folder, name), 'utf8')]),
+    )
+  }
+
+  it.each(BROKEN)(
+    'with %s: check says what a start does, and a start does it, losing nothing',
+    async (_what, files, says) => {
+      const site = await siteWith(files())
+      const { line, passed } = await check(site)
+      const [, reason] =
+        /^WARNING certificate: (.*); a start sets this self-signed pair aside and makes another$/.exec(
+          line,
+        ) ?? []
+      expect(line).toMatch(says)
+      expect(passed).toBe(true)
+      const before = Object.entries(files()).map(([name, content]) => [`${name}.pem`, content])
+      expect(inFolder(site)).toEqual(new Map(before as [string, string][]))
+
+      const sidecar = await site.serve()
+      expect((await sidecar.login()).status).toBe(200)
+      const told = await sidecar.waitForLog('self-signed certificate: unusable, set aside; making another')
+      expect(told).toMatchObject({ level: 50, reason })
+      await sidecar.stop()
+      const after = inFolder(site)
+      for (const [name, content] of before) expect(after.get(`${name}.broken-`)).toBe(content)
+      expect(told.names).toHaveLength(before.length)
+      for (const name of told.names as string[]) statSync(name)
+      expect((await check(site)).line).toMatch(/^ok +certificate: self-signed, in /)
+    },
+  )
+
+  it('that is set aside by a start which then fails, is told of all the same', async () => {
+    const taken = createServer()
+    closeLater(() => void taken.close())
+    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
+    const address = taken.address()
+    if (address === null || typeof address === 'string') throw new Error('no port')
+    const site = await siteWith({ cert: ec.cert, key: '' })
+    site.configure({ listen: { address: `127.0.0.1:${address.port}` } })
+    const failed = await site.postern('serve')
+    expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining('EADDRINUSE')])
+    expect(failed.stdout).toContain('self-signed certificate: unusable, set aside')
+  })
+
+  it('that cannot be read is left as it is: serve does not start, and check says the same', async () => {
+    const site = await siteWith({ cert: ec.cert })
+    const key = join(site.stateDir, 'tls', 'key.pem')
+    mkdirSync(key) // Root may read every file, but no folder.
+    const refused = await site.postern('serve')
+    const [, reason] = /^postern serve: (.*)\n$/.exec(refused.stderr) ?? []
+    expect([refused.code, reason]).toEqual([2, expect.stringContaining(`cannot read ${key}: EISDIR`)])
+    expect(await check(site)).toEqual({ line: `FAILED  certificate: ${reason}`, passed: false })
+    expect(inFolderNames(site)).toEqual(['cert.pem', 'key.pem'])
+  })
+
+  it('broken while it is served, is served on over a reload, and nothing is moved', async () => {
+    const site = await siteWith({})
+    const sidecar = await site.serve()
+    const key = join(site.stateDir, 'tls', 'key.pem')
+    writeFileSync(key, '')
+    const names = inFolderNames(site)
+    sidecar.signal('SIGHUP')
+    const { problems, level } = await sidecar.waitForLog('configuration not reloaded: the one before holds')
+    expect(level).toBe(50)
+    expect(String(problems)).toContain(
+      `${key} is empty; a restart sets this self-signed pair aside and makes another`,
+    )
+    expect(await sidecar.metric('postern_config_reloads_total', 'result="failure"')).toBe(1)
+    expect((await sidecar.login()).status).toBe(200)
+    expect(inFolderNames(site)).toEqual(names)
+    // Removed on purpose, it is made anew, as at a start.
+    rmSync(join(site.stateDir, 'tls'), { recursive: true })
+    sidecar.signal('SIGHUP')
+    await sidecar.waitForLog('configuration reloaded')
+    expect(inFolderNames(site)).toEqual(['cert.pem', 'key.pem'])
+    expect((await sidecar.login()).status).toBe(200)
+  })
+
+  function inFolderNames(site: Site): readonly string[] {
+    return readdirSync(join(site.stateDir, 'tls')).sort()
+  }
+})
