@@ -5,7 +5,7 @@ import { controlSocketPath } from '../admin/control-socket.ts'
 import { socketLengthProblem } from '../config/address.ts'
 import type { Config } from '../config/config.ts'
 import { reasonOf } from '../http/node-permission.ts'
-import { selfSignedPaths } from '../listen/tls-material.ts'
+import { findSelfSigned } from '../listen/tls-material.ts'
 import { StateError } from '../state.ts'
 
 /** Fails with `StateError` where a start would fail, too: without tokens on disk the sidecar serves, from memory. */
@@ -16,9 +16,14 @@ export async function tryStateFolder({ listen, stateDir }: Config): Promise<stri
   try {
     return await tryFolder(resolve(stateDir))
   } catch (error) {
-    const mustBeWritten = listen.tls === 'auto' && !existsSync(selfSignedPaths(stateDir).cert)
-    throw mustBeWritten ? new StateError(reasonOf(error)) : error
+    throw listen.tls === 'auto' && (await needsNewPair(stateDir)) ? new StateError(reasonOf(error)) : error
   }
+}
+
+/** Whether a start writes a self-signed pair: there is none, or none that can be used. */
+async function needsNewPair(stateDir: string): Promise<boolean> {
+  const found = await findSelfSigned(stateDir)
+  return found === 'missing' || 'broken' in found
 }
 
 /** A Unix socket to listen on. Its folder has to be there: no start makes it. */
