@@ -8,9 +8,8 @@ import type { Http1Head } from './http1-head.ts'
 import { Http1Intake, type IntakeEvents, MALFORMED } from './http1-intake.ts'
 import type { ConnectionRules } from './http1-rules.ts'
 import { Http1UpgradeExchange } from './http1-upgrade.ts'
-import { endLingering } from './linger.ts'
 
-/** A small body that nobody reads is swallowed to keep the connection; this long it may take to arrive (ms). */
+/** How long the rest of a small body may take to arrive that is discarded to keep the connection (ms). */
 const SWALLOW_TIMEOUT = 5_000
 
 /** One HTTP/1 connection, which serves one request after the other. */
@@ -103,16 +102,16 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
   bodyBroken(): void {
     const exchange = this.#current
     this.#closing = true
-    if (exchange === undefined) endLingering(this.socket)
+    if (exchange === undefined) this.#linger()
+    // An answer that is underway stays whole; the connection closes behind it.
     else if (!exchange.answered) exchange.breakBody()
-    // An answer behind which the connection closes is not spoilt by what nobody will read.
-    else if (!exchange.closing) this.socket.destroy()
   }
 
   refuse(refusal: Refusal): void {
+    const { socket } = this
     this.#close()
-    if (this.socket.writable) endLingering(this.socket, this.#rules.handlers.answerGarbage(refusal))
-    else this.socket.destroy()
+    if (socket.writable) this.#rules.lingering.end(socket, this.#rules.handlers.answerGarbage(refusal))
+    else socket.destroy()
   }
 
   readonly #onData = (chunk: Buffer): void => {
@@ -185,14 +184,15 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
     if (exchange.persists && !exchange.closing && !this.#closing) {
       // It was told before the stop that it may send another request.
       if (this.#rules.isDraining()) this.#rules.closeIdleSoon([this])
-      if (this.#intake.withinBody) this.#deadline = setTimeout(() => this.socket.destroy(), SWALLOW_TIMEOUT)
+      if (this.#intake.withinBody) this.#deadline = setTimeout(this.#linger, SWALLOW_TIMEOUT)
       this.#intake.proceed()
       this.#finishIfDone()
-      return
-    }
+    } else this.#linger()
+  }
+
+  readonly #linger = (): void => {
     this.#close()
-    if (exchange.persists || exchange.closing || exchange.unread) endLingering(this.socket)
-    else this.socket.destroySoon()
+    this.#rules.lingering.end(this.socket)
   }
 
   /** Ends our side, too, where everything that the client sent has been served. */

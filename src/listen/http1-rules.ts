@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
+import type { Lingering } from './linger.ts'
 
 export interface Http1Handlers {
   readonly onExchange: (exchange: Exchange) => void
@@ -17,6 +18,7 @@ export interface ConnectionRules {
   readonly idleTimeout: number
   readonly maxHeaderSize: number
   readonly handlers: Http1Handlers
+  readonly lingering: Lingering
   /** See `Http1Carrier`. */
   readonly persisting: string
   readonly dateLine: () => string

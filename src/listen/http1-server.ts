@@ -3,6 +3,7 @@ import type { Clock } from '../http/clock.ts'
 import { Http1Connection } from './http1-connection.ts'
 import type { ConnectionRules, Http1Handlers, IdleConnection } from './http1-rules.ts'
 import type { ListenLimits } from './limits.ts'
+import { createLingering } from './linger.ts'
 
 export interface Http1Server {
   /** Takes a connection, in cleartext or decrypted, and what carries its bytes. */
@@ -33,6 +34,7 @@ export function createHttp1Server(
     idleTimeout: limits.idleTimeout + IDLE_BUFFER,
     maxHeaderSize: limits.maxHeaderSize,
     handlers,
+    lingering: createLingering(),
     persisting: `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(limits.idleTimeout / 1000)}\r\n`,
     dateLine: createDateLine(clock),
     isDraining: () => draining,
@@ -50,6 +52,7 @@ export function createHttp1Server(
     drain() {
       draining = true
       for (const connection of connections) connection.farewell()
+      rules.lingering.drain()
       closeIdleSoon(connections)
     },
   }

@@ -114,6 +114,11 @@ const stages: readonly (readonly [name: string, asked: Asked, until?: number | s
   ['amid a download', { path: '/begins' }, 'begun'],
   ['behind an answer', { path: '/answers' }, 'ok'],
   ['behind a refusal', { path: '/answers', fields: ['authorization', 'twice'] }, 'error'],
+  [
+    'behind the refusal of a large upload',
+    { path: '/x', fields: ['authorization', 'twice', 'content-length', '1000000'], body: 'abc' },
+    'error',
+  ],
   ['behind an early answer', { path: '/refuses-early', fields: upload, body: 'abc' }, 'no'],
   ...['', '/tolerant', '/auto'].flatMap((lane) =>
     ['resets', 'leaves', 'leaves-amid-head', 'malformed', 'garbage', 'thinks'].map(

@@ -1,5 +1,6 @@
+import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import type { Exchange, Outcome } from '../../src/http/exchange.ts'
 import { BrokenBodyError, StalledBodyError } from '../../src/listen/body-reader.ts'
 import { Http1Body } from '../../src/listen/http1-body.ts'
@@ -102,6 +103,28 @@ it('C12 a small body that nobody read is passed over, and the next request on th
   raw.write('56789GET /next HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
   expect((await raw.closed).match(/HTTP\/1\.1 401/g)).toHaveLength(2)
   expect(targets).toEqual(['/', '/next'])
+})
+
+it('C12 a small body that takes too long to be discarded does not cost the client its answer', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    const url = await startHttp1Server((exchange) => {
+      exchange.reply({ status: 401, fields: [], body: 'no' })
+    })
+    const raw = await rawConnection(url)
+    raw.socket.allowHalfOpen = true
+    raw.write(`${UPLOAD}Content-Length: 10\r\n\r\n01234`)
+    await raw.waitFor('no')
+    const ended = once(raw.socket, 'end')
+    vi.advanceTimersByTime(5_000)
+    await ended
+    raw.write('5678')
+    raw.end('9')
+    await raw.closed
+    expect(raw.error).toBeUndefined()
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 it('C23 100 Continue is sent once, when the body is asked for and has not come', async () => {

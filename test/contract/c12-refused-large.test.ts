@@ -1,0 +1,146 @@
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import http from 'node:http'
+import https from 'node:https'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { Agent, request } from 'undici'
+import { beforeAll, expect, it } from 'vitest'
+import { sendThenRead, type Upload } from '../support/blocking-client.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { startDevice } from '../support/device.ts'
+import { type ErrorCode, expectError } from '../support/errors.ts'
+import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { needs, run } from '../support/tools.ts'
+import { describeTransports } from '../support/transports.ts'
+
+const MB = 1_000_000
+const INVALID_TOKEN = { error: 'invalid_token' }
+
+/** Reads nothing before all of the body is sent. Arguments: URL, megabytes, `length` or `chunked`. */
+const PYTHON = `
+import http.client, ssl, sys, urllib.parse
+url, size, framing = urllib.parse.urlsplit(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+if url.scheme == 'https':
+    connection = http.client.HTTPSConnection(url.netloc, context=ssl._create_unverified_context())
+else:
+    connection = http.client.HTTPConnection(url.netloc)
+if framing == 'chunked':
+    body = (b'x' * 1000000 for _ in range(size))
+    connection.request('POST', '/x', body, {'Transfer-Encoding': 'chunked'}, encode_chunked=True)
+else:
+    connection.request('POST', '/x', b'x' * (size * 1000000))
+response = connection.getresponse()
+print(response.status, response.read().decode())
+`
+
+describeTransports(
+  'C12 the refusal of a large upload reaches',
+  (transport) => {
+    let sidecar: TestSidecar
+    beforeAll(async () => {
+      sidecar = await startSidecar({ transport })
+    })
+
+    it.each([
+      ['5', 'length'],
+      ['20', 'chunked'],
+      ['100', 'length'],
+    ])("C12 Python's http.client, %s MB, %s", async (size, framing) => {
+      needs('python3')
+      const { stdout, stderr } = await run('python3', ['-c', PYTHON, sidecar.url, size, framing])
+      expect(`${stdout}${stderr}`).toMatch(/^401 \{"error":"invalid_token"/)
+    })
+
+    it.each([
+      ['5', 'Expect:'],
+      ['100', 'Expect:'],
+      ['20', 'Expect: 100-continue'],
+      ['20', 'Transfer-Encoding: chunked'],
+    ])('C12 curl, %s MB, %s', async (size, field) => {
+      needs('curl')
+      const file = join(temporaryDirectory(), 'upload')
+      writeFileSync(file, Buffer.alloc(Number(size) * MB, 'x'))
+      const args = ['-sSk', '--http1.1', '-H', field, '--data-binary', `@${file}`, '-w', ' %{http_code}']
+      const done = await run('curl', [...args, `${sidecar.url}/x`])
+      expect([done.code, done.stderr]).toEqual([0, ''])
+      expect(done.stdout).toMatch(/^\{"error":"invalid_token".* 401$/)
+    })
+
+    it.each([5, 100])("C12 Node's node:http, %i MB", async (size) => {
+      const { request: open } = transport === 'tls' ? https : http
+      const upload = open(sidecar.url, { method: 'POST', agent: false, rejectUnauthorized: false })
+      upload.end(Buffer.alloc(size * MB, 'x'))
+      const [answer] = (await once(upload, 'response')) as [http.IncomingMessage]
+      expect([answer.statusCode, JSON.parse(await text(answer))]).toMatchObject([401, INVALID_TOKEN])
+    })
+
+    it.each([5, 100])('C12 undici, %i MB', async (size) => {
+      const dispatcher = new Agent({ allowH2: false, connect: { rejectUnauthorized: false } })
+      const body = Buffer.alloc(size * MB, 'x')
+      const answer = await request(sidecar.url, { dispatcher, method: 'POST', body })
+      expect([answer.statusCode, await answer.body.json()]).toMatchObject([401, INVALID_TOKEN])
+      await dispatcher.close()
+    })
+  },
+  ['http1', 'tls'],
+)
+
+describeTransports(
+  'C12 a client that reads nothing before its 20 MB are sent gets',
+  (transport) => {
+    const PATIENT = { size: 20 * MB }
+    const form = 'Content-Type: application/x-www-form-urlencoded'
+
+    it.each<
+      [status: number, code: ErrorCode, what: string, head: readonly string[], upload?: Partial<Upload>]
+    >([
+      [401, 'invalid_token', 'no token', ['POST /x HTTP/1.1']],
+      [401, 'invalid_token', 'no token, in chunks', ['POST /x HTTP/1.1'], { chunked: true }],
+      [400, 'invalid_request', 'a field that is none', ['POST /x HTTP/1.1', 'no colon']],
+      [400, 'invalid_request', 'another field that is none', ['POST /x HTTP/1.1', 'X_Forwarded_For: a']],
+      [417, 'invalid_request', 'another expectation', ['POST /x HTTP/1.1', 'Expect: 200-ok']],
+      [431, 'invalid_request', 'a large header', ['POST /x HTTP/1.1', `X: ${'x'.repeat(70_000)}`]],
+      [413, 'invalid_request', 'a large form', ['POST /oauth/token HTTP/1.1', form]],
+      [413, 'invalid_request', 'a form in chunks', ['POST /oauth/token HTTP/1.1', form], { chunked: true }],
+      [415, 'invalid_request', 'no form', ['POST /oauth/token HTTP/1.1', 'Content-Type: text/plain']],
+      [405, 'invalid_request', 'PUT of a form', ['PUT /oauth/token HTTP/1.1', form]],
+    ])('C12 %i %s: %s', async (status, code, _what, [line = '', ...fields], how = {}) => {
+      const sidecar = await startSidecar({ transport, config: { status_codes: 'http' } })
+      const head = [line, 'Host: device', ...fields].join('\r\n')
+      const answer = await sendThenRead(sidecar.url, head, { ...PATIENT, ...how })
+      expectError(answer, status, code)
+      expect(sidecar.device.byteCount).toBe(0)
+    })
+
+    it('C12 429, over the limit', async () => {
+      const sidecar = await startSidecar({ transport, config: { limits: { api: { requests: 1 } } } })
+      await sidecar.request()
+      const answer = await sendThenRead(sidecar.url, 'POST /x HTTP/1.1\r\nHost: device', PATIENT)
+      expectError(answer, 429, 'rate_limited')
+    })
+
+    it('C12 503, where too many wait for the device', async () => {
+      const device = await startDevice(() => {})
+      const config = { status_codes: 'http', upstream: { max_in_flight: 1, queue: { size: 0 } } }
+      const sidecar = await startSidecar({ transport, device, config })
+      const token = await sidecar.token()
+      const first = await sidecar.connect()
+      first.start({ fields: ['Authorization', `Bearer ${token}`] }).response.catch(() => {})
+      await device.waitForRequests(1)
+      const head = `POST /x HTTP/1.1\r\nHost: device\r\nAuthorization: Bearer ${token}`
+      const answer = await sendThenRead(sidecar.url, head, PATIENT)
+      expectError(answer, 503, 'overloaded')
+      first.close()
+    })
+
+    it("C12 the device's own answer, which came before all of the upload", async () => {
+      const device = await startDevice((_request, response) => response.writeHead(413).end('too much'))
+      const sidecar = await startSidecar({ transport, device })
+      const head = `POST /x HTTP/1.1\r\nHost: device\r\nAuthorization: Bearer ${await sidecar.token()}`
+      const answer = await sendThenRead(sidecar.url, head, PATIENT)
+      expect([answer.status, answer.text]).toEqual([413, 'too much'])
+    })
+  },
+  ['http1', 'tls'],
+)

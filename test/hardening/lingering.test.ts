@@ -1,0 +1,48 @@
+import { expect, it } from 'vitest'
+import { type RawPeer, rawConnection } from '../support/raw.ts'
+import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+
+/** A client whose upload is refused and that goes on sending for as long as it is let. */
+async function insist(sidecar: TestSidecar): Promise<RawPeer> {
+  const raw = await rawConnection(sidecar.url, { localAddress: '127.0.0.2' })
+  raw.socket.allowHalfOpen = true
+  raw.write('POST /x HTTP/1.1\r\nHost: device\r\nContent-Length: 10000000000\r\n\r\n')
+  await raw.waitFor('invalid_token')
+  const drip = setInterval(() => raw.socket.write('x'), 50)
+  void raw.closed.then(() => clearInterval(drip))
+  return raw
+}
+
+describeTransports(
+  'Lingering connections',
+  (transport) => {
+    it('83 are open connections to the caps and to the metrics, and no other client notices', async () => {
+      const config = { listen: { max_connections_per_client: 3 } }
+      const sidecar = await startSidecar({ transport, config })
+      const all = [await insist(sidecar), await insist(sidecar), await insist(sidecar)]
+      const fourth = await rawConnection(sidecar.url.replace('https:', 'http:'), {
+        localAddress: '127.0.0.2',
+      })
+      expect(await fourth.closed).toBe('')
+      expect(await sidecar.metric('postern_connections')).toBe(3)
+      expect(
+        await sidecar.metric('postern_connections_refused_total', { reason: 'max_connections_per_client' }),
+      ).toBe(1)
+      expect((await sidecar.request({ token: await sidecar.token() })).status).toBe(200)
+      for (const raw of all) raw.end()
+      await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
+    })
+
+    it('83 do not hold up a stop', async () => {
+      const sidecar = await startSidecar({ transport })
+      const all = [await insist(sidecar), await insist(sidecar)]
+      const start = performance.now()
+      // Both the grace and what is left of their 30 s are longer than this test may take.
+      await sidecar.stop(60_000)
+      expect(performance.now() - start).toBeLessThan(15_000)
+      await Promise.all(all.map(({ closed }) => closed))
+    })
+  },
+  ['http1', 'tls'],
+)
