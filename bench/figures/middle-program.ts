@@ -92,6 +92,7 @@ const passage = createPassage({
 class NotedExchange implements Exchange {
   readonly head: RequestHead
   readonly unread = false
+  readonly broken = false
   status = 0
   ended = false
   readonly #listeners: ((outcome: Outcome) => void)[] = []

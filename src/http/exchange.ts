@@ -78,6 +78,8 @@ export interface Exchange {
   readonly ended: boolean
   /** True while there may be bytes of the request body that nobody has read. */
   readonly unread: boolean
+  /** True once the rest of the request body can never come. */
+  readonly broken: boolean
   /**
    * The request body, read only when asked for, with back-pressure. Sends `100 Continue` first if the client
    * waits for it. Fails when the client leaves, breaks the framing, or pauses longer than `stallTimeout` ms.
@@ -100,7 +102,8 @@ export interface Exchange {
   onDrain(listener: () => void): void
   /**
    * Called once the rest of the request body can never come, although the client may still be there for an answer: it
-   * has closed its sending side too early, or broken the framing. A client that is gone ends the exchange instead.
+   * has closed its sending side too early, or broken the framing. A client that is gone ends the exchange instead. A
+   * listener that comes too late is called at once.
    */
   onBroken(listener: () => void): void
   /** Called once, when the exchange has ended in any way. */

@@ -1,14 +1,5 @@
 import type { Readable } from 'node:stream'
-
-/** The client paused for longer than it may. */
-export class StalledBodyError extends Error {
-  override readonly name = 'StalledBodyError'
-}
-
-/** The client left, or broke the framing of its own body. */
-export class BrokenBodyError extends Error {
-  override readonly name = 'BrokenBodyError'
-}
+import { BrokenBodyError, StalledBodyError } from '../http/body-error.ts'
 
 export interface BodyReader {
   /** Bytes handed out so far. */
@@ -61,8 +52,8 @@ export function createBodyReader(stream: Readable, isWhole: () => boolean): Body
             yield chunk
           } else if (stream.readableEnded && isWhole()) return
           else if (broken || stream.readableEnded || stream.destroyed) {
-            throw new BrokenBodyError('the request body broke off')
-          } else if (!(await wait(stallTimeout))) throw new StalledBodyError('the request body stalled')
+            throw new BrokenBodyError()
+          } else if (!(await wait(stallTimeout))) throw new StalledBodyError()
         }
       } finally {
         for (const event of ['readable', 'end', 'error', 'close'] as const) stream.off(event, stir)

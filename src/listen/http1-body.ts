@@ -1,4 +1,4 @@
-import { BrokenBodyError, StalledBodyError } from './body-reader.ts'
+import { BrokenBodyError, StalledBodyError } from '../http/body-error.ts'
 
 /** So much of a body (bytes) may have come and not be read; beyond it the client has to wait. */
 const MOST_UNREAD = 64 * 1024
@@ -48,6 +48,11 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
     return this.#unread && (this.#asked || this.#state === 'broken')
   }
 
+  /** The rest of it can never come, or has been dropped. */
+  get broken(): boolean {
+    return this.#state === 'broken'
+  }
+
   /** The client has to wait. */
   get full(): boolean {
     return this.#held > MOST_UNREAD
@@ -79,8 +84,10 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
     this.#onBroken?.()
   }
 
+  /** A later listener takes the place of the one before; one that comes too late is told at once. */
   onBroken(listener: () => void): void {
     this.#onBroken = listener
+    if (this.broken) listener()
   }
 
   /** Nobody wants it any more: what comes of it is thrown away. */
@@ -112,7 +119,7 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
       return Promise.resolve({ done: false, value: piece })
     }
     if (this.#state === 'whole') return Promise.resolve(END)
-    if (this.#state !== 'coming') return Promise.reject(brokenOff())
+    if (this.#state !== 'coming') return Promise.reject(new BrokenBodyError())
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject }
       if (this.#timer === undefined) this.#timer = setTimeout(() => this.#stalled(), this.#stallTimeout)
@@ -126,7 +133,7 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
     const waiting = this.#waiting
     this.#waiting = undefined
     if (state === 'whole') waiting?.resolve(END)
-    else waiting?.reject(brokenOff())
+    else waiting?.reject(new BrokenBodyError())
   }
 
   #forgetTimer(): void {
@@ -138,10 +145,6 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
   #stalled(): void {
     const waiting = this.#waiting
     this.#waiting = undefined
-    waiting?.reject(new StalledBodyError('the request body stalled'))
+    waiting?.reject(new StalledBodyError())
   }
-}
-
-function brokenOff(): Error {
-  return new BrokenBodyError('the request body broke off')
 }

@@ -77,7 +77,7 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
     // A response that did not get through ends with its connection.
     if (exchange === undefined || exchange.ended || error instanceof Error) return
     try {
-      exchange.flushed()
+      exchange.settle('complete')
       this.#served(exchange)
     } catch (bug) {
       this.#fail(bug)

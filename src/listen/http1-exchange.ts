@@ -51,6 +51,10 @@ export class Http1Exchange implements Exchange {
     return this.#body?.unread === true
   }
 
+  get broken(): boolean {
+    return this.#body?.broken === true
+  }
+
   /** Bytes of the response's body that were sent. */
   get sent(): number {
     return this.#sent
@@ -160,11 +164,6 @@ export class Http1Exchange implements Exchange {
     this.#onDrain?.()
   }
 
-  /** The response has been handed to the kernel. */
-  flushed(): void {
-    this.settle('complete')
-  }
-
   /** The client has closed its sending side. */
   halfClosed(): void {
     if (this.unread) this.breakBody()
@@ -185,7 +184,7 @@ export class Http1Exchange implements Exchange {
     this.settle(this.#cut ? 'cut' : 'aborted')
   }
 
-  protected settle(
+  settle(
     end: Outcome['end'],
     status: number = this.#status,
     requestBytes: number = this.#body?.bytes ?? 0,

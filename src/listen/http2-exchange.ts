@@ -75,6 +75,11 @@ export class Http2Exchange implements Exchange {
     return !this.#stream.readableEnded && !this.head.endsWithHead
   }
 
+  /** What breaks a body ends its stream. */
+  get broken(): boolean {
+    return false
+  }
+
   /** Bytes of the response that wait for the client to take them. */
   get queued(): number {
     return this.#stream.writableLength
@@ -153,7 +158,7 @@ export class Http2Exchange implements Exchange {
     this.#onDrain = listener
   }
 
-  /** What breaks a body ends its stream. */
+  /** Never: see `broken`. */
   onBroken(): void {}
 
   onEnd(listener: (outcome: Outcome) => void): void {

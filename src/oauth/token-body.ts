@@ -1,3 +1,4 @@
+import { bodyFault } from '../http/body-error.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 
@@ -24,12 +25,10 @@ export async function readTokenBody(
   const timer = setTimeout(() => late.abort(), deadline)
   try {
     return await Promise.race([collect(exchange, deadline), abortion(late.signal)])
-  } catch {
-    return {
-      kind: 'refused',
-      refusal: { kind: 'malformed', description: 'The request body broke off.' },
-      close: true,
-    }
+  } catch (error) {
+    const refusal = bodyFault(error)
+    if (refusal === undefined) throw error
+    return { kind: 'refused', refusal, close: true }
   } finally {
     clearTimeout(timer)
   }

@@ -44,6 +44,15 @@ export function failureOf(error: unknown): UpstreamFailure {
   return 'http_protocol_error'
 }
 
+/** An error of the language itself, such as a call of what is no function: not what a device has done. */
+export function isBug(error: unknown): boolean {
+  const ofLanguage = [TypeError, ReferenceError, RangeError, SyntaxError].some(
+    (type) => error instanceof type,
+  )
+  // Node gives those that it throws for a value a code, and values come from the device.
+  return ofLanguage && codeOf(error) === ''
+}
+
 function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }

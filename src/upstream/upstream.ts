@@ -1,10 +1,11 @@
 import type { Forward } from '../http/admission.ts'
+import { BROKEN_BODY, bodyFault } from '../http/body-error.ts'
 import type { BoundedQueue, Leave } from '../http/bounded-queue.ts'
 import type { Clock } from '../http/clock.ts'
 import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal, UpstreamFailure } from '../http/refusal.ts'
 import type { Breaker } from './breaker.ts'
-import { DeviceFault, failureOf } from './failure.ts'
+import { DeviceFault, failureOf, isBug } from './failure.ts'
 import type { AnswerRules, RelayEnd } from './relay.ts'
 import { type RequestFieldSettings, requestFields } from './request-fields.ts'
 import { type ResponseFieldSettings, responseFields } from './response-fields.ts'
@@ -54,8 +55,6 @@ export interface Upstream {
 
 /** Too many wait for the device already: a client is asked to come back in a second. */
 const OVERLOADED: Refusal = { kind: 'overloaded', retryAfter: 1 }
-
-const BROKEN_UPLOAD: Refusal = { kind: 'malformed', description: 'The request body broke off.' }
 
 /** The way to the device, for requests and upgrades alike. Takes nothing but what the gate has let through. */
 export function createUpstream(deps: UpstreamDependencies): Upstream {
@@ -108,8 +107,9 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
 
   function report(end: RelayEnd): Forwarded {
     if (end.kind === 'relayed' || end.kind === 'abandoned') return undefined
-    const client = clientFault(end.error)
+    const client = bodyFault(end.error)
     if (client !== undefined) return client
+    if (isBug(end.error)) throw end.error
     const failure = nameOf(end)
     breaker.failed(failure)
     events.failed(failure)
@@ -119,6 +119,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   return {
     /** Holds a place at the device meanwhile. */
     async forward(admission, exchange) {
+      if (exchange.broken) return BROKEN_BODY
       const refusal = down()
       if (refusal !== undefined) return refusal
       const place = guard.tryEnter() ?? (await waitForPlace(guard, exchange, admission.client))
@@ -182,7 +183,7 @@ async function waitForPlace(
     exchange.onBroken(withdraw)
   })
   if (entry.kind === 'entered') return entry.leave
-  return entry.kind === 'withdrawn' ? BROKEN_UPLOAD : OVERLOADED
+  return entry.kind === 'withdrawn' ? BROKEN_BODY : OVERLOADED
 }
 
 /** A connection that is lost before a byte of the answer, and one lost within it, go by different names (RFC 9209 §2.3). */
@@ -190,12 +191,4 @@ function nameOf(end: Extract<RelayEnd, { kind: 'failed' | 'broken' }>): Upstream
   const failure = failureOf(end.error)
   const begun = end.kind === 'broken' || !end.silent
   return begun && failure === 'connection_terminated' ? 'http_response_incomplete' : failure
-}
-
-/** The upload itself broke or stalled: not the device's fault. */
-function clientFault(error: unknown): Refusal | undefined {
-  if (!(error instanceof Error)) return undefined
-  if (error.name === 'StalledBodyError') return { kind: 'request-timeout' }
-  if (error.name === 'BrokenBodyError') return BROKEN_UPLOAD
-  return undefined
 }

@@ -3,7 +3,9 @@ import { expect, it } from 'vitest'
 import { type Device, startDevice, startRawDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import { limitsOf } from '../support/limit-fields.ts'
-import type { Exchange } from '../support/message.ts'
+import type { Exchange, Response } from '../support/message.ts'
+import { rawConnection } from '../support/raw.ts'
+import { answersIn, typed } from '../support/raw-answers.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
@@ -203,3 +205,44 @@ it('C25 a client that leaves while the connection to the device is still being o
   connection.close()
   await expect.poll(() => sidecar.metric('postern_upstream_in_flight'), { timeout: 3000 }).toBe(0)
 })
+
+describeTransports(
+  'C25 a broken body',
+  (transport) => {
+    const BROKEN = 'Transfer-Encoding: chunked\r\n\r\nno size\r\n'
+
+    it.each([
+      ['one waits in line', { max_in_flight: 1, queue: { size: 10, timeout: '1h' } }],
+      ['the line is full', { max_in_flight: 1, queue: { size: 1, timeout: '1h' } }],
+      ['the device has room', { max_in_flight: 9 }],
+    ])(
+      'C25 in the packet of its head is refused at once, and takes no place, where %s',
+      async (_name, upstream) => {
+        const { device } = await slowDevice()
+        const sidecar = await startSidecar({ transport, device, config: { upstream } })
+        const shown = `Authorization: Bearer ${await sidecar.token()}`
+        const ask = async (): Promise<void> => {
+          const raw = await rawConnection(sidecar.url)
+          raw.write(typed('GET /held HTTP/1.1', 'Host: device', shown))
+        }
+        await ask()
+        await device.waitForRequests(1)
+        await ask()
+        const busy = 'queue' in upstream ? [1, 1] : [2, 0]
+        const load = async (): Promise<number[]> => [
+          await sidecar.metric('postern_upstream_in_flight'),
+          await sidecar.metric('postern_upstream_queued'),
+        ]
+        await expect.poll(load).toEqual(busy)
+        const { connections } = device
+        const raw = await rawConnection(sidecar.url)
+        raw.write(`POST /x HTTP/1.1\r\nHost: device\r\n${shown}\r\n${BROKEN}`)
+        const [answer] = answersIn(await raw.closed)
+        expectError(answer as Response, 400, 'invalid_request')
+        expect(await load()).toEqual(busy)
+        expect(device.connections).toBe(connections)
+      },
+    )
+  },
+  ['http1', 'tls'],
+)

@@ -1,5 +1,12 @@
 import { expect, it } from 'vitest'
-import { DeviceFault, failureOf } from '../../src/upstream/failure.ts'
+import { createBoundedQueue } from '../../src/http/bounded-queue.ts'
+import type { Exchange } from '../../src/http/exchange.ts'
+import { createBreaker } from '../../src/upstream/breaker.ts'
+import { DeviceFault, failureOf, isBug } from '../../src/upstream/failure.ts'
+import { createUpstream, type UpstreamDependencies } from '../../src/upstream/upstream.ts'
+import { stillClock } from '../support/clock.ts'
+import { admitted } from '../support/forward.ts'
+import { requestHead } from '../support/request-head.ts'
 
 const withCode = (code: string): Error => Object.assign(new Error('said by Node'), { code })
 
@@ -40,4 +47,30 @@ it('C19 of several addresses that failed the first one speaks', () => {
 
 it('C19 a fault that was named on the way keeps its name', () => {
   expect(failureOf(new DeviceFault('http_upgrade_failed'))).toBe('http_upgrade_failed')
+})
+
+it('C19 an error of the language is a bug of ours, an error with a code is not', () => {
+  expect([new TypeError('x is not a function'), new RangeError('too deep')].map(isBug)).toEqual([true, true])
+  const fromNode = Object.assign(new TypeError('a status'), { code: 'ERR_HTTP2_STATUS_INVALID' })
+  const others = [fromNode, withCode('ECONNRESET'), new Error('?'), new DeviceFault('dns_error'), undefined]
+  expect(others.map(isBug)).toEqual([false, false, false, false, false])
+})
+
+it('C18 a bug on the way to the device is not counted as the failure of the device', async () => {
+  const bug = new TypeError('x is not a function')
+  const failures: string[] = []
+  const clock = stillClock()
+  const upstream = createUpstream({
+    lane: async () => ({ kind: 'failed', error: bug, silent: true }),
+    guard: createBoundedQueue({ inside: 1, waiting: 0, patience: 1 }),
+    breaker: createBreaker(clock),
+    signIn: undefined,
+    request: () => ({ host: undefined, added: [] }),
+    clock,
+    events: { failed: (failure: string) => failures.push(failure) },
+  } as unknown as UpstreamDependencies) // all that a forwarded request without an answer asks for
+  const head = requestHead()
+  const exchange = { head, broken: false } as Exchange // likewise
+  await expect(upstream.forward(admitted(head), exchange)).rejects.toBe(bug)
+  expect(failures).toEqual([])
 })

@@ -1,6 +1,6 @@
 import type { Fields } from '../../http/fields.ts'
 import type { Connections } from '../connections.ts'
-import { DeviceFault, failureOf } from '../failure.ts'
+import { DeviceFault, failureOf, isBug } from '../failure.ts'
 import { type Answer, type OwnRequest, sendOwn } from '../own-request.ts'
 import type { Ask } from './scheme.ts'
 
@@ -28,7 +28,7 @@ export function createAsk(connections: Connections, fields: () => Fields): Ask {
   return async (request) => {
     let result = await attempt(request, true)
     if ('error' in result && result.stale) result = await attempt(request, false)
-    if ('error' in result) throw new DeviceFault(failureOf(result.error))
+    if ('error' in result) throw isBug(result.error) ? result.error : new DeviceFault(failureOf(result.error))
     return result
   }
 }

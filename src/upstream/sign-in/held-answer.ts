@@ -92,6 +92,10 @@ export class HoldingExchange implements Exchange {
     return this.#inner.ended
   }
 
+  get broken(): boolean {
+    return this.#inner.broken
+  }
+
   get unread(): boolean {
     return this.#inner.unread
   }

@@ -1,0 +1,29 @@
+import { expect, it } from 'vitest'
+import { BrokenBodyError, StalledBodyError } from '../../src/http/body-error.ts'
+import type { Exchange } from '../../src/http/exchange.ts'
+import { readTokenBody } from '../../src/oauth/token-body.ts'
+
+/** An exchange whose body fails. Nothing else of it is asked for. */
+const failing = (error: Error): Exchange =>
+  ({
+    async *body() {
+      yield Buffer.from('grant_type=')
+      throw error
+    },
+  }) as unknown as Exchange
+
+it.each([
+  ['broke off', new BrokenBodyError(), 'malformed'],
+  ['stalled', new StalledBodyError(), 'request-timeout'],
+])('C9 a body that %s is refused as %s', async (_name, error, kind) => {
+  expect(await readTokenBody(failing(error), undefined, 1000)).toMatchObject({
+    kind: 'refused',
+    refusal: { kind },
+    close: true,
+  })
+})
+
+it('C9 a bug of ours is not taken for a fault of the client', async () => {
+  const bug = new TypeError('x is not a function')
+  await expect(readTokenBody(failing(bug), undefined, 1000)).rejects.toBe(bug)
+})
