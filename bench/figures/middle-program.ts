@@ -136,6 +136,8 @@ class NotedExchange implements Exchange {
 
   onBroken(): void {}
 
+  contestedWhile(): void {}
+
   onEnd(listener: (outcome: Outcome) => void): void {
     this.#listeners.push(listener)
   }

@@ -98,6 +98,11 @@ export interface Exchange {
   end(lastChunk?: Buffer): void
   /** Breaks the transfer so that the client sees it broken, never short and whole. */
   cut(): void
+  /**
+   * Other requests wait for this one's place at the device while `othersWait`. A client that may have left is probed then,
+   * and only then. A later function takes the place of the one before.
+   */
+  contestedWhile(othersWait: () => boolean): void
   /** Called whenever the client has caught up; a later listener takes the place of the one before. */
   onDrain(listener: () => void): void
   /**

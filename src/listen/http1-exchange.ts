@@ -3,12 +3,14 @@ import type { Exchange, Outcome, Reply, RequestHead, ResponseHead } from '../htt
 import type { Fields } from '../http/fields.ts'
 import { Http1Body } from './http1-body.ts'
 import type { Http1Carrier } from './http1-carrier.ts'
-import { feelForClient } from './http1-half-closed.ts'
+import { probeWhileContested } from './http1-half-closed.ts'
 import { type Http1Head, requestHead } from './http1-head.ts'
 import { Http1Response } from './http1-response.ts'
 import { latin1Of, type RenderedHead, renderHead, renderInterim } from './http1-response-head.ts'
 import { endBroken } from './linger.ts'
 import { OutcomeLatch } from './outcome.ts'
+
+const never = (): boolean => false
 
 /** One request on an HTTP/1 connection, which tells it how the client fares. */
 export class Http1Exchange implements Exchange {
@@ -28,6 +30,7 @@ export class Http1Exchange implements Exchange {
   #persists = false
   #closing = false
   #cut = false
+  #othersWait = never
   #onDrain: (() => void) | undefined
 
   /** `body` is where the connection puts what comes of it; undefined where there is none. */
@@ -53,15 +56,6 @@ export class Http1Exchange implements Exchange {
 
   get broken(): boolean {
     return this.#body?.broken === true
-  }
-
-  /** Bytes of the response's body that were sent. */
-  get sent(): number {
-    return this.#sent
-  }
-
-  get waits(): boolean {
-    return this.carrier.socket.writableLength > 0
   }
 
   /** The connection goes on behind the response that was sent. */
@@ -135,6 +129,10 @@ export class Http1Exchange implements Exchange {
     this.settle('cut')
   }
 
+  contestedWhile(othersWait: () => boolean): void {
+    this.#othersWait = othersWait
+  }
+
   onDrain(listener: () => void): void {
     this.#onDrain = listener
   }
@@ -167,7 +165,7 @@ export class Http1Exchange implements Exchange {
   /** The client has closed its sending side. */
   halfClosed(): void {
     if (this.unread) this.breakBody()
-    else feelForClient(this)
+    else probeWhileContested(this, () => this.#othersWait())
   }
 
   /** The rest of the request body will never come, or cannot be told from the next request. */

@@ -154,6 +154,9 @@ export class Http2Exchange implements Exchange {
     this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
   }
 
+  /** A client that leaves resets its stream or ends its session: there is nothing to find out. */
+  contestedWhile(): void {}
+
   onDrain(listener: () => void): void {
     this.#onDrain = listener
   }

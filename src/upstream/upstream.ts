@@ -61,6 +61,8 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   const { lane, upgrades, guard, breaker, signIn, clock, events } = deps
   /** Upgrades under way and tunnels open. */
   let upgrading = 0
+  /** Whether requests wait for the place of one that is at the device. */
+  const othersWait = (): boolean => guard.waiting > 0
 
   function fieldsFor(admission: Forward, exchange: Exchange): string[] {
     return requestFields(exchange.head, admission, deps.request())
@@ -124,6 +126,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       if (refusal !== undefined) return refusal
       const place = guard.tryEnter() ?? (await waitForPlace(guard, exchange, admission.client))
       if (typeof place !== 'function') return place
+      exchange.contestedWhile(othersWait)
       try {
         return report(await send(admission, exchange))
       } finally {
@@ -179,6 +182,8 @@ async function waitForPlace(
   client: string,
 ): Promise<Leave | Refusal> {
   const entry = await guard.enter(client, (withdraw) => {
+    // This one waits as well.
+    exchange.contestedWhile(() => guard.waiting > 1)
     exchange.onEnd(withdraw)
     exchange.onBroken(withdraw)
   })

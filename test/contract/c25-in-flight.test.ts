@@ -202,7 +202,7 @@ it('C25 a client that leaves while the connection to the device is still being o
   const exchange = connection.start({ fields: ['Authorization', `Bearer ${token}`] })
   exchange.response.catch(() => {})
   await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(1)
-  connection.close()
+  exchange.abort()
   await expect.poll(() => sidecar.metric('postern_upstream_in_flight'), { timeout: 3000 }).toBe(0)
 })
 

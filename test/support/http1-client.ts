@@ -102,7 +102,7 @@ export async function connectHttp1(
       },
       pause: () => socket.pause(),
       resume: () => socket.resume(),
-      abort: () => socket.destroy(),
+      abort: () => peer.reset(),
     }
   }
 

@@ -23,8 +23,8 @@ export interface RawPeer {
   reset(): void
 }
 
-/** Reads a socket by hand. The caller closes it. */
-export function rawPeer(socket: net.Socket): RawPeer {
+/** Reads a socket by hand. The caller closes it. `wire` is what carries its bytes: itself in cleartext. */
+export function rawPeer(socket: net.Socket, wire: net.Socket = socket): RawPeer {
   let text = ''
   let error: Error | undefined
   let check: () => void = () => {}
@@ -83,8 +83,8 @@ export function rawPeer(socket: net.Socket): RawPeer {
       socket.end(typeof data === 'string' ? Buffer.from(data, 'latin1') : data)
     },
     reset() {
-      if (socket instanceof tls.TLSSocket) socket.destroy()
-      else socket.resetAndDestroy()
+      wire.resetAndDestroy()
+      socket.destroy()
     },
   }
 }
@@ -104,19 +104,15 @@ export async function rawConnection(
     ...(options.localAddress === undefined ? {} : { localAddress: options.localAddress }),
   }
   const secure = protocol === 'https:'
-  const socket = secure
-    ? tls.connect({
-        ...target,
-        rejectUnauthorized: false,
-        ALPNProtocols: [...(options.alpn ?? ['http/1.1'])],
-      })
-    : net.connect(target)
+  const wire = net.connect(target)
+  wire.setNoDelay(true)
+  const ALPNProtocols = [...(options.alpn ?? ['http/1.1'])]
+  const socket = secure ? tls.connect({ socket: wire, rejectUnauthorized: false, ALPNProtocols }) : wire
   const forget = closeLater(() => {
     socket.destroy()
   })
   socket.once('close', forget)
-  socket.setNoDelay(true)
-  const peer = rawPeer(socket)
+  const peer = rawPeer(socket, wire)
   await once(socket, secure ? 'secureConnect' : 'connect')
   return peer
 }

@@ -108,6 +108,10 @@ export class HoldingExchange implements Exchange {
     this.#inner.inform(status, fields)
   }
 
+  contestedWhile(othersWait: () => boolean): void {
+    this.#inner.contestedWhile(othersWait)
+  }
+
   onDrain(listener: () => void): void {
     this.#inner.onDrain(listener)
   }

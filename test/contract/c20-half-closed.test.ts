@@ -1,0 +1,181 @@
+import type { ServerResponse } from 'node:http'
+import { setTimeout } from 'node:timers/promises'
+import { expect, it } from 'vitest'
+import { type Device, startDevice } from '../support/device.ts'
+import { type RawPeer, rawConnection } from '../support/raw.ts'
+import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+
+/** Longer (ms) than a client that may have left goes unprobed while others wait, twice over. */
+const A_WHILE = 600
+
+interface Scene {
+  readonly sidecar: TestSidecar
+  readonly token: string
+  readonly device: Device
+  /** What the device holds, in order of arrival. */
+  readonly held: ServerResponse[]
+  /** Waits until so many wait for a place. */
+  queued(count: number): Promise<void>
+  /** Sends a request. */
+  ask(path: string, version?: '1.0' | '1.1'): Promise<RawPeer>
+  /** Sends a request, and closes the sending side behind it. */
+  halfClosed(path: string): Promise<RawPeer>
+  /** An ordinary client that waits for a place; `leave` resets it. */
+  waiter(count: number): Promise<{ readonly answer: Promise<string>; leave(): Promise<void> }>
+}
+
+describeTransports(
+  'C20 A client that has closed its sending side',
+  (transport) => {
+    /** A device with a place for one request, which it holds until it is told to answer. */
+    async function start(): Promise<Scene> {
+      const held: ServerResponse[] = []
+      const device = await startDevice((_request, response) => void held.push(response))
+      const sidecar = await startSidecar({
+        transport,
+        device,
+        config: { upstream: { max_in_flight: 1 } },
+      })
+      const token = await sidecar.token()
+      const fields = `Host: x\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`
+      const queued = (count: number) =>
+        expect.poll(() => sidecar.metric('postern_upstream_queued'), { interval: 5 }).toBe(count)
+      const ask: Scene['ask'] = async (path, version = '1.1') => {
+        const client = await rawConnection(sidecar.url)
+        client.write(`GET ${path} HTTP/${version}\r\n${fields}`)
+        return client
+      }
+      return {
+        sidecar,
+        token,
+        device,
+        held,
+        queued,
+        ask,
+        async halfClosed(path) {
+          const client = await ask(path)
+          client.end()
+          return client
+        },
+        async waiter(count) {
+          const client = await ask('/waiter')
+          await queued(count)
+          return {
+            answer: client.closed,
+            async leave() {
+              client.reset()
+              await queued(count - 1)
+            },
+          }
+        },
+      }
+    }
+
+    it('C20 hears its answer and nothing else from a slow device, also when it had to wait for its place, alone', async () => {
+      const { device, held, queued, halfClosed } = await start()
+      const atDevice = await halfClosed('/slow')
+      await device.waitForRequests(1)
+      await setTimeout(A_WHILE)
+      held[0]?.write('late but whole')
+      await atDevice.waitFor('late but whole')
+      const inLine = await halfClosed('/waits')
+      await queued(1)
+      await setTimeout(A_WHILE)
+      held[0]?.end()
+      await device.waitForRequests(2)
+      held[1]?.end('later still')
+      expect(await atDevice.closed).toMatch(/^HTTP\/1\.1 200 [\s\S]+late but whole/)
+      expect(await inLine.closed).toMatch(/^HTTP\/1\.1 200 [\s\S]+later still/)
+    })
+
+    it('C20 is probed while others wait for its place, and no longer', async () => {
+      const { device, held, halfClosed, waiter } = await start()
+      const client = await halfClosed('/slow')
+      await device.waitForRequests(1)
+      const { leave } = await waiter(1)
+      await client.waitFor('HTTP/1.1 102 Processing\r\n\r\n')
+      await leave()
+      // What was on its way then has come by the end of it.
+      await setTimeout(100)
+      client.forget()
+      await setTimeout(A_WHILE)
+      held[0]?.end('late but whole')
+      expect(await client.closed).toMatch(/^HTTP\/1\.1 200 [\s\S]+late but whole/)
+    })
+
+    it('C20 C25 and has gone loses its place at the device to who waits for it', async () => {
+      const { device, held, halfClosed, waiter } = await start()
+      const client = await halfClosed('/gone')
+      await device.waitForRequests(1)
+      client.socket.destroy()
+      const { answer } = await waiter(1)
+      await device.waitForRequests(2)
+      held[1]?.end('served')
+      expect(await answer).toContain('served')
+    })
+
+    it('C20 C25 and has gone loses its place in the line to who waits behind it', async () => {
+      const { device, held, sidecar, token, queued, halfClosed, waiter } = await start()
+      const first = sidecar.request({ token })
+      await device.waitForRequests(1)
+      const client = await halfClosed('/gone')
+      await queued(1)
+      client.socket.destroy()
+      const { answer } = await waiter(2)
+      await queued(1)
+      held[0]?.end('first')
+      expect((await first).text).toBe('first')
+      await device.waitForRequests(2)
+      held[1]?.end('served')
+      expect(await answer).toContain('served')
+      expect(device.requests.map(({ target }) => target)).not.toContain('/gone')
+    })
+
+    it.each(['before its answer', 'within its answer'])(
+      'C20 %s gets a body of any framing whole, over a pause of the device, even while others wait',
+      async (when) => {
+        const bodies = [
+          ['1.1', { 'Content-Length': 11 }],
+          ['1.1', {}],
+          ['1.0', {}],
+        ] as const
+        await Promise.all(
+          bodies.map(async ([version, fields]) => {
+            const { device, held, ask, waiter } = await start()
+            const client = await ask('/pauses', version)
+            if (when === 'before its answer') client.end()
+            await device.waitForRequests(1)
+            held[0]?.writeHead(200, fields)
+            held[0]?.write('begun')
+            await client.waitFor('begun')
+            if (when === 'within its answer') client.end()
+            const { answer } = await waiter(1)
+            await setTimeout(A_WHILE)
+            held[0]?.end(', done')
+            const all = await client.closed
+            expect(all.replace(/\r\n\w+\r\n/g, '')).toMatch(/^HTTP\/1\.1 200 [\s\S]+begun, done/)
+            expect(client.error).toBeUndefined()
+            await device.waitForRequests(2)
+            held[1]?.end('served')
+            expect(await answer).toContain('served')
+          }),
+        )
+      },
+    )
+
+    it('C24 and has gone within its answer: the next bytes of the device find out', async () => {
+      const { device, held, sidecar, halfClosed } = await start()
+      const client = await halfClosed('/gone')
+      await device.waitForRequests(1)
+      held[0]?.write('begun')
+      await client.waitFor('begun')
+      client.socket.destroy()
+      const clock = setInterval(() => held[0]?.write('more'), 20)
+      await device.waitForOpenConnections(0)
+      clearInterval(clock)
+      await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
+    })
+  },
+  ['http1', 'tls'],
+)
