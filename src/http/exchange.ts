@@ -117,11 +117,12 @@ export interface Exchange {
 
 /** An exchange that may leave HTTP: the client asked to upgrade this connection. */
 export interface UpgradeExchange extends Exchange {
-  /** The client's connection, and what it sent behind the head already. */
   readonly connection: Duplex
-  readonly early: Buffer
-  /** Reads the connection until `tunnelled`, only to notice when the client leaves; what it sends is kept. */
+  /** Reads the connection until `tunnelled`, only to notice a client that resets it; what it sends is kept. */
   watch(): void
-  /** The upgrade went through: from here on the connection is a tunnel, and the exchange ends when it closes. */
-  tunnelled(): void
+  /**
+   * The upgrade went through: from here on the connection is a tunnel, and the exchange ends when it closes. Gives the
+   * bytes that the client has sent behind the head: Node puts none back into a connection whose FIN has been read.
+   */
+  tunnelled(): Buffer
 }

@@ -10,18 +10,19 @@ const LARGEST_ADVANCE = 64 * 1024
 /** An upgrade. Refused, it is answered like any request and the connection closed; otherwise it becomes a tunnel. */
 export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchange {
   readonly connection: Socket
-  readonly early: Buffer
   readonly #onTunnel: () => void
   /** Byte counts of the connection when the tunnel began. */
   #tunnel: { readonly read: number; readonly written: number } | undefined
-  #advance: Buffer[] = []
-  #advanced = 0
+  /** What the client has sent behind the head. */
+  #advance: Buffer[]
+  #advanced: number
 
   /** `early` is what came behind the head; `onTunnel` is told when the connection is HTTP's no more. */
   constructor(carrier: Http1Carrier, request: Http1Head, early: Buffer, onTunnel: () => void) {
     super(carrier, request, undefined)
     this.connection = carrier.socket
-    this.early = early
+    this.#advance = [early]
+    this.#advanced = early.length
     this.#onTunnel = onTunnel
     // What follows may be of another protocol, so nothing behind this request can be read as another one.
     this.closeAfter()
@@ -32,27 +33,21 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
     return this.#tunnel !== undefined || super.answered
   }
 
-  /** Either side of a tunnel may end before the other. */
-  override halfClosed(): void {
-    if (this.#tunnel === undefined) super.halfClosed()
-  }
-
-  /** Until there is a tunnel nobody else reads the connection, and only reading tells that the client has left. */
+  /** Until there is a tunnel nobody else reads the connection, and only reading tells that the client has reset it. */
   watch(): void {
     this.connection.on('data', this.#hold)
-    this.connection.once('end', this.#leave)
     this.connection.resume()
   }
 
-  tunnelled(): void {
+  tunnelled(): Buffer {
     const socket = this.connection
     socket.off('data', this.#hold)
-    socket.off('end', this.#leave)
     socket.pause()
     this.#onTunnel()
-    if (this.#advanced > 0) socket.unshift(Buffer.concat(this.#advance))
-    this.#advance = []
     this.#tunnel = { read: socket.bytesRead, written: socket.bytesWritten }
+    const advance = Buffer.concat(this.#advance)
+    this.#advance = []
+    return advance
   }
 
   /** The sidecar stops: a tunnel is closed towards the client, what was sent before still arriving. */
@@ -74,9 +69,5 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
     this.#advance.push(chunk)
     this.#advanced += chunk.length
     if (this.#advanced > LARGEST_ADVANCE) this.connection.destroy()
-  }
-
-  readonly #leave = (): void => {
-    if (!this.answered) this.connection.destroy()
   }
 }

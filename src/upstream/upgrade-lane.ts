@@ -30,8 +30,9 @@ export interface UpgradeLane {
 
 /**
  * WebSocket tunnels through `http-proxy-3`, from whose habits the client and the device are kept: it changes the
- * headers it is given (so it is given its own), it normalises the path (so the path is put back), and it answers the
- * client itself when the device refuses or breaks (so those two listeners are replaced).
+ * headers it is given (so it is given its own), it normalises the path (so the path is put back), it switches off the
+ * client connection's idle timer (so that is set again), and it answers the client itself when the device refuses or
+ * breaks (so those two listeners are replaced).
  */
 export function createUpgradeLane(target: UpstreamTarget, deadlines: UpstreamDeadlines): UpgradeLane {
   const opener = createSocketOpener(target)
@@ -68,13 +69,15 @@ export function createUpgradeLane(target: UpstreamTarget, deadlines: UpstreamDea
             return
           }
           response.headers = switchingHeaders(response, request.project)
-          exchange.tunnelled()
+          const sent = exchange.tunnelled()
           // Whatever passes the tunnel, either way, passes the client's connection.
           connection.setTimeout(deadlines.idle, () => connection.destroy())
           request.onTunnel()
           exchange.onEnd(() => device.destroy())
           // Behind the device's last bytes the client's are worth nothing. Left unread, they would hide that it left.
           device.once('close', () => connection.end(() => connection.destroySoon()))
+          if (sent.length > 0) device.write(sent)
+          // Its pipes pass on the end of either side. A client that has ended still gets the device's last bytes.
           tunnel?.(response, device, early)
         })
         attempt.once('response', (response) => {
@@ -104,6 +107,7 @@ function startAttempt(
   onOpen: () => void,
 ): ClientRequest {
   const connection = exchange.connection as Socket
+  const { timeout = 0 } = connection
   const proxy = createProxy()
   let attempt: ClientRequest | undefined
   proxy.once('proxyReqWs', (outgoing) => {
@@ -113,10 +117,11 @@ function startAttempt(
   proxy.ws(
     bareRequest(connection, fields),
     connection,
-    exchange.early,
+    Buffer.alloc(0),
     { target: { host: 'device', port: 80 }, agent: agentFor(opener.open(onOpen)) },
     () => {},
   )
+  connection.setTimeout(timeout)
   if (attempt === undefined) throw new DeviceFault('http_upgrade_failed')
   attempt.removeAllListeners('response')
   attempt.removeAllListeners('error')

@@ -15,7 +15,7 @@ beforeAll(async () => {
   scenes.push(createScenes(CLEARTEXT), createScenes(ENCRYPTED))
   await Promise.all([
     ...scenes.map((each) => each.scripted()),
-    scenes[0]?.nginx().catch(() => {}), // where it is not installed, the test that wants it says so
+    ...scenes.map((each) => each.nginx().catch(() => {})), // where it is not installed, the test that wants it says so
   ])
 })
 

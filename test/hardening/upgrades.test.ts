@@ -153,23 +153,19 @@ describeTransports(
       raw.reset()
     })
 
-    it.each(['closes', 'resets', 'half-closes'])(
-      '63 the client %s before the 101: the device connection goes',
-      async (how) => {
-        const device = await startRawDevice(async () => {})
-        const sidecar = await startSidecar({ transport, device })
-        const raw = await rawConnection(sidecar.url)
-        raw.write(upgrade({ token: await sidecar.token() }))
-        const peer = await device.waitForConnection(1)
-        await peer.waitFor('\r\n\r\n')
-        if (how === 'resets') raw.reset()
-        else if (how === 'closes') raw.socket.destroy()
-        else raw.end()
-        await Promise.race([peer.closed, once(peer.socket, 'end')])
-        await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
-        expect(await sidecar.metric('postern_tunnels')).toBe(0)
-      },
-    )
+    // One that only closes may still wait for its answer: see `half-closed-upgrades.test.ts`.
+    it('63 the client resets before the 101: the device connection goes', async () => {
+      const device = await startRawDevice(async () => {})
+      const sidecar = await startSidecar({ transport, device })
+      const raw = await rawConnection(sidecar.url)
+      raw.write(upgrade({ token: await sidecar.token() }))
+      const peer = await device.waitForConnection(1)
+      await peer.waitFor('\r\n\r\n')
+      raw.reset()
+      await Promise.race([peer.closed, once(peer.socket, 'end')])
+      await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
+      expect(await sidecar.metric('postern_tunnels')).toBe(0)
+    })
 
     it('63 a client that sends and sends before the 101 is cut off, and memory does not pay for it', async () => {
       const device = await startRawDevice(async () => {})

@@ -62,9 +62,8 @@ it.each([true, false])(
     const exchange: UpgradeExchange = Object.assign(refusedExchange(), {
       answered: false,
       connection: client.from,
-      early: Buffer.alloc(0),
       watch: () => {},
-      tunnelled: vi.fn(),
+      tunnelled: vi.fn(() => Buffer.alloc(0)),
     })
     const device = await startRawDevice(async (peer) => {
       await peer.waitFor('\r\n\r\n')
@@ -105,3 +104,23 @@ it.each([false, true])(
     expect(exchange.cut).toHaveBeenCalledTimes(begun ? 1 : 0)
   },
 )
+
+it('C24 an upgrade under way leaves the idle timer of its client running', async () => {
+  const client = await socketPair()
+  client.from.setTimeout(4711)
+  const exchange: UpgradeExchange = Object.assign(refusedExchange(), {
+    answered: false,
+    connection: client.from,
+    watch: () => {},
+  })
+  const device = await startRawDevice(() => {})
+  void createUpgradeLane(targetOf(device.url), DEADLINES).open({
+    target: '/',
+    fields: ['Sec-WebSocket-Version', '13'],
+    exchange,
+    project: () => [],
+    onTunnel: () => {},
+  })
+  await device.waitForConnection(1)
+  expect(client.from.timeout).toBe(4711)
+})
