@@ -103,7 +103,7 @@ describe('Stopping by SIGTERM', () => {
       transport: 'tls',
     })
     const sidecar = await site.serve()
-    const silent = [net.connect(path), net.connect(path), net.connect(path)].map(rawPeer)
+    const silent = Array.from({ length: 3 }, () => rawPeer(net.connect(path)))
     await Promise.all(silent.map(({ socket }) => once(socket, 'connect')))
     const shaken = rawPeer(tls.connect({ path, rejectUnauthorized: false }))
     await once(shaken.socket, 'secureConnect')
