@@ -11,6 +11,8 @@ export interface StreamFacts {
   readonly localPort: number
   /** Whether the connection may keep what it has queued just now for a client that does not take it. */
   readonly mayQueue: () => boolean
+  /** The stream has closed: later than its exchange has ended, where it was cut and its reset had to wait. */
+  readonly onClosed: (exchange: Http2Exchange, end: Outcome['end']) => void
 }
 
 const NO_BODY = { endStream: true }
@@ -60,7 +62,10 @@ export class Http2Exchange implements Exchange {
     }
     // A stream that breaks says so by closing; without a listener the error would end the process.
     stream.on('error', ignore)
-    stream.on('close', () => this.#closed())
+    stream.on('close', () => {
+      this.#settle()
+      facts.onClosed(this, this.#end)
+    })
   }
 
   get answered(): boolean {
@@ -85,12 +90,13 @@ export class Http2Exchange implements Exchange {
     return this.#stream.writableLength
   }
 
-  /** Milliseconds for which the client has been seen to take nothing of what waits for it. */
+  /** Milliseconds for which the client has been seen to take nothing of what waits for it: bytes, or the stream's end. */
   unreadFor(now: number): number {
     const taken = this.#responseBytes - this.queued
-    if (this.queued === 0 || taken !== this.#taken) this.#takenAt = undefined
+    const waits = this.queued > 0 || this.#stream.writableEnded
+    if (!waits || taken !== this.#taken) this.#takenAt = undefined
     this.#taken = taken
-    if (this.queued === 0) return 0
+    if (!waits) return 0
     this.#takenAt ??= now
     return now - this.#takenAt
   }
@@ -152,6 +158,8 @@ export class Http2Exchange implements Exchange {
     // Node ends a stream before it resets it, and that end would leave with what is queued: a body that looks whole.
     this.#stream._final = (done) => done()
     this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+    // The stream closes only when its reset has left, and a client that reads nothing keeps that back.
+    this.#settle()
   }
 
   /** A client that leaves resets its stream or ends its session: there is nothing to find out. */
@@ -194,13 +202,16 @@ export class Http2Exchange implements Exchange {
     else stream.once('finish', stop)
   }
 
-  #closed(): void {
-    const stream = this.#stream
+  get #end(): Outcome['end'] {
+    if (this.#cut) return 'cut'
+    return this.#stream.writableEnded && isClean(this.#stream) ? 'complete' : 'aborted'
+  }
+
+  #settle(): void {
     this.#reader?.break()
-    const whole = stream.writableEnded && isClean(stream)
     this.#ended.settle({
       status: this.#status,
-      end: this.#cut ? 'cut' : whole ? 'complete' : 'aborted',
+      end: this.#end,
       requestBytes: this.#reader?.bytes ?? 0,
       responseBytes: this.#responseBytes,
     })

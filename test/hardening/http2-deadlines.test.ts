@@ -15,6 +15,7 @@ import {
   requestFields,
   SETTING,
   settings,
+  windowUpdate,
 } from '../support/http2-frames.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
@@ -22,6 +23,10 @@ import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 const SHORT = { listen: { header_timeout: '250ms', idle_timeout: '300ms', body_timeout: '250ms' } }
 const post = (token: string, path = '/upload'): string[] =>
   requestFields(['authorization', `Bearer ${token}`], { ':method': 'POST', ':path': path })
+
+const head = requestFields([], { ':method': 'HEAD' })
+/** A connection error (RFC 9113 §6.8): GOAWAY with no payload. */
+const BROKEN = frame(FRAME.goaway, 0, 0)
 
 describe('42 connections that bring nothing are closed by deadline', () => {
   const openings: readonly (readonly [name: string, opening: readonly Buffer[]])[] = [
@@ -32,6 +37,20 @@ describe('42 connections that bring nothing are closed by deadline', () => {
     ['half of a frame', [settings(), headers(1, requestFields()).subarray(0, 20)]],
     ['a request, and then GOAWAY', [settings(), headers(1, requestFields()), goaway(0)]],
     ['GOAWAY', [settings(), goaway(0)]],
+    // Node reports no error of nghttp2's in a session that waits for its streams.
+    ['a request, GOAWAY, and a broken frame', [settings(), headers(1, requestFields()), goaway(0), BROKEN]],
+    [
+      'GOAWAY behind a request without an answer body, and a broken frame',
+      [settings(), headers(1, head), goaway(0), BROKEN],
+    ],
+    [
+      'GOAWAY behind an upload, and a broken frame',
+      [settings(), headers(1, post(''), false), goaway(0), BROKEN],
+    ],
+    [
+      'GOAWAY within a header block',
+      [settings(), headers(1, requestFields()), goaway(0), frame(FRAME.headers, 0, 3), BROKEN],
+    ],
     ['GOAWAY with an error', [settings(), goaway(0, CODE.protocolError)]],
     ['a window of nothing', [settings([SETTING.initialWindowSize, 0]), headers(1, requestFields())]],
     ['a token request without its body', [settings(), headers(1, post('', '/oauth/token'), false)]],
@@ -66,6 +85,22 @@ describe('42 connections that bring nothing are closed by deadline', () => {
     raw.write(Buffer.from('16030100f8010000f40303', 'hex'))
     await raw.closed
     await expectUnharmed(sidecar, await sidecar.token())
+  })
+
+  it.each([
+    ['WINDOW_UPDATE', windowUpdate(0, 1)],
+    ['PRIORITY', frame(FRAME.priority, 0, 1, Buffer.alloc(5))],
+    ['one frame of no known type, byte by byte', frame(0xbb, 0, 0, Buffer.alloc(4096))],
+  ])('42 a connection that only drips %s is closed as an idle one', async (_name, bytes) => {
+    const sidecar = await startSidecar({ transport: 'h2', config: SHORT })
+    const session = await rawSession(sidecar.url)
+    let sent = 0
+    const drip = setInterval(() => {
+      if (bytes.length < 100) session.send(bytes)
+      else session.send(bytes.subarray(sent, ++sent))
+    }, 20)
+    session.raw.socket.once('close', () => clearInterval(drip))
+    await session.closed
   })
 
   it('42 a connection that is used stays, however long', async () => {
@@ -164,6 +199,18 @@ describe('42 a header block that is begun must be finished within header_timeout
   })
 })
 
+/** More than the kernel takes for a client that reads nothing. */
+const LARGE = Buffer.alloc(16 * 1024 * 1024)
+
+/** A download that HTTP/2 holds back nowhere, by a client that stops reading once it has begun. */
+async function unreadDownload(sidecar: TestSidecar, token: string): Promise<void> {
+  const opening = [settings([SETTING.initialWindowSize, 0x7f_ff_ff_ff]), windowUpdate(0, 0x7f_00_00_00)]
+  const session = await rawSession(sidecar.url, { opening })
+  session.send(headers(1, requestFields(['authorization', `Bearer ${token}`], { ':path': '/large' })))
+  expect(await session.status(1)).toBe(200)
+  session.raw.socket.pause()
+}
+
 describe('43 a stream has deadlines of its own', () => {
   async function uploading(config: typeof SHORT): Promise<{
     sidecar: TestSidecar
@@ -214,6 +261,25 @@ describe('43 a stream has deadlines of its own', () => {
       await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
     },
   )
+
+  it('43 an answer to a client that reads nothing at all is broken off, and its connection closed', async () => {
+    const device = await startDevice((_request, response) => response.end(LARGE))
+    const sidecar = await startSidecar({ transport: 'h2', device, config: SHORT })
+    const token = await sidecar.token()
+    await unreadDownload(sidecar, token)
+    await expectUnharmed(sidecar, token)
+  })
+
+  it('43 C25 a client that reads nothing keeps its place at the device only as long as nobody waits for one', async () => {
+    const device = await startDevice((request, response) =>
+      response.end(request.url === '/large' ? LARGE : 'ok'),
+    )
+    const upstream = { max_in_flight: 1, queue: { timeout: '1s' } }
+    const sidecar = await startSidecar({ transport: 'h2', device, config: { upstream } })
+    const token = await sidecar.token()
+    await unreadDownload(sidecar, token)
+    expect((await sidecar.request({ token })).status).toBe(200)
+  })
 
   it('43 an answer that pauses, all of it taken, is left alone beyond idle_timeout', async () => {
     const device = await startDevice(async (request, response) => {
