@@ -4,6 +4,7 @@ import type { Exchange, Outcome } from '../http/exchange.ts'
 import { boundBacklog } from './backlog.ts'
 import { Http2Exchange } from './http2-exchange.ts'
 import { overuseIn } from './http2-faults.ts'
+import { watchHeaders } from './http2-header-watch.ts'
 import { type ListenLimits, OVERUSE_SPAN, type Overuse } from './limits.ts'
 
 export interface Http2Handlers {
@@ -82,17 +83,7 @@ export function serveSession(
   let condemned = false
   /** Since when nothing has been left to do but to close the connection. */
   let overSince: number | undefined
-
-  /** The newest stream whose head is over; and since when there has been one that has only begun. */
-  let wholeUpTo = 0
-  let begunAt: number | undefined
-  /** Bytes received by the last look. */
-  let received = 0
-
-  /** The newest stream whose head has begun; Node tells of it only once it is whole. */
-  function newestBegun(): number {
-    return session.state.lastProcStreamID ?? 0
-  }
+  const headers = watchHeaders(session, socket, limits.headerTimeout)
 
   function condemn(reason: Overuse): void {
     if (session.destroyed || condemned) return
@@ -106,8 +97,7 @@ export function serveSession(
 
   function countControlFrame(): void {
     active = true
-    // No frame may stand within a header block (RFC 9113 §4.3), so none is open.
-    wholeUpTo = newestBegun()
+    headers.noneOpen()
     controlFrames += 1
     if (controlFrames > limits.maxControlFrames) condemn('max_control_frames')
     if (condemned) dismiss()
@@ -170,28 +160,14 @@ export function serveSession(
     greeted = true
     countControlFrame()
   })
-  session.on('stream', (stream, headers, _flags, rawHeaders) => {
-    const exchange = new Http2Exchange(stream, headers, rawHeaders, facts)
+  session.on('stream', (stream, fields, _flags, rawFields) => {
+    const exchange = new Http2Exchange(stream, fields, rawFields, facts)
     if (condemned) return dismiss()
     open.add(exchange)
-    wholeUpTo = Math.max(wholeUpTo, stream.id ?? 0)
+    headers.whole(stream.id ?? 0)
     begun.push(exchange)
     if (begun.length === 1) setImmediate(handOver)
   })
-
-  /**
-   * Whether a header block has been underway for too long. One that nghttp2 refused for its form counts as underway until
-   * another frame has come: whoever sent it and falls silent has the connection for no longer than that either.
-   */
-  function headOverdue(time: number): boolean {
-    const { bytesRead } = socket
-    // Of an idle session there is nothing to ask, which for thousands of them would hold everybody up.
-    if (begunAt === undefined && bytesRead === received) return false
-    received = bytesRead
-    if (newestBegun() <= wholeUpTo) begunAt = undefined
-    else begunAt ??= time
-    return begunAt !== undefined && time - begunAt >= limits.headerTimeout
-  }
 
   /**
    * How long (ms) a client has been seen to take nothing of an answer; after `idleTimeout` the answer is broken off. Its
@@ -229,7 +205,7 @@ export function serveSession(
       if (unread >= limits.idleTimeout + GOODBYE_TIMEOUT) socket.destroy()
       else if (session.destroyed || (session.closed && open.size === 0)) seeOff(time)
       else if (!greeted && time - opened >= limits.headerTimeout) session.destroy()
-      else if (headOverdue(time) || time - activeAt >= limits.idleTimeout) session.close()
+      else if (headers.overdue(time) || time - activeAt >= limits.idleTimeout) session.close()
     },
     drain: () => session.close(),
   }
