@@ -140,8 +140,10 @@ function isFinal(refusal: Refusal, request: Classified, { enforce }: GateSetting
 /** What every admission knows. */
 type Passed = Omit<TokenRequest, 'kind' | 'service'>
 
+/** Behind what two programs could read differently, no request may follow on the connection. */
 function refused(passed: Passed, refusal: Refusal, { fault }: Classified): Admission {
-  return { ...passed, kind: 'refused', refusal, close: fault?.kind === 'malformed' }
+  const close = fault?.kind === 'malformed' || fault?.kind === 'method-not-allowed'
+  return { ...passed, kind: 'refused', refusal, close }
 }
 
 function forward(

@@ -1,3 +1,4 @@
+import { METHODS } from 'node:http'
 import { isIPv6 } from 'node:net'
 import type { Endpoint, Service } from '../http/admission.ts'
 import type { RequestHead } from '../http/exchange.ts'
@@ -8,8 +9,16 @@ import type { Survey } from './survey.ts'
 /** The one path that the sidecar answers itself; every disguise of it is an ordinary API path (C1). */
 export const TOKEN_PATH = '/oauth/token'
 
+/**
+ * Methods that reach the device: the registered ones, WebDAV's among them, that Node's parser knows. A made-up one is
+ * refused: firmware that folds its letters would take `head` for HEAD and end its answer where we do not (RFC 9110 §9.1).
+ */
+const FORWARDED_METHODS: ReadonlySet<string> = new Set(
+  METHODS.filter((name) => name !== 'TRACE' && name !== 'CONNECT'),
+)
+
 /** Methods that are named to a client whose method is not served. */
-const FORWARDED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
+const NAMED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
 /** What a request head may hold: bytes of names and values, and lines. */
 export interface HeaderCaps {
@@ -54,7 +63,8 @@ export function classify(head: RequestHead, survey: Survey, rules: ClassifyRules
     fault:
       versionFault(head) ??
       capFault(head, survey, rules.headerCaps) ??
-      targetFault(head, target, service) ??
+      methodFault(head, service) ??
+      targetFault(head, target) ??
       hostFault(head, survey, authority) ??
       (framing === 'broken' ? malformed('The length of the request body is not unmistakable.') : undefined) ??
       fieldFault(head, survey) ??
@@ -75,8 +85,14 @@ function versionFault(head: RequestHead): Refusal | undefined {
  * it; so both are held here.
  */
 function capFault(head: RequestHead, survey: Survey, caps: HeaderCaps): Refusal | undefined {
-  const over = survey.size > caps.maxHeaderSize || head.fields.length > 2 * caps.maxHeaderCount
+  const size = head.method.length + head.target.length + (head.authority?.length ?? 0) + survey.size
+  const over = size > caps.maxHeaderSize || head.fields.length > 2 * caps.maxHeaderCount
   return over ? { kind: 'header-too-large' } : undefined
+}
+
+function methodFault({ method }: RequestHead, service: Service | undefined): Refusal | undefined {
+  if (FORWARDED_METHODS.has(method)) return undefined
+  return { kind: 'method-not-allowed', allow: service === undefined ? NAMED_METHODS : 'POST' }
 }
 
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/i
@@ -93,14 +109,17 @@ function originForm(head: RequestHead): { target: string; authority: string | un
 /** Visible ASCII without `#`: a fragment or a raw 8-bit byte has no place in a request target (RFC 9112 §3.2). */
 const ORIGIN_FORM = /^\/[!"$-~]*$/
 
-function targetFault(head: RequestHead, target: string, service: Service | undefined): Refusal | undefined {
-  if (head.method === 'TRACE' || head.method === 'CONNECT') {
-    return { kind: 'method-not-allowed', allow: service === undefined ? FORWARDED_METHODS : 'POST' }
-  }
+/** A target with other bytes is one that its client forgot to percent-encode (RFC 3986 §2.1). */
+const ASCII = /^[\0-\x7f]*$/
+
+function targetFault(head: RequestHead, target: string): Refusal | undefined {
   if (head.method === 'OPTIONS' && target === '*') {
     return { kind: 'invalid-request', description: 'OPTIONS needs a path here, not "*".' }
   }
-  return ORIGIN_FORM.test(target) ? undefined : malformed('The request target is not a path.')
+  if (ORIGIN_FORM.test(target)) return undefined
+  return ASCII.test(target)
+    ? malformed('The request target is not a path.')
+    : malformed('The request target is not ASCII and has to be percent-encoded.')
 }
 
 /**

@@ -19,7 +19,10 @@ export function isText(byte: number): boolean {
   return byte === HTAB || (byte >= SP && byte !== DEL)
 }
 
-/** What may stand in a request target (RFC 9112 §3.2): visible ASCII. */
-export function isVisible(byte: number): boolean {
-  return byte > SP && byte < DEL
+/**
+ * What is read as a request target: visible ASCII (RFC 9112 §3.2), and the 8-bit bytes of a client that encoded none,
+ * which the gate refuses by name.
+ */
+export function isTarget(byte: number): boolean {
+  return byte > SP && byte !== DEL
 }

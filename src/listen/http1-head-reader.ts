@@ -1,5 +1,5 @@
 import type { Fields } from '../http/fields.ts'
-import { COLON, CR, HTAB, isText, isToken, isVisible, LF, SP } from './http1-bytes.ts'
+import { COLON, CR, HTAB, isTarget, isText, isToken, LF, SP } from './http1-bytes.ts'
 import { type Http1Head, meaningOf } from './http1-head.ts'
 
 /** What has come of a head: not all of it yet, all of it, or something that HTTP does not allow. */
@@ -82,7 +82,7 @@ export class HeadReader {
           part = TARGET
           break
         case TARGET:
-          while (at < end && isVisible(bytes[at] ?? 0)) at += 1
+          while (at < end && isTarget(bytes[at] ?? 0)) at += 1
           if (at === end) continue
           if (bytes[at] !== SP || at === this.#marks[1]) return 'fault'
           this.#mark(at + 1)

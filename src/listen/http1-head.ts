@@ -28,9 +28,9 @@ interface Rules {
 
 const KNOWN_METHODS: ReadonlyMap<string, string> = new Map(METHODS.map((method) => [method, method]))
 
-/** The method as one string for all requests; the commonest first, because V8 interns what it looks up in a `Map`. */
-function knownMethod(method: string): string | undefined {
-  return method === 'GET' ? 'GET' : KNOWN_METHODS.get(method)
+/** A known method as one string for all requests; the commonest first, because V8 interns what it looks up in a `Map`. */
+function interned(method: string): string {
+  return method === 'GET' ? 'GET' : (KNOWN_METHODS.get(method) ?? method)
 }
 
 /** The meaning of a head, or undefined where it has none that all readers agree on. */
@@ -40,15 +40,14 @@ export function meaningOf(
   version: '1.0' | '1.1',
   fields: Fields,
 ): Http1Head | undefined {
-  const known = knownMethod(method)
-  if (known === undefined || !isTarget(method, target)) return undefined
+  if (!isTarget(method, target)) return undefined
   const { framing, connection, webSocket, expect } = rulesOf(fields)
   if (framing === undefined) return undefined
   // RFC 9110 §7.8: an offer of another protocol may be ignored, and one in HTTP/1.0 has to be.
   const upgrade = webSocket && version === '1.1' && connection.includes('upgrade')
   const leavesHttp = upgrade || method === 'CONNECT'
   return {
-    method: known,
+    method: interned(method),
     target,
     version,
     fields,

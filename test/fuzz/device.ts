@@ -36,7 +36,6 @@ export async function startScriptedDevice(): Promise<ScriptedDevice> {
   const seen = new Map<string, Seen[]>()
   const scripts = new Map<string, Case>()
   const strays: string[] = []
-  const refused = new WeakSet<object>()
 
   function serve(request: http.IncomingMessage, socket: Socket): void {
     const { method = '', url = '' } = request
@@ -58,20 +57,7 @@ export async function startScriptedDevice(): Promise<ScriptedDevice> {
     socket.on('error', () => {})
   })
   server.on('clientError', (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
-    if (refused.has(socket)) return // the body of what was just refused
-    // A method that Node does not know is a request all the same.
-    if (
-      error.code === 'HPE_INVALID_METHOD' &&
-      socket.writable &&
-      REQUEST_LINE.test(String(error.rawPacket))
-    ) {
-      refused.add(socket)
-      socket.end(
-        `HTTP/1.1 400 Bad Request\r\n${MARK}: Node\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`,
-      )
-      return
-    }
-    // Nor is a request a stray that the sidecar breaks off, because its client did.
+    // A request that the sidecar breaks off, because its client did, is no stray.
     if (error.code?.startsWith('HPE_') && error.code !== 'HPE_INVALID_EOF_STATE')
       strays.push(`${error.code} ${JSON.stringify(error.rawPacket?.toString('latin1'))}`)
     socket.destroy()
@@ -96,9 +82,6 @@ export async function startScriptedDevice(): Promise<ScriptedDevice> {
     hangUp: () => server.closeAllConnections(),
   }
 }
-
-/** Whatever the method, the sidecar's requests begin like this. */
-const REQUEST_LINE = /^\S+ \S+ HTTP\/1\.1\r\n/
 
 function answer(socket: Socket, method: string, target: string): void {
   const body = `${method} ${target}`

@@ -1,3 +1,4 @@
+import { METHODS } from 'node:http'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { type Classified, type ClassifyRules, classify } from '../../src/gate/classify.ts'
@@ -58,7 +59,10 @@ const path = fc
 const anyHead: fc.Arbitrary<RequestHead> = fc.record({
   version: fc.constantFrom('1.0' as const, '1.1' as const, '2' as const),
   secure: fc.boolean(),
-  method: fc.oneof(fc.constantFrom('GET', 'POST', 'OPTIONS', 'TRACE', 'CONNECT', 'get', ''), anyText),
+  method: fc.oneof(
+    { weight: 3, arbitrary: fc.constantFrom('GET', 'POST', 'OPTIONS', 'TRACE', 'CONNECT', 'get', '') },
+    { weight: 1, arbitrary: anyText },
+  ),
   target: fc.oneof(
     path,
     path.map((tail) => `/${tail}`),
@@ -142,6 +146,7 @@ it('C21 an absolute-form target becomes its origin form, so that there is one sp
 function expectUnmistakable(head: RequestHead, { target, host, framing }: Classified): void {
   expect(target).toMatch(/^\/[\x21-\x7e]*$/)
   expect(target).not.toContain('#')
+  expect(METHODS).toContain(head.method)
   expect(['TRACE', 'CONNECT']).not.toContain(head.method)
   const hosts = [
     ...fieldValues(head.fields, 'host'),

@@ -69,7 +69,7 @@ it.each([
   'GET / HTTP/1.1 ',
   'G(',
   'GET / HTTP/1.1\n',
-  'GET /\x80',
+  'GET /\x7f',
   'GET / HTTP/1.1\r\nA ',
   'GET / HTTP/1.1\r\nA: b\n',
   'GET / HTTP/1.1\r\nA: b\r\n ',

@@ -1,0 +1,119 @@
+import http2 from 'node:http2'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { connect } from '../support/client.ts'
+import { expectError } from '../support/errors.ts'
+import { limitsOf } from '../support/limit-fields.ts'
+import type { Request, Response } from '../support/message.ts'
+import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+
+/** Both versions of HTTP, on one port. */
+const VERSIONS = ['tls', 'h2'] as const
+
+describe.each(['contract', 'http'] as const)('HTTP/1 and HTTP/2, status_codes: %s', (mode) => {
+  const wrongMethod = mode === 'http' ? 405 : 400
+  let sidecar: TestSidecar
+  let token: string
+  beforeAll(async () => {
+    sidecar = await startSidecar({ transport: 'h2', config: { status_codes: mode } })
+    token = await sidecar.token()
+  })
+
+  const counted = (method: string, code: number): Promise<number> =>
+    sidecar.metric('postern_requests_total', { method, code: String(code) })
+
+  /** Sends the same request over each, which the sidecar has to refuse alike: the answer to the first. */
+  async function refusedAlike(request: Request, status: number, label: string): Promise<Response> {
+    const before = { atDevice: sidecar.device.byteCount, counted: await counted(label, status) }
+    const answers: Response[] = []
+    for (const transport of VERSIONS) {
+      const connection = await connect({ transport, url: sidecar.url })
+      answers.push(await connection.send({ ...request, fields: ['Authorization', `Bearer ${token}`] }))
+      connection.close()
+    }
+    const [one, other] = answers
+    if (one === undefined || other === undefined) throw new Error('an answer is missing')
+    expectError(one, status, 'invalid_request')
+    expect([other.status, other.text, other.header('Allow')]).toEqual([
+      one.status,
+      one.text,
+      one.header('Allow'),
+    ])
+    const { limit, remaining } = limitsOf(one)
+    expect(limitsOf(other)).toMatchObject({ limit, remaining: remaining - 1 })
+    await expect.poll(() => counted(label, status)).toBe(before.counted + VERSIONS.length)
+    expect(sidecar.device.byteCount).toBe(before.atDevice)
+    return one
+  }
+
+  it.each(['FOO', 'get', 'Get', 'head', 'trace', 'connect', 'TRACE', '__proto__', "X'Y", 'X'.repeat(2000)])(
+    'C18 C19 the method %s is refused alike',
+    async (method) => {
+      const answer = await refusedAlike({ method }, wrongMethod, 'other')
+      expect(answer.header('Allow')).toBe('GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
+      // Where the answer to `head` ends, readers that fold its letters and readers that do not could disagree.
+      expect(answer.header('Connection')).toBe('close')
+    },
+  )
+
+  it('C18 C19 an unknown method at the token endpoint is refused alike', async () => {
+    const answer = await refusedAlike({ method: 'post', path: '/oauth/token' }, wrongMethod, 'other')
+    expect(answer.header('Allow')).toBe('POST')
+  })
+
+  it('C18 C19 CONNECT, which each of them writes in its own way, is refused alike', async () => {
+    const one = await (await connect({ transport: 'tls', url: sidecar.url })).send({
+      method: 'CONNECT',
+      path: 'device.example:443',
+    })
+    expectError(one, wrongMethod, 'invalid_request')
+    const session = http2.connect(sidecar.url, { rejectUnauthorized: false })
+    const stream = session.request({ ':method': 'CONNECT', ':authority': 'device.example:443' })
+    let text = ''
+    stream.on('data', (chunk) => {
+      text += chunk
+    })
+    const headers = await new Promise<http2.IncomingHttpHeaders>((resolve) =>
+      stream.once('response', resolve),
+    )
+    await new Promise((resolve) => stream.once('close', resolve))
+    session.destroy()
+    expect([headers[':status'], headers.allow, text]).toEqual([one.status, one.header('Allow'), one.text])
+    expect(Number(headers['x-ratelimit-remaining'])).toBe(limitsOf(one).remaining - 1)
+  })
+
+  it.each([
+    ['in the path', '/caf\xc3\xa9'],
+    ['in the query', '/cafe?\xe9'],
+    ['behind the token path', '/oauth/token\xff'],
+    ['in the query of the token endpoint', '/oauth/token?\x80'],
+  ])('20 27 C16 a target that is not ASCII %s is refused alike', async (_name, path) => {
+    const { text } = await refusedAlike({ path }, 400, 'GET')
+    expect(JSON.parse(text).error_description).toBe(
+      'The request target is not ASCII and has to be percent-encoded.',
+    )
+  })
+
+  it.each([
+    ['a fragment', 'GET', '/a#b'],
+    ['an asterisk', 'OPTIONS', '*'],
+  ])('20 27 C16 %s as a target is refused alike', async (_name, method, path) => {
+    await refusedAlike({ method, path }, 400, method)
+  })
+
+  it.each([
+    ['22 39 a path', { path: `/${'x'.repeat(20_000)}` }],
+    ['22 39 a method', { method: 'X'.repeat(20_000) }],
+    ['22 39 a host', { authority: 'x'.repeat(20_000) }],
+  ])('%s over the cap on a head is refused', async (_name, request) => {
+    const before = sidecar.device.byteCount
+    const answers: Response[] = []
+    for (const transport of VERSIONS) {
+      const connection = await connect({ transport, url: sidecar.url })
+      answers.push(await connection.send(request))
+      connection.close()
+    }
+    for (const answer of answers) expectError(answer, mode === 'http' ? 431 : 400, 'invalid_request')
+    expect(answers[1]?.text).toBe(answers[0]?.text)
+    expect(sidecar.device.byteCount).toBe(before)
+  })
+})
