@@ -1,4 +1,5 @@
-import type { Config, ServiceConfig } from './config/config.ts'
+import type { Config } from './config/schema.ts'
+import type { ServiceConfig } from './config/upstream-fields.ts'
 import { type BoundedQueue, createBoundedQueue } from './http/bounded-queue.ts'
 import type { Clock } from './http/clock.ts'
 import type { Logger } from './record/log.ts'

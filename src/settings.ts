@@ -1,4 +1,4 @@
-import type { Config } from './config/config.ts'
+import type { Config } from './config/schema.ts'
 import type { GateSettings } from './gate/admit.ts'
 import { type Client, createClientAddress } from './gate/client-address.ts'
 import { createPublicPaths } from './gate/public-paths.ts'

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Config } from './config/config.ts'
+import type { Config } from './config/schema.ts'
 import type { Clock } from './http/clock.ts'
 import { reasonOf } from './http/node-permission.ts'
 import {

@@ -1,4 +1,4 @@
-import type { Config } from './config/config.ts'
+import type { Config } from './config/schema.ts'
 import type { Service } from './http/admission.ts'
 import { createPasswordGrant } from './oauth/password-grant.ts'
 import { createRefreshGrant } from './oauth/refresh-grant.ts'

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/config-error.ts'
+import type { Config } from '../config/schema.ts'
 import type { Clock } from '../http/clock.ts'
 import { type FileWatch, watchFile } from '../http/file-watch.ts'
 import type { Logger } from '../record/log.ts'

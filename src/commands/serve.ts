@@ -1,6 +1,6 @@
-import type { Config } from '../config/config.ts'
 import { readConfigFile } from '../config/config-file.ts'
 import { loadConfig } from '../config/load.ts'
+import type { Config } from '../config/schema.ts'
 import { systemClock } from '../http/system-clock.ts'
 import { createLog } from '../record/log.ts'
 import { createSidecar } from '../sidecar.ts'

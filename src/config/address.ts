@@ -1,6 +1,11 @@
 import { isIPv4, isIPv6 } from 'node:net'
-import type { Address } from './config.ts'
-import type { Parsed } from './parsed.ts'
+import type { Parsed } from './yaml-value.ts'
+
+/** Where to listen. `host` carries no brackets; port 0 lets the kernel choose. */
+export type Address =
+  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
+  | { readonly kind: 'unix'; readonly path: string }
+  | { readonly kind: 'fd'; readonly fd: number }
 
 const SHAPES = 'host:port, [IPv6]:port, unix:/path or fd:3'
 

@@ -1,22 +1,15 @@
-import type {
-  FormAuthConfig,
-  FormSuccessConfig,
-  HttpAuthConfig,
-  PasswordFile,
-  UpstreamAuthConfig,
-} from './config.ts'
-import { choice, type Explained, either, type Field, optional, section } from './field.ts'
+import { choice, type Explained, either, type Field, optional, section, type ValueOf } from './field.ts'
 import { path, plainText } from './field-kinds.ts'
 import { integer, list, oneOf } from './value-field.ts'
 
-const password: Field<PasswordFile> = section<PasswordFile>('The password of that account.', {
+const password = section('The password of that account.', {
   file: path({
     description:
       'A file with one line, the password itself. It is read at the start, and again for every login. To be left out beside `password.device`, where the password of the last grant is used.',
   }),
 })
 
-const form: Field<FormAuthConfig> = section<FormAuthConfig>('A login form that gives session cookies.', {
+const form = section('A login form that gives session cookies.', {
   user: optional(user('The account to sign in with; left out where the form asks for a password only.')),
   password: optional(password),
   path: target({ initial: '/login', description: 'Where the form is sent to, by POST.' }),
@@ -51,7 +44,7 @@ const form: Field<FormAuthConfig> = section<FormAuthConfig>('A login form that g
         /^[!#$%&'*+\-.^_`|~\dA-Za-z]+$/.test(given) ? undefined : 'must be the name of a cookie (RFC 6265)',
     ),
   ),
-  success: section<FormSuccessConfig>(
+  success: section(
     'How to tell a successful login, beyond a status below 400, a session cookie, and no redirect back to the login page.',
     {
       status: optional(
@@ -70,9 +63,9 @@ const form: Field<FormAuthConfig> = section<FormAuthConfig>('A login form that g
   ),
 })
 
-export const authField: Field<UpstreamAuthConfig> = either(
+export const authField = either(
   oneOf(['off'], { description: 'Whether to sign in.' }),
-  choice<Exclude<UpstreamAuthConfig, 'off'>>('How to sign in.', {
+  choice('How to sign in.', {
     basic: http('Basic authentication (RFC 7617), in UTF-8.', 'Basic'),
     digest: http(
       'Digest authentication (RFC 7616) with MD5, SHA-256 or SHA-512-256, the strongest that the device offers.',
@@ -90,8 +83,8 @@ export const authField: Field<UpstreamAuthConfig> = either(
   },
 )
 
-function http(description: string, scheme: string): Field<HttpAuthConfig> {
-  return section<HttpAuthConfig>(description, {
+function http(description: string, scheme: string) {
+  return section(description, {
     user: user('The account to sign in with.'),
     password: optional(password),
     checkPath: target({
@@ -121,3 +114,9 @@ function target(explained: Explained): Field<string> {
       : 'must be a path that begins with / and holds no spaces',
   )
 }
+
+/** The file that holds a password. */
+export type PasswordFile = ValueOf<typeof password>
+
+/** How the sidecar signs in to the device. */
+export type UpstreamAuthConfig = ValueOf<typeof authField>

@@ -1,66 +1,49 @@
-import type { Config } from './config.ts'
+import { camelCase, type Field } from './field.ts'
+import { type Config, schema } from './schema.ts'
 
-/** What a reload puts into effect; every other key needs a restart. Dotted, as they stand in the file. */
-const LIVE = [
-  'limits.api',
-  'limits.oauth',
-  'limits.ietf_headers',
-  'oauth.revocation_path',
-  'public_paths',
-  'enforce',
-  'tokens.capacity',
-  'tokens.access_lifetime',
-  'tokens.refresh_lifetime',
-  'tokens.rotate_refresh',
-  'tokens.refresh_grace',
-  'upstream.headers',
-  'upstream.host',
-  'listen.trusted_proxies',
-  'listen.tls.cert',
-  'listen.tls.key',
-  'listen.body_timeout',
-  'realm',
-  'status_codes',
-  'log.level',
-  'log.access',
-  'shutdown_grace',
-]
-
+/** The keys that differ between two configurations, dotted as in the file. */
 export interface Changes {
-  /** Keys that differ and take effect at once. */
+  /** They take effect at once. */
   readonly live: readonly string[]
-  /** Keys that differ and wait for a restart. */
+  /** They wait for a restart. */
   readonly restart: readonly string[]
 }
 
 /** Which keys differ between two configurations, by what it takes to put them into effect. */
 export function changesBetween(before: Config, after: Config): Changes {
-  const changed = changedKeys(before, after, '')
-  const isLive = (key: string): boolean =>
-    (key === 'listen.tls' && before.listen.tls !== 'off' && after.listen.tls !== 'off') ||
-    LIVE.some((live) => key === live || key.startsWith(`${live}.`))
-  return { live: changed.filter(isLive), restart: changed.filter((key) => !isLive(key)) }
+  const changed = changesBelow(schema, before, after, [])
+  const keys = (live: boolean): string[] =>
+    changed.filter((change) => change.live === live).map(({ path }) => path.join('.'))
+  return { live: keys(true), restart: keys(false) }
 }
 
-/** Told as a whole: below it stand the operator's own names. */
-const WHOLE = 'upstream.routes'
+interface Change {
+  readonly path: readonly string[]
+  readonly live: boolean
+}
 
-function changedKeys(before: unknown, after: unknown, path: string): string[] {
-  if (path === WHOLE || !isSection(before) || !isSection(after)) {
-    return JSON.stringify(before) === JSON.stringify(after) ? [] : [path]
+/** Whatever stands under names of the operator's own counts as one key, except for headers, which count one by one. */
+function changesBelow(
+  field: Field<unknown>,
+  before: unknown,
+  after: unknown,
+  path: readonly string[],
+): Change[] {
+  if (JSON.stringify(before) === JSON.stringify(after)) return []
+  if (field.kind === 'value' || field.kind === 'named' || !isMapping(before) || !isMapping(after))
+    return [{ path, live: field.live(before, after) }]
+  if (field.kind === 'headers') {
+    const names = new Set([...Object.keys(before), ...Object.keys(after)])
+    return [...names]
+      .filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]))
+      .map((name) => ({ path: [...path, name], live: field.live(before, after) }))
   }
-  const names = new Set([...Object.keys(before), ...Object.keys(after)])
-  return [...names].flatMap((name) => {
-    // The names of headers are the operator's own.
-    const key = path === 'upstream.headers' ? name : snakeCase(name)
-    return changedKeys(before[name], after[name], path === '' ? key : `${path}.${key}`)
+  return [...field.keys].flatMap(([key, each]) => {
+    const name = camelCase(key)
+    return changesBelow(each, before[name], after[name], [...path, key])
   })
 }
 
-function snakeCase(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-}
-
-function isSection(value: unknown): value is Readonly<Record<string, unknown>> {
+function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
   return value !== null && typeof value === 'object' && !Array.isArray(value)
 }

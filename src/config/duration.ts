@@ -1,4 +1,4 @@
-import type { Parsed } from './parsed.ts'
+import type { Parsed } from './yaml-value.ts'
 
 const UNITS = [
   ['d', 86_400_000],

@@ -1,6 +1,8 @@
-import type { Config, HeaderValue, ServiceConfig } from './config.ts'
 import { encode } from './decode.ts'
+import type { Config } from './schema.ts'
 import { schema } from './schema.ts'
+import type { ServiceConfig } from './upstream-fields.ts'
+import type { HeaderValue } from './value-field.ts'
 import { writeYaml } from './yaml.ts'
 
 const MASK = '***'

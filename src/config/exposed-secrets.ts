@@ -1,6 +1,8 @@
 import { stat } from 'node:fs/promises'
-import type { Config, PasswordFile, ServiceConfig } from './config.ts'
+import type { PasswordFile } from './auth-fields.ts'
+import type { Config } from './schema.ts'
 import { servicesOf } from './services.ts'
+import type { ServiceConfig } from './upstream-fields.ts'
 
 /** A file with a secret that more users of the machine can get at than its owner and the readers in its group. */
 export interface ExposedSecret {

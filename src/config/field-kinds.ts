@@ -1,11 +1,10 @@
 import { parseCidr } from '../http/ip.ts'
-import { formatAddress, parseAddress } from './address.ts'
-import type { Address } from './config.ts'
+import { type Address, formatAddress, parseAddress } from './address.ts'
 import { DURATION_PATTERN, formatDuration, parseDuration } from './duration.ts'
 import type { Explained, Field } from './field.ts'
-import type { Parsed } from './parsed.ts'
 import { formatSize, parseSize, SIZE_PATTERN } from './size.ts'
 import { list, measured, text } from './value-field.ts'
+import type { Parsed } from './yaml-value.ts'
 
 /** The bounds of a duration, as they stand in the reference: `1s`, `1d`. */
 interface Bounds {

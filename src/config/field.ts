@@ -1,5 +1,10 @@
+import { z } from 'zod'
 import type { YamlValue } from './yaml-value.ts'
-import { z } from './zod.ts'
+
+// Compiled validators need `new Function`, which a hardened Node (--disallow-code-generation-from-strings) refuses.
+z.config({ jitless: true })
+
+export { z }
 
 /**
  * `section`: a mapping of known keys. `choice`: one that holds exactly one of them. `either`: one word, or such a
@@ -26,6 +31,8 @@ export interface Field<T> {
   readonly reading: Reading
   /** The value is never repeated, whatever is wrong with it. */
   readonly secret: boolean
+  /** Whether a reload puts a change from one value to another into effect; otherwise it waits for a restart. */
+  readonly live: (before: unknown, after: unknown) => boolean
   /** The keys below, in snake_case, in the order of the page. */
   readonly keys: Keys
   /** What stands under every name, where the names are the operator's own. */
@@ -38,7 +45,11 @@ export interface Explained {
   readonly description: string
   readonly initial?: YamlValue
   readonly secret?: boolean
+  readonly live?: Field<unknown>['live']
 }
+
+/** For `live`: a reload puts every change of the key into effect. */
+export const ALWAYS = (): boolean => true
 
 type Details = Explained & { readonly type: string } & Partial<
     Pick<Field<unknown>, 'kind' | 'reading' | 'keys' | 'member'>
@@ -55,6 +66,7 @@ export function field<T>(bare: z.ZodType<T>, details: Details): Field<T> {
     kind: 'value',
     reading: 'text',
     secret: false,
+    live: () => false,
     keys: new Map(),
     member: undefined,
     optional: false,
@@ -71,7 +83,11 @@ export function fieldBelow(above: Field<unknown>, key: string): Field<unknown> |
 }
 
 /** A key that may be left out, and then is absent. */
-export function optional<T>(inner: Field<T>): Field<T> {
+export interface OptionalField<T> extends Field<T> {
+  readonly optional: true
+}
+
+export function optional<T>(inner: Field<T>): OptionalField<T> {
   return { ...inner, optional: true, schema: inner.bare }
 }
 
@@ -80,34 +96,44 @@ export function isRequired(each: Field<unknown>): boolean {
   return each.initial === undefined && !each.optional
 }
 
-/** A field for each key of T, each reading its type. */
-export type FieldsOf<T> = { readonly [K in keyof T]-?: Field<T[K]> }
+/** What a field reads. */
+export type ValueOf<F> = F extends Field<infer T> ? T : never
+
+type Fields = Readonly<Record<string, Field<unknown>>>
+
+type OptionalKeys<F extends Fields> = {
+  [K in keyof F]: F[K] extends OptionalField<unknown> ? K : never
+}[keyof F]
+
+/** What a section of such fields reads; keys that may be left out are optional. */
+type SectionOf<F extends Fields> = Shown<
+  { readonly [K in Exclude<keyof F, OptionalKeys<F>>]: ValueOf<F[K]> } & {
+    readonly [K in OptionalKeys<F>]?: ValueOf<F[K]>
+  }
+>
+
+/** One object type instead of an intersection, for messages of the compiler. */
+type Shown<T> = { readonly [K in keyof T]: T[K] }
 
 /** A mapping of known keys, in snake_case in the file and in camelCase in the result. */
-export function section<T extends object>(description: string, fields: FieldsOf<T>): Field<T> {
-  const named = Object.entries<Field<unknown>>(fields).map(([name, each]) => ({
-    name,
-    key: snake(name),
-    each,
-  }))
-  const keys: Keys = new Map(named.map(({ key, each }) => [key, each]))
-  const camel = new Map(named.map(({ name, key }) => [key, name]))
+export function section<F extends Fields>(description: string, fields: F): Field<SectionOf<F>> {
+  type T = SectionOf<F>
+  const keys: Keys = new Map(Object.entries(fields).map(([name, each]) => [snakeCase(name), each]))
   const schema = z.codec(mapping(keys, 'must be a mapping of keys'), z.custom<T>(), {
-    // The cast holds because the compiler requires `fields` to have exactly the keys of T, each reading its type.
-    decode: (given) => rename(given, (key) => camel.get(key) ?? key) as T,
-    encode: (value) => rename(value, snake),
+    // The cast holds because T is made of the types of these fields under these names.
+    decode: (given) => rename(given, camelCase) as T,
+    encode: (value) => rename(value, snakeCase),
   })
   return field(schema, { description, type: 'mapping', initial: {}, kind: 'section', reading: 'yaml', keys })
 }
 
-/** Alternatives of which exactly one is given, each under its own key; T is the union of `{key: value}`. */
-export function choice<T extends object>(
-  description: string,
-  alternatives: { readonly [K in KeysOfUnion<T>]: Field<ValueOfUnion<T, K>> },
-): Field<T> {
-  const keys: Keys = new Map(
-    Object.entries<Field<unknown>>(alternatives).map(([key, each]) => [key, optional(each)]),
-  )
+/** The union of `{key: value}`, one for each alternative. */
+type ChoiceOf<F extends Fields> = { [K in keyof F]: { readonly [P in K]: ValueOf<F[K]> } }[keyof F]
+
+/** Alternatives of which exactly one is given, each under its own key. */
+export function choice<F extends Fields>(description: string, alternatives: F): Field<ChoiceOf<F>> {
+  type T = ChoiceOf<F>
+  const keys: Keys = new Map(Object.entries(alternatives).map(([key, each]) => [key, optional(each)]))
   const names = [...keys.keys()].join(', ')
   const must = `must hold one of ${names}`
   const one = mapping(keys, must)
@@ -164,9 +190,6 @@ export function either<A extends string, B extends object>(
   return field<A | B>(schema, { ...explained, type, kind: 'either', reading: 'yaml', keys: other.keys })
 }
 
-type KeysOfUnion<T> = T extends unknown ? keyof T : never
-type ValueOfUnion<T, K extends PropertyKey> = T extends Readonly<Record<K, infer V>> ? V : never
-
 function mapping(keys: Keys, must: string): z.ZodType<Record<string, unknown>, Record<string, unknown>> {
   const shape = [...keys].map(
     ([key, each]) => [key, each.optional ? each.schema.optional() : each.schema] as const,
@@ -178,6 +201,11 @@ function rename(from: object, to: (key: string) => string): Record<string, unkno
   return Object.fromEntries(Object.entries(from).map(([key, value]) => [to(key), value]))
 }
 
-function snake(name: string): string {
+function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}
+
+/** The name in the result of a key in the file. */
+export function camelCase(key: string): string {
+  return key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }

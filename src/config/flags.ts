@@ -1,10 +1,9 @@
 import { type Field, fieldBelow } from './field.ts'
 import { dottedKeys } from './known-keys.ts'
 import { nearestKey } from './nearest.ts'
-import type { Parsed } from './parsed.ts'
 import { schema } from './schema.ts'
 import { readText, type Setting, type Settings } from './setting.ts'
-import type { YamlValue } from './yaml-value.ts'
+import type { Parsed, YamlValue } from './yaml-value.ts'
 
 export const FLAG_RANK = 3
 

@@ -1,4 +1,3 @@
-import type { Config } from './config.ts'
 import { ConfigError } from './config-error.ts'
 import type { ConfigFile } from './config-file.ts'
 import { conflictsIn } from './conflicts.ts'
@@ -6,11 +5,11 @@ import { decode } from './decode.ts'
 import { type Environment, readEnvironment, stateDirectory } from './environment.ts'
 import { readFlags } from './flags.ts'
 import { layer } from './layers.ts'
-import type { Parsed } from './parsed.ts'
 import { problemsOf } from './problem.ts'
+import type { Config } from './schema.ts'
 import { schema } from './schema.ts'
 import { parseYaml } from './yaml.ts'
-import { isMapping, type YamlMapping } from './yaml-value.ts'
+import { isMapping, type Parsed, type YamlMapping } from './yaml-value.ts'
 
 /** Where configuration comes from, the weaker before the stronger; defaults are weaker than all of it. */
 export interface Sources {

@@ -1,17 +1,8 @@
-import type {
-  LimitConfig,
-  LimitsConfig,
-  OauthConfig,
-  PasswordConfig,
-  PasswordEntry,
-  TokensConfig,
-} from './config.ts'
-import { choice, type Field, field, section } from './field.ts'
+import { ALWAYS, choice, field, section, z } from './field.ts'
 import { duration, path, plainText } from './field-kinds.ts'
 import { flag, integer, oneOf } from './value-field.ts'
-import { z } from './zod.ts'
 
-export const passwordField: Field<PasswordConfig> = choice<PasswordConfig>(
+export const passwordField = choice(
   'Where the device password comes from; exactly one of these. The file is watched: when the password changes, every token is invalid at once.',
   {
     file: path({ description: 'A file with one line, the password or a hash of it.' }),
@@ -26,7 +17,7 @@ export const passwordField: Field<PasswordConfig> = choice<PasswordConfig>(
   },
 )
 
-export const tokensField: Field<TokensConfig> = section<TokensConfig>('Access and refresh tokens.', {
+export const tokensField = section('Access and refresh tokens.', {
   store: oneOf(
     ['file', 'memory'],
     {
@@ -40,18 +31,24 @@ export const tokensField: Field<TokensConfig> = section<TokensConfig>('Access an
   ),
   capacity: integer(2, 10_000_000, {
     initial: 10_000,
+    live: ALWAYS,
     description: 'The most tokens kept. Past it, those longest unused are forgotten first.',
   }),
   accessLifetime: duration(
     { least: '1s', most: '365d', wholeSeconds: true },
-    { initial: '1h', description: 'How long an access token is valid.' },
+    { initial: '1h', live: ALWAYS, description: 'How long an access token is valid.' },
   ),
   refreshLifetime: duration(
     { least: '1s', most: '3650d', wholeSeconds: true },
-    { initial: '7d', description: 'How long a refresh token is valid; not shorter than `access_lifetime`.' },
+    {
+      initial: '7d',
+      live: ALWAYS,
+      description: 'How long a refresh token is valid; not shorter than `access_lifetime`.',
+    },
   ),
   rotateRefresh: flag({
     initial: false,
+    live: ALWAYS,
     description:
       'Give a new refresh token with every refresh, as OAuth 2.1 has it, and take the use of a spent one for theft: that revokes the whole grant.',
   }),
@@ -59,13 +56,14 @@ export const tokensField: Field<TokensConfig> = section<TokensConfig>('Access an
     { least: '0s', most: '1h' },
     {
       initial: '10s',
+      live: ALWAYS,
       description:
         'With `rotate_refresh`: how long a retry with the spent refresh token gets the same answer again.',
     },
   ),
 })
 
-export const limitsField: Field<LimitsConfig> = section<LimitsConfig>('How often clients may ask.', {
+export const limitsField = section('How often clients may ask.', {
   api: limit(60, 'everything except `/oauth/token`'),
   oauth: limit(30, '`/oauth/token`'),
   maxKeys: integer(1, 10_000_000, {
@@ -75,15 +73,17 @@ export const limitsField: Field<LimitsConfig> = section<LimitsConfig>('How often
   }),
   ietfHeaders: flag({
     initial: false,
+    live: ALWAYS,
     description: 'Send `RateLimit` and `RateLimit-Policy` as well, beside the `X-RateLimit-*` fields.',
   }),
 })
 
-export const oauthField: Field<OauthConfig> = section<OauthConfig>('What is served beside `/oauth/token`.', {
+export const oauthField = section('What is served beside `/oauth/token`.', {
   revocationPath: plainText(
     '`off` or a path',
     {
       initial: 'off',
+      live: ALWAYS,
       description:
         'Where clients may revoke a token, and with it everything given for the same login (RFC 7009), such as `/oauth/revoke`. Requests there count as those to `/oauth/token` do.',
     },
@@ -94,8 +94,8 @@ export const oauthField: Field<OauthConfig> = section<OauthConfig>('What is serv
   ),
 })
 
-function entry(file: string): Field<PasswordEntry> {
-  return section<PasswordEntry>(`The entry of one user in ${file}.`, {
+function entry(file: string) {
+  return section(`The entry of one user in ${file}.`, {
     file: path({ description: `The path of ${file}.` }),
     user: plainText('a user name', { description: 'The user whose entry counts.' }, (given) =>
       given.includes(':') ? 'must not hold a colon, which ends the name in such a file' : undefined,
@@ -103,18 +103,24 @@ function entry(file: string): Field<PasswordEntry> {
   })
 }
 
-function limit(requests: number, what: string): Field<LimitConfig> {
-  return section<LimitConfig>(`The limit on ${what}.`, {
+function limit(requests: number, what: string) {
+  return section(`The limit on ${what}.`, {
     requests: integer(1, 1_000_000_000, {
       initial: requests,
+      live: ALWAYS,
       description: `How many requests pass in one window, on ${what}.`,
     }),
     window: duration(
       { least: '1s', most: '1d', wholeSeconds: true },
-      { initial: '60s', description: 'How long a window stays open after the first request in it.' },
+      {
+        initial: '60s',
+        live: ALWAYS,
+        description: 'How long a window stays open after the first request in it.',
+      },
     ),
     per: oneOf(['client', 'grant', 'device'], {
       initial: 'client',
+      live: ALWAYS,
       description:
         'Who shares a window: `client`, one per client address (an IPv6 client by its /64); `grant`, one per login; `device`, one for everybody.',
     }),

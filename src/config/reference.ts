@@ -35,7 +35,19 @@ export function referencePage(): string {
   const grouped = [...schema.keys].filter(([, field]) => field.keys.size > 0)
   const sections = grouped.map(([name, field]) => part(name, field.description, rowsBelow(name)))
   const single = knownKeys.filter(({ path, field }) => path.length === 1 && field.keys.size === 0).map(row)
-  return [INTRODUCTION, ...sections, part('Keys that stand alone', undefined, single)].join('\n')
+  return [INTRODUCTION, reloading(), ...sections, part('Keys that stand alone', undefined, single)].join('\n')
+}
+
+function reloading(): string {
+  const live = knownKeys.filter(({ field }) => field.keys.size === 0 && field.live(null, null))
+  const names = live.map(({ path }) => `- ${code(path.join('.'))}`)
+  return `## Changed while running
+
+A change of these keys takes effect without a restart: when the file is saved, or at \`SIGHUP\`. Every other key waits for a
+restart, and the log names it when it changes.
+
+${names.join('\n')}
+`
 }
 
 /** The JSON Schema of the file, for editors. */

@@ -1,4 +1,4 @@
-import type { ServiceConfig, UpstreamConfig } from './config.ts'
+import type { ServiceConfig, UpstreamConfig } from './upstream-fields.ts'
 
 /** A service of the device, and the keys in the file under which it stands. */
 export interface NamedService {

@@ -1,7 +1,6 @@
 import type { Field } from './field.ts'
-import type { Parsed } from './parsed.ts'
 import { parseYaml } from './yaml.ts'
-import type { YamlValue } from './yaml-value.ts'
+import type { Parsed, YamlValue } from './yaml-value.ts'
 
 /** One value given outside the file. `rank` orders sources: a higher one replaces what a lower one chose. */
 export interface Setting {

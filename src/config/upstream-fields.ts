@@ -1,21 +1,13 @@
 import { isAmbiguousPath } from '../http/request-path.ts'
 import { isHost } from './address.ts'
 import { authField } from './auth-fields.ts'
-import type {
-  HeaderValue,
-  HealthConfig,
-  QueueConfig,
-  ServiceConfig,
-  UpstreamConfig,
-  UpstreamTlsConfig,
-} from './config.ts'
-import { type Field, type FieldsOf, named, optional, section } from './field.ts'
+import { ALWAYS, named, optional, section, type ValueOf } from './field.ts'
 import { duration, path, plainText, requestPathProblem } from './field-kinds.ts'
 import { headerNameProblem, headerValueProblem } from './upstream-header.ts'
 import { formatUpstreamUrl, parseUpstreamUrl } from './upstream-url.ts'
-import { flag, headers, integer, oneOf, text, textOrNull } from './value-field.ts'
+import { flag, type HeaderValue, headers, integer, oneOf, text, textOrNull } from './value-field.ts'
 
-const tls: Field<UpstreamTlsConfig> = section<UpstreamTlsConfig>('TLS towards the device.', {
+const tls = section('TLS towards the device.', {
   ca: optional(
     path({
       description:
@@ -29,7 +21,7 @@ const tls: Field<UpstreamTlsConfig> = section<UpstreamTlsConfig>('TLS towards th
   }),
 })
 
-const queue: Field<QueueConfig> = section<QueueConfig>('Where requests wait while the device is busy.', {
+const queue = section('Where requests wait while the device is busy.', {
   size: integer(0, 1_000_000, {
     initial: 128,
     description: 'The most requests that wait for a place at the device; further ones are refused at once.',
@@ -40,7 +32,7 @@ const queue: Field<QueueConfig> = section<QueueConfig>('Where requests wait whil
   ),
 })
 
-const health: Field<HealthConfig> = section<HealthConfig>('Asking the device how it is.', {
+const health = section('Asking the device how it is.', {
   path: textOrNull<string>({
     initial: null,
     type: 'path, or `null`',
@@ -59,7 +51,7 @@ const health: Field<HealthConfig> = section<HealthConfig>('Asking the device how
   ),
 })
 
-const service: FieldsOf<ServiceConfig> = {
+const service = {
   url: text({
     type: 'URL',
     must: "must be the device's address, such as http://127.0.0.1:8080",
@@ -72,6 +64,7 @@ const service: FieldsOf<ServiceConfig> = {
     '`preserve`, `target`, or a host',
     {
       initial: 'preserve',
+      live: ALWAYS,
       description:
         "The `Host` that the device sees: `preserve` keeps the client's, `target` takes it from `upstream.url`, anything else is sent as it stands.",
     },
@@ -80,6 +73,7 @@ const service: FieldsOf<ServiceConfig> = {
   ),
   headers: headers(headerProblem, {
     initial: {},
+    live: ALWAYS,
     description:
       'Fields set on every forwarded request, in place of any that the client sends by these names. A secret belongs in a file: `{file: /run/secrets/x}`. From the command line: `--set upstream.headers.X-Name=value`, or `--set upstream.headers.X-Name.file=path`.',
   }),
@@ -123,18 +117,17 @@ const service: FieldsOf<ServiceConfig> = {
   health,
 }
 
-export const upstreamField: Field<UpstreamConfig> = section<UpstreamConfig>(
-  'The device behind the sidecar.',
-  {
-    ...service,
-    routes: named(section<ServiceConfig>('A further service of the device.', service), routeProblem, {
-      initial: {},
-      type: 'mapping of paths to sections',
-      description:
-        'Further services of the device, by path: exactly this path, or with a slash at the end everything below it; the longest that fits takes the request, `upstream.url` what is left. Each has the keys of `upstream` (but `routes`) for itself, with their own defaults: `{/stream/: {url: http://127.0.0.1:8081, max_in_flight: 4}}`. Paths are compared and sent byte for byte; one that a decoding reader could take for the path of another service is refused. From the command line: `--set upstream.routes./stream/.url=http://127.0.0.1:8081`.',
-    }),
-  },
-)
+const serviceField = section('A further service of the device.', service)
+
+export const upstreamField = section('The device behind the sidecar.', {
+  ...service,
+  routes: named(serviceField, routeProblem, {
+    initial: {},
+    type: 'mapping of paths to sections',
+    description:
+      'Further services of the device, by path: exactly this path, or with a slash at the end everything below it; the longest that fits takes the request, `upstream.url` what is left. Each has the keys of `upstream` (but `routes`) for itself, with their own defaults: `{/stream/: {url: http://127.0.0.1:8081, max_in_flight: 4}}`. Paths are compared and sent byte for byte; one that a decoding reader could take for the path of another service is refused. From the command line: `--set upstream.routes./stream/.url=http://127.0.0.1:8081`.',
+  }),
+})
 
 /** What `upstream.url` takes anyway, and what no request can match, is a mistake. */
 function routeProblem(path: string): string | undefined {
@@ -158,3 +151,9 @@ function isAuthority(given: string): boolean {
   const [, bracketed, name] = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::\d{1,5})?$/.exec(given) ?? []
   return bracketed === undefined ? isHost(name ?? '') : bracketed.includes(':') && isHost(bracketed)
 }
+
+/** One service of the device: where it is, and how it wants to be treated. */
+export type ServiceConfig = ValueOf<typeof serviceField>
+
+/** The device: the service that takes every path, and those that take some of them. */
+export type UpstreamConfig = ValueOf<typeof upstreamField>

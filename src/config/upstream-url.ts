@@ -1,6 +1,16 @@
 import { socketPathProblem } from './address.ts'
-import type { UpstreamUrl } from './config.ts'
-import type { Parsed } from './parsed.ts'
+import type { Parsed } from './yaml-value.ts'
+
+/** The device. `host` carries no brackets, `origin` does, and leaves out the default port. */
+export type UpstreamUrl =
+  | {
+      readonly kind: 'tcp'
+      readonly protocol: 'http' | 'https'
+      readonly host: string
+      readonly port: number
+      readonly origin: string
+    }
+  | { readonly kind: 'unix'; readonly path: string; readonly origin: 'http://localhost' }
 
 const SHAPES =
   "must be the device's address, such as http://127.0.0.1:8080, https://device or http+unix:/run/device.sock"

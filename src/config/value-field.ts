@@ -1,7 +1,8 @@
-import type { HeaderValue } from './config.ts'
-import { type Explained, type Field, field } from './field.ts'
-import type { Parsed } from './parsed.ts'
-import { z } from './zod.ts'
+import { type Explained, type Field, field, z } from './field.ts'
+import type { Parsed } from './yaml-value.ts'
+
+/** A header value as text, or the file that holds it. */
+export type HeaderValue = string | { readonly file: string }
 
 /** A value written as text. `must` is what is said of a value of another type. */
 export interface Textual<T> extends Explained {

@@ -23,3 +23,6 @@ export function valueAt(tree: YamlValue, path: readonly string[]): YamlValue | u
 function isList(value: YamlValue | undefined): value is readonly YamlValue[] {
   return Array.isArray(value)
 }
+
+/** A value read from text, or what is wrong with the text: the end of a sentence that starts with the key. */
+export type Parsed<T> = { readonly value: T } | { readonly problem: string }

@@ -1,6 +1,5 @@
 import { LineCounter, parseDocument, stringify } from 'yaml'
-import type { Parsed } from './parsed.ts'
-import type { YamlMapping, YamlValue } from './yaml-value.ts'
+import type { Parsed, YamlMapping, YamlValue } from './yaml-value.ts'
 
 /** Enough for shared parts of a file, too few for a file that unfolds into gigabytes. */
 const MOST_ALIASES = 100

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import type { ServiceConfig } from '../config/config.ts'
+import type { ServiceConfig } from '../config/upstream-fields.ts'
 import type { Fields } from '../http/fields.ts'
 import { reasonOf } from '../http/node-permission.ts'
 import type { RequestFieldSettings } from './request-fields.ts'

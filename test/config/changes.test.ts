@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { changesBetween } from '../../src/config/changes.ts'
-import type { Config } from '../../src/config/config.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import type { Config } from '../../src/config/schema.ts'
 
 function load(...sets: string[]): Config {
   return loadConfig({
@@ -23,7 +23,7 @@ it('tells what takes effect at once from what waits for a restart, by the names 
   )
   expect(changesBetween(load(), after)).toEqual({
     live: ['limits.api.requests', 'status_codes'],
-    restart: ['upstream.url.host', 'upstream.url.origin', 'limits.max_keys'],
+    restart: ['upstream.url', 'limits.max_keys'],
   })
 })
 

@@ -1,6 +1,6 @@
-import type { Config } from '../../src/config/config.ts'
 import { ConfigError } from '../../src/config/config-error.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import type { Config } from '../../src/config/schema.ts'
 
 /** The least that has to be said. */
 export const MINIMAL = 'upstream: {url: "http://127.0.0.1:8080"}\npassword: {file: /etc/postern/password}\n'

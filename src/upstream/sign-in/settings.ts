@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import type { UpstreamAuthConfig } from '../../config/config.ts'
+import type { UpstreamAuthConfig } from '../../config/auth-fields.ts'
 import type { Clock } from '../../http/clock.ts'
 import { reasonOf } from '../../http/node-permission.ts'
 import type { Connections } from '../connections.ts'

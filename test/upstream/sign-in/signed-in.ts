@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { UpstreamAuthConfig } from '../../../src/config/config.ts'
+import type { UpstreamAuthConfig } from '../../../src/config/auth-fields.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { createConnections } from '../../../src/upstream/connections.ts'
 import type { Answer } from '../../../src/upstream/own-request.ts'
