@@ -175,6 +175,7 @@ function framingOf(head: RequestHead, survey: Survey): null | number | 'chunked'
 
 function fieldFault(head: RequestHead, survey: Survey): Refusal | undefined {
   if (survey.underscoreTwin) return malformed('A header field is a look-alike of one that the gate guards.')
+  if (survey.blankAround) return malformed('A header field value begins or ends with a blank.')
   const expected = survey.expect
   if (expected.length > 0 && (expected.length > 1 || expected[0]?.toLowerCase() !== '100-continue')) {
     return { kind: 'expectation-failed' }

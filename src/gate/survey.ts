@@ -12,6 +12,11 @@ export interface Survey {
   readonly requestId: readonly string[]
   /** A name that differs from one the sidecar guards only by `_` for `-`, as CGI firmware would read it. */
   readonly underscoreTwin: boolean
+  /**
+   * A value begins or ends with a blank: never in HTTP/1, where those are no part of it. That of `Authorization` may: what
+   * is no token is 401 (C10).
+   */
+  readonly blankAround: boolean
   /** Bytes of all names and values. */
   readonly size: number
 }
@@ -37,6 +42,18 @@ function isTwin(name: string): boolean {
   return GUARDED.has(plain) || plain.startsWith('x-forwarded-')
 }
 
+const SPACE = 0x20
+const TAB = 0x09
+
+function hasBlankAround(value: string): boolean {
+  return isBlank(value.charCodeAt(0)) || isBlank(value.charCodeAt(value.length - 1))
+}
+
+/** False for the NaN of an empty value. */
+function isBlank(code: number): boolean {
+  return code === SPACE || code === TAB
+}
+
 /** By far the commonest is the first. */
 function and(values: readonly string[], value: string): readonly string[] {
   return values.length === 0 ? [value] : [...values, value]
@@ -53,12 +70,14 @@ export function surveyFields(fields: Fields): Survey {
     forwardedFor: NONE,
     requestId: NONE,
     underscoreTwin: false,
+    blankAround: false,
     size: 0,
   }
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const name = (fields[i] ?? '').toLowerCase()
     const value = fields[i + 1] ?? ''
     found.size += name.length + value.length
+    if (hasBlankAround(value) && name !== 'authorization') found.blankAround = true
     switch (name) {
       case 'authorization':
         found.authorization = and(found.authorization, value)

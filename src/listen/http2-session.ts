@@ -61,6 +61,8 @@ export function serveSession(
     maxSessionMemory: NODES_OWN + Math.ceil(limits.maxQueuedBytes / 1e6),
     // A device that says its type twice is heard over HTTP/1 too.
     strictSingleValueFields: false,
+    // Strict means that nghttp2 drops a field with blanks around its value and serves the rest; the gate refuses it instead.
+    strictFieldWhitespaceValidation: false,
   })
   const open = new Set<Http2Exchange>()
   /** Those whose head has come since the last turn of the event loop. */

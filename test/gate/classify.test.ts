@@ -56,11 +56,13 @@ const path = fc
   )
   .map((parts) => parts.join(''))
 
+const METHODS_TRIED = ['GET', 'GET', 'GET', 'GET', 'POST', 'PUT', 'OPTIONS', 'TRACE', 'CONNECT', 'get', '']
+
 const anyHead: fc.Arbitrary<RequestHead> = fc.record({
   version: fc.constantFrom('1.0' as const, '1.1' as const, '2' as const),
   secure: fc.boolean(),
   method: fc.oneof(
-    { weight: 3, arbitrary: fc.constantFrom('GET', 'POST', 'OPTIONS', 'TRACE', 'CONNECT', 'get', '') },
+    { weight: 6, arbitrary: fc.constantFrom(...METHODS_TRIED) },
     { weight: 1, arbitrary: anyText },
   ),
   target: fc.oneof(
