@@ -29,7 +29,9 @@ describe('A client that takes what it asks for', () => {
       'max_queued_bytes gets a hundred answers of %i bytes at once, again and again, each of them whole',
       async (size) => {
         const device = await startDevice((_request, response) => response.end(Buffer.alloc(size)))
-        const sidecar = await startSidecar({ transport: 'h2', device })
+        // The client shares this process: on a busy machine it pauses longer than a reader may while others wait (C25).
+        const upstream = { queue: { timeout: '60s' } }
+        const sidecar = await startSidecar({ transport: 'h2', device, config: { upstream } })
         const token = await sidecar.token()
         const session = http2.connect(sidecar.url, {
           rejectUnauthorized: false,
