@@ -74,7 +74,8 @@ export class AnswerParser implements ParserEvents {
     this.body.clear()
     this.#base = this.#text.length - start
     const awaitsHead = this.#inHead
-    const progress = this.#llhttp.execute(bytes, start, end, end - start <= this.#plain)
+    const stage = awaitsHead ? 'head' : end - start <= this.#plain ? 'plain' : 'framed'
+    const progress = this.#llhttp.execute(bytes, start, end, stage)
     this.#plain -= this.body.size
     if (progress === 'malformed') this.fault = new MalformedAnswer()
     if (awaitsHead) this.#takeHead(bytes, start, end)
@@ -168,12 +169,13 @@ export class AnswerParser implements ParserEvents {
   }
 
   /**
-   * llhttp takes other versions, a status that HTTP does not have (RFC 9110 §15), and any two CR or LF for the end of its
-   * line.
+   * llhttp takes other versions, a status that HTTP does not have (RFC 9110 §15), any two CR or LF for the end of its line,
+   * and, as it is shown them, tabs for spaces between the parts of that.
    */
   #isMeant(text: string): boolean {
     if (this.#status < 100 || !(text.startsWith('HTTP/1.1 ') || VERSION.test(text))) return false
-    return this.#reasonEnd === 0 ? NO_REASON.test(text) : text[this.#reasonEnd + 1] !== '\r'
+    if (this.#reasonEnd === 0) return NO_REASON.test(text)
+    return text[this.#reasonStart - 1] === ' ' && text[this.#reasonEnd + 1] !== '\r'
   }
 
   #tooLarge(): void {

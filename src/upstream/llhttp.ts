@@ -17,15 +17,15 @@ export interface ParserEvents {
 /** How far the parser came: to the end of the message, or of the input, or not even there. */
 export type Progress = 'more' | 'ended' | 'malformed'
 
+/** `plain`: all of the input is a body that is not chunked, which llhttp counts without a look at it. */
+export type Stage = 'head' | 'framed' | 'plain'
+
 /** One message after another, as llhttp reads them: strictly. It must be closed, because its memory is not collected. */
 export interface Llhttp {
   /** Forgets all that it has read. */
   reset(): void
-  /**
-   * Reads `bytes` from `start` to `end`, not beyond the end of the message. `uncopied` where all of them are a body that is not
-   * chunked: llhttp counts those without a look at them.
-   */
-  execute(bytes: Uint8Array, start: number, end: number, uncopied: boolean): Progress
+  /** Reads `bytes` from `start` to `end`, not beyond the end of the message. `stage` is that of their first byte. */
+  execute(bytes: Uint8Array, start: number, end: number, stage: Stage): Progress
   /** Where the last `execute` that `ended` stopped. */
   readonly stoppedAt: number
   /** No more input will come: this ends a message that only the end of the connection can end. */
@@ -53,6 +53,9 @@ const SKIP_BODY = 1
 
 /** Input is copied in pieces of so many bytes. */
 const LARGEST_INPUT = 64 * 1024
+
+const TAB = 0x09
+const SPACE = 0x20
 
 /** The one that is executing, and what to add to an address to have a position in its input. */
 let current: ParserEvents | undefined
@@ -99,7 +102,7 @@ function start(): Machine {
   const instance = new WebAssembly.Instance(new WebAssembly.Module(code), { env: IMPORTS })
   // What undici's build of llhttp exports; the version of undici is pinned.
   const exports = instance.exports as unknown as Exports
-  return { exports, input: exports.malloc(LARGEST_INPUT), bytes: new Uint8Array(exports.memory.buffer) }
+  return { exports, input: exports.malloc(LARGEST_INPUT + 1), bytes: new Uint8Array(exports.memory.buffer) }
 }
 
 /** A parser of responses that tells `events` what it reads. They must not fail, nor start another parser. */
@@ -116,15 +119,28 @@ export function createLlhttp(events: ParserEvents): Llhttp {
     shared.bytes.set(new Uint8Array(buffer, byteOffset + start, length), input)
   }
 
+  /**
+   * A tab is as blank as a space (RFC 9110 §5.6.3), but llhttp does not recognise `chunked`, a length or `close` with one behind
+   * it. In a head it is shown spaces instead: it takes either alike, but for the status line. Values are not read from this copy.
+   */
+  function blankTabs(length: number): void {
+    const { bytes } = shared
+    const end = input + length
+    // A sentinel behind the input: the search ends there.
+    bytes[end] = TAB
+    for (let at = bytes.indexOf(TAB, input); at < end; at += 1) if (bytes[at] === TAB) bytes[at] = SPACE
+  }
+
   return {
     get stoppedAt() {
       return stoppedAt
     },
     reset: () => exports.llhttp_reset(parser),
-    execute(bytes, start, end, uncopied) {
+    execute(bytes, start, end, stage) {
       for (let from = start; from < end; from += LARGEST_INPUT) {
         const length = Math.min(end - from, LARGEST_INPUT)
-        if (!uncopied) copy(bytes, from, length)
+        if (stage !== 'plain') copy(bytes, from, length)
+        if (stage === 'head') blankTabs(length)
         current = events
         offset = from - input
         const result = exports.llhttp_execute(parser, input, length)

@@ -59,6 +59,19 @@ const quirks: readonly Quirk[] = [
   { name: '57 Connection: close', bytes: `${ok}Connection: close\r\nContent-Length: 2\r\n\r\nhi` },
   { name: '57 until the end of the connection', bytes: `${ok}\r\nhi` },
   { name: '57 fields of 20 KB', bytes: `${ok}X-A: ${'a'.repeat(20_000)}\r\nContent-Length: 2\r\n\r\nhi` },
+  {
+    name: '57 a tab around the coding',
+    bytes: `${ok}Transfer-Encoding:\t chunked \t\r\n\r\n2\r\nhi\r\n0\r\n\r\n`,
+  },
+  { name: '57 a tab around the length', bytes: `${ok}Content-Length:\t2\t\r\n\r\nhi and more` },
+  {
+    name: '57 tabs in trailers',
+    bytes: `${ok}Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nX-T:\tt\t\r\n\r\n`,
+  },
+  {
+    name: '57 tabs in an interim answer',
+    bytes: `HTTP/1.1 103 Early Hints\r\nLink:\t</a>\t\r\n\r\n${ok}Content-Length: 2\t\r\n\r\nhi`,
+  },
   { name: '57 a hundred fields', bytes: `${ok}${'X-A: b\r\n'.repeat(100)}Content-Length: 2\r\n\r\nhi` },
 ]
 

@@ -96,6 +96,14 @@ describe('A connection to the device', () => {
 
   it.each([
     ['that the device closes', 'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n'],
+    [
+      'that the device closes, said with a tab',
+      'HTTP/1.1 200 OK\r\nConnection: close\t\r\nContent-Length: 0\r\n\r\n',
+    ],
+    [
+      'that the device closes, said with tabs in a list',
+      'HTTP/1.1 200 OK\r\nConnection: x\t,\tclose\t, y\r\nContent-Length: 0\r\n\r\n',
+    ],
     ['of HTTP/1.0', 'HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n'],
     [
       'that the device keeps for two seconds only',
@@ -121,6 +129,15 @@ describe('A connection to the device', () => {
     await closed
     expect((await ask(connections)).said).toEqual(['head 200', 'end ok'])
     expect(device.peers).toHaveLength(2)
+  })
+
+  it('57 is kept where a device of HTTP/1.0 says so, with a tab behind it', async () => {
+    const device = await answering((peer) =>
+      peer.write('HTTP/1.0 200 OK\r\nConnection: keep-alive\t\r\nContent-Length: 0\t\r\n\r\n'),
+    )
+    const connections = open(device.url)
+    for (let i = 0; i < 3; i += 1) expect((await ask(connections)).said).toEqual(['head 200', 'end '])
+    expect(device.peers).toHaveLength(1)
   })
 
   it('57 is kept through a line end too many behind an answer', async () => {
