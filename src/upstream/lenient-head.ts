@@ -25,7 +25,7 @@ const MOST_FIELDS = 1000
  * no number, and transfer codings other than `chunked`.
  */
 export function readLeniently(text: string): LenientHead {
-  const [first = '', ...lines] = text.replace(/\r+$/, '').split(/\r*\n/)
+  const [first = '', ...lines] = text.split('\n').map(withoutReturns)
   const match = STATUS_LINE.exec(first)
   if (match === null) throw new DeviceFault('http_protocol_error')
   const fields = readFields(lines)
@@ -38,6 +38,13 @@ export function writeStrictly({ status, reason, fields }: LenientHead): Buffer {
   let text = `HTTP/1.1 ${status} ${reason}\r\n`
   for (let i = 0; i + 1 < fields.length; i += 2) text += `${fields[i]}: ${fields[i + 1]}\r\n`
   return Buffer.from(`${text}\r\n`, 'latin1')
+}
+
+/** A line without the CRs of its end. By a pattern, a head of 60 KB made of CRs takes six seconds. */
+function withoutReturns(line: string): string {
+  let end = line.length
+  while (line[end - 1] === '\r') end -= 1
+  return line.slice(0, end)
 }
 
 function readFields(lines: readonly string[]): string[] {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { failureOf } from '../../src/upstream/failure.ts'
+import { readLeniently } from '../../src/upstream/lenient-head.ts'
 import { send } from '../support/client.ts'
 import { startCannedDevice } from '../support/device.ts'
 import { startFront } from './tolerant-front.ts'
@@ -125,6 +126,14 @@ describe('The tolerant lane reads', () => {
     const answer = await send({ transport: 'http1', url: front.url, method })
     expect([answer.status, answer.text]).toEqual([status, ''])
   })
+})
+
+it('The tolerant lane reads a head in time that grows with its length, not with the square of that', () => {
+  const start = performance.now()
+  const { fields } = readLeniently(`HTTP/1.1 200 OK\r\nX-A: a${'\r'.repeat(60_000)}b\r\nX-B: c`)
+  // The square of it took six seconds.
+  expect(performance.now() - start).toBeLessThan(1000)
+  expect(fields.map((each) => each.length)).toEqual([3, 60_002, 3, 1])
 })
 
 describe('The tolerant lane does not guess at', () => {

@@ -1,4 +1,4 @@
-import { type Fields, fieldValues } from '../../http/fields.ts'
+import { type Fields, fieldValues, listMembers } from '../../http/fields.ts'
 import { type Parameters, parseChallenges } from './challenge.ts'
 
 /** A Digest challenge that can be answered (RFC 7616 §3.3). Text as it stood on the wire, a byte a character. */
@@ -44,8 +44,8 @@ function understood(parameters: Parameters): DigestChallenge | undefined {
   const algorithm = parameters.get('algorithm')
   const [, name = '', sess] = /^(.*?)(-sess)?$/.exec(algorithm?.toLowerCase() ?? 'md5') ?? []
   const hash = HASHES.get(name)
-  const offered = parameters.get('qop')?.split(',')
-  const qop = offered?.some((each) => each.trim().toLowerCase() === 'auth') === true ? 'auth' : undefined
+  const offered = parameters.get('qop')
+  const qop = offered !== undefined && listMembers([offered]).includes('auth') ? 'auth' : undefined
   // `auth-int` alone would sign the body, which is streamed and not there yet; `-sess` without a qop has no cnonce.
   if (hash === undefined || (offered !== undefined && qop === undefined)) return undefined
   if (sess !== undefined && qop === undefined) return undefined

@@ -1,4 +1,4 @@
-import { type Fields, fieldValues } from '../../http/fields.ts'
+import { type Fields, fieldValues, withoutBlanks } from '../../http/fields.ts'
 
 /** The header of a request with credentials in it: they replace `Authorization`, and go before the client's cookies. */
 export function withCredentials(fields: Fields, own: Fields): string[] {
@@ -21,10 +21,12 @@ export function mergeCookies(client: readonly string[], session: string): string
   const names = new Set(session.split(';').map(nameOf))
   const others = client
     .flatMap((value) => value.split(';'))
-    .filter((pair) => pair.trim() !== '' && !names.has(nameOf(pair)))
-  return [session, ...others.map((pair) => pair.trim())].join('; ')
+    .map(withoutBlanks)
+    .filter((pair) => pair !== '' && !names.has(nameOf(pair)))
+  return [session, ...others].join('; ')
 }
 
+/** Without anything that some reader might take for a blank: a name that only resembles the session's goes, too. */
 function nameOf(pair: string): string {
   return pair.split('=', 1)[0]?.trim() ?? ''
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../../http/clock.ts'
-import { type Fields, fieldValues } from '../../http/fields.ts'
+import { type Fields, fieldValues, withoutBlanks } from '../../http/fields.ts'
 
 /** A cookie of the device's, as far as one device and one session need it (RFC 6265 §5.3). */
 export interface SessionCookie {
@@ -35,9 +35,7 @@ export function isFor({ path }: SessionCookie, target: string): boolean {
 
 function parseSetCookie(line: string, target: string, clock: Clock, date: number): SessionCookie | undefined {
   const [pair = '', ...rest] = line.split(';')
-  const equals = pair.indexOf('=')
-  const name = pair.slice(0, Math.max(equals, 0)).trim()
-  const value = pair.slice(equals + 1).trim()
+  const [name, value] = nameAndValue(pair) ?? ['', '']
   if (!NAME.test(name) || !VALUE.test(value)) return undefined
   const attributes = new Map(rest.map(attribute))
   const path = attributes.get('path')
@@ -50,8 +48,16 @@ function parseSetCookie(line: string, target: string, clock: Clock, date: number
 }
 
 function attribute(text: string): readonly [string, string] {
-  const [, name = '', value = ''] = /^\s*([^=]*?)\s*(?:=\s*(.*?)\s*)?$/s.exec(text) ?? []
+  const [name, value] = nameAndValue(text) ?? [withoutBlanks(text), '']
   return [name.toLowerCase(), value]
+}
+
+/** Around the first `=`; undefined where there is none. */
+function nameAndValue(text: string): readonly [string, string] | undefined {
+  const equals = text.indexOf('=')
+  return equals < 0
+    ? undefined
+    : [withoutBlanks(text.slice(0, equals)), withoutBlanks(text.slice(equals + 1))]
 }
 
 /** `Max-Age` goes before `Expires`, and that is read by the device's own clock, which may never have been set. */

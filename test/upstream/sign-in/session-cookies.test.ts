@@ -15,6 +15,21 @@ describe('A session cookie', () => {
     expect(set('SID=')).toMatchObject({ value: '' })
   })
 
+  it('has spaces and tabs for blanks, and 0xA0, which may be half a letter, for none', () => {
+    expect(set('\tSID\t=\tx\t;\tPath\t=\t/p\t')).toMatchObject({ name: 'SID', value: 'x', path: '/p' })
+    expect(set('SID=\xc3\xa0; Path=/\xc3\xa0')).toMatchObject({ value: '\xc3\xa0', path: '/\xc3\xa0' })
+  })
+
+  it('is read in time that grows with its length, not with the square of that', () => {
+    const blanks = ' '.repeat(60_000)
+    const start = performance.now()
+    for (const line of [`SID=x; a${blanks}b`, `SID=x; a=${blanks}b${blanks}c`, `SID=a${blanks}b`]) {
+      expect(set(line)?.name).toBe('SID')
+    }
+    // The square of it took five seconds.
+    expect(performance.now() - start).toBeLessThan(1000)
+  })
+
   it.each(['SID', '=x', 'S D=x', 'SID=a\rb', 'SID=a\x00b', ''])(
     'that is malformed is left out: %j',
     (line) => {
