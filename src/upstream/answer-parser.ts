@@ -1,22 +1,10 @@
-import { type Fields, fieldValues } from '../http/fields.ts'
 import { LARGEST_ANSWER_HEAD } from './answer-handler.ts'
+import { type AnswerHead, endsWithHead, isStatusLine, plainLength } from './answer-head.ts'
 import { BodyPieces } from './body-pieces.ts'
 import { DeviceFault } from './failure.ts'
 import { createLlhttp, type Llhttp, type ParserEvents } from './llhttp.ts'
 import { MalformedAnswer } from './malformed-answer.ts'
 import { NameMemory } from './name-memory.ts'
-
-/** The head of an answer as it stands on the wire, every byte a character; names and values alternate. */
-export interface AnswerHead {
-  readonly status: number
-  readonly reason: string
-  readonly fields: string[]
-  /** The device will read another request from this connection. */
-  readonly keepsAlive: boolean
-}
-
-const VERSION = /^[\r\n]*HTTP\/1\.[01] /
-const NO_REASON = /^[\r\n]*HTTP\/1\.[01] \d{3} *\r\n/
 
 /** Beside its two positions in the head each field has those of its value. */
 const MARKS = 4
@@ -27,7 +15,7 @@ const MARKS = 4
  */
 export class AnswerParser implements ParserEvents {
   readonly #llhttp: Llhttp
-  #bodyless = false
+  #method = ''
   /** What came of the head before the bytes that are being read, and what to add to a position in those. */
   #text = ''
   #base = 0
@@ -57,9 +45,9 @@ export class AnswerParser implements ParserEvents {
     this.#llhttp = createLlhttp(this)
   }
 
-  /** The next bytes begin an answer; `bodyless` when it is to a HEAD request. */
-  expect(bodyless: boolean): void {
-    this.#bodyless = bodyless
+  /** The next bytes begin an answer to a request with this method. */
+  expect(method: string): void {
+    this.#method = method
     this.#expectHead()
   }
 
@@ -129,7 +117,7 @@ export class AnswerParser implements ParserEvents {
     this.#inHead = false
     this.#status = status
     this.#keepsAlive = keepsAlive
-    return this.#bodyless || status < 200 || status === 204 || status === 304
+    return endsWithHead(this.#method, status)
   }
 
   onBody(start: number, end: number): void {
@@ -163,19 +151,16 @@ export class AnswerParser implements ParserEvents {
     else if (this.#inHead) this.#text = text
     else if (!this.#isMeant(text)) this.fault = new MalformedAnswer()
     else {
-      this.head = this.#headIn(text)
-      if (!this.ended) this.#plain = plainLength(this.head.fields) - this.body.size
+      const head = this.#headIn(text)
+      const plain = plainLength(head, this.#method)
+      if (plain === undefined) this.fault = new MalformedAnswer()
+      else this.head = head
+      if (plain !== undefined && !this.ended) this.#plain = plain - this.body.size
     }
   }
 
-  /**
-   * llhttp takes other versions, a status that HTTP does not have (RFC 9110 §15), any two CR or LF for the end of its line,
-   * and, as it is shown them, tabs for spaces between the parts of that.
-   */
   #isMeant(text: string): boolean {
-    if (this.#status < 100 || !(text.startsWith('HTTP/1.1 ') || VERSION.test(text))) return false
-    if (this.#reasonEnd === 0) return NO_REASON.test(text)
-    return text[this.#reasonStart - 1] === ' ' && text[this.#reasonEnd + 1] !== '\r'
+    return this.#status >= 100 && isStatusLine(text, this.#reasonStart, this.#reasonEnd)
   }
 
   #tooLarge(): void {
@@ -197,13 +182,6 @@ export class AnswerParser implements ParserEvents {
       keepsAlive: this.#keepsAlive,
     }
   }
-}
-
-/** How long the body is: no end is known where the connection tells it, and chunks are not plain. */
-function plainLength(fields: Fields): number {
-  if (fieldValues(fields, 'transfer-encoding').length > 0) return 0
-  const [length] = fieldValues(fields, 'content-length')
-  return length === undefined ? Number.POSITIVE_INFINITY : Number(length)
 }
 
 /** llhttp leaves the blanks behind a value, and HTTP/2 clients refuse an answer that has them (RFC 9113 §8.2.1). */

@@ -1,5 +1,6 @@
 import { MOST_INTERIM_ANSWERS } from './answer-handler.ts'
-import { type AnswerHead, AnswerParser } from './answer-parser.ts'
+import type { AnswerHead } from './answer-head.ts'
+import { AnswerParser } from './answer-parser.ts'
 import { DeviceFault } from './failure.ts'
 
 export interface ReadingEvents {
@@ -29,7 +30,7 @@ export class AnswerReading {
   }
 
   expect(method: string): void {
-    this.#parser.expect(method === 'HEAD')
+    this.#parser.expect(method)
     this.#wanted = true
     this.#interim = 0
     this.heard = false

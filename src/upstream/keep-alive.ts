@@ -1,5 +1,5 @@
 import { fieldValues } from '../http/fields.ts'
-import type { AnswerHead } from './answer-parser.ts'
+import { type AnswerHead, endsWithHead } from './answer-head.ts'
 import { type DeviceRequest, mayFollow } from './request-head.ts'
 
 const TIMEOUT = /timeout=(\d+)/
@@ -7,7 +7,7 @@ const TIMEOUT = /timeout=(\d+)/
 /** Whether the connection may carry another request behind this answer, as far as the two heads tell. */
 export function staysOpen(request: DeviceRequest, { keepsAlive, status, fields }: AnswerHead): boolean {
   if (!keepsAlive || !mayFollow(request)) return false
-  if (status !== 204 && status !== 304) return true
+  if (!endsWithHead(request.method, status)) return true
   // Firmware that announces a body where there is none may well send one.
   const lengths = fieldValues(fields, 'content-length')
   return fieldValues(fields, 'transfer-encoding').length === 0 && !lengths.some(Number)

@@ -1,4 +1,5 @@
 import { type Fields, fieldValues, listMembers, withoutBlanks } from '../http/fields.ts'
+import { endsWithHead } from './answer-head.ts'
 import { DeviceFault } from './failure.ts'
 
 /** A response head as any parser reads it the same way. */
@@ -22,15 +23,17 @@ const MOST_FIELDS = 1000
  * characters in values (a space instead, RFC 9110 §5.5), lines that are no field (dropped: no protocol carries them).
  *
  * Fails where a guess could show the client a wrong body: what does not begin like HTTP, lengths that differ or are
- * no number, and transfer codings other than `chunked`.
+ * no number, and in front of a body transfer codings other than `chunked`. `method` is that of the request.
  */
-export function readLeniently(text: string): LenientHead {
+export function readLeniently(text: string, method: string): LenientHead {
   const [first = '', ...lines] = text.split('\n').map(withoutReturns)
   const match = STATUS_LINE.exec(first)
   if (match === null) throw new DeviceFault('http_protocol_error')
   const fields = readFields(lines)
   if (fields.length > 2 * MOST_FIELDS) throw new DeviceFault('http_response_header_section_size')
-  return { status: Number(match[1]), reason: printable(match[2] ?? ''), fields: withOneFraming(fields) }
+  const status = Number(match[1])
+  const framed = withOneFraming(fields, endsWithHead(method, status))
+  return { status, reason: printable(match[2] ?? ''), fields: framed }
 }
 
 /** The head in bytes, with the empty line. The version is that of the sidecar's own parser, not the device's. */
@@ -65,9 +68,10 @@ function readFields(lines: readonly string[]): string[] {
 }
 
 /** Leaves one way to tell where the body ends (RFC 9112 §6.3). */
-function withOneFraming(fields: readonly string[]): string[] {
+function withOneFraming(fields: readonly string[], bodyless: boolean): string[] {
   const codings = listMembers(fieldValues(fields, 'transfer-encoding')).filter((name) => name !== 'identity')
-  if (codings.some((coding) => coding !== 'chunked')) throw new DeviceFault('http_protocol_error')
+  if (!bodyless && codings.some((coding) => coding !== 'chunked'))
+    throw new DeviceFault('http_protocol_error')
   const chunked = codings.length > 0
   // Chunks say themselves how long they are; a length beside them is a leftover.
   const lengths = chunked ? [] : listMembers(fieldValues(fields, 'content-length'))

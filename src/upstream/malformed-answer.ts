@@ -1,6 +1,6 @@
 import { DeviceFault } from './failure.ts'
 
-/** An answer that the strict parser refuses, or that cannot be handed on as it is; read tolerantly, it may be. */
+/** The device broke HTTP: the strict parser refuses the answer, and the tolerant one may be able to read it. */
 export class MalformedAnswer extends DeviceFault {
   constructor() {
     super('http_protocol_error')

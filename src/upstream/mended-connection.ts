@@ -2,7 +2,8 @@ import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { fieldValues } from '../http/fields.ts'
 import { LARGEST_ANSWER_HEAD } from './answer-handler.ts'
-import { type ChunkMender, createChunkMender } from './chunk-mender.ts'
+import { endsWithHead } from './answer-head.ts'
+import { createChunkMender } from './chunk-mender.ts'
 import { DeviceFault } from './failure.ts'
 import { type LenientHead, readLeniently, writeStrictly } from './lenient-head.ts'
 import { createSocketOpener } from './open-socket.ts'
@@ -17,6 +18,7 @@ export interface ConnectionEvents {
 }
 
 const HTTP = Buffer.from('http/')
+const NOTHING = Buffer.alloc(0)
 
 /**
  * A connection to the device for one request, on which the framing of the answer is mended before Node's parser sees
@@ -25,14 +27,18 @@ const HTTP = Buffer.from('http/')
  */
 export class MendedConnection extends Duplex {
   readonly #socket: Socket
+  readonly #method: string
   readonly #events: ConnectionEvents
   /** What has come of a head; undefined once the final head is through. */
   #pending: Buffer | undefined = Buffer.alloc(0)
-  #chunks: ChunkMender | undefined
+  /** What Node's parser is shown of the bytes behind that head. */
+  #mendBody = (bytes: Buffer): Buffer => bytes
   #ended = false
 
-  constructor(target: UpstreamTarget, events: ConnectionEvents) {
+  /** @param method of the request, which says whether a body may follow the head of the answer */
+  constructor(target: UpstreamTarget, method: string, events: ConnectionEvents) {
     super()
+    this.#method = method
     this.#events = events
     this.#socket = createSocketOpener(target).open(events.onConnected)
     this.#socket.on('data', (bytes: Buffer) => this.#receive(bytes))
@@ -84,28 +90,27 @@ export class MendedConnection extends Duplex {
     this.#pending = withoutLeadingNewlines(Buffer.concat([this.#pending, bytes]))
     let end = endOfHead(this.#pending)
     while (end !== undefined) {
-      const head = readLeniently(this.#pending.toString('latin1', 0, end.head))
+      const head = readLeniently(this.#pending.toString('latin1', 0, end.head), this.#method)
       const rest = this.#pending.subarray(end.body)
       // Nobody asked the device to speak another protocol.
       if (head.status === 101) throw new DeviceFault('http_protocol_error')
       if (head.status >= 200) {
         this.#pending = undefined
-        if (fieldValues(head.fields, 'transfer-encoding').length > 0) this.#chunks = createChunkMender()
+        if (endsWithHead(this.#method, head.status)) this.#mendBody = () => NOTHING
+        else if (fieldValues(head.fields, 'transfer-encoding').length > 0) {
+          this.#mendBody = createChunkMender().mend
+        }
         return Buffer.concat([writeStrictly(head), this.#mendBody(rest)])
       }
       this.#events.onInterim(head)
-      if (this.destroyed) return Buffer.alloc(0)
+      if (this.destroyed) return NOTHING
       this.#pending = withoutLeadingNewlines(rest)
       end = endOfHead(this.#pending)
     }
     const started = this.#pending.subarray(0, HTTP.length).toString('latin1').toLowerCase()
     if (!HTTP.toString().startsWith(started)) throw new DeviceFault('http_protocol_error')
     if (this.#pending.length > LARGEST_ANSWER_HEAD) throw new DeviceFault('http_response_header_section_size')
-    return Buffer.alloc(0)
-  }
-
-  #mendBody(bytes: Buffer): Buffer {
-    return this.#chunks?.mend(bytes) ?? bytes
+    return NOTHING
   }
 }
 

@@ -1,8 +1,6 @@
 import type { Exchange } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import type { AnswerHandler, Transfer } from './answer-handler.ts'
-import { MalformedAnswer } from './malformed-answer.ts'
-import { isDelimited } from './response-fields.ts'
 
 /** How one attempt at the device ended. */
 export type RelayEnd =
@@ -67,16 +65,12 @@ export class Relay implements AnswerHandler {
 
   head(status: number, reason: string, device: Fields): void {
     const { exchange, answer } = this.#deps
-    if (!isDelimited(device)) {
-      this.#transfer?.abort(new MalformedAnswer())
-      return
-    }
     this.#begun = !exchange.answered
     try {
       exchange.begin({ status, reason, fields: answer.project(device, status) })
-    } catch {
-      // A status or field that the client's protocol cannot carry.
-      this.#transfer?.abort(new MalformedAnswer())
+    } catch (error) {
+      // Such as a status that HTTP/2 cannot carry: this answer fails, and says nothing of how the device is to be read.
+      this.#transfer?.abort(error)
       return
     }
     answer.onHead()

@@ -1,6 +1,6 @@
 import type { Forward } from '../http/admission.ts'
 import type { RequestHead } from '../http/exchange.ts'
-import { type Fields, fieldValues, withoutBlanks } from '../http/fields.ts'
+import { type Fields, fieldValues } from '../http/fields.ts'
 import { connectionOptions, isHopByHop } from './hop-by-hop.ts'
 
 export interface ResponseFieldSettings {
@@ -94,20 +94,4 @@ function publicOrigin(head: RequestHead, admission: Forward): string | undefined
   const proto = said('x-forwarded-proto')?.toLowerCase()
   const scheme = proto === 'http' || proto === 'https' ? proto : head.secure ? 'https' : 'http'
   return `${scheme}://${host}`
-}
-
-const DIGITS = /^\d+$/
-
-/**
- * Whether the end of the body is known for certain. A transfer coding other than chunked leaves it to guesswork
- * (RFC 9112 §6.1), and what is no number leaves it to whoever reads it.
- */
-export function isDelimited(device: Fields): boolean {
-  const lengths = fieldValues(device, 'content-length')
-  for (const length of lengths) if (!DIGITS.test(length)) return false
-  const codings = fieldValues(device, 'transfer-encoding')
-  return (
-    codings.length === 0 ||
-    (codings.length === 1 && withoutBlanks(codings[0] ?? '').toLowerCase() === 'chunked')
-  )
 }

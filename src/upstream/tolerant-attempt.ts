@@ -13,6 +13,7 @@ import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 /** One request to the device and its answer. */
 export class TolerantAttempt implements Transfer {
   readonly #relay: Relay
+  readonly #method: string
   readonly #connection: MendedConnection
   readonly #deadline: Deadline
   readonly #deadlines: UpstreamDeadlines
@@ -23,12 +24,13 @@ export class TolerantAttempt implements Transfer {
   #interim = 0
   #aborted = false
 
-  constructor(relay: Relay, target: UpstreamTarget, deadlines: UpstreamDeadlines) {
+  constructor(relay: Relay, method: string, target: UpstreamTarget, deadlines: UpstreamDeadlines) {
     this.#relay = relay
+    this.#method = method
     this.#deadlines = deadlines
     this.#deadline = createDeadline((failure) => this.abort(new DeviceFault(failure)))
     this.#deadline.set(deadlines.connect, 'connection_timeout')
-    this.#connection = new MendedConnection(target, {
+    this.#connection = new MendedConnection(target, method, {
       onConnected: () => {
         this.#phase = 'waiting'
         this.#wait()
@@ -46,7 +48,7 @@ export class TolerantAttempt implements Transfer {
   }
 
   /** Sends the request through `http-proxy-3`. */
-  send(method: string, path: string, fields: string[], body: AsyncIterable<Buffer> | undefined): void {
+  send(path: string, fields: string[], body: AsyncIterable<Buffer> | undefined): void {
     this.#relay.start(this)
     this.#body = Readable.from(body === undefined ? [] : this.#watched(body))
     this.#body.on('error', (error) => this.abort(error))
@@ -62,7 +64,7 @@ export class TolerantAttempt implements Transfer {
         target: { host: 'device', port: 80 },
         agent: agentFor(this.#connection),
         selfHandleResponse: true,
-        method,
+        method: this.#method,
         buffer: this.#body,
         ssl: requestOptions(path, fields),
       },

@@ -27,6 +27,7 @@ export function forwardTolerantly(
 ): Promise<RelayEnd> {
   // An attempt opens its connection at once; for a client that has left there would be nobody to close it.
   if (exchange.answered) return Promise.resolve({ kind: 'abandoned' })
+  const { method } = exchange.head
   return new Promise((resolve) => {
     let attempt: TolerantAttempt | undefined
     const relay = new Relay({
@@ -38,12 +39,11 @@ export function forwardTolerantly(
         resolve(end)
       },
     })
-    attempt = new TolerantAttempt(relay, target, deadlines)
+    attempt = new TolerantAttempt(relay, method, target, deadlines)
     const hasBody = admission.framing !== null && admission.framing !== 0
     attempt.send(
-      exchange.head.method,
       admission.target,
-      [...hostField(fields, target), ...fields, ...connectionFields(exchange.head.method, admission)],
+      [...hostField(fields, target), ...fields, ...connectionFields(method, admission)],
       hasBody ? exchange.body(uploadTimeout()) : undefined,
     )
   })

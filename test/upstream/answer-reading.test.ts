@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isDelimited } from '../../src/upstream/response-fields.ts'
 import { type Read, readAnswer, readByNode } from './answers-read.ts'
 
 const latin1 = (text: string): Buffer => Buffer.from(text, 'latin1')
@@ -60,9 +59,12 @@ describe('An answer of the device', () => {
   })
 
   it.each(['\xa0', '\x0b', '\f'])('C21 has no blank in %j: where that frames it, it is malformed', (odd) => {
-    for (const value of [`Content-Length: 0${odd}`, `Content-Length:${odd}0`, `X-A: \x0b`])
+    for (const value of [
+      `Content-Length: 0${odd}`,
+      `Content-Length:${odd}0`,
+      `Transfer-Encoding: chunked${odd}`,
+    ])
       expect(read(`HTTP/1.1 200 OK\r\n${value}\r\n\r\n`).end).toMatch(/http_protocol_error/)
-    expect(isDelimited(['Transfer-Encoding', `chunked${odd}`])).toBe(false)
   })
 
   it.each([
@@ -245,7 +247,7 @@ describe('The reader of answers', () => {
       fc.asyncProperty(mutated, fc.constantFrom('GET', 'HEAD'), async (text, method) => {
         const ours = read(text, method)
         // What stands behind an answer is no part of it here, and breaks the connection there.
-        if (ours.end !== 'whole' || !isDelimited(ours.head?.[2] ?? [])) return
+        if (ours.end !== 'whole') return
         // To Node an interim answer of HTTP/1.0 is the last one. Firmware means it otherwise.
         if (/^\s*HTTP\/1\.[01] 1.*HTTP\/1/s.test(text) && /close|HTTP\/1\.0/.test(text)) return
         // Node's parser does not know a coding or a length with a tab behind it.

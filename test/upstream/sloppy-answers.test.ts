@@ -130,7 +130,7 @@ describe('The tolerant lane reads', () => {
 
 it('The tolerant lane reads a head in time that grows with its length, not with the square of that', () => {
   const start = performance.now()
-  const { fields } = readLeniently(`HTTP/1.1 200 OK\r\nX-A: a${'\r'.repeat(60_000)}b\r\nX-B: c`)
+  const { fields } = readLeniently(`HTTP/1.1 200 OK\r\nX-A: a${'\r'.repeat(60_000)}b\r\nX-B: c`, 'GET')
   // The square of it took six seconds.
   expect(performance.now() - start).toBeLessThan(1000)
   expect(fields.map((each) => each.length)).toEqual([3, 60_002, 3, 1])
