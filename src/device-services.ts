@@ -81,6 +81,9 @@ export async function openDeviceServices(
   }
 }
 
+const STRAY =
+  'the device sends bytes that nobody asked for; late ones reach the next client: see upstream.reuse'
+
 function routeKey(path: string): string {
   return `upstream.routes.${path}`
 }
@@ -97,7 +100,11 @@ async function openDeviceService(
   const key = route === undefined ? 'upstream' : routeKey(route)
   const target = await upstreamTarget(service, key)
   const deadlines = upstreamDeadlines(service)
-  const connections = createConnections(target, deadlines, clock)
+  let strayed = false
+  const connections = createConnections(target, deadlines, clock, () => {
+    if (!strayed) log.warn(STRAY)
+    strayed = true
+  })
   const signIn = await openSignIn(service.auth, {
     key: `${key}.auth`,
     connections,

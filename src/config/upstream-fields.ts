@@ -103,6 +103,11 @@ const service = {
       description: 'How long the device may pause within a response, or a WebSocket may be silent.',
     },
   ),
+  reuse: oneOf(['shared', 'never'], {
+    initial: 'shared',
+    description:
+      "Whether connections to the device are kept and used again. On a `shared` one, what firmware sends behind its answer is taken for the next client's answer if it comes so late that the next request has left. `never` opens a connection for each request, says `Connection: close` on it and closes it behind the answer.",
+  }),
   maxInFlight: integer(1, 100_000, {
     initial: 64,
     description:

@@ -1,6 +1,7 @@
 import type { Clock } from '../http/clock.ts'
 import type { AnswerHandler, Transfer } from './answer-handler.ts'
-import { type ConnectionSettings, DeviceConnection } from './device-connection.ts'
+import type { ConnectionSettings } from './connection-contract.ts'
+import { DeviceConnection } from './device-connection.ts'
 import { createIdleMemory, type IdleMemory } from './idle-memory.ts'
 import { createSocketOpener } from './open-socket.ts'
 import type { DeviceRequest } from './request-head.ts'
@@ -39,22 +40,32 @@ interface Pool {
   onEmpty: () => void
 }
 
+const ignore = (): void => {}
+
 /**
  * Keep-alive connections to the device, the one used last first, so that after a burst the others go idle and close.
- * How many are lent at once is the in-flight guard's affair.
+ * How many are lent at once is the in-flight guard's affair. With `reuse: never` none is kept that has carried a request.
+ * @param onStray told whenever the device sends bytes that nobody asked for, and another request might have met them
  */
 export function createConnections(
   target: UpstreamTarget,
   deadlines: UpstreamDeadlines,
   clock: Clock,
+  onStray: () => void = ignore,
 ): Connections {
   const pool: Pool = {
-    settings: { opener: createSocketOpener(target), host: new URL(target.origin).host, deadlines },
+    settings: {
+      opener: createSocketOpener(target),
+      host: new URL(target.origin).host,
+      deadlines,
+      reuse: target.reuse,
+      onStray,
+    },
     idle: [],
     all: new Set(),
     memory: createIdleMemory(clock),
     clock,
-    onEmpty: () => {},
+    onEmpty: ignore,
   }
   return {
     borrow(repeatable) {

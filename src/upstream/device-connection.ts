@@ -3,27 +3,12 @@ import type { UpstreamFailure } from '../http/refusal.ts'
 import { writeSoon } from '../http/write-soon.ts'
 import type { AnswerHandler, Transfer } from './answer-handler.ts'
 import { AnswerReading, isBlank } from './answer-reading.ts'
+import type { ConnectionEvents, ConnectionSettings } from './connection-contract.ts'
 import { DeviceFault } from './failure.ts'
 import { namedTimeout, staysOpen } from './keep-alive.ts'
-import type { SocketOpener } from './open-socket.ts'
 import { createPatience, type Patience } from './patience.ts'
 import { type DeviceRequest, writeRequestHead } from './request-head.ts'
-import type { UpstreamDeadlines } from './target.ts'
 import { sendUpload } from './upload.ts'
-
-export interface ConnectionSettings {
-  readonly opener: SocketOpener
-  /** For requests that name no host. */
-  readonly host: string
-  readonly deadlines: UpstreamDeadlines
-}
-
-export interface ConnectionEvents {
-  /** The device has closed it, or nobody knows why it is gone. */
-  readonly onClosedByDevice: () => void
-  /** Told once, when it has closed, whoever closed it. */
-  readonly onClosed: () => void
-}
 
 /** One connection to the device, that carries one request at a time: opened for the first, kept as long as both agree. */
 export class DeviceConnection implements Transfer {
@@ -167,7 +152,7 @@ export class DeviceConnection implements Transfer {
 
   #write(request: DeviceRequest): void {
     try {
-      const head = writeRequestHead(request, this.#settings.host)
+      const head = writeRequestHead(request, this.#settings.host, this.#settings.reuse)
       this.#responseLimit.begin()
       if (request.body === undefined) writeSoon(this.#socket, head)
       else this.#upload(head, request.body, request.framing)
@@ -197,8 +182,7 @@ export class DeviceConnection implements Transfer {
 
   #received(bytes: Buffer, length: number, own: boolean): boolean {
     if (this.#handler === undefined) {
-      // Nobody asked: what this is would be taken for the answer to the next request.
-      if (!isBlank(bytes, 0, length)) this.close()
+      if (!isBlank(bytes, 0, length)) this.#dropStray()
       return false
     }
     try {
@@ -213,8 +197,15 @@ export class DeviceConnection implements Transfer {
     const handler = this.#handler
     this.#handler = undefined
     const { head } = this.#reading
-    const stays = this.#request && head && staysOpen(this.#request, head)
-    if (!clean || this.#uploading !== undefined || stays !== true) this.close()
+    const stays = this.#request && head && staysOpen(this.#request, head, this.#settings.reuse)
+    if (this.#uploading !== undefined || stays !== true) this.close()
+    else if (!clean) this.#dropStray()
     handler?.end(last)
+  }
+
+  /** Nobody asked for these bytes. A moment later they would be taken for the answer to the next request. */
+  #dropStray(): void {
+    this.#settings.onStray()
+    this.close()
   }
 }

@@ -1,6 +1,7 @@
 import type { Fields } from '../http/fields.ts'
 import { DeviceFault } from './failure.ts'
 import { hasLines } from './line-count.ts'
+import type { Reuse } from './target.ts'
 
 /** A request as it is sent to the device. */
 export interface DeviceRequest {
@@ -24,15 +25,15 @@ const WITH_BODY: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'QUERY',
  * Whether another request may follow on the same connection: firmware that overlooks the body of a GET would read one in
  * it, and what it sends behind the head of an answer to HEAD would be taken for the next answer.
  */
-export function mayFollow({ method, body }: DeviceRequest): boolean {
-  return method !== 'HEAD' && (body === undefined || WITH_BODY.has(method))
+export function mayFollow({ method, body }: DeviceRequest, reuse: Reuse): boolean {
+  return reuse === 'shared' && method !== 'HEAD' && (body === undefined || WITH_BODY.has(method))
 }
 
 /**
  * The head in bytes, one a character. Whatever it is made of, no field becomes two, and no request another: what cannot
  * stand there fails with a `DeviceFault`. @param host for a request that names none, because HTTP/1.1 needs one
  */
-export function writeRequestHead(request: DeviceRequest, host: string): string {
+export function writeRequestHead(request: DeviceRequest, host: string, reuse: Reuse): string {
   const { method, target, fields, framing } = request
   const line = `${method} ${target}`
   let named = false
@@ -49,7 +50,7 @@ export function writeRequestHead(request: DeviceRequest, host: string): string {
   }
   const length = lengthField(method, framing)
   if (length !== '') lines += 1
-  head = `${line} HTTP/1.1\r\n${head}${length}Connection: ${mayFollow(request) ? 'keep-alive' : 'close'}\r\n\r\n`
+  head = `${line} HTTP/1.1\r\n${head}${length}Connection: ${mayFollow(request, reuse) ? 'keep-alive' : 'close'}\r\n\r\n`
   if (!LINE.test(line) || !hasLines(head, lines)) throw new DeviceFault('http_protocol_error')
   return head
 }

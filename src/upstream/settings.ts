@@ -5,12 +5,16 @@ import { certificatesIn } from '../http/pem.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
 /** Where the configuration says that the device is. `key`, here and below, is where that stands, for messages. */
-export async function upstreamTarget({ url, tls }: ServiceConfig, key: string): Promise<UpstreamTarget> {
+export async function upstreamTarget(
+  { url, tls, reuse }: ServiceConfig,
+  key: string,
+): Promise<UpstreamTarget> {
   return {
     origin: url.origin,
     socketPath: url.kind === 'unix' ? url.path : undefined,
     ca: tls.ca === undefined ? undefined : await readAuthorities(tls.ca, `${key}.tls.ca`),
     insecure: tls.insecure,
+    reuse,
   }
 }
 

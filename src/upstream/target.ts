@@ -1,3 +1,6 @@
+/** Whether a connection to the device carries one request after another, or one only, which says so. */
+export type Reuse = 'shared' | 'never'
+
 /** Where the device is and how to talk to it. */
 export interface UpstreamTarget {
   /** Scheme, host and port; `http://localhost` for a Unix socket. */
@@ -6,6 +9,7 @@ export interface UpstreamTarget {
   /** Only for https: own authorities (PEM), and whether to verify at all. */
   readonly ca: string | undefined
   readonly insecure: boolean
+  readonly reuse: Reuse
 }
 
 /** Deadlines towards the device, in ms. */

@@ -36,6 +36,7 @@ upstream:
   connect_timeout: 5s
   response_timeout: 30s
   idle_timeout: 1m
+  reuse: shared
   max_in_flight: 64
   max_tunnels: 64
   queue:

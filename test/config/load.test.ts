@@ -71,6 +71,7 @@ const DEFAULTS = {
     connectTimeout: 5000,
     responseTimeout: 30_000,
     idleTimeout: 60_000,
+    reuse: 'shared',
     maxInFlight: 64,
     maxTunnels: 64,
     queue: { size: 128, timeout: 5000 },

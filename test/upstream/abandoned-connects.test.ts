@@ -49,7 +49,7 @@ const GET: DeviceRequest = {
 
 function open(origin: string, connect: number, ca?: string, clock = movableClock()): Connections {
   const connections = createConnections(
-    { origin, socketPath: undefined, ca, insecure: false },
+    { origin, socketPath: undefined, ca, insecure: false, reuse: 'shared' },
     { connect, response: 2000, idle: 2000 },
     clock,
   )

@@ -25,7 +25,7 @@ function refusedExchange(): UpgradeExchange {
 }
 
 function targetOf(origin: string): UpstreamTarget {
-  return { origin, socketPath: undefined, ca: undefined, insecure: false }
+  return { origin, socketPath: undefined, ca: undefined, insecure: false, reuse: 'shared' }
 }
 
 const ADMISSION = { target: '/', framing: null } as unknown as Forward

@@ -22,7 +22,7 @@ interface World {
 
 function open(url: string, { deadlines, target, clock = movableClock() }: World = {}): Connections {
   const connections = createConnections(
-    { origin: url, socketPath: undefined, ca: undefined, insecure: false, ...target },
+    { origin: url, socketPath: undefined, ca: undefined, insecure: false, reuse: 'shared', ...target },
     { connect: 2000, response: 2000, idle: 2000, ...deadlines },
     clock,
   )

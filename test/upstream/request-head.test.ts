@@ -12,7 +12,7 @@ const request = (part: Partial<DeviceRequest>): DeviceRequest => ({
   ...part,
 })
 
-const written = (part: Partial<DeviceRequest>): string => writeRequestHead(request(part), 'other')
+const written = (part: Partial<DeviceRequest>): string => writeRequestHead(request(part), 'other', 'shared')
 
 const refused = (part: Partial<DeviceRequest>): void => expect(() => written(part)).toThrow(DeviceFault)
 

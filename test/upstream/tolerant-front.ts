@@ -70,6 +70,7 @@ function targetOf(url: string): UpstreamTarget {
     socketPath: unix?.[1],
     ca: undefined,
     insecure: false,
+    reuse: 'shared',
   }
 }
 

@@ -1,0 +1,146 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { type Device, startDevice, startRawDevice } from '../support/device.ts'
+import type { RawPeer } from '../support/raw.ts'
+import { nextRequest, OK } from '../support/scripted.ts'
+import { startSidecar } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+
+/** A device that answers and keeps its connections; it counts them, and the requests that said that they close. */
+async function startKeeping(): Promise<{ readonly url: string; figures(): readonly number[] }> {
+  const heads: string[] = []
+  const { url, peers } = await startRawDevice(async (peer) => {
+    for (;;) {
+      heads.push(await nextRequest(peer))
+      peer.write(OK)
+    }
+  })
+  const closing = () => heads.filter((head) => /\r\nConnection: close\r\n/i.test(head)).length
+  return { url, figures: () => [heads.length, closing(), peers.length] }
+}
+
+/** Answers, and sends the rest of these bytes when its next connection has brought a request. */
+async function startLate(late: string) {
+  const before: RawPeer[] = []
+  return startRawDevice(async (peer) => {
+    for (;;) {
+      await nextRequest(peer)
+      for (const earlier of before) earlier.socket.write(late)
+      peer.write(OK)
+      before.push(peer)
+    }
+  })
+}
+
+describeTransports('upstream.reuse', (transport) => {
+  it.each(['strict', 'tolerant', 'auto'])(
+    '84 never: each request has a connection of its own, %s',
+    async (parser) => {
+      const device = await startKeeping()
+      const sidecar = await startSidecar({
+        transport,
+        device,
+        config: { upstream: { reuse: 'never', parser } },
+      })
+      const token = await sidecar.token()
+      const connection = await sidecar.connect()
+      const fields = ['Authorization', `Bearer ${token}`]
+      for (let i = 0; i < 3; i += 1) expect((await connection.send({ fields })).text).toBe('ok')
+      expect((await connection.send({ fields, body: 'a body' })).text).toBe('ok')
+      expect((await connection.send({ fields, body: ['chunks'] })).text).toBe('ok')
+      expect(device.figures()).toEqual([5, 5, 5])
+    },
+  )
+})
+
+describe('upstream.reuse', () => {
+  it('84 shared, the default: one connection for one request after another', async () => {
+    const device = await startKeeping()
+    const sidecar = await startSidecar({ device })
+    const token = await sidecar.token()
+    for (let i = 0; i < 3; i += 1) expect((await sidecar.request({ token })).text).toBe('ok')
+    expect(device.figures()).toEqual([3, 0, 1])
+  })
+
+  it('84 never: the connection is closed behind the answer, also where the device would keep it', async () => {
+    const device = await startRawDevice(async (peer) => {
+      await nextRequest(peer)
+      peer.write(OK)
+    })
+    const sidecar = await startSidecar({ device, config: { upstream: { reuse: 'never' } } })
+    expect((await sidecar.request({ token: await sidecar.token() })).text).toBe('ok')
+    const { socket } = await device.waitForConnection(1)
+    await expect.poll(() => socket.readableEnded).toBe(true)
+  })
+
+  it('84 never: what a device sends too late reaches no client', async () => {
+    const device = await startLate('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlate')
+    const sidecar = await startSidecar({ device, config: { upstream: { reuse: 'never' } } })
+    const token = await sidecar.token()
+    for (let i = 0; i < 10; i += 1) expect((await sidecar.request({ token })).text).toBe('ok')
+  })
+
+  it('84 never: health checks have connections of their own as well', async () => {
+    const device = await startKeeping()
+    const health = { path: '/', interval: '20ms' }
+    await startSidecar({ device, config: { upstream: { reuse: 'never', health } } })
+    await expect.poll(() => device.figures()[0]).toBeGreaterThan(3)
+    const [asked = 0, closing = 0, connections = 0] = device.figures()
+    expect(closing).toBe(asked)
+    expect(connections).toBeGreaterThanOrEqual(asked)
+  })
+
+  it('84 never: so have the sign-in and what it repeats', async () => {
+    const device = await startDevice((request, response) => {
+      if (request.headers.authorization === undefined)
+        response.writeHead(401, { 'WWW-Authenticate': 'Basic realm="device"' })
+      response.end('from the device')
+    })
+    const file = join(temporaryDirectory(), 'device-password')
+    writeFileSync(file, 'secret\n')
+    const auth = { basic: { user: 'admin', password: { file } } }
+    const sidecar = await startSidecar({ device, config: { upstream: { reuse: 'never', auth } } })
+    expect((await sidecar.request({ token: await sidecar.token() })).status).toBe(200)
+    expect(device.requests.length).toBeGreaterThan(2)
+    expect(connectionsOf(device)).toEqual([device.requests.length, ['close']])
+  })
+
+  it('84 is that of each service for itself', async () => {
+    const [device, camera, printer] = [await startDevice(), await startDevice(), await startDevice()]
+    const routes = { '/cam/': { url: camera.url }, '/print/': { url: printer.url, reuse: 'never' } }
+    const sidecar = await startSidecar({ device, config: { upstream: { reuse: 'never', routes } } })
+    const token = await sidecar.token()
+    for (let i = 0; i < 3; i += 1)
+      for (const path of ['/', '/cam/', '/print/']) await sidecar.request({ token, path })
+    expect([device, camera, printer].map(connectionsOf)).toEqual([
+      [3, ['close']],
+      [1, ['keep-alive']],
+      [3, ['close']],
+    ])
+  })
+
+  it('84 says once in the log that a device sends what nobody asked for, while connections are shared', async () => {
+    for (const [reuse, stray, said] of [
+      ['shared', OK, 1],
+      ['shared', '\r\n', 0],
+      ['never', OK, 0],
+    ] as const) {
+      const device = await startRawDevice(async (peer) => {
+        await nextRequest(peer)
+        peer.write(OK + stray)
+      })
+      const sidecar = await startSidecar({ device, config: { upstream: { reuse, parser: 'strict' } } })
+      const token = await sidecar.token()
+      await sidecar.request({ token })
+      await sidecar.request({ token, timeout: 500 }).catch(() => {})
+      const warnings = sidecar.logLines().filter((line) => /upstream\.reuse/.test(line))
+      expect(warnings, `${reuse} ${JSON.stringify(stray)}`).toHaveLength(said)
+    }
+  })
+})
+
+function connectionsOf(device: Device): unknown[] {
+  return [device.connections, [...new Set(device.requests.map((request) => request.header('Connection')))]]
+}
