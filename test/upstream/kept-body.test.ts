@@ -1,0 +1,118 @@
+import { once } from 'node:events'
+import { PassThrough, Readable } from 'node:stream'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { describe, expect, it } from 'vitest'
+import { writeSpent } from '../../src/http/spent-bytes.ts'
+import { keepBody } from '../../src/upstream/kept-body.ts'
+
+async function* pieces(...chunks: string[]): AsyncGenerator<Buffer> {
+  for (const chunk of chunks) yield Buffer.from(chunk)
+}
+
+async function read(body: AsyncIterable<Buffer>): Promise<string> {
+  return Buffer.concat(await Array.fromAsync(body)).toString()
+}
+
+setFlagsFromString('--expose-gc')
+const collectGarbage: () => void = runInNewContext('gc')
+
+/** Bytes outside of the heap that are in use. */
+function liveBuffers(): number {
+  // Buffers are swept in the background: the second collection waits for the sweep of the first.
+  collectGarbage()
+  collectGarbage()
+  return process.memoryUsage().arrayBuffers
+}
+
+/** Pieces of one byte, each from a read buffer of its own, as a connection hands them on. */
+async function* crumbs(count: number): AsyncGenerator<Buffer> {
+  for (let i = 0; i < count; i += 1) yield Buffer.alloc(64 * 1024, 'x').subarray(0, 1)
+}
+
+describe('A kept body', () => {
+  it('can be collected before it is opened, up to its bound and not a byte beyond', async () => {
+    const body = keepBody(pieces('abc', '', 'de'), 5)
+    expect(await body.collect()).toBe(5)
+    expect(body.repeatable).toBe(true)
+    for (let i = 0; i < 3; i += 1) expect(await read(body.open())).toBe('abcde')
+    expect(await keepBody(pieces('abc', 'def'), 5).collect()).toBeUndefined()
+    expect(await keepBody(pieces(), 5).collect()).toBe(0)
+  })
+
+  it('that is longer than its bound is not read on', async () => {
+    let read = 0
+    async function* endless(): AsyncGenerator<Buffer> {
+      for (;;) {
+        read += 1
+        yield Buffer.from('x')
+      }
+    }
+    expect(await keepBody(endless(), 3).collect()).toBeUndefined()
+    expect(read).toBe(4)
+  })
+
+  it('weighs what it holds, in however small pieces it came', async () => {
+    const before = liveBuffers()
+    const body = keepBody(crumbs(5000), 5000)
+    expect(await body.collect()).toBe(5000)
+    // The buffers that these pieces were cut from are 327 MB.
+    expect(liveBuffers() - before).toBeLessThan(1024 * 1024)
+    expect(await read(body.open())).toBe('x'.repeat(5000))
+  })
+
+  it('can be read once more when it was read to its end', async () => {
+    const body = keepBody(pieces('a', 'b', 'c'))
+    expect(body.repeatable).toBe(false)
+    expect(await read(body.open())).toBe('abc')
+    expect(body.repeatable).toBe(true)
+    expect(await read(body.open())).toBe('abc')
+  })
+
+  it('cannot when it was broken off', async () => {
+    const body = keepBody(pieces('a', 'b'))
+    for await (const _ of body.open()) break
+    expect(body.repeatable).toBe(false)
+  })
+
+  it('is a copy: what is sent gives its memory back', async () => {
+    const body = keepBody(Readable.from([Buffer.alloc(20_000, 'x'), Buffer.alloc(20_000, 'y')]))
+    const device = new PassThrough().resume()
+    for await (const piece of body.open()) writeSpent(device, piece)
+    device.end()
+    await once(device, 'end')
+    expect(await read(body.open())).toBe('x'.repeat(20_000) + 'y'.repeat(20_000))
+  })
+
+  it('is one each time: a request may be repeated more than once', async () => {
+    const body = keepBody(Readable.from([Buffer.alloc(40_000, 'x'), Buffer.from('y')]))
+    for (let i = 0; i < 4; i += 1) {
+      const device = new PassThrough().resume()
+      let sent = ''
+      for await (const piece of body.open()) {
+        sent += piece.toString()
+        writeSpent(device, piece)
+      }
+      device.end()
+      await once(device, 'end')
+      expect(sent).toBe(`${'x'.repeat(40_000)}y`)
+    }
+  })
+
+  it('goes through whole, and is not kept, when it is long', async () => {
+    const body = keepBody(pieces('x'.repeat(65_536), 'y'))
+    expect(await read(body.open())).toHaveLength(65_537)
+    expect(body.repeatable).toBe(false)
+  })
+
+  it('hands its own failure on', async () => {
+    async function* broken(): AsyncGenerator<Buffer> {
+      yield Buffer.from('a')
+      throw new Error('stalled')
+    }
+    const body = keepBody(broken())
+    await expect(read(body.open())).rejects.toThrow('stalled')
+    expect(body.repeatable).toBe(false)
+    body.close()
+  })
+})
