@@ -7,6 +7,7 @@ import type { Metrics } from './record/metrics.ts'
 import type { UpstreamReadings } from './record/upstream-metrics.ts'
 import { readRequestFields } from './upstream/added-fields.ts'
 import { createBreaker } from './upstream/breaker.ts'
+import type { UploadCollecting } from './upstream/collected-upload.ts'
 import { createConnections } from './upstream/connections.ts'
 import { type HealthCheck, startHealthCheck } from './upstream/health.ts'
 import { forwardThroughLane, type LanesDependencies } from './upstream/lanes.ts'
@@ -36,6 +37,7 @@ interface DeviceService {
   readonly upstream: Upstream
   readonly signIn: SignIn | undefined
   readonly guard: BoundedQueue
+  readonly collecting: UploadCollecting | undefined
   readonly parser: ParserChoice
   readonly health: HealthCheck | undefined
   close(): Promise<void>
@@ -71,7 +73,7 @@ export async function openDeviceServices(
     upstream: createRoutedUpstream(main.upstream, upstreams),
     load: () => ({
       inFlight: all.reduce((sum, { guard }) => sum + guard.inside, 0),
-      queued: all.reduce((sum, { guard }) => sum + guard.waiting, 0),
+      queued: all.reduce((sum, each) => sum + each.guard.waiting + (each.collecting?.guard.waiting ?? 0), 0),
       tolerant: all.some(({ parser }) => parser.lane === 'tolerant'),
     }),
     troubles: () => (all.some(({ health }) => health?.up === false) ? ['the device does not answer'] : []),
@@ -112,11 +114,14 @@ async function openDeviceService(
     clock,
     events: signInLog(log),
   })
-  const guard = createBoundedQueue({
+  const bounds = {
     inside: service.maxInFlight,
     waiting: service.queue.size,
     patience: service.queue.timeout,
-  })
+  }
+  const guard = createBoundedQueue(bounds)
+  const { bufferUploads: most } = service
+  const collecting = most === 'off' ? undefined : { most, guard: createBoundedQueue(bounds), uploadTimeout }
   const breaker = createBreaker(clock)
   const parser = createParserChoice(service.parser, () =>
     log.warn('the device sends malformed HTTP: from now on read tolerantly, on a connection per request'),
@@ -138,10 +143,11 @@ async function openDeviceService(
     },
   }
   const upstream = createUpstream({
-    lane: (admission, exchange, fields, answer) =>
-      forwardThroughLane(admission, exchange, fields, lanes, answer),
+    lane: (admission, exchange, fields, answer, body) =>
+      forwardThroughLane(admission, exchange, fields, lanes, answer, body),
     upgrades: createUpgradeLane(target, deadlines),
     guard,
+    collecting,
     breaker,
     signIn,
     clock,
@@ -154,6 +160,7 @@ async function openDeviceService(
     upstream,
     signIn,
     guard,
+    collecting,
     parser,
     health,
     async close() {

@@ -71,6 +71,7 @@ const passage = createPassage({
     upgrades: { open: unexpected },
     guard: createBoundedQueue({ inside: IN_FLIGHT, waiting: 0, patience: 1_000 }),
     maxTunnels: 1,
+    collecting: undefined,
     breaker: createBreaker(clock),
     signIn: undefined,
     request: () => requestSettings,

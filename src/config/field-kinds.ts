@@ -42,13 +42,28 @@ export function size(least: string, most: string, explained: Explained): Field<n
     type: `size, ${least} to ${most}`,
     must,
     pattern: SIZE_PATTERN,
-    parse: (given) => {
-      const parsed = parseSize(given)
-      if ('problem' in parsed) return parsed
-      return within(parsed.value, bytes(least), bytes(most)) ? parsed : { problem: must }
-    },
+    parse: (given) => parseSizeWithin(given, least, most, must),
     format: formatSize,
   })
+}
+
+/** A size in bytes, or `off`. */
+export function sizeOrOff(least: string, most: string, explained: Explained): Field<number | 'off'> {
+  const must = `must be off, or a size from ${least} to ${most}, in bytes or such as 8KiB or 1MiB`
+  return measured<number | 'off'>({
+    ...explained,
+    type: `size, ${least} to ${most}, or \`off\``,
+    must,
+    pattern: new RegExp(`^off$|${SIZE_PATTERN.source}`),
+    parse: (given) => (given === 'off' ? { value: given } : parseSizeWithin(given, least, most, must)),
+    format: (value) => (value === 'off' ? value : formatSize(value)),
+  })
+}
+
+function parseSizeWithin(given: string | number, least: string, most: string, must: string): Parsed<number> {
+  const parsed = parseSize(given)
+  if ('problem' in parsed) return parsed
+  return within(parsed.value, bytes(least), bytes(most)) ? parsed : { problem: must }
 }
 
 /** Text that says something; `problemOf` may ask for more. */

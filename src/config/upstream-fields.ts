@@ -2,7 +2,7 @@ import { isAmbiguousPath } from '../http/request-path.ts'
 import { isHost } from './address.ts'
 import { authField } from './auth-fields.ts'
 import { ALWAYS, named, optional, section, type ValueOf } from './field.ts'
-import { duration, path, plainText, requestPathProblem } from './field-kinds.ts'
+import { duration, path, plainText, requestPathProblem, sizeOrOff } from './field-kinds.ts'
 import { headerNameProblem, headerValueProblem } from './upstream-header.ts'
 import { formatUpstreamUrl, parseUpstreamUrl } from './upstream-url.ts'
 import { flag, type HeaderValue, headers, integer, oneOf, text, textOrNull } from './value-field.ts'
@@ -107,6 +107,11 @@ const service = {
     initial: 'shared',
     description:
       "Whether connections to the device are kept and used again. On a `shared` one, what firmware sends behind its answer is taken for the next client's answer if it comes so late that the next request has left. `never` opens a connection for each request, says `Connection: close` on it and closes it behind the answer.",
+  }),
+  bufferUploads: sizeOrOff('1B', '1GiB', {
+    initial: 'off',
+    description:
+      'Uploads of unknown length (chunked, or over HTTP/2 without a length) are collected up to this size and sent with a `Content-Length`, for firmware that reads nothing else; a longer one is refused. At most `upstream.max_in_flight` are held at once, each in memory: `1MiB` costs up to 64 MiB. Uploads that say their length are streamed, whatever it is.',
   }),
   maxInFlight: integer(1, 100_000, {
     initial: 64,

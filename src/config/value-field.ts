@@ -13,12 +13,12 @@ export interface Textual<T> extends Explained {
 }
 
 /** A value written as a number, or as text such as `10s`. */
-export interface Measured extends Explained {
+export interface Measured<T> extends Explained {
   readonly type: string
   readonly must: string
   readonly pattern: RegExp
-  readonly parse: (given: string | number) => Parsed<number>
-  readonly format: (value: number) => string | number
+  readonly parse: (given: string | number) => Parsed<T>
+  readonly format: (value: T) => string | number
 }
 
 export function text<T>(spec: Textual<T>): Field<T> {
@@ -34,7 +34,7 @@ export function textOrNull<T>(spec: Textual<T>): Field<T | null> {
   })
 }
 
-export function measured(spec: Measured): Field<number> {
+export function measured<T>(spec: Measured<T>): Field<T> {
   const written = z.string().meta({ pattern: spec.pattern.source })
   return field(read(z.union([written, NUMBER], { error: spec.must }), spec), spec)
 }

@@ -1,5 +1,6 @@
 import type { Forward } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
+import type { KeptBody } from './kept-body.ts'
 import type { ParserChoice } from './parser-choice.ts'
 import type { AnswerRules, RelayEnd } from './relay.ts'
 import { isRepeatable } from './repeatable.ts'
@@ -19,9 +20,12 @@ export async function forwardThroughLane(
   fields: string[],
   deps: LanesDependencies,
   answer: AnswerRules,
+  body: KeptBody | undefined,
 ): Promise<RelayEnd> {
-  if (deps.parser.lane === 'tolerant') return forwardTolerantly(admission, exchange, fields, deps, answer)
-  const end = await forwardStrictly(admission, exchange, fields, deps, answer)
+  if (deps.parser.lane === 'tolerant') {
+    return forwardTolerantly(admission, exchange, fields, deps, answer, body)
+  }
+  const end = await forwardStrictly(admission, exchange, fields, deps, answer, body)
   const refused = deps.parser.strictEnded(end)
   if (!refused || !isRepeatable(exchange.head.method, admission)) return end
   return forwardTolerantly(admission, exchange, fields, deps, answer)

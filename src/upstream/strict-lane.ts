@@ -2,6 +2,7 @@ import type { Forward } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Connections } from './connections.ts'
 import { failureOf } from './failure.ts'
+import type { KeptBody } from './kept-body.ts'
 import { type AnswerRules, type ReaderPatience, Relay, type RelayEnd } from './relay.ts'
 import { isRepeatable } from './repeatable.ts'
 
@@ -22,6 +23,7 @@ export function forwardStrictly(
   fields: readonly string[],
   { connections, uploadTimeout, reader }: LaneDependencies,
   answer: AnswerRules,
+  collected?: KeptBody,
 ): Promise<RelayEnd> {
   const { target, framing } = admission
   const { method } = exchange.head
@@ -48,7 +50,7 @@ export function forwardStrictly(
         },
       })
       relay.start(connection)
-      const body = hasBody(admission) ? exchange.body(uploadTimeout()) : undefined
+      const body = hasBody(admission) ? (collected?.open() ?? exchange.body(uploadTimeout())) : undefined
       connection.send({ method, target, fields, framing, body }, relay)
     }
     attempt(isRepeatable(method, admission))

@@ -1,6 +1,7 @@
 import type { Forward } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type Fields, fieldValues } from '../http/fields.ts'
+import type { KeptBody } from './kept-body.ts'
 import { type AnswerRules, type ReaderPatience, Relay, type RelayEnd } from './relay.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 import { TolerantAttempt } from './tolerant-attempt.ts'
@@ -24,6 +25,7 @@ export function forwardTolerantly(
   fields: readonly string[],
   { target, deadlines, uploadTimeout, reader }: TolerantLaneDependencies,
   answer: AnswerRules,
+  collected?: KeptBody,
 ): Promise<RelayEnd> {
   // An attempt opens its connection at once; for a client that has left there would be nobody to close it.
   if (exchange.answered) return Promise.resolve({ kind: 'abandoned' })
@@ -44,7 +46,7 @@ export function forwardTolerantly(
     attempt.send(
       admission.target,
       [...hostField(fields, target), ...fields, ...connectionFields(method, admission)],
-      hasBody ? exchange.body(uploadTimeout()) : undefined,
+      hasBody ? (collected?.open() ?? exchange.body(uploadTimeout())) : undefined,
     )
   })
 }

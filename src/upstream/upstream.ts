@@ -1,11 +1,14 @@
 import type { Forward } from '../http/admission.ts'
 import { BROKEN_BODY, bodyFault } from '../http/body-error.ts'
-import type { BoundedQueue, Leave } from '../http/bounded-queue.ts'
+import type { BoundedQueue } from '../http/bounded-queue.ts'
 import type { Clock } from '../http/clock.ts'
 import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal, UpstreamFailure } from '../http/refusal.ts'
 import type { Breaker } from './breaker.ts'
+import { carryCollected, type UploadCollecting } from './collected-upload.ts'
 import { DeviceFault, failureOf, isBug } from './failure.ts'
+import type { KeptBody } from './kept-body.ts'
+import { OVERLOADED, waitForPlace } from './place.ts'
 import type { AnswerRules, RelayEnd } from './relay.ts'
 import { type RequestFieldSettings, requestFields } from './request-fields.ts'
 import { type ResponseFieldSettings, responseFields } from './response-fields.ts'
@@ -21,12 +24,13 @@ export interface UpstreamEvents {
   readonly tunnel: (change: 1 | -1) => void
 }
 
-/** Carries a request to the device, under these fields, and its answer to the client. */
+/** Carries a request to the device, under these fields, and its answer to the client; `body` in place of the client's. */
 export type Lane = (
   admission: Forward,
   exchange: Exchange,
   fields: string[],
   answer: AnswerRules,
+  body: KeptBody | undefined,
 ) => Promise<RelayEnd>
 
 export interface UpstreamDependencies {
@@ -36,6 +40,8 @@ export interface UpstreamDependencies {
   readonly guard: BoundedQueue
   /** The most upgrades under way and tunnels open. They take no place in `guard`. */
   readonly maxTunnels: number
+  /** Where uploads of unknown length are collected before they are sent. */
+  readonly collecting: UploadCollecting | undefined
   readonly breaker: Breaker
   /** The sidecar's own account at the device, where it has one. */
   readonly signIn: SignIn | undefined
@@ -53,12 +59,9 @@ export interface Upstream {
   upgrade(admission: Forward, exchange: UpgradeExchange): Promise<Forwarded>
 }
 
-/** Too many wait for the device already: a client is asked to come back in a second. */
-const OVERLOADED: Refusal = { kind: 'overloaded', retryAfter: 1 }
-
 /** The way to the device, for requests and upgrades alike. Takes nothing but what the gate has let through. */
 export function createUpstream(deps: UpstreamDependencies): Upstream {
-  const { lane, upgrades, guard, breaker, signIn, clock, events } = deps
+  const { lane, upgrades, guard, collecting, breaker, signIn, clock, events } = deps
   /** Upgrades under way and tunnels open. */
   let upgrading = 0
   /** Whether requests wait for the place of one that is at the device. */
@@ -85,18 +88,18 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     }
   }
 
-  function send(admission: Forward, exchange: Exchange): Promise<RelayEnd> {
+  function send(admission: Forward, exchange: Exchange, body: KeptBody | undefined): Promise<RelayEnd> {
     const fields = fieldsFor(admission, exchange)
     const account = accountFor(admission)
     if (account === undefined) {
-      return lane(admission, exchange, fields, rulesFor(admission, exchange))
+      return lane(admission, exchange, fields, rulesFor(admission, exchange), body)
     }
     const { method } = exchange.head
     const hasBody = admission.framing !== null && admission.framing !== 0
     return sendSignedIn(
-      { method, target: admission.target, exchange, fields, hasBody },
+      { method, target: admission.target, exchange, fields, hasBody, body },
       account,
-      (to, sent) => lane(admission, to, sent, rulesFor(admission, exchange)),
+      (to, sent) => lane(admission, to, sent, rulesFor(admission, exchange), undefined),
     )
   }
 
@@ -118,20 +121,25 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     return end.kind === 'failed' ? { kind: 'upstream', failure } : undefined
   }
 
+  /** Holds a place at the device meanwhile. */
+  async function carry(admission: Forward, exchange: Exchange, body?: KeptBody): Promise<Forwarded> {
+    const place = guard.tryEnter() ?? (await waitForPlace(guard, exchange, admission.client))
+    if (typeof place !== 'function') return place
+    exchange.contestedWhile(othersWait)
+    try {
+      return report(await send(admission, exchange, body))
+    } finally {
+      place()
+    }
+  }
+
   return {
-    /** Holds a place at the device meanwhile. */
-    async forward(admission, exchange) {
-      if (exchange.broken) return BROKEN_BODY
+    forward(admission, exchange) {
+      if (exchange.broken) return Promise.resolve(BROKEN_BODY)
       const refusal = down()
-      if (refusal !== undefined) return refusal
-      const place = guard.tryEnter() ?? (await waitForPlace(guard, exchange, admission.client))
-      if (typeof place !== 'function') return place
-      exchange.contestedWhile(othersWait)
-      try {
-        return report(await send(admission, exchange))
-      } finally {
-        place()
-      }
+      if (refusal !== undefined) return Promise.resolve(refusal)
+      if (collecting === undefined || admission.framing !== 'chunked') return carry(admission, exchange)
+      return carryCollected(admission, exchange, collecting, carry)
     },
 
     async upgrade(admission, exchange) {
@@ -173,22 +181,6 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       return report(end)
     },
   }
-}
-
-/** Nobody waits who has left, or whose upload can never be completed. */
-async function waitForPlace(
-  guard: BoundedQueue,
-  exchange: Exchange,
-  client: string,
-): Promise<Leave | Refusal> {
-  const entry = await guard.enter(client, (withdraw) => {
-    // This one waits as well.
-    exchange.contestedWhile(() => guard.waiting > 1)
-    exchange.onEnd(withdraw)
-    exchange.onBroken(withdraw)
-  })
-  if (entry.kind === 'entered') return entry.leave
-  return entry.kind === 'withdrawn' ? BROKEN_BODY : OVERLOADED
 }
 
 /** A connection that is lost before a byte of the answer, and one lost within it, go by different names (RFC 9209 §2.3). */

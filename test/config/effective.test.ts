@@ -37,6 +37,7 @@ upstream:
   response_timeout: 30s
   idle_timeout: 1m
   reuse: shared
+  buffer_uploads: off
   max_in_flight: 64
   max_tunnels: 64
   queue:

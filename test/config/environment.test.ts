@@ -56,6 +56,7 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'upstream.response_timeout': ['1s', '1s'],
   'upstream.idle_timeout': ['1s', '1s'],
   'upstream.reuse': ['never', 'never'],
+  'upstream.buffer_uploads': ['1MiB', '1MiB'],
   'upstream.max_in_flight': ['1', 1],
   'upstream.max_tunnels': ['1', 1],
   'upstream.queue.size': ['0', 0],

@@ -72,6 +72,7 @@ const DEFAULTS = {
     responseTimeout: 30_000,
     idleTimeout: 60_000,
     reuse: 'shared',
+    bufferUploads: 'off',
     maxInFlight: 64,
     maxTunnels: 64,
     queue: { size: 128, timeout: 5000 },

@@ -15,6 +15,8 @@ export interface SignedInRequest extends RequestLine {
   /** The sanitised header, without credentials. */
   readonly fields: readonly string[]
   readonly hasBody: boolean
+  /** In place of the client's own: all of it is there already. */
+  readonly body: KeptBody | undefined
 }
 
 /** Carries the request to the device and the answer to the exchange that it is given. */
@@ -30,7 +32,7 @@ const MOST_TURNS = 4
  */
 export async function sendSignedIn(request: SignedInRequest, signIn: SignIn, send: Send): Promise<RelayEnd> {
   const { exchange, hasBody } = request
-  let body: KeptBody | undefined
+  let { body } = request
   const openBody = (stallTimeout: number): AsyncIterable<Buffer> => {
     body ??= keepBody(exchange.body(stallTimeout))
     return body.open()

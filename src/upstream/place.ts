@@ -1,0 +1,23 @@
+import { BROKEN_BODY } from '../http/body-error.ts'
+import type { BoundedQueue, Leave } from '../http/bounded-queue.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { Refusal } from '../http/refusal.ts'
+
+/** Too many wait already: a client is asked to come back in a second. */
+export const OVERLOADED: Refusal = { kind: 'overloaded', retryAfter: 1 }
+
+/** Waits for a place behind those who came before. Nobody waits who has left, or whose upload can never be completed. */
+export async function waitForPlace(
+  guard: BoundedQueue,
+  exchange: Exchange,
+  client: string,
+): Promise<Leave | Refusal> {
+  const entry = await guard.enter(client, (withdraw) => {
+    // This one waits as well.
+    exchange.contestedWhile(() => guard.waiting > 1)
+    exchange.onEnd(withdraw)
+    exchange.onBroken(withdraw)
+  })
+  if (entry.kind === 'entered') return entry.leave
+  return entry.kind === 'withdrawn' ? BROKEN_BODY : OVERLOADED
+}

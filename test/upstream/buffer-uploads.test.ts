@@ -1,0 +1,251 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { expectUnharmed } from '../support/aftermath.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { type Device, readBody, startDevice } from '../support/device.ts'
+import { expectError } from '../support/errors.ts'
+import type { Exchange } from '../support/message.ts'
+import { rawConnection } from '../support/raw.ts'
+import { typed } from '../support/raw-answers.ts'
+import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
+import type { Transport } from '../support/transports.ts'
+import { describeTransports } from '../support/transports.ts'
+
+interface World {
+  readonly device: Device
+  readonly sidecar: TestSidecar
+  readonly token: string
+  readonly fields: readonly string[]
+}
+
+/** @param upstream beside `buffer_uploads` */
+async function start(transport: Transport, upstream: YamlPart = {}, config: YamlPart = {}): Promise<World> {
+  const device = await startDevice()
+  const sidecar = await startSidecar({
+    transport,
+    device,
+    config: { ...config, upstream: { buffer_uploads: '100KiB', ...upstream } },
+  })
+  const token = await sidecar.token()
+  return { device, sidecar, token, fields: ['Authorization', `Bearer ${token}`] }
+}
+
+/** How the device was told the length of the body of its last request, and what it read. */
+function received({ device }: World): readonly unknown[] {
+  const request = device.requests.at(-1)
+  const framing = ['Content-Length', 'Transfer-Encoding', 'Expect', 'Trailer'].map((name) =>
+    request?.header(name),
+  )
+  return [request?.method, ...framing, request?.body?.length]
+}
+
+/** Begins an upload of unknown length, and leaves it there. With `Expect` it is known when it is being collected. */
+async function begin({ sidecar, fields }: World, piece = 'the first piece'): Promise<Exchange> {
+  const connection = await sidecar.connect()
+  const expecting = [...fields, 'Expect', '100-continue']
+  const exchange = connection.start({ method: 'POST', fields: expecting, open: true, timeout: 15_000 })
+  exchange.response.catch(() => {})
+  exchange.write(piece)
+  return exchange
+}
+
+const SIZE = 100 * 1024
+
+describeTransports('upstream.buffer_uploads', (transport) => {
+  describe.each(['strict', 'tolerant'])('to a device that is read in a %s way', (parser) => {
+    it('C21 an upload of unknown length reaches the device with its length, byte for byte', async () => {
+      const world = await start(transport, { parser })
+      const pieces = Array.from({ length: 80 }, (_, i) => Buffer.alloc(1000, i))
+      const answer = await world.sidecar.request({ token: world.token, method: 'PUT', body: pieces })
+      expect([answer.status, answer.text]).toEqual([200, 'from the device'])
+      expect(received(world)).toEqual(['PUT', '80000', undefined, undefined, undefined, 80_000])
+      expect(world.device.requests[0]?.body).toEqual(Buffer.concat(pieces))
+    })
+
+    it.each(['POST', 'GET', 'DELETE'])('an empty one says so: %s', async (method) => {
+      const world = await start(transport, { parser })
+      const connection = await world.sidecar.connect()
+      const exchange = connection.start({ method, fields: world.fields, open: true })
+      exchange.end()
+      expect((await exchange.response).status).toBe(200)
+      expect(received(world)).toEqual([method, '0', undefined, undefined, undefined, 0])
+    })
+  })
+
+  it('one that ends exactly at the size passes, a byte more is refused, and nothing of it sent', async () => {
+    for (const [codes, status] of [
+      ['contract', 400],
+      ['http', 413],
+    ] as const) {
+      const world = await start(transport, {}, { status_codes: codes })
+      const { device, sidecar, token } = world
+      const body = [Buffer.alloc(SIZE - 1, 'x'), Buffer.from('y')]
+      expect((await sidecar.request({ token, body })).status).toBe(200)
+      expect(received(world)).toEqual(['POST', String(SIZE), undefined, undefined, undefined, SIZE])
+      const before = device.byteCount
+      const refused = await sidecar.request({ token, body: [...body, Buffer.from('z')] })
+      expectError(refused, status, 'invalid_request')
+      expect(device.byteCount).toBe(before)
+      await expectUnharmed(sidecar, token)
+    }
+  })
+
+  it('one that goes on and on is refused as soon as it is too long', async () => {
+    const world = await start(transport)
+    const exchange = await begin(world, 'x'.repeat(SIZE))
+    exchange.write('y')
+    expect((await exchange.head).status).toBe(400)
+    expect(world.device.byteCount).toBe(0)
+  })
+
+  it('one that says its length is streamed, however long it is', async () => {
+    const world = await start(transport, { buffer_uploads: '1KiB' })
+    const connection = await world.sidecar.connect()
+    const fields = [...world.fields, 'Content-Length', '5000']
+    const exchange = connection.start({ method: 'POST', fields, open: true })
+    exchange.write('x'.repeat(2000))
+    await world.device.waitForRequests(1)
+    exchange.write('x'.repeat(3000))
+    exchange.end()
+    expect((await exchange.response).status).toBe(200)
+    expect(received(world)).toEqual(['POST', '5000', undefined, undefined, undefined, 5000])
+  })
+
+  it('C25 one that comes slowly keeps no place at the device', async () => {
+    const world = await start(transport, { max_in_flight: 1 })
+    const slow = await begin(world)
+    await slow.waitForInformational(100)
+    expect((await world.sidecar.request({ token: world.token })).status).toBe(200)
+    expect(await world.sidecar.metric('postern_upstream_in_flight')).toBe(0)
+    slow.end('and the last')
+    expect((await slow.response).status).toBe(200)
+    expect(received(world)).toEqual(['POST', '27', undefined, undefined, undefined, 27])
+  })
+
+  it('C25 no more than max_in_flight are held at once; the next waits, and is told when it waits too long', async () => {
+    const world = await start(transport, { max_in_flight: 2, queue: { size: 1, timeout: '300ms' } })
+    const held = [await begin(world), await begin(world)]
+    for (const each of held) await each.waitForInformational(100)
+    const late = await begin(world)
+    const refused = await late.response
+    expectError(refused, 500, 'overloaded')
+    expect(refused.header('Retry-After')).toBe('1')
+    const next = await begin(world)
+    await expect.poll(() => world.sidecar.metric('postern_upstream_queued')).toBe(1)
+    held[0]?.end()
+    next.end()
+    expect((await next.response).status).toBe(200)
+    held[1]?.end()
+    for (const each of held) expect((await each.response).status).toBe(200)
+    expect(world.device.requests).toHaveLength(3)
+  })
+
+  it('one that stalls is refused, and nothing of it sent', async () => {
+    for (const [codes, status] of [
+      ['contract', 400],
+      ['http', 408],
+    ] as const) {
+      const world = await start(transport, {}, { status_codes: codes, listen: { body_timeout: '200ms' } })
+      const exchange = await begin(world)
+      expect((await exchange.head).status).toBe(status)
+      expect(world.device.byteCount).toBe(0)
+    }
+  })
+
+  it('C24 a client that leaves meanwhile leaves nothing at the device, and gives its place back', async () => {
+    const world = await start(transport, { max_in_flight: 1, queue: { size: 0, timeout: '1s' } })
+    for (let i = 0; i < 3; i += 1) {
+      const exchange = await begin(world)
+      await exchange.waitForInformational(100)
+      exchange.abort()
+      await expect.poll(() => world.sidecar.metric('postern_requests_total', { endpoint: 'api' })).toBe(i + 1)
+    }
+    expect(world.device.byteCount).toBe(0)
+    expect((await world.sidecar.request({ token: world.token, body: ['it ', 'works'] })).status).toBe(200)
+  })
+
+  it('C8 one whose token is revoked meanwhile is refused, and nothing of it sent', async () => {
+    const world = await start(transport)
+    const exchange = await begin(world)
+    await exchange.waitForInformational(100)
+    writeFileSync(world.sidecar.passwordFile, 'another password\n')
+    expect((await exchange.head).status).toBe(401)
+    expect(world.device.byteCount).toBe(0)
+  })
+
+  it('is that of each service for itself', async () => {
+    const other = await startDevice()
+    const world = await start(transport, { routes: { '/raw/': { url: other.url } } })
+    const { sidecar, token } = world
+    for (const path of ['/', '/raw/']) await sidecar.request({ token, path, body: ['a', 'b'] })
+    expect(world.device.requests[0]?.header('Content-Length')).toBe('2')
+    expect(other.requests[0]?.header('Transfer-Encoding')).toBe('chunked')
+  })
+})
+
+describe('upstream.buffer_uploads', () => {
+  it('is off unless told', async () => {
+    const world = await start('http1', { buffer_uploads: 'off' })
+    await world.sidecar.request({ token: world.token, body: ['a', 'b'] })
+    expect(received(world)).toEqual(['POST', undefined, 'chunked', undefined, undefined, 2])
+  })
+
+  it('C23 13 100-continue is said when the request is admitted and may be held, not before', async () => {
+    const world = await start('http1', { max_in_flight: 1 })
+    const head = (...fields: string[]): string =>
+      typed('POST / HTTP/1.1', 'Host: d', 'Expect: 100-continue', 'Transfer-Encoding: chunked', ...fields)
+    const stranger = await rawConnection(world.sidecar.url)
+    stranger.write(head())
+    expect(await stranger.closed).toMatch(/^HTTP\/1\.1 401 /)
+
+    const first = await begin(world)
+    await first.waitForInformational(100)
+    const waiting = await rawConnection(world.sidecar.url)
+    waiting.write(head(world.fields.join(': ')))
+    await expect.poll(() => world.sidecar.metric('postern_upstream_queued')).toBe(1)
+    expect(waiting.received).toBe('')
+    first.end()
+    await waiting.waitFor('HTTP/1.1 100 Continue\r\n\r\n')
+    waiting.write('2\r\nhi\r\n0\r\nX-Trailer: lost\r\nContent-Length: 9\r\n\r\n')
+    await waiting.waitFor('from the device')
+    expect(received(world)).toEqual(['POST', '2', undefined, undefined, undefined, 2])
+    expect(world.device.bytes.toString()).not.toMatch(/lost|Content-Length: 9/)
+  })
+
+  it.each([
+    ['its framing', 'zz\r\n'],
+    ['its sending side, too early', ''],
+  ])('C20 one whose client breaks %s is refused, and nothing of it sent', async (_what, bytes) => {
+    const world = await start('http1')
+    const raw = await rawConnection(world.sidecar.url)
+    raw.write(typed('POST / HTTP/1.1', 'Host: d', 'Transfer-Encoding: chunked', world.fields.join(': ')))
+    raw.write('2\r\nhi\r\n')
+    if (bytes === '') raw.end()
+    else raw.write(bytes)
+    expect(await raw.closed).toMatch(/^HTTP\/1\.1 400 /)
+    expect(world.device.byteCount).toBe(0)
+  })
+
+  it('one that the device asks to sign in for is sent once more, however long it is', async () => {
+    const CHALLENGE = { 'WWW-Authenticate': 'Basic realm="device"' }
+    let challenges = 0
+    const device = await startDevice(async (request, response) => {
+      await readBody(request)
+      const challenged = request.method === 'PUT' && challenges === 0
+      if (challenged) challenges += 1
+      if (challenged || request.headers.authorization === undefined) response.writeHead(401, CHALLENGE)
+      response.end('from the device')
+    })
+    const file = join(temporaryDirectory(), 'device-password')
+    writeFileSync(file, 'secret\n')
+    const auth = { basic: { user: 'admin', password: { file } } }
+    const sidecar = await startSidecar({ device, config: { upstream: { auth, buffer_uploads: '1MiB' } } })
+    const body = Buffer.alloc(500_000, 'firmware')
+    const pieces = [body.subarray(0, 90_000), body.subarray(90_000)]
+    const answer = await sidecar.request({ token: await sidecar.token(), method: 'PUT', body: pieces })
+    expect([answer.status, challenges]).toEqual([200, 1])
+    const uploads = device.requests.filter(({ method }) => method === 'PUT')
+    expect(uploads.map((each) => each.body?.equals(body))).toEqual([true, true])
+  })
+})
