@@ -70,7 +70,7 @@ it('C18 a bug on the way to the device is not counted as the failure of the devi
     events: { failed: (failure: string) => failures.push(failure) },
   } as unknown as UpstreamDependencies) // all that a forwarded request without an answer asks for
   const head = requestHead()
-  const exchange = { head, broken: false } as Exchange // likewise
+  const exchange = { head, broken: false, contestedWhile() {} } as unknown as Exchange // likewise
   await expect(upstream.forward(admitted(head), exchange)).rejects.toBe(bug)
   expect(failures).toEqual([])
 })
