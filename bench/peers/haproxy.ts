@@ -3,9 +3,6 @@ import { join } from 'node:path'
 import { freePort, listening, outputOf, startChild, temporaryFolder } from '../child.ts'
 import { PEER_HEADERS, PEER_TOKEN, type Peer } from './peer.ts'
 
-/** Where HAProxy is looked for; Debian keeps it out of an ordinary user's path. */
-const PLACES = ['haproxy', '/usr/sbin/haproxy', '/usr/local/sbin/haproxy']
-
 /**
  * HAProxy doing our job: a token map, a stick table with 429 past the limit, the rate-limit fields, the forwarding
  * fields, the credential dropped. One thread; no log, which only makes it faster.
@@ -14,10 +11,11 @@ export const haproxyPeer: Peer = {
   name: 'haproxy',
   does: 'token map, stick table, header policy',
   fast: true,
-  version: async () => (await find())?.version,
+  async version() {
+    const text = await outputOf('haproxy', ['-v']).catch(() => '')
+    return /version (\S+)/.exec(text)?.[1]
+  },
   async start({ devicePort, core }) {
-    const found = await find()
-    if (found === undefined) throw new Error('haproxy is not installed')
     const port = await freePort()
     const folder = await temporaryFolder()
     const config = join(folder, 'haproxy.cfg')
@@ -55,17 +53,8 @@ backend device
   server device 127.0.0.1:${devicePort} pool-max-conn 256
 `,
     )
-    const child = await startChild(found.program, ['-db', '-f', config], { core })
+    const child = await startChild('haproxy', ['-db', '-f', config], { core })
     await listening(port, child)
     return { url: `http://127.0.0.1:${port}`, children: [child], headers: PEER_HEADERS }
   },
-}
-
-async function find(): Promise<{ program: string; version: string } | undefined> {
-  for (const program of PLACES) {
-    const text = await outputOf(program, ['-v']).catch(() => '')
-    const version = /version (\S+)/.exec(text)?.[1]
-    if (version !== undefined) return { program, version }
-  }
-  return undefined
 }

@@ -2,18 +2,10 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Child, freePort, listening, outputOf, startChild, temporaryFolder } from '../child.ts'
 
-/** Where nginx is looked for; Debian keeps it out of an ordinary user's path. */
-const PLACES = ['nginx', '/usr/sbin/nginx', '/usr/local/sbin/nginx']
-
-/** What `nginx -v` names, or undefined where none is installed. */
+/** What `nginx -v` names, or undefined where the PATH leads to none. */
 export async function nginxVersion(): Promise<string | undefined> {
-  return (await find())?.version
-}
-
-export async function nginxProgram(): Promise<string> {
-  const found = await find()
-  if (found === undefined) throw new Error('nginx is not installed')
-  return found.program
+  const text = await outputOf('nginx', ['-v']).catch(() => '')
+  return /nginx\/(\S+)/.exec(text)?.[1]
 }
 
 /**
@@ -24,7 +16,6 @@ export async function startNginx(
   http: (port: number, folder: string) => string,
   core: number | undefined,
 ): Promise<{ readonly port: number; readonly child: Child }> {
-  const program = await nginxProgram()
   const port = await freePort()
   const folder = await temporaryFolder()
   const config = join(folder, 'nginx.conf')
@@ -41,16 +32,7 @@ http {
 }
 `,
   )
-  const child = await startChild(program, ['-c', config, '-p', folder], { core })
+  const child = await startChild('nginx', ['-c', config, '-p', folder], { core })
   await listening(port, child)
   return { port, child }
-}
-
-async function find(): Promise<{ program: string; version: string } | undefined> {
-  for (const program of PLACES) {
-    const text = await outputOf(program, ['-v']).catch(() => '')
-    const version = /nginx\/(\S+)/.exec(text)?.[1]
-    if (version !== undefined) return { program, version }
-  }
-  return undefined
 }

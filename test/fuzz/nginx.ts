@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { nginxProgram } from '../../bench/peers/nginx-process.ts'
+import { nginxVersion } from '../../bench/peers/nginx-process.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { unusedPort } from '../support/raw.ts'
@@ -19,6 +19,7 @@ export interface NginxDevice extends WitnessDevice {
 
 /** nginx as the device, its access log as the witness. */
 export async function startNginxDevice(): Promise<NginxDevice> {
+  if ((await nginxVersion()) === undefined) throw new Error('nginx is not on the PATH')
   const folder = temporaryDirectory()
   const port = await unusedPort()
   const log = join(folder, 'access.log')
@@ -41,7 +42,7 @@ http {
 }
 `,
   )
-  const child = spawn(await nginxProgram(), ['-e', '/dev/null', '-c', join(folder, 'nginx.conf')], {
+  const child = spawn('nginx', ['-e', '/dev/null', '-c', join(folder, 'nginx.conf')], {
     stdio: 'ignore',
   })
   const gone = once(child, 'exit')

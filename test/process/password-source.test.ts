@@ -1,9 +1,10 @@
-import { chmodSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { PASSWORDS, VECTORS } from '../password/vectors.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { PASSWORD, type YamlPart } from '../support/sidecar.ts'
+import { underFileModes } from '../support/tools.ts'
 import { prepareSite, runPostern, type Served, type Site } from './serve.ts'
 
 /** Two real logins, one with another password, and what the other one tells. */
@@ -109,9 +110,7 @@ it('a password source that cannot be used at start ends it with exit 2 and the r
 })
 
 it('a password source that it may not read ends the start with exit 2 and the reason', async () => {
-  const folder = temporaryDirectory()
-  chmodSync(folder, 0o755)
-  const path = join(folder, 'password')
+  const path = join(temporaryDirectory(), 'password')
   writeFileSync(path, 'secret\n', { mode: 0o000 })
   const settings = {
     'password.file': path,
@@ -120,9 +119,7 @@ it('a password source that it may not read ends the start with exit 2 and the re
     'tokens.store': 'memory',
   }
   const sets = Object.entries(settings).flatMap(([key, value]) => ['--set', `${key}=${value}`])
-  // Nothing is forbidden to root, so the sidecar must not run as root here.
-  const nobody = process.getuid?.() === 0 ? { uid: 65_534 } : {}
-  expect(await runPostern(['serve', ...sets], nobody)).toEqual({
+  expect(await runPostern(['serve', ...sets], { under: underFileModes() })).toEqual({
     code: 2,
     signal: null,
     stdout: '',

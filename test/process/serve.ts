@@ -207,13 +207,13 @@ export async function prepareSite(options: SiteOptions = {}): Promise<Site> {
   }
 }
 
-/** Runs `postern ARGS` to its end, as this user or as another, from the source or from a bundle. */
+/** Runs `postern ARGS` to its end, from the source or from a bundle; `under` is a program and arguments in front of Node. */
 export async function runPostern(
   args: readonly string[],
-  { main = MAIN, ...user }: { readonly uid?: number; readonly main?: string } = {},
+  { main = MAIN, under = [] }: { readonly main?: string; readonly under?: readonly string[] } = {},
 ): Promise<Run> {
-  const child = spawn(process.execPath, [main, ...args], {
-    ...user,
+  const [program = '', ...rest] = [...under, process.execPath, main, ...args]
+  const child = spawn(program, rest, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: ENV,
   })

@@ -3,7 +3,8 @@ import { TestRunner } from 'vitest'
 
 const found = new Map<string, boolean>()
 
-function isInstalled(tool: string): boolean {
+/** Whether the PATH leads to the program. */
+export function isInstalled(tool: string): boolean {
   let there = found.get(tool)
   if (there === undefined) {
     there = spawnSync('sh', ['-c', 'command -v "$1"', 'sh', tool], { stdio: 'ignore' }).status === 0
@@ -20,6 +21,16 @@ export function needs(tool: string): void {
   if (isInstalled(tool)) return
   if (process.env.POSTERN_TEST_ALL === '1') throw new Error(`${tool} is not installed`)
   TestRunner.getCurrentTest()?.context.skip(`${tool} is not installed`)
+}
+
+/**
+ * What to put in front of a program, so that the modes of files hold for it: to root nothing is forbidden. Takes two
+ * capabilities away instead of changing the user, who might not be allowed into the clone.
+ */
+export function underFileModes(): readonly string[] {
+  if (process.getuid?.() !== 0) return []
+  needs('setpriv')
+  return ['setpriv', '--bounding-set=-dac_override,-dac_read_search']
 }
 
 export interface Run {

@@ -1,18 +1,9 @@
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
-import { dirname, join } from 'node:path'
+import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
-import { needs, run } from '../support/tools.ts'
+import { needs, run, underFileModes } from '../support/tools.ts'
 import { openBench } from './journal-bench.ts'
 import { present, SECOND } from './support.ts'
 import { pairs, startTokenProcess } from './token-process.ts'
@@ -77,25 +68,21 @@ describe('73 a full disk', () => {
 })
 
 describe('73 a read-only folder', () => {
-  // Root may write anywhere, so the sidecar runs as somebody else where the tests run as root.
-  const root = process.getuid?.() === 0
-  const who = root ? { uid: 65_534 } : {}
-
-  async function readOnlyFolder(): Promise<{ dir: string; tokens: string[] }> {
+  async function readOnlyFolder(): Promise<{ dir: string; tokens: string[]; under: readonly string[] }> {
+    const under = underFileModes()
     const dir = state()
     mkdirSync(dir)
-    if (root) for (const each of [dir, dirname(dir)]) chownSync(each, 65_534, 65_534)
-    const before = await startTokenProcess(dir, who)
+    const before = await startTokenProcess(dir)
     const tokens = accessTokens(await before.ask({ do: 'issue', count: 3 }))
     before.child.stdin?.end()
     await before.next()
     chmodSync(dir, 0o500)
-    return { dir, tokens }
+    return { dir, tokens, under }
   }
 
   test('serves from memory, and keeps tokens again once it can', async () => {
-    const { dir } = await readOnlyFolder()
-    const sidecar = await startTokenProcess(dir, who)
+    const { dir, under } = await readOnlyFolder()
+    const sidecar = await startTokenProcess(dir, { under })
     const tokens = accessTokens(await sidecar.ask({ do: 'issue', count: 3 }))
     expect(await sidecar.ask({ do: 'identify', tokens })).toEqual(['valid', 'valid', 'valid'])
     expect(new Set(sidecar.events)).toEqual(new Set(['trouble open']))
@@ -103,17 +90,17 @@ describe('73 a read-only folder', () => {
     await sidecar.ask(later)
     expect(sidecar.events.at(-1)).toBe('recovered')
     await sidecar.kill()
-    const after = await startTokenProcess(dir, who)
+    const after = await startTokenProcess(dir)
     expect(await after.ask({ do: 'identify', tokens })).toEqual(['valid', 'valid', 'valid'])
   })
 
   test('C8 does not bring back what was revoked meanwhile', async () => {
-    const { dir, tokens } = await readOnlyFolder()
-    const sidecar = await startTokenProcess(dir, who)
+    const { dir, tokens, under } = await readOnlyFolder()
+    const sidecar = await startTokenProcess(dir, { under })
     await sidecar.ask({ do: 'revoke' })
     await sidecar.kill()
     chmodSync(dir, 0o700)
-    const after = await startTokenProcess(dir, who)
+    const after = await startTokenProcess(dir)
     expect(await after.ask({ do: 'identify', tokens })).toEqual(['refused', 'refused', 'refused'])
   })
 })

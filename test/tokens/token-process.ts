@@ -27,8 +27,6 @@ export interface ProcessOptions {
   readonly rotate?: boolean
   /** A folder for compiled code, for tests that start very many processes. */
   readonly cache?: string
-  /** Run as this user. */
-  readonly uid?: number
 }
 
 const SCRIPT = fileURLToPath(new URL('fixtures/token-process.ts', import.meta.url))
@@ -38,7 +36,6 @@ export async function startTokenProcess(dir: string, options: ProcessOptions = {
   const child = spawn(program ?? '', options.rotate === true ? [...rest, 'rotate'] : rest, {
     stdio: ['pipe', 'pipe', 'inherit'],
     env: options.cache === undefined ? process.env : { ...process.env, NODE_COMPILE_CACHE: options.cache },
-    ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }),
   })
   const exited = once(child, 'exit')
   child.stdin.on('error', () => {})
