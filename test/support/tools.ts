@@ -43,13 +43,24 @@ export interface Run {
 export function run(
   program: string,
   args: readonly string[],
-  options: { readonly input?: string; readonly env?: NodeJS.ProcessEnv; readonly timeout?: number } = {},
+  options: {
+    readonly input?: string
+    readonly env?: NodeJS.ProcessEnv
+    readonly cwd?: string
+    /** Milliseconds. */
+    readonly timeout?: number
+  } = {},
 ): Promise<Run> {
   return new Promise((resolve, reject) => {
     const child = execFile(
       program,
       [...args],
-      { env: options.env ?? process.env, timeout: options.timeout ?? 15_000, maxBuffer: 64 << 20 },
+      {
+        cwd: options.cwd,
+        env: options.env ?? process.env,
+        timeout: options.timeout ?? 15_000,
+        maxBuffer: 64 << 20,
+      },
       (error, stdout, stderr) => {
         if (error && typeof error.code !== 'number') reject(error)
         else resolve({ code: typeof error?.code === 'number' ? error.code : 0, stdout, stderr })
