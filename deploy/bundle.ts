@@ -1,6 +1,7 @@
+import '../src/node-version.cjs'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage } from 'node:http'
 import { request } from 'node:https'
 import type { AddressInfo } from 'node:net'
@@ -14,7 +15,7 @@ import { type OutputChunk, type Plugin, rolldown } from 'rolldown'
 import { VERSION } from '../src/version.ts'
 import { slimPackages } from './slim-packages.ts'
 
-// `node deploy/bundle.ts [FOLDER]` makes what the unit and the image run: the program and all that it needs in a few
+// `npm run bundle [FOLDER]` makes what the unit and the image run: the program and all that it needs in a few
 // files (`dist/postern.mjs` and what it loads), so that neither npm nor node_modules are there where it runs.
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -25,6 +26,7 @@ const ownFiles: Plugin = {
   name: 'own files',
   transform(code, id) {
     if (id.endsWith('/src/version.ts')) return `export const VERSION = ${JSON.stringify(VERSION)}`
+    if (id.endsWith('/src/node-version.cjs')) return '' // the head of the entry
     if (!id.endsWith('/src/password/crypt-workers.ts')) return null
     const bundled = code.replace('./crypt-worker.ts', './crypt-worker.cjs')
     if (bundled === code)
@@ -198,6 +200,7 @@ const chunks = [
   ...(await write('main', 'src/main.ts', [ownFiles, slimPackages, wrapped])),
   ...(await write('crypt-worker', 'src/password/crypt-worker.ts', [ownFiles])),
 ]
-await copyFile(join(ROOT, 'deploy/entry.mjs'), join(OUT, 'postern.mjs'))
+const entry = ['src/node-version.cjs', 'deploy/entry.mjs'].map((file) => readFile(join(ROOT, file), 'utf8'))
+await writeFile(join(OUT, 'postern.mjs'), (await Promise.all(entry)).join('\n'))
 await writeFile(join(OUT, 'LICENSES.txt'), await licences(chunks))
 await precompile()

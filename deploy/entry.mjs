@@ -1,5 +1,7 @@
-// Becomes dist/postern.mjs. Loads dist/main.cjs, with the code that V8 compiled when the bundle was made (*.cache): the
-// sixth part of a start. Node's own cache of compiled code would have to be written by the user that runs the sidecar.
+// Behind src/node-version.cjs this becomes dist/postern.mjs. An old Node.js reads it to the end before it runs the first line: no
+// syntax newer than that of version 12.
+// It loads dist/main.cjs, with the code that V8 compiled when the bundle was made (*.cache): the sixth part of a start. Node's
+// own cache of compiled code would have to be written by the user that runs the sidecar.
 const { hash } = process.getBuiltinModule('node:crypto')
 const { existsSync, readFileSync } = process.getBuiltinModule('node:fs')
 const { join } = process.getBuiltinModule('node:path')
@@ -46,7 +48,7 @@ function load(file) {
   })
   giveBack(bytes, bytes.length)
   if (cachedData !== undefined) giveBack(cachedData, 2 * DIGEST + cachedData.length)
-  scripts?.set(file, { script, source })
+  if (scripts) scripts.set(file, { script, source })
   return script.runInThisContext()
 }
 

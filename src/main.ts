@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import './node-version.cjs'
 import process from 'node:process'
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import type { CommandIo, ExitCode, ServiceIo } from './commands/io.ts'

@@ -30,7 +30,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['record'],
   ['config'],
   ['http'],
-  ['version.ts'],
+  ['version.ts', 'node-version.cjs'],
 ]
 
 /** The parts of the composition root may know each other; that they make no ring is checked apart. */
@@ -42,6 +42,7 @@ const AMBIENT: Readonly<Record<string, { readonly reads: readonly string[]; read
     reads: ['node:process', 'process'],
     why: 'the edge: arguments, environment, signals, exit',
   },
+  'src/node-version.cjs': { reads: ['process'], why: 'which Node runs it, before all else' },
   'src/sidecar.ts': { reads: ['node:process'], why: 'the version of Node, which `build_info` reports' },
   'src/http/system-clock.ts': { reads: ['performance', 'Date.now'], why: 'the one real clock' },
   'src/listen/tls-material.ts': {

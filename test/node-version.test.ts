@@ -1,0 +1,88 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { beforeAll, expect, it, TestRunner } from 'vitest'
+import { temporaryDirectory } from './support/certificate.ts'
+import { installBundle } from './support/shipped.ts'
+import { run } from './support/tools.ts'
+
+const root = join(import.meta.dirname, '..')
+const read = (file: string): string => readFileSync(join(root, file), 'utf8')
+const { engines, scripts, devDependencies } = JSON.parse(read('package.json'))
+const needed = Number(/^>=(\d+)$/.exec(engines.node)?.[1])
+
+/** What an old Node.js must say, in one line. */
+const refusal = (version: string): RegExp =>
+  new RegExp(
+    `^postern: Node\\.js ${needed} or later is needed, and this is ${version} .*nodejs\\.org/en/download.*\n$`,
+  )
+
+let bundle: string
+beforeAll(() => {
+  bundle = join(installBundle(), 'dist', 'postern.mjs')
+})
+
+it.each([
+  [
+    'package-lock.json',
+    () => JSON.parse(read('package-lock.json')).packages[''].engines.node.slice('>='.length),
+  ],
+  ['the package "node"', () => devDependencies.node.split('.')[0]],
+  ['the package "@types/node"', () => devDependencies['@types/node'].split('.')[0]],
+  ['README.md', () => /npm brings Node\.js (\d+)/.exec(read('README.md'))?.[1]],
+  [
+    'the requirement in deploy/README.md',
+    () => /It takes Node\.js (\d+) or later/.exec(read('deploy/README.md'))?.[1],
+  ],
+  [
+    'the trouble in deploy/README.md',
+    () => /Node\.js (\d+) is needed, and/.exec(read('deploy/README.md'))?.[1],
+  ],
+  ['the image', () => /^ARG NODE_VERSION=(\d+)$/m.exec(read('deploy/Dockerfile'))?.[1]],
+  ['the unit', () => /^# Any Node\.js of version (\d+) or later/m.exec(read('deploy/postern.service'))?.[1]],
+])('%s names the Node.js of "engines"', (_what, named) => {
+  expect(named()).toBe(String(needed))
+})
+
+it.each([
+  ['src/main.ts', () => [join(root, 'src/main.ts'), '--version']],
+  ['deploy/bundle.ts', (out: string) => [join(root, 'deploy/bundle.ts'), out]],
+  ['the bundle', () => [bundle, '--version']],
+] as const)(
+  'started by a Node.js that says it is old, %s says which one it needs and does nothing',
+  async (_what, argsFor) => {
+    const version = `${needed - 1}.9.9`
+    const old = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } })`
+    const out = join(temporaryDirectory(), 'out')
+    const args = ['--import', `data:text/javascript,${encodeURIComponent(old)}`, ...argsFor(out)]
+    const { code, stdout, stderr } = await run(process.execPath, args)
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toMatch(refusal(version))
+    expect(existsSync(out)).toBe(false)
+  },
+)
+
+/** The Node.js of the machine, where it is too old: the first on the PATH that npm did not bring. */
+function oldNode(): { readonly program: string; readonly version: string } {
+  const places = (process.env.PATH ?? '').split(delimiter).filter((place) => !place.includes('node_modules'))
+  const program = places.map((place) => join(place, 'node')).find(existsSync)
+  const version =
+    program === undefined
+      ? ''
+      : execFileSync(program, ['-p', 'process.versions.node'], { encoding: 'utf8' }).trim()
+  if (program === undefined || !(Number.parseInt(version, 10) < needed)) {
+    TestRunner.getCurrentTest()?.context.skip(`no Node.js older than ${needed} is on the PATH`)
+  }
+  return { program: program ?? '', version }
+}
+
+it('started by the old Node.js of this machine, the bundle and the scripts of package.json say which one they need', async () => {
+  const { program, version } = oldNode()
+  const commands = ['start', 'postern', 'bundle'].map((name) => String(scripts[name]).split(' '))
+  for (const [node, ...args] of [['node', bundle, 'demo'], ...commands]) {
+    expect(node).toBe('node')
+    const { code, stdout, stderr } = await run(program, args, { cwd: root })
+    expect([args, code, stdout]).toEqual([args, 2, ''])
+    expect(stderr).toMatch(refusal(version))
+  }
+})
