@@ -30,8 +30,14 @@ class Made {}
 const classes = [Http1Body, Http1Connection, Http1Exchange, Http2Exchange, DeviceConnection, LiveExchange]
 for (const each of [...classes, Relay, TolerantAttempt]) Object.setPrototypeOf(each.prototype, Made.prototype)
 
+/** Open connections, all three ends of them. */
+const wires = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length
+/** Each of these collects all garbage and walks over the heap: half a second of work, and not to be asked again and again. */
 const made = (): number => queryObjects(Made, { format: 'count' })
 const sockets = (): number => queryObjects(Socket, { format: 'count' })
+
+/** Made once: to read the certificates that Node trusts takes longer than a handshake. */
+const secureContext = tls.createSecureContext()
 
 /** Of each ending, so many at once. */
 const EACH = 2
@@ -53,7 +59,7 @@ async function connectTo(url: string, alpn: string): Promise<Client> {
   let socket: Socket = wire
   if (protocol === 'https:') {
     socket = tls
-      .connect({ socket: wire, rejectUnauthorized: false, ALPNProtocols: [alpn] })
+      .connect({ socket: wire, secureContext, rejectUnauthorized: false, ALPNProtocols: [alpn] })
       .on('error', () => {})
     // A machine under load may be too slow for the sidecar's patience: also an end.
     await Promise.race([once(socket, 'secureConnect').catch(() => closed), closed])
@@ -158,7 +164,7 @@ const framed: typeof ends = {
 describeTransports('36 Nothing is left of a connection', (transport) => {
   let sidecar: TestSidecar
   let token: string
-  let before = { made: 0, sockets: 0 }
+  let before = { wires: 0, made: 0, sockets: 0 }
 
   async function endOnce([, asked, until]: (typeof stages)[number], end: (client: Client) => unknown) {
     const client = await connectTo(sidecar.url, transport === 'h2' ? 'h2' : 'http/1.1')
@@ -196,12 +202,13 @@ describeTransports('36 Nothing is left of a connection', (transport) => {
     sidecar = await startSidecar({ transport, device, config })
     token = await sidecar.token()
     await endOnce(['', { path: '/answers' }, 'ok'], ({ socket }) => socket.end())
-    before = { made: made(), sockets: sockets() }
+    before = { wires: wires(), made: made(), sockets: sockets() }
   })
 
   const cases = transport === 'h2' ? { requests: stages } : { requests: stages, tunnels }
   it.each(Object.entries(cases))('that ends in any way at any point: %s', async (_name, rows) => {
     await endAll(rows)
+    await expect.poll(wires, { interval: 100 }).toBeLessThanOrEqual(before.wires)
     await expect.poll(made, { interval: 100 }).toBeLessThanOrEqual(before.made)
     await expect.poll(() => sockets() - before.sockets, { interval: 100 }).toBeLessThan(EACH)
   })
