@@ -11,6 +11,7 @@ import { temporaryDirectory } from './support/certificate.ts'
 import { closeLater } from './support/cleanup.ts'
 import { unusedPort } from './support/raw.ts'
 import { installBundle, shippedImageArguments, shippedUnitArguments } from './support/shipped.ts'
+import { readTree } from './support/source-tree.ts'
 import { needs, run } from './support/tools.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -256,6 +257,17 @@ test.each<[string, string, number, string]>([
     env: { PATH: `${bin}:${process.env.PATH}` },
   })
   expect([audit.code, audit.stdout]).toEqual([code, expect.stringContaining(verdict)])
+})
+
+test('CI installs every program that a test asks for', () => {
+  const every = ['bash', 'git', 'mkfifo', 'npm', 'prlimit', 'script', 'setpriv', 'systemd-socket-activate']
+  const installed = readFileSync(join(root, '.ci/run'), 'utf8').matchAll(/([\w-]+):[\w-]+(?=[ \n])/g)
+  const known = [...every, ...[...installed].map(([, program]) => program)]
+  const asked = [...readTree(root, 'test').values()].flatMap((text) => [
+    ...text.matchAll(/\bneeds\('([^']+)'\)/g),
+  ])
+  expect(asked.length).toBeGreaterThan(10)
+  expect(asked.map(([, program]) => program).filter((program) => !known.includes(program))).toEqual([])
 })
 
 test('what the image copies is let through by .dockerignore, and nothing else is', () => {
