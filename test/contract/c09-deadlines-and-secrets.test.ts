@@ -24,12 +24,11 @@ describeTransports('C9 deadlines', (transport) => {
     expect(performance.now() - start).toBeGreaterThanOrEqual(390)
     expect([400, 'broken']).toContain(status)
     if (transport !== 'h2') await connection.closed
-    expect(performance.now() - start).toBeLessThan(3000)
+    expect(performance.now() - start, 'before the deadline that there is by default').toBeLessThan(10_000)
   })
 
   it('C9 a body that trickles in does not stretch the deadline', async () => {
     const connection = await sidecar.connect()
-    const start = performance.now()
     const exchange = connection.start({ method: 'POST', path: '/oauth/token', fields: formType, open: true })
     let over = false
     const status = exchange.response.then((answer) => answer.status).catch(() => 'broken')
@@ -41,8 +40,8 @@ describeTransports('C9 deadlines', (transport) => {
       exchange.write(character)
       await sleep(40)
     }
+    // 200 where the whole form was waited for.
     expect([400, 'broken']).toContain(await status)
-    expect(performance.now() - start).toBeLessThan(2500)
   })
 
   it('C9 a late body does not hold up others', async () => {
@@ -72,19 +71,19 @@ describeTransports(
       raw.write(bytes)
       const start = performance.now()
       expect(await raw.closed).toMatch(/^(?:HTTP\/1\.1 400 [\s\S]*)?$/)
-      expect(performance.now() - start).toBeLessThan(4000)
+      expect(performance.now() - start, 'before the deadline that there is by default').toBeLessThan(10_000)
     })
 
     it('C9 a head that trickles in does not stretch the deadline', async () => {
       const raw = await rawConnection(sidecar.url)
-      const start = performance.now()
       raw.write('GET / HTTP/1.1\r\n')
-      while (!raw.socket.destroyed && performance.now() - start < 4000) {
+      let lines = 0
+      for (; !raw.socket.destroyed; lines += 1) {
         raw.write('X-A: b\r\n')
         await sleep(50)
       }
-      await raw.closed
-      expect(performance.now() - start).toBeLessThan(3000)
+      // At 50 ms a line, 400 ms are over long before 100 lines, which are one too many by themselves.
+      expect(lines).toBeLessThan(60)
     })
   },
   ['http1', 'tls'],

@@ -30,7 +30,7 @@ describeTransports('C24', (transport) => {
       const start = performance.now()
       exchange.abort()
       await aborted.promise
-      expect(performance.now() - start).toBeLessThan(1000)
+      expect(performance.now() - start, 'before response_timeout ends it').toBeLessThan(20_000)
       await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
     },
   )
@@ -103,11 +103,10 @@ describeTransports(
         const start = performance.now()
         connection.close()
         await device.waitForOpenConnections(0)
-        expect(performance.now() - start).toBeLessThan(1000)
+        expect(performance.now() - start, 'before response_timeout ends it').toBeLessThan(20_000)
         await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
         await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
       },
-      5000,
     )
   },
   ['h2'],

@@ -58,7 +58,7 @@ export function run(
       {
         cwd: options.cwd,
         env: options.env ?? process.env,
-        timeout: options.timeout ?? 15_000,
+        timeout: options.timeout ?? 60_000,
         maxBuffer: 64 << 20,
       },
       (error, stdout, stderr) => {
