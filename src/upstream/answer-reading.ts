@@ -46,10 +46,10 @@ export class AnswerReading {
     return this.#parser.body.large
   }
 
-  /** The device sends no more. */
-  finish(): void {
+  /** The device sends no more. Only an end in order can be the end of an answer that has no other. */
+  finish(inOrder: boolean): void {
     if (this.#wanted && this.head !== undefined) {
-      this.#parser.finish()
+      if (inOrder) this.#parser.finish()
       if (this.#parser.ended) this.#end(undefined, true)
       else this.#fail(new DeviceFault('http_response_incomplete'))
     }

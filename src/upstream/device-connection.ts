@@ -57,7 +57,7 @@ export class DeviceConnection implements Transfer {
     )
     this.#socket.on('end', () => {
       events.onClosedByDevice()
-      this.#reading.finish()
+      this.#reading.finish(!this.#socket.destroyed)
       this.#socket.destroy()
     })
     this.#socket.on('error', (error: NodeJS.ErrnoException) => {

@@ -44,7 +44,9 @@ export class MendedConnection extends Duplex {
     this.#socket.on('data', (bytes: Buffer) => this.#receive(bytes))
     this.#socket.on('end', () => {
       this.#ended = true
-      this.push(null)
+      // A reset ends no answer.
+      if (this.#socket.destroyed) this.destroy(new DeviceFault('connection_terminated'))
+      else this.push(null)
     })
     this.#socket.on('error', (error) => this.destroy(error))
     // Behind its end there may be bytes of the answer that nobody has read yet.

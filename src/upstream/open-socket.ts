@@ -9,7 +9,10 @@ import type { UpstreamTarget } from './target.ts'
 export type TakeBytes = (bytes: Buffer, length: number, own: boolean) => boolean
 
 export interface SocketOpener {
-  /** Begins to open a connection; `onOpen` when it is open, and in TLS the device's certificate found good. */
+  /**
+   * Begins to open a connection; `onOpen` when it is open, and in TLS the device's certificate found good. A socket that
+   * is destroyed when it tells of its end has met a reset.
+   */
   open(onOpen: () => void, take?: TakeBytes): Socket
 }
 
@@ -63,7 +66,43 @@ export function createSocketOpener({ origin, socketPath, ca, insecure }: Upstrea
   }
 
   return {
-    open: (onOpen, take) =>
-      (secure ? openTls : openPlain)(onOpen, take).setNoDelay(true).setKeepAlive(true, PROBE_AFTER),
+    open(onOpen, take) {
+      const socket = (secure ? openTls : openPlain)(onOpen, take)
+      readPastBrokenWrites(socket)
+      return socket.setNoDelay(true).setKeepAlive(true, PROBE_AFTER)
+    },
+  }
+}
+
+/**
+ * A device may answer an upload before all of it has come, and close without reading on. The write that then fails would
+ * make Node destroy the socket, and the answer with it, which lies in the kernel and waits to be read. Here such a write
+ * succeeds, and so does each later one, for nothing; what ends the connection is the end of what can be read.
+ */
+function readPastBrokenWrites(socket: Socket): void {
+  const write = socket._write.bind(socket)
+  const writev = socket._writev?.bind(socket)
+  let broken = false
+  /** Of the write that is underway: a stream has one at a time. */
+  let tell: (error?: Error | null) => void
+
+  const onWritten = (error?: NodeJS.ErrnoException | null): void => {
+    const reset = error?.code === 'ECONNRESET'
+    broken = reset || error?.code === 'EPIPE'
+    // The kernel reports a reset once, and reading then ends as behind a FIN. A write that fails behind a FIN gets EPIPE.
+    if (reset) socket.prependOnceListener('end', () => socket.destroy())
+    tell(broken ? undefined : error)
+  }
+
+  socket._write = (chunk, encoding, callback) => {
+    tell = callback
+    if (broken) callback()
+    else write(chunk, encoding, onWritten)
+  }
+  if (writev === undefined) return
+  socket._writev = (chunks, callback) => {
+    tell = callback
+    if (broken) callback()
+    else writev(chunks, onWritten)
   }
 }

@@ -39,7 +39,7 @@ export function readAnswer(pieces: readonly Buffer[], method = 'GET'): Read {
   })
   reading.expect(method)
   for (const piece of pieces) if (end === 'open') reading.receive(piece, piece.length, piece.length % 2 === 0)
-  if (end === 'open') reading.finish()
+  if (end === 'open') reading.finish(true)
   reading.close()
   return { interim, head, body, end }
 }

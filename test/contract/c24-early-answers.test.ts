@@ -1,0 +1,59 @@
+import { expect, it } from 'vitest'
+import { sendThenRead } from '../support/blocking-client.ts'
+import { startRawDevice } from '../support/device.ts'
+import { brokenBy } from '../support/scripted.ts'
+import { startSidecar } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+
+/** Often enough for every order of the device's answer, its reset and the next piece of the upload. */
+const TRIES = 24
+
+describeTransports(
+  'C24 a device that answers an upload early and closes without reading on',
+  (transport) => {
+    it.each([
+      ['strict', false],
+      ['strict', true],
+      ['tolerant', false],
+      ['tolerant', true],
+    ])('C24 is heard every time: read in a %s way, in chunks: %s', async (parser, chunked) => {
+      const device = await startRawDevice(async (peer) => {
+        await peer.waitFor('\r\n\r\n')
+        peer.socket.pause()
+        peer.write('HTTP/1.1 413 Content Too Large\r\nContent-Length: 8\r\n\r\ntoo much')
+        peer.socket.destroy()
+      })
+      const sidecar = await startSidecar({ transport, device, config: { upstream: { parser } } })
+      const head = `POST /x HTTP/1.1\r\nHost: device\r\nAuthorization: Bearer ${await sidecar.token()}`
+      const answers: string[] = []
+      for (let i = 0; i < TRIES; i += 1) {
+        const { status, text } = await sendThenRead(sidecar.url, head, { size: 4 << 20, chunked })
+        answers.push(`${status} ${text}`)
+      }
+      expect(answers).toEqual(Array(TRIES).fill('413 too much'))
+      expect(await sidecar.metric('postern_upstream_errors_total')).toBe(0)
+    })
+
+    it.each(['strict', 'tolerant'])(
+      'C24 is not taken to have ended an answer that only a reset ends: read in a %s way',
+      async (parser) => {
+        const device = await startRawDevice(async (peer) => {
+          await peer.waitFor('\r\n\r\n')
+          peer.socket.pause()
+          peer.write('HTTP/1.1 413 Content Too Large\r\nConnection: close\r\n\r\nonly this')
+          peer.reset()
+        })
+        const sidecar = await startSidecar({ transport, device, config: { upstream: { parser } } })
+        const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
+        for (let i = 0; i < TRIES; i += 1) {
+          const exchange = (await sidecar.connect()).start({ method: 'POST', path: '/x', fields, open: true })
+          const upload = setInterval(() => exchange.write('x'.repeat(1000)), 1)
+          const { partial } = await brokenBy(exchange)
+          clearInterval(upload)
+          expect(partial?.status).toBe(413)
+        }
+      },
+    )
+  },
+  ['http1', 'tls'],
+)
