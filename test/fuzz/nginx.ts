@@ -12,7 +12,7 @@ import type { Seen, WitnessDevice } from './device.ts'
 export interface NginxDevice extends WitnessDevice {
   /**
    * A target that nginx does not take is refused before it reads the fields, so its log does not tell whose it was.
-   * Takes up to `count` of those that stand in what a client sent out of the strays, and gives them.
+   * Takes up to `count` of those out of the strays whose method and target stand in `sent`, and gives them.
    */
   claim(count: number, sent: string): readonly Seen[]
 }
@@ -61,6 +61,8 @@ http {
     ))
   )
     await delay(20)
+  // A log line is written when the answer has gone out already; this line is not of a case.
+  while (child.exitCode === null && readFileSync(log).length === 0) await delay(5)
   if (child.exitCode !== null) throw new Error(`nginx ended with ${child.exitCode}`)
 
   const seen = new Map<string, Seen[]>()
@@ -91,10 +93,10 @@ http {
       const claimed: Seen[] = []
       strays = strays.filter((request) => {
         const [method = '', target = ''] = request.split(' ')
-        const mine =
-          claimed.length < count && TARGET_REFUSED.test(request) && sent.includes(`${method} ${target} `)
-        if (mine) claimed.push({ method, target })
-        return !mine
+        const mine = TARGET_REFUSED.test(request) && sent.includes(method) && sent.includes(target)
+        if (!mine || claimed.length === count) return true
+        claimed.push({ method, target })
+        return false
       })
       return claimed
     },

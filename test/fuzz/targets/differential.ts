@@ -51,7 +51,7 @@ export const differential: Target = {
     return async (item) => {
       const [one, other] = await Promise.all([
         through(node, item, () => []),
-        through(nginx, item, nginx.device.claim),
+        through(nginx, item, (count) => nginx.device.claim(count, item.writes.join(''))),
       ])
       const faults = [
         ...one.faults.map((fault) => `Node: ${fault}`),
