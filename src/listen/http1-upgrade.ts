@@ -33,7 +33,10 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
     return this.#tunnel !== undefined || super.answered
   }
 
-  /** Until there is a tunnel nobody else reads the connection, and only reading tells that the client has reset it. */
+  /**
+   * Until there is a tunnel nothing else reads the connection, and only reading tells that the client has reset it. One that
+   * has closed its sending side may wait for its answer; if it is gone, the device's deadlines end its upgrade.
+   */
   watch(): void {
     this.connection.on('data', this.#hold)
     this.connection.resume()

@@ -82,6 +82,11 @@ export function createUpgradeLane(target: UpstreamTarget, deadlines: UpstreamDea
         })
         attempt.once('response', (response) => {
           deadline.clear()
+          attempt.removeAllListeners('error')
+          // Node takes a reset for the good end of a body without a length.
+          attempt.once('error', (error) => {
+            if (!response.complete) response.destroy(error)
+          })
           // Whatever passes on, passes the client's connection: nobody, neither device nor client, may stall it for ever.
           connection.setTimeout(deadlines.idle, () =>
             response.isPaused() ? exchange.cut() : response.destroy(),
@@ -182,12 +187,13 @@ function relayRefusedUpgrade(
   })
   response.once('error', () => {})
   response.once('close', () => {
-    if (response.complete) {
+    if (response.complete && response.errored === null) {
       exchange.end()
       settle({ kind: 'relayed' })
     } else {
-      exchange.cut()
+      // First, because the end of the exchange settles it as abandoned.
       settle({ kind: 'broken', error: new DeviceFault('http_response_incomplete') })
+      exchange.cut()
     }
   })
 }

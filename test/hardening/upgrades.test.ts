@@ -226,6 +226,25 @@ describeTransports(
       for (const peer of device.peers) await peer.closed
     })
 
+    it('65 C24 a refusal without a length that the device breaks off with a reset does not look whole', async () => {
+      const heard = Promise.withResolvers<void>()
+      const device = await startRawDevice(async (peer) => {
+        await peer.waitFor('\r\n\r\n')
+        peer.write('HTTP/1.1 403 Forbidden\r\n\r\nonly this')
+        await heard.promise
+        peer.reset()
+      })
+      const sidecar = await startSidecar({ transport, device })
+      const raw = await rawConnection(sidecar.url)
+      raw.write(upgrade({ token: await sidecar.token() }))
+      await raw.waitFor('only this')
+      heard.resolve()
+      const all = await raw.closed
+      expect(all).toMatch(/Transfer-Encoding: chunked[\s\S]+9\r\nonly this\r\n$/)
+      const reason = { reason: 'http_response_incomplete' }
+      expect(await sidecar.metric('postern_upstream_errors_total', reason)).toBe(1)
+    })
+
     it('65 a refusal whose body stalls is cut by deadline', async () => {
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')
