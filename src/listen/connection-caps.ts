@@ -76,7 +76,7 @@ export function capConnections(
   return {
     mayStay(socket) {
       const { remoteAddress } = socket
-      // Over a Unix socket nobody can be told from anybody else; and who has left already has no address either.
+      // Over a Unix socket all clients are alike.
       if (remoteAddress === undefined) return true
       const { key, peerTrusted } = clientOf(remoteAddress)
       if (peerTrusted) return true

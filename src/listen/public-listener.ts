@@ -56,6 +56,10 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
   const http1 = createHttp1Server(limits, handlers, deps.clock)
   const http2 = createHttp2Server(limits, handlers)
   const sockets = new Set<Socket>()
+  let overTcp = false
+  server.once('listening', () => {
+    overTcp = typeof server.address() === 'object'
+  })
   const handshakes = new Set<Handshake>()
   /** The handshake that a TLS connection came from: Node has no other public way from a `TLSSocket` to its `Socket`. */
   const handshaking = new AsyncLocalStorage<Handshake>()
@@ -68,11 +72,20 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
     http1.accept(socket, wire)
   }
 
+  /**
+   * The client has reset the connection, and its address is gone with it. What it sent before would count as from a peer
+   * over a Unix socket, who alone has no address: in a window that is not its own (C17), or with the trust of a proxy.
+   */
+  function hasLeft(socket: Socket): boolean {
+    return overTcp && socket.remoteAddress === undefined
+  }
+
   function acceptTls(socket: TLSSocket): void {
     const handshake = handshaking.getStore()
     const wire = handshake?.wire ?? socket
     if (handshake !== undefined) settle(handshake)
-    if (socket.alpnProtocol === 'h2') {
+    if (hasLeft(socket)) socket.destroy()
+    else if (socket.alpnProtocol === 'h2') {
       count('h2', socket)
       http2.accept(socket)
     } else acceptHttp1(socket, wire)
@@ -101,6 +114,10 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
       ? undefined
       : createSecureFront(deps.tls, limits, acceptTls, events.handshakeFailed)
   server.on('connection', (socket: Socket) => {
+    if (hasLeft(socket)) {
+      socket.destroy()
+      return
+    }
     if (!caps.mayStay(socket)) return
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
