@@ -83,8 +83,8 @@ export function rawPeer(socket: net.Socket, wire: net.Socket = socket): RawPeer 
       socket.end(typeof data === 'string' ? Buffer.from(data, 'latin1') : data)
     },
     reset() {
+      // A TLS socket closes with its wire; to destroy both within one callback ends the process (Node 26.10: SIGSEGV).
       wire.resetAndDestroy()
-      socket.destroy()
     },
   }
 }
