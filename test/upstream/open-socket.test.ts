@@ -16,7 +16,13 @@ async function connected(tls: TlsOptions | undefined) {
   const wired = once(server, 'connection')
   const accepted = tls === undefined ? wired : once(server, 'secureConnection')
   const origin = `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`
-  const opener = createSocketOpener({ origin, socketPath: undefined, ca: undefined, insecure: true, reuse: 'shared' })
+  const opener = createSocketOpener({
+    origin,
+    socketPath: undefined,
+    ca: undefined,
+    insecure: true,
+    reuse: 'shared',
+  })
   const events: string[] = []
   const opened = Promise.withResolvers<void>()
   const socket = opener.open(opened.resolve, (bytes, length) => {
