@@ -10,8 +10,8 @@ export interface PemFile {
 export type Certificates = readonly [X509Certificate, ...X509Certificate[]]
 
 /**
- * The certificates of a file, in their order; or what is wrong with the file, by its name and without its content.
- * OpenSSL itself takes an empty file, and one that is cut off in a BEGIN line, for a file with fewer certificates.
+ * The certificates of a file, in order; or a message that names the file and its fault, without its content. OpenSSL
+ * reports neither an empty file nor one that is cut off in a BEGIN line: it reads fewer certificates.
  */
 export function certificatesIn(file: PemFile): Certificates | string {
   const blocks = blocksIn(file, CERTIFICATE)
@@ -28,7 +28,7 @@ export function certificatesIn(file: PemFile): Certificates | string {
   return first === undefined ? holdsNone(file, CERTIFICATE) : [first, ...others]
 }
 
-/** The private key of a file; or what is wrong with the file, by its name and without its content. */
+/** The first private key of a file; or a message that names the file and its fault, without its content. */
 export function privateKeyIn(file: PemFile): KeyObject | string {
   const { path } = file
   const blocks = blocksIn(file, PRIVATE_KEY)
@@ -36,7 +36,7 @@ export function privateKeyIn(file: PemFile): KeyObject | string {
   const [first] = blocks
   if (first === undefined) return holdsNone(file, PRIVATE_KEY)
   if (first.label.startsWith('ENCRYPTED') || /^Proc-Type:.*ENCRYPTED/m.test(first.text)) {
-    return `${path} holds an encrypted key, and nothing gives Postern its passphrase: decrypt it with openssl pkey -in ${path} -out NEW`
+    return `${path} holds an encrypted key, and Postern cannot ask for its passphrase: decrypt it with openssl pkey -in ${path} -out NEW`
   }
   try {
     return createPrivateKey(first.text)
@@ -53,7 +53,7 @@ export function nameOf(index: number, count: number, path: string): string {
 interface Content {
   readonly what: string
   readonly label: RegExp
-  /** The programs of OpenSSL that turn the binary forms into PEM. */
+  /** OpenSSL commands that convert the binary forms to PEM. */
   readonly fromDer: string
   readonly fromPkcs12: string
 }
@@ -80,12 +80,12 @@ interface Block {
 /** Windows puts a byte order mark in front. */
 const BLOCK = /^\uFEFF?-----BEGIN ([^-\r\n]+)-----(?:(?!-----)[\s\S])*?^-----END \1-----[ \t]*$/gm
 
-/** The blocks of a kind in a whole file of PEM; or why the file is none. */
+/** The blocks of one kind in a file; or why the file is not complete PEM. */
 function blocksIn(
   { path, text }: PemFile,
   { label, fromDer, fromPkcs12 }: Content,
 ): readonly Block[] | string {
-  // Some file systems keep zeros for what a power cut kept them from writing.
+  // After a power cut some file systems show zeros in place of what was not written.
   if (text.replaceAll('\0', '').trim() === '') return `${path} is empty`
   if (isDer(text)) {
     const [kind, command] = isPkcs12(text) ? ['PKCS #12', fromPkcs12] : ['DER', fromDer]

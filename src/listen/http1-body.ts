@@ -84,7 +84,7 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
     this.#onBroken?.()
   }
 
-  /** A later listener takes the place of the one before; one that comes too late is told at once. */
+  /** A later listener replaces the earlier one. If the body is broken already, the listener is called at once. */
   onBroken(listener: () => void): void {
     this.#onBroken = listener
     if (this.broken) listener()

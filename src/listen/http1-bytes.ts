@@ -20,8 +20,8 @@ export function isText(byte: number): boolean {
 }
 
 /**
- * What is read as a request target: visible ASCII (RFC 9112 §3.2), and the 8-bit bytes of a client that encoded none,
- * which the gate refuses by name.
+ * The bytes that are read as a request target: visible ASCII (RFC 9112 §3.2), and 8-bit bytes, so that the gate can tell
+ * the client that it has to percent-encode them.
  */
 export function isTarget(byte: number): boolean {
   return byte > SP && byte !== DEL

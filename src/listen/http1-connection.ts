@@ -9,7 +9,7 @@ import { Http1Intake, type IntakeEvents, MALFORMED } from './http1-intake.ts'
 import type { ConnectionRules } from './http1-rules.ts'
 import { Http1UpgradeExchange } from './http1-upgrade.ts'
 
-/** How long the rest of a small body may take to arrive that is discarded to keep the connection (ms). */
+/** How long (ms) the rest of a small unread body may take to arrive. It is discarded to keep the connection. */
 const SWALLOW_TIMEOUT = 5_000
 
 /** One HTTP/1 connection, which serves one request after the other. */

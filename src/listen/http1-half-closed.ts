@@ -1,6 +1,6 @@
 import type { Exchange } from '../http/exchange.ts'
 
-/** Time between two probes (ms). Two find a client that is gone, so that it gives up its place within a second. */
+/** Time between two probes (ms). The second one finds a client that is gone, which so loses its place within a second. */
 const INTERVAL = 250
 
 /** What a probe needs of an exchange. */
@@ -14,9 +14,9 @@ type Probed = Pick<Exchange, 'answered' | 'inform' | 'onEnd'>
  * is an interim response, which primitive scripts take for the answer. So it is sent only while the exchange's place at the
  * device is `contested`.
  *
- * Otherwise the request of a client that is gone runs on, until the device answers and that write fails, or until the
- * device's deadlines (`upstream.response_timeout`, `upstream.idle_timeout`). The same bounds a client of HTTP/1.0, which
- * knows no interim responses, and a response that has begun: its own writes are the probes.
+ * Without probes the request of a client that is gone runs on, until the device answers and that write fails, or until
+ * the device's deadlines (`upstream.response_timeout`, `upstream.idle_timeout`). That holds for a client of HTTP/1.0 as
+ * well, which knows no interim responses. A response that has begun needs no probes, because it is written anyway.
  */
 export function probeWhileContested(exchange: Probed, contested: () => boolean): void {
   if (exchange.answered) return

@@ -12,8 +12,8 @@ const ZERO = 0x30
 const ONE = 0x31
 
 /**
- * Bytes of empty lines that are skipped in front of a head: eight lines. Some clients send one behind every body, which
- * RFC 9112 §2.2 has a server ignore; without a bound, empty lines would hold a connection that never sends a request.
+ * How many bytes of empty lines are skipped in front of a head: eight lines. RFC 9112 §2.2 has a server ignore them,
+ * because some clients send one behind every body. Without a bound a client could hold a connection with empty lines alone.
  */
 const MOST_EMPTY = 8 * '\r\n'.length
 
@@ -44,7 +44,7 @@ export class HeadReader {
   readonly #marks: number[] = []
   #marked = 0
 
-  /** Some of a request line has been read. Empty lines in front of it, or half of one, are nothing of a request. */
+  /** Part of a request line has been read. Empty lines in front of it do not count. */
   get begun(): boolean {
     return this.#part > EMPTY_LINE
   }

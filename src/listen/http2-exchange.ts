@@ -11,7 +11,7 @@ export interface StreamFacts {
   readonly localPort: number
   /** Whether the connection may keep what it has queued just now for a client that does not take it. */
   readonly mayQueue: () => boolean
-  /** The stream has closed: later than its exchange has ended, where it was cut and its reset had to wait. */
+  /** The stream has closed. `cut` ends the exchange earlier: the reset waits for a client that reads nothing. */
   readonly onClosed: (exchange: Http2Exchange, end: Outcome['end']) => void
 }
 
@@ -80,7 +80,7 @@ export class Http2Exchange implements Exchange {
     return !this.#stream.readableEnded && !this.head.endsWithHead
   }
 
-  /** What breaks a body ends its stream. */
+  /** Always false: what breaks a body resets the stream, which ends the exchange. */
   get broken(): boolean {
     return false
   }
@@ -90,7 +90,7 @@ export class Http2Exchange implements Exchange {
     return this.#stream.writableLength
   }
 
-  /** Milliseconds for which the client has been seen to take nothing of what waits for it: bytes, or the stream's end. */
+  /** How long (ms) the client has taken nothing of what waits for it: bytes, or the end of the stream. */
   unreadFor(now: number): number {
     const taken = this.#responseBytes - this.queued
     const waits = this.queued > 0 || this.#stream.writableEnded
@@ -158,18 +158,18 @@ export class Http2Exchange implements Exchange {
     // Node ends a stream before it resets it, and that end would leave with what is queued: a body that looks whole.
     this.#stream._final = (done) => done()
     this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
-    // The stream closes only when its reset has left, and a client that reads nothing keeps that back.
+    // The stream itself closes when its reset has left, which a client that reads nothing delays.
     this.#settle()
   }
 
-  /** A client that leaves resets its stream or ends its session: there is nothing to find out. */
+  /** Needs no probes: an HTTP/2 client that leaves resets its stream or closes its session. */
   contestedWhile(): void {}
 
   onDrain(listener: () => void): void {
     this.#onDrain = listener
   }
 
-  /** Never: see `broken`. */
+  /** Never called: see `broken`. */
   onBroken(): void {}
 
   onEnd(listener: (outcome: Outcome) => void): void {

@@ -7,11 +7,14 @@ export interface HeaderWatch {
   whole(stream: number): void
   /** A frame has come that may not stand within a header block (RFC 9113 §4.3), so none is open. */
   noneOpen(): void
-  /** Whether one has been open for longer than allowed; `now` in ms of any clock, looked at now and then. */
+  /** Whether a header block has been open for too long. To be asked again and again; `now` is in ms of any clock. */
   overdue(now: number): boolean
 }
 
-/** Node tells of a stream only once its header block is whole; nghttp2's state names the newest that has begun. */
+/**
+ * Node reports a stream only once its header block is whole; nghttp2's state has the id of the newest that has begun.
+ * @param allowed how long a header block may take (ms)
+ */
 export function watchHeaders(session: ServerHttp2Session, socket: Socket, allowed: number): HeaderWatch {
   let wholeUpTo = 0
   let begunAt: number | undefined
@@ -28,12 +31,12 @@ export function watchHeaders(session: ServerHttp2Session, socket: Socket, allowe
       wholeUpTo = newestBegun()
     },
     /**
-     * A header block that nghttp2 refused for its form counts as open until another frame has come: a client that falls
-     * silent behind one keeps the connection for no longer than that either.
+     * A header block that nghttp2 refused as malformed counts as open until another frame has come, so the same deadline
+     * ends the connection of a client that sends nothing more.
      */
     overdue(now) {
       const { bytesRead } = socket
-      // To ask nghttp2 takes time, for thousands of idle sessions too much of it.
+      // Asking nghttp2 costs too much for thousands of idle sessions.
       if (begunAt === undefined && bytesRead === received) return false
       received = bytesRead
       if (newestBegun() <= wholeUpTo) begunAt = undefined

@@ -61,7 +61,7 @@ export function serveSession(
     maxSessionMemory: NODES_OWN + Math.ceil(limits.maxQueuedBytes / 1e6),
     // A device that says its type twice is heard over HTTP/1 too.
     strictSingleValueFields: false,
-    // Strict means that nghttp2 drops a field with blanks around its value and serves the rest; the gate refuses it instead.
+    // If strict, nghttp2 drops a field with blanks around its value and serves the rest. The gate refuses the request instead.
     strictFieldWhitespaceValidation: false,
   })
   const open = new Set<Http2Exchange>()
@@ -172,11 +172,11 @@ export function serveSession(
   })
 
   /**
-   * How long (ms) a client has been seen to take nothing of an answer; after `idleTimeout` the answer is broken off. Its
-   * stream may stay: the reset does not leave while the client reads nothing, and never where nghttp2 has ended a closed
-   * session for a broken frame, which Node 26.10 neither reports nor follows while streams are open.
+   * Cuts each answer of which the client has taken nothing for `idleTimeout`; gives the longest such time (ms). The stream
+   * of a cut answer may stay open: its reset waits while the client reads nothing. The reset never leaves where nghttp2 has
+   * ended a closed session for a broken frame, which Node 26.10 does not report while streams are open.
    */
-  function longestUnread(time: number): number {
+  function cutUnread(time: number): number {
     let longest = 0
     for (const exchange of open) {
       const unread = exchange.unreadFor(time)
@@ -201,7 +201,7 @@ export function serveSession(
         resets = 0
         controlFrames = 0
       }
-      const unread = longestUnread(time)
+      const unread = cutUnread(time)
       if (active || open.size > 0) activeAt = time
       active = false
       if (unread >= limits.idleTimeout + GOODBYE_TIMEOUT) socket.destroy()

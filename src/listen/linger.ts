@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 
-/** How far a connection goes so that a client which still sends can read its answer. Times in ms, size in bytes. */
+/** Bounds on a connection that lingers so that its client, which still sends, can read the answer. In ms and bytes. */
 interface Bounds {
   readonly time: number
   readonly silence: number
@@ -9,12 +9,12 @@ interface Bounds {
 
 export interface LingeringBounds {
   readonly usual: Bounds
-  /** While the sidecar stops, and for a connection that is one more than `mostAtOnce`. */
+  /** While the sidecar stops, and for connections beyond `mostAtOnce`. */
   readonly brief: Bounds
   readonly mostAtOnce: number
 }
 
-/** The usual times are nginx's (`lingering_time`, `lingering_timeout`). To discard a GiB takes a core 0.7 s, over TLS 1.2 s. */
+/** nginx's usual times (`lingering_time`, `lingering_timeout`). Discarding a GiB takes 0.7 s of a core, over TLS 1.2 s. */
 const BOUNDS: LingeringBounds = {
   usual: { time: 30_000, silence: 5_000, bytes: 1024 ** 3 },
   brief: { time: 1_000, silence: 1_000, bytes: 256 * 1024 },
@@ -22,8 +22,8 @@ const BOUNDS: LingeringBounds = {
 }
 
 /**
- * How many of them are read in one turn of the event loop, each by 128 KiB at most. Without it 64 clients that send as fast
- * as they can hold up everybody else by 160 ms.
+ * How many lingering connections are read in one turn of the event loop, each by 128 KiB at most. Without this bound, 64
+ * clients that send as fast as they can delay all others by 160 ms.
  */
 const READ_PER_TURN = 8
 
@@ -42,7 +42,7 @@ export interface Lingering {
 
 export function createLingering({ usual, brief, mostAtOnce }: LingeringBounds = BOUNDS): Lingering {
   const lingering = new Set<LingeringSocket>()
-  /** Those that wait for their turn to be read. */
+  /** Connections that wait for their turn to be read. */
   const waiting: Socket[] = []
   let draining = false
 
@@ -75,7 +75,7 @@ export function createLingering({ usual, brief, mostAtOnce }: LingeringBounds = 
   }
 }
 
-/** A connection of which nothing is read but to be discarded. */
+/** A connection whose input is read only to be discarded. */
 class LingeringSocket {
   readonly #socket: Socket
   #left: number
@@ -91,7 +91,7 @@ class LingeringSocket {
       if (this.#left < 0) this.#close()
       else waitForTurn(socket)
     })
-    // The client has its answer, or has given up. Bytes of ours that still wait leave first.
+    // The client has its answer, or has given up. What still waits to be written leaves before the connection closes.
     socket.once('end', () => socket.destroySoon())
     socket.on('timeout', this.#close)
     socket.resume()
@@ -108,7 +108,7 @@ class LingeringSocket {
   }
 
   #limit({ time, silence }: Bounds): NodeJS.Timeout {
-    // Every byte that is read starts this one afresh by itself; 0 stands for none.
+    // Node restarts this timer at every byte that is read. A timeout of 0 stands for none.
     this.#socket.setTimeout(Math.min(this.#socket.timeout || silence, silence))
     return setTimeout(this.#close, time)
   }

@@ -61,7 +61,7 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
     overTcp = typeof server.address() === 'object'
   })
   const handshakes = new Set<Handshake>()
-  /** The handshake that a TLS connection came from: Node has no other public way from a `TLSSocket` to its `Socket`. */
+  /** Leads from a `TLSSocket` to the `Socket` below it, for which Node has no other public way. */
   const handshaking = new AsyncLocalStorage<Handshake>()
 
   /** `wire` is what carries it: in cleartext the connection itself. */
@@ -103,7 +103,7 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
     handshaking.run(handshake, () => server.emit('connection', socket))
   }
 
-  /** Lets go of the socket, because whatever the connection starts keeps its handshake. */
+  /** The handshake is over. Its socket is let go of: all that the connection starts asynchronously keeps the handshake. */
   function settle(handshake: Handshake): void {
     handshakes.delete(handshake)
     handshake.wire = undefined
@@ -146,7 +146,7 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
   }
 }
 
-/** A TLS connection up to the end of its handshake, and what carries its bytes until then. */
+/** A TLS handshake; `wire` is the socket below it, until the handshake is over. */
 interface Handshake {
   wire: Socket | undefined
 }

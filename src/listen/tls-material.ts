@@ -26,33 +26,34 @@ export function selfSignedPaths(stateDir: string): PairPaths {
   return { cert: join(stateDir, 'tls', 'cert.pem'), key: join(stateDir, 'tls', 'key.pem') }
 }
 
-/** How to go on with a self-signed pair that cannot be used. */
-export interface Mending {
+/** How a broken self-signed pair is replaced. */
+export interface Replacement {
   readonly clock: Clock
-  /** Both files have been renamed, and another pair is made. */
+  /** Called when the files of the pair have been renamed, before another pair is made. */
   readonly onSetAside: (reason: string, names: readonly string[]) => void
 }
 
 /**
- * Reads, and for `auto` makes where there is none, what the public listener serves. Undefined for cleartext. Without
- * `mending`, a broken pair of `auto` is an error like one of the operator's.
+ * Reads the pair that the public listener serves; for `auto`, makes it where there is none. Undefined for cleartext. A
+ * pair that cannot be used fails with `TlsMaterialError`; that of `auto` is replaced instead, if there is a `replacement`.
  */
 export async function loadTlsMaterial(
   setting: TlsSetting,
   stateDir: string,
-  mending?: Mending,
+  replacement?: Replacement,
 ): Promise<TlsMaterial | undefined> {
   if (setting === 'off') return undefined
   if (setting !== 'auto') return readPair(setting)
   const found = await findSelfSigned(stateDir)
   if (found === 'missing') return makeSelfSigned(stateDir)
   if (!('broken' in found)) return found
-  if (mending === undefined) {
+  if (replacement === undefined) {
     throw new TlsMaterialError(
       `${found.broken}; a restart sets this self-signed pair aside and makes another`,
     )
   }
-  mending.onSetAside(found.broken, setPairAside(selfSignedPaths(stateDir), mending.clock.wall()))
+  const names = setPairAside(selfSignedPaths(stateDir), replacement.clock.wall())
+  replacement.onSetAside(found.broken, names)
   return makeSelfSigned(stateDir)
 }
 
@@ -98,7 +99,7 @@ function isMissing(cause: unknown): boolean {
   return cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
 }
 
-/** Also one file without the other: it may be a key that is in use elsewhere. */
+/** Renames the files of a pair, one without the other as well: it may be a key that is in use elsewhere. */
 function setPairAside({ cert, key }: PairPaths, wall: number): readonly string[] {
   try {
     return [cert, key].filter((path) => existsSync(path)).map((path) => setAside(path, 'broken', wall))
@@ -112,7 +113,7 @@ function setPairAside({ cert, key }: PairPaths, wall: number): readonly string[]
 /** Ten years: a device that nobody touches must not fall silent because its own certificate ran out. */
 const SELF_SIGNED_YEARS = 10
 
-/** Clients whose clock is behind ours take the certificate at once, as we do when our own clock is set back. */
+/** So that clients whose clock is behind ours accept the certificate, and we do when our own clock is set back. */
 const BACKDATED_DAYS = 1
 
 async function makeSelfSigned(stateDir: string): Promise<TlsMaterial> {
@@ -157,7 +158,7 @@ async function makeSelfSigned(stateDir: string): Promise<TlsMaterial> {
 
 /**
  * Written beside and renamed, so that no start reads half a key, and flushed, so that a power cut does not leave an
- * empty file. Under its permission model Node flushes nothing, after it has written.
+ * empty file. Under its permission model Node writes the file and then refuses the flush; that error is ignored.
  */
 async function writePrivately(path: string, text: string): Promise<void> {
   const draft = `${path}.new`

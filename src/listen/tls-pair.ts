@@ -11,7 +11,7 @@ export interface TlsMaterial {
   readonly valid: ValidPeriod
 }
 
-/** Whether a handshake can succeed with these two files; otherwise which of them is wrong, and why. */
+/** The pair in these two files, if TLS handshakes can succeed with it; otherwise which file is wrong, and why. */
 export function inspectPair(cert: PemFile, key: PemFile): TlsMaterial | string {
   const chain = certificatesIn(cert)
   const secret = privateKeyIn(key)
@@ -22,9 +22,9 @@ export function inspectPair(cert: PemFile, key: PemFile): TlsMaterial | string {
     return [chain, secret].filter((each) => typeof each === 'string').join('; ')
   }
   try {
-    const problem = misfit(chain, secret)
+    const problem = mismatch(chain, secret)
     if (problem !== undefined) return unusable(cert, key, problem)
-    // What else OpenSSL does not take, such as a key that is too short.
+    // OpenSSL refuses more, such as a key that is too short.
     createSecureContext({ cert: cert.text, key: key.text })
   } catch (error) {
     return unusable(cert, key, reasonOf(error))
@@ -36,11 +36,14 @@ function unusable(cert: PemFile, key: PemFile, why: string): string {
   return `${cert.path} and ${key.path} do not make a usable pair: ${why}`
 }
 
-/** Not left to OpenSSL: it takes a key of another kind than the certificate, and then fails every handshake. */
-function misfit(chain: Certificates, key: KeyObject): string | undefined {
+/**
+ * Why TLS cannot use the key with the certificate; undefined when it can. Not left to OpenSSL, which accepts a key of
+ * another kind than the certificate's and then fails every handshake.
+ */
+function mismatch(chain: Certificates, key: KeyObject): string | undefined {
   const [given, wanted] = [kindOf(key), kindOf(chain[0].publicKey)]
   if (chain[0].checkPrivateKey(key)) {
-    return KINDS.includes(given) ? undefined : `TLS has no signatures by a key that is ${given}`
+    return KINDS.includes(given) ? undefined : `TLS has no signature scheme for a key that is ${given}`
   }
   const index = chain.findIndex((certificate) => certificate.checkPrivateKey(key))
   if (index > 0) return `the key fits certificate ${index + 1} of the file, and must fit the first`
@@ -49,7 +52,7 @@ function misfit(chain: Certificates, key: KeyObject): string | undefined {
     : `the key is ${given}, the certificate is for ${wanted}`
 }
 
-/** The curves of RFC 8446 §4.2.3 and RFC 8734. With any other, OpenSSL takes the pair and fails every handshake. */
+/** The curves of RFC 8446 §4.2.3 and RFC 8734. With any other, OpenSSL accepts the pair and fails every handshake. */
 const CURVES = [
   'prime256v1',
   'secp384r1',
@@ -66,7 +69,7 @@ function kindOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): string 
   return `${asymmetricKeyType?.toUpperCase()}${curve === undefined ? '' : ` (${curve})`}`
 }
 
-/** A client takes a chain only while each of its certificates is valid. */
+/** A client accepts a chain only while each of its certificates is valid. */
 function validPeriod(chain: Certificates, path: string): ValidPeriod {
   const named = chain.map((certificate, i) => ({ certificate, of: nameOf(i, chain.length, path) }))
   const begins = named.map(({ certificate, of }) => ({ of, at: certificate.validFromDate.getTime() }))

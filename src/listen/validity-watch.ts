@@ -3,7 +3,7 @@ import type { Logger } from '../record/log.ts'
 import { describeValidity, type Validity, type ValidPeriod, validityOf } from './validity.ts'
 
 export interface ValidityWatch {
-  /** Connections meet this certificate from now on. */
+  /** New connections get this certificate from now on. */
   served(period: ValidPeriod): void
   close(): void
 }
@@ -11,7 +11,7 @@ export interface ValidityWatch {
 /** How often the clock is compared with the certificate (ms). */
 const INTERVAL = 1_000
 
-/** How often the log repeats what needs a person (ms). */
+/** How often the log repeats that a certificate is not valid, or expires soon (ms). */
 const REPEAT = 86_400_000
 
 /**

@@ -16,7 +16,7 @@ export type Validity = 'not-yet-valid' | 'valid' | 'expiring' | 'expired'
 
 const DAY = 86_400_000
 
-/** What a renewal may take that waits for a person, a purchase and a maintenance window. */
+/** How long a renewal may take that needs a person, a purchase and a maintenance window. */
 const NOTICE = 30 * DAY
 
 /** @param wall milliseconds since the Unix epoch */
@@ -26,7 +26,7 @@ export function validityOf({ from, until }: ValidPeriod, wall: number): Validity
   return wall >= until.at - NOTICE ? 'expiring' : 'valid'
 }
 
-/** The same as a sentence. */
+/** The validity as a sentence, for `check` and the log. */
 export function describeValidity(period: ValidPeriod, wall: number): string {
   const { from, until } = period
   switch (validityOf(period, wall)) {

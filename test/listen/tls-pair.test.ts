@@ -106,7 +106,7 @@ const CASES: readonly Case[] = [
     (type): Case => [
       `an encrypted key, ${type}`,
       () => [ec.cert, encrypted(ec.key, type)],
-      'key.pem holds an encrypted key, and nothing gives Postern its passphrase: decrypt it with openssl pkey -in key.pem -out NEW',
+      'key.pem holds an encrypted key, and Postern cannot ask for its passphrase: decrypt it with openssl pkey -in key.pem -out NEW',
     ],
   ),
   [
@@ -174,11 +174,11 @@ describe('76 a certificate and its key', () => {
   })
 
   it.each([
-    ['DSA', ['dsaparam', '-genkey', '2048'], 'TLS has no signatures by a key that is DSA'],
+    ['DSA', ['dsaparam', '-genkey', '2048'], 'TLS has no signature scheme for a key that is DSA'],
     [
       'EC on a curve of no TLS',
       ['ecparam', '-name', 'secp256k1', '-genkey', '-noout'],
-      'TLS has no signatures by a key that is EC (secp256k1)',
+      'TLS has no signature scheme for a key that is EC (secp256k1)',
     ],
     ['RSA that is too short', ['genrsa', '1024'], 'error:0A00018F:SSL routines::ee key too small'],
   ])('of %s: are refused, as every handshake would be', async (_what, makeKey, says) => {
