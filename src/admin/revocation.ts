@@ -17,8 +17,8 @@ export function readRevocation(text: string): OperatorRevocation | undefined {
 }
 
 /**
- * The client that an address stands for, as the limits count it (C17): an IPv4 address (IPv4-mapped ones too), the /64 of
- * an IPv6 one, `unix`. Undefined for anything else, ranges other than a /64 included.
+ * The client that an address belongs to, as the limits count clients (C17): an IPv4 address, also for its IPv4-mapped
+ * form; the /64 of an IPv6 address; `unix`. Undefined for anything else, such as a range other than a /64.
  */
 export function clientKeyOf(text: string): string | undefined {
   if (text === UNIX_PEER) return UNIX_PEER

@@ -140,7 +140,7 @@ function isFinal(refusal: Refusal, request: Classified, { enforce }: GateSetting
 /** What every admission knows. */
 type Passed = Omit<TokenRequest, 'kind' | 'service'>
 
-/** Behind what two programs could read differently, no request may follow on the connection. */
+/** Closes the connection where two readers could disagree about the request: they would about the next one, too. */
 function refused(passed: Passed, refusal: Refusal, { fault }: Classified): Admission {
   const close = fault?.kind === 'malformed' || fault?.kind === 'method-not-allowed'
   return { ...passed, kind: 'refused', refusal, close }

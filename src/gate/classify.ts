@@ -10,8 +10,8 @@ import type { Survey } from './survey.ts'
 export const TOKEN_PATH = '/oauth/token'
 
 /**
- * Methods that reach the device: the registered ones, WebDAV's among them, that Node's parser knows. A made-up one is
- * refused: firmware that folds its letters would take `head` for HEAD and end its answer where we do not (RFC 9110 §9.1).
+ * Methods that are forwarded: those that Node's parser knows, WebDAV's among them. Any other is refused. Methods are
+ * case-sensitive (RFC 9110 §9.1), but firmware that ignores case answers `head` without a body, and we would wait for one.
  */
 const FORWARDED_METHODS: ReadonlySet<string> = new Set(
   METHODS.filter((name) => name !== 'TRACE' && name !== 'CONNECT'),
@@ -109,7 +109,7 @@ function originForm(head: RequestHead): { target: string; authority: string | un
 /** Visible ASCII without `#`: a fragment or a raw 8-bit byte has no place in a request target (RFC 9112 §3.2). */
 const ORIGIN_FORM = /^\/[!"$-~]*$/
 
-/** A target with other bytes is one that its client forgot to percent-encode (RFC 3986 §2.1). */
+/** Any other byte in a target shows that the client did not percent-encode it (RFC 3986 §2.1). */
 const ASCII = /^[\0-\x7f]*$/
 
 function targetFault(head: RequestHead, target: string): Refusal | undefined {
@@ -184,8 +184,8 @@ function fieldFault(head: RequestHead, survey: Survey): Refusal | undefined {
 }
 
 /**
- * RFC 6455 §4.1: a WebSocket is asked for with GET. Bytes of a body would be ambiguous: one reader takes them for the body,
- * another for the first frames. `Content-Length: 0` announces none.
+ * A WebSocket handshake is a GET (RFC 6455 §4.1) without a body: one reader takes the bytes behind it for the body, another
+ * for the first frames. `Content-Length: 0` announces no body.
  */
 function upgradeFault(head: RequestHead, framing: ReturnType<typeof framingOf>): Refusal | undefined {
   if (!head.upgrade) return undefined

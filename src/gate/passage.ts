@@ -69,7 +69,7 @@ export function createPassage(deps: PassageDependencies): Passage {
     if (answer.kind === 'refused') passing.refuse(answer.refusal, answer.close)
     else {
       const { reply } = answer
-      exchange.reply(identified(reply, admission))
+      exchange.reply(withOwnFields(reply, admission))
     }
   }
 
@@ -115,7 +115,7 @@ class Passing extends LiveExchange {
     if (exchange.answered) return
     this.#refusal = refusal
     const reply = refusalReply(refusal, this.#deps.answers())
-    exchange.reply(identified(reply, this.#admission), {
+    exchange.reply(withOwnFields(reply, this.#admission), {
       close: close || leavesBody(this.#admission, exchange),
     })
   }
@@ -150,8 +150,8 @@ class Passing extends LiveExchange {
   }
 }
 
-/** Adds what every answer of the sidecar's own carries: the limit's fields (C16) and the request's id (C22). */
-function identified(reply: Reply, { limitFields, requestId }: Admission): Reply {
+/** Adds the fields of every answer that the sidecar makes itself: the rate-limit fields (C16) and the request's id (C22). */
+function withOwnFields(reply: Reply, { limitFields, requestId }: Admission): Reply {
   return { ...reply, fields: [...reply.fields, ...limitFields, 'X-Request-Id', requestId] }
 }
 

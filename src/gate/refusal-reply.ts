@@ -68,7 +68,7 @@ function answerOf(refusal: Refusal, realm: string): Answer {
     case 'unsupported-media-type':
       return invalidRequest(415, 'The Content-Type must be application/x-www-form-urlencoded in UTF-8.')
     case 'content-too-large':
-      return invalidRequest(413, 'The request body is larger than is taken here.')
+      return invalidRequest(413, 'The request body is too large.')
     case 'request-timeout':
       return invalidRequest(408, 'The request did not arrive in time.')
     case 'expectation-failed':

@@ -12,7 +12,7 @@ const WELL_FORMED = /^[\w.:/+=@-]{1,128}$/
 
 /**
  * The id of one request (C22): in the access line, in `X-Request-Id` towards the device and on the sidecar's own answers.
- * A trusted peer's own id is kept, so that its log and ours can be joined, if it is one well-formed value; otherwise
+ * A trusted peer's id is kept if it is a single well-formed value, so that its log can be joined with ours; otherwise
  * `mint` makes one.
  */
 export function requestIdOf(presented: readonly string[], peerTrusted: boolean, mint: () => string): string {

@@ -13,8 +13,8 @@ export interface Survey {
   /** A name that differs from one the sidecar guards only by `_` for `-`, as CGI firmware would read it. */
   readonly underscoreTwin: boolean
   /**
-   * A value begins or ends with a blank: never in HTTP/1, where those are no part of it. That of `Authorization` may: what
-   * is no token is 401 (C10).
+   * A value begins or ends with a blank, which RFC 9113 §8.2.1 forbids; the reader of HTTP/1 takes such blanks away.
+   * `Authorization` does not count: what is no token there is answered with 401 (C10).
    */
   readonly blankAround: boolean
   /** Bytes of all names and values. */

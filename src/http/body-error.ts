@@ -18,7 +18,7 @@ export class BrokenBodyError extends Error {
 
 export const BROKEN_BODY: Refusal = { kind: 'malformed', description: 'The request body broke off.' }
 
-/** What a client is told whose body could not be read; undefined for an error that is not its fault. */
+/** The refusal for a client whose body stalled or broke off; undefined for any other error. */
 export function bodyFault(error: unknown): Refusal | undefined {
   if (error instanceof StalledBodyError) return { kind: 'request-timeout' }
   return error instanceof BrokenBodyError ? BROKEN_BODY : undefined

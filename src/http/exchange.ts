@@ -99,16 +99,16 @@ export interface Exchange {
   /** Breaks the transfer so that the client sees it broken, never short and whole. */
   cut(): void
   /**
-   * Other requests wait for this one's place at the device while `othersWait`. A client that may have left is probed then,
-   * and only then. A later function takes the place of the one before.
+   * `othersWait` tells whether other requests wait for this one's place at the device: a half-closed client, which may have
+   * left, is probed only while it does. A later function replaces the earlier one.
    */
   contestedWhile(othersWait: () => boolean): void
-  /** Called whenever the client has caught up; a later listener takes the place of the one before. */
+  /** Called whenever the client has caught up. A later listener replaces the earlier one. */
   onDrain(listener: () => void): void
   /**
    * Called once the rest of the request body can never come, although the client may still be there for an answer: it
-   * has closed its sending side too early, or broken the framing. A client that is gone ends the exchange instead. A
-   * listener that comes too late is called at once.
+   * has closed its sending side too early, or broken the framing. A client that is gone ends the exchange instead. If that
+   * has happened already, the listener is called at once.
    */
   onBroken(listener: () => void): void
   /** Called once, when the exchange has ended in any way. */
@@ -122,7 +122,7 @@ export interface UpgradeExchange extends Exchange {
   watch(): void
   /**
    * The upgrade went through: from here on the connection is a tunnel, and the exchange ends when it closes. Gives the
-   * bytes that the client has sent behind the head: Node puts none back into a connection whose FIN has been read.
+   * bytes that the client has sent behind the head: they cannot be unshifted once Node has read the client's FIN.
    */
   tunnelled(): Buffer
 }
