@@ -8,7 +8,10 @@ import { reasonOf } from '../http/node-permission.ts'
 import { findSelfSigned } from '../listen/tls-material.ts'
 import { StateError } from '../state.ts'
 
-/** Fails with `StateError` where a start would fail, too: without tokens on disk the sidecar serves, from memory. */
+/**
+ * Finds out whether the state folder can be used. Fails with `StateError` where a start would fail as well: where it has to
+ * write a self-signed pair. It does not fail for the token file, without which the sidecar serves from memory.
+ */
 export async function tryStateFolder({ listen, stateDir }: Config): Promise<string> {
   const socket = controlSocketPath(stateDir)
   const tooLong = socketLengthProblem(socket)
@@ -20,25 +23,25 @@ export async function tryStateFolder({ listen, stateDir }: Config): Promise<stri
   }
 }
 
-/** Whether a start writes a self-signed pair: there is none, or none that can be used. */
+/** Whether a start has to write a self-signed pair: there is none, or it is broken. */
 async function needsNewPair(stateDir: string): Promise<boolean> {
   const found = await findSelfSigned(stateDir)
   return found === 'missing' || 'broken' in found
 }
 
-/** A Unix socket to listen on. Its folder has to be there: no start makes it. */
+/** Finds out whether a Unix socket can be made at a path. Its folder has to exist, because a start does not make it. */
 export async function trySocketFolder(path: string): Promise<string> {
   await access(dirname(path), constants.W_OK | constants.X_OK)
   const found = await stat(path).catch(() => undefined)
-  if (found !== undefined && !found.isSocket()) throw new Error(`${path} is there already, and is no socket`)
+  if (found !== undefined && !found.isSocket()) throw new Error(`${path} exists and is not a socket`)
   return `${path} can be made`
 }
 
-/** Finds out whether files can be written in a folder, and makes none. One that is missing is made at a start. */
+/** Finds out whether files can be made in a folder, without making any. A start makes a missing folder in its parent. */
 async function tryFolder(folder: string): Promise<string> {
   let present = folder
   while (!existsSync(present) && present !== dirname(present)) present = dirname(present)
-  if (!(await stat(present)).isDirectory()) throw new Error(`${present} is no folder`)
+  if (!(await stat(present)).isDirectory()) throw new Error(`${present} is not a folder`)
   await access(present, constants.W_OK | constants.X_OK)
   return present === folder ? `${folder} can be written` : `${folder} is made at the first start`
 }

@@ -18,7 +18,7 @@ import type { CommandIo, ExitCode } from './io.ts'
 import { type ConfigOptions, configFrom } from './serve.ts'
 import { exitCodeOf, reportFailure } from './setup-error.ts'
 
-/** What works, or what works now and needs a person soon. */
+/** What a trial found: something works, or works with a `warning` because it needs the operator soon. */
 type Finding = string | { readonly warning: string }
 
 interface Trial {
@@ -28,8 +28,8 @@ interface Trial {
 
 /**
  * Prints the configuration as it will be used, secrets masked, then tries what it names: the password source, the
- * certificate, the folders that are written to, the header files and the device. 0 when all of it works, warnings included, 2 when
- * `serve` would refuse to start for it, 1 when something else does not work.
+ * certificate, the folders that are written to, the header files and the device. Exit code 0 when all of it works,
+ * warnings included; 2 when `serve` would not start; 1 when only something else fails.
  */
 export async function checkCommand(options: ConfigOptions, io: CommandIo): Promise<ExitCode> {
   let config: Config

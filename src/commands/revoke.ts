@@ -12,8 +12,8 @@ export interface RevokeOptions extends ConfigOptions {
 }
 
 /**
- * Revokes grants with all their tokens, and closes what was admitted under them. A grant or a client that has none to
- * revoke is an error, as it was likely misspelt; `--all` is not.
+ * Revokes grants with all their tokens, and closes what was admitted under them. `--grant` and `--client` exit with 1 when
+ * they match no grant, because they were probably mistyped; `--all` may match none.
  */
 export async function revokeCommand(options: RevokeOptions, io: CommandIo): Promise<ExitCode> {
   const command = revocationOf(options)
@@ -34,7 +34,7 @@ export async function revokeCommand(options: RevokeOptions, io: CommandIo): Prom
       answer !== null && typeof answer === 'object' && 'revoked' in answer ? Number(answer.revoked) : 0
     if (count === 0 && !('all' in command)) {
       io.stderr.write(
-        `postern revoke: nothing revoked: ${unknown(command)}; postern status lists the grants\n`,
+        `postern revoke: nothing revoked: ${noMatch(command)}; postern status lists the grants\n`,
       )
       return 1
     }
@@ -45,8 +45,8 @@ export async function revokeCommand(options: RevokeOptions, io: CommandIo): Prom
   }
 }
 
-/** The id is not repeated: an operator may have put a token in its place. */
-function unknown(command: Exclude<OperatorRevocation, { readonly all: true }>): string {
+/** Says what matched no grant. An id is not repeated: the operator may have given a token instead. */
+function noMatch(command: Exclude<OperatorRevocation, { readonly all: true }>): string {
   return 'client' in command ? `no grant of client ${command.client}` : 'no such grant'
 }
 

@@ -110,7 +110,7 @@ describe('postern check', () => {
     const device = await startDevice()
     const notAFolder = `state_dir=${password}/state`
     const { code, out } = await check(`upstream.url=${device.url}`, notAFolder)
-    expect(out).toContain(`FAILED  state_dir: ${password} is no folder\n`)
+    expect(out).toContain(`FAILED  state_dir: ${password} is not a folder\n`)
     expect(code).toBe(1)
     expect(await check(`upstream.url=${device.url}`, notAFolder, 'listen.tls=auto')).toMatchObject({
       code: 2,
@@ -143,7 +143,7 @@ describe('postern check', () => {
       `admin.address=unix:${password}`,
     )
     expect(out).toMatch(/^FAILED {2}listen\.address: ENOENT: .*\/nowhere/m)
-    expect(out).toContain(`FAILED  admin.address: ${password} is there already, and is no socket\n`)
+    expect(out).toContain(`FAILED  admin.address: ${password} exists and is not a socket\n`)
     expect(code).toBe(1)
   })
 
