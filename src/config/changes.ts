@@ -22,7 +22,7 @@ interface Change {
   readonly live: boolean
 }
 
-/** Whatever stands under names of the operator's own counts as one key, except for headers, which count one by one. */
+/** `upstream.routes`, a mapping with the operator's own names, counts as one key; headers count one by one. */
 function changesBelow(
   field: Field<unknown>,
   before: unknown,

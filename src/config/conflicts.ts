@@ -80,13 +80,13 @@ function authConflicts(
   return issues
 }
 
-/** Whether the kernel refuses the second of two listeners. What a name resolves to is not known here. */
+/** Whether two listeners would take the same address, which the kernel refuses. Host names are compared as text. */
 function overlap(a: Address, b: Address): boolean {
   if (a.kind !== 'tcp' || b.kind !== 'tcp') return formatAddress(a) === formatAddress(b)
   return a.port === b.port && a.port !== 0 && (covers(a.host, b.host) || covers(b.host, a.host))
 }
 
-/** A listener on `::` takes IPv4 connections, too. */
+/** Whether a listener on one host takes the connections to another as well. `::` takes those to IPv4 addresses, too. */
 function covers(host: string, other: string): boolean {
   return host === other || host === '::' || (host === '0.0.0.0' && isIPv4(other))
 }

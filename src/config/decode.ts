@@ -24,8 +24,8 @@ export function encode<T>(field: Field<T>, value: T): unknown {
 }
 
 /**
- * The JSON Schema of the YAML form, in draft 7, the one that editors know best. A section that requires nothing may be
- * `null`: so YAML reads one whose keys are all commented out, and `layer` takes it for one that is left out.
+ * The JSON Schema of the YAML form, in draft 7, the one that editors know best. A section without required keys may be
+ * `null`: YAML reads a section whose keys are all commented out as `null`, and `layer` takes that for a section left out.
  */
 export function jsonSchema(field: Field<unknown>): Record<string, unknown> {
   const schema = z.toJSONSchema(field.schema, {

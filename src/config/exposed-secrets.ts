@@ -4,7 +4,7 @@ import type { Config } from './schema.ts'
 import { servicesOf } from './services.ts'
 import type { ServiceConfig } from './upstream-fields.ts'
 
-/** A file with a secret that more users of the machine can get at than its owner and the readers in its group. */
+/** A file with a secret whose mode lets others than its owner and its group read it, or others than its owner write it. */
 export interface ExposedSecret {
   /** Where the configuration names it. */
   readonly key: string
@@ -15,9 +15,9 @@ export interface ExposedSecret {
 type SecretFile = Pick<ExposedSecret, 'key' | 'file'>
 
 /**
- * The files with secrets that the configuration names, as far as their mode lets others read or write them. A group that
- * can read is usual (root:postern, 0640). The owner is not judged: in a user namespace it is not the real one. A file
- * that cannot be looked at is left to those who read it.
+ * Finds the exposed ones among the files with secrets that the configuration names. A group that can read is normal
+ * (root:postern, 0640). The owner is not checked: a user namespace shows another one than the real one. A file whose mode
+ * cannot be read is left out: the code that reads the file reports it.
  */
 export async function exposedSecrets(config: Config): Promise<readonly ExposedSecret[]> {
   const looks = secretFiles(config).map(async (secret) => {

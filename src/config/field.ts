@@ -106,14 +106,14 @@ type OptionalKeys<F extends Fields> = {
 }[keyof F]
 
 /** What a section of such fields reads; keys that may be left out are optional. */
-type SectionOf<F extends Fields> = Shown<
+type SectionOf<F extends Fields> = Flat<
   { readonly [K in Exclude<keyof F, OptionalKeys<F>>]: ValueOf<F[K]> } & {
     readonly [K in OptionalKeys<F>]?: ValueOf<F[K]>
   }
 >
 
-/** One object type instead of an intersection, for messages of the compiler. */
-type Shown<T> = { readonly [K in keyof T]: T[K] }
+/** An intersection as one object type, for the compiler's messages. */
+type Flat<T> = { readonly [K in keyof T]: T[K] }
 
 /** A mapping of known keys, in snake_case in the file and in camelCase in the result. */
 export function section<F extends Fields>(description: string, fields: F): Field<SectionOf<F>> {

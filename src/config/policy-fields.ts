@@ -22,7 +22,7 @@ export const tokensField = section('Access and refresh tokens.', {
     ['file', 'memory'],
     {
       initial: 'file',
-      // The URL of a shared store may hold its password.
+      // An operator may have given the URL of a shared store, with its password.
       secret: true,
       description:
         '`file` keeps tokens in `state_dir`, across restarts; `memory` forgets them at a restart. A store that several sidecars share (`valkey://`, `redis://`) is not supported yet.',

@@ -106,12 +106,12 @@ const service = {
   reuse: oneOf(['shared', 'never'], {
     initial: 'shared',
     description:
-      "Whether connections to the device are kept and used again. On a `shared` one, what firmware sends behind its answer is taken for the next client's answer if it comes so late that the next request has left. `never` opens a connection for each request, says `Connection: close` on it and closes it behind the answer.",
+      'Whether a connection to the device carries more than one request. On a `shared` one, bytes that firmware sends behind its answer are taken for the answer to the next request, if that has left by then. `never` opens a connection for each request, sends `Connection: close` on it and closes it behind the answer.',
   }),
   bufferUploads: sizeOrOff('1B', '1GiB', {
     initial: 'off',
     description:
-      'Uploads of unknown length (chunked, or over HTTP/2 without a length) are collected up to this size and sent with a `Content-Length`, for firmware that reads nothing else; a longer one is refused. At most `upstream.max_in_flight` are held at once, each in memory: `1MiB` costs up to 64 MiB. Uploads that say their length are streamed, whatever it is.',
+      'Uploads of unknown length (chunked, or over HTTP/2 without a length) are collected up to this size and sent with a `Content-Length`, for firmware that reads nothing else; a longer one is refused. At most `upstream.max_in_flight` are held at once, each in memory: `1MiB` costs up to 64 MiB. Uploads with a `Content-Length` are streamed, whatever their size.',
   }),
   maxInFlight: integer(1, 100_000, {
     initial: 64,
