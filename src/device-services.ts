@@ -84,7 +84,7 @@ export async function openDeviceServices(
 }
 
 const STRAY =
-  'the device sends bytes that nobody asked for; late ones reach the next client: see upstream.reuse'
+  'the device sends bytes that answer no request; late ones reach the next client: see upstream.reuse'
 
 function routeKey(path: string): string {
   return `upstream.routes.${path}`

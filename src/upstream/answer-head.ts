@@ -15,9 +15,9 @@ export function endsWithHead(method: string, status: number): boolean {
 }
 
 /**
- * So much of the body (bytes) comes without framing within it: without end where only the end of the connection ends it, and
- * nothing in chunks. Undefined where the end is not certain: behind a transfer coding other than chunked it is guesswork
- * (RFC 9112 §6.1), which matters only where there is a body, and a length may be beyond what anybody counts.
+ * How many bytes of the body stand behind the head without framing among them: its length; 0 for a body in chunks, or none
+ * after a transfer coding; infinity for a body that only the end of the connection ends. Undefined where the end of the body
+ * is not certain: a transfer coding other than chunked (RFC 9112 §6.1), or a length above 2^53.
  */
 export function plainLength({ status, fields }: AnswerHead, method: string): number | undefined {
   const codings = fieldValues(fields, 'transfer-encoding')
@@ -36,9 +36,9 @@ const NO_REASON = /^[\r\n]*HTTP\/1\.[01] \d{3} *\r\n/
 const CONTROL = /[\x00-\x08\x0a-\x1f\x7f]/
 
 /**
- * Whether what llhttp took for a status line is one. It takes other versions, anything for a reason, any two CR or LF for the
- * end of the line, and tabs between its parts, because it is shown spaces for them. The reason stands from `start` to `end`,
- * which is 0 where there is none.
+ * Whether what llhttp accepted as a status line is one (RFC 9112 §4). It also accepts other versions, any bytes as a reason,
+ * any two CR or LF as the end of the line, and tabs between the parts, because `Llhttp` shows it spaces for tabs. The reason
+ * is `text` from `start` to `end`; `end` is 0 where there is none.
  */
 export function isStatusLine(text: string, start: number, end: number): boolean {
   if (!text.startsWith('HTTP/1.1 ') && !VERSION.test(text)) return false

@@ -46,7 +46,7 @@ export class AnswerReading {
     return this.#parser.body.large
   }
 
-  /** The device sends no more. Only an end in order can be the end of an answer that has no other. */
+  /** The device sends no more; `inOrder` unless it reset the connection. A reset ends no answer that has no length. */
   finish(inOrder: boolean): void {
     if (this.#wanted && this.head !== undefined) {
       if (inOrder) this.#parser.finish()

@@ -15,7 +15,7 @@ export interface UploadCollecting {
   readonly uploadTimeout: () => number
 }
 
-/** Carries a request to the device, with a body that is there already. */
+/** Carries a request to the device with a collected body. */
 type Carry = (admission: Forward, exchange: Exchange, body: KeptBody) => Promise<Refusal | undefined>
 
 /**

@@ -8,13 +8,13 @@ export interface ConnectionSettings {
   readonly host: string
   readonly deadlines: UpstreamDeadlines
   readonly reuse: Reuse
-  /** The device has sent bytes that nobody asked for, on a connection that would have carried another request. */
+  /** Called when the device sends bytes that answer no request, on a connection that would have carried another one. */
   readonly onStray: () => void
 }
 
 export interface ConnectionEvents {
-  /** The device has closed it, or nobody knows why it is gone. */
+  /** The device has closed it, or it broke for a reason that is not known. */
   readonly onClosedByDevice: () => void
-  /** Told once, when it has closed, whoever closed it. */
+  /** Called once, when it has closed, whichever side closed it. */
   readonly onClosed: () => void
 }

@@ -45,7 +45,7 @@ const ignore = (): void => {}
 /**
  * Keep-alive connections to the device, the one used last first, so that after a burst the others go idle and close.
  * How many are lent at once is the in-flight guard's affair. With `reuse: never` none is kept that has carried a request.
- * @param onStray told whenever the device sends bytes that nobody asked for, and another request might have met them
+ * @param onStray see `ConnectionSettings`
  */
 export function createConnections(
   target: UpstreamTarget,

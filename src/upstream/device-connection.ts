@@ -203,7 +203,7 @@ export class DeviceConnection implements Transfer {
     handler?.end(last)
   }
 
-  /** Nobody asked for these bytes. A moment later they would be taken for the answer to the next request. */
+  /** Closes the connection: a moment later these bytes would have been taken for the answer to the next request. */
   #dropStray(): void {
     this.#settings.onStray()
     this.close()

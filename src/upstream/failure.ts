@@ -44,12 +44,14 @@ export function failureOf(error: unknown): UpstreamFailure {
   return 'http_protocol_error'
 }
 
-/** An error of the language itself, such as a call of what is no function: not what a device has done. */
+/**
+ * Whether an error is a defect of ours, such as a call of `undefined`, and not a fault of the device: one of JavaScript's
+ * own errors without a code. Node adds a code to those that it throws for a bad value, and values come from the device.
+ */
 export function isBug(error: unknown): boolean {
   const ofLanguage = [TypeError, ReferenceError, RangeError, SyntaxError].some(
     (type) => error instanceof type,
   )
-  // Node gives those that it throws for a value a code, and values come from the device.
   return ofLanguage && codeOf(error) === ''
 }
 

@@ -1,4 +1,4 @@
-/** A request body of which as much is kept as it says, so that it can be measured before it is sent, or sent once more. */
+/** A request body that is kept up to a bound, so that its length is known before it is sent, or that it can be sent again. */
 export interface KeptBody {
   /** What was read so far, then the rest. One at a time. */
   open(): AsyncIterable<Buffer>
@@ -6,14 +6,14 @@ export interface KeptBody {
   collect(): Promise<number | undefined>
   /** All of it was read, and is still there. */
   readonly repeatable: boolean
-  /** Nobody will read on. */
+  /** Ends the reading of the source. */
   close(): void
 }
 
-/** Bodies up to this size (bytes) are kept unless told: the calls of an API, not uploads. */
+/** The bound (bytes) unless told: for the calls of an API, not for uploads. */
 const LARGEST_KEPT = 64 * 1024
 
-/** @param most bytes that are kept; of a longer body nothing is */
+/** @param most the bound in bytes; nothing is kept of a longer body */
 export function keepBody(source: AsyncIterable<Buffer>, most: number = LARGEST_KEPT): KeptBody {
   const iterator = source[Symbol.asyncIterator]()
   let kept: Blocks | undefined = new Blocks()
@@ -32,7 +32,7 @@ export function keepBody(source: AsyncIterable<Buffer>, most: number = LARGEST_K
 
   return {
     async *open() {
-      // Copies: what is sent gives its memory back.
+      // Copies, because the memory of what is sent is freed with it (`spent-bytes.ts`).
       for (const block of kept?.filled() ?? []) yield Buffer.from(block)
       for (let piece = await next(); piece !== undefined; piece = await next()) yield piece
     },
@@ -53,8 +53,8 @@ export function keepBody(source: AsyncIterable<Buffer>, most: number = LARGEST_K
 const LARGEST_BLOCK = 64 * 1024
 
 /**
- * Bytes in memory of their own: a piece may be a byte of a large read buffer, which would stay with it. No block is much
- * larger than what is held already.
+ * Copies pieces into blocks: a piece may be one byte of a large read buffer, which would stay in memory with it. A block is
+ * no larger than what is held already, or than one piece, so that little memory is unused.
  */
 class Blocks {
   readonly #blocks: Buffer[] = []

@@ -23,7 +23,7 @@ const MOST_FIELDS = 1000
  * characters in values (a space instead, RFC 9110 §5.5), lines that are no field (dropped: no protocol carries them).
  *
  * Fails where a guess could show the client a wrong body: what does not begin like HTTP, lengths that differ or are
- * no number, and in front of a body transfer codings other than `chunked`. `method` is that of the request.
+ * no number, and transfer codings other than `chunked` where a body follows. `method` is that of the request.
  */
 export function readLeniently(text: string, method: string): LenientHead {
   const [first = '', ...lines] = text.split('\n').map(withoutReturns)
@@ -43,7 +43,7 @@ export function writeStrictly({ status, reason, fields }: LenientHead): Buffer {
   return Buffer.from(`${text}\r\n`, 'latin1')
 }
 
-/** A line without the CRs of its end. By a pattern, a head of 60 KB made of CRs takes six seconds. */
+/** A line without the CRs at its end. A regular expression takes quadratic time: six seconds for 60 KB of CRs. */
 function withoutReturns(line: string): string {
   let end = line.length
   while (line[end - 1] === '\r') end -= 1

@@ -17,7 +17,7 @@ export interface ParserEvents {
 /** How far the parser came: to the end of the message, or of the input, or not even there. */
 export type Progress = 'more' | 'ended' | 'malformed'
 
-/** `plain`: all of the input is a body that is not chunked, which llhttp counts without a look at it. */
+/** `plain`: all of the input is a body that is not chunked: llhttp only counts it. `framed`: anything else behind a head. */
 export type Stage = 'head' | 'framed' | 'plain'
 
 /** One message after another, as llhttp reads them: strictly. It must be closed, because its memory is not collected. */
@@ -120,8 +120,9 @@ export function createLlhttp(events: ParserEvents): Llhttp {
   }
 
   /**
-   * A tab is as blank as a space (RFC 9110 §5.6.3), but llhttp does not recognise `chunked`, a length or `close` with one behind
-   * it. In a head it is shown spaces instead: it takes either alike, but for the status line. Values are not read from this copy.
+   * Replaces tabs by spaces in the copy of a head. Both are blanks (RFC 9110 §5.6.3), but llhttp does not recognise `chunked`,
+   * a length or `close` with a tab behind it. Elsewhere it treats both alike, except in the status line (`isStatusLine`).
+   * Values are not read from this copy.
    */
   function blankTabs(length: number): void {
     const { bytes } = shared

@@ -31,7 +31,7 @@ export class MendedConnection extends Duplex {
   readonly #events: ConnectionEvents
   /** What has come of a head; undefined once the final head is through. */
   #pending: Buffer | undefined = Buffer.alloc(0)
-  /** What Node's parser is shown of the bytes behind that head. */
+  /** Gives what Node's parser is shown for bytes behind that head. */
   #mendBody = (bytes: Buffer): Buffer => bytes
   #ended = false
 
@@ -44,7 +44,7 @@ export class MendedConnection extends Duplex {
     this.#socket.on('data', (bytes: Buffer) => this.#receive(bytes))
     this.#socket.on('end', () => {
       this.#ended = true
-      // A reset ends no answer.
+      // A reset is not the end of an answer.
       if (this.#socket.destroyed) this.destroy(new DeviceFault('connection_terminated'))
       else this.push(null)
     })

@@ -11,7 +11,7 @@ export type TakeBytes = (bytes: Buffer, length: number, own: boolean) => boolean
 export interface SocketOpener {
   /**
    * Begins to open a connection; `onOpen` when it is open, and in TLS the device's certificate found good. A socket that
-   * is destroyed when it tells of its end has met a reset.
+   * is destroyed when it emits `end` was reset.
    */
   open(onOpen: () => void, take?: TakeBytes): Socket
 }
@@ -75,33 +75,33 @@ export function createSocketOpener({ origin, socketPath, ca, insecure }: Upstrea
 }
 
 /**
- * A device may answer an upload before all of it has come, and close without reading on. The write that then fails would
- * make Node destroy the socket, and the answer with it, which lies in the kernel and waits to be read. Here such a write
- * succeeds, and so does each later one, for nothing; what ends the connection is the end of what can be read.
+ * A device may answer an upload before all of it has come, and close without reading on. The next write fails, and Node
+ * would destroy the socket, with the answer that still waits in the kernel. So a write that fails, and each later one, counts
+ * as done here, and the connection ends where reading ends.
  */
 function readPastBrokenWrites(socket: Socket): void {
   const write = socket._write.bind(socket)
   const writev = socket._writev?.bind(socket)
   let broken = false
-  /** Of the write that is underway: a stream has one at a time. */
-  let tell: (error?: Error | null) => void
+  /** The callback of the write under way: a stream has one at a time. */
+  let done: (error?: Error | null) => void
 
   const onWritten = (error?: NodeJS.ErrnoException | null): void => {
     const reset = error?.code === 'ECONNRESET'
     broken = reset || error?.code === 'EPIPE'
-    // The kernel reports a reset once, and reading then ends as behind a FIN. A write that fails behind a FIN gets EPIPE.
+    // The kernel reports a reset only once: here, so that reading then ends as after a FIN. (A write after a FIN gets EPIPE.)
     if (reset) socket.prependOnceListener('end', () => socket.destroy())
-    tell(broken ? undefined : error)
+    done(broken ? undefined : error)
   }
 
   socket._write = (chunk, encoding, callback) => {
-    tell = callback
+    done = callback
     if (broken) callback()
     else write(chunk, encoding, onWritten)
   }
   if (writev === undefined) return
   socket._writev = (chunks, callback) => {
-    tell = callback
+    done = callback
     if (broken) callback()
     else writev(chunks, onWritten)
   }

@@ -3,17 +3,17 @@ import type { BoundedQueue, Leave } from '../http/bounded-queue.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 
-/** Too many wait already: a client is asked to come back in a second. */
+/** Too many requests wait already. The client is asked to come back in a second. */
 export const OVERLOADED: Refusal = { kind: 'overloaded', retryAfter: 1 }
 
-/** Waits for a place behind those who came before. Nobody waits who has left, or whose upload can never be completed. */
+/** Waits for a place. A client that leaves, or whose upload breaks off, stops waiting. */
 export async function waitForPlace(
   guard: BoundedQueue,
   exchange: Exchange,
   client: string,
 ): Promise<Leave | Refusal> {
   const entry = await guard.enter(client, (withdraw) => {
-    // This one waits as well.
+    // One of those that wait is this one.
     exchange.contestedWhile(() => guard.waiting > 1)
     exchange.onEnd(withdraw)
     exchange.onBroken(withdraw)

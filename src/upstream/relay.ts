@@ -69,7 +69,7 @@ export class Relay implements AnswerHandler {
     try {
       exchange.begin({ status, reason, fields: answer.project(device, status) })
     } catch (error) {
-      // Such as a status that HTTP/2 cannot carry: this answer fails, and says nothing of how the device is to be read.
+      // Such as a status that HTTP/2 cannot carry. Only this answer fails; the choice of the parser stays as it is.
       this.#transfer?.abort(error)
       return
     }

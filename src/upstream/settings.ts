@@ -38,7 +38,7 @@ export function upstreamHost({ host, url }: ServiceConfig): string | undefined {
   }
 }
 
-/** OpenSSL takes what holds no certificate for no authority at all, without a word, and then trusts no device. */
+/** Looks for certificates, because OpenSSL silently reads a file without any as no authority, and then trusts no device. */
 async function readAuthorities(path: string, key: string): Promise<string> {
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     throw new UpstreamSettingError(`${key}: cannot read ${path}: ${reasonOf(error)}`)

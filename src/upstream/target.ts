@@ -1,4 +1,4 @@
-/** Whether a connection to the device carries one request after another, or one only, which says so. */
+/** Whether a connection to the device carries one request after another, or only one, with `Connection: close`. */
 export type Reuse = 'shared' | 'never'
 
 /** Where the device is and how to talk to it. */

@@ -77,7 +77,7 @@ export function createUpgradeLane(target: UpstreamTarget, deadlines: UpstreamDea
           // Behind the device's last bytes the client's are worth nothing. Left unread, they would hide that it left.
           device.once('close', () => connection.end(() => connection.destroySoon()))
           if (sent.length > 0) device.write(sent)
-          // Its pipes pass on the end of either side. A client that has ended still gets the device's last bytes.
+          // `http-proxy-3` pipes both ways and passes on the end of each: a half-closed client still gets the last bytes.
           tunnel?.(response, device, early)
         })
         attempt.once('response', (response) => {

@@ -24,7 +24,7 @@ export interface UpstreamEvents {
   readonly tunnel: (change: 1 | -1) => void
 }
 
-/** Carries a request to the device, under these fields, and its answer to the client; `body` in place of the client's. */
+/** Carries a request to the device, under these fields, and its answer to the client. `body` replaces the client's. */
 export type Lane = (
   admission: Forward,
   exchange: Exchange,
@@ -64,7 +64,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   const { lane, upgrades, guard, collecting, breaker, signIn, clock, events } = deps
   /** Upgrades under way and tunnels open. */
   let upgrading = 0
-  /** Whether requests wait for the place of one that is at the device. */
+  /** Whether requests wait for a place at the device. */
   const othersWait = (): boolean => guard.waiting > 0
 
   function fieldsFor(admission: Forward, exchange: Exchange): string[] {

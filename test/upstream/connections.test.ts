@@ -120,7 +120,7 @@ describe('A connection to the device', () => {
     expect(device.peers).toHaveLength(2)
   })
 
-  it('84 is closed at a byte that nobody asked for', async () => {
+  it('84 is closed at a byte that answers no request', async () => {
     const device = await answering((peer) => peer.write(OK))
     const connections = open(device.url)
     await ask(connections)

@@ -26,7 +26,7 @@ export function mergeCookies(client: readonly string[], session: string): string
   return [session, ...others].join('; ')
 }
 
-/** Without anything that some reader might take for a blank: a name that only resembles the session's goes, too. */
+/** `trim` takes away more than blanks, such as 0xA0: a cookie that firmware could take for the session's goes, too. */
 function nameOf(pair: string): string {
   return pair.split('=', 1)[0]?.trim() ?? ''
 }

@@ -52,7 +52,7 @@ function attribute(text: string): readonly [string, string] {
   return [name.toLowerCase(), value]
 }
 
-/** Around the first `=`; undefined where there is none. */
+/** What stands before and after the first `=`; undefined where there is none. */
 function nameAndValue(text: string): readonly [string, string] | undefined {
   const equals = text.indexOf('=')
   return equals < 0

@@ -15,7 +15,7 @@ export interface SignedInRequest extends RequestLine {
   /** The sanitised header, without credentials. */
   readonly fields: readonly string[]
   readonly hasBody: boolean
-  /** In place of the client's own: all of it is there already. */
+  /** A collected body, sent in place of the client's. */
   readonly body: KeptBody | undefined
 }
 
