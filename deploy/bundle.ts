@@ -26,7 +26,7 @@ const ownFiles: Plugin = {
   name: 'own files',
   transform(code, id) {
     if (id.endsWith('/src/version.ts')) return `export const VERSION = ${JSON.stringify(VERSION)}`
-    if (id.endsWith('/src/node-version.cjs')) return '' // the head of the entry
+    if (id.endsWith('/src/node-version.cjs')) return '' // postern.mjs begins with it
     if (!id.endsWith('/src/password/crypt-workers.ts')) return null
     const bundled = code.replace('./crypt-worker.ts', './crypt-worker.cjs')
     if (bundled === code)

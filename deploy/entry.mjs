@@ -1,5 +1,5 @@
-// Behind src/node-version.cjs this becomes dist/postern.mjs. An old Node.js reads it to the end before it runs the first line: no
-// syntax newer than that of version 12.
+// dist/postern.mjs is src/node-version.cjs and then this file. An old Node.js parses all of it before it runs the first line:
+// no syntax newer than that of version 12.
 // It loads dist/main.cjs, with the code that V8 compiled when the bundle was made (*.cache): the sixth part of a start. Node's
 // own cache of compiled code would have to be written by the user that runs the sidecar.
 const { hash } = process.getBuiltinModule('node:crypto')

@@ -1,4 +1,4 @@
-// Runs before anything else, by any Node.js since version 12: what comes after it would fail there with a stack trace.
+// Runs first, on any Node.js since version 12: every later module would fail on an old one with a stack trace.
 const NEEDED = 26
 if (Number.parseInt(process.versions.node, 10) < NEEDED) {
   process.stderr.write(

@@ -208,7 +208,7 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
   }
 }
 
-/** Says of each file with a secret once what is wrong with its mode, and again when that is something else. */
+/** Warns once of each file with a secret whose mode is too open, and again when the reason is another one. */
 function createExposureWarning(log: Logger): (config: Config) => Promise<void> {
   let before: readonly ExposedSecret[] = []
   return async (config) => {

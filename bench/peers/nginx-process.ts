@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Child, freePort, listening, outputOf, startChild, temporaryFolder } from '../child.ts'
 
-/** What `nginx -v` names, or undefined where the PATH leads to none. */
+/** The version that `nginx -v` prints, or undefined when nginx is not on the PATH. */
 export async function nginxVersion(): Promise<string | undefined> {
   const text = await outputOf('nginx', ['-v']).catch(() => '')
   return /nginx\/(\S+)/.exec(text)?.[1]

@@ -60,7 +60,7 @@ function gatheringStream(sink: LogSink): DestinationStream & Flushable {
     // In this mode it takes buffers, whatever its types say.
     file.write(bytes as never)
   }
-  // A flush while a write runs does nothing, and what it should have written would wait for the next line.
+  // A `flush` during a write does nothing; without this one, its bytes would wait for the next line.
   file.on('write', (bytes) => {
     unwritten -= bytes
   })

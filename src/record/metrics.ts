@@ -7,7 +7,7 @@ import { createUpstreamMetrics, type UpstreamMetrics, type UpstreamReadings } fr
 /** What is read anew for every scrape. */
 export interface Readings {
   readonly tokens: () => { readonly access: number; readonly refresh: number }
-  /** Live tokens that a restart would lose although they should survive it; undefined where none is to survive. */
+  /** Live tokens that a restart would lose, for want of the token file; undefined for `tokens.store: memory`. */
   readonly unsaved: () => number | undefined
   readonly windows: () => Readonly<Record<Endpoint, number>>
   readonly upstream: () => UpstreamReadings
@@ -108,13 +108,13 @@ export function createMetrics({
   const reloads = counter('config_reloads_total', 'Configuration reloads, by result.', ['result'])
   const certificateFrom = gauge(
     'certificate_not_before_timestamp_seconds',
-    'When the certificate that is served becomes valid, in Unix time.',
+    'Unix time at which the served certificate becomes valid; of a chain, the last to do so.',
   )
   const certificateUntil = gauge(
     'certificate_expiry_timestamp_seconds',
-    'When the certificate that is served expires, or the first of its chain, in Unix time.',
+    'Unix time at which the served certificate expires; of a chain, the first to do so.',
   )
-  // In cleartext there is none: no sample, rather than one of 1970.
+  // Without TLS there is no certificate: no sample, rather than one of 1970.
   for (const bound of [certificateFrom, certificateUntil]) bound.remove()
   const connections = gauge('connections', 'Open client connections.', ['protocol'])
   const refused = counter(

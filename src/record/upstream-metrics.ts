@@ -22,8 +22,8 @@ const IDLE: UpstreamReadings = { inFlight: 0, queued: 0, tolerant: false }
 
 /**
  * The metrics of the device. Those without a label are the sum over all its services; only `upstream_up` is the main
- * service's alone. The function gives the metrics of one service, the same object for each call: `upstream_up` sends only
- * changes, so it has to see every answer. The argument is the path of a further service.
+ * service's alone. The function gives the metrics of one service; its argument is the path of a further one. It gives the
+ * same object each time, because `upstream_up` is set only on a change and so has to see every answer.
  */
 export function createUpstreamMetrics(
   { counter, gauge, histogram }: MetricRegistry,

@@ -41,8 +41,9 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
   let forgotten: Digest[] = []
   let expireAt = clock.monotonic() + EXPIRE_EVERY
   let unflushed = false
-  /** Tokens that could not be written, and whether the files with all earlier ones are gone as well. */
+  /** Tokens that could not be written. */
   const unwritten = new Set<Digest>()
+  /** The files with all earlier tokens are gone as well. */
   let filesLost = false
 
   const openFile = (patience: number): ReturnType<typeof openJournalFile> =>

@@ -33,7 +33,7 @@ export interface TokenJournal {
   forget(digests: readonly Digest[]): void
   /** Drops what was revoked; when it returns, not even a power cut brings it back. */
   revoke(digests: readonly Digest[] | 'all'): void
-  /** How many of the live tokens a crash would take, because the disk does not hold them. */
+  /** How many live tokens a crash would lose, because the disk does not hold them. */
   unsaved(): number
   /** Small facts about the whole state, such as which password it belongs to. */
   getMeta(key: string): string | undefined
