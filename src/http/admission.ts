@@ -17,6 +17,11 @@ interface Passed {
   readonly framing: null | number | 'chunked'
 }
 
+/** Whether the request announces a body that is not empty. */
+export function hasBody({ framing }: Pick<Passed, 'framing'>): boolean {
+  return framing !== null && framing !== 0
+}
+
 export interface Refused extends Passed {
   readonly kind: 'refused'
   readonly refusal: Refusal

@@ -1,4 +1,4 @@
-import type { Forward } from '../http/admission.ts'
+import { type Forward, hasBody } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Connections } from './connections.ts'
 import { failureOf } from './failure.ts'
@@ -60,8 +60,4 @@ export function forwardStrictly(
 /** Closed by the device without a byte: it had given up the connection before the request came. */
 function isStale(end: RelayEnd): boolean {
   return end.kind === 'failed' && end.silent && failureOf(end.error) === 'connection_terminated'
-}
-
-function hasBody({ framing }: Forward): boolean {
-  return framing !== null && framing !== 0
 }

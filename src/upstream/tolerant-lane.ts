@@ -1,4 +1,4 @@
-import type { Forward } from '../http/admission.ts'
+import { type Forward, hasBody } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type Fields, fieldValues } from '../http/fields.ts'
 import type { KeptBody } from './kept-body.ts'
@@ -42,11 +42,10 @@ export function forwardTolerantly(
       },
     })
     attempt = new TolerantAttempt(relay, method, target, deadlines)
-    const hasBody = admission.framing !== null && admission.framing !== 0
     attempt.send(
       admission.target,
       [...hostField(fields, target), ...fields, ...connectionFields(method, admission)],
-      hasBody ? (collected?.open() ?? exchange.body(uploadTimeout())) : undefined,
+      hasBody(admission) ? (collected?.open() ?? exchange.body(uploadTimeout())) : undefined,
     )
   })
 }

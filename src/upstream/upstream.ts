@@ -1,4 +1,4 @@
-import type { Forward } from '../http/admission.ts'
+import { type Forward, hasBody } from '../http/admission.ts'
 import { BROKEN_BODY, bodyFault } from '../http/body-error.ts'
 import type { BoundedQueue } from '../http/bounded-queue.ts'
 import type { Clock } from '../http/clock.ts'
@@ -95,9 +95,8 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       return lane(admission, exchange, fields, rulesFor(admission, exchange), body)
     }
     const { method } = exchange.head
-    const hasBody = admission.framing !== null && admission.framing !== 0
     return sendSignedIn(
-      { method, target: admission.target, exchange, fields, hasBody, body },
+      { method, target: admission.target, exchange, fields, hasBody: hasBody(admission), body },
       account,
       (to, sent) => lane(admission, to, sent, rulesFor(admission, exchange), undefined),
     )
