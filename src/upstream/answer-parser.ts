@@ -150,13 +150,17 @@ export class AnswerParser implements ParserEvents {
     if ((this.#inHead ? text.length : this.#headEnd) > LARGEST_ANSWER_HEAD) this.#tooLarge()
     else if (this.#inHead) this.#text = text
     else if (!this.#isMeant(text)) this.fault = new MalformedAnswer()
-    else {
-      const head = this.#headIn(text)
-      const plain = plainLength(head, this.#method)
-      if (plain === undefined) this.fault = new MalformedAnswer()
-      else this.head = head
-      if (plain !== undefined && !this.ended) this.#plain = plain - this.body.size
+    else this.#frame(this.#headIn(text))
+  }
+
+  #frame(head: AnswerHead): void {
+    const plain = plainLength(head, this.#method)
+    if (plain === undefined) {
+      this.fault = new MalformedAnswer()
+      return
     }
+    this.head = head
+    if (!this.ended) this.#plain = plain - this.body.size
   }
 
   #isMeant(text: string): boolean {
