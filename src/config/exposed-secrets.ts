@@ -40,12 +40,12 @@ function reasonOf(mode: number): string {
 }
 
 function secretFiles({ password, listen, upstream }: Config): readonly SecretFile[] {
-  const files = servicesOf(upstream).flatMap(({ path, service }) => ofService(path.join('.'), service))
-  if (typeof listen.tls !== 'string') files.unshift({ key: 'listen.tls.key', file: listen.tls.key })
-  if ('file' in password) files.unshift({ key: 'password.file', file: password.file })
-  if ('htpasswd' in password) files.unshift({ key: 'password.htpasswd.file', file: password.htpasswd.file })
-  if ('shadow' in password) files.unshift({ key: 'password.shadow.file', file: password.shadow.file })
-  return files
+  const files: SecretFile[] = []
+  if ('file' in password) files.push({ key: 'password.file', file: password.file })
+  if ('htpasswd' in password) files.push({ key: 'password.htpasswd.file', file: password.htpasswd.file })
+  if ('shadow' in password) files.push({ key: 'password.shadow.file', file: password.shadow.file })
+  if (typeof listen.tls !== 'string') files.push({ key: 'listen.tls.key', file: listen.tls.key })
+  return files.concat(servicesOf(upstream).flatMap(({ path, service }) => ofService(path.join('.'), service)))
 }
 
 function ofService(above: string, { headers, auth }: ServiceConfig): SecretFile[] {

@@ -30,7 +30,7 @@ export class MendedConnection extends Duplex {
   readonly #method: string
   readonly #events: ConnectionEvents
   /** What has come of a head; undefined once the final head is through. */
-  #pending: Buffer | undefined = Buffer.alloc(0)
+  #pending: Buffer | undefined = NOTHING
   /** Gives what Node's parser is shown for bytes behind that head. */
   #mendBody = (bytes: Buffer): Buffer => bytes
   #ended = false
