@@ -13,14 +13,13 @@ import { StateError } from '../state.ts'
  * write a self-signed pair. It does not fail for the token file, without which the sidecar serves from memory.
  */
 export async function tryStateFolder({ listen, stateDir }: Config): Promise<string> {
+  const found = await tryFolder(resolve(stateDir)).catch(async (error: unknown) => {
+    throw listen.tls === 'auto' && (await needsNewPair(stateDir)) ? new StateError(reasonOf(error)) : error
+  })
   const socket = controlSocketPath(stateDir)
   const tooLong = socketLengthProblem(socket)
   if (tooLong !== undefined) throw new Error(`status and revoke will not work: ${socket} ${tooLong}`)
-  try {
-    return await tryFolder(resolve(stateDir))
-  } catch (error) {
-    throw listen.tls === 'auto' && (await needsNewPair(stateDir)) ? new StateError(reasonOf(error)) : error
-  }
+  return found
 }
 
 /** Whether a start has to write a self-signed pair: there is none, or it is broken. */

@@ -1,4 +1,4 @@
-import { chmodSync, readdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
@@ -7,9 +7,11 @@ import { checkCommand } from '../../src/commands/check.ts'
 import type { CommandIo } from '../../src/commands/io.ts'
 import { type ConfigOptions, serveCommand } from '../../src/commands/serve.ts'
 import { hashPassword } from '../../src/password/hash.ts'
+import { runPostern } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
 import { unusedPort } from '../support/raw.ts'
+import { underFileModes } from '../support/tools.ts'
 
 let directory: string
 let password: string
@@ -133,6 +135,17 @@ describe('postern check', () => {
     )
     expect(out).toMatch(/^FAILED {2}state_dir: status and revoke will not work: .*at most 107 bytes$/m)
     expect(code).toBe(1)
+  })
+
+  it('exits 2 where such a folder cannot be made either, and the self-signed certificate belongs there', async () => {
+    const device = await startDevice()
+    const locked = join(directory, 'locked')
+    mkdirSync(locked, { mode: 0o500 })
+    const sets = [`password.file=${password}`, `state_dir=${join(locked, 'x'.repeat(90))}`]
+    const args = [...sets, `upstream.url=${device.url}`].flatMap((set) => ['--set', set])
+    const { code, stdout } = await runPostern(['check', ...args], { under: underFileModes() })
+    expect(stdout).toMatch(/^FAILED {2}state_dir: EACCES: .*locked'$/m)
+    expect(code).toBe(2)
   })
 
   it('finds a Unix socket that could not be listened on', async () => {
