@@ -1,7 +1,6 @@
 import type { Clock } from '../http/clock.ts'
 import type { AnswerHandler, Transfer } from './answer-handler.ts'
-import type { ConnectionSettings } from './connection-contract.ts'
-import { DeviceConnection } from './device-connection.ts'
+import { type ConnectionSettings, DeviceConnection } from './device-connection.ts'
 import { createIdleMemory, type IdleMemory } from './idle-memory.ts'
 import { createSocketOpener } from './open-socket.ts'
 import type { DeviceRequest } from './request-head.ts'

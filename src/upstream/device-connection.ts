@@ -3,12 +3,31 @@ import type { UpstreamFailure } from '../http/refusal.ts'
 import { writeSoon } from '../http/write-soon.ts'
 import type { AnswerHandler, Transfer } from './answer-handler.ts'
 import { AnswerReading, isBlank } from './answer-reading.ts'
-import type { ConnectionEvents, ConnectionSettings } from './connection-contract.ts'
 import { DeviceFault } from './failure.ts'
 import { namedTimeout, staysOpen } from './keep-alive.ts'
+import type { SocketOpener } from './open-socket.ts'
 import { createPatience, type Patience } from './patience.ts'
 import { type DeviceRequest, writeRequestHead } from './request-head.ts'
+import type { Reuse, UpstreamDeadlines } from './target.ts'
 import { sendUpload } from './upload.ts'
+
+/** What the connections to one device have in common. */
+export interface ConnectionSettings {
+  readonly opener: SocketOpener
+  /** For requests that name no host. */
+  readonly host: string
+  readonly deadlines: UpstreamDeadlines
+  readonly reuse: Reuse
+  /** Called when the device sends bytes that answer no request, on a connection that would have carried another one. */
+  readonly onStray: () => void
+}
+
+export interface ConnectionEvents {
+  /** The device has closed it, or it broke for a reason that is not known. */
+  readonly onClosedByDevice: () => void
+  /** Called once, when it has closed, whichever side closed it. */
+  readonly onClosed: () => void
+}
 
 /** One connection to the device, that carries one request at a time: opened for the first, kept as long as both agree. */
 export class DeviceConnection implements Transfer {
