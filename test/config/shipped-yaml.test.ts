@@ -25,7 +25,7 @@ const validate = new Ajv({ strict: true, allowUnionTypes: true, allErrors: true 
   JSON.parse(referenceSchema()),
 )
 
-/** What the JSON Schema says of a text, which has to be nothing. */
+/** The errors that the JSON Schema finds in a text. */
 function faults(yaml: string): readonly unknown[] {
   validate(treeOf(yaml))
   return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`)
@@ -83,7 +83,7 @@ function examplesOn(page: string): readonly YamlMapping[] {
 const PAGES = ['README.md', 'SECURITY.md', ...filesIn('deploy', /\.md$/)]
 const NO_CONFIGURATION = ['prometheus.yml', 'postern.rules.yml', 'postern.rules.test.yml']
 
-describe('what is shipped or printed as a configuration is one, for the loader and for an editor', () => {
+describe('every configuration that is shipped or printed is valid, for the loader and for the JSON Schema', () => {
   it.each(
     filesIn('deploy', /\.ya?ml$/).filter(
       (path) => !NO_CONFIGURATION.some((name) => path.endsWith(`/${name}`)),

@@ -6,7 +6,7 @@ import { type RawPeer, rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
-/** Longer (ms) than a client that may have left goes unprobed while others wait, twice over. */
+/** Longer (ms) than two probes of a half-closed client take while others wait. */
 const A_WHILE = 600
 
 interface Scene {
@@ -104,7 +104,7 @@ describeTransports(
       expect(await client.closed).toMatch(/^HTTP\/1\.1 200 [\s\S]+late but whole/)
     })
 
-    it('C20 C25 and has gone loses its place at the device to who waits for it', async () => {
+    it('C20 C25 and has gone loses its place at the device to a request that waits for it', async () => {
       const { device, held, halfClosed, waiter } = await start()
       const client = await halfClosed('/gone')
       await device.waitForRequests(1)
@@ -115,7 +115,7 @@ describeTransports(
       expect(await answer).toContain('served')
     })
 
-    it('C20 C25 and has gone loses its place in the line to who waits behind it', async () => {
+    it('C20 C25 and has gone loses its place in the line to a request that waits behind it', async () => {
       const { device, held, sidecar, token, queued, halfClosed, waiter } = await start()
       const first = sidecar.request({ token })
       await device.waitForRequests(1)
@@ -164,7 +164,7 @@ describeTransports(
       },
     )
 
-    it('C24 and has gone within its answer: the next bytes of the device find out', async () => {
+    it('C24 and has gone within its answer: writing the next bytes of the device ends the exchange', async () => {
       const { device, held, sidecar, halfClosed } = await start()
       const client = await halfClosed('/gone')
       await device.waitForRequests(1)

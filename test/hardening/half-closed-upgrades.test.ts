@@ -149,7 +149,7 @@ describeTransports(
       expect(await sidecar.metric('postern_tunnels')).toBe(0)
     })
 
-    it('C24 and has gone altogether: the first bytes of the device find out, and the tunnel ends', async () => {
+    it('C24 and has gone altogether: writing the first bytes of the device ends the tunnel', async () => {
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')
         peer.write(SWITCHED)

@@ -270,7 +270,7 @@ describe('43 a stream has deadlines of its own', () => {
     await expectUnharmed(sidecar, token)
   })
 
-  it('43 C25 a client that reads nothing keeps its place at the device only as long as nobody waits for one', async () => {
+  it('43 C25 a client that reads nothing loses its place at the device when another request waits for one', async () => {
     const device = await startDevice((request, response) =>
       response.end(request.url === '/large' ? LARGE : 'ok'),
     )

@@ -39,14 +39,14 @@ it.each(['is answered', 'has ended'])('C20 and no longer once its exchange %s', 
   expect(vi.getTimerCount()).toBe(0)
 })
 
-it('watches a half-closed client with one listener, however long that takes', () => {
+it('a half-closed client costs one listener on its exchange, however long it is probed', () => {
   const exchange = halfClosed()
   probeWhileContested(exchange, () => true)
   vi.advanceTimersByTime(60_000)
   expect(exchange.onEnd).toHaveBeenCalledTimes(1)
 })
 
-it('C20 a client whose answer has begun is not probed: its bytes find out', () => {
+it('C20 a client whose answer has begun is not probed, because the answer is written anyway', () => {
   const exchange = halfClosed()
   probeWhileContested(Object.assign(exchange, { answered: true }), () => true)
   expect(vi.getTimerCount()).toBe(0)

@@ -63,7 +63,7 @@ it('of a chain, the certificate that expires first counts, and the one that is v
   )
 })
 
-it('a running sidecar tells when the last 30 days begin, once a day, and at the end, and serves on', async () => {
+it('a running sidecar warns when the last 30 days begin, once a day and at the expiry, and serves on', async () => {
   const { sidecar, clock, certFile } = await startWith((at) => ({ notAfter: dayFrom(at, 40) }))
   const expiry = dayFrom(clock, 40)
   expect(await sidecar.metric('postern_certificate_expiry_timestamp_seconds')).toBe(expiry.getTime() / SECOND)
@@ -90,7 +90,7 @@ it('a running sidecar tells when the last 30 days begin, once a day, and at the 
   expect((await sidecar.request({})).status).toBe(401)
 })
 
-it('one that has expired does not keep the sidecar from starting, and is told of loudly', async () => {
+it('an expired certificate does not keep the sidecar from starting, and is logged as an error', async () => {
   const { sidecar, clock } = await startWith((at) => ({
     notBefore: dayFrom(at, -9),
     notAfter: dayFrom(at, -1),
@@ -102,7 +102,7 @@ it('one that has expired does not keep the sidecar from starting, and is told of
   expect((await sidecar.request({})).status).toBe(401)
 })
 
-it('one that is not valid yet is told of, and so is its first day', async () => {
+it('a certificate that is not valid yet is logged, and so is the time when it becomes valid', async () => {
   const { sidecar, clock, certFile } = await startWith((at) => ({
     notBefore: dayFrom(at, 2),
     notAfter: dayFrom(at, 90),
@@ -124,7 +124,7 @@ it('one that is not valid yet is told of, and so is its first day', async () => 
   expect(told(sidecar)[1]).toMatchObject({ level: 30, msg: 'the certificate is valid' })
 })
 
-it('in cleartext there is no certificate to tell of', async () => {
+it('without TLS no certificate is logged or measured', async () => {
   const sidecar = await startSidecar()
   expect(await sidecar.metrics()).not.toMatch(/^postern_certificate_/m)
 })

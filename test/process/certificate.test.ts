@@ -21,7 +21,7 @@ beforeAll(async () => {
 
 const half = (pem: string): string => pem.slice(0, pem.length / 2)
 
-/** What `postern check` says of the certificate, and whether it is content. */
+/** The line of `postern check` about the certificate, and whether it exits with 0. */
 async function check(site: Site): Promise<{ readonly line: string; readonly passed: boolean }> {
   let out = ''
   const stdout = { write: (text: string) => (out += text) }
@@ -53,7 +53,7 @@ describe("76 An operator's own pair that cannot be used", () => {
 
 const DAY = 86_400_000
 
-it('A certificate near its end or past it is told of by check, at the start and at a reload, and a new one ends that', async () => {
+it('check, a start and a reload warn of a certificate that expires soon or has expired, until there is a new one', async () => {
   const soon = await makeCertificate('soon', { notAfter: new Date(Date.now() + 9 * DAY) })
   const past = { notBefore: new Date(Date.now() - 9 * DAY), notAfter: new Date(Date.now() - DAY) }
   const over = await makeCertificate('over', past)
@@ -139,7 +139,7 @@ describe('The self-signed pair', () => {
     },
   )
 
-  it('that is set aside by a start which then fails, is told of all the same', async () => {
+  it('that is set aside by a start which then fails, is logged all the same', async () => {
     const taken = createServer()
     closeLater(() => void taken.close())
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))

@@ -133,7 +133,7 @@ describe('The control socket', () => {
     expect(left).toEqual(['2001:db8:1:4::1', '192.0.2.8'])
   })
 
-  it('takes what is no address for no client: exit 2, before a sidecar is asked', async () => {
+  it('refuses a client that is not an address: exit 2, before a sidecar is asked', async () => {
     for (const client of ['192.0.2.300', '192.0.2.0/24', '2001:db8::/32', 'example', '', '192.0.2.7 ']) {
       expect(readRevocation(JSON.stringify({ client })), client).toBeUndefined()
     }

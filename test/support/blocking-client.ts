@@ -3,7 +3,7 @@ import type { Response } from './message.ts'
 import { rawConnection } from './raw.ts'
 import { answersIn } from './raw-answers.ts'
 
-/** What is sent of a body, and how: with a length, or in one chunk after the other. */
+/** The body that is sent, and its framing: a length, or chunks. */
 export interface Upload {
   /** Bytes. */
   readonly size: number

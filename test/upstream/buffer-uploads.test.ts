@@ -174,7 +174,7 @@ describeTransports('upstream.buffer_uploads', (transport) => {
     expect(world.device.byteCount).toBe(0)
   })
 
-  it('is that of each service for itself', async () => {
+  it('each service has its own setting', async () => {
     const other = await startDevice()
     const world = await start(transport, { routes: { '/raw/': { url: other.url } } })
     const { sidecar, token } = world
@@ -185,7 +185,7 @@ describeTransports('upstream.buffer_uploads', (transport) => {
 })
 
 describe('upstream.buffer_uploads', () => {
-  it('is off unless told', async () => {
+  it('is off by default', async () => {
     const world = await start('http1', { buffer_uploads: 'off' })
     await world.sidecar.request({ token: world.token, body: ['a', 'b'] })
     expect(received(world)).toEqual(['POST', undefined, 'chunked', undefined, undefined, 2])

@@ -52,7 +52,7 @@ describe('A kept body', () => {
     expect(read).toBe(4)
   })
 
-  it('weighs what it holds, in however small pieces it came', async () => {
+  it('takes as much memory as its bytes, in however small pieces it came', async () => {
     const before = liveBuffers()
     const body = keepBody(crumbs(5000), 5000)
     expect(await body.collect()).toBe(5000)
@@ -75,7 +75,7 @@ describe('A kept body', () => {
     expect(body.repeatable).toBe(false)
   })
 
-  it('is a copy: what is sent gives its memory back', async () => {
+  it('is a copy, because the memory of what is sent is freed', async () => {
     const body = keepBody(Readable.from([Buffer.alloc(20_000, 'x'), Buffer.alloc(20_000, 'y')]))
     const device = new PassThrough().resume()
     for await (const piece of body.open()) writeSpent(device, piece)
@@ -84,7 +84,7 @@ describe('A kept body', () => {
     expect(await read(body.open())).toBe('x'.repeat(20_000) + 'y'.repeat(20_000))
   })
 
-  it('is one each time: a request may be repeated more than once', async () => {
+  it('can be read any number of times: a request may be repeated more than once', async () => {
     const body = keepBody(Readable.from([Buffer.alloc(40_000, 'x'), Buffer.from('y')]))
     for (let i = 0; i < 4; i += 1) {
       const device = new PassThrough().resume()
@@ -105,7 +105,7 @@ describe('A kept body', () => {
     expect(body.repeatable).toBe(false)
   })
 
-  it('hands its own failure on', async () => {
+  it('fails as its source fails', async () => {
     async function* broken(): AsyncGenerator<Buffer> {
       yield Buffer.from('a')
       throw new Error('stalled')

@@ -107,7 +107,7 @@ describe('upstream.reuse', () => {
     expect(connectionsOf(device)).toEqual([device.requests.length, ['close']])
   })
 
-  it('84 is that of each service for itself', async () => {
+  it('84 each service has its own setting', async () => {
     const [device, camera, printer] = [await startDevice(), await startDevice(), await startDevice()]
     const routes = { '/cam/': { url: camera.url }, '/print/': { url: printer.url, reuse: 'never' } }
     const sidecar = await startSidecar({ device, config: { upstream: { reuse: 'never', routes } } })
@@ -121,7 +121,7 @@ describe('upstream.reuse', () => {
     ])
   })
 
-  it('84 says once in the log that a device sends what nobody asked for, while connections are shared', async () => {
+  it('84 shared: the log warns once that a device sends bytes that answer no request', async () => {
     for (const [reuse, stray, said] of [
       ['shared', OK, 1],
       ['shared', '\r\n', 0],
