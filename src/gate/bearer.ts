@@ -8,8 +8,11 @@ export type Presented =
 /** Longer than any token that was ever minted, short enough that nobody makes us hash for a living. */
 const LONGEST_TOKEN = 512
 
-/** RFC 6750 §2.1 with the scheme in any case and one or more spaces (RFC 9110 §11.4). */
-const BEARER = /^bearer +[A-Za-z0-9\-._~+/]+=* *$/i
+/**
+ * RFC 6750 §2.1 with the scheme in any case and one or more spaces (RFC 9110 §11.4). The reader of HTTP/1 has taken blanks
+ * around the value away; HTTP/2 forbids them (RFC 9113 §8.2.1).
+ */
+const BEARER = /^bearer +[A-Za-z0-9\-._~+/]+=*$/i
 
 const BEARER_SCHEME_ONLY = /^bearer *$/i
 const BEARER_SCHEME = /^bearer[\t ,]/i
@@ -23,8 +26,7 @@ export function readBearer(fields: readonly string[]): Presented {
   if (value === undefined) return { kind: 'none', cause: 'missing' }
   if (fields.length > 1) return { kind: 'none', cause: 'malformed' }
   if (BEARER.test(value)) {
-    // Blanks are all that the pattern lets stand around it.
-    const token = value.slice('bearer'.length).trim()
+    const token = value.slice(value.lastIndexOf(' ') + 1)
     return token.length > LONGEST_TOKEN ? { kind: 'none', cause: 'malformed' } : { kind: 'token', token }
   }
   const shown = BEARER_SCHEME.test(value) && !BEARER_SCHEME_ONLY.test(value)
