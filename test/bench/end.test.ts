@@ -19,7 +19,7 @@ interface Program {
 /** A program of the bench with a child and a folder. `body` runs in its main function and tells of processes by `tell`. */
 async function startProgram(body: string): Promise<Program> {
   const source = `
-    import { readFileSync } from 'node:fs'
+    import { existsSync, readFileSync } from 'node:fs'
     import { outputOf, startChild, temporaryFolder } from '${BENCH}/child.ts'
     import { runProgram, unlessEnding } from '${BENCH}/end.ts'
     const tell = (pid) => process.stdout.write(pid + '\\n')
@@ -99,7 +99,9 @@ it('a load that runs is ended with the bench', async () => {
   const program = await startProgram(`
     outputOf('sh', ['-c', 'echo $$ > ' + folder + '/pid; exec sleep 60'], { longest: 60_000 }).catch(() => {})
     const look = setInterval(() => {
-      try { tell(readFileSync(folder + '/pid', 'utf8').trim()) } catch { return }
+      const pid = existsSync(folder + '/pid') ? readFileSync(folder + '/pid', 'utf8').trim() : ''
+      if (pid === '') return // the shell opens the file before it writes to it
+      tell(pid)
       clearInterval(look)
     }, 10)`)
   expect(program.pids().every(runs)).toBe(true)
