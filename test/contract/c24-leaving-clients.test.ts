@@ -6,7 +6,7 @@ import { describeTransports } from '../support/transports.ts'
 
 describeTransports('C24', (transport) => {
   it.each(['before the answer', 'within the answer', 'within its upload'])(
-    'C24 a client that leaves %s aborts the request at the device within a second',
+    'C24 a client that leaves %s aborts the request at the device',
     async (when) => {
       const reached = Promise.withResolvers<void>()
       const aborted = Promise.withResolvers<void>()
