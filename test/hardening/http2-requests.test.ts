@@ -133,14 +133,12 @@ describe('40 fields that HTTP does not have', () => {
     await expectUnharmed(sidecar, token)
   })
 
-  it('40 C10 a space behind a token is no part of it, as in HTTP/1; other blanks around it are 401', async () => {
+  it('40 C10 blanks around the value of Authorization, which HTTP/2 forbids, make it no token: 401', async () => {
     const session = await rawSession(sidecar.url)
     session.send(headers(1, requestFields(['authorization', `Bearer ${token} \t`])))
     session.send(headers(3, requestFields(['authorization', `Bearer ${token} `])))
     session.send(headers(5, requestFields(['authorization', ` Bearer ${token}`])))
-    expect([await session.status(1), await session.status(3), await session.status(5)]).toEqual([
-      401, 200, 401,
-    ])
+    for (const stream of [1, 3, 5]) expect(await session.status(stream)).toBe(401)
     session.raw.end()
   })
 

@@ -209,7 +209,8 @@ describeTransports('36 Nothing is left of a connection', (transport) => {
   it.each(Object.entries(cases))('that ends in any way at any point: %s', async (_name, rows) => {
     await endAll(rows)
     await expect.poll(wires, { interval: 100 }).toBeLessThanOrEqual(before.wires)
-    await expect.poll(made, { interval: 100 }).toBeLessThanOrEqual(before.made)
+    // A look at the heap takes most of a second, and on a busy machine many times that.
+    await expect.poll(made, { interval: 100, timeout: 60_000 }).toBeLessThanOrEqual(before.made)
     await expect.poll(() => sockets() - before.sockets, { interval: 100 }).toBeLessThan(EACH)
   })
 })
