@@ -2,7 +2,7 @@ import { readConfigFile } from '../config/config-file.ts'
 import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { systemClock } from '../http/system-clock.ts'
-import { createLog } from '../record/log.ts'
+import { createLog, finishLog } from '../record/log.ts'
 import { createSidecar } from '../sidecar.ts'
 import type { CommandIo, ExitCode, ServiceIo } from './io.ts'
 import { createReloader, snapshotOf } from './reload.ts'
@@ -51,7 +51,7 @@ export async function serveCommand(options: ConfigOptions, io: ServiceIo): Promi
     reloader.watch(config)
     await stopped
     reloader.close()
-    log.flush()
+    await finishLog(log)
     return 0
   } catch (error) {
     return reportFailure('serve', error, io)

@@ -1,4 +1,4 @@
-import { unlink } from 'node:fs/promises'
+import { lstat, unlink } from 'node:fs/promises'
 // The default import: a named one of something that this Node lacks would keep the whole program from starting.
 import net, { type BoundSocket, connect, isIPv4, type Server } from 'node:net'
 import { reasonOf } from './node-permission.ts'
@@ -77,6 +77,11 @@ function describe(address: ListenAddress): string {
 
 /** A socket file that a killed process left would keep us from listening; one that somebody answers on stays. */
 async function removeStaleSocket(path: string): Promise<void> {
+  const found = await lstat(path).catch(() => undefined)
+  if (found === undefined) return
+  if (!found.isSocket()) {
+    throw new ListenError(`cannot listen on unix:${path}: it exists and is not a socket; move it away`)
+  }
   const answered = await new Promise<boolean>((resolve) => {
     const probe = connect(path)
     probe.once('connect', () => {

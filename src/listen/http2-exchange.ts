@@ -15,6 +15,9 @@ export interface StreamFacts {
   readonly onClosed: (exchange: Http2Exchange, end: Outcome['end']) => void
 }
 
+/** It has no body (RFC 9110 §15.3.6), whatever the device sends, and Node ends the stream with its head. */
+const RESET_CONTENT = 205
+
 const NO_BODY = { endStream: true }
 const BODY_FOLLOWS = { endStream: false }
 
@@ -179,7 +182,8 @@ export class Http2Exchange implements Exchange {
   /** Sends the head; false where it is the whole response. Throws on a status or a field that HTTP/2 cannot carry. */
   #respond({ status, fields }: Pick<ResponseHead, 'status' | 'fields'>): boolean {
     const hasBody = carriesBody(this.head, status)
-    this.#stream.respond([':status', String(status), ...fields], hasBody ? BODY_FOLLOWS : NO_BODY)
+    const sent = status === RESET_CONTENT ? withoutLength(fields) : fields
+    this.#stream.respond([':status', String(status), ...sent], hasBody ? BODY_FOLLOWS : NO_BODY)
     this.#status = status
     return hasBody
   }
@@ -224,5 +228,10 @@ function isClean(stream: ServerHttp2Stream): boolean {
 }
 
 function carriesBody(head: RequestHead, status: number): boolean {
-  return head.method !== 'HEAD' && status !== 204 && status !== 304
+  return head.method !== 'HEAD' && status !== 204 && status !== RESET_CONTENT && status !== 304
+}
+
+/** A length beside a head that ends its stream would make the response malformed (RFC 9113 §8.1.1). */
+function withoutLength(fields: Fields): Fields {
+  return fields.filter((_, i) => fields[i - (i % 2)]?.toLowerCase() !== 'content-length')
 }

@@ -17,6 +17,8 @@ export interface LogSink {
 /** Lines are gathered up to this many bytes, or a second, before they are written; a crash writes what is left. */
 const GATHERED = 64 * 1024
 const FLUSH_INTERVAL = 1_000
+/** How long the last lines may take to be written (ms). */
+const LAST_FLUSH = 2_000
 
 /** The most bytes that a character of a string becomes. */
 const WIDEST = 3
@@ -85,7 +87,9 @@ function gatheringStream(sink: LogSink): DestinationStream & Flushable {
   }, FLUSH_INTERVAL).unref()
   // pino calls this when the process ends, and knows only what it was passed.
   const flushSync = file.flushSync.bind(file)
+  let abandoned = false
   file.flushSync = () => {
+    if (abandoned) return
     passOn()
     flushSync()
   }
@@ -98,12 +102,30 @@ function gatheringStream(sink: LogSink): DestinationStream & Flushable {
       else length += gathered.write(line, length)
     },
     flush: writeOut,
+    abandon() {
+      abandoned = true
+    },
   }
 }
 
 /** What `log.flush()` calls. */
 interface Flushable {
   flush(done?: (error?: Error) => void): void
+  /** Lines that are not written yet are lost: nothing waits for them any more. */
+  abandon(): void
+}
+
+/**
+ * Writes the last lines before the process ends. Where they cannot be written within `patience` ms (a full disk, a reader
+ * that stands still), they are abandoned, because pino would try again for ever when the process ends.
+ */
+export async function finishLog(log: Logger, patience: number = LAST_FLUSH): Promise<void> {
+  const written = new Promise<boolean>((resolve) => {
+    log.flush((error) => resolve(error === undefined || error === null))
+    setTimeout(() => resolve(false), patience)
+  })
+  const stream: Partial<Flushable> = Reflect.get(log, pino.symbols.streamSym)
+  if (!(await written)) stream.abandon?.()
 }
 
 async function prettyStream(sink: LogSink): Promise<DestinationStream> {

@@ -92,3 +92,17 @@ it('50 84 a connection is kept behind an answer without a body only where nothin
     ),
   )
 })
+
+it.each(['Content-Length: 5\r\n\r\nhello', 'Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n'])(
+  'C24 a 205 has no body over HTTP/2, and is whole without one: %j',
+  async (rest) => {
+    const device = await startRawDevice(async (peer) => {
+      await nextRequest(peer)
+      peer.write(`HTTP/1.1 205 Reset Content\r\nX-A: b\r\n${rest}`)
+    })
+    const sidecar = await startSidecar({ transport: 'h2', device })
+    const answer = await sidecar.request({ token: await sidecar.token() })
+    expect([answer.status, answer.text, answer.header('X-A')]).toEqual([205, '', 'b'])
+    expect(answer.header('Content-Length')).toBeUndefined()
+  },
+)
