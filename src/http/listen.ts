@@ -78,8 +78,7 @@ function describe(address: ListenAddress): string {
 /** A socket file that a killed process left would keep us from listening; one that somebody answers on stays. */
 async function removeStaleSocket(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined)
-  if (found === undefined) return
-  if (!found.isSocket()) {
+  if (found !== undefined && !found.isSocket()) {
     throw new ListenError(`cannot listen on unix:${path}: it exists and is not a socket; move it away`)
   }
   const answered = await new Promise<boolean>((resolve) => {
