@@ -84,19 +84,23 @@ describeTransports(
       expect(device.requests).toHaveLength(1)
     })
 
-    it('C21 and C24 a client that closes its side and then leaves while its second request is served: the device is told', async () => {
+    it('C21 C24 a client closes its side, and leaves while its second request is served: its place goes to the next', async () => {
       const { device, held } = await heldDevice()
-      const sidecar = await startSidecar({ transport, device })
-      const bearer = `Authorization: Bearer ${await sidecar.token()}`
+      const sidecar = await startSidecar({ transport, device, config: { upstream: { max_in_flight: 1 } } })
+      const token = await sidecar.token()
       const raw = await rawConnection(sidecar.url)
-      raw.write(typed('GET /x HTTP/1.1', 'Host: x', bearer).repeat(2))
+      raw.write(typed('GET /x HTTP/1.1', 'Host: x', `Authorization: Bearer ${token}`).repeat(2))
       raw.end()
       await device.waitForRequests(1)
       held[0]?.end('first')
       await raw.waitFor('first')
       await device.waitForRequests(2)
-      raw.socket.destroy()
+      raw.reset()
+      const next = sidecar.request({ token })
       await once(held[1] ?? expect.fail('no second request'), 'close')
+      await device.waitForRequests(3)
+      held[2]?.end('next')
+      expect((await next).text).toBe('next')
     })
 
     it('C21 an upgrade behind another request is served when that one has been', async () => {
