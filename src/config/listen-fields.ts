@@ -35,7 +35,7 @@ export const listenField = section('The public listener: what clients reach.', {
     initial: [],
     live: ALWAYS,
     description:
-      'Proxies whose `X-Forwarded-*` fields are believed; `unix` for whoever connects over a Unix socket. Everyone else speaks only for their own address, and what they claim is dropped.',
+      'Proxies whose `X-Forwarded-*` fields are believed; `unix` trusts every client that connects over a Unix socket. Any other client speaks only for its own address; what it claims is dropped.',
   }),
   handshakeTimeout: duration(
     { least: '1ms', most: '1h' },

@@ -117,7 +117,7 @@ interface Flushable {
 
 /**
  * Writes the last lines before the process ends. Where they cannot be written within `patience` ms (a full disk, a reader
- * that stands still), they are abandoned, because pino would try again for ever when the process ends.
+ * that stands still), they are abandoned: pino would otherwise retry without end when the process exits.
  */
 export async function finishLog(log: Logger, patience: number = LAST_FLUSH): Promise<void> {
   const written = new Promise<boolean>((resolve) => {
