@@ -1,4 +1,4 @@
-import type { Fields } from '../http/fields.ts'
+import { type Fields, isBlank } from '../http/fields.ts'
 
 /** What the gate needs of a request's header fields, gathered in one pass. */
 export interface Survey {
@@ -42,16 +42,8 @@ function isTwin(name: string): boolean {
   return GUARDED.has(plain) || plain.startsWith('x-forwarded-')
 }
 
-const SPACE = 0x20
-const TAB = 0x09
-
 function hasBlankAround(value: string): boolean {
-  return isBlank(value.charCodeAt(0)) || isBlank(value.charCodeAt(value.length - 1))
-}
-
-/** False for the NaN of an empty value. */
-function isBlank(code: number): boolean {
-  return code === SPACE || code === TAB
+  return isBlank(value[0]) || isBlank(value[value.length - 1])
 }
 
 /** By far the commonest is the first. */

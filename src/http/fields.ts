@@ -42,6 +42,7 @@ export function withoutBlanks(value: string): string {
   return value.slice(start, end)
 }
 
-function isBlank(character: string | undefined): boolean {
+/** Space and tab are all the blanks of HTTP (RFC 9110 §5.6.3). */
+export function isBlank(character: string | undefined): boolean {
   return character === ' ' || character === '\t'
 }

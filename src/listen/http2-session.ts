@@ -172,7 +172,7 @@ export function serveSession(
   })
 
   /**
-   * Cuts each answer of which the client has taken nothing for `idleTimeout`; gives the longest such time (ms). The stream
+   * Cuts each answer that its client has stopped taking for `idleTimeout`; gives the longest such time (ms). The stream
    * of a cut answer may stay open: its reset waits while the client reads nothing. The reset never leaves where nghttp2 has
    * ended a closed session for a broken frame, which Node 26.10 does not report while streams are open.
    */
