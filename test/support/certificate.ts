@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { generate } from 'selfsigned'
 import { closeLater } from './cleanup.ts'
 
+const HOUR = 3_600_000
+
 /** A new directory, removed with all in it when the test ends. */
 export function temporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'postern-test-'))
@@ -23,20 +25,21 @@ export interface Certificate {
 export interface CertificateOptions {
   /** EC on P-256 unless told. */
   readonly keyType?: 'ec' | 'rsa'
-  /** A year from now unless told. */
+  /** Unless told, an hour ago: a clock that stood still before the certificate was made finds it valid too. */
   readonly notBefore?: Date
+  /** Unless told, a year later. */
   readonly notAfter?: Date
 }
 
 /** A self-signed certificate for 127.0.0.1 and localhost, which is its own CA. */
 export async function makeCertificate(
   commonName = 'postern test',
-  { keyType = 'ec', notBefore, notAfter }: CertificateOptions = {},
+  { keyType = 'ec', notBefore = new Date(Date.now() - HOUR), notAfter }: CertificateOptions = {},
 ): Promise<Certificate> {
   const made = await generate([{ name: 'commonName', value: commonName }], {
     keyType,
     curve: 'P-256',
-    ...(notBefore === undefined ? {} : { notBeforeDate: notBefore }),
+    notBeforeDate: notBefore,
     ...(notAfter === undefined ? {} : { notAfterDate: notAfter }),
     extensions: [
       { name: 'basicConstraints', cA: true },
