@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -10,7 +10,7 @@ import { createMetrics } from '../src/record/metrics.ts'
 import { temporaryDirectory } from './support/certificate.ts'
 import { closeLater } from './support/cleanup.ts'
 import { unusedPort } from './support/raw.ts'
-import { installBundle, shippedImageArguments, shippedUnitArguments } from './support/shipped.ts'
+import { installedBundle, shippedImageArguments, shippedUnitArguments } from './support/shipped.ts'
 import { readTree } from './support/source-tree.ts'
 import { needs, run } from './support/tools.ts'
 
@@ -123,7 +123,7 @@ test('a socket handed over by the service manager is served, under the permissio
     'listen.address=fd:3',
     'admin.address=off',
   ]
-  const program = installBundle()
+  const program = installedBundle()
   mkdirSync(join(folder, 'state'))
   const child = spawn('systemd-socket-activate', [
     `--listen=127.0.0.1:${port}`,
@@ -215,8 +215,8 @@ test('the image starts what the unit starts, with the same flags but for the siz
 })
 
 test('the bundle starts as well where its compiled code is damaged, of another source, or not there', async () => {
-  const program = installBundle()
-  const dist = join(program, 'dist')
+  const dist = join(temporaryDirectory(), 'dist')
+  cpSync(join(installedBundle(), 'dist'), dist, { recursive: true })
   const version = () => run(process.execPath, [join(dist, 'postern.mjs'), '--version'])
   const whole = await version()
   expect([whole.code, whole.stdout]).toEqual([0, expect.stringMatching(/^\d+\.\d+\.\d+\n$/)])

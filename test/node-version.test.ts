@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { beforeAll, expect, it, TestRunner } from 'vitest'
+import { expect, it, TestRunner } from 'vitest'
 import { temporaryDirectory } from './support/certificate.ts'
-import { installBundle } from './support/shipped.ts'
+import { installedBundle } from './support/shipped.ts'
 import { run } from './support/tools.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -17,10 +17,7 @@ const refusal = (version: string): RegExp =>
     `^postern: Node\\.js ${needed} or later is needed, and this is ${version} .*nodejs\\.org/en/download.*\n$`,
   )
 
-let bundle: string
-beforeAll(() => {
-  bundle = join(installBundle(), 'dist', 'postern.mjs')
-})
+const bundle = join(installedBundle(), 'dist', 'postern.mjs')
 
 it.each([
   [

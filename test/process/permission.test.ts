@@ -3,12 +3,12 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { hashSync } from 'bcryptjs'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { hashPassword } from '../../src/password/hash.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
 import {
-  installBundle,
+  installedBundle,
   shippedImageArguments,
   shippedUnitArguments,
   shippedUnitEnvironment,
@@ -17,11 +17,7 @@ import { PASSWORD } from '../support/sidecar.ts'
 import { prepareSite, replaceFile, runPostern, type Served, type Site, type SiteOptions } from './serve.ts'
 import { holdAnswers, openStreams } from './streams.ts'
 
-let program: string
-
-beforeAll(() => {
-  program = installBundle()
-})
+const program = installedBundle()
 
 /** A site whose sidecar is started as the unit starts it; the service manager makes the state folder first. */
 function shipped(options: SiteOptions = {}): Promise<Site> {

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
+import { BUNDLE_VARIABLE } from '../support/bundle.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { connect, send } from '../support/client.ts'
@@ -22,7 +23,10 @@ import {
 import type { Transport } from '../support/transports.ts'
 
 const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
-export const MAIN: string = join(REPOSITORY, 'src', 'main.ts')
+const bundle = process.env[BUNDLE_VARIABLE]
+/** What Node is started with: in a test the bundle, otherwise the source. */
+export const MAIN: string =
+  bundle === undefined ? join(REPOSITORY, 'src', 'main.ts') : join(bundle, 'dist', 'postern.mjs')
 
 /** Nothing of the test's own environment: a stray POSTERN_ variable would count. Compiled code is kept for the next start. */
 export const ENV: Readonly<Record<string, string>> = {
@@ -133,7 +137,7 @@ export interface SiteOptions {
   readonly transport?: Transport
   /** The line in the password file. */
   readonly password?: string
-  /** What starts the program, instead of Node with `src/main.ts`, given where the configuration and the state are. */
+  /** What starts the program, instead of Node with the bundle, given where the configuration and the state are. */
   readonly command?: (configuration: string, state: string) => readonly string[]
 }
 
@@ -207,7 +211,7 @@ export async function prepareSite(options: SiteOptions = {}): Promise<Site> {
   }
 }
 
-/** Runs `postern ARGS` to its end, from the source or from a bundle; `under` is a program and arguments in front of Node. */
+/** Runs `postern ARGS` to its end, from `main`; `under` is a program and arguments in front of Node. */
 export async function runPostern(
   args: readonly string[],
   { main = MAIN, under = [] }: { readonly main?: string; readonly under?: readonly string[] } = {},

@@ -1,16 +1,14 @@
-import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { expect } from 'vitest'
 import { imageArguments, type Places, unitArguments, unitEnvironment } from '../../deploy/node-arguments.ts'
-import { temporaryDirectory } from './certificate.ts'
+import { BUNDLE_VARIABLE } from './bundle.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 
-/** The program as it is installed: `dist/` in a folder of its own. */
-export function installBundle(): string {
-  const folder = temporaryDirectory()
-  execFileSync(process.execPath, [join(ROOT, 'deploy/bundle.ts'), join(folder, 'dist')])
-  return folder
+/** The folder of the program as it is installed: `dist/` within is what the bundle is made of. For all tests, so not to be changed. */
+export function installedBundle(): string {
+  return process.env[BUNDLE_VARIABLE] ?? expect.fail('the bundle is made by Vitest before the tests')
 }
 
 /** The arguments of Node in the `ExecStart` of the unit or a drop-in, the program last. */
