@@ -6,7 +6,7 @@ export default defineConfig({
     // Takes minutes, so only on demand; what of it is quick, the C21 tests prove with shorter bodies.
     exclude: process.env.POSTERN_TEST_BULK === '1' ? [] : ['test/hardening/bulk.test.ts'],
     setupFiles: ['test/support/setup.ts'],
-    globalSetup: ['test/support/bundle.ts'],
+    globalSetup: ['test/support/bundle.ts', 'test/support/shared-pair.ts'],
     // These end what hangs, and promise nothing: a machine with other work to do may take ten times as long as an idle one.
     testTimeout: 120_000,
     hookTimeout: 120_000,

@@ -84,7 +84,7 @@ it.each(pages.flatMap((page) => shells.map((shell) => ({ page, shell }))))(
   'the first request of $page, pasted into $shell, brings the answer of the device and keeps the password to itself',
   async ({ page, shell }) => {
     for (const tool of ['script', 'curl', shell.split(' ')[0] ?? '']) needs(tool)
-    const sidecar = await startSidecar({ transport: 'tls' })
+    const sidecar = await startSidecar({ transport: 'tls', config: { listen: { tls: 'auto' } } })
     const { requests } = sidecar.device
     const certificate = join(sidecar.directory, 'state/tls/cert.pem')
     let block = blockOf(page, 'ACCESS_TOKEN=')

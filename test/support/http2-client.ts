@@ -5,6 +5,7 @@ import { createAnswer } from './answer.ts'
 import { closeLater } from './cleanup.ts'
 import { drained } from './http1-client.ts'
 import type { Connection, Exchange, Head, Request } from './message.ts'
+import { clientContext } from './raw.ts'
 
 const bytes = (data: string | Buffer): Buffer => (typeof data === 'string' ? Buffer.from(data) : data)
 
@@ -39,6 +40,7 @@ export async function connectHttp2(
 ): Promise<Connection> {
   // Node's types do not know yet that a client may send repeats of fields that must not repeat.
   const settings: http2.SecureClientSessionOptions & { strictSingleValueFields: boolean } = {
+    secureContext: clientContext,
     rejectUnauthorized: false,
     strictSingleValueFields: false,
     ...(options.localAddress === undefined ? {} : { localAddress: options.localAddress }),

@@ -10,6 +10,7 @@ import { connect, send } from './client.ts'
 import { type MovableClock, movableClock } from './clock.ts'
 import { type Device, startDevice } from './device.ts'
 import type { Connection, Request, Response } from './message.ts'
+import { sharedPair } from './shared-pair.ts'
 import type { Transport } from './transports.ts'
 
 /** Part of the YAML file, keys as there. */
@@ -43,10 +44,9 @@ export interface TestSidecar {
   readonly adminUrl: string
   readonly device: Device
   readonly clock: MovableClock
-  /** Where the configuration, the password file and the state are. */
+  /** Where the password file and the state are. */
   readonly directory: string
   readonly passwordFile: string
-  readonly configFile: string
   /** One request on a connection of its own. */
   request(request?: ApiRequest): Promise<Response>
   /** A connection that stays open. */
@@ -141,27 +141,26 @@ export async function startSidecar(options: SidecarOptions = {}): Promise<TestSi
   const outOfTheWay = { api: { requests: 1_000_000 }, oauth: { requests: 1_000_000 } }
   const yaml = overlay(
     {
-      listen: { address: '127.0.0.1:0', tls: transport === 'http1' ? 'off' : 'auto' },
+      listen: { address: '127.0.0.1:0', tls: transport === 'http1' ? 'off' : sharedPair() },
       admin: { address: '127.0.0.1:0' },
       upstream: { url: device.url },
       password: { file: passwordFile },
-      tokens: { store: 'memory' },
+      // The place for 10 000 tokens is laid out at the start, and takes a fifth of its processor time.
+      tokens: { store: 'memory', capacity: 1000 },
       state_dir: join(directory, 'state'),
       log: { level: 'debug', format: 'json', access: true },
       ...(options.documentedLimits ? {} : { limits: outOfTheWay }),
     },
     options.config ?? {},
   )
-  const path = join(directory, 'postern.yaml')
-  const text = JSON.stringify(yaml) // JSON is YAML
-  writeFileSync(path, text)
+  const file = { path: join(directory, 'postern.yaml'), text: JSON.stringify(yaml) } // JSON is YAML
   let logged = ''
   const sink = {
     write(line: string) {
       logged += line
     },
   }
-  const config = loadConfig({ file: { path, text }, env: {}, sets: [] })
+  const config = loadConfig({ file, env: {}, sets: [] })
   const sidecar = await createSidecar(config, { clock, log: createLogOn(config.log.level, sink) })
   const { public: url, admin } = await sidecar.start()
   let stopping: Promise<void> | undefined
@@ -180,7 +179,6 @@ export async function startSidecar(options: SidecarOptions = {}): Promise<TestSi
     clock,
     directory,
     passwordFile,
-    configFile: path,
     request({ token, fields = [], ...request } = {}) {
       const shown = token === undefined ? [] : ['Authorization', `Bearer ${token}`]
       return send({ ...target, ...request, fields: [...shown, ...fields] })
