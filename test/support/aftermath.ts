@@ -13,12 +13,15 @@ export async function expectUnharmed(sidecar: TestSidecar, token: string, kept =
   expect((await sidecar.request({ path: '/good', token })).status).toBe(200)
   await expect
     .poll(
-      async () => ({
-        clients: await sidecar.metric('postern_connections'),
-        tunnels: await sidecar.metric('postern_tunnels'),
-        inFlight: await sidecar.metric('postern_upstream_in_flight'),
-        atDevice: Math.max(kept, sidecar.device.openConnections),
-      }),
+      async () => {
+        const figure = await sidecar.figures()
+        return {
+          clients: figure('postern_connections'),
+          tunnels: figure('postern_tunnels'),
+          inFlight: figure('postern_upstream_in_flight'),
+          atDevice: Math.max(kept, sidecar.device.openConnections),
+        }
+      },
       { timeout: BACK_TO_NORMAL },
     )
     .toEqual({ clients: 0, tunnels: 0, inFlight: 0, atDevice: kept })

@@ -26,27 +26,39 @@ export interface RawPeer {
 /** Reads a socket by hand. The caller closes it. `wire` is what carries its bytes: itself in cleartext. */
 export function rawPeer(socket: net.Socket, wire: net.Socket = socket): RawPeer {
   let text = ''
+  /** What came behind `text`. Made text only when somebody looks: an HTTP client here reads the bytes by itself. */
+  let unread: Buffer[] = []
   let error: Error | undefined
-  let check: () => void = () => {}
+  const looks = new Set<() => void>()
+  const check = (): void => {
+    for (const look of looks) look()
+  }
+  function received(): string {
+    if (unread.length > 0) {
+      text += Buffer.concat(unread).toString('latin1')
+      unread = []
+    }
+    return text
+  }
   const closed = new Promise<string>((resolve) => {
     socket.once('close', () => {
       check()
-      resolve(text)
+      resolve(received())
     })
   })
   socket.on('data', (chunk: Buffer) => {
-    text += chunk.toString('latin1')
+    unread.push(chunk)
     check()
   })
   socket.on('error', (cause: Error) => {
     error = cause
   })
   const holds = (pattern: string | RegExp): boolean =>
-    typeof pattern === 'string' ? text.includes(pattern) : pattern.test(text)
+    typeof pattern === 'string' ? received().includes(pattern) : pattern.test(received())
   return {
     socket,
     get received() {
-      return text
+      return received()
     },
     get error() {
       return error
@@ -57,27 +69,30 @@ export function rawPeer(socket: net.Socket, wire: net.Socket = socket): RawPeer 
     },
     waitFor(pattern, timeout = 5000) {
       return new Promise((resolve, reject) => {
-        const fail = (why: string): void => {
+        const settle = (): void => {
           clearTimeout(timer)
-          reject(new Error(`${why} while waiting for ${String(pattern)}; received: ${JSON.stringify(text)}`))
+          looks.delete(look)
+        }
+        const fail = (why: string): void => {
+          settle()
+          reject(
+            new Error(`${why} while waiting for ${String(pattern)}; received: ${JSON.stringify(received())}`),
+          )
         }
         const timer = setTimeout(() => fail(`${timeout} ms passed`), timeout)
-        const before = check
         const look = (): void => {
           if (holds(pattern)) {
-            clearTimeout(timer)
+            settle()
             resolve(text)
           } else if (socket.destroyed) fail('the connection closed')
         }
-        check = () => {
-          before()
-          look()
-        }
+        looks.add(look)
         look()
       })
     },
     forget() {
       text = ''
+      unread = []
     },
     end(data = '') {
       socket.end(typeof data === 'string' ? Buffer.from(data, 'latin1') : data)

@@ -63,6 +63,8 @@ export interface TestSidecar {
   metrics(): Promise<string>
   /** The sum of the samples of a metric whose labels include the given ones; 0 when there is none. */
   metric(name: string, labels?: Readonly<Record<string, string>>): Promise<number>
+  /** Metrics as `metric` reads them, all of one moment. */
+  figures(): Promise<(name: string, labels?: Readonly<Record<string, string>>) => number>
   /** The log so far, one line each. */
   logLines(): string[]
   /** The certificate that the listener shows, in PEM, for clients that check it. */
@@ -106,6 +108,7 @@ export function encodeForm(form: FormBody): string {
 function sumSamples(text: string, name: string, labels: Readonly<Record<string, string>>): number {
   let sum = 0
   for (const line of text.split('\n')) {
+    if (!line.startsWith(name)) continue
     const match = /^([A-Za-z_:][A-Za-z0-9_:]*)(?:\{(.*)\})? (\S+)/.exec(line)
     if (match?.[1] !== name) continue
     const shown = new Set((match[2] ?? '').match(/[A-Za-z_]\w*="(?:[^"\\]|\\.)*"/g) ?? [])
@@ -198,7 +201,11 @@ export async function startSidecar(options: SidecarOptions = {}): Promise<TestSi
     refresh: (refreshToken) =>
       tokensOf(self.postToken({ grant_type: 'refresh_token', refresh_token: refreshToken })),
     metrics: async () => (await send({ transport: 'http1', url: self.adminUrl, path: '/metrics' })).text,
-    metric: async (name, labels = {}) => sumSamples(await self.metrics(), name, labels),
+    metric: async (name, labels) => (await self.figures())(name, labels),
+    async figures() {
+      const text = await self.metrics()
+      return (name, labels = {}) => sumSamples(text, name, labels)
+    },
     logLines: () => logged.split('\n').filter((line) => line !== ''),
     certificate: () => shownCertificate(url),
     stop,
