@@ -27,6 +27,7 @@ import {
   settings,
   windowUpdate,
 } from '../support/http2-frames.ts'
+import { clientContext } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
 let sidecar: TestSidecar
@@ -291,7 +292,12 @@ describe('header blocks that grow', () => {
     const { hostname, port } = new URL(sidecar.url)
     for (let turn = 0; turn < 20; turn += 1) {
       const bare = net.connect(Number(port), hostname).on('error', () => {})
-      const socket = tls.connect({ socket: bare, rejectUnauthorized: false, ALPNProtocols: ['h2'] })
+      const socket = tls.connect({
+        socket: bare,
+        secureContext: clientContext,
+        rejectUnauthorized: false,
+        ALPNProtocols: ['h2'],
+      })
       socket.on('error', () => {})
       await once(socket, 'secureConnect')
       const noHpack = frame(FRAME.headers, FLAG.endHeaders, 1, Buffer.alloc(16_384, 0xff))
