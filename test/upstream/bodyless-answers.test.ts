@@ -57,11 +57,17 @@ async function openLane(device: RawDevice, transport: 'http1' | 'h2', parser: st
 }
 
 describe.each(['http1', 'h2'] as const)('Answers without a body over %s', (transport) => {
+  // The device's side is read alike for either client: for HTTP/2 each head comes with one of the strays, in turn.
+  const cases = [...CASES.entries()].filter(
+    ([number]) =>
+      transport === 'http1' || Math.floor(number / STRAYS.length) % STRAYS.length === number % STRAYS.length,
+  )
+
   it.each(['strict', 'tolerant', 'auto'])(
     '50 C21 C24 end with their heads, and what stands behind goes nowhere (%s)',
     async (parser) => {
       const { sidecar, ask } = await openLane(await startOddDevice(), transport, parser)
-      for (const [number, { method, status, line, framing, stray }] of CASES.entries()) {
+      for (const [number, { method, status, line, framing, stray }] of cases) {
         const what = JSON.stringify([line, framing, stray.slice(0, 20)])
         const length = status === 204 ? undefined : /^Content-Length: (\d)/.exec(framing)?.[1]
         expect(await ask(number, method), what).toEqual([status, '', 'b', length, 200, 'ok'])
