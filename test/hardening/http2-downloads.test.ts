@@ -4,11 +4,12 @@ import { describe, expect, it } from 'vitest'
 import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
 import { headers, rawSession, requestFields, SETTING, settings } from '../support/http2-frames.ts'
+import { clientContext } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 /** As many as a client may have at once, and as one after the other shares a connection with. */
 const STREAMS = 100
-const EACH = 3
+const EACH = 2
 
 /** How many bytes of a response came, whole or not. */
 async function download(session: http2.ClientHttp2Session, token: string): Promise<number> {
@@ -28,12 +29,14 @@ describe('A client that takes what it asks for', () => {
     it.each([100_000, 130_000, 400_000])(
       'max_queued_bytes gets a hundred answers of %i bytes at once, again and again, each of them whole',
       async (size) => {
-        const device = await startDevice((_request, response) => response.end(Buffer.alloc(size)))
+        const body = Buffer.alloc(size)
+        const device = await startDevice((_request, response) => response.end(body))
         // The client shares this process: on a busy machine it pauses longer than a reader may while others wait (C25).
         const upstream = { queue: { timeout: '60s' } }
         const sidecar = await startSidecar({ transport: 'h2', device, config: { upstream } })
         const token = await sidecar.token()
         const session = http2.connect(sidecar.url, {
+          secureContext: clientContext,
           rejectUnauthorized: false,
           settings: { initialWindowSize },
         })
