@@ -9,7 +9,7 @@ import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports, type Transport } from '../support/transports.ts'
 
 /** A TLS handshake costs both sides, which here are one process, and adds nothing to what is looked for. */
-const TIMES: Readonly<Record<Transport, number>> = { http1: 300, tls: 60, h2: 60 }
+const TIMES: Readonly<Record<Transport, number>> = { http1: 120, tls: 60, h2: 60 }
 const AT_ONCE = 20
 
 /** Runs `act` so many times, twenty at once. */
