@@ -73,7 +73,8 @@ describeTransports(
           })
         })
         ends[reader].pause()
-        for (let i = 0; i < FRAMES; i += 1) ends[writer].send(Buffer.alloc(MiB))
+        const frame = Buffer.alloc(MiB)
+        for (let i = 0; i < FRAMES; i += 1) ends[writer].send(frame)
         // Until it stands still: what was going to leave the writer has left.
         let before = Number.NaN
         while (ends[writer].bufferedAmount !== before) {
