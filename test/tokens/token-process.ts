@@ -25,17 +25,18 @@ export interface ProcessOptions {
   /** A program to run Node with, and its arguments. */
   readonly under?: readonly string[]
   readonly rotate?: boolean
-  /** A folder for compiled code, for tests that start very many processes. */
-  readonly cache?: string
 }
 
 const SCRIPT = fileURLToPath(new URL('fixtures/token-process.ts', import.meta.url))
+
+/** Compiled code is kept for the next start: to compile takes twice what all else of a start does. */
+const CACHE = fileURLToPath(new URL('../../node_modules/.cache/postern-process', import.meta.url))
 
 export async function startTokenProcess(dir: string, options: ProcessOptions = {}): Promise<TokenProcess> {
   const [program, ...rest] = [...(options.under ?? []), process.execPath, SCRIPT, dir]
   const child = spawn(program ?? '', options.rotate === true ? [...rest, 'rotate'] : rest, {
     stdio: ['pipe', 'pipe', 'inherit'],
-    env: options.cache === undefined ? process.env : { ...process.env, NODE_COMPILE_CACHE: options.cache },
+    env: { ...process.env, NODE_COMPILE_CACHE: CACHE },
   })
   const exited = once(child, 'exit')
   child.stdin.on('error', () => {})
