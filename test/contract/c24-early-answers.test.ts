@@ -5,8 +5,11 @@ import { brokenBy } from '../support/scripted.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
+/** Of 2 MiB a sidecar may have taken all when the answer comes: then it keeps the connection, and nothing is cut off. */
+const UPLOAD = 4 << 20
+
 /** Often enough for every order of the device's answer, its reset and the next piece of the upload. */
-const TRIES = 24
+const TRIES = 12
 
 describeTransports(
   'C24 a device that answers an upload early and closes without reading on',
@@ -27,7 +30,7 @@ describeTransports(
       const head = `POST /x HTTP/1.1\r\nHost: device\r\nAuthorization: Bearer ${await sidecar.token()}`
       const answers: string[] = []
       for (let i = 0; i < TRIES; i += 1) {
-        const { status, text } = await sendThenRead(sidecar.url, head, { size: 4 << 20, chunked })
+        const { status, text } = await sendThenRead(sidecar.url, head, { size: UPLOAD, chunked })
         answers.push(`${status} ${text}`)
       }
       expect(answers).toEqual(Array(TRIES).fill('413 too much'))
