@@ -57,7 +57,7 @@ export async function openState(config: Config, deps: StateDependencies): Promis
     random: randomBytes,
     journal,
     listener: {
-      issued: metrics.tokensIssued,
+      issued: (grant) => metrics.tokensIssued(grant, 1),
       revoked(grants, reason) {
         metrics.tokensRevoked(reason, grants.length)
         log.warn({ grants: grants.length, reason }, 'tokens revoked')

@@ -14,20 +14,18 @@ export function tokenServices(
   config: () => Config,
 ): Readonly<Record<Service, TokenEndpoint>> {
   const bodyTimeout = (): number => config().listen.bodyTimeout
-  const passwordGrant = createPasswordGrant({
-    verify,
-    issue: tokens.issue,
-    onWrongPassword: metrics.passwordFailed,
-    onUnavailable: metrics.upstream(undefined).failed,
-  })
-  return {
-    token: createTokenEndpoint({
-      bodyTimeout,
-      grants: new Map([
-        ['password', passwordGrant],
-        ['refresh_token', createRefreshGrant(tokens.refresh)],
-      ]),
+  const grants = [
+    createPasswordGrant({
+      verify,
+      issue: tokens.issue,
+      onWrongPassword: metrics.passwordFailed,
+      onUnavailable: metrics.upstream(undefined).failed,
     }),
+    createRefreshGrant(tokens.refresh),
+  ]
+  for (const { name } of grants) metrics.tokensIssued(name, 0)
+  return {
+    token: createTokenEndpoint({ bodyTimeout, grants }),
     revocation: createRevocationEndpoint({
       bodyTimeout,
       revoke: (token) => tokens.revoke({ token }, 'client'),

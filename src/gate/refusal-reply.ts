@@ -55,11 +55,7 @@ function answerOf(refusal: Refusal, realm: string): Answer {
     case 'invalid-grant':
       return { contract: 400, http: 400, content: said('invalid_grant', refusal.description) }
     case 'unsupported-grant-type':
-      return {
-        contract: 400,
-        http: 400,
-        content: said('unsupported_grant_type', 'The grant_type must be "password" or "refresh_token".'),
-      }
+      return { contract: 400, http: 400, content: said('unsupported_grant_type', refusal.description) }
     case 'method-not-allowed':
       return {
         ...invalidRequest(405, 'The method is not served at this path.'),

@@ -6,7 +6,7 @@ export type Refusal =
   | { readonly kind: 'malformed'; readonly description: string }
   | { readonly kind: 'invalid-request'; readonly description: string }
   | { readonly kind: 'invalid-grant'; readonly description: string }
-  | { readonly kind: 'unsupported-grant-type' }
+  | { readonly kind: 'unsupported-grant-type'; readonly description: string }
   | { readonly kind: 'method-not-allowed'; readonly allow: string }
   | { readonly kind: 'unsupported-media-type' }
   | { readonly kind: 'content-too-large' }

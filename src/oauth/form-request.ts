@@ -1,8 +1,11 @@
+import { bodyFault } from '../http/body-error.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { fieldValues } from '../http/fields.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { isFormType, parseForm } from './form.ts'
-import { readTokenBody } from './token-body.ts'
+
+/** More than any grant needs, less than anyone could hurt us with (C9). */
+const LARGEST_BODY = 8 * 1024
 
 /** The form that a request carries, or why it carries none; `close` where its body was not read to the end. */
 export type FormRequest =
@@ -19,8 +22,23 @@ export async function readFormRequest(exchange: Exchange, bodyTimeout: number): 
   return form.kind === 'form' ? form : refusedForm({ kind: 'invalid-request', description: form.description })
 }
 
-export function missingParameter(name: string): Refusal {
-  return { kind: 'invalid-request', description: `The parameter ${name} is missing or empty.` }
+/** The parameters that a handler asks for; or the refusal for the first that is missing or empty. */
+export type Required<Name extends string> =
+  | { readonly kind: 'given'; readonly values: Readonly<Record<Name, string>> }
+  | { readonly kind: 'refused'; readonly refusal: Refusal }
+
+export function required<Name extends string>(
+  parameters: ReadonlyMap<string, string>,
+  names: readonly Name[],
+): Required<Name> {
+  const missing = names.find((name) => !parameters.get(name))
+  if (missing !== undefined) {
+    const description = `The parameter ${missing} is missing or empty.`
+    return { kind: 'refused', refusal: { kind: 'invalid-request', description } }
+  }
+  // Each of the names was found above.
+  const values = Object.fromEntries(names.map((name) => [name, parameters.get(name)])) as Record<Name, string>
+  return { kind: 'given', values }
 }
 
 function refusedForm(refusal: Refusal): FormRequest {
@@ -40,4 +58,54 @@ function mediaTypeFault(exchange: Exchange): Refusal | undefined {
 function declaredLength(exchange: Exchange): number | undefined {
   const length = fieldValues(exchange.head.fields, 'content-length')[0]
   return length === undefined ? undefined : Number(length)
+}
+
+export type TokenBody =
+  | { readonly kind: 'body'; readonly bytes: Buffer }
+  | { readonly kind: 'refused'; readonly refusal: Refusal; readonly close: boolean }
+
+/**
+ * Reads a request body of at most `LARGEST_BODY` bytes that is whole within `deadline` ms. A declared length over
+ * the limit is refused unread; whatever else is refused here has bytes underway, so the connection must end.
+ */
+export async function readTokenBody(
+  exchange: Exchange,
+  declaredLength: number | undefined,
+  deadline: number,
+): Promise<TokenBody> {
+  if (declaredLength !== undefined && declaredLength > LARGEST_BODY) {
+    return { kind: 'refused', refusal: { kind: 'content-too-large' }, close: true }
+  }
+  const late = new AbortController()
+  const timer = setTimeout(() => late.abort(), deadline)
+  try {
+    return await Promise.race([collect(exchange, deadline), abortion(late.signal)])
+  } catch (error) {
+    const refusal = bodyFault(error)
+    if (refusal === undefined) throw error
+    return { kind: 'refused', refusal, close: true }
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+async function collect(exchange: Exchange, deadline: number): Promise<TokenBody> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of exchange.body(deadline)) {
+    size += chunk.length
+    if (size > LARGEST_BODY) {
+      return { kind: 'refused', refusal: { kind: 'content-too-large' }, close: true }
+    }
+    chunks.push(chunk)
+  }
+  return { kind: 'body', bytes: Buffer.concat(chunks) }
+}
+
+function abortion(signal: AbortSignal): Promise<TokenBody> {
+  return new Promise((resolve) => {
+    signal.addEventListener('abort', () =>
+      resolve({ kind: 'refused', refusal: { kind: 'request-timeout' }, close: true }),
+    )
+  })
 }

@@ -12,11 +12,14 @@ export type GrantResult =
   | { readonly kind: 'granted'; readonly tokens: GrantedTokens }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
 
-/** One grant type: what it asks of the form, and what it gives for it. */
-export interface Grant {
-  /** The parameter that must be there, and not empty. */
-  readonly parameter: string
-  readonly exchange: (value: string, client: string) => GrantResult | Promise<GrantResult>
+/** One grant type. Adding one takes a module that makes a `Grant`, and its line in `token-services.ts`. */
+export interface Grant<Parameter extends string = string> {
+  /** The value of `grant_type` that asks for it, and the `grant` label of its metrics. */
+  readonly name: string
+  /** The parameters that the form must carry besides, none of them empty. */
+  readonly parameters: readonly Parameter[]
+  // A method, so that grants of different parameters stand in one list; each is given exactly the ones that it names.
+  exchange(given: Readonly<Record<Parameter, string>>, client: string): GrantResult | Promise<GrantResult>
 }
 
 export function refuse(refusal: Refusal): GrantResult {

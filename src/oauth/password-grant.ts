@@ -6,7 +6,7 @@ export interface PasswordGrantDependencies {
   readonly verify: (
     password: string,
   ) => Promise<'right' | 'wrong' | 'overloaded' | { readonly unavailable: UpstreamFailure }>
-  readonly issue: (client: string) => GrantedTokens
+  readonly issue: (client: string) => GrantedTokens | Promise<GrantedTokens>
   readonly onWrongPassword: () => void
   readonly onUnavailable: (failure: UpstreamFailure) => void
 }
@@ -20,10 +20,11 @@ export function createPasswordGrant({
   issue,
   onWrongPassword,
   onUnavailable,
-}: PasswordGrantDependencies): Grant {
+}: PasswordGrantDependencies): Grant<'password'> {
   return {
-    parameter: 'password',
-    async exchange(password, client) {
+    name: 'password',
+    parameters: ['password'],
+    async exchange({ password }, client) {
       const verdict = await verify(password)
       if (typeof verdict === 'object') {
         onUnavailable(verdict.unavailable)
@@ -31,7 +32,7 @@ export function createPasswordGrant({
       }
       switch (verdict) {
         case 'right':
-          return { kind: 'granted', tokens: issue(client) }
+          return { kind: 'granted', tokens: await issue(client) }
         case 'wrong':
           onWrongPassword()
           return refuse({ kind: 'invalid-grant', description: 'The password is not right.' })

@@ -1,11 +1,16 @@
 import { type Grant, type GrantedTokens, refuse } from './grant.ts'
 
+type Refreshed = GrantedTokens | undefined
+
 /** A refresh token for a new access token (RFC 6749 §6). Which way it failed, the answer does not tell. */
-export function createRefreshGrant(refresh: (refreshToken: string) => GrantedTokens | undefined): Grant {
+export function createRefreshGrant(
+  refresh: (refreshToken: string) => Refreshed | Promise<Refreshed>,
+): Grant<'refresh_token'> {
   return {
-    parameter: 'refresh_token',
-    exchange(refreshToken) {
-      const tokens = refresh(refreshToken)
+    name: 'refresh_token',
+    parameters: ['refresh_token'],
+    async exchange({ refresh_token: refreshToken }) {
+      const tokens = await refresh(refreshToken)
       return tokens === undefined
         ? refuse({ kind: 'invalid-grant', description: 'The refresh token is not valid.' })
         : { kind: 'granted', tokens }

@@ -1,10 +1,10 @@
 import { jsonReply } from '../http/json-reply.ts'
-import { missingParameter, readFormRequest } from './form-request.ts'
+import { readFormRequest, required } from './form-request.ts'
 import type { TokenEndpoint } from './token-endpoint.ts'
 
 export interface RevocationEndpointDependencies {
   /** Revokes the grant of a token of either kind. */
-  readonly revoke: (token: string) => void
+  readonly revoke: (token: string) => unknown
   readonly bodyTimeout: () => number
 }
 
@@ -19,9 +19,9 @@ export function createRevocationEndpoint({
   return async (_request, exchange) => {
     const form = await readFormRequest(exchange, bodyTimeout())
     if (form.kind === 'refused') return form
-    const token = form.parameters.get('token')
-    if (!token) return { kind: 'refused', refusal: missingParameter('token'), close: false }
-    revoke(token)
+    const given = required(form.parameters, ['token'])
+    if (given.kind === 'refused') return { ...given, close: false }
+    await revoke(given.values.token)
     return { kind: 'reply', reply: jsonReply(200, {}) }
   }
 }

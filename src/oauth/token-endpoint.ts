@@ -2,12 +2,12 @@ import type { TokenRequest } from '../http/admission.ts'
 import type { Exchange, Reply } from '../http/exchange.ts'
 import { jsonReply } from '../http/json-reply.ts'
 import type { Refusal } from '../http/refusal.ts'
-import { missingParameter, readFormRequest } from './form-request.ts'
+import { readFormRequest, required } from './form-request.ts'
 import { type Grant, type GrantedTokens, type GrantResult, refuse } from './grant.ts'
 
 export interface TokenEndpointDependencies {
-  /** The grant types that are served, by the value of `grant_type`. */
-  readonly grants: ReadonlyMap<string, Grant>
+  /** The grant types that are served, in the order in which a client is told of them. */
+  readonly grants: readonly Grant[]
   /** Milliseconds within which the request body must be there. */
   readonly bodyTimeout: () => number
 }
@@ -21,28 +21,31 @@ export type TokenEndpoint = (request: TokenRequest, exchange: Exchange) => Promi
 
 /** `POST /oauth/token`, step by step: form, grant, answer. Each step may be the last. */
 export function createTokenEndpoint({ grants, bodyTimeout }: TokenEndpointDependencies): TokenEndpoint {
+  const unsupported = refuse({
+    kind: 'unsupported-grant-type',
+    description: `The grant_type must be ${grants.map(({ name }) => `"${name}"`).join(' or ')}.`,
+  })
+
+  async function exchangeGrant(
+    parameters: ReadonlyMap<string, string>,
+    client: string,
+  ): Promise<GrantResult> {
+    const asked = required(parameters, ['grant_type'])
+    if (asked.kind === 'refused') return asked
+    const grant = grants.find(({ name }) => name === asked.values.grant_type)
+    if (grant === undefined) return unsupported
+    const given = required(parameters, grant.parameters)
+    return given.kind === 'refused' ? given : grant.exchange(given.values, client)
+  }
+
   return async (request, exchange) => {
     const form = await readFormRequest(exchange, bodyTimeout())
     if (form.kind === 'refused') return form
-    const result = await exchangeGrant(form.parameters, grants, request.client)
+    const result = await exchangeGrant(form.parameters, request.client)
     return result.kind === 'granted'
       ? { kind: 'reply', reply: tokenReply(result.tokens) }
       : { kind: 'refused', refusal: result.refusal, close: false }
   }
-}
-
-async function exchangeGrant(
-  parameters: ReadonlyMap<string, string>,
-  grants: ReadonlyMap<string, Grant>,
-  client: string,
-): Promise<GrantResult> {
-  const grantType = parameters.get('grant_type')
-  if (!grantType) return refuse(missingParameter('grant_type'))
-  const grant = grants.get(grantType)
-  if (grant === undefined) return refuse({ kind: 'unsupported-grant-type' })
-  const value = parameters.get(grant.parameter)
-  if (!value) return refuse(missingParameter(grant.parameter))
-  return grant.exchange(value, client)
 }
 
 /** Exactly the four fields of the device's document (C4). */

@@ -16,7 +16,8 @@ export interface Readings {
 export interface Metrics {
   exchange(record: ExchangeRecord): void
   passwordFailed(): void
-  tokensIssued(grant: 'password' | 'refresh_token'): void
+  /** @param responses 0 for a grant type that is served and not used yet */
+  tokensIssued(grant: string, responses: number): void
   tokensRevoked(reason: string, grants: number): void
   tokensEvicted(kind: 'access' | 'refresh', count: number): void
   storeFailed(store: string, operation: string): void
@@ -134,7 +135,6 @@ export function createMetrics({
   )
   gauge('build_info', 'Version of Postern and of Node.', ['version', 'node']).set({ version, node }, 1)
 
-  for (const grant of ['password', 'refresh_token']) issued.inc({ grant }, 0)
   for (const result of ['success', 'failure']) reloads.inc({ result }, 0)
   for (const kind of ['access', 'refresh']) evicted.inc({ kind }, 0)
   for (const reason of ['max_connections', 'max_connections_per_client']) refused.inc({ reason }, 0)
@@ -155,7 +155,7 @@ export function createMetrics({
       if (verdict?.kind === 'unauthorized') authFailures[verdict.cause] += 1
     },
     passwordFailed: () => passwordFailures.inc(),
-    tokensIssued: (grant) => issued.inc({ grant }),
+    tokensIssued: (grant, responses) => issued.inc({ grant }, responses),
     tokensRevoked: (reason, grants) => revoked.inc({ reason }, grants),
     tokensEvicted: (kind, count) => evicted.inc({ kind }, count),
     storeFailed: (store, operation) => storeErrors.inc({ store, operation }),

@@ -42,15 +42,16 @@ export interface GrantSummary {
 }
 
 export interface TokenListener {
-  issued(kind: 'password' | 'refresh_token'): void
+  /** A new pair of tokens was given for a grant of this type. */
+  issued(grantType: string): void
   /** Called before `revoke` returns, so that what was admitted under these grants can be closed. */
   revoked(grants: readonly string[], reason: string): void
   evicted(kind: TokenKind, count: number): void
 }
 
 export interface TokenStore {
-  /** The tokens of a new grant. */
-  issue(client: string): IssuedTokens
+  /** The tokens of a new grant, which was given for the password unless another `grantType` is named. */
+  issue(client: string, grantType?: string): IssuedTokens
   /** C6. `undefined` (`invalid_grant`) for anything but a live refresh token, an access token included. */
   refresh(refreshToken: string): IssuedTokens | undefined
   /** C10. A refresh token is unknown here. A valid one makes its grant the most recently used. */

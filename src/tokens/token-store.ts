@@ -78,12 +78,12 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
     journal.record(tokens.filter((token) => !token.gone).map((token) => toRecord(token, clock)))
   }
 
-  function issue(client: string): IssuedTokens {
+  function issue(client: string, grantType = 'password'): IssuedTokens {
     const now = settle()
     const grant = table.open(mintGrantId(random), client, now)
     const [accessToken, refreshToken] = [mintToken(random), mintToken(random)]
     keep(grant, [add(grant, 'access', accessToken, now), add(grant, 'refresh', refreshToken, now)])
-    listener.issued('password')
+    listener.issued(grantType)
     return { accessToken, refreshToken, expiresIn: Math.floor(accessLifetime / 1000) }
   }
 
