@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { ensureFolder } from '../http/ensure-folder.ts'
 import { listen } from '../http/listen.ts'
-import type { TokenStore } from '../tokens/token-contract.ts'
+import type { TokenStore, Tokens } from '../tokens/token-contract.ts'
 import { readRevocation } from './revocation.ts'
 
 /** The way in for `postern status` and `postern revoke`: whoever may open the socket may revoke. */
@@ -12,7 +12,7 @@ export interface ControlSocket {
 }
 
 export interface ControlDependencies {
-  readonly tokens: Pick<TokenStore, 'grants' | 'counts' | 'revoke'>
+  readonly tokens: Pick<Tokens, 'grants' | 'revoke'> & Pick<TokenStore, 'counts'>
   /** The socket could not be opened, or a request on it hit a bug. */
   readonly onTrouble: (error: unknown) => void
 }
@@ -39,7 +39,7 @@ export async function openControlSocket(
 ): Promise<ControlSocket> {
   async function answer(req: IncomingMessage): Promise<ControlAnswer> {
     if (req.method === 'GET' && req.url === '/status') {
-      return { status: 200, value: { tokens: tokens.counts(), grants: tokens.grants() } }
+      return { status: 200, value: { tokens: tokens.counts(), grants: await tokens.grants() } }
     }
     if (req.method !== 'POST' || req.url !== '/revoke')
       return { status: 404, value: { error: 'unknown command' } }
@@ -49,7 +49,7 @@ export async function openControlSocket(
           status: 400,
           value: { error: 'name what to revoke: {"all": true}, {"client": ADDRESS} or {"grant": ID}' },
         }
-      : { status: 200, value: { revoked: tokens.revoke(which, 'operator') } }
+      : { status: 200, value: { revoked: await tokens.revoke(which, 'operator') } }
   }
 
   const server = createServer({ requestTimeout: 5_000 }, (req, res) => {

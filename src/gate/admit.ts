@@ -4,14 +4,14 @@ import type { RequestHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import type { AuthFailure, Refusal } from '../http/refusal.ts'
 import { ietfLimitFields, limitFields, secondsToReset } from '../limits/limit-fields.ts'
-import type { Verdict, WindowPolicy } from '../limits/window.ts'
-import type { WindowTable } from '../limits/window-table.ts'
+import type { Verdict, WindowPolicy, Windows } from '../limits/window.ts'
+import type { Tokens } from '../tokens/token-contract.ts'
 import { readBearer } from './bearer.ts'
 import { type Classified, type ClassifyRules, classify } from './classify.ts'
 import type { Client } from './client-address.ts'
 import type { IsPublic } from './public-paths.ts'
 import { requestIdOf } from './request-id.ts'
-import { surveyFields } from './survey.ts'
+import { type Survey, surveyFields } from './survey.ts'
 
 /** Whose requests share a window (C17). */
 export type Per = 'client' | 'grant' | 'device'
@@ -30,25 +30,42 @@ export interface GateSettings extends ClassifyRules {
 
 export interface GateDependencies {
   readonly clock: Clock
-  readonly tables: Readonly<Record<Endpoint, WindowTable>>
+  readonly tables: Readonly<Record<Endpoint, Windows>>
   readonly clientOf: (peer: string, forwardedFor: readonly string[]) => Client
-  readonly identify: (token: string) => Identified
+  readonly identify: Identify
   readonly newRequestId: () => string
   readonly settings: () => GateSettings
 }
+
+type Identify = Tokens['identify']
 
 /** Whom the token of a request stands for. */
 export type Identified =
   | { readonly kind: 'valid'; readonly grant: string }
   | { readonly kind: 'refused'; readonly cause: AuthFailure }
 
-export type Admit = (head: RequestHead) => Admission
+/** What may have to be asked elsewhere: a promise only then. */
+type Later<T> = T | Promise<T>
+
+/** Decides about a request. Gives a promise only where the tokens or the windows give one. */
+export type Admit = (head: RequestHead) => Later<Admission>
+
+/** A request that is classified, and what it is held against: the settings of the moment at which it came. */
+interface Asked {
+  readonly head: RequestHead
+  readonly survey: Survey
+  readonly request: Classified
+  readonly client: Client
+  readonly now: GateSettings
+  /** Set where the limit counts by grant, and so has to know it first. */
+  readonly who: Identified | undefined
+}
 
 /**
- * The gate: classify, identify, limit, authorize, in this order and nowhere else. Identifying refuses nothing; it
- * only lets the limit count by grant, and where that is not how it counts it waits until the limit has let the request
- * through, so that a flood costs no hash. The limit comes before every refusal, so that each request counts, whatever
- * becomes of it (C13), and before any body is read (C15).
+ * The gate: classify, identify, limit, authorize, in this order and nowhere else; each step takes what the one before it
+ * gives. Identifying refuses nothing; it only lets the limit count by grant, and where that is not how it counts it waits
+ * until the limit has let the request through, so that a flood costs no hash. The limit comes before every refusal, so that
+ * each request counts, whatever becomes of it (C13), and before any body is read (C15).
  */
 export function createGate({
   clock,
@@ -58,42 +75,69 @@ export function createGate({
   newRequestId,
   settings,
 }: GateDependencies): Admit {
+  function admit(head: RequestHead): Later<Admission> {
+    const now = settings()
+    const survey = surveyFields(head.fields)
+    const request = classify(head, survey, now)
+    const client = clientOf(head.peer, survey.forwardedFor)
+    const asked: Asked = { head, survey, request, client, now, who: undefined }
+    if (now.limits[request.endpoint].per !== 'grant') return limit(asked)
+    return goOn(asked, identifyBearer(survey.authorization, identify), limitKnown)
+  }
+
+  function limitKnown(asked: Asked, who: Identified): Later<Admission> {
+    return limit({ ...asked, who })
+  }
+
+  function limit(asked: Asked): Later<Admission> {
+    const { request, client, now, who } = asked
+    const { endpoint } = request
+    return goOn(asked, tables[endpoint].count(windowKey(now.limits[endpoint].per, client, who)), judge)
+  }
+
+  function judge(asked: Asked, verdict: Verdict): Later<Admission> {
+    const { request, survey, client, now, who } = asked
+    const { endpoint, framing } = request
+    const passed = {
+      requestId: requestIdOf(survey.requestId, client.peerTrusted, newRequestId),
+      endpoint,
+      client: client.address,
+      limitFields: fieldsFor(endpoint, verdict, now),
+      framing,
+    }
+    const limited = verdict.admitted ? undefined : rateLimited(verdict)
+    if (limited !== undefined && isFinal(limited, request, now)) return refused(passed, limited, request)
+    const counted = { asked, passed, limited }
+    return goOn(counted, who ?? identifyBearer(survey.authorization, identify), authorize)
+  }
+
   function fieldsFor(endpoint: Endpoint, verdict: Verdict, { limits, ietfHeaders }: GateSettings): Fields {
     const fields = limitFields(verdict, clock.wall())
     return ietfHeaders ? [...fields, ...ietfLimitFields(endpoint, verdict, limits[endpoint])] : fields
   }
 
-  return function admit(head) {
-    const now = settings()
-    const survey = surveyFields(head.fields)
-    const request = classify(head, survey, now)
-    const client = clientOf(head.peer, survey.forwardedFor)
-    const { per } = now.limits[request.endpoint]
-    const counted = per === 'grant' ? identifyBearer(survey.authorization, identify) : undefined
-    const verdict = tables[request.endpoint].count(windowKey(per, client, counted))
-    const passed = {
-      requestId: requestIdOf(survey.requestId, client.peerTrusted, newRequestId),
-      endpoint: request.endpoint,
-      client: client.address,
-      limitFields: fieldsFor(request.endpoint, verdict, now),
-      framing: request.framing,
-    }
-
-    const limited = verdict.admitted ? undefined : rateLimited(verdict)
-    if (limited !== undefined && isFinal(limited, request, now)) return refused(passed, limited, request)
-
-    const who = counted ?? identifyBearer(survey.authorization, identify)
-    const refusal = limited ?? request.fault ?? authorize(head, request, who, now)
-    if (refusal !== undefined && isFinal(refusal, request, now)) return refused(passed, refusal, request)
-    if (request.service !== undefined) return { ...passed, kind: 'token-endpoint', service: request.service }
-    return forward(passed, request, who, client, refusal)
-  }
+  return admit
 }
 
-function identifyBearer(
-  authorization: readonly string[],
-  identify: (token: string) => Identified,
-): Identified {
+/** Takes the next step at once, or when an answer from elsewhere is there. */
+function goOn<S, T>(
+  state: S,
+  answer: Later<T>,
+  step: (state: S, answer: T) => Later<Admission>,
+): Later<Admission> {
+  return answer instanceof Promise ? waitFor(state, answer, step) : step(state, answer)
+}
+
+/** Apart from `goOn`, because a function that contains a closure makes room for it with every call. */
+function waitFor<S, T>(
+  state: S,
+  answer: Promise<T>,
+  step: (state: S, answer: T) => Later<Admission>,
+): Promise<Admission> {
+  return answer.then((known) => step(state, known))
+}
+
+function identifyBearer(authorization: readonly string[], identify: Identify): Later<Identified> {
   const presented = readBearer(authorization)
   return presented.kind === 'token' ? identify(presented.token) : { kind: 'refused', cause: presented.cause }
 }
@@ -110,17 +154,29 @@ function windowKey(per: Per, client: Client, who: Identified | undefined): strin
   }
 }
 
+/** A request that the limit has counted. */
+interface Counted {
+  readonly asked: Asked
+  readonly passed: Passed
+  /** Set past the limit, where the gate only observes. */
+  readonly limited: Refusal | undefined
+}
+
+/** The last step: what is refused for the limit, for itself or for its token is, and everything else may go on. */
+function authorize({ asked, passed, limited }: Counted, who: Identified): Admission {
+  const { request, client, now } = asked
+  const refusal = limited ?? request.fault ?? credentialFault(asked, who)
+  if (refusal !== undefined && isFinal(refusal, request, now)) return refused(passed, refusal, request)
+  if (request.service !== undefined) return { ...passed, kind: 'token-endpoint', service: request.service }
+  return forward(passed, request, who, client, refusal)
+}
+
 /** The token endpoint takes the credential in the body, and only by POST; everything else needs a live token. */
-function authorize(
-  head: RequestHead,
-  request: Classified,
-  who: Identified,
-  { isPublic }: GateSettings,
-): Refusal | undefined {
+function credentialFault({ head, request, now }: Asked, who: Identified): Refusal | undefined {
   if (request.service !== undefined) {
     return head.method === 'POST' ? undefined : { kind: 'method-not-allowed', allow: 'POST' }
   }
-  if (who.kind === 'valid' || isPublic(request.target)) return undefined
+  if (who.kind === 'valid' || now.isPublic(request.target)) return undefined
   return { kind: 'unauthorized', cause: who.cause }
 }
 

@@ -15,6 +15,13 @@ export interface LiveExchanges {
   delete(exchange: LiveExchange): void
   /** Ends everything that was admitted under these grants (C8). */
   cut(grants: readonly string[]): void
+  /** Remembers what is revoked from now on, for a request whose grant is still being asked for. */
+  watchRevoked(): RevokedMeanwhile
+}
+
+export interface RevokedMeanwhile {
+  has(grant: string): boolean
+  close(): void
 }
 
 /**
@@ -23,6 +30,7 @@ export interface LiveExchanges {
  */
 export function createLiveExchanges(): LiveExchanges {
   let newest: LiveExchange | undefined
+  const watches = new Set<Set<string>>()
   return {
     add(exchange) {
       exchange.older = newest
@@ -43,7 +51,13 @@ export function createLiveExchanges(): LiveExchanges {
       for (let at = newest; at !== undefined; at = at.older) {
         if (at.grant !== undefined && revoked.has(at.grant)) hit.push(at)
       }
+      for (const seen of watches) for (const grant of grants) seen.add(grant)
       for (const exchange of hit) exchange.revoke()
+    },
+    watchRevoked() {
+      const seen = new Set<string>()
+      watches.add(seen)
+      return { has: (grant) => seen.has(grant), close: () => watches.delete(seen) }
     },
   }
 }

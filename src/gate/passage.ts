@@ -36,37 +36,64 @@ const SWALLOWED_BODY = 8 * 1024
 export function createPassage(deps: PassageDependencies): Passage {
   const { admit, services, upstream } = deps
 
-  /** Undefined where the gate itself failed: then the exchange is answered already. */
-  function admitted(exchange: Exchange): Admission | undefined {
-    try {
-      return admit(exchange.head)
-    } catch (error) {
-      deps.onBug(error)
-      exchange.reply(refusalReply({ kind: 'server-error' }, deps.answers()), { close: true })
-      return undefined
+  function pass<E extends Exchange>(exchange: E, forward: ForwardBy<E>): void {
+    const start = deps.clock.monotonic()
+    const admission = admitted(exchange)
+    if (admission instanceof Promise) void passLater(exchange, forward, admission, start)
+    else if (admission !== undefined) {
+      follow(new RequestPassage(deps, exchange, admission, start), exchange, admission, forward)
     }
   }
 
-  function pass<E extends Exchange>(
+  /** Undefined where the gate itself failed: then the exchange is answered already. */
+  function admitted(exchange: Exchange): ReturnType<Admit> | undefined {
+    try {
+      return admit(exchange.head)
+    } catch (error) {
+      return gateFailed(exchange, error)
+    }
+  }
+
+  /** The client may leave meanwhile, and the grant may be revoked after the answer about it was given elsewhere. */
+  async function passLater<E extends Exchange>(
     exchange: E,
-    forward: (admission: Forwardable, exchange: E) => Promise<Refusal | undefined>,
-  ): void {
-    const start = deps.clock.monotonic()
-    const admission = admitted(exchange)
+    forward: ForwardBy<E>,
+    asked: Promise<Admission>,
+    start: number,
+  ): Promise<void> {
+    const revoked = deps.live.watchRevoked()
+    const admission = await asked.catch((error: unknown) => gateFailed(exchange, error))
+    revoked.close()
     if (admission === undefined) return
-    const passing = new Passing(deps, exchange, admission, start)
-    if (admission.kind === 'refused') passing.refuse(admission.refusal, admission.close)
-    else if (admission.kind === 'forward') passing.follow(forward(admission, exchange))
-    else passing.follow(answerToken(admission, exchange, passing))
+    const passage = new RequestPassage(deps, exchange, admission, start)
+    if (passage.grant !== undefined && revoked.has(passage.grant)) passage.revoke()
+    if (!exchange.answered) follow(passage, exchange, admission, forward)
+  }
+
+  function follow<E extends Exchange>(
+    passage: RequestPassage,
+    exchange: E,
+    admission: Admission,
+    forward: ForwardBy<E>,
+  ): void {
+    if (admission.kind === 'refused') passage.refuse(admission.refusal, admission.close)
+    else if (admission.kind === 'forward') passage.follow(forward(admission, exchange))
+    else passage.follow(answerToken(admission, exchange, passage))
+  }
+
+  /** A bug of the gate: nothing is known of the request, so it is not recorded. */
+  function gateFailed(exchange: Exchange, error: unknown): undefined {
+    deps.onBug(error)
+    exchange.reply(refusalReply({ kind: 'server-error' }, deps.answers()), { close: true })
   }
 
   async function answerToken(
     admission: TokenAdmission,
     exchange: Exchange,
-    passing: Passing,
+    passage: RequestPassage,
   ): Promise<undefined> {
     const answer = await services[admission.service](admission, exchange)
-    if (answer.kind === 'refused') passing.refuse(answer.refusal, answer.close)
+    if (answer.kind === 'refused') passage.refuse(answer.refusal, answer.close)
     else {
       const { reply } = answer
       exchange.reply(withOwnFields(reply, admission))
@@ -85,7 +112,7 @@ export function createPassage(deps: PassageDependencies): Passage {
 }
 
 /** One request from its admission to its end. */
-class Passing extends LiveExchange {
+class RequestPassage extends LiveExchange {
   readonly grant: string | undefined
   readonly #deps: PassageDependencies
   readonly #exchange: Exchange
@@ -154,6 +181,8 @@ class Passing extends LiveExchange {
 function withOwnFields(reply: Reply, { limitFields, requestId }: Admission): Reply {
   return { ...reply, fields: [...reply.fields, ...limitFields, 'X-Request-Id', requestId] }
 }
+
+type ForwardBy<E> = (admission: Forwardable, exchange: E) => Promise<Refusal | undefined>
 
 type Forwardable = Extract<Admission, { kind: 'forward' }>
 type TokenAdmission = Extract<Admission, { kind: 'token-endpoint' }>

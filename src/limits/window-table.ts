@@ -1,9 +1,16 @@
 import type { Clock } from '../http/clock.ts'
-import { countRequest, isOpen, openWindow, type Verdict, type Window, type WindowPolicy } from './window.ts'
+import {
+  countRequest,
+  isOpen,
+  openWindow,
+  type Verdict,
+  type Window,
+  type WindowPolicy,
+  type Windows,
+} from './window.ts'
 
-/** The windows of one endpoint type, by key. */
-export interface WindowTable {
-  /** Counts a request of this key and says whether it passes. */
+/** The windows of this process, which knows at once. */
+export interface WindowTable extends Windows {
   count(key: string): Verdict
   /** How many windows are held, the closed ones that were not reclaimed yet included. */
   readonly size: number

@@ -19,6 +19,12 @@ export interface Verdict {
   readonly closesIn: number
 }
 
+/** The windows of one endpoint type, by key: what the gate asks. Sidecars that share a limit ask a store, which answers later. */
+export interface Windows {
+  /** Counts a request of this key and says whether it passes. */
+  count(key: string): Verdict | Promise<Verdict>
+}
+
 /** A window is open up to its closing instant; a request at that instant belongs to the next one. */
 export function isOpen(window: Window, now: number): boolean {
   return now < window.closesAt

@@ -44,19 +44,33 @@ export interface GrantSummary {
 export interface TokenListener {
   /** A new pair of tokens was given for a grant of this type. */
   issued(grantType: string): void
-  /** Called before `revoke` returns, so that what was admitted under these grants can be closed. */
+  /** Called before `revoke` gives its answer, so that what was admitted under these grants can be closed. */
   revoked(grants: readonly string[], reason: string): void
   evicted(kind: TokenKind, count: number): void
 }
 
-export interface TokenStore {
+/**
+ * What requests and operators ask of the tokens. A store that several sidecars share has to be asked elsewhere and gives
+ * promises; one that knows at once gives none, and costs none. A promise that fails is a bug: what a store cannot find out it
+ * answers with a refusal.
+ */
+export interface Tokens {
   /** The tokens of a new grant, which was given for the password unless another `grantType` is named. */
-  issue(client: string, grantType?: string): IssuedTokens
+  issue(client: string, grantType?: string): IssuedTokens | Promise<IssuedTokens>
   /** C6. `undefined` (`invalid_grant`) for anything but a live refresh token, an access token included. */
-  refresh(refreshToken: string): IssuedTokens | undefined
+  refresh(refreshToken: string): IssuedTokens | undefined | Promise<IssuedTokens | undefined>
   /** C10. A refresh token is unknown here. A valid one makes its grant the most recently used. */
+  identify(accessToken: string): TokenLookup | Promise<TokenLookup>
+  /** The number of grants revoked. Durable when it is given. */
+  revoke(which: Revocation, reason: string): number | Promise<number>
+  grants(): readonly GrantSummary[] | Promise<readonly GrantSummary[]>
+}
+
+/** The tokens of this process, which knows at once. */
+export interface TokenStore extends Tokens {
+  issue(client: string, grantType?: string): IssuedTokens
+  refresh(refreshToken: string): IssuedTokens | undefined
   identify(accessToken: string): TokenLookup
-  /** The number of grants revoked. Durable when it returns. */
   revoke(which: Revocation, reason: string): number
   grants(): readonly GrantSummary[]
   counts(): { readonly access: number; readonly refresh: number }

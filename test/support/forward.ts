@@ -34,7 +34,8 @@ export function admitted(head: RequestHead, trustedProxies: readonly string[] = 
     'Bearer x',
   ]
   const admission = admit({ ...head, fields })
-  if (admission.kind !== 'forward') throw new Error(`not admitted: ${JSON.stringify(admission)}`)
+  if (admission instanceof Promise || admission.kind !== 'forward')
+    throw new Error(`not admitted: ${JSON.stringify(admission)}`)
   return admission
 }
 

@@ -17,7 +17,7 @@ declare const admission: Admission
 
 /** What the gate let through is taken. */
 export async function theWayThrough(): Promise<void> {
-  const answer = admit(head)
+  const answer = await admit(head)
   if (answer.kind !== 'forward') return
   await upstream.forward(answer, exchange)
   await upstream.upgrade(answer, upgrade)
@@ -29,6 +29,8 @@ export async function everyOtherWay(): Promise<void> {
   await upstream.forward(admission, exchange)
   // @ts-expect-error the answer of the gate has to be looked at
   await upstream.forward(admit(head), exchange)
+  // @ts-expect-error nor once it is there
+  await upstream.forward(await admit(head), exchange)
   // @ts-expect-error a refusal
   await upstream.forward(refused, exchange)
   // @ts-expect-error a refusal
