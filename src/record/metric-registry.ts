@@ -1,5 +1,12 @@
-import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
-import { createHistogram, type Histogram } from './histogram.ts'
+import {
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  type LabelValues,
+  type MetricValueWithName,
+  Registry,
+} from 'prom-client'
+import { createHistogram, type Figure, type Histogram } from './histogram.ts'
 
 export type { Counter, Gauge } from 'prom-client'
 
@@ -23,6 +30,8 @@ export interface MetricRegistry {
   readonly contentType: string
   /** The exposition text. */
   text(): Promise<string>
+  /** Every sample of the text as a value. */
+  snapshot(): Promise<readonly Figure[]>
 }
 
 /** prom-client's own whose names promise a counter that they are not; `promtool check metrics` objects to them. */
@@ -57,7 +66,22 @@ export function createMetricRegistry(): MetricRegistry {
     async text() {
       return [await register.metrics(), ...histograms.map((histogram) => histogram.text())].join('\n')
     },
+    async snapshot() {
+      const counted = (await register.getMetricsAsJSON()).flatMap((metric) =>
+        // `metricName` is given where a metric has samples of several names.
+        metric.values.map(({ labels, value, metricName = metric.name }: MetricValueWithName<string>) => ({
+          name: metricName,
+          labels: textual(labels),
+          value,
+        })),
+      )
+      return [...counted, ...histograms.flatMap((histogram) => histogram.figures())]
+    },
   }
+}
+
+function textual(labels: LabelValues<string>): Figure['labels'] {
+  return Object.fromEntries(Object.entries(labels).map(([label, value]) => [label, String(value)]))
 }
 
 /** prom-client hands the metric over as `this`. */

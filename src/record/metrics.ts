@@ -1,5 +1,6 @@
 import type { Endpoint } from '../http/admission.ts'
 import type { ExchangeRecord } from '../http/exchange.ts'
+import type { Figure } from './histogram.ts'
 import { createMetricRegistry } from './metric-registry.ts'
 import { createTally } from './tally.ts'
 import { createUpstreamMetrics, type UpstreamMetrics, type UpstreamReadings } from './upstream-metrics.ts'
@@ -37,6 +38,8 @@ export interface Metrics {
   readonly contentType: string
   /** The exposition text. */
   text(): Promise<string>
+  /** The same figures as values, of this moment: each is a sample of the text. */
+  snapshot(): Promise<readonly Figure[]>
 }
 
 export function createMetrics({
@@ -71,8 +74,8 @@ export function createMetrics({
     'Time from the request head to the end of the response.',
   )
   const durations = {
-    api: requestDuration.series('endpoint="api"'),
-    oauth: requestDuration.series('endpoint="oauth"'),
+    api: requestDuration.series({ endpoint: 'api' }),
+    oauth: requestDuration.series({ endpoint: 'oauth' }),
   }
   const upstream = createUpstreamMetrics(registry, () => readings?.upstream())
   const rateLimited = { api: 0, oauth: 0 }
@@ -144,6 +147,13 @@ export function createMetrics({
   for (const reason of ['handshake_timeout', 'client_left', 'tls_error']) handshakes.inc({ reason }, 0)
   for (const protocol of ['http/1.1', 'h2']) connections.set({ protocol }, 0)
 
+  function handOverBytes(): void {
+    requestBytes.inc(bytes.request)
+    responseBytes.inc(bytes.response)
+    bytes.request = 0
+    bytes.response = 0
+  }
+
   return {
     exchange({ head, endpoint, refusal, wouldRefuse, outcome, duration }) {
       const verdict = refusal ?? wouldRefuse
@@ -176,11 +186,12 @@ export function createMetrics({
     },
     contentType: registry.contentType,
     text() {
-      requestBytes.inc(bytes.request)
-      responseBytes.inc(bytes.response)
-      bytes.request = 0
-      bytes.response = 0
+      handOverBytes()
       return registry.text()
+    },
+    snapshot() {
+      handOverBytes()
+      return registry.snapshot()
     },
   }
 }

@@ -3,8 +3,8 @@ import { createHistogram } from '../../src/record/histogram.ts'
 
 it('a histogram counts what is at most its bound, and all before it, series by series', () => {
   const histogram = createHistogram('wait_seconds', 'How long.')
-  const api = histogram.series('endpoint="api"')
-  histogram.series('endpoint="oauth"')
+  const api = histogram.series({ endpoint: 'api' })
+  histogram.series({ endpoint: 'oauth' })
   for (const seconds of [0, 0.001, 0.0011, 30, 31]) api.observe(seconds)
   const lines = histogram.text().split('\n')
   expect(lines.slice(0, 2)).toEqual(['# HELP wait_seconds How long.', '# TYPE wait_seconds histogram'])

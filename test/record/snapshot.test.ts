@@ -1,0 +1,63 @@
+import { expect, it } from 'vitest'
+import type { ExchangeRecord } from '../../src/http/exchange.ts'
+import type { Figure } from '../../src/record/histogram.ts'
+import { createMetrics, type Metrics } from '../../src/record/metrics.ts'
+import { requestHead } from '../support/request-head.ts'
+
+const answered: ExchangeRecord = {
+  head: requestHead(),
+  requestId: 'the-id',
+  grant: undefined,
+  endpoint: 'api',
+  client: '192.0.2.1',
+  refusal: undefined,
+  wouldRefuse: undefined,
+  outcome: { status: 200, end: 'complete', requestBytes: 3, responseBytes: 1000 },
+  duration: 4,
+}
+
+function usedMetrics(): Metrics {
+  const metrics = createMetrics({ version: '1.2.3', node: '26.0.0' })
+  metrics.exchange(answered)
+  metrics.exchange({ ...answered, refusal: { kind: 'rate-limited', retryAfter: 1 } })
+  metrics.tokensIssued('password', 1)
+  metrics.upstream('/files/').up(true)
+  metrics.upstream(undefined).answered(12)
+  metrics.connections.connection('h2', 1)
+  return metrics
+}
+
+/** The samples of an exposition text. */
+function samplesOf(text: string): Figure[] {
+  return Array.from(text.matchAll(/^(\w+)(?:\{(.*)\})? (\S+)$/gm), ([, name = '', labels = '', value]) => ({
+    name,
+    labels: Object.fromEntries(Array.from(labels.matchAll(/(\w+)="([^"]*)"/g), ([, key, of]) => [key, of])),
+    value: Number(value),
+  }))
+}
+
+const isOurs = ({ name }: Figure): boolean => name.startsWith('postern_')
+const inOrder = (figures: readonly Figure[]): Figure[] =>
+  figures.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
+const nameOf = ({ name, labels }: Figure): string => JSON.stringify([name, Object.entries(labels).sort()])
+
+it('a snapshot holds every sample of the text', async () => {
+  const metrics = usedMetrics()
+  const samples = samplesOf(await metrics.text())
+  const snapshot = await metrics.snapshot()
+  expect(inOrder(snapshot.filter(isOurs))).toEqual(inOrder(samples.filter(isOurs)))
+  // Those of the process move between the two; the collector's may come up in between.
+  const names = new Set(snapshot.map(nameOf))
+  expect(samples.filter((sample) => !names.has(nameOf(sample)))).toEqual([])
+  expect(samples.filter(isOurs).length).toBeGreaterThan(60)
+})
+
+it('a snapshot takes no count from the next one, nor from the text', async () => {
+  const metrics = usedMetrics()
+  const bytes = { name: 'postern_response_bytes_total', labels: {}, value: 2000 }
+  const limited = { name: 'postern_rate_limited_total', labels: { endpoint: 'api' }, value: 1 }
+  for (const _time of ['first', 'second']) {
+    expect(await metrics.snapshot()).toEqual(expect.arrayContaining([bytes, limited]))
+  }
+  expect(samplesOf(await metrics.text())).toEqual(expect.arrayContaining([bytes, limited]))
+})
