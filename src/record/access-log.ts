@@ -3,7 +3,6 @@ import type { ExchangeRecord } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { pathOf } from '../http/request-path.ts'
 import { type Logger, lineWriter } from './log.ts'
-import { createTimestamp } from './timestamp.ts'
 
 export interface AccessLog {
   write(record: ExchangeRecord): void
@@ -118,4 +117,18 @@ const PLAIN = /^[ !#-[\]-~]*$/
 function quoted(text: string, longest: number): string {
   const short = text.length > longest ? `${text.slice(0, longest)}...` : text
   return PLAIN.test(short) ? `"${short}"` : JSON.stringify(short.replace(/[^ -~]/g, '?'))
+}
+
+/** Writes instants (ms since the epoch) as `toISOString` does, at a fraction of its cost while the second lasts. */
+export function createTimestamp(): (time: number) => string {
+  let second = Number.NaN
+  let text = ''
+  return (time) => {
+    const current = Math.floor(time / 1000)
+    if (current !== second) {
+      second = current
+      text = new Date(current * 1000).toISOString().slice(0, -'000Z'.length)
+    }
+    return `${text}${String(Math.floor(time) - current * 1000).padStart(3, '0')}Z`
+  }
 }

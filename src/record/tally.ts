@@ -1,4 +1,4 @@
-import { codeLabel, methodLabel } from './labels.ts'
+import { STATUS_CODES } from 'node:http'
 
 type Labels = readonly [endpoint: string, method: string, code: string]
 
@@ -33,4 +33,26 @@ function under<K, V>(map: Map<string, Map<K, V>>, key: string): Map<K, V> {
   const made = new Map<K, V>()
   map.set(key, made)
   return made
+}
+
+/** Methods are counted by name; whatever else a client makes up is `other`, so that the series stay few. */
+function methodLabel(method: string): string {
+  switch (method) {
+    case 'GET':
+    case 'HEAD':
+    case 'POST':
+    case 'PUT':
+    case 'PATCH':
+    case 'DELETE':
+    case 'OPTIONS':
+      return method
+    default:
+      return 'other'
+  }
+}
+
+/** A registered status by number, a made-up one of the device as `other`, none at all (the client left) as `none`. */
+function codeLabel(status: number): string {
+  if (status === 0) return 'none'
+  return STATUS_CODES[status] === undefined ? 'other' : String(status)
 }

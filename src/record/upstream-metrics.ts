@@ -1,6 +1,5 @@
 import { isUnreachable, type UpstreamFailure } from '../http/refusal.ts'
 import type { MetricRegistry } from './metric-registry.ts'
-import { onChange } from './on-change.ts'
 
 /** How busy the device is, with all its services. */
 export interface UpstreamReadings {
@@ -70,5 +69,15 @@ export function createUpstreamMetrics(
     const metrics = services.get(route) ?? serviceMetrics(route)
     services.set(route, metrics)
     return metrics
+  }
+}
+
+/** Passes on only what differs from the time before. */
+function onChange<T>(tell: (value: T) => void): (value: T) => void {
+  let told: T | undefined
+  return (value) => {
+    if (value === told) return
+    told = value
+    tell(value)
   }
 }

@@ -1,6 +1,6 @@
+import { LRUCache } from 'lru-cache'
 import { createExpiryQueue } from './expiry-queue.ts'
 import type { Digest } from './mint.ts'
-import { createRecencyList, type RecencyList } from './recency-list.ts'
 
 export type TokenKind = 'access' | 'refresh'
 
@@ -62,8 +62,8 @@ export interface GrantTable {
 export function createGrantTable(initialCapacity: number): GrantTable {
   let capacity = 0
   let share = 0
-  let recency: RecencyList<Grant>
-  let departures: RecencyList<'expired' | 'revoked'>
+  let recency: LRUCache<string, Grant>
+  let departures: LRUCache<Digest, 'expired' | 'revoked'>
   const index = new Map<Digest, Token>()
   const queue = createExpiryQueue<Token>()
   const live = { access: 0, refresh: 0 }
@@ -73,9 +73,9 @@ export function createGrantTable(initialCapacity: number): GrantTable {
     share = Math.min(capacity, Math.max(8, Math.floor(capacity / 4)))
     const held = recency === undefined ? [] : [...grants()]
     // One more than fits: a grant is opened before the room for it is made.
-    recency = createRecencyList(Math.max(capacity, held.length) + 1)
+    recency = new LRUCache({ max: Math.max(capacity, held.length) + 1 })
     for (const grant of held) recency.set(grant.id, grant)
-    departures = createRecencyList(capacity)
+    departures = new LRUCache({ max: capacity })
   }
   resize(initialCapacity)
 

@@ -1,9 +1,8 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { ExchangeRecord } from '../../src/http/exchange.ts'
-import { createAccessLog } from '../../src/record/access-log.ts'
+import { createAccessLog, createTimestamp } from '../../src/record/access-log.ts'
 import { createLogOn } from '../../src/record/log.ts'
-import { createTimestamp } from '../../src/record/timestamp.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { movableClock } from '../support/clock.ts'
 
