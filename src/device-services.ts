@@ -55,7 +55,7 @@ export interface DeviceServicesDependencies {
   readonly uploadTimeout: () => number
 }
 
-/** Opens the device's services as configured. Fails with `UpstreamSettingError` if a file that they name is no good. */
+/** Opens the device's services as configured. Fails with `SetupError` if a file that they name is no good. */
 export async function openDeviceServices(
   config: Config,
   deps: DeviceServicesDependencies,

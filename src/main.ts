@@ -2,6 +2,7 @@
 import './node-version.cjs'
 import process from 'node:process'
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import { reportFailure } from './commands/failure.ts'
 import type { CommandIo, ExitCode, ServiceIo } from './commands/io.ts'
 import { systemClock } from './http/system-clock.ts'
 import { VERSION } from './version.ts'
@@ -179,7 +180,7 @@ function command<Flags>(name: string, description: string, run: (flags: Flags) =
     .version(VERSION)
     .allowExcessArguments(false)
     .action(async (flags: Flags) => {
-      exit(await run(flags))
+      exit(await run(flags).catch((error: unknown) => reportFailure(name, error, io)))
     })
 }
 
@@ -205,11 +206,9 @@ function exit(code: number): never {
   process.exit(code)
 }
 
-const FAILED: ExitCode = 1
 const BAD_USAGE: ExitCode = 2
 
 program.parseAsync().catch((error: unknown) => {
   if (error instanceof CommanderError) exit(error.exitCode === 0 ? 0 : BAD_USAGE)
-  process.stderr.write(`postern: ${error instanceof Error ? error.message : String(error)}\n`)
-  exit(FAILED)
+  throw error
 })

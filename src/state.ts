@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Config } from './config/schema.ts'
 import type { Clock } from './http/clock.ts'
 import { reasonOf } from './http/node-permission.ts'
+import { isBug, SetupError } from './http/setup-error.ts'
 import {
   createDevicePassword,
   type DevicePassword,
@@ -15,11 +16,6 @@ import { openJournal } from './tokens/journal.ts'
 import { createMemoryJournal, type TokenJournal } from './tokens/token-journal.ts'
 import { createTokenStore, type TokenStore } from './tokens/token-store.ts'
 import type { SignIn } from './upstream/sign-in/sign-in.ts'
-
-/** The state cannot be used as configured; the message says what would do. */
-export class StateError extends Error {
-  override readonly name = 'StateError'
-}
 
 /** The password and the tokens given for it, which stand and fall together (C8). */
 export interface State {
@@ -145,7 +141,7 @@ async function openPassword(
   events: PasswordSourceEvents & DevicePasswordEvents,
 ): Promise<DevicePassword> {
   if (!('device' in password)) return openPasswordSource(password, { clock, events })
-  if (signIn === undefined) throw new StateError('password.device: upstream.auth must say how to sign in')
+  if (signIn === undefined) throw new SetupError('password.device: upstream.auth must say how to sign in')
   return createDevicePassword({ signIn, events, remembered })
 }
 
@@ -157,14 +153,16 @@ function openTokenJournal(config: Config, { clock, log, metrics }: StateDependen
     listener: {
       trouble(operation, error) {
         metrics.storeFailed('file', operation)
-        log.error({ operation, reason: reasonOf(error) }, 'token file: serving from memory')
+        // Whatever fails, clients are served; but a defect of ours is not to look like one of the disk.
+        const cause = isBug(error) ? { err: error } : { reason: reasonOf(error) }
+        log.error({ operation, ...cause }, 'token file: serving from memory')
       },
       recovered: () => log.info('token file: complete again'),
       setAside: (fault, path) =>
         log.error({ fault, path }, 'token file: unusable, set aside; starting empty'),
     },
   })
-  if (opened.kind === 'locked') throw new StateError(opened.message)
+  if (opened.kind === 'locked') throw new SetupError(opened.message)
   return opened.journal
 }
 

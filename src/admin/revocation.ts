@@ -29,7 +29,8 @@ export function clientKeyOf(text: string): string | undefined {
 function parse(text: string): unknown {
   try {
     return JSON.parse(text)
-  } catch {
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
     return undefined
   }
 }

@@ -5,16 +5,17 @@ import { controlSocketPath } from '../admin/control-socket.ts'
 import { socketLengthProblem } from '../config/address.ts'
 import type { Config } from '../config/schema.ts'
 import { reasonOf } from '../http/node-permission.ts'
+import { isBug, SetupError } from '../http/setup-error.ts'
 import { findSelfSigned } from '../listen/tls-material.ts'
-import { StateError } from '../state.ts'
 
 /**
- * Finds out whether the state folder can be used. Fails with `StateError` where a start would fail as well: where it has to
+ * Finds out whether the state folder can be used. Fails with `SetupError` where a start would fail as well: where it has to
  * write a self-signed pair. It does not fail for the token file, without which the sidecar serves from memory.
  */
 export async function tryStateFolder({ listen, stateDir }: Config): Promise<string> {
   const found = await tryFolder(resolve(stateDir)).catch(async (error: unknown) => {
-    throw listen.tls === 'auto' && (await needsNewPair(stateDir)) ? new StateError(reasonOf(error)) : error
+    if (isBug(error) || listen.tls !== 'auto' || !(await needsNewPair(stateDir))) throw error
+    throw new SetupError(reasonOf(error), { cause: error })
   })
   const socket = controlSocketPath(stateDir)
   const tooLong = socketLengthProblem(socket)

@@ -4,6 +4,7 @@ import type { Config } from '../config/schema.ts'
 import { servicesOf } from '../config/services.ts'
 import type { ServiceConfig } from '../config/upstream-fields.ts'
 import { reasonOf } from '../http/node-permission.ts'
+import { isBug } from '../http/setup-error.ts'
 import { systemClock } from '../http/system-clock.ts'
 import { findSelfSigned, readPair, selfSignedPaths } from '../listen/tls-material.ts'
 import { describeValidity, validityOf } from '../listen/validity.ts'
@@ -14,9 +15,9 @@ import { probeDevice } from '../upstream/probe.ts'
 import { upstreamDeadlines, upstreamTarget } from '../upstream/settings.ts'
 import { openSignIn } from '../upstream/sign-in/settings.ts'
 import { trySocketFolder, tryStateFolder } from './check-folders.ts'
+import { exitCodeOf } from './failure.ts'
 import type { CommandIo, ExitCode } from './io.ts'
 import { type ConfigOptions, configFrom } from './serve.ts'
-import { exitCodeOf, reportFailure } from './setup-error.ts'
 
 /** What a trial found: something works, or works with a `warning` because it needs the operator soon. */
 type Finding = string | { readonly warning: string }
@@ -32,12 +33,7 @@ interface Trial {
  * warnings included; 2 when `serve` would not start; 1 when only something else fails.
  */
 export async function checkCommand(options: ConfigOptions, io: CommandIo): Promise<ExitCode> {
-  let config: Config
-  try {
-    config = configFrom(options, io)
-  } catch (error) {
-    return reportFailure('check', error, io)
-  }
+  const config = configFrom(options, io)
   io.stdout.write(`${effectiveYaml(config)}\n`)
   let worst: ExitCode = 0
   for (const { what, run } of trialsOf(config)) {
@@ -47,6 +43,7 @@ export async function checkCommand(options: ConfigOptions, io: CommandIo): Promi
         typeof found === 'string' ? `ok      ${what}: ${found}` : `WARNING ${what}: ${found.warning}`
       io.stdout.write(`${line}\n`)
     } catch (error) {
+      if (isBug(error)) throw error
       worst = worst === 2 ? 2 : exitCodeOf(error)
       io.stdout.write(`FAILED  ${what}: ${reasonOf(error)}\n`)
     }

@@ -1,13 +1,12 @@
 import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { controlSocketPath } from '../admin/control-socket.ts'
+import { SetupError } from '../http/setup-error.ts'
 
-/** There is no running sidecar to talk to, or it would not do as asked. */
-export class ControlError extends Error {
-  override readonly name = 'ControlError'
-}
-
-/** Sends one command to the sidecar that runs on `stateDir`, and gives its answer. */
+/**
+ * Sends one command to the sidecar that runs on `stateDir`, and gives its answer. Fails with a `SetupError` where no sidecar
+ * runs there, or it would not do as asked.
+ */
 export async function control(
   stateDir: string,
   { method, path, command }: { readonly method: string; readonly path: string; readonly command?: object },
@@ -17,13 +16,14 @@ export async function control(
     const outgoing = request({ socketPath, method, path, agent: false }, (response) => {
       text(response).then((body) => {
         if (response.statusCode === 200) resolve(JSON.parse(body))
-        else reject(new ControlError(`the sidecar refused: ${body}`))
+        else reject(new SetupError(`the sidecar refused: ${body}`, { exitCode: 1 }))
       }, reject)
     })
     outgoing.once('error', (error: NodeJS.ErrnoException) => {
       reject(
-        new ControlError(
+        new SetupError(
           reasonFor(error.code, stateDir, socketPath) ?? `cannot talk to ${socketPath}: ${error.message}`,
+          { exitCode: 1, cause: error },
         ),
       )
     })

@@ -47,9 +47,6 @@ export async function demoCommand(options: DemoOptions, io: DemoIo): Promise<Exi
     io.stdout.write(describe({ folder, sidecar, password, upstream, node: io.node, options }))
     await stopped
     return 0
-  } catch (error) {
-    io.stderr.write(`postern demo: ${error instanceof Error ? error.message : String(error)}\n`)
-    return 1
   } finally {
     await sidecar?.stop(stopGraceMs)
     await device.stop()

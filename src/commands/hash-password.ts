@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import { hashPassword } from '../password/hash.ts'
@@ -46,12 +47,9 @@ async function readAll(stdin: NodeJS.ReadableStream): Promise<Answer> {
     if (size > LIMIT) return no('the input is larger than 8 KiB')
     chunks.push(bytes)
   }
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))
-    return { kind: 'password', password: text.replace(/\r?\n$/, '') }
-  } catch {
-    return no('the input is not valid UTF-8')
-  }
+  const bytes = Buffer.concat(chunks)
+  if (!isUtf8(bytes)) return no('the input is not valid UTF-8')
+  return { kind: 'password', password: new TextDecoder().decode(bytes).replace(/\r?\n$/, '') }
 }
 
 async function ask({ stdin, stderr }: HashPasswordStreams): Promise<Answer> {

@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
-import { ConfigError } from '../config/config-error.ts'
 import type { Config } from '../config/schema.ts'
 import type { Clock } from '../http/clock.ts'
 import { type FileWatch, watchFile } from '../http/file-watch.ts'
+import { reasonOf } from '../http/node-permission.ts'
+import { isBug, SetupError } from '../http/setup-error.ts'
 import type { Logger } from '../record/log.ts'
 import type { Sidecar } from '../sidecar.ts'
 
@@ -51,8 +52,7 @@ export function createReloader({
       log.info({ changed: live }, 'configuration reloaded')
       if (restart.length > 0) log.warn({ keys: restart }, 'these keys take effect after a restart')
     } catch (error) {
-      const problems = error instanceof ConfigError ? error.problems : [String(error)]
-      log.error({ problems }, 'configuration not reloaded: the one before holds')
+      log.error(causeOf(error), 'configuration not reloaded: the one before holds')
     }
   }
 
@@ -97,6 +97,12 @@ export function createReloader({
       for (const watching of watches.values()) watching.close()
     },
   }
+}
+
+/** What the log says of a failed reload: the problems that the operator has to mend, or the defect of ours. */
+function causeOf(error: unknown): object {
+  if (isBug(error)) return { err: error }
+  return { problems: error instanceof SetupError ? error.problems : [reasonOf(error)] }
 }
 
 /** Milliseconds between two reads that must agree: what a writer has not finished is not taken. */

@@ -2,7 +2,6 @@ import { clientKeyOf, type OperatorRevocation } from '../admin/revocation.ts'
 import { control } from './control-client.ts'
 import type { CommandIo, ExitCode } from './io.ts'
 import { type ConfigOptions, configFrom } from './serve.ts'
-import { reportFailure } from './setup-error.ts'
 import { counted } from './status.ts'
 
 export interface RevokeOptions extends ConfigOptions {
@@ -27,22 +26,16 @@ export async function revokeCommand(options: RevokeOptions, io: CommandIo): Prom
     )
     return 2
   }
-  try {
-    const { stateDir } = configFrom(options, io)
-    const answer = await control(stateDir, { method: 'POST', path: '/revoke', command })
-    const count =
-      answer !== null && typeof answer === 'object' && 'revoked' in answer ? Number(answer.revoked) : 0
-    if (count === 0 && !('all' in command)) {
-      io.stderr.write(
-        `postern revoke: nothing revoked: ${noMatch(command)}; postern status lists the grants\n`,
-      )
-      return 1
-    }
-    io.stdout.write(`${counted(count, 'grant')} revoked\n`)
-    return 0
-  } catch (error) {
-    return reportFailure('revoke', error, io)
+  const { stateDir } = configFrom(options, io)
+  const answer = await control(stateDir, { method: 'POST', path: '/revoke', command })
+  const count =
+    answer !== null && typeof answer === 'object' && 'revoked' in answer ? Number(answer.revoked) : 0
+  if (count === 0 && !('all' in command)) {
+    io.stderr.write(`postern revoke: nothing revoked: ${noMatch(command)}; postern status lists the grants\n`)
+    return 1
   }
+  io.stdout.write(`${counted(count, 'grant')} revoked\n`)
+  return 0
 }
 
 /** Says what matched no grant. An id is not repeated: the operator may have given a token instead. */

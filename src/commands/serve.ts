@@ -6,7 +6,6 @@ import { createLog, finishLog } from '../record/log.ts'
 import { createSidecar } from '../sidecar.ts'
 import type { CommandIo, ExitCode, ServiceIo } from './io.ts'
 import { createReloader, snapshotOf } from './reload.ts'
-import { reportFailure } from './setup-error.ts'
 
 export interface ConfigOptions {
   /** Path of the configuration file. */
@@ -17,45 +16,41 @@ export interface ConfigOptions {
 
 /** Runs the sidecar until it is told to stop; a second signal ends it at once. */
 export async function serveCommand(options: ConfigOptions, io: ServiceIo): Promise<ExitCode> {
-  try {
-    const configFile = configPath(options, io.env)
-    const seen = await snapshotOf(configFile === undefined ? [] : [configFile])
-    const config = configFrom(options, io)
-    for (const [file, content] of await snapshotOf(certificateFiles(config))) seen.set(file, content)
-    const log = await createLog(config.log, io.logSink)
-    // The net below every other: one client's request must not end everybody's service, whatever we got wrong.
-    io.onCrash((error) => log.error({ err: error }, 'this should not have happened'))
-    const sidecar = await createSidecar(config, { clock: systemClock, log })
-    const stopSidecar = (): Promise<void> =>
-      sidecar.stop().catch((error: unknown) => log.error({ err: error }, 'the stop was not clean'))
-    let asked = 0
-    const stopped = new Promise<void>((resolve) => {
-      io.onStop(() => {
-        asked += 1
-        if (asked === 1) stopSidecar().then(resolve)
-        else resolve()
-      })
+  const configFile = configPath(options, io.env)
+  const seen = await snapshotOf(configFile === undefined ? [] : [configFile])
+  const config = configFrom(options, io)
+  for (const [file, content] of await snapshotOf(certificateFiles(config))) seen.set(file, content)
+  const log = await createLog(config.log, io.logSink)
+  // The net below every other: one client's request must not end everybody's service, whatever we got wrong.
+  io.onCrash((error) => log.error({ err: error }, 'this should not have happened'))
+  const sidecar = await createSidecar(config, { clock: systemClock, log })
+  const stopSidecar = (): Promise<void> =>
+    sidecar.stop().catch((error: unknown) => log.error({ err: error }, 'the stop was not clean'))
+  let asked = 0
+  const stopped = new Promise<void>((resolve) => {
+    io.onStop(() => {
+      asked += 1
+      if (asked === 1) stopSidecar().then(resolve)
+      else resolve()
     })
-    const reloader = createReloader({
-      sidecar,
-      load: () => configFrom(options, io),
-      filesOf: (current) => [...(configFile === undefined ? [] : [configFile]), ...certificateFiles(current)],
-      seen,
-      log,
-      clock: systemClock,
-    })
-    io.onReload(reloader.reload)
-    if (asked === 0) await sidecar.start()
-    // Whoever waits for the line that says where we listen is not to wait for a full buffer.
-    log.flush()
-    reloader.watch(config)
-    await stopped
-    reloader.close()
-    await finishLog(log)
-    return 0
-  } catch (error) {
-    return reportFailure('serve', error, io)
-  }
+  })
+  const reloader = createReloader({
+    sidecar,
+    load: () => configFrom(options, io),
+    filesOf: (current) => [...(configFile === undefined ? [] : [configFile]), ...certificateFiles(current)],
+    seen,
+    log,
+    clock: systemClock,
+  })
+  io.onReload(reloader.reload)
+  if (asked === 0) await sidecar.start()
+  // Whoever waits for the line that says where we listen is not to wait for a full buffer.
+  log.flush()
+  reloader.watch(config)
+  await stopped
+  reloader.close()
+  await finishLog(log)
+  return 0
 }
 
 function certificateFiles({ listen: { tls } }: Config): readonly string[] {

@@ -2,7 +2,6 @@ import type { GrantSummary } from '../tokens/token-contract.ts'
 import { control } from './control-client.ts'
 import type { CommandIo, ExitCode } from './io.ts'
 import { type ConfigOptions, configFrom } from './serve.ts'
-import { reportFailure } from './setup-error.ts'
 
 /** The answer of the control socket, as `admin/control-socket.ts` gives it. */
 interface Status {
@@ -15,15 +14,11 @@ export async function statusCommand(
   options: ConfigOptions & { readonly json: boolean },
   io: CommandIo,
 ): Promise<ExitCode> {
-  try {
-    const { stateDir } = configFrom(options, io)
-    // The other end of the socket is this same program.
-    const status = (await control(stateDir, { method: 'GET', path: '/status' })) as Status
-    io.stdout.write(options.json ? `${JSON.stringify(status)}\n` : table(status))
-    return 0
-  } catch (error) {
-    return reportFailure('status', error, io)
-  }
+  const { stateDir } = configFrom(options, io)
+  // The other end of the socket is this same program.
+  const status = (await control(stateDir, { method: 'GET', path: '/status' })) as Status
+  io.stdout.write(options.json ? `${JSON.stringify(status)}\n` : table(status))
+  return 0
 }
 
 function table({ tokens, grants }: Status): string {

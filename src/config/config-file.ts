@@ -1,6 +1,7 @@
+import { isUtf8 } from 'node:buffer'
 import { closeSync, openSync, readSync } from 'node:fs'
 import { isWithheld, reasonOf } from '../http/node-permission.ts'
-import { ConfigError } from './config-error.ts'
+import { codeOf, SetupError } from '../http/setup-error.ts'
 
 /** The text of a configuration file, and the name by which problems point at it. */
 export interface ConfigFile {
@@ -10,16 +11,12 @@ export interface ConfigFile {
 
 const LARGEST = 1024 * 1024
 
-/** Reads a configuration file, or throws a `ConfigError` that says why it cannot be read. */
+/** Reads a configuration file, or throws a `SetupError` that says why it cannot be read. */
 export function readConfigFile(path: string): ConfigFile {
   const bytes = readBytes(path)
-  if (bytes.length > LARGEST)
-    throw new ConfigError([`${path}: is larger than 1 MiB, so it is no configuration`])
-  try {
-    return { path, text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) }
-  } catch {
-    throw new ConfigError([`${path}: is not UTF-8 text; save it as UTF-8`])
-  }
+  if (bytes.length > LARGEST) throw new SetupError(`${path}: is larger than 1 MiB, so it is no configuration`)
+  if (!isUtf8(bytes)) throw new SetupError(`${path}: is not UTF-8 text; save it as UTF-8`)
+  return { path, text: new TextDecoder().decode(bytes) }
 }
 
 /** One byte more than allowed is enough to know; a pipe or /dev/zero never says how long it is. */
@@ -38,13 +35,14 @@ function readBytes(path: string): Buffer {
       closeSync(descriptor)
     }
   } catch (error) {
-    throw new ConfigError([`${path}: ${reason(error)}`])
+    if (codeOf(error) === '') throw error
+    throw new SetupError(`${path}: ${reason(error)}`)
   }
 }
 
 function reason(error: unknown): string {
   if (isWithheld(error)) return reasonOf(error)
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  const code = codeOf(error)
   switch (code) {
     case 'ENOENT':
       return 'there is no such file; name the configuration with --config'
@@ -56,6 +54,6 @@ function reason(error: unknown): string {
     case 'EISDIR':
       return 'is a directory; name the file in it'
     default:
-      return `cannot be read (${typeof code === 'string' ? code : 'unknown error'})`
+      return `cannot be read (${code})`
   }
 }

@@ -1,4 +1,4 @@
-import { ConfigError } from './config-error.ts'
+import { SetupError } from '../http/setup-error.ts'
 import type { ConfigFile } from './config-file.ts'
 import { conflictsIn } from './conflicts.ts'
 import { decode } from './decode.ts'
@@ -19,14 +19,14 @@ export interface Sources {
   readonly sets: readonly string[]
 }
 
-/** The configuration, complete and consistent; or a `ConfigError` with everything that is wrong. Reads no files. */
+/** The configuration, complete and consistent; or a `SetupError` with everything that is wrong. Reads no files. */
 export function loadConfig({ file, env, sets }: Sources): Config {
   const environment = readEnvironment(env)
   const flags = readFlags(sets)
   const problems = [...environment.problems, ...flags.problems]
   const read = readFile(file)
   // Without the file nearly every key would seem to be missing, which helps nobody.
-  if ('problem' in read) throw new ConfigError([read.problem, ...problems])
+  if ('problem' in read) throw new SetupError([read.problem, ...problems])
 
   const layered = layer(read.value, [
     ...(Object.hasOwn(read.value, 'state_dir') ? [] : stateDirectory(env)),
@@ -36,7 +36,7 @@ export function loadConfig({ file, env, sets }: Sources): Config {
   const decoded = decode(schema, layered.tree)
   const issues = 'issues' in decoded ? decoded.issues : conflictsIn(decoded.value)
   problems.unshift(...problemsOf(issues, layered, file?.path))
-  if (problems.length > 0 || 'issues' in decoded) throw new ConfigError(problems)
+  if (problems.length > 0 || 'issues' in decoded) throw new SetupError(problems)
   return decoded.value
 }
 

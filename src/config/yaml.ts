@@ -38,11 +38,13 @@ export function parseYaml(text: string): Parsed<YamlValue> {
     const { line, col } = lines.linePos(fault.pos[0])
     return { problem: `line ${line}, column ${col}: ${FAULTS[fault.code] ?? 'is not valid YAML'}` }
   }
+  let tree: unknown
   try {
-    return narrow(document.toJS({ maxAliasCount: MOST_ALIASES }))
+    tree = document.toJS({ maxAliasCount: MOST_ALIASES })
   } catch {
     return { problem: 'an alias without its anchor, or too many aliases; write the values out' }
   }
+  return narrow(tree)
 }
 
 /** Writes a tree of plain values as YAML, in the order given. */

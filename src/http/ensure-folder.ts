@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { codeOf } from './setup-error.ts'
 
 /**
  * Makes a folder of our own, 0700, and those above it that are missing. An existing one is left as it is. Node's own
@@ -9,7 +10,7 @@ export function ensureFolder(path: string): void {
   try {
     mkdirSync(path, { mode: 0o700 })
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    const code = codeOf(error)
     if (code === 'EEXIST') return
     const parent = dirname(path)
     if (code !== 'ENOENT' || parent === path) throw error

@@ -2,6 +2,7 @@ import { lstat, unlink } from 'node:fs/promises'
 // The default import: a named one of something that this Node lacks would keep the whole program from starting.
 import net, { type BoundSocket, connect, isIPv4, type Server } from 'node:net'
 import { reasonOf } from './node-permission.ts'
+import { SetupError } from './setup-error.ts'
 
 /** Where to listen: a port, a Unix socket, or a descriptor that the service manager opened. */
 export type ListenAddress =
@@ -9,17 +10,15 @@ export type ListenAddress =
   | { readonly kind: 'unix'; readonly path: string }
   | { readonly kind: 'fd'; readonly fd: number }
 
-/** The address could not be listened on; the message says which and why. */
-export class ListenError extends Error {
-  override readonly name = 'ListenError'
-}
-
-/** Resolves with the address in words, as the kernel gave it, once connections are taken. */
+/**
+ * Resolves with the address in words, as the kernel gave it, once connections are taken. Fails with a `SetupError` that says
+ * which address it is and why; exit code 1, because a later try may find the address free.
+ */
 export async function listen(server: Server, address: ListenAddress): Promise<string> {
   if (address.kind === 'unix') await removeStaleSocket(address.path)
   await new Promise<void>((resolve, reject) => {
     const failed = (error: Error): void => {
-      reject(new ListenError(`cannot listen on ${describe(address)}: ${reasonOf(error)}`, { cause: error }))
+      reject(cannotListen(describe(address), reasonOf(error), error))
     }
     server.once('error', failed)
     server.listen(optionsFor(address), () => {
@@ -75,11 +74,15 @@ function describe(address: ListenAddress): string {
   }
 }
 
+function cannotListen(where: string, why: string, cause?: unknown): SetupError {
+  return new SetupError(`cannot listen on ${where}: ${why}`, { exitCode: 1, cause })
+}
+
 /** A socket file that a killed process left would keep us from listening; one that somebody answers on stays. */
 async function removeStaleSocket(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined)
   if (found !== undefined && !found.isSocket()) {
-    throw new ListenError(`cannot listen on unix:${path}: it exists and is not a socket; move it away`)
+    throw cannotListen(`unix:${path}`, 'it exists and is not a socket; move it away')
   }
   const answered = await new Promise<boolean>((resolve) => {
     const probe = connect(path)
@@ -91,8 +94,6 @@ async function removeStaleSocket(path: string): Promise<void> {
   })
   if (answered) return
   await unlink(path).catch((error: unknown) => {
-    throw new ListenError(`cannot listen on unix:${path}: its old socket stays: ${reasonOf(error)}`, {
-      cause: error,
-    })
+    throw cannotListen(`unix:${path}`, `its old socket stays: ${reasonOf(error)}`, error)
   })
 }

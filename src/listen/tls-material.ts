@@ -7,6 +7,7 @@ import { ensureFolder } from '../http/ensure-folder.ts'
 import { isWithheld, reasonOf } from '../http/node-permission.ts'
 import type { PemFile } from '../http/pem.ts'
 import { setAside } from '../http/set-aside.ts'
+import { codeOf, SetupError } from '../http/setup-error.ts'
 import { inspectPair, type TlsMaterial } from './tls-pair.ts'
 
 interface PairPaths {
@@ -15,11 +16,6 @@ interface PairPaths {
 }
 
 export type TlsSetting = 'auto' | 'off' | PairPaths
-
-/** The certificate or key cannot be used; the message names the file and the reason, never the content. */
-export class TlsMaterialError extends Error {
-  override readonly name = 'TlsMaterialError'
-}
 
 /** Where the self-signed pair of `tls: auto` lives. */
 export function selfSignedPaths(stateDir: string): PairPaths {
@@ -35,7 +31,7 @@ export interface Replacement {
 
 /**
  * Reads the pair that the public listener serves; for `auto`, makes it where there is none. Undefined for cleartext. A
- * pair that cannot be used fails with `TlsMaterialError`; that of `auto` is replaced instead, if there is a `replacement`.
+ * pair that cannot be used fails with `SetupError`; that of `auto` is replaced instead, if there is a `replacement`.
  */
 export async function loadTlsMaterial(
   setting: TlsSetting,
@@ -48,9 +44,7 @@ export async function loadTlsMaterial(
   if (found === 'missing') return makeSelfSigned(stateDir)
   if (!('broken' in found)) return found
   if (replacement === undefined) {
-    throw new TlsMaterialError(
-      `${found.broken}; a restart sets this self-signed pair aside and makes another`,
-    )
+    throw new SetupError(`${found.broken}; a restart sets this self-signed pair aside and makes another`)
   }
   const names = setPairAside(selfSignedPaths(stateDir), replacement.clock.wall())
   replacement.onSetAside(found.broken, names)
@@ -61,7 +55,7 @@ export async function loadTlsMaterial(
 export async function readPair(paths: PairPaths): Promise<TlsMaterial> {
   const [cert, key] = [await readPem(paths.cert), await readPem(paths.key)]
   const material = inspectPair(cert, key)
-  if (typeof material === 'string') throw new TlsMaterialError(material)
+  if (typeof material === 'string') throw new SetupError(material)
   return material
 }
 
@@ -82,7 +76,7 @@ async function readPem(path: string): Promise<PemFile> {
   try {
     return { path, text: await readFile(path, 'utf8') }
   } catch (error) {
-    throw new TlsMaterialError(`cannot read ${path}: ${reasonOf(error)}`, { cause: error })
+    throw new SetupError(`cannot read ${path}: ${reasonOf(error)}`, { cause: error })
   }
 }
 
@@ -90,13 +84,9 @@ async function readIfThere(path: string): Promise<PemFile | undefined> {
   try {
     return await readPem(path)
   } catch (error) {
-    if (error instanceof TlsMaterialError && isMissing(error.cause)) return undefined
+    if (error instanceof SetupError && codeOf(error.cause) === 'ENOENT') return undefined
     throw error
   }
-}
-
-function isMissing(cause: unknown): boolean {
-  return cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
 }
 
 /** Renames the files of a pair, one without the other as well: it may be a key that is in use elsewhere. */
@@ -104,7 +94,7 @@ function setPairAside({ cert, key }: PairPaths, wall: number): readonly string[]
   try {
     return [cert, key].filter((path) => existsSync(path)).map((path) => setAside(path, 'broken', wall))
   } catch (error) {
-    throw new TlsMaterialError(
+    throw new SetupError(
       `cannot set the broken self-signed pair in ${dirname(cert)} aside: ${reasonOf(error)}`,
     )
   }
@@ -149,7 +139,7 @@ async function makeSelfSigned(stateDir: string): Promise<TlsMaterial> {
     await writePrivately(paths.key, pair.private)
     await writePrivately(paths.cert, pair.cert)
   } catch (error) {
-    throw new TlsMaterialError(
+    throw new SetupError(
       `cannot keep the self-signed certificate in ${dirname(paths.cert)}: ${reasonOf(error)}`,
     )
   }

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { withoutBlanks } from '../http/fields.ts'
 
 /** The parameters of a form, each named once; or why it is not one. */
@@ -11,8 +12,8 @@ export type Form =
  * because either may be a secret in the wrong place.
  */
 export function parseForm(body: Uint8Array): Form {
-  const text = decodeUtf8(body)
-  if (text === undefined) return invalid('The body is not UTF-8.')
+  if (!isUtf8(body)) return invalid('The body is not UTF-8.')
+  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(body)
   const parameters = new Map<string, string>()
   for (const pair of text.split('&')) {
     if (pair === '') continue
@@ -33,19 +34,12 @@ function invalid(description: string): Form {
   return { kind: 'invalid', description }
 }
 
-function decodeUtf8(body: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body)
-  } catch {
-    return undefined
-  }
-}
-
 /** Fails on a stray `%` and on bytes that are not UTF-8, lone surrogates among them. */
 function decodeComponent(text: string): string | undefined {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
-  } catch {
+  } catch (error) {
+    if (!(error instanceof URIError)) throw error
     return undefined
   }
 }

@@ -1,5 +1,7 @@
+import { isUtf8 } from 'node:buffer'
 import { constants, type FileHandle, open } from 'node:fs/promises'
 import { isWithheld, reasonOf } from '../http/node-permission.ts'
+import { codeOf } from '../http/setup-error.ts'
 import type { Credential } from './credential.ts'
 import { parseStoredLine } from './stored-line.ts'
 
@@ -75,6 +77,7 @@ async function readText(file: string, limit: number): Promise<Text> {
     }
     return trouble(`it is larger than ${limit / 1024} KiB`)
   } catch (error) {
+    if (codeOf(error) === '') throw error
     return trouble(explained(error))
   } finally {
     await handle?.close()
@@ -83,11 +86,8 @@ async function readText(file: string, limit: number): Promise<Text> {
 
 /** A byte order mark, which editors on Windows put there, is no part of the password. */
 function decoded(bytes: Uint8Array): Text {
-  try {
-    return { kind: 'text', text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) }
-  } catch {
-    return trouble('it is not valid UTF-8')
-  }
+  if (!isUtf8(bytes)) return trouble('it is not valid UTF-8')
+  return { kind: 'text', text: new TextDecoder().decode(bytes) }
 }
 
 const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
@@ -97,7 +97,7 @@ const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
 
 function explained(error: unknown): string {
   if (isWithheld(error)) return reasonOf(error)
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
+  const code = codeOf(error)
   return EXPLANATIONS.get(code) ?? `it can't be read (${code})`
 }
 

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '../http/clock.ts'
 import { watchFile } from '../http/file-watch.ts'
+import { SetupError } from '../http/setup-error.ts'
 import { fingerprintOf } from './fingerprint.ts'
 import { type PasswordSourceConfig, type Reading, readSource, sourcePath } from './source-file.ts'
 import { createVerifier, type Verdict } from './verifier.ts'
@@ -30,15 +31,10 @@ export interface PasswordSource {
   close(): void
 }
 
-/** The source can't be used at start. The message names file and reason, never what the file holds. */
-export class PasswordSourceError extends Error {
-  override readonly name = 'PasswordSourceError'
-}
-
 /** Milliseconds between the two reads that must agree: what a writer has not finished is not taken. */
 const SETTLE = 75
 
-/** Fails with `PasswordSourceError` if the source can't be used now; later troubles are events. */
+/** Fails with `SetupError` if the source can't be used now; later troubles are events. */
 export async function openPasswordSource(
   config: PasswordSourceConfig,
   { clock, events }: { readonly clock: Clock; readonly events: PasswordSourceEvents },
@@ -55,7 +51,7 @@ export async function openPasswordSource(
   }
 
   const first = await look()
-  if (first.kind === 'trouble') throw new PasswordSourceError(named(first.reason))
+  if (first.kind === 'trouble') throw new SetupError(named(first.reason))
 
   let current = first
   let trouble: string | undefined

@@ -1,9 +1,11 @@
+import { codeOf } from '../http/setup-error.ts'
+
 export type SqliteCode = 'busy' | 'damaged' | 'read-only' | 'other'
 
 /** What an error of `node:sqlite` is about (https://sqlite.org/rescode.html; extended codes keep the low byte). */
 export function sqliteCode(error: unknown): SqliteCode {
   // A number in a row that is too large to be one of ours.
-  if (error instanceof RangeError) return 'damaged'
+  if (codeOf(error) === 'ERR_OUT_OF_RANGE') return 'damaged'
   if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return 'other'
   switch (error.errcode & 0xff) {
     case 5: // SQLITE_BUSY

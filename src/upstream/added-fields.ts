@@ -2,8 +2,9 @@ import { readFile } from 'node:fs/promises'
 import type { ServiceConfig } from '../config/upstream-fields.ts'
 import type { Fields } from '../http/fields.ts'
 import { reasonOf } from '../http/node-permission.ts'
+import { SetupError } from '../http/setup-error.ts'
 import type { RequestFieldSettings } from './request-fields.ts'
-import { UpstreamSettingError, upstreamHost } from './settings.ts'
+import { upstreamHost } from './settings.ts'
 
 /** Printable text: what any parser takes for one field value. */
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
@@ -30,11 +31,11 @@ async function readAddedFields(
 
 async function readValue(key: string, path: string): Promise<string> {
   const text = await readFile(path, 'utf8').catch((error: Error) => {
-    throw new UpstreamSettingError(`${key}: cannot read ${path}: ${reasonOf(error)}`)
+    throw new SetupError(`${key}: cannot read ${path}: ${reasonOf(error)}`)
   })
   const value = text.replace(/\r?\n$/, '')
   if (value === '' || !FIELD_VALUE.test(value)) {
-    throw new UpstreamSettingError(`${key}: ${path} must hold one line of printable text`)
+    throw new SetupError(`${key}: ${path} must hold one line of printable text`)
   }
   return value
 }

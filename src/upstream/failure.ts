@@ -1,4 +1,5 @@
 import type { UpstreamFailure } from '../http/refusal.ts'
+import { codeOf } from '../http/setup-error.ts'
 
 /** A fault of the device that we found ourselves, already named. */
 export class DeviceFault extends Error {
@@ -42,19 +43,4 @@ export function failureOf(error: unknown): UpstreamFailure {
   if (CERTIFICATE_CODE.test(code)) return 'tls_certificate_error'
   if (code.startsWith('ERR_SSL_') || code.startsWith('ERR_TLS_')) return 'tls_protocol_error'
   return 'http_protocol_error'
-}
-
-/**
- * Whether an error is a defect of ours, such as a call of `undefined`, and not a fault of the device: one of JavaScript's
- * own errors without a code. Node adds a code to those that it throws for a bad value, and values come from the device.
- */
-export function isBug(error: unknown): boolean {
-  const ofLanguage = [TypeError, ReferenceError, RangeError, SyntaxError].some(
-    (type) => error instanceof type,
-  )
-  return ofLanguage && codeOf(error) === ''
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { ServiceConfig } from '../config/upstream-fields.ts'
 import { reasonOf } from '../http/node-permission.ts'
 import { certificatesIn } from '../http/pem.ts'
+import { SetupError } from '../http/setup-error.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
 /** Where the configuration says that the device is. `key`, here and below, is where that stands, for messages. */
@@ -41,14 +42,9 @@ export function upstreamHost({ host, url }: ServiceConfig): string | undefined {
 /** Looks for certificates, because OpenSSL silently reads a file without any as no authority, and then trusts no device. */
 async function readAuthorities(path: string, key: string): Promise<string> {
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
-    throw new UpstreamSettingError(`${key}: cannot read ${path}: ${reasonOf(error)}`)
+    throw new SetupError(`${key}: cannot read ${path}: ${reasonOf(error)}`)
   })
   const certificates = certificatesIn({ path, text })
-  if (typeof certificates === 'string') throw new UpstreamSettingError(`${key}: ${certificates}`)
+  if (typeof certificates === 'string') throw new SetupError(`${key}: ${certificates}`)
   return text
-}
-
-/** A file that the settings name cannot be used; the message names the setting and the file, never what it holds. */
-export class UpstreamSettingError extends Error {
-  override readonly name = 'UpstreamSettingError'
 }

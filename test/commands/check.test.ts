@@ -4,6 +4,7 @@ import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { checkCommand } from '../../src/commands/check.ts'
+import { reportFailure } from '../../src/commands/failure.ts'
 import type { CommandIo } from '../../src/commands/io.ts'
 import { type ConfigOptions, serveCommand } from '../../src/commands/serve.ts'
 import { hashPassword } from '../../src/password/hash.ts'
@@ -30,18 +31,21 @@ interface Ran {
 
 type Command = (options: ConfigOptions, io: CommandIo) => Promise<number>
 
-async function run(command: Command, set: readonly string[]): Promise<Ran> {
+/** Runs a command as `main.ts` does. */
+async function run(name: string, command: Command, set: readonly string[]): Promise<Ran> {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
   const source = set.some((each) => each.startsWith('password.')) ? [] : [`password.file=${password}`]
   const sets = [...source, 'listen.tls=off', `state_dir=${directory}`, ...set]
   const [out, err] = [text(stdout), text(stderr)]
-  const code = await command({ set: sets }, { stdout, stderr, env: {} })
+  const code = await command({ set: sets }, { stdout, stderr, env: {} }).catch((error: unknown) =>
+    reportFailure(name, error, { stderr }),
+  )
   stdout.end()
   stderr.end()
   return { code, out: await out, err: await err }
 }
 
-const check = (...set: readonly string[]): Promise<Ran> => run(checkCommand, set)
+const check = (...set: readonly string[]): Promise<Ran> => run('check', checkCommand, set)
 
 /** A `serve` that has to fail at its start: nothing stops it. */
 const failingServe: Command = (options, io) =>
@@ -88,7 +92,7 @@ describe('postern check', () => {
     const checked = await check(...sets)
     const [, problem] = new RegExp(`^FAILED {2}${what}: (.*/nowhere.*)$`, 'm').exec(checked.out) ?? []
     expect([checked.code, checked.err]).toEqual([2, ''])
-    const served = await run(failingServe, sets)
+    const served = await run('serve', failingServe, sets)
     expect([served.code, served.err]).toEqual([2, `postern serve: ${problem}\n`])
   })
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { beforeEach, expect, test, vi } from 'vitest'
 import { generatePassword } from '../../src/commands/demo/demo-folder.ts'
 import { type DemoOptions, demoCommand } from '../../src/commands/demo.ts'
+import { reportFailure } from '../../src/commands/failure.ts'
 import { readConfigFile } from '../../src/config/config-file.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { systemClock } from '../../src/http/system-clock.ts'
@@ -33,19 +34,20 @@ function startDemo(options: DemoOptions): Demo {
   const printed = Promise.withResolvers<string>()
   const stopped = Promise.withResolvers<void>()
   let errors = ''
+  const stderr = {
+    write: (text: string) => {
+      errors += text
+      printed.resolve('')
+    },
+  }
   const exit = demoCommand(options, {
     stdout: { write: (text) => printed.resolve(text) },
-    stderr: {
-      write: (text) => {
-        errors += text
-        printed.resolve('')
-      },
-    },
+    stderr,
     logSink: { terminal: false, fd: openSync('/dev/null', 'w') },
     clock: systemClock,
     node: process.execPath,
     onStop: (listener) => stopped.promise.then(listener),
-  })
+  }).catch((error: unknown) => reportFailure('demo', error, { stderr }))
   closeLater(async () => {
     stopped.resolve()
     await exit

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { ConfigError } from '../../src/config/config-error.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import { SetupError } from '../../src/http/setup-error.ts'
 import { load, MINIMAL, problemsIn, problemsWith } from './sources.ts'
 
 const WITHOUT_PASSWORD = 'upstream: {url: "http://127.0.0.1:8080"}\n'
@@ -37,9 +37,9 @@ describe('a problem', () => {
     ])
   })
 
-  it('is thrown as a ConfigError, a line for each', () => {
+  it('is thrown as a SetupError, a line for each', () => {
     const error = catchError(() => load({ file: 'a: 1\nb: 2\n' }))
-    expect(error).toBeInstanceOf(ConfigError)
+    expect(error).toBeInstanceOf(SetupError)
     expect(String(error).split('\n')).toHaveLength(4)
   })
 

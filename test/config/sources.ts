@@ -1,6 +1,6 @@
-import { ConfigError } from '../../src/config/config-error.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
+import { SetupError } from '../../src/http/setup-error.ts'
 
 /** The least that has to be said. */
 export const MINIMAL = 'upstream: {url: "http://127.0.0.1:8080"}\npassword: {file: /etc/postern/password}\n'
@@ -22,7 +22,7 @@ export function problemsIn(given: Given): readonly string[] {
     load(given)
     return []
   } catch (error) {
-    if (error instanceof ConfigError) return error.problems
+    if (error instanceof SetupError) return error.problems
     throw error
   }
 }

@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { openPasswordSource, type PasswordSource, PasswordSourceError } from '../../src/password/source.ts'
+import { SetupError } from '../../src/http/setup-error.ts'
+import { openPasswordSource, type PasswordSource } from '../../src/password/source.ts'
 import type { PasswordSourceConfig } from '../../src/password/source-file.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -40,7 +41,7 @@ async function refusal(config: PasswordSourceConfig): Promise<string> {
     },
     (failure: unknown) => failure,
   )
-  return error instanceof PasswordSourceError ? error.message : expect.fail(String(error))
+  return error instanceof SetupError ? error.message : expect.fail(String(error))
 }
 
 describe('A password file', () => {

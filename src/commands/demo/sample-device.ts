@@ -1,6 +1,7 @@
 import { createServer, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Clock } from '../../http/clock.ts'
+import { isBug } from '../../http/setup-error.ts'
 import { createDeviceApi } from './device-api.ts'
 import { createDeviceConsole } from './device-console.ts'
 import { createPorts } from './device-ports.ts'
@@ -31,8 +32,11 @@ export function createSampleDevice(deps: SampleDeviceDeps): SampleDevice {
   })
 
   const server = createServer((req, res) => {
-    // Whatever fails here fails because the client left mid-transfer; a broken transfer must look broken.
-    api(req, res).catch(() => res.destroy())
+    // What fails here, but for a defect of ours, fails because the client left; a broken transfer must look broken.
+    api(req, res).catch((error: unknown) => {
+      res.destroy()
+      if (isBug(error)) throw error
+    })
   })
   server.on('upgrade', (req, socket, head) => {
     socket.on('error', () => socket.destroy())

@@ -1,6 +1,7 @@
 import type { Fields } from '../../http/fields.ts'
+import { isBug } from '../../http/setup-error.ts'
 import type { Connections } from '../connections.ts'
-import { DeviceFault, failureOf, isBug } from '../failure.ts'
+import { DeviceFault, failureOf } from '../failure.ts'
 import { type Answer, type OwnRequest, sendOwn } from '../own-request.ts'
 import type { Ask } from './scheme.ts'
 

@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises'
 import type { UpstreamAuthConfig } from '../../config/auth-fields.ts'
 import type { Clock } from '../../http/clock.ts'
 import { reasonOf } from '../../http/node-permission.ts'
+import { SetupError } from '../../http/setup-error.ts'
 import type { Connections } from '../connections.ts'
 import type { RequestFieldSettings } from '../request-fields.ts'
-import { UpstreamSettingError } from '../settings.ts'
 import { createBasicScheme } from './basic-scheme.ts'
 import { createAsk } from './device-request.ts'
 import { createDigestScheme } from './digest-scheme.ts'
@@ -22,7 +22,7 @@ export interface SignInSetup {
   readonly events: SignInEvents
 }
 
-/** Signing in as configured; `undefined` for `off`. Fails with `UpstreamSettingError` if the password file is no good. */
+/** Signing in as configured; `undefined` for `off`. Fails with `SetupError` if the password file is no good. */
 export async function openSignIn(
   auth: UpstreamAuthConfig,
   { key, connections, request, clock, events }: SignInSetup,
@@ -73,14 +73,14 @@ function schemeFor(auth: Exclude<UpstreamAuthConfig, 'off'>, ask: Ask, clock: Cl
 /** One line of text, without its end; the message never quotes it. */
 async function readPasswordFile(key: string, path: string): Promise<string> {
   const bytes = await readFile(path).catch((error: Error) => {
-    throw new UpstreamSettingError(`${key}: cannot read ${path}: ${reasonOf(error)}`)
+    throw new SetupError(`${key}: cannot read ${path}: ${reasonOf(error)}`)
   })
   const text = bytes
     .toString('utf8')
     .replace(/^\ufeff/, '')
     .replace(/\r?\n$/, '')
   if (text === '' || [...text].some((each) => each < ' ' || each === '\x7f' || each === '\ufffd')) {
-    throw new UpstreamSettingError(`${key}: ${path} must hold one line of text in UTF-8`)
+    throw new SetupError(`${key}: ${path} must hold one line of text in UTF-8`)
   }
   return text
 }

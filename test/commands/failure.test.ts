@@ -1,0 +1,40 @@
+import { expect, it } from 'vitest'
+import { reportFailure } from '../../src/commands/failure.ts'
+import { SetupError } from '../../src/http/setup-error.ts'
+
+function reported(error: unknown): { readonly code: number; readonly lines: readonly string[] } {
+  let text = ''
+  const code = reportFailure('serve', error, {
+    stderr: {
+      write(written) {
+        text += written
+      },
+    },
+  })
+  return { code, lines: text.split('\n') }
+}
+
+it('what the operator has to mend is a line for each problem, and exit code 2', () => {
+  expect(reported(new SetupError(['a is wrong', 'b is wrong']))).toEqual({
+    code: 2,
+    lines: ['postern serve: a is wrong', 'postern serve: b is wrong', ''],
+  })
+})
+
+it('what another try may find otherwise is exit code 1', () => {
+  expect(reported(new SetupError('the port is in use', { exitCode: 1 }))).toEqual({
+    code: 1,
+    lines: ['postern serve: the port is in use', ''],
+  })
+})
+
+it('what the system says is one line without a stack', () => {
+  const error = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+  expect(reported(error)).toEqual({ code: 1, lines: ['postern serve: ENOSPC: no space left on device', ''] })
+})
+
+it('a defect of ours shows its stack, not as a fault of the operator', () => {
+  const { code, lines } = reported(new TypeError('x is not a function'))
+  expect([code, lines[0]]).toEqual([1, 'postern serve: TypeError: x is not a function'])
+  expect(lines.length).toBeGreaterThan(2)
+})
