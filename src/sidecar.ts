@@ -12,7 +12,6 @@ import { createPassage } from './gate/passage.ts'
 import { createRequestIds } from './gate/request-id.ts'
 import type { Clock } from './http/clock.ts'
 import { listen } from './http/listen.ts'
-import { within } from './http/within.ts'
 import { createWindowTable } from './limits/window-table.ts'
 import { createPublicListener } from './listen/public-listener.ts'
 import { loadTlsMaterial } from './listen/tls-material.ts'
@@ -223,4 +222,14 @@ function createExposureWarning(log: Logger): (config: Config) => Promise<void> {
 
 function readinessOf(reasons: readonly string[]): Readiness {
   return reasons.length === 0 ? { ready: true } : { ready: false, reasons }
+}
+
+/** Waits for `work`, but no longer than `time` ms. */
+async function within(time: number, work: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const over = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, time)
+  })
+  await Promise.race([work, over])
+  clearTimeout(timer)
 }

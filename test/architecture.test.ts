@@ -44,7 +44,7 @@ const AMBIENT: Readonly<Record<string, { readonly reads: readonly string[]; read
   },
   'src/node-version.cjs': { reads: ['process'], why: 'which Node runs it, before all else' },
   'src/sidecar.ts': { reads: ['node:process'], why: 'the version of Node, which `build_info` reports' },
-  'src/http/system-clock.ts': { reads: ['performance', 'Date.now'], why: 'the one real clock' },
+  'src/http/clock.ts': { reads: ['performance', 'Date.now'], why: 'the one real clock' },
   'src/listen/tls-material.ts': {
     reads: ['new Date()'],
     why: "the dates of a certificate are the world's time, also for a sidecar under test",

@@ -1,6 +1,6 @@
 import process from 'node:process'
 import { createClientAddress } from '../../src/gate/client-address.ts'
-import { systemClock } from '../../src/http/system-clock.ts'
+import { systemClock } from '../../src/http/clock.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { openTokenStore } from '../token-store.ts'
 import type { HeapPoint } from './heap.ts'

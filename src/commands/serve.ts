@@ -1,7 +1,7 @@
 import { readConfigFile } from '../config/config-file.ts'
 import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
-import { systemClock } from '../http/system-clock.ts'
+import { systemClock } from '../http/clock.ts'
 import { createLog, finishLog } from '../record/log.ts'
 import { createSidecar } from '../sidecar.ts'
 import type { CommandIo, ExitCode, ServiceIo } from './io.ts'

@@ -2,10 +2,9 @@ import { isIPv4 } from 'node:net'
 import { type Address, formatAddress } from './address.ts'
 import type { PasswordFile } from './auth-fields.ts'
 import type { Issue } from './decode.ts'
-import { formatDuration } from './duration.ts'
 import type { Config } from './schema.ts'
-import { servicesOf } from './services.ts'
-import type { ServiceConfig } from './upstream-fields.ts'
+import { formatDuration } from './units.ts'
+import { type ServiceConfig, servicesOf } from './upstream-fields.ts'
 import type { UpstreamUrl } from './upstream-url.ts'
 
 /** What is wrong with values that are each right by themselves. */

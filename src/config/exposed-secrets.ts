@@ -1,8 +1,7 @@
 import { stat } from 'node:fs/promises'
 import type { PasswordFile } from './auth-fields.ts'
 import type { Config } from './schema.ts'
-import { servicesOf } from './services.ts'
-import type { ServiceConfig } from './upstream-fields.ts'
+import { type ServiceConfig, servicesOf } from './upstream-fields.ts'
 
 /** A file with a secret whose mode lets others than its owner and its group read it, or others than its owner write it. */
 export interface ExposedSecret {

@@ -1,8 +1,14 @@
 import { parseCidr } from '../http/ip.ts'
 import { type Address, formatAddress, parseAddress } from './address.ts'
-import { DURATION_PATTERN, formatDuration, parseDuration } from './duration.ts'
 import type { Explained, Field } from './field.ts'
-import { formatSize, parseSize, SIZE_PATTERN } from './size.ts'
+import {
+  DURATION_PATTERN,
+  formatDuration,
+  formatSize,
+  parseDuration,
+  parseSize,
+  SIZE_PATTERN,
+} from './units.ts'
 import { list, measured, text } from './value-field.ts'
 import type { Parsed } from './yaml-value.ts'
 

@@ -1,5 +1,4 @@
-import { createPathTable } from '../http/path-table.ts'
-import { isAmbiguousPath, pathOf } from '../http/request-path.ts'
+import { createPathTable, isAmbiguousPath, pathOf } from '../http/request-path.ts'
 
 /** Whether the target of a request needs no token. */
 export type IsPublic = (target: string) => boolean

@@ -1,6 +1,6 @@
 import type { Reply } from '../http/exchange.ts'
+import { PSEUDONYM } from '../http/fields.ts'
 import { type JsonContent, jsonContent } from '../http/json-reply.ts'
-import { PSEUDONYM } from '../http/pseudonym.ts'
 import type { Refusal, UpstreamFailure } from '../http/refusal.ts'
 
 /** `contract`: only the five statuses that the device's document lists; `http`: the precise ones (C19). */

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import { BrokenBodyError, StalledBodyError } from '../http/body-error.ts'
+import { BrokenBodyError, StalledBodyError } from '../http/exchange.ts'
 
 export interface BodyReader {
   /** Bytes handed out so far. */

@@ -1,4 +1,4 @@
-import { BrokenBodyError, StalledBodyError } from '../http/body-error.ts'
+import { BrokenBodyError, StalledBodyError } from '../http/exchange.ts'
 
 /** So much of a body (bytes) may have come and not be read; beyond it the client has to wait. */
 const MOST_UNREAD = 64 * 1024

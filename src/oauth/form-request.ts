@@ -1,5 +1,4 @@
-import { bodyFault } from '../http/body-error.ts'
-import type { Exchange } from '../http/exchange.ts'
+import { bodyFault, type Exchange } from '../http/exchange.ts'
 import { fieldValues } from '../http/fields.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { isFormType, parseForm } from './form.ts'

@@ -1,7 +1,6 @@
 import type { Forward } from '../http/admission.ts'
-import { bodyFault } from '../http/body-error.ts'
 import type { BoundedQueue } from '../http/bounded-queue.ts'
-import type { Exchange } from '../http/exchange.ts'
+import { bodyFault, type Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { type KeptBody, keepBody } from './kept-body.ts'
 import { waitForPlace } from './place.ts'

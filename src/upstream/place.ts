@@ -1,6 +1,5 @@
-import { BROKEN_BODY } from '../http/body-error.ts'
 import type { BoundedQueue, Leave } from '../http/bounded-queue.ts'
-import type { Exchange } from '../http/exchange.ts'
+import { BROKEN_BODY, type Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 
 /** Too many requests wait already. The client is asked to come back in a second. */

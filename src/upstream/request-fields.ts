@@ -1,8 +1,7 @@
 import type { Forward } from '../http/admission.ts'
 import type { RequestHead } from '../http/exchange.ts'
-import { type Fields, fieldValues } from '../http/fields.ts'
+import { type Fields, fieldValues, PSEUDONYM } from '../http/fields.ts'
 import { normalizeAddress } from '../http/ip.ts'
-import { PSEUDONYM } from '../http/pseudonym.ts'
 import { connectionOptions, isHopByHop } from './hop-by-hop.ts'
 
 export interface RequestFieldSettings {

@@ -1,6 +1,5 @@
-import { createPathTable } from '../http/path-table.ts'
 import type { Refusal } from '../http/refusal.ts'
-import { pathOf } from '../http/request-path.ts'
+import { createPathTable, pathOf } from '../http/request-path.ts'
 import type { Upstream } from './upstream.ts'
 
 /** How often a path may be encoded over itself; nobody decodes more often, and each time costs a pass over it. */

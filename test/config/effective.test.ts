@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { formatDuration } from '../../src/config/duration.ts'
 import { effectiveYaml } from '../../src/config/effective.ts'
+import { formatDuration } from '../../src/config/units.ts'
 import { load, MINIMAL } from './sources.ts'
 
 describe('the effective configuration', () => {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { BrokenBodyError, StalledBodyError } from '../../src/http/body-error.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
+import { BrokenBodyError, StalledBodyError } from '../../src/http/exchange.ts'
 import { readTokenBody } from '../../src/oauth/form-request.ts'
 
 /** An exchange whose body fails. Nothing else of it is asked for. */

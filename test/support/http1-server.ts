@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
+import { systemClock } from '../../src/http/clock.ts'
 import type { Exchange, UpgradeExchange } from '../../src/http/exchange.ts'
-import { systemClock } from '../../src/http/system-clock.ts'
 import { createHttp1Server } from '../../src/listen/http1-server.ts'
 import type { ListenLimits } from '../../src/listen/limits.ts'
 import { closeLater } from './cleanup.ts'

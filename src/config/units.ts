@@ -1,6 +1,6 @@
 import type { Parsed } from './yaml-value.ts'
 
-const UNITS = [
+const DURATIONS = [
   ['d', 86_400_000],
   ['h', 3_600_000],
   ['m', 60_000],
@@ -13,7 +13,7 @@ export const DURATION_PATTERN: RegExp = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/
 /** Reads a number of seconds, or a number with a unit (`500ms`, `10s`, `5m`, `1h`, `7d`), as whole milliseconds. */
 export function parseDuration(given: string | number): Parsed<number> {
   const [, digits, unit = 's'] = DURATION_PATTERN.exec(String(given)) ?? []
-  const factor = UNITS.find(([name]) => name === unit)?.[1]
+  const factor = DURATIONS.find(([name]) => name === unit)?.[1]
   if (digits === undefined || factor === undefined) {
     return { problem: 'must be a duration: a number of seconds, or 500ms, 10s, 5m, 1h, 7d' }
   }
@@ -27,6 +27,28 @@ export function parseDuration(given: string | number): Parsed<number> {
 /** Writes milliseconds in the largest unit that divides them, so that `parseDuration` reads the same again. */
 export function formatDuration(milliseconds: number): string {
   if (milliseconds === 0) return '0s'
-  const [unit, factor] = UNITS.find(([, each]) => milliseconds % each === 0) ?? ['ms', 1]
+  const [unit, factor] = DURATIONS.find(([, each]) => milliseconds % each === 0) ?? ['ms', 1]
   return `${milliseconds / factor}${unit}`
+}
+
+const SIZES = [
+  ['GiB', 1024 ** 3],
+  ['MiB', 1024 ** 2],
+  ['KiB', 1024],
+] as const
+
+export const SIZE_PATTERN: RegExp = /^(\d+(?:\.\d+)?)(B|KiB|MiB|GiB)?$/
+
+/** Reads bytes, or a number with a binary unit (`8KiB`, `1MiB`), as whole bytes. */
+export function parseSize(given: string | number): Parsed<number> {
+  const [, digits, unit] = SIZE_PATTERN.exec(String(given)) ?? []
+  if (digits === undefined) return { problem: 'must be a size: a number of bytes, or 8KiB, 1MiB' }
+  const value = Number(digits) * (SIZES.find(([name]) => name === unit)?.[1] ?? 1)
+  return Number.isSafeInteger(value) ? { value } : { problem: 'must be whole bytes' }
+}
+
+/** Writes bytes in the largest unit that divides them, so that `parseSize` reads the same again. */
+export function formatSize(bytes: number): string | number {
+  const [unit, factor] = SIZES.find(([, each]) => bytes > 0 && bytes % each === 0) ?? ['', 1]
+  return unit === '' ? bytes : `${bytes / factor}${unit}`
 }

@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { codeOf } from './setup-error.ts'
 
@@ -17,4 +17,13 @@ export function ensureFolder(path: string): void {
     ensureFolder(parent)
     mkdirSync(path, { mode: 0o700 })
   }
+}
+
+/** Moves a file that cannot be used out of the way, under a dated name that no file has, and returns that name. */
+export function setAside(path: string, fault: string, wall: number): string {
+  const stem = `${path}.${fault}-${new Date(wall).toISOString().replaceAll(':', '-')}`
+  let name = stem
+  for (let i = 2; existsSync(name); i++) name = `${stem}-${i}`
+  renameSync(path, name)
+  return name
 }

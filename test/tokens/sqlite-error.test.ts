@@ -1,0 +1,24 @@
+import { DatabaseSync } from 'node:sqlite'
+import { expect, it } from 'vitest'
+import { sqliteCode } from '../../src/tokens/sqlite-error.ts'
+
+function thrownBy(run: () => unknown): unknown {
+  try {
+    run()
+  } catch (error) {
+    return error
+  }
+  return expect.fail('nothing was thrown')
+}
+
+it('a number that is too large to be ours is damage', () => {
+  const db = new DatabaseSync(':memory:')
+  expect(sqliteCode(thrownBy(() => db.prepare('SELECT 9223372036854775807 AS n').get()))).toBe('damaged')
+  db.close()
+})
+
+it('a defect of ours is no damage, whatever its class: no token file is set aside for it', () => {
+  const endless = (): number => 1 + endless()
+  expect(sqliteCode(thrownBy(endless))).toBe('other')
+  expect(sqliteCode(new TypeError('x is not a function'))).toBe('other')
+})
