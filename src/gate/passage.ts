@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Admission, Refused, Service } from '../http/admission.ts'
 import type { Clock } from '../http/clock.ts'
 import type { Exchange, ExchangeRecord, Outcome, Reply, UpgradeExchange } from '../http/exchange.ts'
+import { fieldLines } from '../http/fields.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { TokenEndpoint } from '../oauth/token-endpoint.ts'
 import type { Upstream } from '../upstream/upstream.ts'
@@ -105,8 +106,8 @@ export function createPassage(deps: PassageDependencies): Passage {
     upgrade: (exchange) => pass(exchange, upstream.upgrade),
     answerGarbage(refusal) {
       const { status, fields, body } = refusalReply(refusal, deps.answers())
-      const lines = fields.flatMap((name, i) => (i % 2 === 0 ? [`${name}: ${fields[i + 1]}\r\n`] : []))
-      return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}Connection: close\r\n\r\n${body}`
+      const lines = fieldLines([...fields, 'Connection', 'close'])
+      return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines}\r\n${body}`
     },
   }
 }

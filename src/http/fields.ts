@@ -17,6 +17,13 @@ export function fieldValues(fields: Fields, name: string): readonly string[] {
   return values ?? NONE
 }
 
+/** The lines of an HTTP/1 head that the fields make, each with its line end. */
+export function fieldLines(fields: Fields): string {
+  let lines = ''
+  for (let i = 0; i + 1 < fields.length; i += 2) lines += `${fields[i]}: ${fields[i + 1]}\r\n`
+  return lines
+}
+
 /** Lengths are compared first: most names differ in that already. */
 function isNamed(candidate: string, name: string): boolean {
   return candidate.length === name.length && candidate.toLowerCase() === name
