@@ -1,6 +1,6 @@
 import type { Config } from './config/schema.ts'
 import type { GateSettings } from './gate/admit.ts'
-import { type Client, createClientAddress } from './gate/client-address.ts'
+import { type ClientOf, createClientAddress } from './gate/client-address.ts'
 import { createPublicPaths } from './gate/public-paths.ts'
 import { parseCidr } from './http/ip.ts'
 import { IETF_FIELD_NAMES, LIMIT_FIELD_NAMES } from './limits/limit-fields.ts'
@@ -11,7 +11,7 @@ import type { RequestFieldSettings } from './upstream/request-fields.ts'
 export interface Settings {
   readonly config: Config
   readonly gate: GateSettings
-  readonly clientOf: (peer: string, forwardedFor: readonly string[]) => Client
+  readonly clientOf: ClientOf
   readonly request: RequestFieldSettings
   /** Names of the device's own header fields that the limit's replace, in lower case. */
   readonly replaced: readonly string[]
@@ -31,7 +31,7 @@ export async function deriveSettings(config: Config): Promise<Settings> {
       enforce: config.enforce,
       revocationPath: config.oauth.revocationPath === 'off' ? undefined : config.oauth.revocationPath,
     },
-    clientOf: createClientAddress(proxies, listen.trustedProxies.includes('unix')).clientOf,
+    clientOf: createClientAddress(proxies, listen.trustedProxies.includes('unix')),
     request: await readRequestFields(upstream, 'upstream'),
     replaced: limits.ietfHeaders ? [...LIMIT_FIELD_NAMES, ...IETF_FIELD_NAMES] : LIMIT_FIELD_NAMES,
   }

@@ -52,7 +52,7 @@ export function openGate(requests: number): BenchGate {
     admit: createGate({
       clock: systemClock,
       tables,
-      clientOf: createClientAddress([]).clientOf,
+      clientOf: createClientAddress([]),
       identify: tokens.identify,
       newRequestId: createRequestIds(randomBytes),
       settings: () => settings,

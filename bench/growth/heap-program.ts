@@ -21,7 +21,7 @@ const growers = {
   },
   windows(): (i: number) => void {
     const table = createWindowTable({ requests: 60, window: HOUR }, { clock: systemClock, maxKeys: MAX_KEYS })
-    const { clientOf } = createClientAddress([])
+    const clientOf = createClientAddress([])
     return (i) => {
       table.count(clientOf(addressOf(i), []).key)
     }

@@ -8,7 +8,7 @@ import type { Verdict, WindowPolicy, Windows } from '../limits/window.ts'
 import type { Tokens } from '../tokens/token-contract.ts'
 import { readBearer } from './bearer.ts'
 import { type Classified, type ClassifyRules, classify } from './classify.ts'
-import type { Client } from './client-address.ts'
+import type { Client, ClientOf } from './client-address.ts'
 import type { IsPublic } from './public-paths.ts'
 import { requestIdOf } from './request-id.ts'
 import { type Survey, surveyFields } from './survey.ts'
@@ -31,7 +31,7 @@ export interface GateSettings extends ClassifyRules {
 export interface GateDependencies {
   readonly clock: Clock
   readonly tables: Readonly<Record<Endpoint, Windows>>
-  readonly clientOf: (peer: string, forwardedFor: readonly string[]) => Client
+  readonly clientOf: ClientOf
   readonly identify: Identify
   readonly newRequestId: () => string
   readonly settings: () => GateSettings

@@ -17,16 +17,14 @@ export const UNIX_PEER = 'unix'
 /** Peers remembered between requests, so that an address is parsed once for a burst of requests. */
 const REMEMBERED_PEERS = 4096
 
+/** Tells the client of a request by its peer and the values of its `X-Forwarded-For`. */
+export type ClientOf = (peer: string, forwardedFor: readonly string[]) => Client
+
 /**
  * `X-Forwarded-For` counts only from trusted proxies and is read from the right: each hop vouches for the one before
  * it, and the first address that nobody trusted vouches for is the client. What stands left of it, the client wrote.
  */
-export function createClientAddress(
-  trustedProxies: readonly Cidr[],
-  unixTrusted = false,
-): {
-  readonly clientOf: (peer: string, forwardedFor: readonly string[]) => Client
-} {
+export function createClientAddress(trustedProxies: readonly Cidr[], unixTrusted = false): ClientOf {
   const remembered = new Map<string, Client>()
 
   function peerOf(peer: string): Client {
@@ -42,19 +40,17 @@ export function createClientAddress(
     return client
   }
 
-  return {
-    clientOf(peer, forwardedFor) {
-      const direct = peerOf(peer)
-      if (!direct.peerTrusted || forwardedFor.length === 0) return direct
-      let client = direct.address
-      for (const hop of listMembers(forwardedFor).reverse()) {
-        const address = normalizeAddress(withoutPort(hop))
-        if (address === undefined) break
-        client = address
-        if (!matchesAny(address, trustedProxies)) break
-      }
-      return { address: client, key: prefix64(client), peerTrusted: true }
-    },
+  return (peer, forwardedFor) => {
+    const direct = peerOf(peer)
+    if (!direct.peerTrusted || forwardedFor.length === 0) return direct
+    let client = direct.address
+    for (const hop of listMembers(forwardedFor).reverse()) {
+      const address = normalizeAddress(withoutPort(hop))
+      if (address === undefined) break
+      client = address
+      if (!matchesAny(address, trustedProxies)) break
+    }
+    return { address: client, key: prefix64(client), peerTrusted: true }
   }
 }
 

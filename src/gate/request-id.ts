@@ -1,5 +1,4 @@
-/** A source of random bytes; `crypto.randomBytes` outside tests. */
-type RandomBytes = (size: number) => Buffer
+import type { RandomBytes } from '../tokens/mint.ts'
 
 /** Ids made at once. */
 const BATCH = 64

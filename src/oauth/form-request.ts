@@ -18,18 +18,20 @@ export async function readFormRequest(exchange: Exchange, bodyTimeout: number): 
   const body = await readTokenBody(exchange, declaredLength(exchange), bodyTimeout)
   if (body.kind === 'refused') return body
   const form = parseForm(body.bytes)
-  return form.kind === 'form' ? form : refusedForm({ kind: 'invalid-request', description: form.description })
+  if (form.kind === 'form') return form
+  const { description } = form
+  return { kind: 'refused', refusal: { kind: 'invalid-request', description }, close: false }
 }
 
-/** The parameters that a handler asks for; or the refusal for the first that is missing or empty. */
-export type Required<Name extends string> =
+type Given<Name extends string> =
   | { readonly kind: 'given'; readonly values: Readonly<Record<Name, string>> }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
 
+/** The parameters that a handler asks for; or the refusal for the first that is missing or empty. */
 export function required<Name extends string>(
   parameters: ReadonlyMap<string, string>,
   names: readonly Name[],
-): Required<Name> {
+): Given<Name> {
   const missing = names.find((name) => !parameters.get(name))
   if (missing !== undefined) {
     const description = `The parameter ${missing} is missing or empty.`
@@ -38,10 +40,6 @@ export function required<Name extends string>(
   // Each of the names was found above.
   const values = Object.fromEntries(names.map((name) => [name, parameters.get(name)])) as Record<Name, string>
   return { kind: 'given', values }
-}
-
-function refusedForm(refusal: Refusal): FormRequest {
-  return { kind: 'refused', refusal, close: false }
 }
 
 function mediaTypeFault(exchange: Exchange): Refusal | undefined {

@@ -1,15 +1,8 @@
 import type { Refusal } from '../http/refusal.ts'
-
-/** The tokens of a successful grant. */
-export interface GrantedTokens {
-  readonly accessToken: string
-  readonly refreshToken: string
-  /** Lifetime of the access token in seconds. */
-  readonly expiresIn: number
-}
+import type { IssuedTokens } from '../tokens/token-contract.ts'
 
 export type GrantResult =
-  | { readonly kind: 'granted'; readonly tokens: GrantedTokens }
+  | { readonly kind: 'granted'; readonly tokens: IssuedTokens }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
 
 /** One grant type. Adding one takes a module that makes a `Grant`, and its line in `token-services.ts`. */

@@ -1,15 +1,18 @@
 import type { UpstreamFailure } from '../http/refusal.ts'
-import { type Grant, type GrantedTokens, refuse } from './grant.ts'
+import type { Tokens } from '../tokens/token-contract.ts'
+import { type Grant, refuse } from './grant.ts'
 
 export interface PasswordGrantDependencies {
   /** `unavailable`: only the device could have told, and it gave no answer. */
   readonly verify: (
     password: string,
   ) => Promise<'right' | 'wrong' | 'overloaded' | { readonly unavailable: UpstreamFailure }>
-  readonly issue: (client: string) => GrantedTokens | Promise<GrantedTokens>
+  readonly issue: Tokens['issue']
   readonly onWrongPassword: () => void
   readonly onUnavailable: (failure: UpstreamFailure) => void
 }
+
+const PASSWORD = 'password'
 
 /** How long a client is asked to wait when too many passwords are being checked already (seconds). */
 const RETRY_AFTER_OVERLOAD = 1
@@ -22,7 +25,7 @@ export function createPasswordGrant({
   onUnavailable,
 }: PasswordGrantDependencies): Grant<'password'> {
   return {
-    name: 'password',
+    name: PASSWORD,
     parameters: ['password'],
     async exchange({ password }, client) {
       const verdict = await verify(password)
@@ -32,7 +35,7 @@ export function createPasswordGrant({
       }
       switch (verdict) {
         case 'right':
-          return { kind: 'granted', tokens: await issue(client) }
+          return { kind: 'granted', tokens: await issue(client, PASSWORD) }
         case 'wrong':
           onWrongPassword()
           return refuse({ kind: 'invalid-grant', description: 'The password is not right.' })

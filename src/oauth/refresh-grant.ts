@@ -1,11 +1,8 @@
-import { type Grant, type GrantedTokens, refuse } from './grant.ts'
-
-type Refreshed = GrantedTokens | undefined
+import type { Tokens } from '../tokens/token-contract.ts'
+import { type Grant, refuse } from './grant.ts'
 
 /** A refresh token for a new access token (RFC 6749 §6). Which way it failed, the answer does not tell. */
-export function createRefreshGrant(
-  refresh: (refreshToken: string) => Refreshed | Promise<Refreshed>,
-): Grant<'refresh_token'> {
+export function createRefreshGrant(refresh: Tokens['refresh']): Grant<'refresh_token'> {
   return {
     name: 'refresh_token',
     parameters: ['refresh_token'],

@@ -2,8 +2,9 @@ import type { TokenRequest } from '../http/admission.ts'
 import type { Exchange, Reply } from '../http/exchange.ts'
 import { jsonReply } from '../http/json-reply.ts'
 import type { Refusal } from '../http/refusal.ts'
+import type { IssuedTokens } from '../tokens/token-contract.ts'
 import { readFormRequest, required } from './form-request.ts'
-import { type Grant, type GrantedTokens, type GrantResult, refuse } from './grant.ts'
+import { type Grant, type GrantResult, refuse } from './grant.ts'
 
 export interface TokenEndpointDependencies {
   /** The grant types that are served, in the order in which a client is told of them. */
@@ -49,7 +50,7 @@ export function createTokenEndpoint({ grants, bodyTimeout }: TokenEndpointDepend
 }
 
 /** Exactly the four fields of the device's document (C4). */
-function tokenReply(tokens: GrantedTokens): Reply {
+function tokenReply(tokens: IssuedTokens): Reply {
   return jsonReply(200, {
     expires_in: tokens.expiresIn,
     token_type: 'Bearer',

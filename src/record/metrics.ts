@@ -5,6 +5,8 @@ import { createMetricRegistry } from './metric-registry.ts'
 import { createTally } from './tally.ts'
 import { createUpstreamMetrics, type UpstreamMetrics, type UpstreamReadings } from './upstream-metrics.ts'
 
+export type { Figure } from './histogram.ts'
+
 /** What is read anew for every scrape. */
 export interface Readings {
   readonly tokens: () => { readonly access: number; readonly refresh: number }

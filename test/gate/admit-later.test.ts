@@ -33,7 +33,7 @@ function gate({ identify, per = 'client', sharedWindows = false }: Gate): Return
   return createGate({
     clock,
     tables: { api: windows, oauth: windows },
-    clientOf: createClientAddress([]).clientOf,
+    clientOf: createClientAddress([]),
     identify,
     newRequestId: () => 'the-id',
     settings: () => ({

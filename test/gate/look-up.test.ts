@@ -21,7 +21,7 @@ function flood({ per, enforce }: { readonly per: Per; readonly enforce: boolean 
   const admit = createGate({
     clock,
     tables: { api: table, oauth: table },
-    clientOf: createClientAddress([]).clientOf,
+    clientOf: createClientAddress([]),
     identify() {
       lookups += 1
       return { kind: 'valid', grant: 'c0ffee' }

@@ -20,7 +20,7 @@ function door(maxConnectionsPerClient: number): ConnectionCaps & {
 } {
   const refused: string[] = []
   const clock = stillClock()
-  const { clientOf } = createClientAddress(['10.0.0.0/8'].map(parseCidr).filter((cidr) => cidr !== undefined))
+  const clientOf = createClientAddress(['10.0.0.0/8'].map(parseCidr).filter((cidr) => cidr !== undefined))
   const caps = capConnections(new Server(), {
     clock,
     limits: { maxConnections: 100, maxConnectionsPerClient, idleTimeout: IDLE_TIMEOUT },

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
 import type { ExchangeRecord } from '../../src/http/exchange.ts'
-import type { Figure } from '../../src/record/histogram.ts'
-import { createMetrics, type Metrics } from '../../src/record/metrics.ts'
+import { createMetrics, type Figure, type Metrics } from '../../src/record/metrics.ts'
 import { requestHead } from '../support/request-head.ts'
 
 const answered: ExchangeRecord = {

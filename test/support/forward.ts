@@ -16,7 +16,7 @@ export function admitted(head: RequestHead, trustedProxies: readonly string[] = 
   const admit = createGate({
     clock,
     tables: { api: table, oauth: table },
-    clientOf: createClientAddress(trusted).clientOf,
+    clientOf: createClientAddress(trusted),
     identify: () => ({ kind: 'valid', grant: 'grant' }),
     newRequestId: () => 'the-id',
     settings: () => ({
