@@ -82,7 +82,8 @@ export function createGate({
     const client = clientOf(head.peer, survey.forwardedFor)
     const asked: Asked = { head, survey, request, client, now, who: undefined }
     if (now.limits[request.endpoint].per !== 'grant') return limit(asked)
-    return goOn(asked, identifyBearer(survey.authorization, identify), limitKnown)
+    const known = identifyBearer(survey.authorization, identify)
+    return known instanceof Promise ? later(asked, known, limitKnown) : limitKnown(asked, known)
   }
 
   function limitKnown(asked: Asked, who: Identified): Later<Admission> {
@@ -92,7 +93,8 @@ export function createGate({
   function limit(asked: Asked): Later<Admission> {
     const { request, client, now, who } = asked
     const { endpoint } = request
-    return goOn(asked, tables[endpoint].count(windowKey(now.limits[endpoint].per, client, who)), judge)
+    const verdict = tables[endpoint].count(windowKey(now.limits[endpoint].per, client, who))
+    return verdict instanceof Promise ? later(asked, verdict, judge) : judge(asked, verdict)
   }
 
   function judge(asked: Asked, verdict: Verdict): Later<Admission> {
@@ -108,7 +110,8 @@ export function createGate({
     const limited = verdict.admitted ? undefined : rateLimited(verdict)
     if (limited !== undefined && isFinal(limited, request, now)) return refused(passed, limited, request)
     const counted = { asked, passed, limited }
-    return goOn(counted, who ?? identifyBearer(survey.authorization, identify), authorize)
+    const known = who ?? identifyBearer(survey.authorization, identify)
+    return known instanceof Promise ? later(counted, known, authorize) : authorize(counted, known)
   }
 
   function fieldsFor(endpoint: Endpoint, verdict: Verdict, { limits, ietfHeaders }: GateSettings): Fields {
@@ -119,17 +122,11 @@ export function createGate({
   return admit
 }
 
-/** Takes the next step at once, or when an answer from elsewhere is there. */
-function goOn<S, T>(
-  state: S,
-  answer: Later<T>,
-  step: (state: S, answer: T) => Later<Admission>,
-): Later<Admission> {
-  return answer instanceof Promise ? waitFor(state, answer, step) : step(state, answer)
-}
-
-/** Apart from `goOn`, because a function that contains a closure makes room for it with every call. */
-function waitFor<S, T>(
+/**
+ * Takes the next step when the answer from elsewhere is there. Apart from the steps, because a function that contains a
+ * closure makes room for it with every call.
+ */
+function later<S, T>(
   state: S,
   answer: Promise<T>,
   step: (state: S, answer: T) => Later<Admission>,

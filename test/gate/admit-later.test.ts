@@ -3,12 +3,14 @@ import { createGate, type GateDependencies, type Per } from '../../src/gate/admi
 import { createClientAddress } from '../../src/gate/client-address.ts'
 import { createLiveExchanges } from '../../src/gate/live-exchanges.ts'
 import { createPassage } from '../../src/gate/passage.ts'
-import type { Forward } from '../../src/http/admission.ts'
+import { type Forward, hasBody } from '../../src/http/admission.ts'
 import type { Exchange, ExchangeRecord, Outcome, Reply } from '../../src/http/exchange.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { OutcomeLatch } from '../../src/listen/outcome.ts'
 import type { TokenLookup } from '../../src/tokens/token-contract.ts'
 import { stillClock } from '../support/clock.ts'
+import { startHttp1Server } from '../support/http1-server.ts'
+import { rawConnection } from '../support/raw.ts'
 import { requestHead } from '../support/request-head.ts'
 
 const LIMIT = 2
@@ -111,12 +113,15 @@ function passageWith(): {
   readonly revoke: (grant: string) => void
   readonly forwarded: readonly Forward[]
   readonly records: readonly ExchangeRecord[]
+  /** Settles with the first of them. */
+  readonly recorded: Promise<void>
   readonly bugs: readonly unknown[]
 } {
   const answer = Promise.withResolvers<TokenLookup>()
   const live = createLiveExchanges()
   const forwarded: Forward[] = []
   const records: ExchangeRecord[] = []
+  const recorded = Promise.withResolvers<void>()
   const bugs: unknown[] = []
   const unexpected = (): never => expect.fail('not asked for')
   const passage = createPassage({
@@ -125,7 +130,9 @@ function passageWith(): {
     upstream: {
       async forward(admission, exchange) {
         forwarded.push(admission)
-        exchange.reply({ status: 200, fields: [], body: '' })
+        let body = ''
+        if (hasBody(admission)) for await (const chunk of exchange.body(1000)) body += chunk
+        exchange.reply({ status: 200, fields: ['Content-Length', String(body.length)], body })
         return undefined
       },
       upgrade: unexpected,
@@ -133,11 +140,15 @@ function passageWith(): {
     live,
     clock: stillClock(),
     answers: () => ({ statusCodes: 'contract', realm: 'device' }),
-    record: (record) => records.push(record),
+    record(record) {
+      records.push(record)
+      recorded.resolve()
+    },
     onBug: (error) => bugs.push(error),
   })
   const revoke = (grant: string): void => live.cut([grant])
-  return { pass: passage.request, answer, revoke, forwarded, records, bugs }
+  const { promise } = recorded
+  return { pass: passage.request, answer, revoke, forwarded, records, recorded: promise, bugs }
 }
 
 /** Everything that waited for the answer has gone on. */
@@ -208,4 +219,40 @@ it('a look-up that fails is a bug, and no way to the device', async () => {
   await gone()
   expect([forwarded, bugs]).toEqual([[], [bug]])
   expect(replies.map(({ status }) => status)).toEqual([500])
+})
+
+const UPLOAD =
+  'POST /a HTTP/1.1\r\nHost: device.example\r\nAuthorization: Bearer shown\r\nContent-Length: 6\r\n\r\nabc'
+
+/** A real client whose request waits for the answer. */
+async function waitingClient(pass: (exchange: Exchange) => void): ReturnType<typeof rawConnection> {
+  const asked = Promise.withResolvers<void>()
+  const url = await startHttp1Server((exchange) => {
+    pass(exchange)
+    asked.resolve()
+  })
+  const client = await rawConnection(url)
+  client.write(UPLOAD)
+  await asked.promise
+  return client
+}
+
+it('an upload that came before the answer arrives whole, and the next request after it', async () => {
+  const { pass, answer } = passageWith()
+  const client = await waitingClient(pass)
+  client.write(`def${UPLOAD}ghi`)
+  answer.resolve(VALID)
+  expect(await client.waitFor(/abcdef.*abcghi/s)).toMatch(/^HTTP\/1\.1 200 /)
+})
+
+it('C24 a client that resets its connection before the answer is recorded, and not forwarded', async () => {
+  const { pass, answer, forwarded, records, recorded } = passageWith()
+  const client = await waitingClient((exchange) => {
+    exchange.onEnd(() => answer.resolve(VALID))
+    pass(exchange)
+  })
+  client.reset()
+  await recorded
+  expect(forwarded).toEqual([])
+  expect(records).toMatchObject([{ outcome: { status: 0, end: 'aborted' } }])
 })
