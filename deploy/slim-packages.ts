@@ -1,13 +1,10 @@
 import type { Plugin } from 'rolldown'
-import parser from 'undici/lib/llhttp/llhttp-wasm.js'
 
 /**
  * What of some packages the program uses, in the place of the whole: what nobody calls would be read, held in memory and
  * in part run at every start.
  */
 const SLIM: Readonly<Record<string, string>> = {
-  // Bytes: of what a package gives the bundler makes a property each, 50,000 of them.
-  'undici/lib/llhttp/llhttp-wasm.js': `export default Buffer.from('${Buffer.from(parser).toString('base64')}', 'base64')`,
   // Without the gateway to push to, the registry of a cluster, and quantiles.
   'prom-client': `
     export { default as Registry } from 'prom-client/lib/registry.js'

@@ -8,10 +8,9 @@ import type { UpstreamReadings } from './record/upstream-metrics.ts'
 import { readRequestFields } from './upstream/added-fields.ts'
 import { createBreaker } from './upstream/breaker.ts'
 import type { UploadCollecting } from './upstream/collected-upload.ts'
-import { createConnections } from './upstream/connections.ts'
+import { type Connections, createConnections } from './upstream/connections.ts'
 import { type HealthCheck, startHealthCheck } from './upstream/health.ts'
-import { forwardThroughLane, type LanesDependencies } from './upstream/lanes.ts'
-import { createParserChoice, type ParserChoice } from './upstream/parser-choice.ts'
+import { forwardToDevice, type LaneDependencies } from './upstream/lane.ts'
 import type { RequestFieldSettings } from './upstream/request-fields.ts'
 import { createRoutedUpstream } from './upstream/routes.ts'
 import { upstreamDeadlines, upstreamTarget } from './upstream/settings.ts'
@@ -38,7 +37,7 @@ interface DeviceService {
   readonly signIn: SignIn | undefined
   readonly guard: BoundedQueue
   readonly collecting: UploadCollecting | undefined
-  readonly parser: ParserChoice
+  readonly connections: Connections
   readonly health: HealthCheck | undefined
   close(): Promise<void>
 }
@@ -74,7 +73,7 @@ export async function openDeviceServices(
     load: () => ({
       inFlight: all.reduce((sum, { guard }) => sum + guard.inside, 0),
       queued: all.reduce((sum, each) => sum + each.guard.waiting + (each.collecting?.guard.waiting ?? 0), 0),
-      tolerant: all.some(({ parser }) => parser.lane === 'tolerant'),
+      tolerant: all.some(({ connections }) => connections.tolerant),
     }),
     troubles: () => (all.some(({ health }) => health?.up === false) ? ['the device does not answer'] : []),
     async close() {
@@ -85,6 +84,8 @@ export async function openDeviceServices(
 
 const STRAY =
   'the device sends bytes that answer no request; late ones reach the next client: see upstream.reuse'
+
+const TOLERANT = 'the device sends malformed HTTP: from now on read tolerantly, on a connection per request'
 
 function routeKey(path: string): string {
   return `upstream.routes.${path}`
@@ -103,9 +104,12 @@ async function openDeviceService(
   const target = await upstreamTarget(service, key)
   const deadlines = upstreamDeadlines(service)
   let strayed = false
-  const connections = createConnections(target, deadlines, clock, () => {
-    if (!strayed) log.warn(STRAY)
-    strayed = true
+  const connections = createConnections(target, deadlines, clock, {
+    onStray() {
+      if (!strayed) log.warn(STRAY)
+      strayed = true
+    },
+    onTolerant: () => log.warn(TOLERANT),
   })
   const signIn = await openSignIn(service.auth, {
     key: `${key}.auth`,
@@ -123,17 +127,11 @@ async function openDeviceService(
   const { bufferUploads: most } = service
   const collecting = most === 'off' ? undefined : { most, guard: createBoundedQueue(bounds), uploadTimeout }
   const breaker = createBreaker(clock)
-  const parser = createParserChoice(service.parser, () =>
-    log.warn('the device sends malformed HTTP: from now on read tolerantly, on a connection per request'),
-  )
   const { path, interval } = service.health
   const health =
     path === null ? undefined : startHealthCheck({ path, interval }, connections, breaker, events.up)
-  const lanes: LanesDependencies = {
-    target,
-    deadlines,
+  const way: LaneDependencies = {
     connections,
-    parser,
     uploadTimeout,
     reader: {
       longest: listen.idleTimeout,
@@ -144,7 +142,7 @@ async function openDeviceService(
   }
   const upstream = createUpstream({
     lane: (admission, exchange, fields, answer, body) =>
-      forwardThroughLane(admission, exchange, fields, lanes, answer, body),
+      forwardToDevice(admission, exchange, fields, way, answer, body),
     upgrades: createUpgradeLane(target, deadlines),
     guard,
     collecting,
@@ -161,7 +159,7 @@ async function openDeviceService(
     signIn,
     guard,
     collecting,
-    parser,
+    connections,
     health,
     async close() {
       health?.close()

@@ -29,6 +29,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['upstream'],
   ['record'],
   ['config'],
+  ['http1'],
   ['http'],
   ['version.ts', 'node-version.cjs'],
 ]

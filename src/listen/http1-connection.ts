@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Refusal } from '../http/refusal.ts'
+import type { Http1RequestHead } from '../http1/request-head.ts'
 import type { Http1Body } from './http1-body.ts'
 import type { Http1Carrier } from './http1-carrier.ts'
 import { Http1Exchange } from './http1-exchange.ts'
-import type { Http1Head } from './http1-head.ts'
 import { Http1Intake, type IntakeEvents, MALFORMED } from './http1-intake.ts'
 import type { ConnectionRules } from './http1-rules.ts'
 import { Http1UpgradeExchange } from './http1-upgrade.ts'
@@ -88,7 +88,7 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
     this.#deadline ??= setTimeout(this.#onLateHead, this.#rules.headerTimeout)
   }
 
-  begin(head: Http1Head, body: Http1Body | undefined): void {
+  begin(head: Http1RequestHead, body: Http1Body | undefined): void {
     this.#stopDeadline()
     const { onExchange, onUpgrade } = this.#rules.handlers
     if (head.leavesHttp) onUpgrade(this.#serve(this.#upgradeOf(head)))
@@ -165,7 +165,7 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
     return exchange
   }
 
-  #upgradeOf(head: Http1Head): Http1UpgradeExchange {
+  #upgradeOf(head: Http1RequestHead): Http1UpgradeExchange {
     const { socket } = this
     const early = this.#intake.stop()
     this.#closing = true

@@ -1,12 +1,12 @@
 import { STATUS_CODES } from 'node:http'
 import type { Exchange, Outcome, Reply, RequestHead, ResponseHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
+import { type Http1RequestHead, requestHead } from '../http1/request-head.ts'
+import { latin1Of, type RenderedHead, renderHead, renderInterim } from '../http1/response-writer.ts'
 import { Http1Body } from './http1-body.ts'
 import type { Http1Carrier } from './http1-carrier.ts'
 import { probeWhileContested } from './http1-half-closed.ts'
-import { type Http1Head, requestHead } from './http1-head.ts'
 import { Http1Response } from './http1-response.ts'
-import { latin1Of, type RenderedHead, renderHead, renderInterim } from './http1-response-head.ts'
 import { endBroken } from './linger.ts'
 import { OutcomeLatch } from './outcome.ts'
 
@@ -34,7 +34,7 @@ export class Http1Exchange implements Exchange {
   #onDrain: (() => void) | undefined
 
   /** `body` is where the connection puts what comes of it; undefined where there is none. */
-  constructor(carrier: Http1Carrier, request: Http1Head, body: Http1Body | undefined) {
+  constructor(carrier: Http1Carrier, request: Http1RequestHead, body: Http1Body | undefined) {
     this.carrier = carrier
     this.head = requestHead(request, carrier.facts)
     this.#mayPersist = request.persists && !request.leavesHttp

@@ -1,9 +1,10 @@
 import type { Socket } from 'node:net'
 import type { Refusal } from '../http/refusal.ts'
+import { type BodyReader, ChunkedBody, CountedBody } from '../http1/body.ts'
+import type { ChunkRules } from '../http1/chunks.ts'
+import { HeadReader } from '../http1/head-reader.ts'
+import { type Http1RequestHead, meaningOf, type RequestBodyFraming } from '../http1/request-head.ts'
 import { Http1Body } from './http1-body.ts'
-import { type BodyReader, readBody } from './http1-body-framing.ts'
-import type { BodyFraming, Http1Head } from './http1-head.ts'
-import { HeadReader } from './http1-head-reader.ts'
 
 /** Whom the bytes of a connection concern. */
 export interface IntakeEvents {
@@ -12,7 +13,7 @@ export interface IntakeEvents {
   /** Some of a head has come, and not all. */
   awaitHead(): void
   /** A head has come. What comes of its body, if it has one, is put there. */
-  begin(head: Http1Head, body: Http1Body | undefined): void
+  begin(head: Http1RequestHead, body: Http1Body | undefined): void
   /** The body that was being read has come to its end. */
   bodyRead(): void
   /** The body that was being read turned out to be none, and nothing more of the connection is read. */
@@ -23,6 +24,14 @@ export interface IntakeEvents {
 
 /** So much (bytes) may wait while a request is being served; beyond it the client has to. */
 const MOST_WAITING = 64 * 1024
+
+/** A client that sends more beside its data than this is an attacker. Nobody needs its trailers here. */
+const CHUNKS: ChunkRules = {
+  longestExtension: 256,
+  mostExcess: 16 * 1024,
+  longestTrailers: 8 * 1024,
+  tolerant: false,
+}
 
 const NOTHING = Buffer.alloc(0)
 
@@ -40,7 +49,7 @@ export class Http1Intake {
   readonly #socket: Socket
   readonly #maxHeaderSize: number
   readonly #events: IntakeEvents
-  readonly #head = new HeadReader()
+  readonly #head = new HeadReader('requests')
   /** What has been received and not been read. */
   #pending: Buffer = NOTHING
   #reader: BodyReader | undefined
@@ -96,7 +105,7 @@ export class Http1Intake {
     const most = this.#maxHeaderSize
     const tooMany = this.#pending.length > most
     const bytes = tooMany ? this.#pending.subarray(0, most) : this.#pending
-    const progress = this.#head.read(bytes)
+    const progress = this.#head.read(bytes, 0, bytes.length)
     if (progress === 'fault') this.#events.refuse(MALFORMED)
     else if (progress === 'done') this.#takeHead()
     else if (tooMany) this.#events.refuse({ kind: 'header-too-large' })
@@ -107,7 +116,8 @@ export class Http1Intake {
   #takeHead(): void {
     const bytes = this.#pending
     const { length } = this.#head
-    const head = this.#head.take(bytes)
+    const { method, target, version, fields } = this.#head.take(bytes, 0)
+    const head = meaningOf(method, target, version, fields)
     this.#pending = length === bytes.length ? NOTHING : bytes.subarray(length)
     if (head === undefined) this.#events.refuse(MALFORMED)
     else if (head.framing === 0 || head.leavesHttp) this.#events.begin(head, undefined)
@@ -115,10 +125,10 @@ export class Http1Intake {
   }
 
   /** What came with the head is read first: where that is none, the device never hears of the request. */
-  #beginBody(head: Http1Head, framing: BodyFraming): void {
+  #beginBody(head: Http1RequestHead, framing: RequestBodyFraming): void {
     const body = new Http1Body(this.#regulate)
     this.#body = body
-    this.#reader = readBody(framing, (data) => body.push(data))
+    this.#reader = framing === 'chunked' ? new ChunkedBody(CHUNKS) : new CountedBody(framing)
     const sound = this.#pending.length === 0 || this.#readBody(this.#reader)
     if (!sound) body.break()
     this.#events.begin(head, body)
@@ -133,7 +143,7 @@ export class Http1Intake {
   /** False where the bytes are no body. */
   #readBody(reader: BodyReader): boolean {
     const bytes = this.#pending
-    const at = reader.read(bytes)
+    const at = reader.read(bytes, 0, bytes.length, this.#pushData)
     if (at < 0) return false
     this.#pending = at === bytes.length ? NOTHING : bytes.subarray(at)
     if (!reader.done) return true
@@ -142,6 +152,11 @@ export class Http1Intake {
     this.#body = undefined
     this.#events.bodyRead()
     return true
+  }
+
+  readonly #pushData = (start: number, end: number): void => {
+    const bytes = this.#pending
+    this.#body?.push(end - start === bytes.length ? bytes : bytes.subarray(start, end))
   }
 
   /** Holds a client that sends ahead of its answers, or of whoever reads its body, and lets it go again. */

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { writeSpent } from '../http/spent-bytes.ts'
 import { writeSoon } from '../http/write-soon.ts'
-import type { RenderedHead, ResponseFraming } from './http1-response-head.ts'
+import type { RenderedHead, ResponseFraming } from '../http1/response-writer.ts'
 
 /** A first piece of the body up to this size (bytes) leaves as text with the head; other pieces with their chunk lines. */
 const LARGEST_TEXT = 8 * 1024

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 import type { UpgradeExchange } from '../http/exchange.ts'
+import type { Http1RequestHead } from '../http1/request-head.ts'
 import type { Http1Carrier } from './http1-carrier.ts'
 import { Http1Exchange } from './http1-exchange.ts'
-import type { Http1Head } from './http1-head.ts'
 
 /** What a client may send ahead of the answer to its upgrade (bytes); WebSocket clients send nothing. */
 const LARGEST_ADVANCE = 64 * 1024
@@ -18,7 +18,7 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
   #advanced: number
 
   /** `early` is what came behind the head; `onTunnel` is told when the connection is HTTP's no more. */
-  constructor(carrier: Http1Carrier, request: Http1Head, early: Buffer, onTunnel: () => void) {
+  constructor(carrier: Http1Carrier, request: Http1RequestHead, early: Buffer, onTunnel: () => void) {
     super(carrier, request, undefined)
     this.connection = carrier.socket
     this.#advance = [early]

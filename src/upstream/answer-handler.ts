@@ -20,9 +20,3 @@ export interface Transfer {
   /** Ends the attempt, and its connection where anything was sent: the handler is told `error` before this returns. */
   abort(error: unknown): void
 }
-
-/** Interim answers to one request; a device that sends more is not making progress. */
-export const MOST_INTERIM_ANSWERS = 16
-
-/** Heads, and the trailers of a body, are taken from the device up to this size (bytes). */
-export const LARGEST_ANSWER_HEAD: number = 64 * 1024

@@ -1,9 +1,9 @@
 import type { Clock } from '../http/clock.ts'
 import type { AnswerHandler, Transfer } from './answer-handler.ts'
-import { type ConnectionSettings, DeviceConnection } from './device-connection.ts'
+import { type ConnectionSettings, DeviceConnection, type DeviceRequest } from './device-connection.ts'
 import { createIdleMemory, type IdleMemory } from './idle-memory.ts'
 import { createSocketOpener } from './open-socket.ts'
-import type { DeviceRequest } from './request-head.ts'
+import { createParserChoice } from './parser-choice.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
 /** A connection to the device, lent to one request at a time. */
@@ -21,7 +21,16 @@ export interface Connection extends Transfer {
 export interface Connections {
   /** `repeatable`: for a request that is sent once more should the device have closed the connection meanwhile. */
   borrow(repeatable: boolean): Connection
+  /** The device's responses are read tolerantly, and each request has a connection of its own. */
+  readonly tolerant: boolean
   close(): Promise<void>
+}
+
+export interface ConnectionsEvents {
+  /** See `ConnectionSettings`. */
+  readonly onStray?: () => void
+  /** Called once, when a device whose responses are read strictly has proved sloppy. */
+  readonly onTolerant?: () => void
 }
 
 /** Nobody keeps a connection for so short a time (ms) that it must not be used again within it, unless it says so. */
@@ -44,13 +53,12 @@ const ignore = (): void => {}
 /**
  * Keep-alive connections to the device, the one used last first, so that after a burst the others go idle and close.
  * How many are lent at once is the in-flight guard's affair. With `reuse: never` none is kept that has carried a request.
- * @param onStray see `ConnectionSettings`
  */
 export function createConnections(
   target: UpstreamTarget,
   deadlines: UpstreamDeadlines,
   clock: Clock,
-  onStray: () => void = ignore,
+  { onStray = ignore, onTolerant = ignore }: ConnectionsEvents = {},
 ): Connections {
   const pool: Pool = {
     settings: {
@@ -58,6 +66,7 @@ export function createConnections(
       host: new URL(target.origin).host,
       deadlines,
       reuse: target.reuse,
+      parser: createParserChoice(target.parser, onTolerant),
       onStray,
     },
     idle: [],
@@ -67,6 +76,9 @@ export function createConnections(
     onEmpty: ignore,
   }
   return {
+    get tolerant() {
+      return pool.settings.parser.rules === 'tolerant'
+    },
     borrow(repeatable) {
       const idle = pool.idle.pop()
       if (idle?.lend(repeatable)) return idle
@@ -106,11 +118,12 @@ class Slot implements Connection {
 
   /** False where it had better not be used any more, and has been closed. */
   lend(repeatable: boolean): boolean {
-    const { clock, memory } = this.#pool
+    const { clock, memory, settings } = this.#pool
     this.#idleFor = clock.monotonic() - this.#since
     this.#lent = true
     this.#openWhenLent = !this.#connection.opening
-    const trusted = !this.#openWhenLent || memory.trusts(this.#idleFor, repeatable)
+    const sloppy = settings.parser.rules === 'tolerant'
+    const trusted = !this.#openWhenLent || (!sloppy && memory.trusts(this.#idleFor, repeatable))
     if (this.#connection.usable && trusted) return true
     this.#connection.close()
     return false

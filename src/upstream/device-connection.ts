@@ -1,15 +1,21 @@
 import type { Socket } from 'node:net'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import { writeSoon } from '../http/write-soon.ts'
+import { mayPersist, type OutgoingRequest, writeRequestHead } from '../http1/request-writer.ts'
+import { isBlank, type ResponseFault, ResponseReader } from '../http1/response-reader.ts'
 import type { AnswerHandler, Transfer } from './answer-handler.ts'
-import { AnswerReading, isBlank } from './answer-reading.ts'
 import { DeviceFault } from './failure.ts'
-import { namedTimeout, staysOpen } from './keep-alive.ts'
 import type { SocketOpener } from './open-socket.ts'
+import type { ParserChoice } from './parser-choice.ts'
 import { createPatience, type Patience } from './patience.ts'
-import { type DeviceRequest, writeRequestHead } from './request-head.ts'
 import type { Reuse, UpstreamDeadlines } from './target.ts'
 import { sendUpload } from './upload.ts'
+
+/** A request as it is sent to the device. */
+export interface DeviceRequest extends OutgoingRequest {
+  /** There if the framing says that there is one. */
+  readonly body: AsyncIterable<Buffer> | undefined
+}
 
 /** What the connections to one device have in common. */
 export interface ConnectionSettings {
@@ -18,6 +24,7 @@ export interface ConnectionSettings {
   readonly host: string
   readonly deadlines: UpstreamDeadlines
   readonly reuse: Reuse
+  readonly parser: ParserChoice
   /** Called when the device sends bytes that answer no request, on a connection that would have carried another one. */
   readonly onStray: () => void
 }
@@ -33,7 +40,7 @@ export interface ConnectionEvents {
 export class DeviceConnection implements Transfer {
   readonly #settings: ConnectionSettings
   readonly #socket: Socket
-  readonly #reading: AnswerReading
+  readonly #reading: ResponseReader
   readonly #connectLimit: Patience
   readonly #responseLimit: Patience
   readonly #bodyLimit: Patience
@@ -42,6 +49,8 @@ export class DeviceConnection implements Transfer {
   #request: DeviceRequest | undefined
   #uploading: DeviceRequest['body']
   #paused = false
+  /** Another request may follow the one that was sent, if the response allows it. */
+  #mayFollow = false
   #fault = new DeviceFault('connection_terminated')
 
   constructor(settings: ConnectionSettings, events: ConnectionEvents) {
@@ -53,7 +62,7 @@ export class DeviceConnection implements Transfer {
       const underway = this.#handler !== undefined && this.#reading.head !== undefined
       if (underway && !this.#paused) this.#fail('http_response_incomplete')
     })
-    this.#reading = new AnswerReading({
+    this.#reading = new ResponseReader({
       onInterim: ({ status, fields }) => {
         this.#responseLimit.begin()
         this.#handler?.inform(status, fields)
@@ -67,7 +76,8 @@ export class DeviceConnection implements Transfer {
         this.#handler?.data(chunk)
       },
       onWhole: (last, clean) => this.#complete(last, clean),
-      onFault: (fault) => this.#breakOff(fault),
+      onFault: (fault) => this.#breakOff(new DeviceFault(FAILURES[fault])),
+      onSloppy: () => settings.parser.foundSloppy(),
     })
     this.#connectLimit.begin()
     this.#socket = settings.opener.open(
@@ -105,7 +115,7 @@ export class DeviceConnection implements Transfer {
 
   /** How long (ms) the device said, with its last answer, that it would keep the connection. */
   get keptFor(): number | undefined {
-    return this.#reading.head && namedTimeout(this.#reading.head)
+    return this.#reading.head?.keptFor
   }
 
   send(request: DeviceRequest, handler: AnswerHandler): void {
@@ -113,7 +123,7 @@ export class DeviceConnection implements Transfer {
     this.#handler = handler
     this.#paused = false
     if (this.#state === 'closed') this.abort(this.#fault)
-    else this.#reading.expect(request.method)
+    else this.#reading.expect(request.method, this.#settings.parser.rules)
     if (this.#state === 'open') this.#write(request)
   }
 
@@ -170,14 +180,16 @@ export class DeviceConnection implements Transfer {
   }
 
   #write(request: DeviceRequest): void {
-    try {
-      const head = writeRequestHead(request, this.#settings.host, this.#settings.reuse)
-      this.#responseLimit.begin()
-      if (request.body === undefined) writeSoon(this.#socket, head)
-      else this.#upload(head, request.body, request.framing)
-    } catch (error) {
-      this.destroy(error)
+    const { host, reuse, parser } = this.#settings
+    this.#mayFollow = reuse === 'shared' && parser.rules !== 'tolerant' && mayPersist(request)
+    const head = writeRequestHead(request, host, this.#mayFollow)
+    if (head === undefined) {
+      this.#fail('http_protocol_error')
+      return
     }
+    this.#responseLimit.begin()
+    if (request.body === undefined) writeSoon(this.#socket, head)
+    else this.#upload(head, request.body, request.framing)
   }
 
   #upload(head: string, body: AsyncIterable<Buffer>, framing: DeviceRequest['framing']): void {
@@ -215,9 +227,7 @@ export class DeviceConnection implements Transfer {
   #complete(last: Buffer | undefined, clean: boolean): void {
     const handler = this.#handler
     this.#handler = undefined
-    const { head } = this.#reading
-    const stays = this.#request && head && staysOpen(this.#request, head, this.#settings.reuse)
-    if (this.#uploading !== undefined || stays !== true) this.close()
+    if (this.#uploading !== undefined || !this.#mayFollow || !this.#reading.persists) this.close()
     else if (!clean) this.#dropStray()
     handler?.end(last)
   }
@@ -227,4 +237,10 @@ export class DeviceConnection implements Transfer {
     this.#settings.onStray()
     this.close()
   }
+}
+
+const FAILURES: Readonly<Record<ResponseFault, UpstreamFailure>> = {
+  malformed: 'http_protocol_error',
+  'too-large': 'http_response_header_section_size',
+  incomplete: 'http_response_incomplete',
 }

@@ -7,7 +7,7 @@ import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
 /** Where the configuration says that the device is. `key`, here and below, is where that stands, for messages. */
 export async function upstreamTarget(
-  { url, tls, reuse }: ServiceConfig,
+  { url, tls, reuse, parser }: ServiceConfig,
   key: string,
 ): Promise<UpstreamTarget> {
   return {
@@ -16,6 +16,7 @@ export async function upstreamTarget(
     ca: tls.ca === undefined ? undefined : await readAuthorities(tls.ca, `${key}.tls.ca`),
     insecure: tls.insecure,
     reuse,
+    parser,
   }
 }
 

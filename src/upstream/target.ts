@@ -1,3 +1,5 @@
+import type { ResponseRules } from '../http1/response-reader.ts'
+
 /** Whether a connection to the device carries one request after another, or only one, with `Connection: close`. */
 export type Reuse = 'shared' | 'never'
 
@@ -10,6 +12,7 @@ export interface UpstreamTarget {
   readonly ca: string | undefined
   readonly insecure: boolean
   readonly reuse: Reuse
+  readonly parser: ResponseRules
 }
 
 /** Deadlines towards the device, in ms. */

@@ -2,10 +2,11 @@ import { type ClientRequest, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { UpgradeExchange } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
-import { createDeadline } from './deadline.ts'
+import type { UpstreamFailure } from '../http/refusal.ts'
 import { DeviceFault } from './failure.ts'
 import { agentFor, createProxy } from './http-proxy.ts'
 import { createSocketOpener, type SocketOpener } from './open-socket.ts'
+import { createPatience } from './patience.ts'
 import type { RelayEnd } from './relay.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
@@ -43,20 +44,27 @@ export function createUpgradeLane(target: UpstreamTarget, deadlines: UpstreamDea
       if (exchange.answered) return { kind: 'abandoned' }
       return new Promise((resolve) => {
         const connection = exchange.connection as Socket
-        const deadline = createDeadline((failure) => attempt.destroy(new DeviceFault(failure)))
-        const attempt = startAttempt(opener, request, () =>
-          deadline.set(deadlines.response, 'http_response_timeout'),
-        )
-        deadline.set(deadlines.connect, 'connection_timeout')
+        const give = (failure: UpstreamFailure): void => void attempt.destroy(new DeviceFault(failure))
+        const connectLimit = createPatience(deadlines.connect, () => give('connection_timeout'))
+        const responseLimit = createPatience(deadlines.response, () => give('http_response_timeout'))
+        const stopWaiting = (): void => {
+          connectLimit.close()
+          responseLimit.close()
+        }
+        const attempt = startAttempt(opener, request, () => {
+          connectLimit.close()
+          responseLimit.begin()
+        })
+        connectLimit.begin()
         const settle = (end: RelayEnd): void => {
-          deadline.clear()
+          stopWaiting()
           resolve(end)
         }
         exchange.watch()
         const [tunnel] = attempt.listeners('upgrade')
         attempt.removeAllListeners('upgrade')
         attempt.once('upgrade', (response: IncomingMessage, device: Socket, early: Buffer<ArrayBuffer>) => {
-          deadline.clear()
+          stopWaiting()
           // Revoked meanwhile, and told so.
           if (exchange.answered) {
             device.destroy()
@@ -81,7 +89,7 @@ export function createUpgradeLane(target: UpstreamTarget, deadlines: UpstreamDea
           tunnel?.(response, device, early)
         })
         attempt.once('response', (response) => {
-          deadline.clear()
+          stopWaiting()
           attempt.removeAllListeners('error')
           // Node takes a reset for the good end of a body without a length.
           attempt.once('error', (error) => {

@@ -10,7 +10,6 @@ import { Http1Exchange } from '../../src/listen/http1-exchange.ts'
 import { Http2Exchange } from '../../src/listen/http2-exchange.ts'
 import { DeviceConnection } from '../../src/upstream/device-connection.ts'
 import { Relay } from '../../src/upstream/relay.ts'
-import { TolerantAttempt } from '../../src/upstream/tolerant-attempt.ts'
 import {
   FRAME,
   frame,
@@ -29,7 +28,7 @@ import { manners, startManneredDevice } from './mannered-device.ts'
 /** What the sidecar makes for a connection or a request. One base for all, so that one look at the heap counts them. */
 class Made {}
 const classes = [Http1Body, Http1Connection, Http1Exchange, Http2Exchange, DeviceConnection, LiveExchange]
-for (const each of [...classes, Relay, TolerantAttempt]) Object.setPrototypeOf(each.prototype, Made.prototype)
+for (const each of [...classes, Relay]) Object.setPrototypeOf(each.prototype, Made.prototype)
 
 /** Open connections, all three ends of them. */
 const wires = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length

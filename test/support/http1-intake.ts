@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net'
+import type { Http1RequestHead } from '../../src/http1/request-head.ts'
 import type { Http1Body } from '../../src/listen/http1-body.ts'
-import type { Http1Head } from '../../src/listen/http1-head.ts'
 import { Http1Intake } from '../../src/listen/http1-intake.ts'
 
 /** A message as the sidecar's reader understands it. */
 export interface ReadMessage {
-  readonly head: Http1Head
+  readonly head: Http1RequestHead
   /** Latin-1. */
   readonly body: string
   readonly whole: boolean
@@ -29,7 +29,7 @@ export async function readInPieces(
   pieces: readonly Buffer[],
   { most = 100, maxHeaderSize = 1 << 20 }: { readonly most?: number; readonly maxHeaderSize?: number } = {},
 ): Promise<Reading> {
-  const messages: { head: Http1Head; body: Promise<string>; whole: boolean }[] = []
+  const messages: { head: Http1RequestHead; body: Promise<string>; whole: boolean }[] = []
   let fault: string | undefined
   const intake = new Http1Intake(SOCKET, maxHeaderSize, {
     get mayBegin() {

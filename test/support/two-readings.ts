@@ -1,5 +1,5 @@
 import { METHODS } from 'node:http'
-import type { Http1Head } from '../../src/listen/http1-head.ts'
+import type { Http1RequestHead } from '../../src/http1/request-head.ts'
 import { readInPieces } from './http1-intake.ts'
 import { readByNode } from './nodes-reading.ts'
 
@@ -51,7 +51,7 @@ export async function compareWithNode(bytes: Buffer): Promise<Comparison> {
 }
 
 /** A message with another method and target; before them stand line ends at most. */
-function withStart(message: Buffer, { method, target }: Http1Head, start: string): Buffer {
+function withStart(message: Buffer, { method, target }: Http1RequestHead, start: string): Buffer {
   return Buffer.from(
     message.toString('latin1').replace(`${method} ${target} `, () => start),
     'latin1',

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { createServer as createTlsServer } from 'node:tls'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type Connection, type Connections, createConnections } from '../../src/upstream/connections.ts'
+import type { DeviceRequest } from '../../src/upstream/device-connection.ts'
 import { failureOf } from '../../src/upstream/failure.ts'
-import type { DeviceRequest } from '../../src/upstream/request-head.ts'
 import { expectUnharmed } from '../support/aftermath.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -49,7 +49,7 @@ const GET: DeviceRequest = {
 
 function open(origin: string, connect: number, ca?: string, clock = movableClock()): Connections {
   const connections = createConnections(
-    { origin, socketPath: undefined, ca, insecure: false, reuse: 'shared' },
+    { origin, socketPath: undefined, ca, insecure: false, reuse: 'shared', parser: 'strict' },
     { connect, response: 2000, idle: 2000 },
     clock,
   )

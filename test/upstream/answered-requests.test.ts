@@ -2,10 +2,9 @@ import { expect, it, vi } from 'vitest'
 import type { Forward } from '../../src/http/admission.ts'
 import type { Exchange, UpgradeExchange } from '../../src/http/exchange.ts'
 import type { Connections } from '../../src/upstream/connections.ts'
+import { forwardToDevice } from '../../src/upstream/lane.ts'
 import { Relay, type RelayEnd } from '../../src/upstream/relay.ts'
-import { forwardStrictly } from '../../src/upstream/strict-lane.ts'
 import type { UpstreamTarget } from '../../src/upstream/target.ts'
-import { forwardTolerantly } from '../../src/upstream/tolerant-lane.ts'
 import { createUpgradeLane } from '../../src/upstream/upgrade-lane.ts'
 import { startRawDevice } from '../support/device.ts'
 import { socketPair } from '../support/socket-pair.ts'
@@ -25,7 +24,7 @@ function refusedExchange(): UpgradeExchange {
 }
 
 function targetOf(origin: string): UpstreamTarget {
-  return { origin, socketPath: undefined, ca: undefined, insecure: false, reuse: 'shared' }
+  return { origin, socketPath: undefined, ca: undefined, insecure: false, reuse: 'shared', parser: 'strict' }
 }
 
 const ADMISSION = { target: '/', framing: null } as unknown as Forward
@@ -37,11 +36,10 @@ it('C8 a request that was refused before its turn came never reaches the device,
   const device = await startRawDevice(() => {})
   const target = targetOf(device.url)
   const connections = { borrow: vi.fn() } as unknown as Connections
-  const own = { connections, target, deadlines: DEADLINES, uploadTimeout: () => 1000, reader: READER }
+  const own = { connections, uploadTimeout: () => 1000, reader: READER }
   const exchange = refusedExchange()
   const ends = await Promise.all([
-    forwardStrictly(ADMISSION, exchange, [], own, ANSWER),
-    forwardTolerantly(ADMISSION, exchange, [], own, ANSWER),
+    forwardToDevice(ADMISSION, exchange, [], own, ANSWER),
     createUpgradeLane(target, DEADLINES).open({
       target: '/',
       fields: [],
@@ -50,7 +48,7 @@ it('C8 a request that was refused before its turn came never reaches the device,
       onTunnel: () => {},
     }),
   ])
-  expect(ends).toEqual([{ kind: 'abandoned' }, { kind: 'abandoned' }, { kind: 'abandoned' }])
+  expect(ends).toEqual([{ kind: 'abandoned' }, { kind: 'abandoned' }])
   expect(connections.borrow).not.toHaveBeenCalled()
   expect(device.peers).toHaveLength(0)
 })

@@ -5,8 +5,8 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Clock } from '../../src/http/clock.ts'
 import type { AnswerHandler } from '../../src/upstream/answer-handler.ts'
 import { type Connection, type Connections, createConnections } from '../../src/upstream/connections.ts'
+import type { DeviceRequest } from '../../src/upstream/device-connection.ts'
 import { failureOf } from '../../src/upstream/failure.ts'
-import type { DeviceRequest } from '../../src/upstream/request-head.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from '../../src/upstream/target.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -23,7 +23,15 @@ interface World {
 
 function open(url: string, { deadlines, target, clock = movableClock() }: World = {}): Connections {
   const connections = createConnections(
-    { origin: url, socketPath: undefined, ca: undefined, insecure: false, reuse: 'shared', ...target },
+    {
+      origin: url,
+      socketPath: undefined,
+      ca: undefined,
+      insecure: false,
+      reuse: 'shared',
+      parser: 'strict',
+      ...target,
+    },
     { connect: 2000, response: 2000, idle: 2000, ...deadlines },
     clock,
   )

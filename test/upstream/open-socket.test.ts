@@ -22,6 +22,7 @@ async function connected(tls: TlsOptions | undefined) {
     ca: undefined,
     insecure: true,
     reuse: 'shared',
+    parser: 'strict',
   })
   const events: string[] = []
   const opened = Promise.withResolvers<void>()

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { readTolerantly } from '../../src/http1/tolerant-head.ts'
 import { failureOf } from '../../src/upstream/failure.ts'
-import { readLeniently } from '../../src/upstream/lenient-head.ts'
 import { send } from '../support/client.ts'
 import { startCannedDevice } from '../support/device.ts'
 import { startFront } from './tolerant-front.ts'
@@ -130,10 +130,10 @@ describe('The tolerant lane reads', () => {
 
 it('The tolerant lane reads a head in time that grows with its length, not with the square of that', () => {
   const start = performance.now()
-  const { fields } = readLeniently(`HTTP/1.1 200 OK\r\nX-A: a${'\r'.repeat(60_000)}b\r\nX-B: c`, 'GET')
+  const head = readTolerantly(`HTTP/1.1 200 OK\r\nX-A: a${'\r'.repeat(60_000)}b\r\nX-B: c`, 'GET')
   // The square of it took six seconds.
   expect(performance.now() - start).toBeLessThan(1000)
-  expect(fields.map((each) => each.length)).toEqual([3, 60_002, 3, 1])
+  expect(typeof head === 'string' ? head : head.fields.map((each) => each.length)).toEqual([3, 60_002, 3, 1])
 })
 
 describe('The tolerant lane does not guess at', () => {

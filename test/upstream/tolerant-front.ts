@@ -2,10 +2,13 @@ import { EventEmitter, once } from 'node:events'
 import type { Forward } from '../../src/http/admission.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { fieldValues } from '../../src/http/fields.ts'
-import { meaningOf } from '../../src/listen/http1-head.ts'
+import { meaningOf } from '../../src/http1/request-head.ts'
+import { createConnections } from '../../src/upstream/connections.ts'
+import { forwardToDevice } from '../../src/upstream/lane.ts'
 import type { AnswerRules, RelayEnd } from '../../src/upstream/relay.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from '../../src/upstream/target.ts'
-import { forwardTolerantly } from '../../src/upstream/tolerant-lane.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { movableClock } from '../support/clock.ts'
 import { startHttp1Server } from '../support/http1-server.ts'
 
 export interface Front {
@@ -29,6 +32,8 @@ export async function startFront(
   const changes = new EventEmitter()
   const target = { ...targetOf(device.url), ...options.target }
   const deadlines = { connect: 2000, response: 2000, idle: 2000, ...options.deadlines }
+  const connections = createConnections(target, deadlines, movableClock())
+  closeLater(() => connections.close())
   const serve = (exchange: Exchange): void => {
     const { method, target: path, fields, version } = exchange.head
     const framing = meaningOf(method, path, version === '1.0' ? '1.0' : '1.1', fields)?.framing
@@ -46,7 +51,7 @@ export async function startFront(
       onHead() {},
     }
     const sent = endToEnd(fields)
-    forwardTolerantly(admission, exchange, sent, { target, deadlines, ...timeouts }, answer).then((end) => {
+    forwardToDevice(admission, exchange, sent, { connections, ...timeouts }, answer).then((end) => {
       ends.push(end)
       changes.emit('end', end)
       if (end.kind === 'failed') exchange.reply({ status: 502, fields: [], body: '' })
@@ -71,6 +76,7 @@ function targetOf(url: string): UpstreamTarget {
     ca: undefined,
     insecure: false,
     reuse: 'shared',
+    parser: 'tolerant',
   }
 }
 

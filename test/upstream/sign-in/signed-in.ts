@@ -45,7 +45,7 @@ export async function signedIn({ auth, password, url }: SignedOptions): Promise<
   const config = loadConfig({ file: { path: 'x', text: JSON.stringify(tree) }, env: {}, sets: [] })
   const clock = movableClock()
   const connections = createConnections(
-    { origin: url, socketPath: undefined, ca: undefined, insecure: false, reuse: 'shared' },
+    { origin: url, socketPath: undefined, ca: undefined, insecure: false, reuse: 'shared', parser: 'strict' },
     { connect: 2000, response: 2000, idle: 2000 },
     clock,
   )

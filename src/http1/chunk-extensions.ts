@@ -1,4 +1,4 @@
-import { isText, isToken } from './http1-bytes.ts'
+import { TEXT, TOKEN } from './bytes.ts'
 
 const QUOTE = 0x22
 const SEMICOLON = 0x3b
@@ -31,10 +31,10 @@ export class ChunkExtensions {
       case 'quoted':
         if (byte === BACKSLASH) return this.#enter('escaped')
         if (byte === QUOTE) return this.#close()
-        return isText(byte)
+        return TEXT[byte] === 1
       case 'escaped':
         this.#part = 'quoted'
-        return isText(byte)
+        return TEXT[byte] === 1
       default:
         return byte === SEMICOLON && this.#enter('name')
     }
@@ -43,7 +43,7 @@ export class ChunkExtensions {
   #readsToken(byte: number): boolean {
     if (byte === SEMICOLON && !this.#empty) return this.#enter('name')
     this.#empty = false
-    return isToken(byte)
+    return TOKEN[byte] === 1
   }
 
   #enter(part: 'name' | 'value' | 'quoted' | 'escaped'): true {

@@ -1,46 +1,59 @@
 import { type Fields, fieldValues, listMembers, withoutBlanks } from '../http/fields.ts'
-import { endsWithHead } from './answer-head.ts'
-import { DeviceFault } from './failure.ts'
-
-/** A response head as any parser reads it the same way. */
-export interface LenientHead {
-  readonly status: number
-  readonly reason: string
-  readonly fields: Fields
-}
+import { CR, LF } from './bytes.ts'
+import { endsWithHead, type Http1ResponseHead, meaningOfResponse } from './response-head.ts'
 
 const STATUS_LINE = /^HTTP\/\d+(?:\.\d+)?[ \t]+([1-9]\d\d)(?:[ \t]+([^\n]*))?$/i
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what the device must not have sent
 const CONTROL = /[\x00-\x08\x0a-\x1f\x7f]/g
 
-/** Fields taken from one head. More would be lost without a word in Node's parser, which keeps the first thousand. */
+/** Fields taken from one head. */
 const MOST_FIELDS = 1000
 
 /**
  * Reads a response head, without the empty line at its end, as the device meant it: bare LF or CR CR LF for CRLF, a
  * status line in any case and without a reason phrase, space before a colon, folded lines (RFC 9112 §5.2), control
  * characters in values (a space instead, RFC 9110 §5.5), lines that are no field (dropped: no protocol carries them).
+ * The connection does not persist.
  *
- * Fails where a guess could show the client a wrong body: what does not begin like HTTP, lengths that differ or are
- * no number, and transfer codings other than `chunked` where a body follows. `method` is that of the request.
+ * `malformed` where a guess could show the client a wrong body: what does not begin like HTTP, lengths that differ or are
+ * no number, and transfer codings other than `chunked` where a body follows. `too-large`: more than a thousand fields.
+ * `method` is that of the request.
  */
-export function readLeniently(text: string, method: string): LenientHead {
+export function readTolerantly(text: string, method: string): Http1ResponseHead | 'malformed' | 'too-large' {
   const [first = '', ...lines] = text.split('\n').map(withoutReturns)
   const match = STATUS_LINE.exec(first)
-  if (match === null) throw new DeviceFault('http_protocol_error')
+  if (match === null) return 'malformed'
   const fields = readFields(lines)
-  if (fields.length > 2 * MOST_FIELDS) throw new DeviceFault('http_response_header_section_size')
-  const status = Number(match[1])
-  const framed = withOneFraming(fields, endsWithHead(method, status))
-  return { status, reason: printable(match[2] ?? ''), fields: framed }
+  if (fields.length > 2 * MOST_FIELDS) return 'too-large'
+  const target = match[1] ?? ''
+  const framed = withOneFraming(fields, endsWithHead(method, Number(target)))
+  if (framed === undefined) return 'malformed'
+  const reason = printable(match[2] ?? '')
+  const head = meaningOfResponse({ method: '', target, version: '1.1', reason, fields: framed }, method)
+  return head === undefined ? 'malformed' : { ...head, persists: false }
 }
 
-/** The head in bytes, with the empty line. The version is that of the sidecar's own parser, not the device's. */
-export function writeStrictly({ status, reason, fields }: LenientHead): Buffer {
-  let text = `HTTP/1.1 ${status} ${reason}\r\n`
-  for (let i = 0; i + 1 < fields.length; i += 2) text += `${fields[i]}: ${fields[i + 1]}\r\n`
-  return Buffer.from(`${text}\r\n`, 'latin1')
+/** Where a head ends and its body begins: at the first empty line, however its ends are written. Undefined where there is none. */
+export function endOfTolerantHead(
+  bytes: Buffer,
+  start: number,
+  end: number,
+): { readonly head: number; readonly body: number } | undefined {
+  for (let at = bytes.indexOf(LF, start); at >= 0 && at < end; at = bytes.indexOf(LF, at + 1)) {
+    let next = at + 1
+    while (next < end && bytes[next] === CR) next += 1
+    if (next < end && bytes[next] === LF) return { head: at, body: next + 1 }
+  }
+  return undefined
+}
+
+const HTTP = 'http/'
+
+/** Whether what has come of a head may be the beginning of one. */
+export function mayBeTolerantHead(bytes: Buffer, start: number, end: number): boolean {
+  const text = bytes.toString('latin1', start, Math.min(start + HTTP.length, end)).toLowerCase()
+  return HTTP.startsWith(text)
 }
 
 /** A line without the CRs at its end. A regular expression takes quadratic time: six seconds for 60 KB of CRs. */
@@ -67,17 +80,14 @@ function readFields(lines: readonly string[]): string[] {
   return fields
 }
 
-/** Leaves one way to tell where the body ends (RFC 9112 §6.3). */
-function withOneFraming(fields: readonly string[], bodyless: boolean): string[] {
+/** Leaves one way to tell where the body ends (RFC 9112 §6.3); undefined where there is none. */
+function withOneFraming(fields: readonly string[], bodyless: boolean): string[] | undefined {
   const codings = listMembers(fieldValues(fields, 'transfer-encoding')).filter((name) => name !== 'identity')
-  if (!bodyless && codings.some((coding) => coding !== 'chunked'))
-    throw new DeviceFault('http_protocol_error')
+  if (!bodyless && codings.some((coding) => coding !== 'chunked')) return undefined
   const chunked = codings.length > 0
   // Chunks say themselves how long they are; a length beside them is a leftover.
   const lengths = chunked ? [] : listMembers(fieldValues(fields, 'content-length'))
-  if (!chunked && hasField(fields, 'content-length') && !isOneLength(lengths)) {
-    throw new DeviceFault('http_protocol_error')
-  }
+  if (!chunked && hasField(fields, 'content-length') && !isOneLength(lengths)) return undefined
   const framing = chunked ? 'chunked' : lengths[0]
   const framedBy = chunked ? 'transfer-encoding' : 'content-length'
   const kept: string[] = []

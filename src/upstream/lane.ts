@@ -6,6 +6,7 @@ import type { KeptBody } from './kept-body.ts'
 import { type AnswerRules, type ReaderPatience, Relay, type RelayEnd } from './relay.ts'
 import { isRepeatable } from './repeatable.ts'
 
+/** What a request needs on its way to the device and back. */
 export interface LaneDependencies {
   readonly connections: Connections
   /** How long a client may pause within its request body (ms). */
@@ -17,7 +18,7 @@ export interface LaneDependencies {
  * Sends the request to the device and its answer to the client. A keep-alive connection that turns out to be closed
  * is the one fault that is repaired: once, on another connection, for a request that is safe to repeat (C24).
  */
-export function forwardStrictly(
+export function forwardToDevice(
   admission: Forward,
   exchange: Exchange,
   fields: readonly string[],

@@ -2,13 +2,13 @@ import { METHODS } from 'node:http'
 import type { RequestHead } from '../http/exchange.ts'
 import { type Fields, listMembers } from '../http/fields.ts'
 
-/** How the body of a message is delimited: by a count of bytes, perhaps 0, or by chunks (RFC 9112 §6). */
-export type BodyFraming = number | 'chunked'
+/** How the body of a request is delimited: by a count of bytes, perhaps 0, or by chunks (RFC 9112 §6). */
+export type RequestBodyFraming = number | 'chunked'
 
 /** The head of a request, and what it means for its connection. */
-export interface Http1Head extends Pick<RequestHead, 'method' | 'target' | 'fields'> {
+export interface Http1RequestHead extends Pick<RequestHead, 'method' | 'target' | 'fields'> {
   readonly version: '1.0' | '1.1'
-  readonly framing: BodyFraming
+  readonly framing: RequestBodyFraming
   /** The client may send another request behind this one (RFC 9112 §9.3). */
   readonly persists: boolean
   /** Behind this head the connection speaks something else, if the server agrees: a tunnel (`CONNECT`) or a WebSocket. */
@@ -20,7 +20,7 @@ export interface Http1Head extends Pick<RequestHead, 'method' | 'target' | 'fiel
 /** What is said of a message by the fields that rule its connection. */
 interface Rules {
   /** Undefined where it is not said unmistakably. */
-  readonly framing: BodyFraming | undefined
+  readonly framing: RequestBodyFraming | undefined
   readonly connection: readonly string[]
   readonly webSocket: boolean
   readonly expect: boolean
@@ -39,7 +39,7 @@ export function meaningOf(
   target: string,
   version: '1.0' | '1.1',
   fields: Fields,
-): Http1Head | undefined {
+): Http1RequestHead | undefined {
   if (!isTarget(method, target)) return undefined
   const { framing, connection, webSocket, expect } = rulesOf(fields)
   if (framing === undefined) return undefined
@@ -60,7 +60,7 @@ export function meaningOf(
 
 /** The head as the rest of the house sees it. */
 export function requestHead(
-  { method, target, version, fields, leavesHttp }: Http1Head,
+  { method, target, version, fields, leavesHttp }: Http1RequestHead,
   { secure, peer, localPort }: Pick<RequestHead, 'secure' | 'peer' | 'localPort'>,
 ): RequestHead {
   const upgrade = leavesHttp && method !== 'CONNECT'
@@ -133,7 +133,7 @@ const DIGITS = /^[0-9]+$/
 const CHUNKED_LAST = /^(?!.*chunked[ \t]*,)(?:.*,)?[ \t]*chunked$/i
 
 /** A length and a coding, or two of either, are two opinions about where the next request begins (RFC 9112 §6.3). */
-function framingOf(length: string | undefined, coding: string | undefined): BodyFraming | undefined {
+function framingOf(length: string | undefined, coding: string | undefined): RequestBodyFraming | undefined {
   if (coding !== undefined) return CHUNKED_LAST.test(coding) ? 'chunked' : undefined
   if (length === undefined || !DIGITS.test(length)) return undefined
   const bytes = Number(length)

@@ -1,27 +1,24 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { DeviceFault } from '../../src/upstream/failure.ts'
-import { type DeviceRequest, writeRequestHead } from '../../src/upstream/request-head.ts'
+import { mayPersist, type OutgoingRequest, writeRequestHead } from '../../src/http1/request-writer.ts'
 
-const request = (part: Partial<DeviceRequest>): DeviceRequest => ({
+const request = (part: Partial<OutgoingRequest>): OutgoingRequest => ({
   method: 'GET',
   target: '/',
   fields: ['Host', 'device'],
   framing: null,
-  body: undefined,
   ...part,
 })
 
-const written = (part: Partial<DeviceRequest>): string => writeRequestHead(request(part), 'other', 'shared')
+const written = (part: Partial<OutgoingRequest>): string | undefined =>
+  writeRequestHead(request(part), 'other', true)
 
-const refused = (part: Partial<DeviceRequest>): void => expect(() => written(part)).toThrow(DeviceFault)
-
-async function* nothing(): AsyncGenerator<Buffer, void, void> {}
+const refused = (part: Partial<OutgoingRequest>): void => expect(written(part)).toBeUndefined()
 
 describe('The head of a request to the device', () => {
   it('C21 C22 has target and fields byte for byte, and asks for the connection to be kept', () => {
     const fields = ['HOST', 'device', 'X-Latin', 'Gr\xfc\xdfe\t"!', 'x-latin', '', 'Content-Length', '3']
-    expect(written({ method: 'PUT', target: '/a%2F?\xe4=[|]', fields, framing: 3, body: nothing() })).toBe(
+    expect(written({ method: 'PUT', target: '/a%2F?\xe4=[|]', fields, framing: 3 })).toBe(
       'PUT /a%2F?\xe4=[|] HTTP/1.1\r\nHOST: device\r\nX-Latin: Gr\xfc\xdfe\t"!\r\nx-latin: \r\nContent-Length: 3\r\n' +
         'Connection: keep-alive\r\n\r\n',
     )
@@ -45,14 +42,17 @@ describe('The head of a request to the device', () => {
   })
 
   it.each([
-    ['HEAD', undefined],
-    ['GET', nothing()],
-    ['DELETE', nothing()],
-  ])('84 closes behind a %s, where firmware and we could disagree about what follows', (method, body) => {
-    expect(written({ method, body, framing: body === undefined ? null : 'chunked' })).toContain(
-      '\r\nConnection: close\r\n\r\n',
-    )
-  })
+    ['HEAD', null, false],
+    ['GET', 'chunked', false],
+    ['DELETE', 3, false],
+    ['GET', 0, true],
+    ['PUT', 3, true],
+  ] as const)(
+    '84 another may follow a %s with the framing %s: %s, as firmware and we could disagree about what follows',
+    (method, framing, follows) => {
+      expect(mayPersist(request({ method, framing }))).toBe(follows)
+    },
+  )
 
   it.each(['\r', '\n', '\r\n', '\0', '\u010a', '\u010d', '\u0100', '\u560a', '\r\nX: y', '\x1f'])(
     '84 C22 nothing becomes another line, or half of one: %j',
@@ -87,7 +87,7 @@ describe('The head of a request to the device', () => {
         const fields = ['Host', 'device', ...pairs.flat()]
         const plain = /^[\t\x20-\x7e\x80-\xff]*$/.test(fields.join(''))
         if (!plain) refused({ fields })
-        else expect(written({ fields }).split('\r\n')).toHaveLength(fields.length / 2 + 4)
+        else expect(written({ fields })?.split('\r\n')).toHaveLength(fields.length / 2 + 4)
       }),
     )
   })

@@ -1,29 +1,31 @@
 import { Agent, request } from 'node:http'
 import { Duplex } from 'node:stream'
-import { AnswerReading } from '../../src/upstream/answer-reading.ts'
-import type { DeviceFault } from '../../src/upstream/failure.ts'
+import { ResponseReader, type ResponseRules } from '../../src/http1/response-reader.ts'
 
 /** What came of some bytes. */
 export interface Read {
   readonly interim: readonly (readonly [number, readonly string[]])[]
   readonly head: readonly [number, string, readonly string[]] | undefined
   readonly body: string
+  /** The strict rules would have refused something of it. */
+  readonly sloppy: boolean
   readonly end: 'whole' | 'whole, with more behind it' | 'open' | string
 }
 
 /** Reads an answer that comes in these pieces, behind which the connection ends. */
-export function readAnswer(pieces: readonly Buffer[], method = 'GET'): Read {
+export function readAnswer(pieces: readonly Buffer[], method = 'GET', rules: ResponseRules = 'strict'): Read {
   const interim: [number, readonly string[]][] = []
   let head: Read['head']
   let body = ''
   let end = 'open'
+  let sloppy = false
   const take = (chunk: Buffer | undefined): void => {
     body += chunk?.toString('latin1') ?? ''
   }
   const over = (how: string): void => {
     end = end === 'open' ? how : `${end} and ${how}`
   }
-  const reading = new AnswerReading({
+  const reading = new ResponseReader({
     onInterim: ({ status, fields }) => interim.push([status, fields]),
     onHead(found) {
       head = [found.status, found.reason, found.fields]
@@ -33,15 +35,16 @@ export function readAnswer(pieces: readonly Buffer[], method = 'GET'): Read {
       take(last)
       over(clean ? 'whole' : 'whole, with more behind it')
     },
-    onFault(fault: DeviceFault) {
-      over(`${fault.name}: ${fault.failure}`)
+    onFault: over,
+    onSloppy() {
+      sloppy = true
     },
   })
-  reading.expect(method)
+  reading.expect(method, rules)
   for (const piece of pieces) if (end === 'open') reading.receive(piece, piece.length, piece.length % 2 === 0)
   if (end === 'open') reading.finish(true)
   reading.close()
-  return { interim, head, body, end }
+  return { interim, head, body, end, sloppy }
 }
 
 /** The same as Node's own client has it; undefined where that refuses it. */

@@ -1,21 +1,29 @@
-import { COLON, CR, isText, isToken, LF } from './http1-bytes.ts'
-
-/** Nobody needs trailers here; more of them (bytes) are an attack. */
-const LONGEST = 8 * 1024
+import { COLON, CR, LF, TEXT, TOKEN } from './bytes.ts'
 
 /** Reads a trailer section (RFC 9112 §7.1.2): fields, each ended by CRLF, and an empty line behind them. */
 export class Trailers {
+  readonly #longest: number
   #part: 'start' | 'name' | 'value' | 'line-end' | 'end' | 'done' = 'start'
   #count = 0
+
+  /** @param longest bytes of the section at most */
+  constructor(longest: number) {
+    this.#longest = longest
+  }
+
+  /** It is longer than it may be. */
+  get tooLong(): boolean {
+    return this.#count > this.#longest
+  }
 
   get done(): boolean {
     return this.#part === 'done'
   }
 
   /** Reads on from a position; gives that behind what belongs to the section, or -1 where it is none. */
-  read(bytes: Buffer, from: number): number {
-    let at = from
-    while (at < bytes.length && !this.done) if (!this.#reads(bytes[at++] ?? 0)) return -1
+  read(bytes: Buffer, start: number, end: number): number {
+    let at = start
+    while (at < end && this.#part !== 'done') if (!this.#reads(bytes[at++] ?? 0)) return -1
     return at
   }
 
@@ -24,13 +32,13 @@ export class Trailers {
     switch (this.#part) {
       case 'start':
         this.#part = byte === CR ? 'end' : 'name'
-        return byte === CR || isToken(byte)
+        return byte === CR || TOKEN[byte] === 1
       case 'name':
         if (byte === COLON) this.#part = 'value'
-        return (byte === COLON || isToken(byte)) && this.#count <= LONGEST
+        return (byte === COLON || TOKEN[byte] === 1) && !this.tooLong
       case 'value':
         if (byte === CR) this.#part = 'line-end'
-        return byte === CR || (isText(byte) && this.#count <= LONGEST)
+        return byte === CR || (TEXT[byte] === 1 && !this.tooLong)
       case 'line-end':
         this.#part = 'start'
         return byte === LF

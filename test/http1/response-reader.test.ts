@@ -1,10 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Read, readAnswer, readByNode } from './answers-read.ts'
+import { type Read, readAnswer, readByNode } from './responses-read.ts'
 
 const latin1 = (text: string): Buffer => Buffer.from(text, 'latin1')
 const read = (text: string, method?: string): Read => readAnswer([latin1(text)], method)
-const whole = (head: Read['head'], body: string): Read => ({ interim: [], head, body, end: 'whole' })
+const whole = (head: Read['head'], body: string): Read => ({
+  interim: [],
+  head,
+  body,
+  end: 'whole',
+  sloppy: false,
+})
 
 /** Answers of every shape that a device has. */
 const ANSWERS: readonly string[] = [
@@ -64,7 +70,7 @@ describe('An answer of the device', () => {
       `Content-Length:${odd}0`,
       `Transfer-Encoding: chunked${odd}`,
     ])
-      expect(read(`HTTP/1.1 200 OK\r\n${value}\r\n\r\n`).end).toMatch(/http_protocol_error/)
+      expect(read(`HTTP/1.1 200 OK\r\n${value}\r\n\r\n`).end).toBe('malformed')
   })
 
   it.each([
@@ -74,11 +80,11 @@ describe('An answer of the device', () => {
     'HTTP/1.1 \t200 OK',
     '\tHTTP/1.1 200 OK',
   ])('C21 has spaces and no tabs between the parts of its first line: %j', (line) => {
-    expect(read(`${line}\r\nContent-Length: 0\r\n\r\n`).end).toMatch(/http_protocol_error/)
+    expect(read(`${line}\r\nContent-Length: 0\r\n\r\n`).end).toBe('malformed')
   })
 
   it.each(['X-A\t: b', '\tX-A: b', 'X-B: a\r\n\tb'])('C21 has no tab elsewhere in its head: %j', (line) => {
-    expect(read(`HTTP/1.1 200 OK\r\n${line}\r\nContent-Length: 0\r\n\r\n`).end).toMatch(/http_protocol_error/)
+    expect(read(`HTTP/1.1 200 OK\r\n${line}\r\nContent-Length: 0\r\n\r\n`).end).toBe('malformed')
   })
 
   it('C21 ends with its head where the request was HEAD, and at 204 and 304, whatever its fields say', () => {
@@ -93,59 +99,43 @@ describe('An answer of the device', () => {
   it.each<[string, string, string]>([
     ['nothing at all', '', 'open'],
     ['half of a head', 'HTTP/1.1 200 OK\r\nContent-', 'open'],
-    [
-      'a body shorter than it said',
-      'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell',
-      'http_response_incomplete',
-    ],
-    [
-      'a cut chunk',
-      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel',
-      'http_response_incomplete',
-    ],
-    [
-      'no last chunk',
-      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n',
-      'http_response_incomplete',
-    ],
+    ['a body shorter than it said', 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell', 'incomplete'],
+    ['a cut chunk', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel', 'incomplete'],
+    ['no last chunk', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n', 'incomplete'],
     [
       'a status that there is not',
       'HTTP/1.1 099 What\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n',
-      'http_protocol_error',
+      'malformed',
     ],
-    ['no HTTP', 'SSH-2.0-dropbear\r\n', 'http_protocol_error'],
-    [
-      'two lengths',
-      'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab',
-      'http_protocol_error',
-    ],
+    ['no HTTP', 'SSH-2.0-dropbear\r\n', 'malformed'],
+    ['two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab', 'malformed'],
     [
       'a length beside chunks',
       'HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
-      'http_protocol_error',
+      'malformed',
     ],
-    ['a folded field', 'HTTP/1.1 200 OK\r\nX-A: b\r\n c\r\nContent-Length: 0\r\n\r\n', 'http_protocol_error'],
-    ['a bare LF', 'HTTP/1.1 200 OK\nContent-Length: 0\r\n\r\n', 'http_protocol_error'],
-    ['a NUL in a value', 'HTTP/1.1 200 OK\r\nX-A: b\0c\r\nContent-Length: 0\r\n\r\n', 'http_protocol_error'],
+    ['a folded field', 'HTTP/1.1 200 OK\r\nX-A: b\r\n c\r\nContent-Length: 0\r\n\r\n', 'malformed'],
+    ['a bare LF', 'HTTP/1.1 200 OK\nContent-Length: 0\r\n\r\n', 'malformed'],
+    ['a NUL in a value', 'HTTP/1.1 200 OK\r\nX-A: b\0c\r\nContent-Length: 0\r\n\r\n', 'malformed'],
     [
       'another protocol, unasked',
       'HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n',
-      'http_protocol_error',
+      'malformed',
     ],
-    ['no end of interim answers', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(17), 'http_protocol_error'],
+    ['no end of interim answers', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(17), 'malformed'],
     [
       'a head of more than 64 KiB',
       `HTTP/1.1 200 OK\r\nX: ${'y'.repeat(65_536)}\r\nContent-Length: 0\r\n\r\n`,
-      'http_response_header_section_size',
+      'too-large',
     ],
-    ['a head without end', `HTTP/1.1 200 ${'y'.repeat(65_536)}`, 'http_response_header_section_size'],
+    ['a head without end', `HTTP/1.1 200 ${'y'.repeat(65_536)}`, 'too-large'],
     [
       'trailers of more than 64 KiB',
       `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n${'X-T: trailing\r\n'.repeat(9000)}\r\n`,
-      'http_response_header_section_size',
+      'too-large',
     ],
   ])('C24 that is %s has a name for its fault', (_name, bytes, fault) => {
-    expect(read(bytes).end).toMatch(new RegExp(`^(?:DeviceFault: |Error: )?${fault}$`))
+    expect(read(bytes).end).toBe(fault)
   })
 
   it('C24 shows what was good in front of a fault', () => {
@@ -210,6 +200,19 @@ const mutated = fc
     }, text),
   )
 
+/** Answers that break RFC 9112 in a way that old firmware has. */
+const sloppyAnswer = mutated.chain((text) =>
+  fc.constantFrom(
+    text.replaceAll('\r\n', '\n'),
+    text.replace('HTTP/', 'http/'),
+    text.replace(': ', ' : '),
+    text.replace('\r\n', '\r\r\n'),
+    text.replace('Content-Length: 5', 'Content-Length: 5, 5'),
+  ),
+)
+
+const cuts = fc.array(fc.nat(400), { maxLength: 8 })
+
 function piecesOf(bytes: Buffer, cuts: readonly number[]): Buffer[] {
   const places = [...new Set(cuts.map((cut) => cut % (bytes.length + 1)))].sort((a, b) => a - b)
   return [...places, bytes.length].map((end, i) => bytes.subarray(places[i - 1] ?? 0, end))
@@ -217,7 +220,6 @@ function piecesOf(bytes: Buffer, cuts: readonly number[]): Buffer[] {
 
 describe('The reader of answers', () => {
   it('finds the same however the bytes are split, be they good or bad', () => {
-    const cuts = fc.array(fc.nat(400), { maxLength: 8 })
     fc.assert(
       fc.property(mutated, cuts, fc.constantFrom('GET', 'HEAD'), (text, places, method) => {
         const bytes = latin1(text)
@@ -252,11 +254,36 @@ describe('The reader of answers', () => {
         if (/^\s*HTTP\/1\.[01] 1.*HTTP\/1/s.test(text) && /close|HTTP\/1\.0/.test(text)) return
         // Node's parser does not know a coding or a length with a tab behind it.
         if (/^(?:transfer-encoding|content-length):[^\r]*\t/im.test(text)) return
+        // Node refuses a length among the trailers, which are dropped here.
+        if (/\r\n0\r\n.*content-length/is.test(text)) return
         taken += 1
         expect(await readByNode(latin1(text), method)).toEqual({ head: ours.head, body: ours.body })
       }),
       { numRuns: 3000 },
     )
     expect(taken).toBeGreaterThan(500)
+  })
+
+  it('reads by the rules `auto` what the strict ones accept in the same way, and otherwise what the tolerant ones accept', () => {
+    let sloppy = 0
+    fc.assert(
+      fc.property(
+        fc.oneof(mutated, sloppyAnswer),
+        cuts,
+        fc.constantFrom('GET', 'HEAD'),
+        (text, places, method) => {
+          const pieces = piecesOf(latin1(text), places).filter(({ length }) => length > 0)
+          const strict = readAnswer(pieces, method, 'strict')
+          const auto = readAnswer(pieces, method, 'auto')
+          if (strict.end !== 'malformed') expect(auto).toEqual(strict)
+          else if (auto.sloppy && strict.head === undefined && strict.interim.length === 0) {
+            sloppy += 1
+            expect(auto).toEqual({ ...readAnswer(pieces, method, 'tolerant'), sloppy: true })
+          }
+        },
+      ),
+      { numRuns: 3000 },
+    )
+    expect(sloppy).toBeGreaterThan(300)
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { NameMemory } from '../../src/upstream/name-memory.ts'
+import { NameMemory } from '../../src/http1/name-memory.ts'
 
 describe('The names of an answer before', () => {
   it('C21 stand for none but themselves', () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { renderHead, UnsendableHeadError } from '../../src/listen/http1-response-head.ts'
+import { renderHead, UnsendableHeadError } from '../../src/http1/response-writer.ts'
 
 const FACTS = { method: 'GET', oldClient: false, persisting: undefined, date: '' }
 

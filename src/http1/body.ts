@@ -1,0 +1,74 @@
+import { type ChunkRules, Chunks } from './chunks.ts'
+import { Trailers } from './trailers.ts'
+
+/** Finds the data of one body, and its end, among the bytes of a connection (RFC 9112 §6). */
+export interface BodyReader {
+  /** The body has been read to its end. */
+  readonly done: boolean
+  /** Something has come that only the tolerant rules accept: where the next message begins is not certain. */
+  readonly sloppy: boolean
+  /** The trailer section is longer than it may be. */
+  readonly tooLong: boolean
+  /** Reads on, and tells where data stands; gives the position behind what belongs to the body, or -1 where the bytes are none. */
+  read(bytes: Buffer, start: number, end: number, onData: OnData): number
+}
+
+/** Told the positions of data within the bytes that are being read. */
+export type OnData = (start: number, end: number) => void
+
+/** The body of a message that counts its bytes; or, with infinity, of one that only the end of the connection ends. */
+export class CountedBody implements BodyReader {
+  #left: number
+  readonly sloppy = false
+  readonly tooLong = false
+
+  constructor(length: number) {
+    this.#left = length
+  }
+
+  get done(): boolean {
+    return this.#left === 0
+  }
+
+  read(_bytes: Buffer, start: number, end: number, onData: OnData): number {
+    const taken = Math.min(this.#left, end - start)
+    this.#left -= taken
+    if (taken > 0) onData(start, start + taken)
+    return start + taken
+  }
+}
+
+/** Trailers are read and dropped (RFC 9110 §6.5.1): nobody asked for them, and some would mean something elsewhere. */
+export class ChunkedBody implements BodyReader {
+  readonly #chunks: Chunks
+  readonly #trailers: Trailers | undefined
+  readonly #tolerant: boolean
+
+  constructor(rules: ChunkRules) {
+    this.#chunks = new Chunks(rules)
+    this.#trailers = rules.longestTrailers === undefined ? undefined : new Trailers(rules.longestTrailers)
+    this.#tolerant = rules.tolerant
+  }
+
+  get done(): boolean {
+    return this.#chunks.done && (this.#trailers === undefined || this.#trailers.done || this.#chunks.sloppy)
+  }
+
+  get sloppy(): boolean {
+    return this.#chunks.sloppy
+  }
+
+  get tooLong(): boolean {
+    return this.#trailers?.tooLong === true
+  }
+
+  read(bytes: Buffer, start: number, end: number, onData: OnData): number {
+    const at = this.#chunks.done ? start : this.#chunks.read(bytes, start, end, onData)
+    if (at < 0 || !this.#chunks.done || this.done) return at
+    const behind = this.#trailers?.read(bytes, at, end) ?? at
+    if (behind >= 0 || this.tooLong || !this.#tolerant) return behind
+    // All of the data has come. Behind trailers that are none, nothing is certain.
+    this.#chunks.sloppy = true
+    return at
+  }
+}

@@ -1,0 +1,30 @@
+export const HTAB = 0x09
+export const LF = 0x0a
+export const CR = 0x0d
+export const SP = 0x20
+export const COLON = 0x3a
+const DEL = 0x7f
+
+/** A table with a 1 for each byte of the class. Loops over every byte of a head look it up without a call. */
+function tableOf(isMember: (byte: number) => boolean): Uint8Array {
+  return Uint8Array.from({ length: 256 }, (_, byte) => (isMember(byte) ? 1 : 0))
+}
+
+const TOKEN_TEXT = /[!#$%&'*+\-.^_`|~0-9A-Za-z]/
+
+/** What methods and field names are made of (RFC 9110 §5.6.2). */
+export const TOKEN: Uint8Array = tableOf((byte) => TOKEN_TEXT.test(String.fromCharCode(byte)))
+
+/** What may stand in a field value (RFC 9110 §5.5): no line break, no NUL, nothing else that controls. */
+export const TEXT: Uint8Array = tableOf((byte) => byte === HTAB || (byte >= SP && byte !== DEL))
+
+/**
+ * The bytes that are read as a request target: visible ASCII (RFC 9112 §3.2), and 8-bit bytes, so that the gate can tell
+ * the client that it has to percent-encode them.
+ */
+export const TARGET: Uint8Array = tableOf((byte) => byte > SP && byte !== DEL)
+
+/** Space and tab are all the blanks of HTTP (RFC 9110 §5.6.3). */
+export function isBlank(byte: number | undefined): boolean {
+  return byte === SP || byte === HTAB
+}

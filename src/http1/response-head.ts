@@ -1,0 +1,98 @@
+import { listMembers } from '../http/fields.ts'
+import type { HeadText } from './head-reader.ts'
+
+/** How the body of a response is delimited (RFC 9112 §6.3): bytes, perhaps 0, chunks, or the end of the connection. */
+export type ResponseBodyFraming = number | 'chunked' | 'end'
+
+/** The head of a response as it stands on the wire, every byte a character, and what it means for its connection. */
+export interface Http1ResponseHead {
+  readonly status: number
+  readonly reason: string
+  readonly fields: readonly string[]
+  readonly framing: ResponseBodyFraming
+  /** The server reads another request from this connection (RFC 9112 §9.3), and nothing stands behind this response. */
+  readonly persists: boolean
+  /** How long (ms) the server says that it keeps the connection, if it does. */
+  readonly keptFor: number | undefined
+}
+
+/** Whether a response has no body, whatever its fields say (RFC 9112 §6.3). */
+export function endsWithHead(method: string, status: number): boolean {
+  return method === 'HEAD' || status < 200 || status === 204 || status === 304
+}
+
+const DIGITS = /^[0-9]+$/
+const TIMEOUT = /timeout=(\d+)/
+
+/**
+ * The meaning of a response's head. Undefined where the end of the body is not certain: two lengths, a length beside a coding, a
+ * coding other than chunked (RFC 9112 §6.1), or a length above 2^53. `method` is that of the request.
+ */
+export function meaningOfResponse(
+  { target, version, reason, fields }: HeadText,
+  method: string,
+): Http1ResponseHead | undefined {
+  let length: string | undefined
+  let coding: string | undefined
+  let lengths = 0
+  let connection = NONE
+  let keptFor: number | undefined
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const name = fields[i] ?? ''
+    const value = fields[i + 1] ?? ''
+    // Most names are told apart by their length alone.
+    switch (name.length) {
+      case 10:
+        switch (name.toLowerCase()) {
+          case 'connection':
+            connection = [...connection, ...(value === 'keep-alive' ? KEEP_ALIVE : listMembers([value]))]
+            break
+          case 'keep-alive':
+            keptFor = secondsIn(value) ?? keptFor
+        }
+        break
+      case 14:
+        if (name.toLowerCase() === 'content-length') {
+          length = value
+          lengths += 1
+        }
+        break
+      case 17:
+        if (name.toLowerCase() === 'transfer-encoding') {
+          coding = value
+          lengths += 1
+        }
+    }
+  }
+  const status = Number(target)
+  const bodyless = endsWithHead(method, status)
+  const framing = lengths > 1 ? undefined : framingOf(length, coding, bodyless)
+  if (framing === undefined) return undefined
+  const kept = !connection.includes('close') && (version === '1.1' || connection.includes('keep-alive'))
+  // Firmware that announces a body where there is none may well send one.
+  const clean = bodyless ? coding === undefined && !Number(length) : framing !== 'end'
+  return { status, reason, fields, framing, persists: kept && clean, keptFor }
+}
+
+const NONE: readonly string[] = []
+const KEEP_ALIVE: readonly string[] = ['keep-alive']
+
+function framingOf(
+  length: string | undefined,
+  coding: string | undefined,
+  bodyless: boolean,
+): ResponseBodyFraming | undefined {
+  if (coding !== undefined) {
+    if (bodyless) return 0
+    return coding.toLowerCase() === 'chunked' ? 'chunked' : undefined
+  }
+  if (length === undefined) return bodyless ? 0 : 'end'
+  const bytes = DIGITS.test(length) ? Number(length) : Number.NaN
+  if (!Number.isSafeInteger(bytes)) return undefined
+  return bodyless ? 0 : bytes
+}
+
+function secondsIn(value: string): number | undefined {
+  const seconds = TIMEOUT.exec(value)?.[1]
+  return seconds === undefined ? undefined : Number(seconds) * 1000
+}
