@@ -5,6 +5,7 @@ import { createRequestIds } from '../../src/gate/request-id.ts'
 import { systemClock } from '../../src/http/clock.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import type { Fields } from '../../src/http/fields.ts'
+import { surveyFields } from '../../src/http/head-survey.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { openTokenStore } from '../token-store.ts'
 
@@ -46,7 +47,8 @@ export function openGate(requests: number): BenchGate {
     peer: CLIENT,
     localPort: 8443,
     upgrade: false,
-    endsWithHead: false,
+    framing: null,
+    survey: surveyFields(fields),
   })
   return {
     admit: createGate({

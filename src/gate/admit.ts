@@ -11,7 +11,6 @@ import { type Classified, type ClassifyRules, classify } from './classify.ts'
 import type { Client, ClientOf } from './client-address.ts'
 import type { IsPublic } from './public-paths.ts'
 import { requestIdOf } from './request-id.ts'
-import { type Survey, surveyFields } from './survey.ts'
 
 /** Whose requests share a window (C17). */
 export type Per = 'client' | 'grant' | 'device'
@@ -53,7 +52,6 @@ export type Admit = (head: RequestHead) => Later<Admission>
 /** A request that is classified, and what it is held against: the settings of the moment at which it came. */
 interface Asked {
   readonly head: RequestHead
-  readonly survey: Survey
   readonly request: Classified
   readonly client: Client
   readonly now: GateSettings
@@ -77,12 +75,11 @@ export function createGate({
 }: GateDependencies): Admit {
   function admit(head: RequestHead): Later<Admission> {
     const now = settings()
-    const survey = surveyFields(head.fields)
-    const request = classify(head, survey, now)
-    const client = clientOf(head.peer, survey.forwardedFor)
-    const asked: Asked = { head, survey, request, client, now, who: undefined }
+    const request = classify(head, now)
+    const client = clientOf(head.peer, head.survey.forwardedFor)
+    const asked: Asked = { head, request, client, now, who: undefined }
     if (now.limits[request.endpoint].per !== 'grant') return limit(asked)
-    const known = identifyBearer(survey.authorization, identify)
+    const known = identifyBearer(head.survey.authorization, identify)
     return known instanceof Promise ? later(asked, known, limitKnown) : limitKnown(asked, known)
   }
 
@@ -98,10 +95,10 @@ export function createGate({
   }
 
   function judge(asked: Asked, verdict: Verdict): Later<Admission> {
-    const { request, survey, client, now, who } = asked
+    const { head, request, client, now, who } = asked
     const { endpoint, framing } = request
     const passed = {
-      requestId: requestIdOf(survey.requestId, client.peerTrusted, newRequestId),
+      requestId: requestIdOf(head.survey.requestId, client.peerTrusted, newRequestId),
       endpoint,
       client: client.address,
       limitFields: fieldsFor(endpoint, verdict, now),
@@ -110,7 +107,7 @@ export function createGate({
     const limited = verdict.admitted ? undefined : rateLimited(verdict)
     if (limited !== undefined && isFinal(limited, request, now)) return refused(passed, limited, request)
     const counted = { asked, passed, limited }
-    const known = who ?? identifyBearer(survey.authorization, identify)
+    const known = who ?? identifyBearer(head.survey.authorization, identify)
     return known instanceof Promise ? later(counted, known, authorize) : authorize(counted, known)
   }
 

@@ -4,7 +4,6 @@ import type { Endpoint, Service } from '../http/admission.ts'
 import type { RequestHead } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { pathOf } from '../http/request-path.ts'
-import type { Survey } from './survey.ts'
 
 /** The one path that the sidecar answers itself; every disguise of it is an ordinary API path (C1). */
 export const TOKEN_PATH = '/oauth/token'
@@ -49,10 +48,10 @@ export interface Classified {
  * Decides what a request is. Whatever the readers of HTTP let through although two programs could disagree about
  * it is `malformed` here: it is refused, and nothing behind it on the connection is read.
  */
-export function classify(head: RequestHead, survey: Survey, rules: ClassifyRules): Classified {
+export function classify(head: RequestHead, rules: ClassifyRules): Classified {
+  const { framing, survey } = head
   const { target, authority } = originForm(head)
   const path = pathOf(target)
-  const framing = framingOf(head, survey)
   const service = path === TOKEN_PATH ? 'token' : path === rules.revocationPath ? 'revocation' : undefined
   return {
     endpoint: service === undefined ? 'api' : 'oauth',
@@ -62,13 +61,13 @@ export function classify(head: RequestHead, survey: Survey, rules: ClassifyRules
     framing: framing === 'broken' ? null : framing,
     fault:
       versionFault(head) ??
-      capFault(head, survey, rules.headerCaps) ??
+      capFault(head, rules.headerCaps) ??
       methodFault(head, service) ??
       targetFault(head, target) ??
-      hostFault(head, survey, authority) ??
+      hostFault(head, authority) ??
       (framing === 'broken' ? malformed('The length of the request body is not unmistakable.') : undefined) ??
-      fieldFault(head, survey) ??
-      upgradeFault(head, framing),
+      fieldFault(head) ??
+      upgradeFault(head),
   }
 }
 
@@ -84,8 +83,8 @@ function versionFault(head: RequestHead): Refusal | undefined {
  * Node drops lines over its count without a word, and nghttp2 applies our size only once the client has acknowledged
  * it; so both are held here.
  */
-function capFault(head: RequestHead, survey: Survey, caps: HeaderCaps): Refusal | undefined {
-  const size = head.method.length + head.target.length + (head.authority?.length ?? 0) + survey.size
+function capFault(head: RequestHead, caps: HeaderCaps): Refusal | undefined {
+  const size = head.method.length + head.target.length + (head.authority?.length ?? 0) + head.survey.size
   const over = size > caps.maxHeaderSize || head.fields.length > 2 * caps.maxHeaderCount
   return over ? { kind: 'header-too-large' } : undefined
 }
@@ -137,13 +136,14 @@ function isHost(text: string): boolean {
   return address !== undefined && isIPv6(address)
 }
 
-function hostFault(head: RequestHead, survey: Survey, authority: string | undefined): Refusal | undefined {
+function hostFault(head: RequestHead, authority: string | undefined): Refusal | undefined {
+  const { host } = head.survey
   const alone = head.authority === undefined && authority === undefined
-  const names = alone ? survey.host : [...survey.host, head.authority, authority].filter(isGiven)
+  const names = alone ? host : [...host, head.authority, authority].filter(isGiven)
   if (names.length === 0) {
     return head.version === '1.0' ? undefined : malformed('The request does not name a host.')
   }
-  if (survey.host.length > 1) return malformed('The request carries more than one Host field.')
+  if (host.length > 1) return malformed('The request carries more than one Host field.')
   for (const name of names) if (!isHost(name)) return malformed('The Host of the request is malformed.')
   if (names.length === 1) return undefined
   const first = names[0]?.toLowerCase()
@@ -155,40 +155,22 @@ function isGiven(name: string | undefined): name is string {
   return name !== undefined
 }
 
-/** How the body is delimited, or `broken` where two parsers could disagree (RFC 9112 §6.3). */
-function framingOf(head: RequestHead, survey: Survey): null | number | 'chunked' | 'broken' {
-  const { contentLength, transferEncoding } = survey
-  if (contentLength.length > 1) return 'broken'
-  const length = contentLength[0]
-  if (length !== undefined && !/^[0-9]{1,15}$/.test(length)) return 'broken'
-  if (head.version === '2') {
-    if (transferEncoding.length > 0) return 'broken'
-    if (head.endsWithHead) return null
-    return length === undefined ? 'chunked' : Number(length)
-  }
-  if (transferEncoding.length > 0) {
-    const plain = transferEncoding.length === 1 && transferEncoding[0]?.toLowerCase() === 'chunked'
-    return plain && length === undefined && head.version === '1.1' ? 'chunked' : 'broken'
-  }
-  return length === undefined ? null : Number(length)
-}
-
-function fieldFault(head: RequestHead, survey: Survey): Refusal | undefined {
+function fieldFault({ version, survey }: RequestHead): Refusal | undefined {
   if (survey.underscoreTwin) return malformed('A header field is a look-alike of one that the gate guards.')
   if (survey.blankAround) return malformed('A header field value begins or ends with a blank.')
   const expected = survey.expect
   if (expected.length > 0 && (expected.length > 1 || expected[0]?.toLowerCase() !== '100-continue')) {
     return { kind: 'expectation-failed' }
   }
-  return head.version === '2' && survey.upgrade.length > 0 ? malformed('HTTP/2 has no Upgrade.') : undefined
+  return version === '2' && survey.upgrade.length > 0 ? malformed('HTTP/2 has no Upgrade.') : undefined
 }
 
 /**
  * A WebSocket handshake is a GET (RFC 6455 §4.1) without a body: one reader takes the bytes behind it for the body, another
  * for the first frames. `Content-Length: 0` announces no body.
  */
-function upgradeFault(head: RequestHead, framing: ReturnType<typeof framingOf>): Refusal | undefined {
-  if (!head.upgrade) return undefined
+function upgradeFault({ upgrade, method, framing }: RequestHead): Refusal | undefined {
+  if (!upgrade) return undefined
   if (framing !== null && framing !== 0) return malformed('An upgrade to websocket carries no body.')
-  return head.method === 'GET' ? undefined : malformed('An upgrade to websocket is a GET.')
+  return method === 'GET' ? undefined : malformed('An upgrade to websocket is a GET.')
 }

@@ -1,6 +1,7 @@
 import type { Duplex } from 'node:stream'
 import type { Endpoint } from './admission.ts'
 import type { Fields } from './fields.ts'
+import type { HeadSurvey, RequestFraming } from './head-survey.ts'
 import type { Refusal } from './refusal.ts'
 
 /** The head of a request as a client sent it, whatever the HTTP version. Nothing in it is trusted yet. */
@@ -21,8 +22,9 @@ export interface RequestHead {
   readonly localPort: number
   /** Whether the request asks for a WebSocket on this connection (HTTP/1.1 `Upgrade`). Other offers are ignored. */
   readonly upgrade: boolean
-  /** HTTP/2 ended the stream with the head, so no body follows; HTTP/1 says so in its fields instead. */
-  readonly endsWithHead: boolean
+  readonly framing: RequestFraming
+  /** What is known of `fields` without reading them again. */
+  readonly survey: HeadSurvey
 }
 
 /** A complete answer of the sidecar's own. */

@@ -120,15 +120,15 @@ export class Http1Intake {
     const head = meaningOf(method, target, version, fields)
     this.#pending = length === bytes.length ? NOTHING : bytes.subarray(length)
     if (head === undefined) this.#events.refuse(MALFORMED)
-    else if (head.framing === 0 || head.leavesHttp) this.#events.begin(head, undefined)
-    else this.#beginBody(head, head.framing)
+    else if (head.bodyEnd === 0 || head.leavesHttp) this.#events.begin(head, undefined)
+    else this.#beginBody(head, head.bodyEnd)
   }
 
   /** What came with the head is read first: where that is none, the device never hears of the request. */
-  #beginBody(head: Http1RequestHead, framing: RequestBodyFraming): void {
+  #beginBody(head: Http1RequestHead, end: RequestBodyFraming): void {
     const body = new Http1Body(this.#regulate)
     this.#body = body
-    this.#reader = framing === 'chunked' ? new ChunkedBody(CHUNKS) : new CountedBody(framing)
+    this.#reader = end === 'chunked' ? new ChunkedBody(CHUNKS) : new CountedBody(end)
     const sound = this.#pending.length === 0 || this.#readBody(this.#reader)
     if (!sound) body.break()
     this.#events.begin(head, body)

@@ -1,6 +1,7 @@
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import type { Exchange, Outcome, Reply, RequestHead, ResponseHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
+import { framingOf, surveyFields } from '../http/head-survey.ts'
 import { type BodyReader, createBodyReader } from './body-reader.ts'
 import { headersOf, withoutPseudo } from './http2-fields.ts'
 import { OutcomeLatch } from './outcome.ts'
@@ -33,7 +34,6 @@ const ignore = (): void => {}
 export class Http2Exchange implements Exchange {
   readonly head: RequestHead
   readonly #stream: ServerHttp2Stream
-  readonly #waitsForContinue: boolean
   readonly #ended = new OutcomeLatch()
   readonly #mayQueue: () => boolean
   #reader: BodyReader | undefined
@@ -50,18 +50,20 @@ export class Http2Exchange implements Exchange {
   constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, fields: Fields, facts: StreamFacts) {
     this.#stream = stream
     this.#mayQueue = facts.mayQueue
-    this.#waitsForContinue = headers.expect?.toLowerCase() === '100-continue'
+    const own = withoutPseudo(fields)
+    const survey = surveyFields(own)
     this.head = {
       version: '2',
       secure: true,
       method: headers[':method'] ?? '',
       target: headers[':path'] ?? '',
       authority: headers[':authority'],
-      fields: withoutPseudo(fields),
+      fields: own,
+      framing: framingOf('2', survey, stream.endAfterHeaders),
+      survey,
       peer: facts.peer,
       localPort: facts.localPort,
       upgrade: false,
-      endsWithHead: stream.endAfterHeaders,
     }
     // A stream that breaks says so by closing; without a listener the error would end the process.
     stream.on('error', ignore)
@@ -80,7 +82,7 @@ export class Http2Exchange implements Exchange {
   }
 
   get unread(): boolean {
-    return !this.#stream.readableEnded && !this.head.endsWithHead
+    return !this.#stream.readableEnded && !this.#stream.endAfterHeaders
   }
 
   /** Always false: what breaks a body resets the stream, which ends the exchange. */
@@ -105,7 +107,9 @@ export class Http2Exchange implements Exchange {
   }
 
   body(stallTimeout: number): AsyncIterable<Buffer> {
-    if (this.#waitsForContinue && !this.answered) this.#stream.additionalHeaders({ ':status': 100 })
+    const [expected] = this.head.survey.expect
+    if (expected?.toLowerCase() === '100-continue' && !this.answered)
+      this.#stream.additionalHeaders({ ':status': 100 })
     this.#reader ??= createBodyReader(this.#stream, () => isClean(this.#stream))
     return this.#reader.read(stallTimeout)
   }

@@ -53,7 +53,7 @@ function mediaTypeFault(exchange: Exchange): Refusal | undefined {
 }
 
 function declaredLength(exchange: Exchange): number | undefined {
-  const length = fieldValues(exchange.head.fields, 'content-length')[0]
+  const length = exchange.head.survey.contentLength[0]
   return length === undefined ? undefined : Number(length)
 }
 

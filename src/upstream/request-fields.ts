@@ -2,7 +2,7 @@ import type { Forward } from '../http/admission.ts'
 import type { RequestHead } from '../http/exchange.ts'
 import { type Fields, fieldValues, PSEUDONYM } from '../http/fields.ts'
 import { normalizeAddress } from '../http/ip.ts'
-import { connectionOptions, isHopByHop } from './hop-by-hop.ts'
+import { isHopByHop } from './hop-by-hop.ts'
 
 export interface RequestFieldSettings {
   /** The Host to send: the client's own, or this. */
@@ -40,7 +40,7 @@ export function requestFields(
   admission: Forward,
   { host, added }: RequestFieldSettings,
 ): string[] {
-  const options = connectionOptions(head.fields)
+  const options = head.survey.connection
   const set = added.length === 0 ? undefined : namesOf(added)
   const target = host ?? admission.host
   const fields: string[] = target === '' ? [] : ['Host', target]
@@ -91,7 +91,7 @@ function pushForwarding(
   head: RequestHead,
   admission: Forward,
 ): void {
-  const before = admission.peerTrusted ? fieldValues(head.fields, 'x-forwarded-for') : NONE
+  const before = admission.peerTrusted ? head.survey.forwardedFor : NONE
   const peer = admission.peerTrusted ? (normalizeAddress(head.peer) ?? 'unix') : admission.client
   fields.push('X-Forwarded-For', appended(before, peer))
   if (!seen.includes('x-forwarded-proto')) fields.push('X-Forwarded-Proto', head.secure ? 'https' : 'http')
@@ -104,7 +104,7 @@ function pushForwarding(
 
 /** Appended to those of the proxies before us, each with the version it received (RFC 9110 §7.6.3). */
 function pushVia(fields: string[], head: RequestHead): void {
-  fields.push('Via', appended(fieldValues(head.fields, 'via'), `${head.version} ${PSEUDONYM}`))
+  fields.push('Via', appended(head.survey.via, `${head.version} ${PSEUDONYM}`))
 }
 
 const NONE: readonly string[] = []

@@ -5,20 +5,10 @@ import { createAccessLog, createTimestamp } from '../../src/record/access-log.ts
 import { createLogOn } from '../../src/record/log.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { movableClock } from '../support/clock.ts'
+import { requestHead } from '../support/request-head.ts'
 
 const RECORD: ExchangeRecord = {
-  head: {
-    version: '1.1',
-    secure: false,
-    method: 'GET',
-    target: '/status?secret=1',
-    authority: undefined,
-    fields: [],
-    peer: '127.0.0.1',
-    localPort: 80,
-    upgrade: false,
-    endsWithHead: false,
-  },
+  head: requestHead({ target: '/status?secret=1', fields: [], peer: '127.0.0.1', localPort: 80 }),
   requestId: '0123abc',
   grant: 'c0ffee',
   endpoint: 'api',

@@ -5,6 +5,7 @@ import type { RequestHead } from '../../src/http/exchange.ts'
 import { type Cidr, parseCidr } from '../../src/http/ip.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { stillClock } from './clock.ts'
+import { requestHead } from './request-head.ts'
 
 const limit = { requests: 1_000_000, window: 60_000, per: 'client' } as const
 
@@ -33,7 +34,7 @@ export function admitted(head: RequestHead, trustedProxies: readonly string[] = 
     'Authorization',
     'Bearer x',
   ]
-  const admission = admit({ ...head, fields })
+  const admission = admit(requestHead({ ...head, fields }))
   if (admission instanceof Promise || admission.kind !== 'forward')
     throw new Error(`not admitted: ${JSON.stringify(admission)}`)
   return admission

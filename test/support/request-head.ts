@@ -1,18 +1,28 @@
 import type { RequestHead } from '../../src/http/exchange.ts'
+import { framingOf, surveyFields } from '../../src/http/head-survey.ts'
+
+/** What of a head is given; `survey` and `framing` follow from it. */
+export type HeadPart = Partial<Omit<RequestHead, 'survey' | 'framing'>> & {
+  /** HTTP/2 ended the stream with the head. */
+  readonly endsWithHead?: boolean
+}
 
 /** The head of a plain GET over cleartext HTTP/1.1, but for what is given. */
-export function requestHead(over: Partial<RequestHead> = {}): RequestHead {
+export function requestHead({ endsWithHead = false, ...over }: HeadPart = {}): RequestHead {
+  const { version = '1.1', fields = ['Host', 'device.example'] } = over
+  const survey = surveyFields(fields)
   return {
-    version: '1.1',
+    version,
     secure: false,
     method: 'GET',
     target: '/',
     authority: undefined,
-    fields: ['Host', 'device.example'],
     peer: '192.0.2.1',
     localPort: 8443,
     upgrade: false,
-    endsWithHead: false,
     ...over,
+    fields,
+    framing: framingOf(version, survey, endsWithHead),
+    survey,
   }
 }

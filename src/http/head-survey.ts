@@ -1,0 +1,165 @@
+import { type Fields, isBlank, listMembers } from './fields.ts'
+
+/** What the house needs of a request's header fields, gathered in one pass when the head is read. */
+export interface HeadSurvey {
+  readonly authorization: readonly string[]
+  /** The members of all `Connection` fields, in lower case. */
+  readonly connection: readonly string[]
+  readonly contentLength: readonly string[]
+  readonly expect: readonly string[]
+  readonly forwardedFor: readonly string[]
+  readonly host: readonly string[]
+  readonly requestId: readonly string[]
+  readonly transferEncoding: readonly string[]
+  readonly upgrade: readonly string[]
+  readonly via: readonly string[]
+  /** A name that differs from one the sidecar guards only by `_` for `-`, as CGI firmware would read it. */
+  readonly underscoreTwin: boolean
+  /**
+   * A value begins or ends with a blank, which RFC 9113 §8.2.1 forbids; the reader of HTTP/1 takes such blanks away.
+   * `Authorization` does not count: what is no token there is answered with 401 (C10).
+   */
+  readonly blankAround: boolean
+  /** Bytes of all names and values. */
+  readonly size: number
+}
+
+/**
+ * How the body of a request is delimited: not at all, because there is none; by a count of bytes, perhaps 0; by chunks, or in
+ * HTTP/2 by the end of the stream; `broken` where two parsers could disagree (RFC 9112 §6.3).
+ */
+export type RequestFraming = null | number | 'chunked' | 'broken'
+
+const NONE: readonly string[] = []
+const CLOSE: readonly string[] = ['close']
+const KEEP_ALIVE: readonly string[] = ['keep-alive']
+
+/** Names that decide something here or are set here. To a CGI program `X_Real_IP` and `X-Real-IP` are the same. */
+const GUARDED = new Set([
+  'authorization',
+  'host',
+  'connection',
+  'content-length',
+  'transfer-encoding',
+  'forwarded',
+  'via',
+  'x-real-ip',
+  'x-request-id',
+])
+
+function isTwin(name: string): boolean {
+  if (!name.includes('_')) return false
+  const plain = name.toLowerCase().replaceAll('_', '-')
+  return GUARDED.has(plain) || plain.startsWith('x-forwarded-')
+}
+
+function hasBlankAround(value: string): boolean {
+  return isBlank(value[0]) || isBlank(value[value.length - 1])
+}
+
+/** By far the commonest is the first. */
+function and(values: readonly string[], value: string): readonly string[] {
+  return values.length === 0 ? [value] : [...values, value]
+}
+
+/** By far most clients say one of two things. */
+function membersOf(connection: string): readonly string[] {
+  if (connection === 'keep-alive') return KEEP_ALIVE
+  return connection === 'close' ? CLOSE : listMembers([connection])
+}
+
+export function surveyFields(fields: Fields): HeadSurvey {
+  let authorization = NONE
+  let connection = NONE
+  let contentLength = NONE
+  let expect = NONE
+  let forwardedFor = NONE
+  let host = NONE
+  let requestId = NONE
+  let transferEncoding = NONE
+  let upgrade = NONE
+  let via = NONE
+  let underscoreTwin = false
+  let blankAround = false
+  let size = 0
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const name = fields[i] ?? ''
+    const value = fields[i + 1] ?? ''
+    size += name.length + value.length
+    let isAuthorization = false
+    // Most names are told apart by their length alone.
+    switch (name.length) {
+      case 3:
+        if (name.toLowerCase() === 'via') via = and(via, value)
+        break
+      case 4:
+        if (name.toLowerCase() === 'host') host = and(host, value)
+        break
+      case 6:
+        if (name.toLowerCase() === 'expect') expect = and(expect, value)
+        break
+      case 7:
+        if (name.toLowerCase() === 'upgrade') upgrade = and(upgrade, value)
+        break
+      case 10:
+        if (name.toLowerCase() === 'connection') {
+          const members = membersOf(value)
+          connection = connection.length === 0 ? members : [...connection, ...members]
+        }
+        break
+      case 12:
+        if (name.toLowerCase() === 'x-request-id') requestId = and(requestId, value)
+        break
+      case 13:
+        isAuthorization = name.toLowerCase() === 'authorization'
+        if (isAuthorization) authorization = and(authorization, value)
+        break
+      case 14:
+        if (name.toLowerCase() === 'content-length') contentLength = and(contentLength, value)
+        break
+      case 15:
+        if (name.toLowerCase() === 'x-forwarded-for') forwardedFor = and(forwardedFor, value)
+        break
+      case 17:
+        if (name.toLowerCase() === 'transfer-encoding') transferEncoding = and(transferEncoding, value)
+    }
+    if (!isAuthorization && hasBlankAround(value)) blankAround = true
+    if (isTwin(name)) underscoreTwin = true
+  }
+  return {
+    authorization,
+    connection,
+    contentLength,
+    expect,
+    forwardedFor,
+    host,
+    requestId,
+    transferEncoding,
+    upgrade,
+    via,
+    underscoreTwin,
+    blankAround,
+    size,
+  }
+}
+
+const LENGTH = /^[0-9]{1,15}$/
+
+/** Decides, in this one place, how the body of a request is delimited. `endsWithHead`: HTTP/2 ended the stream with the head. */
+export function framingOf(
+  version: '1.0' | '1.1' | '2' | 'unknown',
+  { contentLength, transferEncoding }: HeadSurvey,
+  endsWithHead: boolean,
+): RequestFraming {
+  const [length] = contentLength
+  const [coding] = transferEncoding
+  if (contentLength.length > 1 || (length !== undefined && !LENGTH.test(length))) return 'broken'
+  if (version === '2') {
+    if (coding !== undefined) return 'broken'
+    if (endsWithHead) return null
+    return length === undefined ? 'chunked' : Number(length)
+  }
+  if (coding === undefined) return length === undefined ? null : Number(length)
+  const plain = transferEncoding.length === 1 && coding.toLowerCase() === 'chunked'
+  return plain && length === undefined && version === '1.1' ? 'chunked' : 'broken'
+}
