@@ -1,5 +1,4 @@
-import { type BodyReader, ChunkedBody, CountedBody } from './body.ts'
-import { BodyPieces } from './body-pieces.ts'
+import { BodyPieces, type BodyReader, ChunkedBody, CountedBody } from './body.ts'
 import { CR, LF } from './bytes.ts'
 import type { ChunkRules } from './chunks.ts'
 import { HeadReader } from './head-reader.ts'

@@ -1,7 +1,7 @@
 import type { Breaker } from './breaker.ts'
 import type { Connections } from './connections.ts'
 import { failureOf } from './failure.ts'
-import { sendOwn } from './own-request.ts'
+import { askDevice } from './own-request.ts'
 
 export interface HealthCheck {
   /** What the last question found; undefined before the first answer. */
@@ -30,18 +30,14 @@ export function startHealthCheck(
   async function ask(): Promise<void> {
     if (asking) return
     asking = true
-    const connection = connections.borrow(false)
-    let answered = false
     try {
-      const { status } = await sendOwn(connection, { method: 'GET', target: path, fields: [] })
-      answered = true
+      const { status } = await askDevice(connections, { method: 'GET', target: path, fields: [] }, false)
       breaker.succeeded()
       found(status < 500)
     } catch (error) {
       breaker.failed(failureOf(error))
       found(false)
     } finally {
-      connection.release(answered)
       asking = false
     }
   }

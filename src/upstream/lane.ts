@@ -4,7 +4,6 @@ import type { Connections } from './connections.ts'
 import { failureOf } from './failure.ts'
 import type { KeptBody } from './kept-body.ts'
 import { type AnswerRules, type ReaderPatience, Relay, type RelayEnd } from './relay.ts'
-import { isRepeatable } from './repeatable.ts'
 
 /** What a request needs on its way to the device and back. */
 export interface LaneDependencies {
@@ -61,4 +60,11 @@ export function forwardToDevice(
 /** Closed by the device without a byte: it had given up the connection before the request came. */
 function isStale(end: RelayEnd): boolean {
   return end.kind === 'failed' && end.silent && failureOf(end.error) === 'connection_terminated'
+}
+
+const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/** Whether a request may be sent again when nobody knows whether it arrived: a safe one (RFC 9110 §9.2.1) without a body. */
+function isRepeatable(method: string, { framing }: Forward): boolean {
+  return framing === null && SAFE.has(method)
 }

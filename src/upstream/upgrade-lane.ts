@@ -1,10 +1,11 @@
-import { type ClientRequest, IncomingMessage } from 'node:http'
+import { Agent, type ClientRequest, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { createProxyServer, type ProxyServer } from 'http-proxy-3'
 import type { UpgradeExchange } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import { DeviceFault } from './failure.ts'
-import { agentFor, createProxy } from './http-proxy.ts'
 import { createSocketOpener, type SocketOpener } from './open-socket.ts'
 import { createPatience } from './patience.ts'
 import type { RelayEnd } from './relay.ts'
@@ -204,4 +205,19 @@ function relayRefusedUpgrade(
       exchange.cut()
     }
   })
+}
+
+/**
+ * A proxy for one request, so that its events are about that request alone. It listens on nothing and holds nothing.
+ */
+function createProxy(): ProxyServer {
+  const proxy = createProxyServer()
+  // It repeats errors of the client's connection, which has listeners of its own; unheard they would end the process.
+  proxy.on('error', () => {})
+  return proxy
+}
+
+/** Has Node use a connection that is there already. */
+function agentFor(connection: Duplex): Agent {
+  return Object.assign(new Agent({ keepAlive: false }), { createConnection: () => connection })
 }

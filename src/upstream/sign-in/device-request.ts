@@ -1,8 +1,9 @@
 import type { Fields } from '../../http/fields.ts'
 import { isBug } from '../../http/setup-error.ts'
 import type { Connections } from '../connections.ts'
+
 import { DeviceFault, failureOf } from '../failure.ts'
-import { type Answer, type OwnRequest, sendOwn } from '../own-request.ts'
+import { askDevice } from '../own-request.ts'
 import type { Ask } from './scheme.ts'
 
 /**
@@ -10,27 +11,12 @@ import type { Ask } from './scheme.ts'
  * turns out to be closed is tried once more; the failures are `DeviceFault`s, which say nothing of what was sent.
  */
 export function createAsk(connections: Connections, fields: () => Fields): Ask {
-  async function attempt(
-    request: OwnRequest,
-    mayRepeat: boolean,
-  ): Promise<Answer | { readonly stale: boolean; error: unknown }> {
-    const connection = connections.borrow(mayRepeat)
-    try {
-      const answer = await sendOwn(connection, { ...request, fields: combined(fields(), request.fields) })
-      connection.release(true)
-      return answer
-    } catch (error) {
-      const stale = connection.reused && failureOf(error) === 'connection_terminated'
-      connection.release(false)
-      return { stale, error }
-    }
-  }
-
   return async (request) => {
-    let result = await attempt(request, true)
-    if ('error' in result && result.stale) result = await attempt(request, false)
-    if ('error' in result) throw isBug(result.error) ? result.error : new DeviceFault(failureOf(result.error))
-    return result
+    try {
+      return await askDevice(connections, { ...request, fields: combined(fields(), request.fields) }, true)
+    } catch (error) {
+      throw isBug(error) ? error : new DeviceFault(failureOf(error))
+    }
   }
 }
 
