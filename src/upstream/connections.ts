@@ -41,8 +41,8 @@ const LONGEST_KEPT = 600_000
 
 interface Pool {
   readonly settings: ConnectionSettings
-  readonly idle: Slot[]
-  readonly all: Set<Slot>
+  readonly idle: PooledConnection[]
+  readonly all: Set<PooledConnection>
   readonly memory: IdleMemory
   readonly clock: Clock
   onEmpty: () => void
@@ -82,22 +82,21 @@ export function createConnections(
     borrow(repeatable) {
       const idle = pool.idle.pop()
       if (idle?.lend(repeatable)) return idle
-      return new Slot(pool)
+      return new PooledConnection(pool)
     },
     close() {
       return new Promise((resolve) => {
         pool.onEmpty = resolve
-        for (const slot of pool.all) slot.close()
+        for (const connection of pool.all) connection.destroy(new Error('the sidecar is stopping'))
         if (pool.all.size === 0) resolve()
       })
     },
   }
 }
 
-/** One connection, and what is known of it while it is lent and after. */
-class Slot implements Connection {
+/** A connection of the pool, and what is known of it while it is lent and after. */
+class PooledConnection extends DeviceConnection implements Connection {
   readonly #pool: Pool
-  readonly #connection: DeviceConnection
   #lent = true
   #openWhenLent = false
   /** When it was given back, and how long ago that was when it was lent again. */
@@ -108,12 +107,9 @@ class Slot implements Connection {
   #idleTimer: NodeJS.Timeout | undefined
 
   constructor(pool: Pool) {
+    super(pool.settings)
     this.#pool = pool
     pool.all.add(this)
-    this.#connection = new DeviceConnection(pool.settings, {
-      onClosedByDevice: () => this.#closedByDevice(),
-      onClosed: () => this.#closed(),
-    })
   }
 
   /** False where it had better not be used any more, and has been closed. */
@@ -121,56 +117,36 @@ class Slot implements Connection {
     const { clock, memory, settings } = this.#pool
     this.#idleFor = clock.monotonic() - this.#since
     this.#lent = true
-    this.#openWhenLent = !this.#connection.opening
+    this.#openWhenLent = !this.opening
     const sloppy = settings.parser.rules === 'tolerant'
     const trusted = !this.#openWhenLent || (!sloppy && memory.trusts(this.#idleFor, repeatable))
-    if (this.#connection.usable && trusted) return true
-    this.#connection.close()
+    if (this.usable && trusted) return true
+    this.close()
     return false
   }
 
   get reused(): boolean {
-    return this.#openWhenLent && !this.#connection.heard
-  }
-
-  send(request: DeviceRequest, handler: AnswerHandler): void {
-    this.#connection.send(request, handler)
-  }
-
-  pause(): void {
-    this.#connection.pause()
-  }
-
-  resume(): void {
-    this.#connection.resume()
-  }
-
-  abort(error: unknown): void {
-    this.#connection.abort(error)
+    return this.#openWhenLent && !this.heard
   }
 
   release(answered: boolean): void {
     if (answered && this.#answered) this.#pool.memory.carried(this.#idleFor)
     this.#lent = false
     this.#since = this.#pool.clock.monotonic()
-    if (this.#connection.opening) {
+    if (this.opening) {
       // Behind all those that are open.
       this.#pool.idle.unshift(this)
       this.#limitIdleness(KEPT_FOR)
-    } else if (answered && this.#connection.usable) {
+    } else if (answered && this.usable) {
       this.#answered = true
-      this.#keep(Math.min((this.#connection.keptFor ?? KEPT_FOR + MARGIN) - MARGIN, LONGEST_KEPT))
-    } else this.#connection.close()
-  }
-
-  close(): void {
-    this.#connection.destroy(new Error('the sidecar is stopping'))
+      this.#keep(Math.min((this.keptFor ?? KEPT_FOR + MARGIN) - MARGIN, LONGEST_KEPT))
+    } else this.close()
   }
 
   /** @param time ms */
   #keep(time: number): void {
     if (time <= 0) {
-      this.#connection.close()
+      this.close()
       return
     }
     this.#limitIdleness(time)
@@ -188,7 +164,7 @@ class Slot implements Connection {
     this.#idleTimer = undefined
     if (this.#lent) return
     const left = this.#since + this.#keptFor - this.#pool.clock.monotonic()
-    if (left <= 0) this.#connection.close()
+    if (left <= 0) this.close()
     else this.#idleTimer = setTimeout(this.#checkIdleness, left).unref()
   }
 
@@ -198,14 +174,14 @@ class Slot implements Connection {
   }
 
   /** Between two requests, or when the second came: what the first was answered with has nothing to do with it. */
-  #closedByDevice(): void {
+  protected override closedByDevice(): void {
     const { memory, clock } = this.#pool
     if (!this.#answered) return
     if (!this.#lent) memory.closed(clock.monotonic() - this.#since)
     else if (this.reused) memory.closed(this.#idleFor)
   }
 
-  #closed(): void {
+  protected override closed(): void {
     const { idle, all } = this.#pool
     this.#stopTimer()
     const place = idle.indexOf(this)

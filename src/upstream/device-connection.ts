@@ -29,13 +29,6 @@ export interface ConnectionSettings {
   readonly onStray: () => void
 }
 
-export interface ConnectionEvents {
-  /** The device has closed it, or it broke for a reason that is not known. */
-  readonly onClosedByDevice: () => void
-  /** Called once, when it has closed, whichever side closed it. */
-  readonly onClosed: () => void
-}
-
 /** One connection to the device, that carries one request at a time: opened for the first, kept as long as both agree. */
 export class DeviceConnection implements Transfer {
   readonly #settings: ConnectionSettings
@@ -53,7 +46,7 @@ export class DeviceConnection implements Transfer {
   #mayFollow = false
   #fault = new DeviceFault('connection_terminated')
 
-  constructor(settings: ConnectionSettings, events: ConnectionEvents) {
+  constructor(settings: ConnectionSettings) {
     const { deadlines } = settings
     this.#settings = settings
     this.#connectLimit = createPatience(deadlines.connect, () => this.#fail('connection_timeout'))
@@ -85,17 +78,17 @@ export class DeviceConnection implements Transfer {
       (bytes, length, own) => this.#received(bytes, length, own),
     )
     this.#socket.on('end', () => {
-      events.onClosedByDevice()
+      this.closedByDevice()
       this.#reading.finish(!this.#socket.destroyed)
       this.#socket.destroy()
     })
     this.#socket.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ECONNRESET' || error.code === 'EPIPE') events.onClosedByDevice()
+      if (error.code === 'ECONNRESET' || error.code === 'EPIPE') this.closedByDevice()
       this.destroy(error)
     })
     this.#socket.on('close', () => {
       this.destroy(this.#fault)
-      events.onClosed()
+      this.closed()
     })
   }
 
@@ -161,6 +154,12 @@ export class DeviceConnection implements Transfer {
     this.#bodyLimit.close()
     this.#socket.destroy()
   }
+
+  /** The device has closed it, or it broke for a reason that is not known. */
+  protected closedByDevice(): void {}
+
+  /** Called once, when it has closed, whichever side closed it. */
+  protected closed(): void {}
 
   #fail(failure: UpstreamFailure): void {
     this.destroy(new DeviceFault(failure))
