@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { systemClock } from '../src/http/clock.ts'
+import { systemClock } from '../src/system/clock.ts'
 import { createMemoryJournal } from '../src/tokens/token-journal.ts'
 import { createTokenStore, type TokenStore } from '../src/tokens/token-store.ts'
 

@@ -4,7 +4,7 @@ import process from 'node:process'
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import { reportFailure } from './commands/failure.ts'
 import type { CommandIo, ExitCode, ServiceIo } from './commands/io.ts'
-import { systemClock } from './http/clock.ts'
+import { systemClock } from './system/clock.ts'
 import { VERSION } from './version.ts'
 
 const io: CommandIo = {

@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { type Admit, createGate } from '../../src/gate/admit.ts'
 import { createClientAddress } from '../../src/gate/client-address.ts'
 import { createRequestIds } from '../../src/gate/request-id.ts'
-import { systemClock } from '../../src/http/clock.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import type { Fields } from '../../src/http/fields.ts'
 import { surveyFields } from '../../src/http/head-survey.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { openTokenStore } from '../token-store.ts'
 
 /** The sidecar's gate with its own window tables and token store, and requests for it. */

@@ -1,7 +1,7 @@
 import process from 'node:process'
 import { createClientAddress } from '../../src/gate/client-address.ts'
-import { systemClock } from '../../src/http/clock.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { openTokenStore } from '../token-store.ts'
 import type { HeapPoint } from './heap.ts'
 import { addressOf } from './many-clients.ts'

@@ -1,8 +1,8 @@
 import { chmod } from 'node:fs/promises'
 import { createServer, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
-import { listen } from '../http/listen.ts'
-import { ensureFolder } from '../http/own-files.ts'
+import { listen } from '../system/listen.ts'
+import { ensureFolder } from '../system/own-files.ts'
 import type { TokenStore, Tokens } from '../tokens/token-contract.ts'
 import { readRevocation } from './revocation.ts'
 

@@ -4,9 +4,9 @@ import { dirname, resolve } from 'node:path'
 import { controlSocketPath } from '../admin/control-socket.ts'
 import { socketLengthProblem } from '../config/address.ts'
 import type { Config } from '../config/schema.ts'
-import { reasonOf } from '../http/node-permission.ts'
-import { isBug, SetupError } from '../http/setup-error.ts'
 import { findSelfSigned } from '../listen/tls-material.ts'
+import { reasonOf } from '../system/node-permission.ts'
+import { isBug, SetupError } from '../system/setup-error.ts'
 
 /**
  * Finds out whether the state folder can be used. Fails with `SetupError` where a start would fail as well: where it has to

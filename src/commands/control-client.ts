@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { controlSocketPath } from '../admin/control-socket.ts'
-import { SetupError } from '../http/setup-error.ts'
+import { SetupError } from '../system/setup-error.ts'
 
 /**
  * Sends one command to the sidecar that runs on `stateDir`, and gives its answer. Fails with a `SetupError` where no sidecar

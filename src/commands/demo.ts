@@ -1,5 +1,5 @@
-import type { Clock } from '../http/clock.ts'
 import { hashPassword } from '../password/hash.ts'
+import type { Clock } from '../system/clock.ts'
 import { type DemoFolder, generatePassword, makeDemoFolder } from './demo/demo-folder.ts'
 import { portOrAny } from './demo/free-port.ts'
 import { createSampleDevice } from './demo/sample-device.ts'

@@ -1,5 +1,5 @@
-import { reasonOf } from '../http/node-permission.ts'
-import { isBug, SetupError } from '../http/setup-error.ts'
+import { reasonOf } from '../system/node-permission.ts'
+import { isBug, SetupError } from '../system/setup-error.ts'
 import type { CommandIo } from './io.ts'
 
 /** 2 for what the operator has to mend before a start can succeed, 1 for everything else that failed. */

@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Sidecar } from '../compose/sidecar.ts'
 import type { Config } from '../config/schema.ts'
-import type { Clock } from '../http/clock.ts'
-import { type FileWatch, watchFile } from '../http/file-watch.ts'
-import { reasonOf } from '../http/node-permission.ts'
-import { isBug, SetupError } from '../http/setup-error.ts'
 import type { Logger } from '../record/log.ts'
-import type { Sidecar } from '../sidecar.ts'
+import type { Clock } from '../system/clock.ts'
+import { type FileWatch, watchFile } from '../system/file-watch.ts'
+import { reasonOf } from '../system/node-permission.ts'
+import { isBug, SetupError } from '../system/setup-error.ts'
 
 export interface ReloaderDependencies {
   readonly sidecar: Pick<Sidecar, 'reload'>

@@ -1,9 +1,9 @@
+import { createSidecar } from '../compose/sidecar.ts'
 import { readConfigFile } from '../config/config-file.ts'
 import { loadConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
-import { systemClock } from '../http/clock.ts'
 import { createLog, finishLog } from '../record/log.ts'
-import { createSidecar } from '../sidecar.ts'
+import { systemClock } from '../system/clock.ts'
 import type { CommandIo, ExitCode, ServiceIo } from './io.ts'
 import { createReloader, snapshotOf } from './reload.ts'
 

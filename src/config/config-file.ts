@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { closeSync, openSync, readSync } from 'node:fs'
-import { isWithheld, reasonOf } from '../http/node-permission.ts'
-import { codeOf, SetupError } from '../http/setup-error.ts'
+import { isWithheld, reasonOf } from '../system/node-permission.ts'
+import { codeOf, SetupError } from '../system/setup-error.ts'
 
 /** The text of a configuration file, and the name by which problems point at it. */
 export interface ConfigFile {

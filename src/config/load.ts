@@ -1,4 +1,4 @@
-import { SetupError } from '../http/setup-error.ts'
+import { SetupError } from '../system/setup-error.ts'
 import type { ConfigFile } from './config-file.ts'
 import { conflictsIn } from './conflicts.ts'
 import { decode } from './decode.ts'

@@ -1,4 +1,4 @@
-import type { Clock } from '../http/clock.ts'
+import type { Clock } from '../system/clock.ts'
 import {
   countRequest,
   isOpen,

@@ -1,5 +1,5 @@
 import type { Server, Socket } from 'node:net'
-import type { Clock } from '../http/clock.ts'
+import type { Clock } from '../system/clock.ts'
 import type { ListenLimits, RefusedConnection } from './limits.ts'
 
 /** Whose connections count together. */

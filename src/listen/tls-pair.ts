@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
-import { reasonOf } from '../http/node-permission.ts'
-import { type Certificates, certificatesIn, nameOf, type PemFile, privateKeyIn } from '../http/pem.ts'
+import { reasonOf } from '../system/node-permission.ts'
+import { type Certificates, certificatesIn, nameOf, type PemFile, privateKeyIn } from '../system/pem.ts'
 import type { ValidPeriod } from './validity.ts'
 
 /** A certificate chain and its key, both PEM, with which TLS handshakes succeed. */

@@ -1,5 +1,5 @@
-import type { Clock } from '../http/clock.ts'
 import type { Logger } from '../record/log.ts'
+import type { Clock } from '../system/clock.ts'
 import { describeValidity, type Validity, type ValidPeriod, validityOf } from './validity.ts'
 
 export interface ValidityWatch {

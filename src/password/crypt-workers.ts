@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import { isWithheld, reasonOf } from '../http/node-permission.ts'
+import { isWithheld, reasonOf } from '../system/node-permission.ts'
 import type { CryptCredential } from './credential.ts'
 
 /** What a worker is asked. */

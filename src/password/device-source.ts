@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { createBoundedQueue } from '../http/bounded-queue.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
-import type { Checked, SignIn } from '../upstream/sign-in/sign-in.ts'
+import type { Checked, SignIn } from '../sign-in/sign-in.ts'
+import { createBoundedQueue } from '../system/bounded-queue.ts'
 import { fingerprintOf } from './fingerprint.ts'
 import type { Verdict } from './verifier.ts'
 

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { constants, type FileHandle, open } from 'node:fs/promises'
-import { isWithheld, reasonOf } from '../http/node-permission.ts'
-import { codeOf } from '../http/setup-error.ts'
+import { isWithheld, reasonOf } from '../system/node-permission.ts'
+import { codeOf } from '../system/setup-error.ts'
 import type { Credential } from './credential.ts'
 import { parseStoredLine } from './stored-line.ts'
 

@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { createBoundedQueue } from '../http/bounded-queue.ts'
+import { createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Credential, CryptCredential, DerivedCredential } from './credential.ts'
 import { createCryptWorkers } from './crypt-workers.ts'
 import { derive } from './derivation.ts'

@@ -1,7 +1,7 @@
-import type { Clock } from '../http/clock.ts'
 import type { ExchangeRecord } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { pathOf } from '../http/request-path.ts'
+import type { Clock } from '../system/clock.ts'
 import { type Logger, lineWriter } from './log.ts'
 
 export interface AccessLog {

@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { setAside } from '../http/own-files.ts'
+import { setAside } from '../system/own-files.ts'
 import { isWellFormed, migrate, readMeta, readRecords, versionOf } from './journal-schema.ts'
 import { createPrivate, syncFolder } from './private-file.ts'
 import { sqliteCode } from './sqlite-error.ts'

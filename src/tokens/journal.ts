@@ -1,4 +1,4 @@
-import type { Clock } from '../http/clock.ts'
+import type { Clock } from '../system/clock.ts'
 import { destroyJournalFile, type JournalFile, type JournalWriter, openJournalFile } from './journal-file.ts'
 import type { Digest } from './mint.ts'
 import type { JournalListener, JournalOperation, TokenJournal, TokenRecord } from './token-journal.ts'

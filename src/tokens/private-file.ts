@@ -1,5 +1,5 @@
 import { chmodSync, closeSync, fsyncSync, ftruncateSync, openSync, statSync } from 'node:fs'
-import { isWithheld } from '../http/node-permission.ts'
+import { isWithheld } from '../system/node-permission.ts'
 
 /** Makes sure that a file is there and its owner's only (74). SQLite gives its side files the same mode. */
 export function createPrivate(path: string): void {

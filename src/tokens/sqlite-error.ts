@@ -1,4 +1,4 @@
-import { codeOf } from '../http/setup-error.ts'
+import { codeOf } from '../system/setup-error.ts'
 
 export type SqliteCode = 'busy' | 'damaged' | 'read-only' | 'other'
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../http/clock.ts'
+import type { Clock } from '../system/clock.ts'
 import type { Grant, GrantTable, Token } from './grant-table.ts'
 import type { GrantSummary } from './token-contract.ts'
 import type { TokenJournal, TokenRecord } from './token-journal.ts'

@@ -1,5 +1,5 @@
-import type { Clock } from '../http/clock.ts'
 import { prefix64 } from '../http/ip.ts'
+import type { Clock } from '../system/clock.ts'
 import { createGrantTable, type Grant, type Token, type TokenKind } from './grant-table.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from './mint.ts'
 import { restoreGrants, summarize, toRecord } from './stored-grants.ts'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { reportFailure } from '../../src/commands/failure.ts'
-import { SetupError } from '../../src/http/setup-error.ts'
+import { SetupError } from '../../src/system/setup-error.ts'
 
 function reported(error: unknown): { readonly code: number; readonly lines: readonly string[] } {
   let text = ''

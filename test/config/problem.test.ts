@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
-import { SetupError } from '../../src/http/setup-error.ts'
+import { SetupError } from '../../src/system/setup-error.ts'
 import { load, MINIMAL, problemsIn, problemsWith } from './sources.ts'
 
 const WITHOUT_PASSWORD = 'upstream: {url: "http://127.0.0.1:8080"}\n'

@@ -1,6 +1,6 @@
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
-import { SetupError } from '../../src/http/setup-error.ts'
+import { SetupError } from '../../src/system/setup-error.ts'
 
 /** The least that has to be said. */
 export const MINIMAL = 'upstream: {url: "http://127.0.0.1:8080"}\npassword: {file: /etc/postern/password}\n'

@@ -5,7 +5,7 @@ import {
   createBoundedQueue,
   type Entry,
   type Leave,
-} from '../../src/http/bounded-queue.ts'
+} from '../../src/system/bounded-queue.ts'
 
 beforeEach(() => {
   vi.useFakeTimers()

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { createFairLine } from '../../src/http/fair-line.ts'
+import { createFairLine } from '../../src/system/fair-line.ts'
 
 it('serves owners in turn, and each one in order of arrival', () => {
   const line = createFairLine<string>()

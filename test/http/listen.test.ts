@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { listen } from '../../src/http/listen.ts'
+import { listen } from '../../src/system/listen.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 
 it('a file that stands where a Unix socket is to be made stays, and is named', async () => {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { ensureFolder } from '../../src/http/own-files.ts'
+import { ensureFolder } from '../../src/system/own-files.ts'
 
 it('makes a folder and those above it for nobody else, and leaves an existing one as it is', () => {
   const base = mkdtempSync(join(tmpdir(), 'postern-folder-'))

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { writeSoon } from '../../src/http/write-soon.ts'
+import { writeSoon } from '../../src/system/write-soon.ts'
 import { socketPair } from '../support/socket-pair.ts'
 
 it('of what is written within a turn of the event loop the first leaves at once, and the rest at its end, in order', async () => {

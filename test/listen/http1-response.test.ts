@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import type { Exchange, Outcome } from '../../src/http/exchange.ts'
-import { writeSoon } from '../../src/http/write-soon.ts'
+import { writeSoon } from '../../src/system/write-soon.ts'
 import { startHttp1Server } from '../support/http1-server.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
 import { answersIn } from '../support/raw-answers.ts'

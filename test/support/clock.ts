@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/http/clock.ts'
+import type { Clock } from '../../src/system/clock.ts'
 
 /** A clock that a test can push. */
 export interface MovableClock extends Clock {

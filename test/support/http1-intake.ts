@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Http1RequestHead } from '../../src/http1/request-head.ts'
-import type { Http1Body } from '../../src/listen/http1-body.ts'
-import { Http1Intake } from '../../src/listen/http1-intake.ts'
+import type { Http1Body } from '../../src/listen/http1/body.ts'
+import { Http1Intake } from '../../src/listen/http1/intake.ts'
 
 /** A message as the sidecar's reader understands it. */
 export interface ReadMessage {

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
-import { systemClock } from '../../src/http/clock.ts'
 import type { Exchange, UpgradeExchange } from '../../src/http/exchange.ts'
-import { createHttp1Server } from '../../src/listen/http1-server.ts'
+import { createHttp1Server } from '../../src/listen/http1/server.ts'
 import type { ListenLimits } from '../../src/listen/limits.ts'
+import { systemClock } from '../../src/system/clock.ts'
 import { closeLater } from './cleanup.ts'
 
 /** The HTTP/1 side of the public listener alone: no gate, no device. Gives its URL; closed when the test ends. */

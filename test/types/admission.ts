@@ -1,9 +1,10 @@
 // Compiled by `npm run types`, never run: each line under `@ts-expect-error` must not compile. Where it does, there is
 // a way to the device past the limit or the token check, and the compiler says so by complaining about the directive.
+
+import type { Upstream } from '../../src/forward/upstream.ts'
 import type { Admit } from '../../src/gate/admit.ts'
 import type { Admission, Forward, Refused, TokenRequest } from '../../src/http/admission.ts'
 import type { Exchange, RequestHead, UpgradeExchange } from '../../src/http/exchange.ts'
-import type { Upstream } from '../../src/upstream/upstream.ts'
 
 declare const admit: Admit
 declare const head: RequestHead

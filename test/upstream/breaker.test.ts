@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createBreaker } from '../../src/upstream/breaker.ts'
+import { createBreaker } from '../../src/device/breaker.ts'
 import { startDevice } from '../support/device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 

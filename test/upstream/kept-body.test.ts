@@ -3,8 +3,8 @@ import { PassThrough, Readable } from 'node:stream'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
-import { writeSpent } from '../../src/http/spent-bytes.ts'
-import { keepBody } from '../../src/upstream/kept-body.ts'
+import { keepBody } from '../../src/forward/kept-body.ts'
+import { writeSpent } from '../../src/system/spent-bytes.ts'
 
 async function* pieces(...chunks: string[]): AsyncGenerator<Buffer> {
   for (const chunk of chunks) yield Buffer.from(chunk)

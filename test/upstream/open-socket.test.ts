@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 import { expect, it } from 'vitest'
-import { createSocketOpener } from '../../src/upstream/open-socket.ts'
+import { createSocketOpener } from '../../src/device/open-socket.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 

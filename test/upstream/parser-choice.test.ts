@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createParserChoice } from '../../src/upstream/parser-choice.ts'
+import { createParserChoice } from '../../src/device/parser-choice.ts'
 
 it('auto turns tolerant for good, and says so once', () => {
   let told = 0

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { failureOf } from '../../src/device/failure.ts'
 import { readTolerantly } from '../../src/http1/tolerant-head.ts'
-import { failureOf } from '../../src/upstream/failure.ts'
 import { send } from '../support/client.ts'
 import { startCannedDevice } from '../support/device.ts'
 import { startFront } from './tolerant-front.ts'

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { describe, expect, it } from 'vitest'
-import { failureOf } from '../../src/upstream/failure.ts'
+import { failureOf } from '../../src/device/failure.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { connect, send } from '../support/client.ts'
 import { startCannedDevice, startDevice, startRawDevice } from '../support/device.ts'

@@ -1,8 +1,8 @@
+import { createSidecar } from '../../compose/sidecar.ts'
 import { readConfigFile } from '../../config/config-file.ts'
 import { loadConfig } from '../../config/load.ts'
-import type { Clock } from '../../http/clock.ts'
 import { createLog, type LogSink } from '../../record/log.ts'
-import { createSidecar } from '../../sidecar.ts'
+import type { Clock } from '../../system/clock.ts'
 
 export interface RunningSidecar {
   /** By the name that the self-signed certificate carries: `https://localhost:8443`. */

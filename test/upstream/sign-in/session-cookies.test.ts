@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { cookiesSetBy, isFor, isOver } from '../../../src/upstream/sign-in/session-cookies.ts'
+import { cookiesSetBy, isFor, isOver } from '../../../src/sign-in/session-cookies.ts'
 import { stillClock } from '../../support/clock.ts'
 
 const clock = stillClock()

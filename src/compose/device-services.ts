@@ -1,0 +1,169 @@
+import type { Config } from '../config/schema.ts'
+import type { ServiceConfig } from '../config/upstream-fields.ts'
+import { createBreaker } from '../device/breaker.ts'
+import { type Connections, createConnections } from '../device/connections.ts'
+import { type HealthCheck, startHealthCheck } from '../device/health.ts'
+import { readRequestFields } from '../forward/added-fields.ts'
+import type { UploadCollecting } from '../forward/collected-upload.ts'
+import { forwardToDevice, type LaneDependencies } from '../forward/lane.ts'
+import type { RequestFieldSettings } from '../forward/request-fields.ts'
+import { createRoutedUpstream } from '../forward/routes.ts'
+import { upstreamDeadlines, upstreamTarget } from '../forward/settings.ts'
+import { createUpgradeLane } from '../forward/upgrade-lane.ts'
+import { createUpstream, type Upstream } from '../forward/upstream.ts'
+import type { Logger } from '../record/log.ts'
+import type { Metrics } from '../record/metrics.ts'
+import type { UpstreamReadings } from '../record/upstream-metrics.ts'
+import { openSignIn } from '../sign-in/settings.ts'
+import type { SignIn } from '../sign-in/sign-in.ts'
+import { signInLog } from '../sign-in/sign-in-log.ts'
+import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
+import type { Clock } from '../system/clock.ts'
+
+/** The device as the sidecar sees it: the service that takes every path, and those of `upstream.routes`. */
+export interface DeviceServices {
+  readonly main: DeviceService
+  readonly upstream: Upstream
+  /** Of all services together. */
+  load(): UpstreamReadings
+  /** Why traffic should not be sent here now, as far as health checks know. */
+  troubles(): readonly string[]
+  close(): Promise<void>
+}
+
+/** One service of the device, with all that is kept about it. */
+interface DeviceService {
+  readonly upstream: Upstream
+  readonly signIn: SignIn | undefined
+  readonly guard: BoundedQueue
+  readonly collecting: UploadCollecting | undefined
+  readonly connections: Connections
+  readonly health: HealthCheck | undefined
+  close(): Promise<void>
+}
+
+export interface DeviceServicesDependencies {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly metrics: Metrics
+  /** What a reload may change of the requests to the main service. */
+  readonly request: () => RequestFieldSettings
+  /** Names of response fields that the limit's replace, in lower case. */
+  readonly replaced: () => readonly string[]
+  /** How long a client may pause within its request body (ms). */
+  readonly uploadTimeout: () => number
+}
+
+/** Opens the device's services as configured. Fails with `SetupError` if a file that they name is no good. */
+export async function openDeviceServices(
+  config: Config,
+  deps: DeviceServicesDependencies,
+): Promise<DeviceServices> {
+  const main = await openDeviceService(undefined, config.upstream, config, deps)
+  const routes = new Map<string, DeviceService>()
+  for (const [path, route] of Object.entries(config.upstream.routes)) {
+    const request = await readRequestFields(route, routeKey(path))
+    routes.set(path, await openDeviceService(path, route, config, { ...deps, request: () => request }))
+  }
+  const all = [main, ...routes.values()]
+  const upstreams = new Map([...routes].map(([path, { upstream }]) => [path, upstream]))
+  return {
+    main,
+    upstream: createRoutedUpstream(main.upstream, upstreams),
+    load: () => ({
+      inFlight: all.reduce((sum, { guard }) => sum + guard.inside, 0),
+      queued: all.reduce((sum, each) => sum + each.guard.waiting + (each.collecting?.guard.waiting ?? 0), 0),
+      tolerant: all.some(({ connections }) => connections.tolerant),
+    }),
+    troubles: () => (all.some(({ health }) => health?.up === false) ? ['the device does not answer'] : []),
+    async close() {
+      await Promise.all(all.map((service) => service.close()))
+    },
+  }
+}
+
+const STRAY =
+  'the device sends bytes that answer no request; late ones reach the next client: see upstream.reuse'
+
+const TOLERANT = 'the device sends malformed HTTP: from now on read tolerantly, on a connection per request'
+
+function routeKey(path: string): string {
+  return `upstream.routes.${path}`
+}
+
+/** @param route the path of a further service; undefined for the main one */
+async function openDeviceService(
+  route: string | undefined,
+  service: ServiceConfig,
+  { listen }: Config,
+  { clock, request, replaced, uploadTimeout, ...deps }: DeviceServicesDependencies,
+): Promise<DeviceService> {
+  const log = route === undefined ? deps.log : deps.log.child({ route })
+  const events = deps.metrics.upstream(route)
+  const key = route === undefined ? 'upstream' : routeKey(route)
+  const target = await upstreamTarget(service, key)
+  const deadlines = upstreamDeadlines(service)
+  let strayed = false
+  const connections = createConnections(target, deadlines, clock, {
+    onStray() {
+      if (!strayed) log.warn(STRAY)
+      strayed = true
+    },
+    onTolerant: () => log.warn(TOLERANT),
+  })
+  const signIn = await openSignIn(service.auth, {
+    key: `${key}.auth`,
+    connections,
+    request,
+    clock,
+    events: signInLog(log),
+  })
+  const bounds = {
+    inside: service.maxInFlight,
+    waiting: service.queue.size,
+    patience: service.queue.timeout,
+  }
+  const guard = createBoundedQueue(bounds)
+  const { bufferUploads: most } = service
+  const collecting = most === 'off' ? undefined : { most, guard: createBoundedQueue(bounds), uploadTimeout }
+  const breaker = createBreaker(clock)
+  const { path, interval } = service.health
+  const health =
+    path === null ? undefined : startHealthCheck({ path, interval }, connections, breaker, events.up)
+  const way: LaneDependencies = {
+    connections,
+    uploadTimeout,
+    reader: {
+      longest: listen.idleTimeout,
+      // Half of what they wait for, so that they are still there when the place is free.
+      whenCrowded: Math.max(1, service.queue.timeout / 2),
+      isCrowded: () => guard.waiting > 0,
+    },
+  }
+  const upstream = createUpstream({
+    lane: (admission, exchange, fields, answer, body) =>
+      forwardToDevice(admission, exchange, fields, way, answer, body),
+    upgrades: createUpgradeLane(target, deadlines),
+    guard,
+    collecting,
+    breaker,
+    signIn,
+    clock,
+    request,
+    response: () => ({ origin: target.origin, host: request().host, replaced: replaced() }),
+    maxTunnels: service.maxTunnels,
+    events,
+  })
+  return {
+    upstream,
+    signIn,
+    guard,
+    collecting,
+    connections,
+    health,
+    async close() {
+      health?.close()
+      await connections.close()
+    },
+  }
+}

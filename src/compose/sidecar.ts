@@ -1,0 +1,235 @@
+import { randomBytes } from 'node:crypto'
+import { versions } from 'node:process'
+import { createAdminListener, type Readiness } from '../admin/admin-listener.ts'
+import { openControlSocket } from '../admin/control-socket.ts'
+import { type Changes, changesBetween } from '../config/changes.ts'
+import { type ExposedSecret, exposedSecrets } from '../config/exposed-secrets.ts'
+import type { Config } from '../config/schema.ts'
+import { createGate } from '../gate/admit.ts'
+import { createLiveExchanges } from '../gate/live-exchanges.ts'
+import { createPassage } from '../gate/passage.ts'
+import { createRequestIds } from '../gate/request-id.ts'
+import { createWindowTable } from '../limits/window-table.ts'
+import { createPublicListener } from '../listen/public-listener.ts'
+import { loadTlsMaterial } from '../listen/tls-material.ts'
+import type { TlsMaterial } from '../listen/tls-pair.ts'
+import { watchValidity } from '../listen/validity-watch.ts'
+import { createAccessLog } from '../record/access-log.ts'
+import type { Logger } from '../record/log.ts'
+import { createMetrics } from '../record/metrics.ts'
+import type { Clock } from '../system/clock.ts'
+import { listen } from '../system/listen.ts'
+import { VERSION } from '../version.ts'
+import { openDeviceServices } from './device-services.ts'
+import { deriveSettings } from './settings.ts'
+import { openState } from './state.ts'
+import { tokenServices } from './token-services.ts'
+
+export interface Sidecar {
+  /** Starts taking requests. Fails with what keeps it from listening. */
+  start(): Promise<Addresses>
+  /**
+   * Puts the configuration that `load` gives into effect as far as that goes while running, without dropping a
+   * connection, and says which keys wait for a restart. Fails, and changes nothing, when `load` fails or when a file
+   * that the configuration names cannot be used.
+   */
+  reload(load: () => Config): Promise<Changes>
+  /** Lets what runs finish within `graceMs` (by default `shutdown_grace`), then ends the rest. */
+  stop(graceMs?: number): Promise<void>
+}
+
+export interface Addresses {
+  /** The URL of the public listener. */
+  readonly public: string
+  readonly admin: string | null
+}
+
+export interface SidecarDependencies {
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** Puts the house together: a configuration becomes a sidecar that is ready to start. */
+export async function createSidecar(config: Config, { clock, log }: SidecarDependencies): Promise<Sidecar> {
+  let settings = await deriveSettings(config)
+  const tls = await loadTlsMaterial(config.listen.tls, config.stateDir, {
+    clock,
+    onSetAside: (reason, names) =>
+      log.error({ reason, names }, 'self-signed certificate: unusable, set aside; making another'),
+  })
+
+  const metrics = createMetrics({ version: VERSION, node: versions.node })
+  const live = createLiveExchanges()
+  const onBug = (error: unknown): void => log.error({ err: error }, 'this should not have happened')
+  const services = await openDeviceServices(config, {
+    clock,
+    log,
+    metrics,
+    request: () => settings.request,
+    replaced: () => settings.replaced,
+    uploadTimeout: () => settings.config.listen.bodyTimeout,
+  })
+  const warnOfExposure = createExposureWarning(log)
+  const state = await openState(config, {
+    clock,
+    log,
+    metrics,
+    signIn: services.main.signIn,
+    onRevoked: live.cut,
+    onPasswordRead: () => void warnOfExposure(settings.config),
+  })
+  await warnOfExposure(config)
+
+  const { maxKeys } = config.limits
+  const tables = {
+    api: createWindowTable(config.limits.api, { clock, maxKeys }),
+    oauth: createWindowTable(config.limits.oauth, { clock, maxKeys }),
+  }
+  const accessLog = createAccessLog(log, clock)
+  metrics.observe({
+    tokens: () => state.tokens.counts(),
+    unsaved: () => (config.tokens.store === 'file' ? state.tokens.unsaved() : undefined),
+    windows: () => ({ api: tables.api.size, oauth: tables.oauth.size }),
+    upstream: services.load,
+  })
+
+  const passage = createPassage({
+    admit: createGate({
+      clock,
+      tables,
+      clientOf: (peer, forwardedFor) => settings.clientOf(peer, forwardedFor),
+      identify: state.tokens.identify,
+      newRequestId: createRequestIds(randomBytes),
+      settings: () => settings.gate,
+    }),
+    services: tokenServices(state, metrics, () => settings.config),
+    upstream: services.upstream,
+    live,
+    clock,
+    answers: () => settings.config,
+    onBug,
+    record(entry) {
+      metrics.exchange(entry)
+      if (settings.config.log.access) accessLog.write(entry)
+    },
+  })
+
+  const listener = createPublicListener({
+    clock,
+    limits: config.listen,
+    tls,
+    onExchange: passage.request,
+    onUpgrade: passage.upgrade,
+    answerGarbage: passage.answerGarbage,
+    onBug,
+    clientOf: (peer) => settings.clientOf(peer, []),
+    events: metrics.connections,
+  })
+  const validity = watchValidity(clock, log)
+  function serveCertificate({ valid }: TlsMaterial): void {
+    metrics.certificateServed(valid.from.at, valid.until.at)
+    validity.served(valid)
+  }
+  if (tls !== undefined) serveCertificate(tls)
+  let phase: 'starting' | 'running' | 'stopping' = 'starting'
+  const admin = createAdminListener({
+    metrics: metrics.text,
+    metricsType: metrics.contentType,
+    readiness: () => readinessOf(phase === 'running' ? services.troubles() : [phase]),
+    onBug,
+  })
+  const control = await openControlSocket(config.stateDir, {
+    tokens: state.tokens,
+    onTrouble: (error) =>
+      log.error({ err: error }, 'control socket: postern status and revoke will not work'),
+  })
+
+  /** Everything that can fail comes first; then the change is made in one step. */
+  async function apply(next: Config): Promise<Changes> {
+    const nextSettings = await deriveSettings(next)
+    const nextTls = tls === undefined ? undefined : await loadTlsMaterial(next.listen.tls, config.stateDir)
+    const changes = {
+      live: changesBetween(settings.config, next).live,
+      // Measured by what runs, and that is what it was started with.
+      restart: changesBetween(config, next).restart,
+    }
+    settings = nextSettings
+    tables.api.applyPolicy(next.limits.api)
+    tables.oauth.applyPolicy(next.limits.oauth)
+    state.tokens.applyPolicy(next.tokens)
+    log.level = next.log.level
+    if (nextTls !== undefined) {
+      listener.applyTls(nextTls)
+      serveCertificate(nextTls)
+    }
+    await warnOfExposure(next)
+    return changes
+  }
+
+  return {
+    async start() {
+      const { address } = config.admin
+      const adminAt = address === 'off' ? null : `http://${await listen(admin, address)}`
+      const scheme = tls === undefined ? 'http' : 'https'
+      const publicAt = `${scheme}://${await listen(listener.server, config.listen.address)}`
+      phase = 'running'
+      log.info(
+        { public: publicAt, admin: adminAt, upstream: config.upstream.url.origin, version: VERSION },
+        'listening',
+      )
+      return { public: publicAt, admin: adminAt }
+    },
+
+    async reload(load) {
+      try {
+        const changes = await apply(load())
+        metrics.configReloaded('success')
+        return changes
+      } catch (error) {
+        metrics.configReloaded('failure')
+        throw error
+      }
+    },
+
+    async stop(graceMs = settings.config.shutdownGrace) {
+      phase = 'stopping'
+      validity.close()
+      await within(graceMs, listener.drain())
+      listener.destroy()
+      await services.close()
+      await control.close()
+      state.close()
+      accessLog.close()
+      admin.close()
+      admin.closeAllConnections()
+      log.info('stopped')
+    },
+  }
+}
+
+/** Warns once of each file with a secret whose mode is too open, and again when the reason is another one. */
+function createExposureWarning(log: Logger): (config: Config) => Promise<void> {
+  let before: readonly ExposedSecret[] = []
+  return async (config) => {
+    const found = await exposedSecrets(config)
+    for (const { key, file, reason } of found) {
+      const isKnown = before.some((known) => known.file === file && known.reason === reason)
+      if (!isKnown) log.warn({ key, file, reason }, 'a file with a secret is open to other users')
+    }
+    before = found
+  }
+}
+
+function readinessOf(reasons: readonly string[]): Readiness {
+  return reasons.length === 0 ? { ready: true } : { ready: false, reasons }
+}
+
+/** Waits for `work`, but no longer than `time` ms. */
+async function within(time: number, work: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const over = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, time)
+  })
+  await Promise.race([work, over])
+  clearTimeout(timer)
+}

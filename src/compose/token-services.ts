@@ -1,0 +1,34 @@
+import type { Config } from '../config/schema.ts'
+import type { Service } from '../http/admission.ts'
+import { createPasswordGrant } from '../oauth/password-grant.ts'
+import { createRefreshGrant } from '../oauth/refresh-grant.ts'
+import { createRevocationEndpoint } from '../oauth/revocation-endpoint.ts'
+import { createTokenEndpoint, type TokenEndpoint } from '../oauth/token-endpoint.ts'
+import type { Metrics } from '../record/metrics.ts'
+import type { State } from './state.ts'
+
+/** What the sidecar answers itself: the two grants of the device's document, and revocation. */
+export function tokenServices(
+  { verify, tokens }: State,
+  metrics: Metrics,
+  config: () => Config,
+): Readonly<Record<Service, TokenEndpoint>> {
+  const bodyTimeout = (): number => config().listen.bodyTimeout
+  const grants = [
+    createPasswordGrant({
+      verify,
+      issue: tokens.issue,
+      onWrongPassword: metrics.passwordFailed,
+      onUnavailable: metrics.upstream(undefined).failed,
+    }),
+    createRefreshGrant(tokens.refresh),
+  ]
+  for (const { name } of grants) metrics.tokensIssued(name, 0)
+  return {
+    token: createTokenEndpoint({ bodyTimeout, grants }),
+    revocation: createRevocationEndpoint({
+      bodyTimeout,
+      revoke: (token) => tokens.revoke({ token }, 'client'),
+    }),
+  }
+}

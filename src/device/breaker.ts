@@ -1,0 +1,48 @@
+import { isUnreachable, type UpstreamFailure } from '../http/refusal.ts'
+import type { Clock } from '../system/clock.ts'
+
+/** Knows when the device is down, so that clients are told at once instead of each finding out by a deadline. */
+export interface Breaker {
+  /** The failure to answer with now, or undefined when the device may be tried. */
+  refuse(): UpstreamFailure | undefined
+  /** The device answered: whatever it said, it is there. */
+  succeeded(): void
+  failed(failure: UpstreamFailure): void
+}
+
+/** Failures in a row after which the device counts as down. */
+const THRESHOLD = 3
+/** While it is down, one request in this time (ms) is let through to see whether it is back. */
+const PROBE_INTERVAL = 1_000
+
+/**
+ * Only failures to reach the device count: an answer that went wrong, or took too long, says that somebody is there,
+ * and one slow page must not shut off all the others.
+ */
+export function createBreaker(clock: Clock): Breaker {
+  let inARow = 0
+  let last: UpstreamFailure | undefined
+  let probeAt = 0
+
+  return {
+    refuse() {
+      if (inARow < THRESHOLD) return undefined
+      const now = clock.monotonic()
+      if (now < probeAt) return last
+      probeAt = now + PROBE_INTERVAL
+      return undefined
+    },
+    succeeded() {
+      inARow = 0
+    },
+    failed(failure) {
+      if (!isUnreachable(failure)) {
+        inARow = 0
+        return
+      }
+      inARow += 1
+      last = failure
+      if (inARow === THRESHOLD) probeAt = clock.monotonic() + PROBE_INTERVAL
+    },
+  }
+}

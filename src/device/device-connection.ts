@@ -1,0 +1,245 @@
+import type { Socket } from 'node:net'
+import type { UpstreamFailure } from '../http/refusal.ts'
+import { mayPersist, type OutgoingRequest, writeRequestHead } from '../http1/request-writer.ts'
+import { isBlank, type ResponseFault, ResponseReader } from '../http1/response-reader.ts'
+import { writeSoon } from '../system/write-soon.ts'
+import type { AnswerHandler, Transfer } from './answer-handler.ts'
+import { DeviceFault } from './failure.ts'
+import type { SocketOpener } from './open-socket.ts'
+import type { ParserChoice } from './parser-choice.ts'
+import { createPatience, type Patience } from './patience.ts'
+import type { Reuse, UpstreamDeadlines } from './target.ts'
+import { sendUpload } from './upload.ts'
+
+/** A request as it is sent to the device. */
+export interface DeviceRequest extends OutgoingRequest {
+  /** There if the framing says that there is one. */
+  readonly body: AsyncIterable<Buffer> | undefined
+}
+
+/** What the connections to one device have in common. */
+export interface ConnectionSettings {
+  readonly opener: SocketOpener
+  /** For requests that name no host. */
+  readonly host: string
+  readonly deadlines: UpstreamDeadlines
+  readonly reuse: Reuse
+  readonly parser: ParserChoice
+  /** Called when the device sends bytes that answer no request, on a connection that would have carried another one. */
+  readonly onStray: () => void
+}
+
+/** One connection to the device, that carries one request at a time: opened for the first, kept as long as both agree. */
+export class DeviceConnection implements Transfer {
+  readonly #settings: ConnectionSettings
+  readonly #socket: Socket
+  readonly #reading: ResponseReader
+  readonly #connectLimit: Patience
+  readonly #responseLimit: Patience
+  readonly #bodyLimit: Patience
+  #state: 'connecting' | 'open' | 'closed' = 'connecting'
+  #handler: AnswerHandler | undefined
+  #request: DeviceRequest | undefined
+  #uploading: DeviceRequest['body']
+  #paused = false
+  /** Another request may follow the one that was sent, if the response allows it. */
+  #mayFollow = false
+  #fault = new DeviceFault('connection_terminated')
+
+  constructor(settings: ConnectionSettings) {
+    const { deadlines } = settings
+    this.#settings = settings
+    this.#connectLimit = createPatience(deadlines.connect, () => this.#fail('connection_timeout'))
+    this.#responseLimit = createPatience(deadlines.response, () => this.#checkResponse())
+    this.#bodyLimit = createPatience(deadlines.idle, () => {
+      const underway = this.#handler !== undefined && this.#reading.head !== undefined
+      if (underway && !this.#paused) this.#fail('http_response_incomplete')
+    })
+    this.#reading = new ResponseReader({
+      onInterim: ({ status, fields }) => {
+        this.#responseLimit.begin()
+        this.#handler?.inform(status, fields)
+      },
+      onHead: ({ status, reason, fields }) => {
+        this.#bodyLimit.begin()
+        this.#handler?.head(status, reason, fields)
+      },
+      onBody: (chunk) => {
+        this.#bodyLimit.begin()
+        this.#handler?.data(chunk)
+      },
+      onWhole: (last, clean) => this.#complete(last, clean),
+      onFault: (fault) => this.#breakOff(new DeviceFault(FAILURES[fault])),
+      onSloppy: () => settings.parser.foundSloppy(),
+    })
+    this.#connectLimit.begin()
+    this.#socket = settings.opener.open(
+      () => this.#opened(),
+      (bytes, length, own) => this.#received(bytes, length, own),
+    )
+    this.#socket.on('end', () => {
+      this.closedByDevice()
+      this.#reading.finish(!this.#socket.destroyed)
+      this.#socket.destroy()
+    })
+    this.#socket.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ECONNRESET' || error.code === 'EPIPE') this.closedByDevice()
+      this.destroy(error)
+    })
+    this.#socket.on('close', () => {
+      this.destroy(this.#fault)
+      this.closed()
+    })
+  }
+
+  /** Whether it can carry a request. */
+  get usable(): boolean {
+    return this.#state !== 'closed' && this.#handler === undefined
+  }
+
+  get opening(): boolean {
+    return this.#state === 'connecting'
+  }
+
+  /** Whether a byte has come since the last request was sent. */
+  get heard(): boolean {
+    return this.#reading.heard
+  }
+
+  /** How long (ms) the device said, with its last answer, that it would keep the connection. */
+  get keptFor(): number | undefined {
+    return this.#reading.head?.keptFor
+  }
+
+  send(request: DeviceRequest, handler: AnswerHandler): void {
+    this.#request = request
+    this.#handler = handler
+    this.#paused = false
+    if (this.#state === 'closed') this.abort(this.#fault)
+    else this.#reading.expect(request.method, this.#settings.parser.rules)
+    if (this.#state === 'open') this.#write(request)
+  }
+
+  pause(): void {
+    this.#paused = true
+    this.#socket.pause()
+  }
+
+  resume(): void {
+    this.#paused = false
+    this.#bodyLimit.begin()
+    this.#socket.resume()
+  }
+
+  /** One that is still being opened stays: the request has left no trace on it, and another may follow. */
+  abort(error: unknown): void {
+    if (this.#state !== 'connecting') this.close()
+    const handler = this.#handler
+    this.#request = undefined
+    this.#handler = undefined
+    handler?.failed(error, !this.#reading.heard)
+  }
+
+  destroy(error: unknown): void {
+    this.close()
+    this.abort(error)
+  }
+
+  close(): void {
+    if (this.#state === 'closed') return
+    this.#state = 'closed'
+    this.#reading.close()
+    this.#connectLimit.close()
+    this.#responseLimit.close()
+    this.#bodyLimit.close()
+    this.#socket.destroy()
+  }
+
+  /** The device has closed it, or it broke for a reason that is not known. */
+  protected closedByDevice(): void {}
+
+  /** Called once, when it has closed, whichever side closed it. */
+  protected closed(): void {}
+
+  #fail(failure: UpstreamFailure): void {
+    this.destroy(new DeviceFault(failure))
+  }
+
+  /** Told when the connection has closed: what came before the fault goes out first. */
+  #breakOff(fault: DeviceFault): void {
+    this.#fault = fault
+    this.#socket.destroy()
+  }
+
+  #opened(): void {
+    if (this.#state !== 'connecting') return
+    this.#state = 'open'
+    this.#connectLimit.close()
+    if (this.#request !== undefined) this.#write(this.#request)
+  }
+
+  #write(request: DeviceRequest): void {
+    const { host, reuse, parser } = this.#settings
+    this.#mayFollow = reuse === 'shared' && parser.rules !== 'tolerant' && mayPersist(request)
+    const head = writeRequestHead(request, host, this.#mayFollow)
+    if (head === undefined) {
+      this.#fail('http_protocol_error')
+      return
+    }
+    this.#responseLimit.begin()
+    if (request.body === undefined) writeSoon(this.#socket, head)
+    else this.#upload(head, request.body, request.framing)
+  }
+
+  #upload(head: string, body: AsyncIterable<Buffer>, framing: DeviceRequest['framing']): void {
+    this.#uploading = body
+    const onSent = (whole: boolean): void => {
+      if (this.#uploading !== body) return
+      this.#responseLimit.begin()
+      if (whole) this.#uploading = undefined
+    }
+    sendUpload(this.#socket, head, body, framing, onSent).catch((error: unknown) => {
+      if (this.#uploading === body) this.destroy(error)
+    })
+  }
+
+  /** A client that is slow to send is no silence of the device's; a device that does not take what was sent is. */
+  #checkResponse(): void {
+    if (this.#handler === undefined || this.#reading.head !== undefined) return
+    if (this.#uploading !== undefined && !this.#socket.writableNeedDrain) this.#responseLimit.begin()
+    else this.#fail('http_response_timeout')
+  }
+
+  #received(bytes: Buffer, length: number, own: boolean): boolean {
+    if (this.#handler === undefined) {
+      if (!isBlank(bytes, 0, length)) this.#dropStray()
+      return false
+    }
+    try {
+      return this.#reading.receive(bytes, length, own)
+    } catch (error) {
+      this.destroy(error)
+      return true
+    }
+  }
+
+  #complete(last: Buffer | undefined, clean: boolean): void {
+    const handler = this.#handler
+    this.#handler = undefined
+    if (this.#uploading !== undefined || !this.#mayFollow || !this.#reading.persists) this.close()
+    else if (!clean) this.#dropStray()
+    handler?.end(last)
+  }
+
+  /** Closes the connection: a moment later these bytes would have been taken for the answer to the next request. */
+  #dropStray(): void {
+    this.#settings.onStray()
+    this.close()
+  }
+}
+
+const FAILURES: Readonly<Record<ResponseFault, UpstreamFailure>> = {
+  malformed: 'http_protocol_error',
+  'too-large': 'http_response_header_section_size',
+  incomplete: 'http_response_incomplete',
+}

@@ -1,0 +1,63 @@
+import type { Socket } from 'node:net'
+import { writeSpent } from '../system/spent-bytes.ts'
+import { DeviceFault } from './failure.ts'
+
+/** A first piece of the body up to this size (bytes) leaves as text with the head: one write is cheaper than two. */
+const LARGEST_JOINED = 8 * 1024
+
+/**
+ * Sends a request with its body, as fast as the device takes it. Fails with what the body fails with, and where it is not as
+ * long as was said: then nothing may follow it on the connection. Returns when all is sent, or the connection has gone.
+ *
+ * @param onSent told of each piece, and whether that was all
+ */
+export async function sendUpload(
+  socket: Socket,
+  head: string,
+  body: AsyncIterable<Buffer>,
+  framing: null | number | 'chunked',
+  onSent: (whole: boolean) => void,
+): Promise<void> {
+  const chunked = framing === 'chunked'
+  let left = typeof framing === 'number' ? framing : Number.POSITIVE_INFINITY
+  let before = head
+  for await (const chunk of body) {
+    if (socket.destroyed) return
+    left -= chunk.length
+    if (left < 0) throw new DeviceFault('http_protocol_error')
+    if (chunk.length === 0) continue
+    const size = chunked ? `${chunk.length.toString(16)}\r\n` : ''
+    write(socket, before + size, chunk)
+    before = chunked ? '\r\n' : ''
+    onSent(left === 0)
+    if (socket.writableNeedDrain) await drained(socket)
+  }
+  if (socket.destroyed) return
+  if (left > 0 && !chunked) throw new DeviceFault('http_protocol_error')
+  const end = chunked ? `${before}0\r\n\r\n` : before
+  if (end !== '') socket.write(end, 'latin1')
+  onSent(true)
+}
+
+function write(socket: Socket, before: string, chunk: Buffer): void {
+  if (before === '') writeSpent(socket, chunk)
+  else if (chunk.length <= LARGEST_JOINED) socket.write(before + chunk.toString('latin1'), 'latin1')
+  else {
+    socket.cork()
+    socket.write(before, 'latin1')
+    writeSpent(socket, chunk)
+    socket.uncork()
+  }
+}
+
+function drained(socket: Socket): Promise<void> {
+  return new Promise((resolve) => {
+    const settle = (): void => {
+      socket.off('drain', settle)
+      socket.off('close', settle)
+      resolve()
+    }
+    socket.on('drain', settle)
+    socket.on('close', settle)
+  })
+}

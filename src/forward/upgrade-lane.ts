@@ -1,0 +1,223 @@
+import { Agent, type ClientRequest, IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { createProxyServer, type ProxyServer } from 'http-proxy-3'
+import { DeviceFault } from '../device/failure.ts'
+import { createSocketOpener, type SocketOpener } from '../device/open-socket.ts'
+import { createPatience } from '../device/patience.ts'
+import type { UpstreamDeadlines, UpstreamTarget } from '../device/target.ts'
+import type { UpgradeExchange } from '../http/exchange.ts'
+import type { Fields } from '../http/fields.ts'
+import type { UpstreamFailure } from '../http/refusal.ts'
+import type { RelayEnd } from './relay.ts'
+
+export interface UpgradeRequest {
+  /** Origin form, byte for byte. */
+  readonly target: string
+  /** The sanitised header, without the two fields of the upgrade itself. */
+  readonly fields: Fields
+  readonly exchange: UpgradeExchange
+  /** The device's header fields as the client shall see them. */
+  readonly project: (device: Fields, status: number) => string[]
+  readonly onTunnel: () => void
+}
+
+/** The device says 101, and not to what (RFC 9110 §7.8). */
+const NO_UPGRADE: RelayEnd = { kind: 'failed', error: new DeviceFault('http_upgrade_failed'), silent: false }
+
+export interface UpgradeLane {
+  /** Resolves when the tunnel has closed, or when there will be none. */
+  open(request: UpgradeRequest): Promise<RelayEnd>
+}
+
+/**
+ * WebSocket tunnels through `http-proxy-3`, from whose habits the client and the device are kept: it changes the
+ * headers it is given (so it is given its own), it normalises the path (so the path is put back), it switches off the
+ * client connection's idle timer (so that is set again), and it answers the client itself when the device refuses or
+ * breaks (so those two listeners are replaced).
+ */
+export function createUpgradeLane(target: UpstreamTarget, deadlines: UpstreamDeadlines): UpgradeLane {
+  const opener = createSocketOpener(target)
+  return {
+    async open(request) {
+      const { exchange } = request
+      // An attempt opens its connection at once; and of a client that has left, `http-proxy-3` would keep a note for ever.
+      if (exchange.answered) return { kind: 'abandoned' }
+      return new Promise((resolve) => {
+        const connection = exchange.connection as Socket
+        const give = (failure: UpstreamFailure): void => void attempt.destroy(new DeviceFault(failure))
+        const connectLimit = createPatience(deadlines.connect, () => give('connection_timeout'))
+        const responseLimit = createPatience(deadlines.response, () => give('http_response_timeout'))
+        const stopWaiting = (): void => {
+          connectLimit.close()
+          responseLimit.close()
+        }
+        const attempt = startAttempt(opener, request, () => {
+          connectLimit.close()
+          responseLimit.begin()
+        })
+        connectLimit.begin()
+        const settle = (end: RelayEnd): void => {
+          stopWaiting()
+          resolve(end)
+        }
+        exchange.watch()
+        const [tunnel] = attempt.listeners('upgrade')
+        attempt.removeAllListeners('upgrade')
+        attempt.once('upgrade', (response: IncomingMessage, device: Socket, early: Buffer<ArrayBuffer>) => {
+          stopWaiting()
+          // Revoked meanwhile, and told so.
+          if (exchange.answered) {
+            device.destroy()
+            settle({ kind: 'abandoned' })
+            return
+          }
+          if (response.headers.upgrade?.toLowerCase() !== 'websocket') {
+            device.destroy()
+            settle(NO_UPGRADE)
+            return
+          }
+          response.headers = switchingHeaders(response, request.project)
+          const sent = exchange.tunnelled()
+          // Whatever passes the tunnel, either way, passes the client's connection.
+          connection.setTimeout(deadlines.idle, () => connection.destroy())
+          request.onTunnel()
+          exchange.onEnd(() => device.destroy())
+          // Behind the device's last bytes the client's are worth nothing. Left unread, they would hide that it left.
+          device.once('close', () => connection.end(() => connection.destroySoon()))
+          if (sent.length > 0) device.write(sent)
+          // `http-proxy-3` pipes both ways and passes on the end of each: a half-closed client still gets the last bytes.
+          tunnel?.(response, device, early)
+        })
+        attempt.once('response', (response) => {
+          stopWaiting()
+          attempt.removeAllListeners('error')
+          // Node takes a reset for the good end of a body without a length.
+          attempt.once('error', (error) => {
+            if (!response.complete) response.destroy(error)
+          })
+          // Whatever passes on, passes the client's connection: nobody, neither device nor client, may stall it for ever.
+          connection.setTimeout(deadlines.idle, () =>
+            response.isPaused() ? exchange.cut() : response.destroy(),
+          )
+          relayRefusedUpgrade(response, request, settle)
+        })
+        attempt.once('error', (error) =>
+          settle(exchange.ended ? { kind: 'abandoned' } : { kind: 'failed', error, silent: true }),
+        )
+        exchange.onEnd(({ status }) => {
+          attempt.destroy()
+          settle(status === 101 ? { kind: 'relayed' } : { kind: 'abandoned' })
+        })
+      })
+    },
+  }
+}
+
+/** Has `http-proxy-3` send the request, and takes back what it would do with an answer other than 101. */
+function startAttempt(
+  opener: SocketOpener,
+  { target: path, fields, exchange }: UpgradeRequest,
+  onOpen: () => void,
+): ClientRequest {
+  const connection = exchange.connection as Socket
+  const { timeout = 0 } = connection
+  const proxy = createProxy()
+  let attempt: ClientRequest | undefined
+  proxy.once('proxyReqWs', (outgoing) => {
+    attempt = outgoing
+    outgoing.path = path
+  })
+  proxy.ws(
+    bareRequest(connection, fields),
+    connection,
+    Buffer.alloc(0),
+    { target: { host: 'device', port: 80 }, agent: agentFor(opener.open(onOpen)) },
+    () => {},
+  )
+  connection.setTimeout(timeout)
+  if (attempt === undefined) throw new DeviceFault('http_upgrade_failed')
+  attempt.removeAllListeners('response')
+  attempt.removeAllListeners('error')
+  return attempt
+}
+
+function bareRequest(connection: Socket, fields: Fields): IncomingMessage {
+  const request = new IncomingMessage(connection)
+  request.method = 'GET'
+  request.url = '/'
+  request.httpVersion = '1.1'
+  request.headers = { ...byName(fields), connection: 'Upgrade', upgrade: 'websocket' }
+  return request
+}
+
+/** Repeated fields become lists, names keep their casing. */
+function byName(fields: Fields): Record<string, string | string[]> {
+  const named: Record<string, string | string[]> = Object.create(null)
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const name = fields[i] ?? ''
+    const before = named[name]
+    const value = fields[i + 1] ?? ''
+    named[name] = before === undefined ? value : [...[before].flat(), value]
+  }
+  return named
+}
+
+function switchingHeaders(
+  response: IncomingMessage,
+  project: UpgradeRequest['project'],
+): Record<string, string | string[]> {
+  return { Connection: 'Upgrade', Upgrade: 'websocket', ...byName(project(response.rawHeaders, 101)) }
+}
+
+/** The device said no: its answer reaches the client like any other, and a broken one is shown broken. */
+function relayRefusedUpgrade(
+  response: IncomingMessage,
+  { exchange, project }: UpgradeRequest,
+  settle: (end: RelayEnd) => void,
+): void {
+  const { statusCode: status = 502, statusMessage: reason = '' } = response
+  if (status === 101) {
+    response.destroy()
+    settle(NO_UPGRADE)
+    return
+  }
+  try {
+    exchange.begin({ status, reason, fields: project(response.rawHeaders, status) })
+  } catch {
+    // A status that HTTP does not have.
+    response.destroy()
+    settle({ kind: 'failed', error: new DeviceFault('http_protocol_error'), silent: false })
+    return
+  }
+  exchange.onDrain(() => response.resume())
+  response.on('data', (chunk: Buffer) => {
+    if (!exchange.write(chunk)) response.pause()
+  })
+  response.once('error', () => {})
+  response.once('close', () => {
+    if (response.complete && response.errored === null) {
+      exchange.end()
+      settle({ kind: 'relayed' })
+    } else {
+      // First, because the end of the exchange settles it as abandoned.
+      settle({ kind: 'broken', error: new DeviceFault('http_response_incomplete') })
+      exchange.cut()
+    }
+  })
+}
+
+/**
+ * A proxy for one request, so that its events are about that request alone. It listens on nothing and holds nothing.
+ */
+function createProxy(): ProxyServer {
+  const proxy = createProxyServer()
+  // It repeats errors of the client's connection, which has listeners of its own; unheard they would end the process.
+  proxy.on('error', () => {})
+  return proxy
+}
+
+/** Has Node use a connection that is there already. */
+function agentFor(connection: Duplex): Agent {
+  return Object.assign(new Agent({ keepAlive: false }), { createConnection: () => connection })
+}

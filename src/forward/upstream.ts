@@ -1,0 +1,190 @@
+import type { Breaker } from '../device/breaker.ts'
+import { DeviceFault, failureOf } from '../device/failure.ts'
+import { type Forward, hasBody } from '../http/admission.ts'
+import { BROKEN_BODY, bodyFault, type Exchange, type UpgradeExchange } from '../http/exchange.ts'
+import type { Refusal, UpstreamFailure } from '../http/refusal.ts'
+import type { SignIn } from '../sign-in/sign-in.ts'
+import type { BoundedQueue } from '../system/bounded-queue.ts'
+import type { Clock } from '../system/clock.ts'
+import { isBug } from '../system/setup-error.ts'
+import { carryCollected, type UploadCollecting } from './collected-upload.ts'
+import type { KeptBody } from './kept-body.ts'
+import { OVERLOADED, waitForPlace } from './place.ts'
+import type { AnswerRules, RelayEnd } from './relay.ts'
+import { withCredentials } from './request-credentials.ts'
+import { type RequestFieldSettings, requestFields } from './request-fields.ts'
+import { type ResponseFieldSettings, responseFields } from './response-fields.ts'
+import { observeAnswer, sendSignedIn } from './signed-in-lane.ts'
+import type { UpgradeLane } from './upgrade-lane.ts'
+
+export interface UpstreamEvents {
+  /** Milliseconds from sending the request to the head of the device's response. */
+  readonly answered: (duration: number) => void
+  readonly failed: (failure: UpstreamFailure) => void
+  readonly tunnel: (change: 1 | -1) => void
+}
+
+/** Carries a request to the device, under these fields, and its answer to the client. `body` replaces the client's. */
+export type Lane = (
+  admission: Forward,
+  exchange: Exchange,
+  fields: string[],
+  answer: AnswerRules,
+  body: KeptBody | undefined,
+) => Promise<RelayEnd>
+
+export interface UpstreamDependencies {
+  readonly lane: Lane
+  readonly upgrades: UpgradeLane
+  /** At most so many requests at the device at once, so many waiting behind them (C25). */
+  readonly guard: BoundedQueue
+  /** The most upgrades under way and tunnels open. They take no place in `guard`. */
+  readonly maxTunnels: number
+  /** Where uploads of unknown length are collected before they are sent. */
+  readonly collecting: UploadCollecting | undefined
+  readonly breaker: Breaker
+  /** The sidecar's own account at the device, where it has one. */
+  readonly signIn: SignIn | undefined
+  readonly request: () => RequestFieldSettings
+  readonly response: () => ResponseFieldSettings
+  readonly clock: Clock
+  readonly events: UpstreamEvents
+}
+
+/** Undefined where the client was answered, or left; otherwise what it must be told. */
+export type Forwarded = Refusal | undefined
+
+export interface Upstream {
+  forward(admission: Forward, exchange: Exchange): Promise<Forwarded>
+  upgrade(admission: Forward, exchange: UpgradeExchange): Promise<Forwarded>
+}
+
+/** The way to the device, for requests and upgrades alike. Takes nothing but what the gate has let through. */
+export function createUpstream(deps: UpstreamDependencies): Upstream {
+  const { lane, upgrades, guard, collecting, breaker, signIn, clock, events } = deps
+  /** Upgrades under way and tunnels open. */
+  let upgrading = 0
+  /** Whether requests wait for a place at the device. */
+  const othersWait = (): boolean => guard.waiting > 0
+
+  function fieldsFor(admission: Forward, exchange: Exchange): string[] {
+    return requestFields(exchange.head, admission, deps.request())
+  }
+
+  /** Whoever showed no token (`public_paths`, observing) is nobody to the device, and gets no credentials there. */
+  function accountFor({ grant }: Forward): SignIn | undefined {
+    return grant === undefined ? undefined : signIn
+  }
+
+  /** The clock starts with the request's way to the device. */
+  function rulesFor(admission: Forward, exchange: Exchange): AnswerRules {
+    const start = clock.monotonic()
+    return {
+      project: (device, status) => responseFields(device, status, exchange.head, admission, deps.response()),
+      onHead() {
+        breaker.succeeded()
+        events.answered(clock.monotonic() - start)
+      },
+    }
+  }
+
+  function send(admission: Forward, exchange: Exchange, body: KeptBody | undefined): Promise<RelayEnd> {
+    const fields = fieldsFor(admission, exchange)
+    const account = accountFor(admission)
+    if (account === undefined) {
+      return lane(admission, exchange, fields, rulesFor(admission, exchange), body)
+    }
+    const { method } = exchange.head
+    return sendSignedIn(
+      { method, target: admission.target, exchange, fields, hasBody: hasBody(admission), body },
+      account,
+      (to, sent) => lane(admission, to, sent, rulesFor(admission, exchange), undefined),
+    )
+  }
+
+  /** The refusal for a device that is known to be down. */
+  function down(): Forwarded {
+    const failure = breaker.refuse()
+    if (failure !== undefined) events.failed(failure)
+    return failure === undefined ? undefined : { kind: 'upstream', failure }
+  }
+
+  function report(end: RelayEnd): Forwarded {
+    if (end.kind === 'relayed' || end.kind === 'abandoned') return undefined
+    const client = bodyFault(end.error)
+    if (client !== undefined) return client
+    if (isBug(end.error)) throw end.error
+    const failure = nameOf(end)
+    breaker.failed(failure)
+    events.failed(failure)
+    return end.kind === 'failed' ? { kind: 'upstream', failure } : undefined
+  }
+
+  /** Holds a place at the device meanwhile. */
+  async function carry(admission: Forward, exchange: Exchange, body?: KeptBody): Promise<Forwarded> {
+    const place = guard.tryEnter() ?? (await waitForPlace(guard, exchange, admission.client))
+    if (typeof place !== 'function') return place
+    exchange.contestedWhile(othersWait)
+    try {
+      return report(await send(admission, exchange, body))
+    } finally {
+      place()
+    }
+  }
+
+  return {
+    forward(admission, exchange) {
+      if (exchange.broken) return Promise.resolve(BROKEN_BODY)
+      const refusal = down()
+      if (refusal !== undefined) return Promise.resolve(refusal)
+      if (collecting === undefined || admission.framing !== 'chunked') return carry(admission, exchange)
+      return carryCollected(admission, exchange, collecting, carry)
+    },
+
+    async upgrade(admission, exchange) {
+      if (upgrading >= deps.maxTunnels) return OVERLOADED
+      const refusal = down()
+      if (refusal !== undefined) return refusal
+      upgrading += 1
+      exchange.onEnd(() => {
+        upgrading -= 1
+      })
+      const line = { method: 'GET', target: admission.target }
+      const account = accountFor(admission)
+      const failure = await account?.ready()
+      if (failure !== undefined) {
+        return report({ kind: 'failed', error: new DeviceFault(failure), silent: true })
+      }
+      const shown = account?.credentialsFor(line)
+      const observe = account === undefined ? undefined : observeAnswer(account, line, shown)
+      let tunnels = false
+      const end = await upgrades.open({
+        target: admission.target,
+        fields: withCredentials(fieldsFor(admission, exchange), shown?.fields ?? []),
+        exchange,
+        project: (device, status) =>
+          responseFields(
+            observe?.(device, status) ?? device,
+            status,
+            exchange.head,
+            admission,
+            deps.response(),
+          ),
+        onTunnel() {
+          tunnels = true
+          breaker.succeeded()
+          events.tunnel(1)
+        },
+      })
+      if (tunnels) events.tunnel(-1)
+      return report(end)
+    },
+  }
+}
+
+/** A connection that is lost before a byte of the answer, and one lost within it, go by different names (RFC 9209 §2.3). */
+function nameOf(end: Extract<RelayEnd, { kind: 'failed' | 'broken' }>): UpstreamFailure {
+  const failure = failureOf(end.error)
+  const begun = end.kind === 'broken' || !end.silent
+  return begun && failure === 'connection_terminated' ? 'http_response_incomplete' : failure
+}

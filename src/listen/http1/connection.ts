@@ -1,0 +1,219 @@
+import type { Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+import type { Refusal } from '../../http/refusal.ts'
+import type { Http1RequestHead } from '../../http1/request-head.ts'
+import type { Http1Body } from './body.ts'
+import type { Http1Carrier } from './carrier.ts'
+import { Http1Exchange } from './exchange.ts'
+import { Http1Intake, type IntakeEvents, MALFORMED } from './intake.ts'
+import type { ConnectionRules } from './rules.ts'
+import { Http1UpgradeExchange } from './upgrade.ts'
+
+/** How long (ms) the rest of a small unread body may take to arrive. It is discarded to keep the connection. */
+const SWALLOW_TIMEOUT = 5_000
+
+/** One HTTP/1 connection, which serves one request after the other. */
+export class Http1Connection implements Http1Carrier, IntakeEvents {
+  readonly socket: Socket
+  readonly wire: Socket
+  readonly facts: Http1Carrier['facts']
+  readonly #rules: ConnectionRules
+  readonly #intake: Http1Intake
+  /** What is being served. */
+  #current: Http1Exchange | undefined
+  /** Whatever else is sent here is not a request any more. */
+  #closing = false
+  /** The client has closed its sending side. */
+  #ended = false
+  /** Runs while a head, or a body that nobody reads, is awaited. */
+  #deadline: NodeJS.Timeout | undefined
+
+  constructor(socket: Socket, wire: Socket, rules: ConnectionRules) {
+    this.socket = socket
+    this.wire = wire
+    this.#rules = rules
+    this.#intake = new Http1Intake(socket, rules.maxHeaderSize, this)
+    this.facts = {
+      secure: (socket as Partial<TLSSocket>).encrypted === true,
+      peer: socket.remoteAddress ?? '',
+      localPort: socket.localPort ?? 0,
+    }
+    // Every byte that is read or written starts it afresh by itself.
+    socket.setTimeout(rules.idleTimeout)
+    socket.on('data', this.#onData)
+    socket.once('end', this.#onEnd)
+    socket.on('drain', this.#onDrain)
+    socket.on('timeout', this.#onTimeout)
+    // What broke the connection is the client's affair; unheard it would end the process.
+    socket.on('error', () => {})
+    socket.once('close', this.#onClose)
+    this.awaitHead()
+  }
+
+  /** Between two requests: no byte of the next one has come. Empty lines in front of it do not count. */
+  get idle(): boolean {
+    return this.mayBegin && !this.#intake.withinHead && !this.#intake.withinBody
+  }
+
+  get mayBegin(): boolean {
+    return this.#current === undefined && !this.#closing
+  }
+
+  get persisting(): string {
+    return this.#rules.persisting
+  }
+
+  dateLine(): string {
+    return this.#rules.dateLine()
+  }
+
+  /** The sidecar stops: the response that is still to come closes the connection, and a tunnel is closed. */
+  farewell(): void {
+    this.#current?.farewell()
+  }
+
+  readonly onFlushed = (error?: Error | null): void => {
+    const exchange = this.#current
+    // A response that did not get through ends with its connection.
+    if (exchange === undefined || exchange.ended || error instanceof Error) return
+    try {
+      exchange.settle('complete')
+      this.#served(exchange)
+    } catch (bug) {
+      this.#fail(bug)
+    }
+  }
+
+  awaitHead(): void {
+    this.#deadline ??= setTimeout(this.#onLateHead, this.#rules.headerTimeout)
+  }
+
+  begin(head: Http1RequestHead, body: Http1Body | undefined): void {
+    this.#stopDeadline()
+    const { onExchange, onUpgrade } = this.#rules.handlers
+    if (head.leavesHttp) onUpgrade(this.#serve(this.#upgradeOf(head)))
+    else onExchange(this.#serve(new Http1Exchange(this, head, body)))
+  }
+
+  bodyRead(): void {
+    if (this.#current === undefined) this.#stopDeadline()
+  }
+
+  bodyBroken(): void {
+    const exchange = this.#current
+    this.#closing = true
+    if (exchange === undefined) this.#linger()
+    // An answer that is underway stays whole; the connection closes behind it.
+    else if (!exchange.answered) exchange.breakBody()
+  }
+
+  refuse(refusal: Refusal): void {
+    const { socket } = this
+    this.#close()
+    if (socket.writable) this.#rules.lingering.end(socket, this.#rules.handlers.answerGarbage(refusal))
+    else socket.destroy()
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    try {
+      this.#intake.receive(chunk)
+      this.#finishIfDone()
+    } catch (bug) {
+      this.#fail(bug)
+    }
+  }
+
+  readonly #onEnd = (): void => {
+    this.#ended = true
+    try {
+      this.#current?.halfClosed()
+      this.#finishIfDone()
+    } catch (bug) {
+      this.#fail(bug)
+    }
+  }
+
+  readonly #onDrain = (): void => this.#current?.drained()
+
+  readonly #onTimeout = (): void => {
+    // Silence while the device thinks is not idleness: the device's own deadlines end that. Bytes that wait all the
+    // while for the client to take them are its own affair.
+    if (this.#current === undefined || this.socket.writableLength > 0) this.socket.destroy()
+  }
+
+  readonly #onClose = (): void => {
+    this.#close()
+    this.#current?.clientGone()
+  }
+
+  readonly #onLateHead = (): void => {
+    if (this.#intake.withinHead) this.refuse({ kind: 'request-timeout' })
+    else this.socket.destroy()
+  }
+
+  /** An error that escaped would end the process, and every other connection with it. */
+  #fail(bug: unknown): void {
+    this.#rules.handlers.onBug(bug)
+    this.socket.destroy()
+  }
+
+  #serve<E extends Http1Exchange>(exchange: E): E {
+    this.#current = exchange
+    if (this.#rules.isDraining()) exchange.closeAfter()
+    // Of a request that had to wait its turn only the head has been read by now.
+    if (this.#ended) setImmediate(() => exchange.halfClosed())
+    return exchange
+  }
+
+  #upgradeOf(head: Http1RequestHead): Http1UpgradeExchange {
+    const { socket } = this
+    const early = this.#intake.stop()
+    this.#closing = true
+    socket.off('data', this.#onData)
+    socket.pause()
+    return new Http1UpgradeExchange(this, head, early, () => {
+      socket.off('end', this.#onEnd)
+      socket.off('drain', this.#onDrain)
+      socket.off('timeout', this.#onTimeout)
+    })
+  }
+
+  /** A response has left: the connection closes, or goes on with the next request. */
+  #served(exchange: Http1Exchange): void {
+    this.#current = undefined
+    if (exchange.persists && !exchange.closing && !this.#closing) {
+      // It was told before the stop that it may send another request.
+      if (this.#rules.isDraining()) this.#rules.closeIdleSoon([this])
+      if (this.#intake.withinBody) this.#deadline = setTimeout(this.#linger, SWALLOW_TIMEOUT)
+      this.#intake.proceed()
+      this.#finishIfDone()
+    } else this.#linger()
+  }
+
+  readonly #linger = (): void => {
+    this.#close()
+    this.#rules.lingering.end(this.socket)
+  }
+
+  /** Ends our side, too, where everything that the client sent has been served. */
+  #finishIfDone(): void {
+    if (!this.#ended || !this.mayBegin) return
+    if (this.#intake.withinHead) this.refuse(MALFORMED)
+    else {
+      this.#close()
+      this.socket.end()
+    }
+  }
+
+  #close(): void {
+    this.#closing = true
+    this.#intake.stop()
+    this.#stopDeadline()
+  }
+
+  #stopDeadline(): void {
+    if (this.#deadline === undefined) return
+    clearTimeout(this.#deadline)
+    this.#deadline = undefined
+  }
+}

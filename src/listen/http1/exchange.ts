@@ -1,0 +1,217 @@
+import { STATUS_CODES } from 'node:http'
+import type { Exchange, Outcome, Reply, RequestHead, ResponseHead } from '../../http/exchange.ts'
+import type { Fields } from '../../http/fields.ts'
+import { type Http1RequestHead, requestHead } from '../../http1/request-head.ts'
+import { latin1Of, type RenderedHead, renderHead, renderInterim } from '../../http1/response-writer.ts'
+import { endBroken } from '../linger.ts'
+import { OutcomeLatch } from '../outcome.ts'
+import { Http1Body } from './body.ts'
+import type { Http1Carrier } from './carrier.ts'
+import { probeWhileContested } from './half-closed.ts'
+import { Http1Response } from './response.ts'
+
+const never = (): boolean => false
+
+/** One request on an HTTP/1 connection, which tells it how the client fares. */
+export class Http1Exchange implements Exchange {
+  readonly head: RequestHead
+  protected readonly carrier: Http1Carrier
+  readonly #ended = new OutcomeLatch()
+  readonly #mayPersist: boolean
+  readonly #body: Http1Body | undefined
+  /** The client waits for `100 Continue`. Until it has that, nobody knows whether its body will follow. */
+  #expects: boolean
+  /** The response that is being sent in pieces. */
+  #response: Http1Response | undefined
+  /** Only the end of the connection ends the response, also while the last of it waits to be sent. */
+  #endsByClosing = false
+  #status = 0
+  #sent = 0
+  #persists = false
+  #closing = false
+  #cut = false
+  #othersWait = never
+  #onDrain: (() => void) | undefined
+
+  /** `body` is where the connection puts what comes of it; undefined where there is none. */
+  constructor(carrier: Http1Carrier, request: Http1RequestHead, body: Http1Body | undefined) {
+    this.carrier = carrier
+    this.head = requestHead(request, carrier.facts)
+    this.#mayPersist = request.persists && !request.leavesHttp
+    this.#expects = request.expects
+    this.#body = body
+  }
+
+  get answered(): boolean {
+    return this.#status !== 0 || this.#ended.settled
+  }
+
+  get ended(): boolean {
+    return this.#ended.settled
+  }
+
+  get unread(): boolean {
+    return this.#body?.unread === true
+  }
+
+  get broken(): boolean {
+    return this.#body?.broken === true
+  }
+
+  /** The connection goes on behind the response that was sent. */
+  get persists(): boolean {
+    return this.#persists
+  }
+
+  /** The connection will carry no other request behind this one, and closes with care for what is underway. */
+  get closing(): boolean {
+    return this.#closing
+  }
+
+  body(stallTimeout: number): AsyncIterable<Buffer> {
+    if (this.#expects && this.unread && this.#mayInform) {
+      this.#expects = false
+      this.carrier.socket.write(renderInterim(100, []), 'latin1')
+    }
+    return (this.#body ?? Http1Body.empty()).within(stallTimeout)
+  }
+
+  reply(reply: Reply, { close = false }: { readonly close?: boolean } = {}): void {
+    if (this.answered) return
+    if (close || this.#leavesBody) this.closeAfter()
+    const body = latin1Of(reply.body)
+    const reason = STATUS_CODES[reply.status] ?? 'unknown'
+    const head = this.#render({ status: reply.status, reason, fields: reply.fields }, body.length)
+    const bodiless = head.framing === 'none'
+    if (!bodiless) this.#sent = body.length
+    this.carrier.socket.write(bodiless ? head.text : head.text + body, 'latin1', this.carrier.onFlushed)
+  }
+
+  inform(status: number, fields: Fields): void {
+    if (this.#mayInform) this.carrier.socket.write(renderInterim(status, fields), 'latin1')
+  }
+
+  begin(head: ResponseHead): void {
+    if (this.answered) return
+    // The device answered before the upload was over: what is left of it must not be read as a request.
+    if (this.#leavesBody) this.closeAfter()
+    this.#response = new Http1Response(this.carrier.socket, this.#render(head), this.carrier.onFlushed)
+  }
+
+  write(chunk: Buffer): boolean {
+    const response = this.#response
+    if (response === undefined || this.ended) return true
+    if (response.exceeds(chunk.length)) {
+      this.cut()
+      return true
+    }
+    this.#sent += chunk.length
+    return response.write(chunk)
+  }
+
+  end(lastChunk?: Buffer): void {
+    const response = this.#response
+    if (response === undefined || this.ended) return
+    const size = lastChunk?.length ?? 0
+    if (response.exceeds(size) || response.fallsShort(size)) {
+      this.cut()
+      return
+    }
+    this.#sent += size
+    this.#response = undefined
+    response.end(lastChunk)
+  }
+
+  cut(): void {
+    if (this.ended) return
+    this.#cut = true
+    this.abandon()
+    this.settle('cut')
+  }
+
+  contestedWhile(othersWait: () => boolean): void {
+    this.#othersWait = othersWait
+  }
+
+  onDrain(listener: () => void): void {
+    this.#onDrain = listener
+  }
+
+  onEnd(listener: (outcome: Outcome) => void): void {
+    this.#ended.listen(listener)
+  }
+
+  onBroken(listener: () => void): void {
+    this.#body?.onBroken(listener)
+  }
+
+  /** The connection closes behind this exchange's response. */
+  closeAfter(): void {
+    this.#closing = true
+  }
+
+  /** Ends the connection, without another byte. What its end alone would end must not look whole (C24). */
+  abandon(): void {
+    const { socket, wire } = this.carrier
+    if (this.#endsByClosing) endBroken(socket, wire)
+    else socket.destroy()
+  }
+
+  /** The client has taken what waited for it. */
+  drained(): void {
+    this.#onDrain?.()
+  }
+
+  /** The client has closed its sending side. */
+  halfClosed(): void {
+    if (this.unread) this.breakBody()
+    else probeWhileContested(this, () => this.#othersWait())
+  }
+
+  /** The rest of the request body will never come, or cannot be told from the next request. */
+  breakBody(): void {
+    this.#body?.break()
+  }
+
+  /** The sidecar stops. */
+  farewell(): void {
+    if (!this.answered) this.closeAfter()
+  }
+
+  clientGone(): void {
+    this.settle(this.#cut ? 'cut' : 'aborted')
+  }
+
+  settle(
+    end: Outcome['end'],
+    status: number = this.#status,
+    requestBytes: number = this.#body?.bytes ?? 0,
+    responseBytes: number = this.#sent,
+  ): void {
+    this.#body?.drop()
+    this.#ended.settle({ status, end, requestBytes, responseBytes })
+  }
+
+  /** HTTP/1.0 knows no interim responses. */
+  get #mayInform(): boolean {
+    return this.head.version === '1.1' && !this.answered
+  }
+
+  /** What follows on the connection could be the rest of a body that nobody will read. */
+  get #leavesBody(): boolean {
+    return this.#expects || this.#body?.begun === true
+  }
+
+  #render(head: ResponseHead, size?: number): RenderedHead {
+    const rendered = renderHead(head, size, {
+      method: this.head.method,
+      oldClient: this.head.version === '1.0',
+      persisting: this.#mayPersist && !this.#closing ? this.carrier.persisting : undefined,
+      date: this.carrier.dateLine(),
+    })
+    this.#status = head.status
+    this.#persists = rendered.persists
+    this.#endsByClosing = rendered.framing === 'close'
+    return rendered
+  }
+}

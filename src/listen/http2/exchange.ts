@@ -1,0 +1,241 @@
+import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
+import type { Exchange, Outcome, Reply, RequestHead, ResponseHead } from '../../http/exchange.ts'
+import type { Fields } from '../../http/fields.ts'
+import { framingOf, surveyFields } from '../../http/head-survey.ts'
+import { type BodyReader, createBodyReader } from '../body-reader.ts'
+import { OutcomeLatch } from '../outcome.ts'
+import { headersOf, withoutPseudo } from './fields.ts'
+
+/** What the session knows of a stream beside its head. */
+export interface StreamFacts {
+  readonly peer: string
+  readonly localPort: number
+  /** Whether the connection may keep what it has queued just now for a client that does not take it. */
+  readonly mayQueue: () => boolean
+  /** The stream has closed. `cut` ends the exchange earlier: the reset waits for a client that reads nothing. */
+  readonly onClosed: (exchange: Http2Exchange, end: Outcome['end']) => void
+}
+
+/** It has no body (RFC 9110 §15.3.6), whatever the device sends, and Node ends the stream with its head. */
+const RESET_CONTENT = 205
+
+const NO_BODY = { endStream: true }
+const BODY_FOLLOWS = { endStream: false }
+
+/**
+ * Once so much (bytes) waits for the client, the device has to wait. Less than a piece of its answer, so that it is never
+ * more than one and a bit; Node's own mark is just above the first piece, which comes together with a head, and lets in two.
+ */
+const ENOUGH = 16 * 1024
+
+const ignore = (): void => {}
+
+/** One HTTP/2 stream. */
+export class Http2Exchange implements Exchange {
+  readonly head: RequestHead
+  readonly #stream: ServerHttp2Stream
+  readonly #ended = new OutcomeLatch()
+  readonly #mayQueue: () => boolean
+  #reader: BodyReader | undefined
+  #status = 0
+  #responseBytes = 0
+  #cut = false
+  /** Whether the device has been told to wait, and who tells it that it need not any more. */
+  #full = false
+  #onDrain: () => void = ignore
+  /** What the client had taken of the response when it was last seen to take something, and when that was. */
+  #taken = 0
+  #takenAt: number | undefined
+
+  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, fields: Fields, facts: StreamFacts) {
+    this.#stream = stream
+    this.#mayQueue = facts.mayQueue
+    const own = withoutPseudo(fields)
+    const survey = surveyFields(own)
+    this.head = {
+      version: '2',
+      secure: true,
+      method: headers[':method'] ?? '',
+      target: headers[':path'] ?? '',
+      authority: headers[':authority'],
+      fields: own,
+      framing: framingOf('2', survey, stream.endAfterHeaders),
+      survey,
+      peer: facts.peer,
+      localPort: facts.localPort,
+      upgrade: false,
+    }
+    // A stream that breaks says so by closing; without a listener the error would end the process.
+    stream.on('error', ignore)
+    stream.on('close', () => {
+      this.#settle()
+      facts.onClosed(this, this.#end)
+    })
+  }
+
+  get answered(): boolean {
+    return this.#stream.headersSent || this.#stream.destroyed || this.ended
+  }
+
+  get ended(): boolean {
+    return this.#ended.settled
+  }
+
+  get unread(): boolean {
+    return !this.#stream.readableEnded && !this.#stream.endAfterHeaders
+  }
+
+  /** Always false: what breaks a body resets the stream, which ends the exchange. */
+  get broken(): boolean {
+    return false
+  }
+
+  /** Bytes of the response that wait for the client to take them. */
+  get queued(): number {
+    return this.#stream.writableLength
+  }
+
+  /** How long (ms) the client has taken nothing of what waits for it: bytes, or the end of the stream. */
+  unreadFor(now: number): number {
+    const taken = this.#responseBytes - this.queued
+    const waits = this.queued > 0 || this.#stream.writableEnded
+    if (!waits || taken !== this.#taken) this.#takenAt = undefined
+    this.#taken = taken
+    if (!waits) return 0
+    this.#takenAt ??= now
+    return now - this.#takenAt
+  }
+
+  body(stallTimeout: number): AsyncIterable<Buffer> {
+    const [expected] = this.head.survey.expect
+    if (expected?.toLowerCase() === '100-continue' && !this.answered)
+      this.#stream.additionalHeaders({ ':status': 100 })
+    this.#reader ??= createBodyReader(this.#stream, () => isClean(this.#stream))
+    return this.#reader.read(stallTimeout)
+  }
+
+  reply(reply: Reply): void {
+    if (this.answered) return
+    const body = Buffer.from(reply.body)
+    if (this.#respond(reply)) {
+      this.#responseBytes = body.length
+      this.#stream.end(body)
+      this.#boundQueue()
+    }
+    this.#stopUpload()
+  }
+
+  inform(status: number, fields: Fields): void {
+    if (!this.answered) this.#stream.additionalHeaders(headersOf(status, fields))
+  }
+
+  begin(head: ResponseHead): void {
+    if (this.answered) return
+    this.#respond(head)
+  }
+
+  write(chunk: Buffer): boolean {
+    if (this.#stream.writableEnded || this.#stream.destroyed) return true
+    this.#responseBytes += chunk.length
+    this.#stream.write(chunk, this.#onLeft)
+    if (this.queued < ENOUGH) return true
+    this.#full = true
+    this.#boundQueue()
+    return false
+  }
+
+  readonly #onLeft = (error: Error | null | undefined): void => {
+    if (error instanceof Error || !this.#full || this.queued >= ENOUGH) return
+    this.#full = false
+    this.#onDrain()
+  }
+
+  end(lastChunk?: Buffer): void {
+    if (this.#stream.writableEnded || this.#stream.destroyed) return
+    if (lastChunk !== undefined) this.#responseBytes += lastChunk.length
+    this.#stream.end(lastChunk)
+    this.#boundQueue()
+    this.#stopUpload()
+  }
+
+  /** `stream.destroy()` would send a clean end; only a reset tells the client that the transfer broke. */
+  cut(): void {
+    if (this.ended) return
+    this.#cut = true
+    // Node ends a stream before it resets it, and that end would leave with what is queued: a body that looks whole.
+    this.#stream._final = (done) => done()
+    this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+    // The stream itself closes when its reset has left, which a client that reads nothing delays.
+    this.#settle()
+  }
+
+  /** Needs no probes: an HTTP/2 client that leaves resets its stream or closes its session. */
+  contestedWhile(): void {}
+
+  onDrain(listener: () => void): void {
+    this.#onDrain = listener
+  }
+
+  /** Never called: see `broken`. */
+  onBroken(): void {}
+
+  onEnd(listener: (outcome: Outcome) => void): void {
+    this.#ended.listen(listener)
+  }
+
+  /** Sends the head; false where it is the whole response. Throws on a status or a field that HTTP/2 cannot carry. */
+  #respond({ status, fields }: Pick<ResponseHead, 'status' | 'fields'>): boolean {
+    const hasBody = carriesBody(this.head, status)
+    const sent = status === RESET_CONTENT ? withoutLength(fields) : fields
+    this.#stream.respond([':status', String(status), ...sent], hasBody ? BODY_FOLLOWS : NO_BODY)
+    this.#status = status
+    return hasBody
+  }
+
+  #boundQueue(): void {
+    if (!this.#mayQueue()) this.cut()
+  }
+
+  /** Tells the client to stop sending what nobody will read (RFC 9113 §8.1); not before the answer has left. */
+  #stopUpload(): void {
+    const stream = this.#stream
+    if (!this.unread) return
+    const stop = (): void => {
+      stream.close(constants.NGHTTP2_NO_ERROR)
+      // What has come already is thrown away: Node keeps a stream, and with it the connection of a client that has left,
+      // until everything in it has been read.
+      stream.resume()
+    }
+    if (stream.writableFinished) stop()
+    else stream.once('finish', stop)
+  }
+
+  get #end(): Outcome['end'] {
+    if (this.#cut) return 'cut'
+    return this.#stream.writableEnded && isClean(this.#stream) ? 'complete' : 'aborted'
+  }
+
+  #settle(): void {
+    this.#reader?.break()
+    this.#ended.settle({
+      status: this.#status,
+      end: this.#end,
+      requestBytes: this.#reader?.bytes ?? 0,
+      responseBytes: this.#responseBytes,
+    })
+  }
+}
+
+/** Neither side has broken the stream off. */
+function isClean(stream: ServerHttp2Stream): boolean {
+  return !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR
+}
+
+function carriesBody(head: RequestHead, status: number): boolean {
+  return head.method !== 'HEAD' && status !== 204 && status !== RESET_CONTENT && status !== 304
+}
+
+/** A length beside a head that ends its stream would make the response malformed (RFC 9113 §8.1.1). */
+function withoutLength(fields: Fields): Fields {
+  return fields.filter((_, i) => fields[i - (i % 2)]?.toLowerCase() !== 'content-length')
+}

@@ -1,0 +1,77 @@
+import { type Fields, fieldValues, withoutBlanks } from '../http/fields.ts'
+import type { Clock } from '../system/clock.ts'
+
+/** A cookie of the device's, as far as one device and one session need it (RFC 6265 §5.3). */
+export interface SessionCookie {
+  readonly name: string
+  readonly value: string
+  readonly path: string
+  /** On the monotonic clock; `undefined` for as long as the device says nothing else. */
+  readonly until: number | undefined
+}
+
+const NAME = /^[!#$%&'*+\-.^_`|~\dA-Za-z]+$/
+/** What may stand in a cookie's value; anything else could end the field or the cookie. Old firmware likes blanks. */
+const VALUE = /^[\x20-\x3a\x3c-\x7e\x80-\xff]*$/
+
+/** The cookies that an answer sets, those that it deletes included, as already over. Malformed ones are left out. */
+export function cookiesSetBy(fields: Fields, target: string, clock: Clock): readonly SessionCookie[] {
+  const date = Date.parse(fieldValues(fields, 'date')[0] ?? '')
+  return fieldValues(fields, 'set-cookie')
+    .map((line) => parseSetCookie(line, target, clock, date))
+    .filter((cookie) => cookie !== undefined)
+}
+
+export function isOver({ until }: SessionCookie, now: number): boolean {
+  return until !== undefined && until <= now
+}
+
+/** Whether a cookie goes with a request for this target (RFC 6265 §5.1.4). */
+export function isFor({ path }: SessionCookie, target: string): boolean {
+  const asked = target.replace(/[?#].*$/, '')
+  if (!asked.startsWith(path)) return false
+  return asked.length === path.length || path.endsWith('/') || asked[path.length] === '/'
+}
+
+function parseSetCookie(line: string, target: string, clock: Clock, date: number): SessionCookie | undefined {
+  const [pair = '', ...rest] = line.split(';')
+  const [name, value] = nameAndValue(pair) ?? ['', '']
+  if (!NAME.test(name) || !VALUE.test(value)) return undefined
+  const attributes = new Map(rest.map(attribute))
+  const path = attributes.get('path')
+  return {
+    name,
+    value,
+    path: path?.startsWith('/') === true ? path : directoryOf(target),
+    until: expiryOf(attributes, clock, date),
+  }
+}
+
+function attribute(text: string): readonly [string, string] {
+  const [name, value] = nameAndValue(text) ?? [withoutBlanks(text), '']
+  return [name.toLowerCase(), value]
+}
+
+/** What stands before and after the first `=`; undefined where there is none. */
+function nameAndValue(text: string): readonly [string, string] | undefined {
+  const equals = text.indexOf('=')
+  return equals < 0
+    ? undefined
+    : [withoutBlanks(text.slice(0, equals)), withoutBlanks(text.slice(equals + 1))]
+}
+
+/** `Max-Age` goes before `Expires`, and that is read by the device's own clock, which may never have been set. */
+function expiryOf(attributes: ReadonlyMap<string, string>, clock: Clock, date: number): number | undefined {
+  const age = attributes.get('max-age')
+  const now = clock.monotonic()
+  if (age !== undefined && /^-?\d+$/.test(age)) return now + Number(age) * 1000
+  const expires = Date.parse(attributes.get('expires') ?? '')
+  if (Number.isNaN(expires)) return undefined
+  return now + expires - (Number.isNaN(date) ? clock.wall() : date)
+}
+
+/** The default path (RFC 6265 §5.1.4). */
+function directoryOf(target: string): string {
+  const path = target.replace(/[?#].*$/, '')
+  return path.slice(0, Math.max(path.lastIndexOf('/'), 1))
+}
