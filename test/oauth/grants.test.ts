@@ -3,6 +3,7 @@ import type { TokenRequest } from '../../src/http/admission.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import type { Grant } from '../../src/oauth/grant.ts'
 import { createTokenEndpoint } from '../../src/oauth/token-endpoint.ts'
+import { requestHead } from '../support/request-head.ts'
 
 const TOKENS = { accessToken: 'a', refreshToken: 'r', expiresIn: 60 }
 
@@ -22,7 +23,7 @@ const endpoint = createTokenEndpoint({ grants: [pairing, other], bodyTimeout: ()
 /** Posts a form. Nothing else of the exchange is asked for. */
 function post(form: string): ReturnType<typeof endpoint> {
   const exchange = {
-    head: { fields: ['Content-Type', 'application/x-www-form-urlencoded'] },
+    head: requestHead({ fields: ['Content-Type', 'application/x-www-form-urlencoded'] }),
     async *body() {
       yield Buffer.from(form)
     },

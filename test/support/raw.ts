@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import net from 'node:net'
 import tls from 'node:tls'
@@ -137,12 +138,20 @@ export async function rawConnection(
   return peer
 }
 
-/** A port of 127.0.0.1 on which nothing listens. */
+/** The kernel gives ports from 32768 on to who asks for any, and to connections. None of those below is taken by chance. */
+const PORTS = { from: 10_000, to: 30_000 }
+
+/** A port of 127.0.0.1 on which nothing listens, and which no other test is given meanwhile. */
 export async function unusedPort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as net.AddressInfo // a TCP server's address is never a string
-  server.close()
-  await once(server, 'close')
-  return port
+  for (;;) {
+    const server = net.createServer().listen(randomInt(PORTS.from, PORTS.to), '127.0.0.1')
+    const listening = await new Promise<boolean>((resolve) => {
+      server.once('listening', () => resolve(true)).once('error', () => resolve(false))
+    })
+    if (!listening) continue
+    const { port } = server.address() as net.AddressInfo // a TCP server's address is never a string
+    server.close()
+    await once(server, 'close')
+    return port
+  }
 }
