@@ -225,7 +225,10 @@ describe('38 frames that cost work and bring nothing', () => {
       onTestFinished(async () => void (await attack.stop()))
       await expect.poll(cutAll).toBeGreaterThan(20)
       await attack.stop()
-      await expect.poll(() => queryObjects(TLSSocket, { format: 'count' }) - before).toBeLessThan(4)
+      await expect.poll(() => inFront.metric('postern_connections')).toBe(0)
+      // Each look collects all garbage and walks over the heap: most of a second, and more on a busy machine.
+      const rare = { interval: 1_000, timeout: 60_000 }
+      await expect.poll(() => queryObjects(TLSSocket, { format: 'count' }) - before, rare).toBeLessThan(4)
     },
   )
 

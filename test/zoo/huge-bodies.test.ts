@@ -1,36 +1,22 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { memoryUsage } from 'node:process'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { startSidecar } from '../support/sidecar.ts'
+import { prepareSite } from '../process/serve.ts'
+import { figuresOf } from '../support/process-figures.ts'
 import { needs, run } from '../support/tools.ts'
 import { servers } from './servers.ts'
 import { HUGE, makeSite } from './site.ts'
 
-/**
- * What may stand in buffers and streams on the way, and what the collector has not given back yet (25 MiB were seen);
- * a body that is kept is 100 MiB at least.
- */
-const MOST_MEMORY = 48 << 20
+/** What may stand in buffers and streams on the way, and what the collector has not given back; a body that is kept is 100 MiB. */
+const MOST_MEMORY = 64 << 20
 
-setFlagsFromString('--expose-gc')
-const collectGarbage: unknown = runInNewContext('gc')
-
-function liveMemory(): number {
-  if (typeof collectGarbage === 'function') collectGarbage()
-  const { heapUsed, external } = memoryUsage()
-  return heapUsed + external
-}
-
-/** Runs `work` and gives the most memory that was in use meanwhile, above what it was before. */
-async function peakDuring(work: () => Promise<void>): Promise<number> {
-  const before = liveMemory()
+/** Runs `work` and gives the most resident memory (bytes) that the process had meanwhile, above what it had before. */
+async function peakDuring(pid: number, work: () => Promise<void>): Promise<number> {
+  const before = figuresOf(pid).resident
   let peak = before
   const timer = setInterval(() => {
-    peak = Math.max(peak, liveMemory())
-  }, 100)
+    peak = Math.max(peak, figuresOf(pid).resident)
+  }, 20)
   await work().finally(() => clearInterval(timer))
   return peak - before
 }
@@ -50,12 +36,13 @@ describe('100 MiB', () => {
 
   /** What curl gets of `path`, as `sha256sum` sums it up, or the program behind `path` where it is sent something. */
   async function fetchDigest(device: string, path: string, args: readonly string[]): Promise<string> {
-    const sidecar = await startSidecar({ device: { url: urls.get(device) ?? '' } })
-    const bearer = `Authorization: Bearer ${await sidecar.token()}`
+    const site = await prepareSite({ device: { url: urls.get(device) ?? '' } })
+    const sidecar = await site.serve()
+    const bearer = `Authorization: Bearer ${(await sidecar.grant()).access_token}`
     const curl = ['curl', '-sS', '-H', bearer, ...args, `${sidecar.url}${path}`]
     const sum = args.length > 0 ? 'cat' : 'sha256sum'
     let summed = ''
-    const peak = await peakDuring(async () => {
+    const peak = await peakDuring(sidecar.pid, async () => {
       const { stdout, stderr } = await run('sh', ['-c', `"$@" | ${sum}`, 'sh', ...curl])
       summed = stdout + stderr
     })
