@@ -213,24 +213,25 @@ describe('38 frames that cost work and bring nothing', () => {
     await expectUnharmed(sidecar, token)
   })
 
-  it.each<AttackKind>(['PING', 'SETTINGS', 'CONTINUATION'])(
-    '38 %s, from a client that acknowledges nothing: of its connections nothing is left',
-    async (kind) => {
+  it('38 from clients that acknowledge nothing: of their connections nothing is left', async () => {
+    const before = queryObjects(TLSSocket, { format: 'count' })
+    const kinds: readonly AttackKind[] = ['PING', 'SETTINGS', 'CONTINUATION']
+    for (const kind of kinds) {
       const inFront = await startSidecar({ transport: 'h2' })
-      const cutAll = (): Promise<number> => inFront.metric('postern_connections_cut_total')
-      const before = queryObjects(TLSSocket, { format: 'count' })
       const plan = { connections: 2, rate: 100, addresses: 'one', network: 1, token: '', path: '/' } as const
       const port = Number(new URL(inFront.url).port)
       const attack = await startAttack({ kind, port, ...plan }, temporaryDirectory(), undefined)
       onTestFinished(async () => void (await attack.stop()))
-      await expect.poll(cutAll).toBeGreaterThan(20)
+      await expect
+        .poll(() => inFront.metric('postern_connections_cut_total'), { message: kind })
+        .toBeGreaterThan(20)
       await attack.stop()
-      await expect.poll(() => inFront.metric('postern_connections')).toBe(0)
-      // Each look collects all garbage and walks over the heap: most of a second, and more on a busy machine.
-      const rare = { interval: 1_000, timeout: 60_000 }
-      await expect.poll(() => queryObjects(TLSSocket, { format: 'count' }) - before, rare).toBeLessThan(4)
-    },
-  )
+      await expect.poll(() => inFront.metric('postern_connections'), { message: kind }).toBe(0)
+    }
+    // Each look collects all garbage and walks over the heap: most of a second, and more on a busy machine.
+    const rare = { interval: 1_000, timeout: 60_000 }
+    await expect.poll(() => queryObjects(TLSSocket, { format: 'count' }) - before, rare).toBeLessThan(4)
+  })
 
   it('38 what ordinary clients send of PING and SETTINGS is answered', async () => {
     const session = await rawSession(sidecar.url)
