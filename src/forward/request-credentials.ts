@@ -1,14 +1,14 @@
-import { type Fields, fieldValues, withoutBlanks } from '../http/fields.ts'
+import { type Fields, fieldValues, keepFields, namesIn, withoutBlanks } from '../http/fields.ts'
 
 /** The header of a request with credentials in it: they replace `Authorization`, and go before the client's cookies. */
 export function withCredentials(fields: Fields, own: Fields): string[] {
   if (own.length === 0) return [...fields]
   const session = fieldValues(own, 'cookie').join('; ')
-  const replaced = new Set(own.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase()))
+  const replaced = namesIn(own)
   const merged = session === '' ? [] : ['Cookie', mergeCookies(fieldValues(fields, 'cookie'), session)]
   return [
-    ...fields.filter((_, i) => !replaced.has(fields[i - (i % 2)]?.toLowerCase() ?? '')),
-    ...own.filter((_, i) => own[i - (i % 2)]?.toLowerCase() !== 'cookie'),
+    ...keepFields(fields, (name) => !replaced.has(name)),
+    ...keepFields(own, (name) => name !== 'cookie'),
     ...merged,
   ]
 }

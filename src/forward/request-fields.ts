@@ -1,6 +1,6 @@
 import type { Forward } from '../http/admission.ts'
 import type { RequestHead } from '../http/exchange.ts'
-import { type Fields, fieldValues, PSEUDONYM } from '../http/fields.ts'
+import { type Fields, fieldValues, namesIn, PSEUDONYM } from '../http/fields.ts'
 import { normalizeAddress } from '../http/ip.ts'
 import { isHopByHop } from './hop-by-hop.ts'
 
@@ -70,7 +70,7 @@ const namesBySettings = new WeakMap<Fields, ReadonlySet<string>>()
 function namesOf(added: Fields): ReadonlySet<string> {
   const known = namesBySettings.get(added)
   if (known !== undefined) return known
-  const names = new Set(added.filter((_, i) => i % 2 === 0).map(asCgi))
+  const names = new Set([...namesIn(added)].map(asCgi))
   namesBySettings.set(added, names)
   return names
 }

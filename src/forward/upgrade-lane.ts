@@ -7,7 +7,7 @@ import { createSocketOpener, type SocketOpener } from '../device/open-socket.ts'
 import { createPatience } from '../device/patience.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from '../device/target.ts'
 import type { UpgradeExchange } from '../http/exchange.ts'
-import type { Fields } from '../http/fields.ts'
+import { type Fields, groupFields } from '../http/fields.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import type { RelayEnd } from './relay.ts'
 
@@ -147,27 +147,15 @@ function bareRequest(connection: Socket, fields: Fields): IncomingMessage {
   request.method = 'GET'
   request.url = '/'
   request.httpVersion = '1.1'
-  request.headers = { ...byName(fields), connection: 'Upgrade', upgrade: 'websocket' }
+  request.headers = { ...groupFields(fields), connection: 'Upgrade', upgrade: 'websocket' }
   return request
-}
-
-/** Repeated fields become lists, names keep their casing. */
-function byName(fields: Fields): Record<string, string | string[]> {
-  const named: Record<string, string | string[]> = Object.create(null)
-  for (let i = 0; i + 1 < fields.length; i += 2) {
-    const name = fields[i] ?? ''
-    const before = named[name]
-    const value = fields[i + 1] ?? ''
-    named[name] = before === undefined ? value : [...[before].flat(), value]
-  }
-  return named
 }
 
 function switchingHeaders(
   response: IncomingMessage,
   project: UpgradeRequest['project'],
 ): Record<string, string | string[]> {
-  return { Connection: 'Upgrade', Upgrade: 'websocket', ...byName(project(response.rawHeaders, 101)) }
+  return { Connection: 'Upgrade', Upgrade: 'websocket', ...groupFields(project(response.rawHeaders, 101)) }
 }
 
 /** The device said no: its answer reaches the client like any other, and a broken one is shown broken. */

@@ -29,6 +29,34 @@ function isNamed(candidate: string, name: string): boolean {
   return candidate.length === name.length && candidate.toLowerCase() === name
 }
 
+/** The names of the fields, in lower case. */
+export function namesIn(fields: Fields): ReadonlySet<string> {
+  return new Set(fields.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase()))
+}
+
+/** The fields for which `keeps` is true, in order. `name` is given to it in lower case. */
+export function keepFields(fields: Fields, keeps: (name: string, value: string) => boolean): string[] {
+  const kept: string[] = []
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const name = fields[i] ?? ''
+    const value = fields[i + 1] ?? ''
+    if (keeps(name.toLowerCase(), value)) kept.push(name, value)
+  }
+  return kept
+}
+
+/** As Node takes and gives them: a repeated field is a list, in order. Names that differ only in casing are two. */
+export function groupFields(fields: Fields): Record<string, string | string[]> {
+  const grouped: Record<string, string | string[]> = Object.create(null)
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const name = fields[i] ?? ''
+    const before = grouped[name]
+    const value = fields[i + 1] ?? ''
+    grouped[name] = before === undefined ? value : [...[before].flat(), value]
+  }
+  return grouped
+}
+
 /** The members of a comma-separated list field, lower-cased, without the empty ones (RFC 9110 §5.6.1). */
 export function listMembers(values: readonly string[]): string[] {
   return values

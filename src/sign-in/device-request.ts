@@ -1,7 +1,7 @@
 import type { Connections } from '../device/connections.ts'
 import { DeviceFault, failureOf } from '../device/failure.ts'
 import { askDevice } from '../device/own-request.ts'
-import type { Fields } from '../http/fields.ts'
+import { type Fields, keepFields, namesIn } from '../http/fields.ts'
 import { isBug } from '../system/setup-error.ts'
 import type { Ask } from './scheme.ts'
 
@@ -21,6 +21,6 @@ export function createAsk(connections: Connections, fields: () => Fields): Ask {
 
 /** What a request says itself stands for what all of them say. */
 function combined(common: Fields, own: Fields): Fields {
-  const names = new Set(own.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase()))
-  return [...common.filter((_, i) => !names.has(common[i - (i % 2)]?.toLowerCase() ?? '')), ...own]
+  const names = namesIn(own)
+  return [...keepFields(common, (name) => !names.has(name)), ...own]
 }

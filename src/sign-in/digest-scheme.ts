@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { fieldValues } from '../http/fields.ts'
+import { fieldValues, keepFields } from '../http/fields.ts'
 import { parseParameters } from './challenge.ts'
 import { verdictOn } from './check-path.ts'
 import { type DigestChallenge, digestChallenge } from './digest-challenge.ts'
@@ -129,11 +129,6 @@ export function createDigestSession(
       shared = keep({ ...turn, nonce: next, count: 0, taken: false })
     },
     /** `nextnonce` and `rspauth` answer the sidecar's credentials, not the client's. */
-    conceal: (fields) => withoutField(fields, 'authentication-info'),
+    conceal: (fields) => keepFields(fields, (name) => name !== 'authentication-info'),
   }
-}
-
-function withoutField(fields: readonly string[], name: string): readonly string[] {
-  if (!fields.some((each, i) => i % 2 === 0 && each.toLowerCase() === name)) return fields
-  return fields.filter((_, i) => fields[i - (i % 2)]?.toLowerCase() !== name)
 }

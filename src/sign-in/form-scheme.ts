@@ -1,5 +1,6 @@
 import type { Answer } from '../device/own-request.ts'
 import { fieldValues } from '../http/fields.ts'
+import { pathOf } from '../http/request-path.ts'
 import type { Clock } from '../system/clock.ts'
 import { verdictOn } from './check-path.ts'
 import { createFormSession } from './form-session.ts'
@@ -100,10 +101,6 @@ function isRedirect(status: number): boolean {
 function leadsTo(location: string | undefined, from: string, page: string): boolean {
   const url = location === undefined ? null : URL.parse(location, `http://device${from}`)
   return url?.pathname === page
-}
-
-function pathOf(target: string): string {
-  return target.replace(/[?#].*$/s, '')
 }
 
 function pathAndQuery(location: string): string {

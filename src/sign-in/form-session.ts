@@ -1,3 +1,5 @@
+import { keepFields } from '../http/fields.ts'
+import { pathOf } from '../http/request-path.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Session } from './scheme.ts'
 import { cookiesSetBy, isFor, isOver, type SessionCookie } from './session-cookies.ts'
@@ -31,7 +33,7 @@ export function createFormSession({ cookies, loginPath, clock, proven }: FormSes
     adopt() {},
     answered({ target }, { fields }) {
       // Whoever signs in as somebody else through the sidecar must not do so for everybody.
-      if (target.replace(/\?.*$/s, '') === loginPath) return
+      if (pathOf(target) === loginPath) return
       for (const cookie of cookiesSetBy(fields, target, clock)) {
         if (!names.has(cookie.name)) continue
         const others = kept.filter(({ name }) => name !== cookie.name)
@@ -39,12 +41,10 @@ export function createFormSession({ cookies, loginPath, clock, proven }: FormSes
       }
     },
     /** The session is the sidecar's: a client that held its cookie could go on without a token. */
-    conceal: (fields) => {
-      if (!fields.some((each, i) => i % 2 === 0 && each.toLowerCase() === 'set-cookie')) return fields
-      return fields.filter((_, i) => {
-        const [name = '', value = ''] = fields.slice(i - (i % 2), i - (i % 2) + 2)
-        return name.toLowerCase() !== 'set-cookie' || !names.has(value.split('=', 1)[0]?.trim() ?? '')
-      })
-    },
+    conceal: (fields) =>
+      keepFields(
+        fields,
+        (name, value) => name !== 'set-cookie' || !names.has(value.split('=', 1)[0]?.trim() ?? ''),
+      ),
   }
 }

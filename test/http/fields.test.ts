@@ -1,5 +1,13 @@
 import { expect, it } from 'vitest'
-import { fieldLines, fieldValues, listMembers, withoutBlanks } from '../../src/http/fields.ts'
+import {
+  fieldLines,
+  fieldValues,
+  groupFields,
+  keepFields,
+  listMembers,
+  namesIn,
+  withoutBlanks,
+} from '../../src/http/fields.ts'
 
 const fields = ['Via', '1.1 a, ,\t1.0 B', 'Host', 'x', 'VIA', '2 c']
 
@@ -20,4 +28,18 @@ it('takes spaces and tabs away around a value, and nothing else', () => {
 it('writes the lines of a head as they stand', () => {
   expect(fieldLines(fields)).toBe('Via: 1.1 a, ,\t1.0 B\r\nHost: x\r\nVIA: 2 c\r\n')
   expect(fieldLines([])).toBe('')
+})
+
+it('keeps the fields that are wanted, with their casing and order, and names each once', () => {
+  expect(keepFields(fields, (name) => name !== 'via')).toEqual(['Host', 'x'])
+  expect(keepFields(fields, (_, value) => value.includes('c'))).toEqual(['VIA', '2 c'])
+  expect([...namesIn(fields)]).toEqual(['via', 'host'])
+})
+
+it('groups repeated fields as Node does, also those named like a property of every object', () => {
+  expect({ ...groupFields(['a', '1', 'B', '2', 'a', '3', '__proto__', '4']) }).toEqual({
+    a: ['1', '3'],
+    B: '2',
+    ['__proto__']: '4',
+  })
 })

@@ -1,6 +1,6 @@
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import type { Exchange, Outcome, Reply, RequestHead, ResponseHead } from '../../http/exchange.ts'
-import type { Fields } from '../../http/fields.ts'
+import { type Fields, keepFields } from '../../http/fields.ts'
 import { framingOf, surveyFields } from '../../http/head-survey.ts'
 import { type BodyReader, createBodyReader } from '../body-reader.ts'
 import { OutcomeLatch } from '../outcome.ts'
@@ -237,5 +237,5 @@ function carriesBody(head: RequestHead, status: number): boolean {
 
 /** A length beside a head that ends its stream would make the response malformed (RFC 9113 §8.1.1). */
 function withoutLength(fields: Fields): Fields {
-  return fields.filter((_, i) => fields[i - (i % 2)]?.toLowerCase() !== 'content-length')
+  return keepFields(fields, (name) => name !== 'content-length')
 }
