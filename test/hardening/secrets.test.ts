@@ -2,9 +2,9 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { prepareSite, type Site } from '../process/serve.ts'
+import { startBasicDevice, startDigestDevice, startFormDevice } from '../sign-in/devices.ts'
 import type { Response } from '../support/message.ts'
 import { acceptWebSockets } from '../support/websocket.ts'
-import { startBasicDevice, startDigestDevice, startFormDevice } from '../upstream/sign-in/devices.ts'
 import { control, filesBelow, misconfigure, misread } from './canary-operator.ts'
 import {
   ACCOUNT,

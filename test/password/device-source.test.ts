@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { createDevicePassword, type RememberedPassword } from '../../src/password/device-source.ts'
 import { openPasswordSource } from '../../src/password/source.ts'
+import { startBasicDevice, startFormDevice, startLighttpd } from '../sign-in/devices.ts'
+import { type SignedOptions, signedIn } from '../sign-in/signed-in.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { unusedPort } from '../support/raw.ts'
 import { needs } from '../support/tools.ts'
-import { startBasicDevice, startFormDevice, startLighttpd } from '../upstream/sign-in/devices.ts'
-import { type SignedOptions, signedIn } from '../upstream/sign-in/signed-in.ts'
 
 const basic = { basic: { user: 'admin' } }
 const form = { form: { user: 'admin', check_path: '/home' } }

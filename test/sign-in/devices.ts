@@ -6,10 +6,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import net from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { temporaryDirectory } from '../../support/certificate.ts'
-import { closeLater } from '../../support/cleanup.ts'
-import { type Device, readBody, startDevice } from '../../support/device.ts'
-import { unusedPort } from '../../support/raw.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { type Device, readBody, startDevice } from '../support/device.ts'
+import { unusedPort } from '../support/raw.ts'
 
 /** A device with a login, whose moods a test can change. */
 export interface LockedDevice {

@@ -1,10 +1,10 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { temporaryDirectory } from '../../support/certificate.ts'
-import { rawConnection } from '../../support/raw.ts'
-import { typed } from '../../support/raw-answers.ts'
-import { startSidecar } from '../../support/sidecar.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { rawConnection } from '../support/raw.ts'
+import { typed } from '../support/raw-answers.ts'
+import { startSidecar } from '../support/sidecar.ts'
 import { startFormDevice } from './devices.ts'
 
 it('C24 an upgrade whose client has left while the sidecar signed in opens no connection to the device', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { parseParameters } from '../../../src/sign-in/challenge.ts'
-import { digestChallenge } from '../../../src/sign-in/digest-challenge.ts'
-import { digestAuthorization, digestKey } from '../../../src/sign-in/digest-response.ts'
+import { parseParameters } from '../../src/sign-in/challenge.ts'
+import { digestChallenge } from '../../src/sign-in/digest-challenge.ts'
+import { digestAuthorization, digestKey } from '../../src/sign-in/digest-response.ts'
 
 interface Example {
   readonly challenge: string

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { unusedPort } from '../../support/raw.ts'
-import { needs } from '../../support/tools.ts'
+import { unusedPort } from '../support/raw.ts'
+import { needs } from '../support/tools.ts'
 import { startBasicDevice, startLighttpd } from './devices.ts'
 import { signedIn } from './signed-in.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { cookiesSetBy, isFor, isOver } from '../../../src/sign-in/session-cookies.ts'
-import { stillClock } from '../../support/clock.ts'
+import { cookiesSetBy, isFor, isOver } from '../../src/sign-in/session-cookies.ts'
+import { stillClock } from '../support/clock.ts'
 
 const clock = stillClock()
 const now = clock.monotonic()

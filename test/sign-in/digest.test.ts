@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { needs, run } from '../../support/tools.ts'
+import { needs, run } from '../support/tools.ts'
 import { type DigestDevice, startDigestDevice, startLighttpd } from './devices.ts'
 import { type Signed, signedIn } from './signed-in.ts'
 

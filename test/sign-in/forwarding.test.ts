@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { temporaryDirectory } from '../../support/certificate.ts'
-import { expectError } from '../../support/errors.ts'
-import { startSidecar, type TestSidecar } from '../../support/sidecar.ts'
-import { describeTransports } from '../../support/transports.ts'
-import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../../support/websocket.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { expectError } from '../support/errors.ts'
+import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
+import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../support/websocket.ts'
 import {
   type FormDevice,
   type LockedDevice,

@@ -2,9 +2,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { temporaryDirectory } from '../../support/certificate.ts'
-import { startSidecar } from '../../support/sidecar.ts'
-import { describeTransports } from '../../support/transports.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { startSidecar } from '../support/sidecar.ts'
+import { describeTransports } from '../support/transports.ts'
 import { startBasicDevice, startDigestDevice, startFormDevice } from './devices.ts'
 
 /** Each with a way to end its session, so that the next request has to sign in anew. */
