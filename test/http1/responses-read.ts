@@ -47,8 +47,18 @@ export function readAnswer(pieces: readonly Buffer[], method = 'GET', rules: Res
   return { interim, head, body, end, sloppy }
 }
 
-/** The same as Node's own client has it; undefined where that refuses it. */
-export function readByNode(bytes: Buffer, method = 'GET'): Promise<Pick<Read, 'head' | 'body'> | undefined> {
+/** What Node's own client makes of an answer. */
+export type NodesRead = Pick<Read, 'interim' | 'head' | 'body'>
+
+/** The same as Node's own client has it; undefined where that refuses it. `lenient`: by the rules that Node calls insecure. */
+export function readByNode(
+  bytes: Buffer,
+  {
+    method = 'GET',
+    lenient = false,
+  }: { readonly method?: string | undefined; readonly lenient?: boolean } = {},
+): Promise<NodesRead | undefined> {
+  const interim: [number, readonly string[]][] = []
   return new Promise((resolve) => {
     const device = new Duplex({
       read() {},
@@ -59,9 +69,13 @@ export function readByNode(bytes: Buffer, method = 'GET'): Promise<Pick<Read, 'h
       },
     })
     const agent = Object.assign(new Agent(), { createConnection: () => device })
-    const asked = request({ agent, method, maxHeaderSize: 128 * 1024 })
+    const asked = request({ agent, method, maxHeaderSize: 128 * 1024, insecureHTTPParser: lenient })
     asked.on('error', () => resolve(undefined))
     asked.on('upgrade', () => resolve(undefined))
+    asked.on('information', ({ statusCode, rawHeaders }) => {
+      // To Node `100 Continue` is another event, and here none.
+      if (statusCode !== 100) interim.push([statusCode, rawHeaders])
+    })
     asked.on('response', (response) => {
       let body = ''
       response.setEncoding('latin1')
@@ -71,7 +85,8 @@ export function readByNode(bytes: Buffer, method = 'GET'): Promise<Pick<Read, 'h
       response.on('error', () => {})
       response.on('close', () => {
         const { statusCode = 0, statusMessage = '', rawHeaders } = response
-        resolve(response.complete ? { head: [statusCode, statusMessage, rawHeaders], body } : undefined)
+        const head = [statusCode, statusMessage, rawHeaders] as const
+        resolve(response.complete ? { interim, head, body } : undefined)
       })
     })
     asked.end()

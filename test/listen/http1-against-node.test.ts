@@ -2,8 +2,6 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { requestText } from '../fuzz/grammar.ts'
 import { mutated } from '../fuzz/mutation.ts'
-import { readInPieces } from '../support/http1-intake.ts'
-import { readByNode } from '../support/nodes-reading.ts'
 import { compareWithNode } from '../support/two-readings.ts'
 import { anyFields, framed, message, requestLines } from './http1-messages.ts'
 
@@ -35,15 +33,4 @@ describe('whatever the sidecar takes for a request, Node takes for the same requ
     const text = `${head}A: b\r\nTransfer-Encoding: Chunked\r\n\r\n`
     expect(await compareWithNode(Buffer.from(text))).toEqual({ accepted: true, disagreements: [] })
   })
-})
-
-/** Departures: Node skips any row of CR and LF in front of a request. */
-it.each([
-  ['a bare LF ends no line here, as nowhere in a head', '\n'],
-  ['a bare CR neither', '\r\r\n'],
-  ['more than eight empty lines hold a connection for nothing', '\r\n'.repeat(9)],
-])('20 Node takes what the sidecar refuses: %s', async (_why, before) => {
-  const bytes = Buffer.from(`${before}GET / HTTP/1.1\r\nHost: x\r\n\r\n`)
-  expect(await readByNode(bytes)).toMatchObject({ event: 'request', method: 'GET' })
-  expect(await readInPieces([bytes])).toMatchObject({ messages: [], fault: 'malformed' })
 })
