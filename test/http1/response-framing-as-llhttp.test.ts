@@ -302,6 +302,22 @@ describeResponses('Codings', [
     departs: 'RFC 9112 §6.1: readers disagree whether an empty member is a coding.',
   },
   {
+    name: 'a comma behind',
+    bytes: `${OK}Transfer-Encoding: chunked,\r\n\r\n2\r\nab\r\n0\r\n\r\n`,
+    reads: 'refused',
+    sloppy: '200 OK {Transfer-Encoding: chunked} "ab"',
+    departs: 'RFC 9112 §6.1: readers disagree whether an empty member is a coding.',
+    departsTolerantly:
+      'RFC 9110 §5.6.1.2: an empty member is none. llhttp reads until the end of the connection.',
+  },
+  {
+    name: 'no value, and no body',
+    bytes: 'HTTP/1.1 304 Not Modified\r\nTransfer-Encoding:\r\n\r\n',
+    reads: '304 Not Modified {Transfer-Encoding: } ""',
+    tolerant: '304 Not Modified {} ""',
+    departs: 'RFC 9112 §6.3: there is no body, whatever the fields say. The connection does not persist.',
+  },
+  {
     name: 'no value',
     bytes: `${OK}Transfer-Encoding: \r\n\r\n2\r\nab\r\n0\r\n\r\n`,
     reads: 'refused',

@@ -76,7 +76,7 @@ export const message: fc.Arbitrary<Message> = fc
 
 const anyByte = fc.nat(255).map((code) => String.fromCharCode(code))
 
-const BODIES = [
+export const BODIES: readonly string[] = [
   '',
   '',
   '5\r\nhello\r\n0\r\n\r\n',
@@ -89,7 +89,7 @@ const BLANKS = [',', ', ', ' ', '\t', ' ,']
 const ODD = [';', '"', '+', 'x', '\x80', '\xa0', '\x0b', '\x00', '\r', '\r\n ']
 
 /** The fields that rule a connection, put together from what their values are made of. */
-const ruling = fc.oneof(
+export const ruling: fc.Arbitrary<string> = fc.oneof(
   ...[
     {
       names: ['Transfer-Encoding', 'transfer-encoding'],
