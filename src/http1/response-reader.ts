@@ -3,7 +3,7 @@ import { CR, LF } from './bytes.ts'
 import type { ChunkRules } from './chunks.ts'
 import { HeadReader } from './head-reader.ts'
 import { type Http1ResponseHead, meaningOfResponse } from './response-head.ts'
-import { endOfTolerantHead, mayBeTolerantHead, readTolerantly } from './tolerant-head.ts'
+import { mayBeTolerantHead, readTolerantly, TolerantHeadEnd } from './tolerant-head.ts'
 
 /**
  * By which rules responses are read. `strict`: as RFC 9112 writes them. `tolerant`: as old firmware sends them. `auto`: strictly,
@@ -43,6 +43,7 @@ const CHUNKS: Readonly<Record<ResponseRules, ChunkRules>> = {
 export class ResponseReader {
   readonly #events: ResponseEvents
   readonly #reader = new HeadReader('responses')
+  readonly #tolerantEnd = new TolerantHeadEnd()
   readonly #pieces = new BodyPieces()
   readonly #addPiece = (start: number, end: number): void => this.#pieces.add(start, end)
   #rules: ResponseRules = 'strict'
@@ -68,6 +69,7 @@ export class ResponseReader {
     this.#method = method
     this.#rules = rules
     this.#reader.reset()
+    this.#tolerantEnd.reset()
     this.#refused = false
     this.#pending = undefined
     this.#body = undefined
@@ -144,13 +146,13 @@ export class ResponseReader {
   }
 
   #parseTolerantly(text: Buffer, start: number, stop: number): number | undefined {
-    let from = start
-    while (from < stop && isLineEnd(text[from])) from += 1
-    const end = endOfTolerantHead(text, from, stop)
+    const end = this.#tolerantEnd.find(text, start, stop)
+    const from = start + this.#tolerantEnd.from
     if (end === undefined) {
       if (!mayBeTolerantHead(text, from, stop)) this.#fail('malformed')
       return undefined
     }
+    this.#tolerantEnd.reset()
     const head = readTolerantly(text.toString('latin1', from, end.head), this.#method)
     if (typeof head === 'string') {
       this.#fail(head)

@@ -34,18 +34,53 @@ export function readTolerantly(text: string, method: string): Http1ResponseHead 
   return head === undefined ? 'malformed' : { ...head, persists: false }
 }
 
-/** Where a head ends and its body begins: at the first empty line, however its ends are written. Undefined where there is none. */
-export function endOfTolerantHead(
-  bytes: Buffer,
-  start: number,
-  end: number,
-): { readonly head: number; readonly body: number } | undefined {
-  for (let at = bytes.indexOf(LF, start); at >= 0 && at < end; at = bytes.indexOf(LF, at + 1)) {
-    let next = at + 1
-    while (next < end && bytes[next] === CR) next += 1
-    if (next < end && bytes[next] === LF) return { head: at, body: next + 1 }
+/**
+ * Finds where a head ends and its body begins: at the first empty line, however its ends are written, and line ends in front do not
+ * count. Every byte is looked at once, however the head is cut into packets: to begin anew with each of them takes a time that
+ * grows with the square of their number.
+ */
+export class TolerantHeadEnd {
+  /** Up to where it has been looked for. All places are counted from the first byte. */
+  #at = 0
+  #firstLine: number | undefined
+  /** Where the line before ends. */
+  #lineEnd = 0
+  /** Nothing but CR stands in the line that is being read. */
+  #empty = false
+
+  /** Forgets a head that has not been found whole. */
+  reset(): void {
+    this.#at = 0
+    this.#firstLine = undefined
+    this.#empty = false
   }
-  return undefined
+
+  /** Where the first line begins; where there is none yet, the end of what has come. */
+  get from(): number {
+    return this.#firstLine ?? this.#at
+  }
+
+  /** Looks on; the head begins at `start`, also when some of it has been looked at before, and has come up to `end`. */
+  find(
+    bytes: Buffer,
+    start: number,
+    end: number,
+  ): { readonly head: number; readonly body: number } | undefined {
+    for (let at = start + this.#at; at < end; at += 1) {
+      const byte = bytes[at]
+      if (byte === CR || (byte === LF && this.#firstLine === undefined)) continue
+      if (byte !== LF) {
+        this.#firstLine ??= at - start
+        this.#empty = false
+      } else if (this.#empty) return { head: start + this.#lineEnd, body: at + 1 }
+      else {
+        this.#lineEnd = at - start
+        this.#empty = true
+      }
+    }
+    this.#at = end - start
+    return undefined
+  }
 }
 
 const HTTP = 'http/'
