@@ -311,6 +311,13 @@ describeResponses('Codings', [
       'RFC 9110 §5.6.1.2: an empty member is none. llhttp reads until the end of the connection.',
   },
   {
+    name: 'a control character behind',
+    bytes: `${OK}Transfer-Encoding: chunked\x0b\r\n\r\n2\r\nab\r\n0\r\n\r\n`,
+    reads: 'refused',
+    sloppy: '200 OK {Transfer-Encoding: chunked} "ab"',
+    departsTolerantly: 'RFC 9110 §5.5: it becomes a space. llhttp reads until the end of the connection.',
+  },
+  {
     name: 'no value, and no body',
     bytes: 'HTTP/1.1 304 Not Modified\r\nTransfer-Encoding:\r\n\r\n',
     reads: '304 Not Modified {Transfer-Encoding: } ""',
