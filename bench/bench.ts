@@ -49,7 +49,16 @@ async function main(): Promise<0 | 1> {
   return faults.length > 0 || regressed || (options.strict && short.length > 0) ? 1 : 0
 }
 
-async function run({ only, growth, effort, peers, nodeFlags, quick, source }: Options): Promise<Result> {
+async function run({
+  only,
+  growth,
+  floor,
+  effort,
+  peers,
+  nodeFlags,
+  quick,
+  source,
+}: Options): Promise<Result> {
   const begin = performance.now()
   const at = new Date().toISOString()
   const machine = await describeMachine()
@@ -74,7 +83,7 @@ async function run({ only, growth, effort, peers, nodeFlags, quick, source }: Op
     await take(THE_PROOF, async () => proofFindings(await proveLimits([])))
   }
   const program = source ? sourceProgram(nodeFlags) : await shippedProgram(nodeFlags)
-  const lab = await openLab(effort, { peers, program })
+  const lab = await openLab(effort, { peers, program, everyCapability: floor })
   const wanted = [...FIGURES, ...CURVES].filter((figure) =>
     only === undefined ? growth || FIGURES.includes(figure) : only.includes(figure.id),
   )

@@ -37,9 +37,14 @@ export interface Lab extends Effort {
   readonly program: Program
   /** Names of the peers to measure; undefined for all. */
   readonly peers: readonly string[] | undefined
+  /** P1f adds each capability to the floor, where it otherwise measures the floor and Postern alone. */
+  readonly everyCapability: boolean
 }
 
-export async function openLab(effort: Effort, options: Pick<Lab, 'program' | 'peers'>): Promise<Lab> {
+export async function openLab(
+  effort: Effort,
+  options: Pick<Lab, 'program' | 'peers' | 'everyCapability'>,
+): Promise<Lab> {
   const pinned = await canPin()
   const [proxyCore, otherCore] = pinned ? [0, 1] : [undefined, undefined]
   if (!pinned) say('processes are not pinned: no taskset, or a single core')

@@ -8,6 +8,8 @@ bench/results/latest.json and latest.html. See bench/README.md.
 
   --only P1,G2      these figures alone; "limits" is the proof of the limits
   --growth          the growth curves (G1 to G5) as well
+  --floor           what each capability adds to the floor: P1f with all its rows,
+                    and nothing else unless --only names more
   --quick           one short round of everything: for trying, not for telling
   --rounds N        rounds of each measurement (3)
   --seconds S       length of a round (4)
@@ -20,10 +22,14 @@ bench/results/latest.json and latest.html. See bench/README.md.
   --help            this
 `
 
+/** The figure that `--floor` is about. */
+const FLOOR = 'P1f'
+
 export interface Options {
   readonly help: boolean
   readonly only: readonly string[] | undefined
   readonly growth: boolean
+  readonly floor: boolean
   readonly quick: boolean
   readonly strict: boolean
   readonly source: boolean
@@ -42,7 +48,7 @@ export class UsageError extends Error {
 /** Reads the command line. `known` is what `--only` may name. */
 export function readOptions(args: readonly string[], known: readonly string[]): Options {
   const values = parse(args)
-  const only = list(values.only)
+  const only = list(values.only) ?? (values.floor ? [FLOOR] : undefined)
   for (const name of only ?? []) {
     if (!known.includes(name))
       throw new UsageError(`--only: no such figure: ${name}; there are ${known.join(', ')}`)
@@ -53,6 +59,7 @@ export function readOptions(args: readonly string[], known: readonly string[]): 
     help: values.help,
     only,
     growth: values.growth,
+    floor: values.floor,
     quick,
     strict: values.strict,
     source: values.source,
@@ -73,6 +80,7 @@ interface Given {
   readonly help: boolean
   readonly only?: string
   readonly growth: boolean
+  readonly floor: boolean
   readonly quick: boolean
   readonly rounds?: string
   readonly seconds?: string
@@ -92,6 +100,7 @@ function parse(args: readonly string[]): Given {
         help: { type: 'boolean', default: false },
         only: { type: 'string' },
         growth: { type: 'boolean', default: false },
+        floor: { type: 'boolean', default: false },
         quick: { type: 'boolean', default: false },
         rounds: { type: 'string' },
         seconds: { type: 'string' },

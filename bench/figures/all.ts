@@ -1,5 +1,6 @@
 import type { Figure } from '../figure.ts'
 import { forwarding } from './p1-forwarding.ts'
+import { floor } from './p1f-floor.ts'
 import { refusals } from './p2-refusals.ts'
 import { shield } from './p3-shield.ts'
 import { latency } from './p4-latency.ts'
@@ -15,6 +16,7 @@ import { slowAndMany } from './s1-slow-and-many.ts'
 /** In the order in which they are measured and told. */
 export const FIGURES: readonly Figure[] = [
   forwarding,
+  floor,
   refusals,
   shield,
   latency,

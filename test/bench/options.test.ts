@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { readOptions, UsageError } from '../../bench/options.ts'
 
-const KNOWN = ['limits', 'P1', 'P2', 'G1']
+const KNOWN = ['limits', 'P1', 'P1f', 'P2', 'G1']
 const read = (...args: string[]): ReturnType<typeof readOptions> => readOptions(args, KNOWN)
 
 describe('The command line of the bench', () => {
@@ -13,6 +13,11 @@ describe('The command line of the bench', () => {
   it('takes less of everything when it is to be quick, unless told how much', () => {
     expect(read('--quick').effort).toMatchObject({ rounds: 1, seconds: 1 })
     expect(read('--quick', '--rounds', '2').effort).toMatchObject({ rounds: 2, seconds: 1 })
+  })
+
+  it('measures the floor alone when it is asked for, or what is named with it', () => {
+    expect(read('--floor')).toMatchObject({ only: ['P1f'], floor: true })
+    expect(read('--floor', '--only', 'P1,P1f')).toMatchObject({ only: ['P1', 'P1f'], floor: true })
   })
 
   it('takes lists', () => {

@@ -1,0 +1,39 @@
+/** What the floor can do beside forwarding, in the order in which the table adds it up. */
+export const CAPABILITIES = [
+  'deadlines',
+  'caps',
+  'strict',
+  'policy',
+  'queue',
+  'live',
+  'metrics',
+  'log',
+  'batch',
+] as const
+
+export type Capability = (typeof CAPABILITIES)[number]
+
+/** What each is, for the table. */
+export const MEANINGS: Readonly<Record<Capability, string>> = {
+  deadlines: 'idle client, late response, stalled body',
+  caps: 'connections, size of a head, unread answers',
+  strict: 'heads read and written by src/http1',
+  policy: 'requestFields and responseFields, request ids',
+  queue: 'a place at the device',
+  live: 'the list of live exchanges',
+  metrics: 'two histograms, counters',
+  log: 'an access line',
+  batch: 'messages of one turn written together',
+}
+
+/** Reads names with commas between them; an empty text names none. Throws for a name that is none of `CAPABILITIES`. */
+export function readCapabilities(text: string): ReadonlySet<Capability> {
+  return new Set(text === '' ? [] : text.split(',').map(capabilityOf))
+}
+
+function capabilityOf(name: string): Capability {
+  const found = CAPABILITIES.find((capability) => capability === name)
+  if (found === undefined)
+    throw new Error(`no such capability: ${name}; there are ${CAPABILITIES.join(', ')}`)
+  return found
+}

@@ -1,0 +1,95 @@
+import { connect, type Socket } from 'node:net'
+import { ResponseReader } from '../../src/http1/response-reader.ts'
+import { createPatience, type Patience } from '../../src/upstream/patience.ts'
+import type { FloorExchange } from './exchange.ts'
+import type { Floor } from './floor.ts'
+import { looseAnswer } from './lines.ts'
+
+/** Milliseconds, as Postern has them when nothing is configured. */
+const RESPONSE_TIMEOUT = 30_000
+const BODY_TIMEOUT = 60_000
+
+/** One for all connections: what is read is made into text at once. */
+const BUFFER = Buffer.allocUnsafeSlow(64 * 1024)
+
+/** One connection to the device, kept for ever. It carries one exchange at a time. */
+export class DeviceLink {
+  readonly #floor: Floor
+  readonly #socket: Socket
+  readonly #reader: ResponseReader | undefined
+  readonly #responseLimit: Patience | undefined
+  readonly #bodyLimit: Patience | undefined
+  #exchange: FloorExchange | undefined
+  #body = ''
+
+  constructor(floor: Floor, port: number) {
+    this.#floor = floor
+    const limit = (time: number) =>
+      floor.has('deadlines') ? createPatience(time, () => this.#late()) : undefined
+    this.#responseLimit = limit(RESPONSE_TIMEOUT)
+    this.#bodyLimit = limit(BODY_TIMEOUT)
+    this.#reader = floor.has('strict') ? this.#strictReader() : undefined
+    this.#socket = connect({
+      port,
+      host: '127.0.0.1',
+      noDelay: true,
+      onread: {
+        buffer: BUFFER,
+        callback: (length) => {
+          if (this.#reader === undefined) this.#receive(BUFFER.toString('latin1', 0, length))
+          else this.#reader.receive(BUFFER, length, false)
+          return true
+        },
+      },
+    })
+    this.#socket.on('error', () => {}).on('close', () => this.#exchange?.client.cut())
+  }
+
+  /** @param text the head */
+  send(exchange: FloorExchange, text: string): void {
+    this.#exchange = exchange
+    this.#body = ''
+    this.#reader?.expect(exchange.head?.method ?? '', 'strict')
+    this.#responseLimit?.begin()
+    this.#floor.write(this.#socket, text)
+  }
+
+  /** Every response comes in one piece: the device is one of the bench's. */
+  #receive(text: string): void {
+    const exchange = this.#take()
+    this.#bodyLimit?.begin()
+    if (this.#floor.readsFields) this.#floor.answered(exchange, looseAnswer(text))
+    else this.#floor.answeredInText(exchange, text)
+  }
+
+  #strictReader(): ResponseReader {
+    const reader = new ResponseReader({
+      onInterim() {},
+      onHead: () => this.#bodyLimit?.begin(),
+      onBody: (chunk) => {
+        this.#body += chunk.toString('latin1')
+      },
+      onWhole: (last) => {
+        const { status = 0, reason = '', fields = [] } = reader.head ?? {}
+        const body = last === undefined ? this.#body : this.#body + last.toString('latin1')
+        this.#floor.answered(this.#take(), { status, reason, fields, body })
+      },
+      onFault: () => this.#socket.destroy(),
+      onSloppy() {},
+    })
+    return reader
+  }
+
+  /** The exchange that was answered. The link is free for another. */
+  #take(): FloorExchange {
+    const exchange = this.#exchange
+    if (exchange === undefined) throw new Error('an answer to nothing')
+    this.#exchange = undefined
+    this.#floor.free(this)
+    return exchange
+  }
+
+  #late(): void {
+    if (this.#exchange !== undefined) this.#socket.destroy()
+  }
+}

@@ -1,0 +1,219 @@
+import { hash, randomBytes } from 'node:crypto'
+import type { Socket } from 'node:net'
+import { createLiveExchanges, type LiveExchanges } from '../../src/gate/live-exchanges.ts'
+import { createRequestIds } from '../../src/gate/request-id.ts'
+import type { Forward } from '../../src/http/admission.ts'
+import { type BoundedQueue, createBoundedQueue, type Leave } from '../../src/http/bounded-queue.ts'
+import type { RequestHead } from '../../src/http/exchange.ts'
+import type { Fields } from '../../src/http/fields.ts'
+import { systemClock } from '../../src/http/system-clock.ts'
+import { writeSoon } from '../../src/http/write-soon.ts'
+import { writeRequestHead } from '../../src/http1/request-writer.ts'
+import { LIMIT_FIELD_NAMES } from '../../src/limits/limit-fields.ts'
+import type { AccessLog } from '../../src/record/access-log.ts'
+import { createHistogram } from '../../src/record/histogram.ts'
+import { createTally } from '../../src/record/tally.ts'
+import { requestFields } from '../../src/upstream/request-fields.ts'
+import { responseFields } from '../../src/upstream/response-fields.ts'
+import { PEER_TOKEN } from '../peers/peer.ts'
+import type { Capability } from './capabilities.ts'
+import { DeviceLink } from './device-link.ts'
+import type { Answer, FloorExchange } from './exchange.ts'
+import { fieldsForClient, fieldsForDevice, textOf } from './lines.ts'
+
+/** As many as the largest load has under way at once. */
+const QUEUE = { inside: 256, waiting: 256, patience: 5_000 }
+
+/** More than any run sends. */
+const LIMIT = 1_000_000_000
+
+const ORIGIN = 'http://127.0.0.1'
+const REQUEST_SETTINGS = { host: undefined, added: [] }
+const RESPONSE_SETTINGS = { origin: ORIGIN, host: undefined, replaced: LIMIT_FIELD_NAMES }
+const BEARER = 'Bearer '.length
+
+/**
+ * The core of the work of a sidecar, and nothing else that is not switched on: tokens, one window, connections to the device.
+ * It takes requests without a body, and answers that come in one piece.
+ */
+export class Floor {
+  readonly #capabilities: ReadonlySet<Capability>
+  readonly #devicePort: number
+  readonly #spare: DeviceLink[] = []
+  readonly #tokens = new Map([[hash('sha256', PEER_TOKEN, 'base64url'), 'floor']])
+  readonly #batch: boolean
+  readonly #strict: boolean
+  readonly #timed: boolean
+  readonly #newRequestId: (() => string) | undefined
+  readonly #queue: BoundedQueue | undefined
+  readonly #live: LiveExchanges | undefined
+  readonly #metrics: Count | undefined
+  readonly #log: AccessLog | undefined
+  #counted = 0
+  /** Heads are read as fields, not copied as lines. */
+  readonly readsFields: boolean
+  /** Something asks what the request was. */
+  readonly describes: boolean
+
+  /** @param log where access lines go, if that is switched on */
+  constructor(capabilities: ReadonlySet<Capability>, devicePort: number, log: AccessLog | undefined) {
+    this.#capabilities = capabilities
+    this.#devicePort = devicePort
+    this.#batch = this.has('batch')
+    this.#strict = this.has('strict')
+    this.#timed = this.has('metrics') || this.has('log')
+    this.readsFields = this.#strict || this.has('policy')
+    this.describes = this.readsFields || this.#timed
+    this.#newRequestId = this.has('policy') ? createRequestIds(randomBytes) : undefined
+    this.#queue = this.has('queue') ? createBoundedQueue(QUEUE) : undefined
+    this.#live = this.has('live') ? createLiveExchanges() : undefined
+    this.#metrics = this.has('metrics') ? createFloorMetrics() : undefined
+    this.#log = log
+  }
+
+  has(capability: Capability): boolean {
+    return this.#capabilities.has(capability)
+  }
+
+  /** Lets an exchange through to the device. */
+  pass(exchange: FloorExchange): void {
+    if (!this.#admits(exchange.authorization)) {
+      exchange.client.cut()
+      return
+    }
+    if (this.#timed) exchange.started = systemClock.monotonic()
+    this.#live?.add(exchange)
+    if (this.#queue !== undefined) exchange.leave = this.#place(this.#queue)
+    this.#forward(exchange)
+  }
+
+  /** The link carries nothing any more. */
+  free(link: DeviceLink): void {
+    this.#spare.push(link)
+  }
+
+  answeredInText(exchange: FloorExchange, text: string): void {
+    exchange.client.relay(text)
+    this.#finish(exchange, Number(text.slice(9, 12)), text.length)
+  }
+
+  answered(exchange: FloorExchange, answer: Answer): void {
+    const { status, reason, body } = answer
+    const { admission, head } = exchange
+    const fields =
+      admission === undefined || head === undefined
+        ? fieldsForClient(answer.fields, this.limitFields())
+        : responseFields(answer.fields, status, head, admission, RESPONSE_SETTINGS)
+    exchange.client.answer({ status, reason, fields, body }, exchange)
+    this.#finish(exchange, status, body.length)
+  }
+
+  write(socket: Socket, text: string): void {
+    if (this.#batch) writeSoon(socket, text)
+    else socket.write(text, 'latin1')
+  }
+
+  limitFields(): Fields {
+    const remaining = String(LIMIT - this.#counted)
+    return [
+      'X-RateLimit-Limit',
+      String(LIMIT),
+      'X-RateLimit-Remaining',
+      remaining,
+      'X-RateLimit-Reset',
+      '1790000000',
+    ]
+  }
+
+  /** The token is hashed and looked up, and the window counted. */
+  #admits(authorization: string): boolean {
+    this.#counted += 1
+    return this.#tokens.has(hash('sha256', authorization.slice(BEARER), 'base64url'))
+  }
+
+  #place(queue: BoundedQueue): Leave {
+    const leave = queue.tryEnter()
+    if (leave === undefined) throw new Error('more requests at once than a load has')
+    return leave
+  }
+
+  #forward(exchange: FloorExchange): void {
+    const link = this.#spare.pop() ?? new DeviceLink(this, this.#devicePort)
+    link.send(exchange, this.readsFields ? this.#headFor(exchange) : exchange.text)
+  }
+
+  /** The head of a request that was read as fields. */
+  #headFor(exchange: FloorExchange): string {
+    const { head } = exchange
+    if (head === undefined) throw new Error('a request without a head')
+    const { method, target } = head
+    const fields = this.#fieldsFor(exchange, head)
+    if (!this.#strict)
+      return `${method} ${target} HTTP/1.1\r\n${textOf(fields)}Connection: keep-alive\r\n\r\n`
+    const text = writeRequestHead({ method, target, fields, framing: null }, ORIGIN, true)
+    if (text === undefined) throw new Error('a head that cannot be written')
+    return text
+  }
+
+  #fieldsFor(exchange: FloorExchange, head: RequestHead): string[] {
+    if (this.#newRequestId === undefined) return fieldsForDevice(head.fields, head.authority)
+    exchange.requestId = this.#newRequestId()
+    exchange.admission = this.#admissionOf(head, exchange.requestId)
+    return requestFields(head, exchange.admission, REQUEST_SETTINGS)
+  }
+
+  #admissionOf(head: RequestHead, requestId: string): Forward {
+    const admission: Omit<Forward, keyof Forward & symbol> = {
+      kind: 'forward',
+      requestId,
+      endpoint: 'api',
+      client: head.peer,
+      limitFields: this.limitFields(),
+      framing: null,
+      grant: 'floor',
+      wouldRefuse: undefined,
+      peerTrusted: false,
+      target: head.target,
+      host: head.authority ?? head.survey.host[0] ?? '',
+    }
+    return admission as Forward // only the gate makes one, and the floor has none
+  }
+
+  /** @param size of the body (bytes), or about that */
+  #finish(exchange: FloorExchange, status: number, size: number): void {
+    exchange.leave?.()
+    this.#live?.delete(exchange)
+    const { head, requestId, grant } = exchange
+    if (!this.#timed || head === undefined) return
+    const duration = systemClock.monotonic() - exchange.started
+    this.#metrics?.(head.method, status, size, duration)
+    this.#log?.write({
+      head,
+      requestId,
+      grant,
+      endpoint: 'api',
+      client: head.peer,
+      refusal: undefined,
+      wouldRefuse: undefined,
+      outcome: { status, end: 'complete', requestBytes: 0, responseBytes: size },
+      duration,
+    })
+  }
+}
+
+/** @param size of the body (bytes) @param duration ms */
+type Count = (method: string, status: number, size: number, duration: number) => void
+
+/** As Postern counts: every request in one tally, its bytes, and two durations. */
+function createFloorMetrics(): Count {
+  const requests = createTally()
+  const whole = createHistogram('floor_request_duration_seconds', 'Of requests.').series('endpoint="api"')
+  const atDevice = createHistogram('floor_upstream_duration_seconds', 'At the device.').series()
+  const bytes = { response: 0 }
+  return (method, status, size, duration) => {
+    requests.add('api', method, status)
+    atDevice.observe(duration / 1000)
+    whole.observe(duration / 1000)
+    bytes.response += size
+  }
+}

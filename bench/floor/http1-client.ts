@@ -1,0 +1,111 @@
+import type { Socket } from 'node:net'
+import type { RequestHead } from '../../src/http/exchange.ts'
+import type { Fields } from '../../src/http/fields.ts'
+import { surveyFields } from '../../src/http/head-survey.ts'
+import { HeadReader } from '../../src/http1/head-reader.ts'
+import { meaningOf, requestHead } from '../../src/http1/request-head.ts'
+import { renderHead } from '../../src/http1/response-writer.ts'
+import { createPatience, type Patience } from '../../src/upstream/patience.ts'
+import { type Answer, type FloorClient, FloorExchange } from './exchange.ts'
+import type { Floor } from './floor.ts'
+import { firstLine, looseFields, rewriteRequest, rewriteResponse, textOf } from './lines.ts'
+
+/** As Postern has them when nothing is configured: milliseconds, bytes, fields. */
+export const IDLE_TIMEOUT = 60_000
+const LARGEST_HEAD = 16 * 1024
+export const MOST_FIELDS = 100
+const MOST_UNREAD = 1024 * 1024
+
+const PERSISTING = 'Connection: keep-alive\r\n'
+
+/** A client over HTTP/1.1, which sends each request in one piece, and the next one when it has its answer. */
+export class Http1Client implements FloorClient {
+  readonly #floor: Floor
+  readonly #socket: Socket
+  readonly #reader: HeadReader | undefined
+  readonly #idle: Patience | undefined
+  readonly #capped: boolean
+  readonly #from: Pick<RequestHead, 'secure' | 'peer' | 'localPort'>
+
+  constructor(floor: Floor, socket: Socket, secure: boolean) {
+    const { remoteAddress: peer = '', localPort = 0 } = socket
+    this.#floor = floor
+    this.#socket = socket
+    this.#reader = floor.has('strict') ? new HeadReader('requests') : undefined
+    this.#idle = floor.has('deadlines') ? createPatience(IDLE_TIMEOUT, () => this.cut()) : undefined
+    this.#capped = floor.has('caps')
+    this.#from = { secure, peer, localPort }
+    socket.on('error', () => {}).on('close', () => this.#idle?.close())
+    socket.on('data', (bytes: Buffer) => this.#receive(bytes))
+  }
+
+  relay(text: string): void {
+    this.#send(rewriteResponse(text, textOf(this.#floor.limitFields())))
+  }
+
+  answer({ status, reason, fields, body }: Answer, { head }: FloorExchange): void {
+    if (this.#reader === undefined || head === undefined) {
+      this.#send(`HTTP/1.1 ${status} ${reason}\r\n${textOf(fields)}\r\n${body}`)
+      return
+    }
+    const facts = { method: head.method, oldClient: false, persisting: PERSISTING, date: '' }
+    this.#send(renderHead({ status, reason, fields }, body.length, facts).text + body)
+  }
+
+  cut(): void {
+    this.#socket.destroy()
+  }
+
+  #receive(bytes: Buffer): void {
+    if (this.#capped && (bytes.length > LARGEST_HEAD || this.#socket.writableLength > MOST_UNREAD)) {
+      this.cut()
+      return
+    }
+    if (this.#floor.readsFields) this.#takeHead(bytes)
+    else this.#takeText(bytes.toString('latin1'))
+  }
+
+  #takeText(text: string): void {
+    const { authorization, rewritten } = rewriteRequest(text)
+    const head = this.#floor.describes ? this.#describe(text, []) : undefined
+    this.#floor.pass(new FloorExchange(this, authorization, rewritten, head))
+  }
+
+  #takeHead(bytes: Buffer): void {
+    const head = this.#reader === undefined ? this.#looseHead(bytes) : this.#strictHead(bytes, this.#reader)
+    if (head === undefined || (this.#capped && head.fields.length > 2 * MOST_FIELDS)) this.cut()
+    else this.#floor.pass(new FloorExchange(this, head.survey.authorization[0] ?? '', '', head))
+  }
+
+  #strictHead(bytes: Buffer, reader: HeadReader): RequestHead | undefined {
+    if (reader.read(bytes, 0, bytes.length) !== 'done') return undefined
+    const { method, target, version, fields } = reader.take(bytes, 0)
+    const meaning = meaningOf(method, target, version, fields)
+    return meaning === undefined ? undefined : requestHead(meaning, this.#from)
+  }
+
+  #looseHead(bytes: Buffer): RequestHead {
+    const text = bytes.toString('latin1')
+    return this.#describe(text, looseFields(text))
+  }
+
+  #describe(text: string, fields: Fields): RequestHead {
+    const [method = '', target = ''] = firstLine(text)
+    return {
+      ...this.#from,
+      version: '1.1',
+      method,
+      target,
+      authority: undefined,
+      fields,
+      upgrade: false,
+      framing: null,
+      survey: surveyFields(fields),
+    }
+  }
+
+  #send(text: string): void {
+    this.#idle?.begin()
+    this.#floor.write(this.#socket, text)
+  }
+}

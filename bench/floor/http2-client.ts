@@ -1,0 +1,91 @@
+import { performServerHandshake, type ServerHttp2Stream } from 'node:http2'
+import type { TLSSocket } from 'node:tls'
+import type { RequestHead } from '../../src/http/exchange.ts'
+import type { Fields } from '../../src/http/fields.ts'
+import { framingOf, surveyFields } from '../../src/http/head-survey.ts'
+import { createPatience } from '../../src/upstream/patience.ts'
+import { type Answer, type FloorClient, FloorExchange } from './exchange.ts'
+import type { Floor } from './floor.ts'
+import { IDLE_TIMEOUT, MOST_FIELDS } from './http1-client.ts'
+import { fieldsForClient, looseAnswer, rewriteHttp2Request } from './lines.ts'
+
+/** Serves the streams of one connection. */
+export function serveHttp2(floor: Floor, socket: TLSSocket): void {
+  const session = performServerHandshake(socket)
+  const idle = floor.has('deadlines') ? createPatience(IDLE_TIMEOUT, () => session.destroy()) : undefined
+  const capped = floor.has('caps')
+  const { remoteAddress: peer = '', localPort = 0 } = socket
+  session.on('error', () => {})
+  session.on('close', () => idle?.close())
+  session.on('stream', (stream, _headers, _flags, raw: string[]) => {
+    stream.on('error', () => {})
+    idle?.begin()
+    const client = new Http2Client(floor, stream)
+    if (!floor.readsFields) {
+      const { authorization, rewritten } = rewriteHttp2Request(raw)
+      const head = floor.describes ? describe(raw, [], peer, localPort) : undefined
+      floor.pass(new FloorExchange(client, authorization, rewritten, head))
+      return
+    }
+    const head = describe(raw, fieldsOf(raw), peer, localPort)
+    if (capped && head.fields.length > 2 * MOST_FIELDS) client.cut()
+    else floor.pass(new FloorExchange(client, head.survey.authorization[0] ?? '', '', head))
+  })
+}
+
+class Http2Client implements FloorClient {
+  readonly #floor: Floor
+  readonly #stream: ServerHttp2Stream
+
+  constructor(floor: Floor, stream: ServerHttp2Stream) {
+    this.#floor = floor
+    this.#stream = stream
+  }
+
+  relay(text: string): void {
+    const { status, fields, body } = looseAnswer(text)
+    this.#respond(status, fieldsForClient(fields, this.#floor.limitFields()), body)
+  }
+
+  answer({ status, fields, body }: Answer): void {
+    this.#respond(status, fields, body)
+  }
+
+  cut(): void {
+    this.#stream.close()
+  }
+
+  #respond(status: number, fields: Fields, body: string): void {
+    if (this.#stream.destroyed) return
+    const raw = [':status', String(status)]
+    for (let i = 0; i + 1 < fields.length; i += 2)
+      raw.push((fields[i] ?? '').toLowerCase(), fields[i + 1] ?? '')
+    this.#stream.respond(raw)
+    this.#stream.end(body, 'latin1')
+  }
+}
+
+/** Without the pseudo-headers, which stand in front (RFC 9113 §8.3). */
+function fieldsOf(raw: Fields): Fields {
+  let start = 0
+  while (raw[start]?.startsWith(':')) start += 2
+  return raw.slice(start)
+}
+
+function describe(raw: Fields, fields: Fields, peer: string, localPort: number): RequestHead {
+  const said = (name: string): string => raw[raw.indexOf(name) + 1] ?? ''
+  const survey = surveyFields(fields)
+  return {
+    version: '2',
+    secure: true,
+    method: said(':method'),
+    target: said(':path'),
+    authority: said(':authority'),
+    fields,
+    peer,
+    localPort,
+    upgrade: false,
+    framing: framingOf('2', survey, true),
+    survey,
+  }
+}

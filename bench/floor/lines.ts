@@ -1,0 +1,137 @@
+import type { Fields } from '../../src/http/fields.ts'
+import type { Answer } from './exchange.ts'
+
+const HEAD_END = '\r\n\r\n'
+
+/** What the floor adds to every request, where the header policy is not switched on. */
+const ADDED: Fields = [
+  'X-Forwarded-For',
+  '127.0.0.1',
+  'X-Forwarded-Proto',
+  'https',
+  'X-Request-Id',
+  '0123456789abcdef0123456789abcdef',
+  'Via',
+  '1.1 postern',
+]
+const END_OF_REQUEST = `${textOf(ADDED)}Connection: keep-alive\r\n\r\n`
+
+/** The lines of a head, without its blank line. Throws where the head is not whole: the floor keeps no rest. */
+function headLines(text: string): { readonly lines: readonly string[]; readonly end: number } {
+  const end = text.indexOf(HEAD_END)
+  if (end === -1) throw new Error('a head that did not come in one piece')
+  return { lines: text.slice(0, end).split('\r\n'), end: end + HEAD_END.length }
+}
+
+function nameOf(line: string): string {
+  return line.slice(0, line.indexOf(':')).toLowerCase()
+}
+
+/** What servers say of the connection; the floor knows no more of it. */
+function isOfConnection(name: string): boolean {
+  return name === 'connection' || name === 'keep-alive'
+}
+
+/** The first line of a head in its parts. */
+export function firstLine(text: string): readonly string[] {
+  return text.slice(0, text.indexOf('\r\n')).split(' ')
+}
+
+/** The same request for the device: without the credential, with what a proxy adds. */
+export function rewriteRequest(text: string): { readonly authorization: string; readonly rewritten: string } {
+  const { lines } = headLines(text)
+  let authorization = ''
+  let rewritten = `${lines[0]}\r\n`
+  for (let i = 1; i < lines.length; i += 1) {
+    const line = lines[i] ?? ''
+    const name = nameOf(line)
+    if (name === 'authorization') authorization = line.slice(name.length + 2)
+    else if (name !== 'connection') rewritten += `${line}\r\n`
+  }
+  return { authorization, rewritten: rewritten + END_OF_REQUEST }
+}
+
+/** A request that came over HTTP/2, as the device reads it. */
+export function rewriteHttp2Request(raw: Fields): {
+  readonly authorization: string
+  readonly rewritten: string
+} {
+  let [method, path, authority, authorization, lines] = ['', '', '', '', '']
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const name = raw[i] ?? ''
+    const value = raw[i + 1] ?? ''
+    if (name === ':method') method = value
+    else if (name === ':path') path = value
+    else if (name === ':authority') authority = value
+    else if (name === 'authorization') authorization = value
+    else if (!name.startsWith(':')) lines += `${name}: ${value}\r\n`
+  }
+  return {
+    authorization,
+    rewritten: `${method} ${path} HTTP/1.1\r\nHost: ${authority}\r\n${lines}${END_OF_REQUEST}`,
+  }
+}
+
+/** The same response for the client: with `added`, which are whole lines, and nothing of the device's connection. */
+export function rewriteResponse(text: string, added: string): string {
+  const { lines, end } = headLines(text)
+  let head = `${lines[0]}\r\n`
+  for (let i = 1; i < lines.length; i += 1) {
+    const line = lines[i] ?? ''
+    if (!isOfConnection(nameOf(line))) head += `${line}\r\n`
+  }
+  return `${head}${added}\r\n${text.slice(end)}`
+}
+
+/** The fields of a request head, as loosely read as the floor reads its lines. */
+export function looseFields(text: string): string[] {
+  return fieldsOf(headLines(text).lines)
+}
+
+/** A response, as loosely read. */
+export function looseAnswer(text: string): Answer {
+  const { lines, end } = headLines(text)
+  const line = lines[0] ?? ''
+  const status = Number(line.slice(9, 12))
+  return { status, reason: line.slice(13), fields: fieldsOf(lines), body: text.slice(end) }
+}
+
+function fieldsOf(lines: readonly string[]): string[] {
+  const fields: string[] = []
+  for (let i = 1; i < lines.length; i += 1) {
+    const line = lines[i] ?? ''
+    const colon = line.indexOf(':')
+    fields.push(line.slice(0, colon), line.slice(colon + 2))
+  }
+  return fields
+}
+
+/** Fields for the device, where the header policy is not switched on. */
+export function fieldsForDevice(fields: Fields, authority: string | undefined): string[] {
+  const kept = authority === undefined ? [] : ['Host', authority]
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const name = fields[i] ?? ''
+    const lower = name.toLowerCase()
+    if (lower !== 'connection' && lower !== 'authorization') kept.push(name, fields[i + 1] ?? '')
+  }
+  kept.push(...ADDED)
+  return kept
+}
+
+/** Fields for the client, likewise. */
+export function fieldsForClient(fields: Fields, added: Fields): string[] {
+  const kept: string[] = []
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const name = fields[i] ?? ''
+    if (!isOfConnection(name.toLowerCase())) kept.push(name, fields[i + 1] ?? '')
+  }
+  kept.push(...added)
+  return kept
+}
+
+/** Fields as whole lines. */
+export function textOf(fields: Fields): string {
+  let text = ''
+  for (let i = 0; i + 1 < fields.length; i += 2) text += `${fields[i]}: ${fields[i + 1]}\r\n`
+  return text
+}

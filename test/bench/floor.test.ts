@@ -1,0 +1,138 @@
+import { readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { freePort, listening, startChild } from '../../bench/child.ts'
+import type { Row } from '../../bench/contest/row.ts'
+import { costTable, ratioToFloor } from '../../bench/figures/p1f-floor.ts'
+import { CAPABILITIES, readCapabilities } from '../../bench/floor/capabilities.ts'
+import { PEER_HEADERS } from '../../bench/peers/peer.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { send } from '../support/client.ts'
+import { type Device, startDevice } from '../support/device.ts'
+import { run } from '../support/tools.ts'
+import { type Transport, transports } from '../support/transports.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const SERVER = join(ROOT, 'bench/floor/floor-server.ts')
+const ALL = CAPABILITIES.join(',')
+const CREDENTIAL = Object.entries(PEER_HEADERS).flat()
+
+interface RunningFloor {
+  readonly url: string
+  /** The file that it logs to. */
+  readonly log: string
+}
+
+async function startFloor(device: Device, capabilities: string, tls: boolean): Promise<RunningFloor> {
+  const port = await freePort()
+  const folder = temporaryDirectory()
+  const log = join(folder, 'log')
+  const devicePort = new URL(device.url).port
+  const args = [SERVER, String(port), devicePort, capabilities, ...(tls ? [folder] : [])]
+  const child = await startChild(process.execPath, args, { outputTo: log })
+  closeLater(async () => {
+    await child.stop()
+  })
+  await listening(port, child)
+  return { url: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`, log }
+}
+
+/** Bare, with everything, and with each capability alone. */
+const KINDS: readonly (readonly [Transport, string])[] = [
+  ...transports.flatMap((transport) => ['', ALL].map((names) => [transport, names] as const)),
+  ...CAPABILITIES.map((name) => ['http1', name] as const),
+]
+
+describe('The floor', () => {
+  it.for(KINDS)('forwards over %s without the token, with capabilities "%s"', async ([transport, names]) => {
+    const device = await startDevice()
+    const { url } = await startFloor(device, names, transport !== 'http1')
+    for (let count = 1; count <= 3; count += 1) {
+      const answer = await send({ transport, url, path: '/status', fields: [...CREDENTIAL, 'X-Mine', 'a b'] })
+      expect(answer).toMatchObject({ status: 200, text: 'from the device' })
+      expect(answer.header('Content-Type')).toBe('text/plain')
+      expect(answer.header('X-RateLimit-Remaining')).toBe(String(1_000_000_000 - count))
+    }
+    const [asked] = device.requests
+    expect(asked).toMatchObject({ method: 'GET', target: '/status', version: '1.1' })
+    expect(asked?.values('host')).toEqual([new URL(url).host])
+    expect(asked?.values('x-mine')).toEqual(['a b'])
+    expect(asked?.values('connection')).toEqual(['keep-alive'])
+    expect(asked?.values('x-forwarded-for')).toEqual(['127.0.0.1'])
+    expect(asked?.values('authorization')).toEqual([])
+    expect(device.connections).toBe(1)
+  })
+
+  it.for(transports)('forwards nothing with another token, over %s', async (transport) => {
+    const device = await startDevice()
+    const { url } = await startFloor(device, '', transport !== 'http1')
+    await expect(send({ transport, url, fields: ['Authorization', 'Bearer other'] })).rejects.toThrow()
+    expect(device.requests).toEqual([])
+  })
+
+  it('writes an access line for each request where that is switched on', async () => {
+    const device = await startDevice()
+    const { url, log } = await startFloor(device, 'log', false)
+    await send({ transport: 'http1', url, path: '/status', fields: CREDENTIAL })
+    await expect.poll(() => readFile(log, 'utf8')).toMatch(/"method":"GET","path":"\/status".*"status":200/)
+  })
+
+  it('knows its capabilities, and no others', () => {
+    expect([...readCapabilities('')]).toEqual([])
+    expect([...readCapabilities('log,queue')]).toEqual(['log', 'queue'])
+    expect(() => readCapabilities('log,speed')).toThrow('no such capability: speed')
+  })
+})
+
+describe('The figure beside the floor', () => {
+  const row = (name: string, costs: readonly number[]): Row => ({
+    name,
+    version: '1',
+    does: 'nothing else',
+    generator: 'wrk',
+    samples: costs.map((cpuPerRequest) => ({
+      requestsPerSecond: 1_000,
+      p50: undefined,
+      p90: undefined,
+      p99: undefined,
+      cpuPerRequest,
+      busy: 0.99,
+      failed: 0,
+    })),
+  })
+  const rows = [
+    row('relay', [16, 18]),
+    row('floor', [20, 20]),
+    row('+ log', [23, 23]),
+    row('postern', [30, 26]),
+  ]
+
+  it('holds Postern against it round by round', () => {
+    const check = ratioToFloor('P1f', 'HTTP/1.1', rows, 1.4)
+    expect(check).toMatchObject({ value: 1.4, range: [1.3, 1.5], better: 'less', reach: 1.4 })
+    expect(ratioToFloor('P1f', 'HTTP/1.1', [], 1.4).value).toBeUndefined()
+  })
+
+  it('tells what each row adds to the one above, and how often the floor it costs', () => {
+    const { head, rows: cells } = costTable('HTTP/1.1', rows)
+    const column = (name: string): unknown[] => cells.map((cell) => cell[head.indexOf(name)])
+    expect(column('CPU µs/req')).toEqual(['17.0', '20.0', '23.0', '28.0'])
+    expect(column('adds µs')).toEqual(['-', '3.0', '3.0', '5.0'])
+    expect(column('× floor')).toEqual(['0.85', '1.00', '1.15', '1.40'])
+  })
+
+  it('is measured with whatever load generator is there', async () => {
+    const out = `test-floor-${process.pid}`
+    const results = ['json', 'html'].map((kind) => join(ROOT, 'bench/results', `${out}.${kind}`))
+    closeLater(async () => {
+      for (const file of results) await rm(file, { force: true })
+    })
+    const options = ['--quick', '--source', '--only', 'P1f', '--peers', 'floor,postern', '--out', out]
+    const { stdout } = await run(process.execPath, [join(ROOT, 'bench/bench.ts'), ...options], {
+      timeout: 60_000,
+    })
+    expect(stdout).toMatch(/P1f HTTP\/1\.1\s+of the processor time of the floor, HTTP\/1\.1\s+\d/)
+    expect(stdout).toContain(', 0 faults')
+  }, 60_000)
+})
