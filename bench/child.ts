@@ -30,7 +30,7 @@ export interface Child {
   readonly untimelyEnd: Promise<never>
 }
 
-export interface Exit {
+interface Exit {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
 }

@@ -39,7 +39,7 @@ export interface Check {
 }
 
 /** `×` is a ratio to a peer of the same run. */
-export type Unit = '×' | 'ms' | 'µs' | 'ns' | 'B' | 'MiB' | 'KiB'
+type Unit = '×' | 'ms' | 'µs' | 'ns' | 'B' | 'MiB' | 'KiB'
 export type Range = readonly [low: number, high: number]
 
 export interface Table {

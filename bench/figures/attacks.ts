@@ -35,7 +35,7 @@ export interface Attack {
   missing(signs: Signs): string | undefined
 }
 
-export interface Target {
+interface Target {
   readonly url: string
   readonly token: string
   readonly core: number | undefined
@@ -45,11 +45,11 @@ export interface Target {
   readonly seconds: number
 }
 
-export interface RunningAttack {
+interface RunningAttack {
   stop(): Promise<unknown>
 }
 
-export interface Signs {
+interface Signs {
   readonly before: Metrics
   readonly during: Metrics
 }

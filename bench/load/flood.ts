@@ -9,7 +9,7 @@ export interface FloodRequest {
 }
 
 /** What came back for one request; a field that came more than once has an array. */
-export interface FloodResponse {
+interface FloodResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
   readonly body: string

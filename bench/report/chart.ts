@@ -35,7 +35,7 @@ function lineLegend({ series }: LineChart): string {
 }
 
 /** The numbers behind a chart. */
-export function tableOf(chart: Chart): Table {
+function tableOf(chart: Chart): Table {
   if (chart.kind === 'bars') {
     const ranged = chart.rows.some(({ range }) => range !== undefined)
     return {

@@ -38,7 +38,7 @@ export interface Sidecar {
   stop(graceMs?: number): Promise<void>
 }
 
-export interface Addresses {
+interface Addresses {
   /** The URL of the public listener. */
   readonly public: string
   readonly admin: string | null

@@ -5,8 +5,8 @@ import { readText, type Setting, type Settings } from './setting.ts'
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /** The systemd variable is weaker than a file: it only says where state may be kept. */
-export const WEAKEST = 0
-export const ENVIRONMENT_RANK = 2
+const WEAKEST = 0
+const ENVIRONMENT_RANK = 2
 
 const KEY_OF: ReadonlyMap<string, (typeof knownKeys)[number]> = new Map(
   knownKeys.map((known) => [environmentName(known.path), known]),

@@ -13,7 +13,7 @@ export { z }
 export type Kind = 'value' | 'section' | 'choice' | 'either' | 'headers' | 'named'
 
 /** How the text of an environment variable or a flag is read. */
-export type Reading = 'text' | 'text or null' | 'list' | 'yaml'
+type Reading = 'text' | 'text or null' | 'list' | 'yaml'
 
 /** One key of the file: how it is read, written and explained. */
 export interface Field<T> {
@@ -39,7 +39,7 @@ export interface Field<T> {
   readonly member: Field<unknown> | undefined
 }
 
-export type Keys = ReadonlyMap<string, Field<unknown>>
+type Keys = ReadonlyMap<string, Field<unknown>>
 
 export interface Explained {
   readonly description: string

@@ -5,7 +5,7 @@ import { schema } from './schema.ts'
 import { readText, type Setting, type Settings } from './setting.ts'
 import type { Parsed, YamlValue } from './yaml-value.ts'
 
-export const FLAG_RANK = 3
+const FLAG_RANK = 3
 
 type Target = Pick<Setting, 'path' | 'value'>
 

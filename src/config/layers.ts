@@ -3,7 +3,7 @@ import { schema } from './schema.ts'
 import type { Setting } from './setting.ts'
 import { isMapping, type YamlMapping, type YamlValue } from './yaml-value.ts'
 
-export const FILE_RANK = 1
+const FILE_RANK = 1
 
 /** The file with all settings laid over it, and who set what. */
 export interface Layered {

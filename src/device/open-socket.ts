@@ -6,7 +6,7 @@ import type { UpstreamTarget } from './target.ts'
  * Takes what a connection reads. If they are its `own` it may keep the bytes, provided that there are as many as fit;
  * others are the reader's only until it returns. Returns whether a large body passes.
  */
-export type TakeBytes = (bytes: Buffer, length: number, own: boolean) => boolean
+type TakeBytes = (bytes: Buffer, length: number, own: boolean) => boolean
 
 export interface SocketOpener {
   /**

@@ -11,7 +11,7 @@ import { type Fields, groupFields } from '../http/fields.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import type { RelayEnd } from './relay.ts'
 
-export interface UpgradeRequest {
+interface UpgradeRequest {
   /** Origin form, byte for byte. */
   readonly target: string
   /** The sanitised header, without the two fields of the upgrade itself. */

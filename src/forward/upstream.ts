@@ -17,7 +17,7 @@ import { type ResponseFieldSettings, responseFields } from './response-fields.ts
 import { observeAnswer, sendSignedIn } from './signed-in-lane.ts'
 import type { UpgradeLane } from './upgrade-lane.ts'
 
-export interface UpstreamEvents {
+interface UpstreamEvents {
   /** Milliseconds from sending the request to the head of the device's response. */
   readonly answered: (duration: number) => void
   readonly failed: (failure: UpstreamFailure) => void
@@ -25,7 +25,7 @@ export interface UpstreamEvents {
 }
 
 /** Carries a request to the device, under these fields, and its answer to the client. `body` replaces the client's. */
-export type Lane = (
+type Lane = (
   admission: Forward,
   exchange: Exchange,
   fields: string[],
@@ -52,7 +52,7 @@ export interface UpstreamDependencies {
 }
 
 /** Undefined where the client was answered, or left; otherwise what it must be told. */
-export type Forwarded = Refusal | undefined
+type Forwarded = Refusal | undefined
 
 export interface Upstream {
   forward(admission: Forward, exchange: Exchange): Promise<Forwarded>

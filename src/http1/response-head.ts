@@ -2,7 +2,7 @@ import { listMembers } from '../http/fields.ts'
 import type { HeadText } from './head-reader.ts'
 
 /** How the body of a response is delimited (RFC 9112 §6.3): bytes, perhaps 0, chunks, or the end of the connection. */
-export type ResponseBodyFraming = number | 'chunked' | 'end'
+type ResponseBodyFraming = number | 'chunked' | 'end'
 
 /** The head of a response as it stands on the wire, every byte a character, and what it means for its connection. */
 export interface Http1ResponseHead {

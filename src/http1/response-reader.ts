@@ -27,7 +27,7 @@ export interface ResponseEvents {
 }
 
 /** Heads, and the trailers of a body, are read up to this size (bytes). */
-export const LARGEST_RESPONSE_HEAD: number = 64 * 1024
+const LARGEST_RESPONSE_HEAD: number = 64 * 1024
 
 /** Interim responses to one request; a device that sends more is not making progress. */
 const MOST_INTERIM = 16

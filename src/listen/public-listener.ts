@@ -13,7 +13,7 @@ import type { TlsMaterial } from './tls-pair.ts'
 /** How long a TLS handshake may still go on when the sidecar stops (ms). */
 const LAST_HANDSHAKE = 2_000
 
-export type Protocol = 'http/1.1' | 'h2'
+type Protocol = 'http/1.1' | 'h2'
 
 export interface PublicListenerDependencies {
   readonly clock: Clock
@@ -29,7 +29,7 @@ export interface PublicListenerDependencies {
   readonly events: ListenerEvents
 }
 
-export interface ListenerEvents {
+interface ListenerEvents {
   /** Called with +1 and -1 as connections come and go. */
   readonly connection: (protocol: Protocol, change: 1 | -1) => void
   readonly refused: (reason: RefusedConnection) => void

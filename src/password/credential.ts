@@ -2,7 +2,7 @@
 export type Credential = DigestCredential | DerivedCredential | CryptCredential
 
 /** Compared in microseconds, so in place. */
-export type DigestCredential =
+type DigestCredential =
   | { readonly kind: 'plain'; readonly digest: Uint8Array }
   | { readonly kind: 'sha1'; readonly digest: Uint8Array }
 

@@ -6,7 +6,7 @@ import { fingerprintOf } from './fingerprint.ts'
 import type { Verdict } from './verifier.ts'
 
 /** The device could not be asked: nothing is known about the password, and no client may be told that it is wrong. */
-export interface Unavailable {
+interface Unavailable {
   readonly unavailable: UpstreamFailure
 }
 

@@ -11,7 +11,7 @@ export type PasswordSourceConfig =
   | { readonly htpasswd: TableEntry }
   | { readonly shadow: TableEntry }
 
-export interface TableEntry {
+interface TableEntry {
   readonly file: string
   readonly user: string
 }

@@ -16,7 +16,7 @@ export interface PasswordSourceEvents {
   restored(): void
 }
 
-export interface PasswordSourceState {
+interface PasswordSourceState {
   readonly readable: boolean
   readonly reason?: string
 }

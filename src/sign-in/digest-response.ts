@@ -62,7 +62,7 @@ function quoted(text: string): string {
 }
 
 /** Text as its UTF-8 bytes, a character each: the form in which header text travels through this house. */
-export function wire(text: string): string {
+function wire(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1')
 }
 

@@ -68,7 +68,7 @@ const MOST_TURNS = 64
  * on with the one that it was given itself; only when the device has taken that does it serve everything. So requests
  * under way together cannot use up each other's nonces, where firmware takes each only once, or counts only in order.
  */
-export function createDigestSession(
+function createDigestSession(
   first: DigestChallenge,
   account: Account,
   mintCnonce: () => string = () => randomBytes(18).toString('base64'),

@@ -18,7 +18,7 @@ export type Login =
   | { readonly kind: 'unusable'; readonly reason: string }
 
 /** Credentials for one request, and a mark by which the session knows which of its own they were. */
-export interface Ticket {
+interface Ticket {
   readonly fields: Fields
   readonly mark: string
 }

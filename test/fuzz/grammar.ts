@@ -108,7 +108,7 @@ const FIELDS = [
 ]
 
 /** A live token, or what is none. */
-export const credentials: fc.Arbitrary<string> = fc.oneof(
+const credentials: fc.Arbitrary<string> = fc.oneof(
   { weight: 6, arbitrary: fc.constant(`Authorization: Bearer ${ACCESS}`) },
   { weight: 2, arbitrary: fc.constantFrom('', 'Authorization: Bearer x', 'Authorization: Basic eA==') },
   { weight: 1, arbitrary: fc.constant(`Authorization: Bearer ${ACCESS}\r\nAuthorization: Bearer x`) },
@@ -120,7 +120,7 @@ const field = fc.oneof(
   { weight: 1, arbitrary: fc.tuple(name, fc.stringMatching(/^[ -~]{0,20}$/)).map(([n, v]) => `X${n}: ${v}`) },
 )
 
-export const BODIES: readonly string[] = [
+const BODIES: readonly string[] = [
   ...['', '', '', 'abc', 'GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n'],
   ...['3\r\nabc\r\n0\r\n\r\n', '0\r\n\r\n', '3\r\nabc\r\n0\r\nX-T: 1\r\n\r\n', '3;a=b\r\nabc\r\n0\r\n\r\n'],
 ]

@@ -6,13 +6,13 @@ import type { RawPeer } from '../support/raw.ts'
 import { brokenBy, nextRequest, OK } from '../support/scripted.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 
-export type Lane = 'strict' | 'tolerant' | 'auto'
+type Lane = 'strict' | 'tolerant' | 'auto'
 
 /** What a device does with a request, the head of which it has just read. */
 export type Script = (peer: RawPeer, head: string) => unknown
 
 /** A device, and the requests that reached its fault. */
-export interface FaultyDevice {
+interface FaultyDevice {
   readonly url: string
   /** The heads of the requests to `/faulty`. */
   readonly asked: readonly string[]
@@ -37,7 +37,7 @@ export interface WorldOptions {
 }
 
 /** A device that goes wrong at `/faulty`, as scripted, and answers everything else as it should. */
-export async function startFaultyDevice(script: Script): Promise<FaultyDevice> {
+async function startFaultyDevice(script: Script): Promise<FaultyDevice> {
   const asked: string[] = []
   const { url } = await startRawDevice(async (peer) => {
     for (;;) {

@@ -38,7 +38,7 @@ export const ENV: Readonly<Record<string, string>> = {
 export type LogLine = { readonly msg: string; readonly level: number } & Readonly<Record<string, unknown>>
 
 /** How a process ended: one of the two is null. */
-export interface Exit {
+interface Exit {
   readonly code: number | null
   readonly signal: string | null
 }
@@ -123,7 +123,7 @@ export interface Site {
   postern(command: string, ...args: string[]): Promise<Run>
 }
 
-export interface ServeOptions {
+interface ServeOptions {
   /** Over the environment. */
   readonly env?: Readonly<Record<string, string>>
   /** A program and arguments in front of Node. */

@@ -26,7 +26,7 @@ export interface Visitor {
   leave(): void
 }
 
-export interface Ask extends Request {
+interface Ask extends Request {
   /** `login`: the access token of the visitor. */
   readonly token?: 'login' | string | undefined
   /** A broken transfer is what has to come. */

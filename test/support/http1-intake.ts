@@ -4,7 +4,7 @@ import type { Http1Body } from '../../src/listen/http1/body.ts'
 import { Http1Intake } from '../../src/listen/http1/intake.ts'
 
 /** A message as the sidecar's reader understands it. */
-export interface ReadMessage {
+interface ReadMessage {
   readonly head: Http1RequestHead
   /** Latin-1. */
   readonly body: string

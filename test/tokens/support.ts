@@ -17,7 +17,6 @@ export const POLICY: TokenPolicy = {
   rotateRefresh: false,
   refreshGrace: 10 * SECOND,
 }
-export const ROTATING: TokenPolicy = { ...POLICY, rotateRefresh: true }
 
 export interface Bench {
   readonly store: TokenStore

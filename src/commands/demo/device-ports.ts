@@ -1,5 +1,5 @@
 /** One outlet of the sample device, as its API shows it. */
-export interface Port {
+interface Port {
   readonly id: number
   readonly label: string
   readonly enabled: boolean
