@@ -9,7 +9,7 @@ import { PEER_HEADERS } from '../../bench/peers/peer.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { send } from '../support/client.ts'
-import { type Device, startDevice } from '../support/device.ts'
+import { type Device, startCannedDevice, startDevice } from '../support/device.ts'
 import { run } from '../support/tools.ts'
 import { type Transport, transports } from '../support/transports.ts'
 
@@ -24,7 +24,11 @@ interface RunningFloor {
   readonly log: string
 }
 
-async function startFloor(device: Device, capabilities: string, tls: boolean): Promise<RunningFloor> {
+async function startFloor(
+  device: Pick<Device, 'url'>,
+  capabilities: string,
+  tls: boolean,
+): Promise<RunningFloor> {
   const port = await freePort()
   const folder = temporaryDirectory()
   const log = join(folder, 'log')
@@ -69,6 +73,23 @@ describe('The floor', () => {
     const { url } = await startFloor(device, '', transport !== 'http1')
     await expect(send({ transport, url, fields: ['Authorization', 'Bearer other'] })).rejects.toThrow()
     expect(device.requests).toEqual([])
+  })
+
+  it('refuses a head that HTTP does not allow where strict is switched on', async () => {
+    const device = await startCannedDevice('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi')
+    const fields = [...CREDENTIAL, 'X Mine', 'a']
+    const bare = await startFloor(device, '', false)
+    expect((await send({ transport: 'http1', url: bare.url, fields })).text).toBe('hi')
+    const strict = await startFloor(device, 'strict', false)
+    await expect(send({ transport: 'http1', url: strict.url, fields })).rejects.toThrow()
+    expect(device.peers).toHaveLength(1)
+  })
+
+  it('gives each request an id of its own where policy is switched on', async () => {
+    const device = await startDevice()
+    const { url } = await startFloor(device, 'policy', false)
+    for (let count = 0; count < 2; count += 1) await send({ transport: 'http1', url, fields: CREDENTIAL })
+    expect(new Set(device.requests.map((request) => request.header('X-Request-Id'))).size).toBe(2)
   })
 
   it('writes an access line for each request where that is switched on', async () => {
