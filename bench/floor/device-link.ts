@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
+import { createPatience, type Patience } from '../../src/device/patience.ts'
 import { ResponseReader } from '../../src/http1/response-reader.ts'
-import { createPatience, type Patience } from '../../src/upstream/patience.ts'
 import type { FloorExchange } from './exchange.ts'
 import type { Floor } from './floor.ts'
 import { looseAnswer } from './lines.ts'

@@ -1,8 +1,8 @@
 import { LiveExchange } from '../../src/gate/live-exchanges.ts'
 import type { Forward } from '../../src/http/admission.ts'
-import type { Leave } from '../../src/http/bounded-queue.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import type { Fields } from '../../src/http/fields.ts'
+import type { Leave } from '../../src/system/bounded-queue.ts'
 
 /** A whole response of the device. Its body is Latin-1. */
 export interface Answer {

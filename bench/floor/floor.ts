@@ -1,20 +1,20 @@
 import { hash, randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
+import { requestFields } from '../../src/forward/request-fields.ts'
+import { responseFields } from '../../src/forward/response-fields.ts'
 import { createLiveExchanges, type LiveExchanges } from '../../src/gate/live-exchanges.ts'
 import { createRequestIds } from '../../src/gate/request-id.ts'
 import type { Forward } from '../../src/http/admission.ts'
-import { type BoundedQueue, createBoundedQueue, type Leave } from '../../src/http/bounded-queue.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import type { Fields } from '../../src/http/fields.ts'
-import { systemClock } from '../../src/http/system-clock.ts'
-import { writeSoon } from '../../src/http/write-soon.ts'
 import { writeRequestHead } from '../../src/http1/request-writer.ts'
 import { LIMIT_FIELD_NAMES } from '../../src/limits/limit-fields.ts'
 import type { AccessLog } from '../../src/record/access-log.ts'
 import { createHistogram } from '../../src/record/histogram.ts'
 import { createTally } from '../../src/record/tally.ts'
-import { requestFields } from '../../src/upstream/request-fields.ts'
-import { responseFields } from '../../src/upstream/response-fields.ts'
+import { type BoundedQueue, createBoundedQueue, type Leave } from '../../src/system/bounded-queue.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { writeSoon } from '../../src/system/write-soon.ts'
 import { PEER_TOKEN } from '../peers/peer.ts'
 import type { Capability } from './capabilities.ts'
 import { DeviceLink } from './device-link.ts'
@@ -207,7 +207,7 @@ type Count = (method: string, status: number, size: number, duration: number) =>
 /** As Postern counts: every request in one tally, its bytes, and two durations. */
 function createFloorMetrics(): Count {
   const requests = createTally()
-  const whole = createHistogram('floor_request_duration_seconds', 'Of requests.').series('endpoint="api"')
+  const whole = createHistogram('floor_request_duration_seconds', 'Of requests.').series({ endpoint: 'api' })
   const atDevice = createHistogram('floor_upstream_duration_seconds', 'At the device.').series()
   const bytes = { response: 0 }
   return (method, status, size, duration) => {

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 
-const among = (...texts: readonly string[]): fc.Arbitrary<string> => fc.constantFrom(...texts)
+export const among = (...texts: readonly string[]): fc.Arbitrary<string> => fc.constantFrom(...texts)
 
-const row = (unit: fc.Arbitrary<string>, maxLength: number, minLength = 0): fc.Arbitrary<string> =>
+export const row = (unit: fc.Arbitrary<string>, maxLength: number, minLength = 0): fc.Arbitrary<string> =>
   fc.array(unit, { minLength, maxLength }).map((parts) => parts.join(''))
 
 /** A well-formed request, and what is in it. */
