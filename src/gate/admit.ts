@@ -15,7 +15,7 @@ import { requestIdOf } from './request-id.ts'
 /** Whose requests share a window (C17). */
 export type Per = 'client' | 'grant' | 'device'
 
-export interface EndpointLimit extends WindowPolicy {
+interface EndpointLimit extends WindowPolicy {
   readonly per: Per
 }
 
@@ -39,7 +39,7 @@ export interface GateDependencies {
 type Identify = Tokens['identify']
 
 /** Whom the token of a request stands for. */
-export type Identified =
+type Identified =
   | { readonly kind: 'valid'; readonly grant: string }
   | { readonly kind: 'refused'; readonly cause: AuthFailure }
 

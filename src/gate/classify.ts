@@ -6,7 +6,7 @@ import type { Refusal } from '../http/refusal.ts'
 import { pathOf } from '../http/request-path.ts'
 
 /** The one path that the sidecar answers itself; every disguise of it is an ordinary API path (C1). */
-export const TOKEN_PATH = '/oauth/token'
+const TOKEN_PATH = '/oauth/token'
 
 /**
  * Methods that are forwarded: those that Node's parser knows, WebDAV's among them. Any other is refused. Methods are
@@ -20,7 +20,7 @@ const FORWARDED_METHODS: ReadonlySet<string> = new Set(
 const NAMED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
 /** What a request head may hold: bytes of names and values, and lines. */
-export interface HeaderCaps {
+interface HeaderCaps {
   readonly maxHeaderSize: number
   readonly maxHeaderCount: number
 }

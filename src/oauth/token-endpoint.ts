@@ -14,7 +14,7 @@ export interface TokenEndpointDependencies {
 }
 
 /** What an endpoint of the sidecar's own answers; `close` where the request body was not read to its end. */
-export type TokenAnswer =
+type TokenAnswer =
   | { readonly kind: 'reply'; readonly reply: Reply }
   | { readonly kind: 'refused'; readonly refusal: Refusal; readonly close: boolean }
 

@@ -16,7 +16,7 @@ export interface Histogram {
   text(): string
 }
 
-export interface Series {
+interface Series {
   observe(seconds: number): void
 }
 

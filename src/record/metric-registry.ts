@@ -8,8 +8,6 @@ import {
 } from 'prom-client'
 import { createHistogram, type Figure, type Histogram } from './histogram.ts'
 
-export type { Counter, Gauge } from 'prom-client'
-
 /** The metrics of one sidecar; each name gets the prefix `postern_`. */
 export interface MetricRegistry {
   counter<L extends string>(

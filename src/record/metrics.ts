@@ -8,7 +8,7 @@ import { createUpstreamMetrics, type UpstreamMetrics, type UpstreamReadings } fr
 export type { Figure } from './histogram.ts'
 
 /** What is read anew for every scrape. */
-export interface Readings {
+interface Readings {
   readonly tokens: () => { readonly access: number; readonly refresh: number }
   /** Live tokens that a restart would lose, for want of the token file; undefined for `tokens.store: memory`. */
   readonly unsaved: () => number | undefined

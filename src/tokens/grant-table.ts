@@ -28,7 +28,7 @@ export interface Grant {
 }
 
 /** Why a token is no longer there; evicted ones leave no trace and count as unknown. */
-export type Departure = 'expired' | 'revoked' | 'evicted'
+type Departure = 'expired' | 'revoked' | 'evicted'
 
 export interface GrantTable {
   readonly size: number

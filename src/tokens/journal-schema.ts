@@ -34,7 +34,7 @@ const MIGRATIONS: readonly ((db: DatabaseSync) => void)[] = [
   },
 ]
 
-export const SCHEMA_VERSION: number = MIGRATIONS.length
+const SCHEMA_VERSION = MIGRATIONS.length
 
 export type Version = 'current' | 'older' | 'newer' | 'foreign'
 
