@@ -1,8 +1,7 @@
 import type { Answer } from '../device/own-request.ts'
 import { fieldValues } from '../http/fields.ts'
 import { parseChallenges } from './challenge.ts'
-import { verdictOn } from './check-path.ts'
-import type { Ask, Scheme, Session } from './scheme.ts'
+import { type Ask, type Scheme, type Session, verdictOn } from './scheme.ts'
 
 export interface BasicSettings {
   readonly user: string

@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { fieldValues, keepFields } from '../http/fields.ts'
 import { parseParameters } from './challenge.ts'
-import { verdictOn } from './check-path.ts'
 import { type DigestChallenge, digestChallenge } from './digest-challenge.ts'
 import { type Account, digestAuthorization, digestKey } from './digest-response.ts'
-import type { Ask, Scheme, Session } from './scheme.ts'
+import { type Ask, type Scheme, type Session, verdictOn } from './scheme.ts'
 
 export interface DigestSettings {
   readonly user: string

@@ -2,9 +2,8 @@ import type { Answer } from '../device/own-request.ts'
 import { fieldValues } from '../http/fields.ts'
 import { pathOf } from '../http/request-path.ts'
 import type { Clock } from '../system/clock.ts'
-import { verdictOn } from './check-path.ts'
 import { createFormSession } from './form-session.ts'
-import type { Ask, Login, RequestLine, Scheme, Session } from './scheme.ts'
+import { type Ask, type Login, type RequestLine, type Scheme, type Session, verdictOn } from './scheme.ts'
 import { cookiesSetBy, isOver } from './session-cookies.ts'
 
 export interface FormSettings {

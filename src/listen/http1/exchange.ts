@@ -1,4 +1,5 @@
 import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Exchange, Outcome, Reply, RequestHead, ResponseHead } from '../../http/exchange.ts'
 import type { Fields } from '../../http/fields.ts'
 import { type Http1RequestHead, requestHead } from '../../http1/request-head.ts'
@@ -6,9 +7,23 @@ import { latin1Of, type RenderedHead, renderHead, renderInterim } from '../../ht
 import { endBroken } from '../linger.ts'
 import { OutcomeLatch } from '../outcome.ts'
 import { Http1Body } from './body.ts'
-import type { Http1Carrier } from './carrier.ts'
 import { probeWhileContested } from './half-closed.ts'
 import { Http1Response } from './response.ts'
+
+/** The connection of an exchange, as far as that needs it. */
+export interface Http1Carrier {
+  readonly socket: Socket
+  /** What carries the bytes of `socket`: itself in cleartext. */
+  readonly wire: Socket
+  /** What is the same for all requests of the connection. */
+  readonly facts: Pick<RequestHead, 'secure' | 'peer' | 'localPort'>
+  /** The fields that say that the connection goes on, with their line ends. */
+  readonly persisting: string
+  /** The `Date` of now, with its line end. */
+  dateLine(): string
+  /** What the last write of a response calls back, with an error or without. */
+  readonly onFlushed: (error?: Error | null) => void
+}
 
 const never = (): boolean => false
 

@@ -1,8 +1,7 @@
 import type { Socket } from 'node:net'
 import type { UpgradeExchange } from '../../http/exchange.ts'
 import type { Http1RequestHead } from '../../http1/request-head.ts'
-import type { Http1Carrier } from './carrier.ts'
-import { Http1Exchange } from './exchange.ts'
+import { type Http1Carrier, Http1Exchange } from './exchange.ts'
 
 /** What a client may send ahead of the answer to its upgrade (bytes); WebSocket clients send nothing. */
 const LARGEST_ADVANCE = 64 * 1024
