@@ -22,8 +22,8 @@ const WITH_BODY: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'QUERY',
  * it, and what it sends behind the head of a response to HEAD would be taken for the next response.
  */
 export function mayPersist({ method, framing }: OutgoingRequest): boolean {
-  const bodyless = framing === null || framing === 0
-  return method !== 'HEAD' && (bodyless || WITH_BODY.has(method))
+  const bodiless = framing === null || framing === 0
+  return method !== 'HEAD' && (bodiless || WITH_BODY.has(method))
 }
 
 /**

@@ -65,12 +65,12 @@ export function meaningOfResponse(
     }
   }
   const status = Number(target)
-  const bodyless = endsWithHead(method, status)
-  const framing = lengths > 1 ? undefined : framingOf(length, coding, bodyless)
+  const bodiless = endsWithHead(method, status)
+  const framing = lengths > 1 ? undefined : framingOf(length, coding, bodiless)
   if (framing === undefined) return undefined
   const kept = !connection.includes('close') && (version === '1.1' || connection.includes('keep-alive'))
   // Firmware that announces a body where there is none may well send one.
-  const clean = bodyless ? coding === undefined && !Number(length) : framing !== 'end'
+  const clean = bodiless ? coding === undefined && !Number(length) : framing !== 'end'
   return { status, reason, fields, framing, persists: kept && clean, keptFor }
 }
 
@@ -80,16 +80,16 @@ const KEEP_ALIVE: readonly string[] = ['keep-alive']
 function framingOf(
   length: string | undefined,
   coding: string | undefined,
-  bodyless: boolean,
+  bodiless: boolean,
 ): ResponseBodyFraming | undefined {
   if (coding !== undefined) {
-    if (bodyless) return 0
+    if (bodiless) return 0
     return coding.toLowerCase() === 'chunked' ? 'chunked' : undefined
   }
-  if (length === undefined) return bodyless ? 0 : 'end'
+  if (length === undefined) return bodiless ? 0 : 'end'
   const bytes = DIGITS.test(length) ? Number(length) : Number.NaN
   if (!Number.isSafeInteger(bytes)) return undefined
-  return bodyless ? 0 : bytes
+  return bodiless ? 0 : bytes
 }
 
 function secondsIn(value: string): number | undefined {

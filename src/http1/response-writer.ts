@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { ResponseHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
+import { endsWithHead } from './response-head.ts'
 
 /** A status, reason or field that a head of HTTP/1 cannot carry. */
 export class UnsendableHeadError extends Error {
@@ -41,7 +42,7 @@ export function renderHead(
   { method, oldClient, persisting, date }: ResponseFacts,
 ): RenderedHead {
   const { text, length, dated } = renderFields(fields)
-  const bodiless = method === 'HEAD' || status === 204 || status === 304 || status < 200
+  const bodiless = endsWithHead(method, status)
   const counted = length ?? size
   const framing = bodiless ? 'none' : (counted ?? (oldClient ? 'close' : 'chunked'))
   const connection = oldClient && counted === undefined ? undefined : persisting

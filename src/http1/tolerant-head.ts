@@ -116,9 +116,9 @@ function readFields(lines: readonly string[]): string[] {
 }
 
 /** Leaves one way to tell where the body ends (RFC 9112 §6.3); undefined where there is none. */
-function withOneFraming(fields: readonly string[], bodyless: boolean): string[] | undefined {
+function withOneFraming(fields: readonly string[], bodiless: boolean): string[] | undefined {
   const codings = listMembers(fieldValues(fields, 'transfer-encoding')).filter((name) => name !== 'identity')
-  if (!bodyless && codings.some((coding) => coding !== 'chunked')) return undefined
+  if (!bodiless && codings.some((coding) => coding !== 'chunked')) return undefined
   const chunked = codings.length > 0
   // Chunks say themselves how long they are; a length beside them is a leftover.
   const lengths = chunked ? [] : listMembers(fieldValues(fields, 'content-length'))
