@@ -58,12 +58,12 @@ const passage = createPassage({
   admit: gate.admit,
   services: { token: unexpected, revocation: unexpected },
   upstream: createUpstream({
-    lane: (_admission, exchange, fields, answer) =>
+    roundTrip: (_admission, exchange, fields, rules) =>
       new Promise((resolve) => {
         atDevice.push(() => {
           if (fields.length === 0) unexpected(fields)
-          exchange.begin({ status: 200, reason: 'OK', fields: answer.project(ANSWER, 200) })
-          answer.onHead()
+          exchange.begin({ status: 200, reason: 'OK', fields: rules.project(ANSWER, 200) })
+          rules.onHead()
           exchange.end()
           resolve({ kind: 'relayed' })
         })

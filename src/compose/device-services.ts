@@ -5,11 +5,11 @@ import { type Connections, createConnections } from '../device/connections.ts'
 import { type HealthCheck, startHealthCheck } from '../device/health.ts'
 import { readRequestFields } from '../forward/added-fields.ts'
 import type { UploadCollecting } from '../forward/collected-upload.ts'
-import { forwardToDevice, type LaneDependencies } from '../forward/lane.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
+import { forwardToDevice, type RoundTripDependencies } from '../forward/round-trip.ts'
 import { createRoutedUpstream } from '../forward/routes.ts'
 import { upstreamDeadlines, upstreamTarget } from '../forward/settings.ts'
-import { createUpgradeLane } from '../forward/upgrade-lane.ts'
+import { createUpgrades } from '../forward/upgrades.ts'
 import { createUpstream, type Upstream } from '../forward/upstream.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
@@ -130,7 +130,7 @@ async function openDeviceService(
   const { path, interval } = service.health
   const health =
     path === null ? undefined : startHealthCheck({ path, interval }, connections, breaker, events.up)
-  const way: LaneDependencies = {
+  const way: RoundTripDependencies = {
     connections,
     uploadTimeout,
     reader: {
@@ -141,9 +141,9 @@ async function openDeviceService(
     },
   }
   const upstream = createUpstream({
-    lane: (admission, exchange, fields, answer, body) =>
-      forwardToDevice(admission, exchange, fields, way, answer, body),
-    upgrades: createUpgradeLane(target, deadlines),
+    roundTrip: (admission, exchange, fields, rules, body) =>
+      forwardToDevice(admission, exchange, fields, way, rules, body),
+    upgrades: createUpgrades(target, deadlines),
     guard,
     collecting,
     breaker,

@@ -1,16 +1,16 @@
 import type { Clock } from '../system/clock.ts'
-import type { AnswerHandler, Transfer } from './answer-handler.ts'
 import { type ConnectionSettings, DeviceConnection, type DeviceRequest } from './device-connection.ts'
+import { createDeviceRules } from './device-rules.ts'
 import { createIdleMemory, type IdleMemory } from './idle-memory.ts'
 import { createSocketOpener } from './open-socket.ts'
-import { createParserChoice } from './parser-choice.ts'
+import type { ResponseHandler, Transfer } from './response-handler.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
 /** A connection to the device, lent to one request at a time. */
 export interface Connection extends Transfer {
   /** It was open when it was lent, and nothing has come since: if it now breaks, the device had closed it meanwhile. */
   readonly reused: boolean
-  send(request: DeviceRequest, handler: AnswerHandler): void
+  send(request: DeviceRequest, handler: ResponseHandler): void
   /**
    * Gives it back; `answered` when a response came over it, so that it is known to have been alive. One that is still
    * being opened is kept all the same: whoever only comes to leave again costs the device no connection each time.
@@ -66,7 +66,7 @@ export function createConnections(
       host: new URL(target.origin).host,
       deadlines,
       reuse: target.reuse,
-      parser: createParserChoice(target.parser, onTolerant),
+      rules: createDeviceRules(target.parser, onTolerant),
       onStray,
     },
     idle: [],
@@ -77,7 +77,7 @@ export function createConnections(
   }
   return {
     get tolerant() {
-      return pool.settings.parser.rules === 'tolerant'
+      return pool.settings.rules.current === 'tolerant'
     },
     borrow(repeatable) {
       const idle = pool.idle.pop()
@@ -118,7 +118,7 @@ class PooledConnection extends DeviceConnection implements Connection {
     this.#idleFor = clock.monotonic() - this.#since
     this.#lent = true
     this.#openWhenLent = !this.opening
-    const sloppy = settings.parser.rules === 'tolerant'
+    const sloppy = settings.rules.current === 'tolerant'
     const trusted = !this.#openWhenLent || (!sloppy && memory.trusts(this.#idleFor, repeatable))
     if (this.usable && trusted) return true
     this.close()

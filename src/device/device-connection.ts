@@ -1,13 +1,13 @@
 import type { Socket } from 'node:net'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import { mayPersist, type OutgoingRequest, writeRequestHead } from '../http1/request-writer.ts'
-import { isBlank, type ResponseFault, ResponseReader } from '../http1/response-reader.ts'
+import { onlyLineEnds, type ResponseFault, ResponseReader } from '../http1/response-reader.ts'
 import { writeSoon } from '../system/write-soon.ts'
-import type { AnswerHandler, Transfer } from './answer-handler.ts'
+import type { DeviceRules } from './device-rules.ts'
 import { DeviceFault } from './failure.ts'
 import type { SocketOpener } from './open-socket.ts'
-import type { ParserChoice } from './parser-choice.ts'
 import { createPatience, type Patience } from './patience.ts'
+import type { ResponseHandler, Transfer } from './response-handler.ts'
 import type { Reuse, UpstreamDeadlines } from './target.ts'
 import { sendUpload } from './upload.ts'
 
@@ -24,7 +24,7 @@ export interface ConnectionSettings {
   readonly host: string
   readonly deadlines: UpstreamDeadlines
   readonly reuse: Reuse
-  readonly parser: ParserChoice
+  readonly rules: DeviceRules
   /** Called when the device sends bytes that answer no request, on a connection that would have carried another one. */
   readonly onStray: () => void
 }
@@ -38,7 +38,7 @@ export class DeviceConnection implements Transfer {
   readonly #responseLimit: Patience
   readonly #bodyLimit: Patience
   #state: 'connecting' | 'open' | 'closed' = 'connecting'
-  #handler: AnswerHandler | undefined
+  #handler: ResponseHandler | undefined
   #request: DeviceRequest | undefined
   #uploading: DeviceRequest['body']
   #paused = false
@@ -70,7 +70,7 @@ export class DeviceConnection implements Transfer {
       },
       onWhole: (last, clean) => this.#complete(last, clean),
       onFault: (fault) => this.#breakOff(new DeviceFault(FAILURES[fault])),
-      onSloppy: () => settings.parser.foundSloppy(),
+      onSloppy: () => settings.rules.foundSloppy(),
     })
     this.#connectLimit.begin()
     this.#socket = settings.opener.open(
@@ -111,12 +111,12 @@ export class DeviceConnection implements Transfer {
     return this.#reading.head?.keptFor
   }
 
-  send(request: DeviceRequest, handler: AnswerHandler): void {
+  send(request: DeviceRequest, handler: ResponseHandler): void {
     this.#request = request
     this.#handler = handler
     this.#paused = false
     if (this.#state === 'closed') this.abort(this.#fault)
-    else this.#reading.expect(request.method, this.#settings.parser.rules)
+    else this.#reading.expect(request.method, this.#settings.rules.current)
     if (this.#state === 'open') this.#write(request)
   }
 
@@ -179,8 +179,8 @@ export class DeviceConnection implements Transfer {
   }
 
   #write(request: DeviceRequest): void {
-    const { host, reuse, parser } = this.#settings
-    this.#mayFollow = reuse === 'shared' && parser.rules !== 'tolerant' && mayPersist(request)
+    const { host, reuse, rules } = this.#settings
+    this.#mayFollow = reuse === 'shared' && rules.current !== 'tolerant' && mayPersist(request)
     const head = writeRequestHead(request, host, this.#mayFollow)
     if (head === undefined) {
       this.#fail('http_protocol_error')
@@ -212,7 +212,7 @@ export class DeviceConnection implements Transfer {
 
   #received(bytes: Buffer, length: number, own: boolean): boolean {
     if (this.#handler === undefined) {
-      if (!isBlank(bytes, 0, length)) this.#dropStray()
+      if (!onlyLineEnds(bytes, 0, length)) this.#dropStray()
       return false
     }
     try {

@@ -1,8 +1,8 @@
 import type { Fields } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
-import type { AnswerHandler } from './answer-handler.ts'
 import { type Connection, type Connections, createConnections } from './connections.ts'
 import { DeviceFault, failureOf } from './failure.ts'
+import type { ResponseHandler } from './response-handler.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
 /** A request of the sidecar's own; `body` is short. */
@@ -67,7 +67,7 @@ function sendOwn(connection: Connection, { method, target, fields, body }: OwnRe
   return new Promise((resolve, reject) => {
     let answer: Answer | undefined
     let size = 0
-    const handler: AnswerHandler = {
+    const handler: ResponseHandler = {
       inform() {},
       head(status, _reason, fields) {
         answer = { status, fields }

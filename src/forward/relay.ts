@@ -1,4 +1,4 @@
-import type { AnswerHandler, Transfer } from '../device/answer-handler.ts'
+import type { ResponseHandler, Transfer } from '../device/response-handler.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 
@@ -13,7 +13,7 @@ export type RelayEnd =
   | { readonly kind: 'abandoned' }
 
 /** What becomes of the head of the device's answer. */
-export interface AnswerRules {
+export interface RelayRules {
   /** The device's header fields as the client shall see them. */
   project(device: Fields, status: number): string[]
   /** The device has begun to answer. */
@@ -30,7 +30,7 @@ export interface ReaderPatience {
 
 export interface RelayDependencies {
   readonly exchange: Exchange
-  readonly answer: AnswerRules
+  readonly rules: RelayRules
   readonly reader: ReaderPatience
   readonly onEnd: (end: RelayEnd) => void
 }
@@ -39,13 +39,13 @@ export interface RelayDependencies {
  * Carries one response from the device to the client, piece by piece: a client slower than the device stops the
  * device's connection, not memory.
  */
-export class Relay implements AnswerHandler {
+export class Relay implements ResponseHandler {
   readonly #deps: RelayDependencies
   #transfer: Transfer | undefined
   #done = false
   /** What the client was answered with is the device's answer. */
   #begun = false
-  #waitsForDrain = false
+  #listensForDrain = false
   #stall: NodeJS.Timeout | undefined
 
   constructor(deps: RelayDependencies) {
@@ -59,21 +59,21 @@ export class Relay implements AnswerHandler {
   }
 
   inform(status: number, device: Fields): void {
-    const { exchange, answer } = this.#deps
-    exchange.inform(status, answer.project(device, status))
+    const { exchange, rules } = this.#deps
+    exchange.inform(status, rules.project(device, status))
   }
 
   head(status: number, reason: string, device: Fields): void {
-    const { exchange, answer } = this.#deps
+    const { exchange, rules } = this.#deps
     this.#begun = !exchange.answered
     try {
-      exchange.begin({ status, reason, fields: answer.project(device, status) })
+      exchange.begin({ status, reason, fields: rules.project(device, status) })
     } catch (error) {
       // Such as a status that HTTP/2 cannot carry. Only this answer fails; the choice of the parser stays as it is.
       this.#transfer?.abort(error)
       return
     }
-    answer.onHead()
+    rules.onHead()
   }
 
   data(chunk: Buffer): void {
@@ -82,8 +82,8 @@ export class Relay implements AnswerHandler {
     this.#transfer?.pause()
     clearTimeout(this.#stall)
     this.#awaitReader(0)
-    if (this.#waitsForDrain) return
-    this.#waitsForDrain = true
+    if (this.#listensForDrain) return
+    this.#listensForDrain = true
     exchange.onDrain(() => {
       clearTimeout(this.#stall)
       if (!this.#done) this.#transfer?.resume()

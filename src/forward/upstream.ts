@@ -10,12 +10,12 @@ import { isBug } from '../system/setup-error.ts'
 import { carryCollected, type UploadCollecting } from './collected-upload.ts'
 import type { KeptBody } from './kept-body.ts'
 import { OVERLOADED, waitForPlace } from './place.ts'
-import type { AnswerRules, RelayEnd } from './relay.ts'
+import type { RelayEnd, RelayRules } from './relay.ts'
 import { withCredentials } from './request-credentials.ts'
 import { type RequestFieldSettings, requestFields } from './request-fields.ts'
 import { type ResponseFieldSettings, responseFields } from './response-fields.ts'
-import { observeAnswer, sendSignedIn } from './signed-in-lane.ts'
-import type { UpgradeLane } from './upgrade-lane.ts'
+import { observeAnswer, sendSignedIn } from './signed-in-request.ts'
+import type { Upgrades } from './upgrades.ts'
 
 interface UpstreamEvents {
   /** Milliseconds from sending the request to the head of the device's response. */
@@ -25,17 +25,17 @@ interface UpstreamEvents {
 }
 
 /** Carries a request to the device, under these fields, and its answer to the client. `body` replaces the client's. */
-type Lane = (
+type RoundTrip = (
   admission: Forward,
   exchange: Exchange,
   fields: string[],
-  answer: AnswerRules,
+  rules: RelayRules,
   body: KeptBody | undefined,
 ) => Promise<RelayEnd>
 
 export interface UpstreamDependencies {
-  readonly lane: Lane
-  readonly upgrades: UpgradeLane
+  readonly roundTrip: RoundTrip
+  readonly upgrades: Upgrades
   /** At most so many requests at the device at once, so many waiting behind them (C25). */
   readonly guard: BoundedQueue
   /** The most upgrades under way and tunnels open. They take no place in `guard`. */
@@ -61,7 +61,7 @@ export interface Upstream {
 
 /** The way to the device, for requests and upgrades alike. Takes nothing but what the gate has let through. */
 export function createUpstream(deps: UpstreamDependencies): Upstream {
-  const { lane, upgrades, guard, collecting, breaker, signIn, clock, events } = deps
+  const { roundTrip, upgrades, guard, collecting, breaker, signIn, clock, events } = deps
   /** Upgrades under way and tunnels open. */
   let upgrading = 0
   /** Whether requests wait for a place at the device. */
@@ -77,7 +77,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   }
 
   /** The clock starts with the request's way to the device. */
-  function rulesFor(admission: Forward, exchange: Exchange): AnswerRules {
+  function rulesFor(admission: Forward, exchange: Exchange): RelayRules {
     const start = clock.monotonic()
     return {
       project: (device, status) => responseFields(device, status, exchange.head, admission, deps.response()),
@@ -92,13 +92,13 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     const fields = fieldsFor(admission, exchange)
     const account = accountFor(admission)
     if (account === undefined) {
-      return lane(admission, exchange, fields, rulesFor(admission, exchange), body)
+      return roundTrip(admission, exchange, fields, rulesFor(admission, exchange), body)
     }
     const { method } = exchange.head
     return sendSignedIn(
       { method, target: admission.target, exchange, fields, hasBody: hasBody(admission), body },
       account,
-      (to, sent) => lane(admission, to, sent, rulesFor(admission, exchange), undefined),
+      (to, sent) => roundTrip(admission, to, sent, rulesFor(admission, exchange), undefined),
     )
   }
 

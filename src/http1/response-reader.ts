@@ -121,7 +121,7 @@ export class ResponseReader {
     }
     this.#pending = undefined
     const next = end - (stop - behind)
-    if (this.head?.framing === 0) this.#end(undefined, isBlank(bytes, next, end))
+    if (this.head?.framing === 0) this.#end(undefined, onlyLineEnds(bytes, next, end))
     return next
   }
 
@@ -200,7 +200,7 @@ export class ResponseReader {
       this.#events.onSloppy()
     }
     if (behind >= 0 && body.done) {
-      this.#end(data, isBlank(bytes, behind, end))
+      this.#end(data, onlyLineEnds(bytes, behind, end))
       return behind
     }
     // Only data ends a pause: framing without any could go on for ever.
@@ -228,7 +228,7 @@ function isLineEnd(byte: number | undefined): boolean {
 }
 
 /** Line ends between two messages mean nothing (RFC 9112 §2.2), and some firmware is generous with them. */
-export function isBlank(bytes: Buffer, start: number, end: number): boolean {
+export function onlyLineEnds(bytes: Buffer, start: number, end: number): boolean {
   for (let at = start; at < end; at += 1) if (!isLineEnd(bytes[at])) return false
   return true
 }

@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createServer as createTlsServer } from 'node:tls'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { AnswerHandler } from '../../src/device/answer-handler.ts'
 import { type Connection, type Connections, createConnections } from '../../src/device/connections.ts'
 import type { DeviceRequest } from '../../src/device/device-connection.ts'
 import { failureOf } from '../../src/device/failure.ts'
+import type { ResponseHandler } from '../../src/device/response-handler.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from '../../src/device/target.ts'
 import type { Clock } from '../../src/system/clock.ts'
 import { makeCertificate } from '../support/certificate.ts'
@@ -62,7 +62,7 @@ function ask(
       connection.release(answered)
       resolve({ said, connection })
     }
-    const handler: AnswerHandler = {
+    const handler: ResponseHandler = {
       inform: (status) => tell(`interim ${status}`),
       head: (status) => tell(`head ${status}`),
       data: (chunk) => tell(chunk.toString()),

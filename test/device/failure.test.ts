@@ -62,7 +62,7 @@ it('C18 a bug on the way to the device is not counted as the failure of the devi
   const failures: string[] = []
   const clock = stillClock()
   const upstream = createUpstream({
-    lane: async () => ({ kind: 'failed', error: bug, silent: true }),
+    roundTrip: async () => ({ kind: 'failed', error: bug, silent: true }),
     guard: createBoundedQueue({ inside: 1, waiting: 0, patience: 1 }),
     breaker: createBreaker(clock),
     signIn: undefined,

@@ -1,9 +1,9 @@
 import { expect, it, vi } from 'vitest'
 import type { Connections } from '../../src/device/connections.ts'
 import type { UpstreamTarget } from '../../src/device/target.ts'
-import { forwardToDevice } from '../../src/forward/lane.ts'
 import { Relay, type RelayEnd } from '../../src/forward/relay.ts'
-import { createUpgradeLane } from '../../src/forward/upgrade-lane.ts'
+import { forwardToDevice } from '../../src/forward/round-trip.ts'
+import { createUpgrades } from '../../src/forward/upgrades.ts'
 import type { Forward } from '../../src/http/admission.ts'
 import type { Exchange, UpgradeExchange } from '../../src/http/exchange.ts'
 import { startRawDevice } from '../support/device.ts'
@@ -40,7 +40,7 @@ it('C8 a request that was refused before its turn came never reaches the device,
   const exchange = refusedExchange()
   const ends = await Promise.all([
     forwardToDevice(ADMISSION, exchange, [], own, ANSWER),
-    createUpgradeLane(target, DEADLINES).open({
+    createUpgrades(target, DEADLINES).open({
       target: '/',
       fields: [],
       exchange,
@@ -69,7 +69,7 @@ it.each([true, false])(
       peer.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
     })
     const onTunnel = vi.fn()
-    const end = createUpgradeLane(targetOf(device.url), DEADLINES).open({
+    const end = createUpgrades(targetOf(device.url), DEADLINES).open({
       target: '/',
       fields: ['Sec-WebSocket-Version', '13'],
       exchange,
@@ -89,7 +89,7 @@ it.each([false, true])(
     const ends: RelayEnd[] = []
     const relay = new Relay({
       exchange,
-      answer: ANSWER,
+      rules: ANSWER,
       reader: READER,
       onEnd: (end) => ends.push(end),
     })
@@ -112,7 +112,7 @@ it('C24 an upgrade under way leaves the idle timer of its client running', async
     watch: () => {},
   })
   const device = await startRawDevice(() => {})
-  void createUpgradeLane(targetOf(device.url), DEADLINES).open({
+  void createUpgrades(targetOf(device.url), DEADLINES).open({
     target: '/',
     fields: ['Sec-WebSocket-Version', '13'],
     exchange,

@@ -1,8 +1,8 @@
 import { EventEmitter, once } from 'node:events'
 import { createConnections } from '../../src/device/connections.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from '../../src/device/target.ts'
-import { forwardToDevice } from '../../src/forward/lane.ts'
-import type { AnswerRules, RelayEnd } from '../../src/forward/relay.ts'
+import type { RelayEnd, RelayRules } from '../../src/forward/relay.ts'
+import { forwardToDevice } from '../../src/forward/round-trip.ts'
 import type { Forward } from '../../src/http/admission.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { fieldValues } from '../../src/http/fields.ts'
@@ -46,7 +46,7 @@ export async function startFront(
       uploadTimeout: () => deadlines.idle,
       reader: { longest: deadlines.idle, whenCrowded: deadlines.idle, isCrowded: () => false },
     }
-    const answer: AnswerRules = {
+    const answer: RelayRules = {
       project: (device, status) => (status === 204 ? [] : endToEnd(device)),
       onHead() {},
     }

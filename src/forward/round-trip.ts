@@ -3,10 +3,10 @@ import { failureOf } from '../device/failure.ts'
 import { type Forward, hasBody } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { KeptBody } from './kept-body.ts'
-import { type AnswerRules, type ReaderPatience, Relay, type RelayEnd } from './relay.ts'
+import { type ReaderPatience, Relay, type RelayEnd, type RelayRules } from './relay.ts'
 
 /** What a request needs on its way to the device and back. */
-export interface LaneDependencies {
+export interface RoundTripDependencies {
   readonly connections: Connections
   /** How long a client may pause within its request body (ms). */
   readonly uploadTimeout: () => number
@@ -21,8 +21,8 @@ export function forwardToDevice(
   admission: Forward,
   exchange: Exchange,
   fields: readonly string[],
-  { connections, uploadTimeout, reader }: LaneDependencies,
-  answer: AnswerRules,
+  { connections, uploadTimeout, reader }: RoundTripDependencies,
+  rules: RelayRules,
   collected?: KeptBody,
 ): Promise<RelayEnd> {
   const { target, framing } = admission
@@ -34,7 +34,7 @@ export function forwardToDevice(
       const connection = connections.borrow(mayRepeat)
       const relay = new Relay({
         exchange,
-        answer,
+        rules,
         reader,
         onEnd(end) {
           const stale = isStale(end) && connection.reused

@@ -1,24 +1,24 @@
 import type { ResponseRules } from '../http1/response-reader.ts'
 
 /** By which rules the device's responses are read. One for each device; it only ever becomes more tolerant. */
-export interface ParserChoice {
+export interface DeviceRules {
   /** For the next response. `tolerant` allows one request on a connection: what the device sends too much never becomes an answer. */
-  readonly rules: ResponseRules
+  readonly current: ResponseRules
   /** The device has sent what the strict rules refuse. */
   foundSloppy(): void
 }
 
 /** @param onTolerant told once, when a device that was to be found out has proved sloppy */
-export function createParserChoice(mode: ResponseRules, onTolerant: () => void): ParserChoice {
-  let rules = mode
+export function createDeviceRules(mode: ResponseRules, onTolerant: () => void): DeviceRules {
+  let current = mode
   return {
-    get rules() {
-      return rules
+    get current() {
+      return current
     },
     foundSloppy() {
       // Others may have found out meanwhile.
-      if (rules !== 'auto') return
-      rules = 'tolerant'
+      if (current !== 'auto') return
+      current = 'tolerant'
       onTolerant()
     },
   }

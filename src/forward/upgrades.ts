@@ -25,7 +25,7 @@ interface UpgradeRequest {
 /** The device says 101, and not to what (RFC 9110 §7.8). */
 const NO_UPGRADE: RelayEnd = { kind: 'failed', error: new DeviceFault('http_upgrade_failed'), silent: false }
 
-export interface UpgradeLane {
+export interface Upgrades {
   /** Resolves when the tunnel has closed, or when there will be none. */
   open(request: UpgradeRequest): Promise<RelayEnd>
 }
@@ -36,7 +36,7 @@ export interface UpgradeLane {
  * client connection's idle timer (so that is set again), and it answers the client itself when the device refuses or
  * breaks (so those two listeners are replaced).
  */
-export function createUpgradeLane(target: UpstreamTarget, deadlines: UpstreamDeadlines): UpgradeLane {
+export function createUpgrades(target: UpstreamTarget, deadlines: UpstreamDeadlines): Upgrades {
   const opener = createSocketOpener(target)
   return {
     async open(request) {

@@ -1,7 +1,7 @@
 import type { Fields } from '../http/fields.ts'
 
 /** What an attempt at the device tells of it, in this order; `end` or `failed` comes once, and last. */
-export interface AnswerHandler {
+export interface ResponseHandler {
   /** An interim answer (RFC 9110 §15.2). */
   inform(status: number, fields: Fields): void
   head(status: number, reason: string, fields: Fields): void
