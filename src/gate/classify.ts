@@ -60,7 +60,6 @@ export function classify(head: RequestHead, rules: ClassifyRules): Classified {
     host: head.authority ?? survey.host[0] ?? authority ?? '',
     framing: framing === 'broken' ? null : framing,
     fault:
-      versionFault(head) ??
       capFault(head, rules.headerCaps) ??
       methodFault(head, service) ??
       targetFault(head, target) ??
@@ -73,10 +72,6 @@ export function classify(head: RequestHead, rules: ClassifyRules): Classified {
 
 function malformed(description: string): Refusal {
   return { kind: 'malformed', description }
-}
-
-function versionFault(head: RequestHead): Refusal | undefined {
-  return head.version === 'unknown' ? malformed('The HTTP version of the request is not served.') : undefined
 }
 
 /**

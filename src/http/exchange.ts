@@ -6,8 +6,7 @@ import type { Refusal } from './refusal.ts'
 
 /** The head of a request as a client sent it, whatever the HTTP version. Nothing in it is trusted yet. */
 export interface RequestHead {
-  /** `unknown` where the request line claims a version that its own syntax is not. */
-  readonly version: '1.0' | '1.1' | '2' | 'unknown'
+  readonly version: '1.0' | '1.1' | '2'
   readonly secure: boolean
   readonly method: string
   /** The request target, byte for byte (`:path` in HTTP/2). */

@@ -147,7 +147,7 @@ const LENGTH = /^[0-9]{1,15}$/
 
 /** Decides, in this one place, how the body of a request is delimited. `endsWithHead`: HTTP/2 ended the stream with the head. */
 export function framingOf(
-  version: '1.0' | '1.1' | '2' | 'unknown',
+  version: '1.0' | '1.1' | '2',
   { contentLength, transferEncoding }: HeadSurvey,
   endsWithHead: boolean,
 ): RequestFraming {
