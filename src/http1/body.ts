@@ -6,18 +6,21 @@ import { Trailers } from './trailers.ts'
 export interface BodyReader {
   /** The body has been read to its end. */
   readonly done: boolean
-  /** Something has come that only the tolerant rules accept: where the next message begins is not certain. */
+  /** The body held something that only the tolerant rules accept, which leaves the start of the next message uncertain. */
   readonly sloppy: boolean
-  /** The trailer section is longer than it may be. */
+  /** The trailer section exceeds its limit. */
   readonly tooLong: boolean
-  /** Reads on, and tells where data stands; gives the position behind what belongs to the body, or -1 where the bytes are none. */
+  /**
+   * Reads the next bytes and calls `onData` for each run of data. Returns the position after the last byte of the body, or
+   * -1 if the bytes are not a valid body.
+   */
   read(bytes: Buffer, start: number, end: number, onData: OnData): number
 }
 
-/** Told the positions of data within the bytes that are being read. */
+/** Called with the start and the end of each run of data within the bytes that are being read. */
 export type OnData = (start: number, end: number) => void
 
-/** The body of a message that counts its bytes; or, with infinity, of one that only the end of the connection ends. */
+/** A body of a known length. An infinite length stands for a body that the end of the connection ends. */
 export class CountedBody implements BodyReader {
   #left: number
   readonly sloppy = false
@@ -39,7 +42,7 @@ export class CountedBody implements BodyReader {
   }
 }
 
-/** Trailers are read and dropped (RFC 9110 §6.5.1): nobody asked for them, and some would mean something elsewhere. */
+/** A chunked body. Its trailers are read and dropped, which RFC 9110 §6.5.1 allows: merged into the header, some would change the message. */
 export class ChunkedBody implements BodyReader {
   readonly #chunks: Chunks
   readonly #trailers: Trailers | undefined
@@ -68,13 +71,13 @@ export class ChunkedBody implements BodyReader {
     if (at < 0 || !this.#chunks.done || this.done) return at
     const behind = this.#trailers?.read(bytes, at, end) ?? at
     if (behind >= 0 || this.tooLong || !this.#tolerant) return behind
-    // All of the data has come. Behind trailers that are none, nothing is certain.
+    // The data is complete. After an invalid trailer section the start of the next message is uncertain.
     this.#chunks.sloppy = true
     return at
   }
 }
 
-/** Where the pieces of a body stand in the bytes that are being read. */
+/** The positions of a body's pieces in the bytes that are being read. */
 export class BodyPieces {
   readonly #ends: number[] = []
   #count = 0
@@ -92,13 +95,15 @@ export class BodyPieces {
     this.size += end - start
   }
 
-  /** It is one piece, and a large one: more of them will follow. */
+  /** The bytes hold one large piece, so a large body is passing and more such pieces will follow. */
   get large(): boolean {
     return this.#count === 2 && this.size >= LARGE_PIECE
   }
 
-  /** All of them together; copied, unless the bytes are the reader's `own` and nothing else
-   * stands in them: a large one then has its memory to itself. */
+  /**
+   * Joins the pieces. They are copied, unless the reader owns the bytes (`own`) and one large piece fills them: that piece
+   * already has its memory to itself.
+   */
   take(bytes: Buffer, own: boolean): Buffer | undefined {
     if (this.size === 0) return undefined
     if (own && this.large && this.size === bytes.length) return bytes

@@ -12,15 +12,15 @@ function tableOf(isMember: (byte: number) => boolean): Uint8Array {
 
 const TOKEN_TEXT = /[!#$%&'*+\-.^_`|~0-9A-Za-z]/
 
-/** What methods and field names are made of (RFC 9110 §5.6.2). */
+/** The bytes of a token: of methods and field names (RFC 9110 §5.6.2). */
 export const TOKEN: Uint8Array = tableOf((byte) => TOKEN_TEXT.test(String.fromCharCode(byte)))
 
-/** What may stand in a field value (RFC 9110 §5.5): no line break, no NUL, nothing else that controls. */
+/** The bytes of a field value (RFC 9110 §5.5): no CR, LF or NUL, and no other control character but the tab. */
 export const TEXT: Uint8Array = tableOf((byte) => byte === HTAB || (byte >= SP && byte !== DEL))
 
 /**
- * The bytes that are read as a request target: visible ASCII (RFC 9112 §3.2), and 8-bit bytes, so that the gate can tell
- * the client that it has to percent-encode them.
+ * The bytes of a request target: visible ASCII (RFC 9112 §3.2), and 8-bit bytes too. The gate refuses those, and tells the
+ * client to percent-encode them.
  */
 export const TARGET: Uint8Array = tableOf((byte) => byte > SP && byte !== DEL)
 

@@ -6,12 +6,12 @@ const EQUALS = 0x3d
 const BACKSLASH = 0x5c
 
 /**
- * Reads the extensions of one chunk behind their first semicolon (RFC 9112 §7.1.1): names, each perhaps with a value that
- * is a token or a quoted string, and no blanks around anything.
+ * Reads the extensions of one chunk, after their first semicolon (RFC 9112 §7.1.1). Each is a name, optionally with `=` and
+ * a token or a quoted string. Blanks between the parts are refused, because readers disagree about them.
  */
 export class ChunkExtensions {
   #part: 'name' | 'value' | 'quoted' | 'escaped' | 'unquoted' = 'name'
-  /** The name or value is empty so far. */
+  /** The current name or value has no bytes yet. */
   #empty = true
 
   /** The line may end here. */
@@ -19,7 +19,7 @@ export class ChunkExtensions {
     return !this.#empty
   }
 
-  /** Takes the next byte. False if it may not stand there. */
+  /** Takes the next byte. False if the grammar does not allow it here. */
   reads(byte: number): boolean {
     switch (this.#part) {
       case 'name':

@@ -1,26 +1,26 @@
 import { CR, isBlank, LF } from './bytes.ts'
 import { ChunkExtensions } from './chunk-extensions.ts'
 
-/** What the reader of a chunked body accepts. */
+/** The limits of a chunked body, and how strictly it is read. */
 export interface ChunkRules {
-  /** The longest extension of a chunk (bytes). An extension means nothing to anybody (RFC 9112 §7.1.1). */
+  /** The longest extension of one chunk (bytes). Extensions are ignored (RFC 9112 §7.1.1). */
   readonly longestExtension: number
-  /** So many bytes of extensions may come for which there was no data. */
+  /** How many bytes of extensions may exceed the bytes of data: the bound on a body that is mostly extensions. */
   readonly mostExcess: number
-  /** The longest trailer section (bytes); undefined where none is read, because nothing behind the last chunk is certain. */
+  /** The longest trailer section (bytes). Undefined: the body ends with the last chunk, and no trailers are read. */
   readonly longestTrailers: number | undefined
   /**
-   * What old firmware sends counts, too: a bare LF, or CR CR LF, where a line ends, no line end behind the data, blanks around the
-   * size, anything behind a semicolon.
+   * Accepts also what old firmware sends: LF or CR CR LF as a line end, no line end after the data, blanks around the size,
+   * any bytes after a semicolon.
    */
   readonly tolerant: boolean
 }
 
 const SEMICOLON = 0x3b
 
-/** No size needs more digits; zeros in front are counted, too. */
+/** The most digits of a chunk size, leading zeros included. A safe integer needs 14. */
 const MOST_SIZE_DIGITS = 16
-/** The line of a chunk that is read tolerantly is at most so long (bytes). */
+/** The longest malformed extension that the tolerant rules skip (bytes). */
 const LONGEST_SLOPPY_LINE = 4096
 
 type Part =
@@ -35,20 +35,20 @@ type Part =
   | 'done'
 
 /**
- * Reads the chunks of a body up to the line of the last one, as RFC 9112 §7.1 writes them: a size that a number can
- * hold, CRLF and nothing else where a line ends. Readers that disagree about a line here disagree about where the next
- * message begins.
+ * Reads the chunks of a body, the line of the last chunk included (RFC 9112 §7.1). The strict rules take a size up to 2^53 - 1
+ * and only CRLF as a line end: two readers that disagree about a chunk line disagree about where the next message begins
+ * (request smuggling).
  */
 export class Chunks {
   readonly #rules: ChunkRules
   #part: Part = 'size'
-  /** Digits of the size, or bytes of the extension. */
+  /** Digits of the size so far, or bytes of the extension so far. */
   #count = 0
   #left = 0
   #extensions = new ChunkExtensions()
-  /** Bytes of extensions, less those of the data that came with them. */
+  /** Bytes of extensions so far that exceed the bytes of data. */
   #excess = 0
-  /** Something has come that only the tolerant rules accept. */
+  /** The chunks held something that only the tolerant rules accept. */
   sloppy = false
 
   constructor(rules: ChunkRules) {
@@ -60,7 +60,10 @@ export class Chunks {
     return this.#part === 'done'
   }
 
-  /** Reads on from a position and tells where data stands; gives the position behind the chunks, or -1 where they are none. */
+  /**
+   * Reads the next bytes and calls `onData` for each run of data. Returns the position after the last byte of the chunks, or
+   * -1 if the bytes are not valid chunks.
+   */
   read(bytes: Buffer, start: number, end: number, onData: (start: number, end: number) => void): number {
     let at = start
     while (at < end && this.#part !== 'done') {
@@ -89,13 +92,13 @@ export class Chunks {
     return this.#rules.tolerant
   }
 
-  /** The next chunk begins at once behind the data of the one before. */
+  /** The next chunk begins directly after the data of the one before. */
   #lacksLineEnd(byte: number): boolean {
     const atEnd = this.#part === 'data-end' || this.#part === 'data-line-end'
     return atEnd && byte !== CR && byte !== LF && this.#tolerates()
   }
 
-  /** Takes a byte that is not data. False if it may not stand there. */
+  /** Takes a byte that is not data. False if the rules do not allow it here. */
   #reads(byte: number): boolean {
     switch (this.#part) {
       case 'size':
@@ -164,7 +167,7 @@ export class Chunks {
   }
 }
 
-/** -1 for what is no digit. */
+/** The value of a hexadecimal digit; -1 for any other byte. */
 function hexDigit(byte: number): number {
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
   const letter = byte | 0x20

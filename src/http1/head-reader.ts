@@ -2,10 +2,10 @@ import type { Fields } from '../http/fields.ts'
 import { COLON, CR, HTAB, isBlank, LF, SP, TARGET, TEXT, TOKEN } from './bytes.ts'
 import { NameMemory } from './name-memory.ts'
 
-/** What has come of a head: not all of it yet, all of it, or something that HTTP does not allow. */
+/** How far a head has been read: `more` bytes are needed, it is `done`, or it holds a `fault`. */
 export type HeadProgress = 'more' | 'done' | 'fault'
 
-/** A head that has been read. The parts of its first line are those of a request or of a response. */
+/** A complete head: the parts of its first line, which is a request's or a response's, and its fields. */
 export interface HeadText {
   /** Empty in a response. */
   readonly method: string
@@ -17,7 +17,7 @@ export interface HeadText {
   readonly fields: Fields
 }
 
-/** The end of a request's first line, and the beginning of a response's; in place of the zero there may be a one. */
+/** The end of a request line, and the start of a status line. The zero stands for the minor version, 0 or 1. */
 const VERSION = Buffer.from('HTTP/1.0\r\n')
 const RESPONSE_VERSION = Buffer.from('HTTP/1.0 ')
 const MINOR_VERSION = VERSION.indexOf('0')
@@ -26,12 +26,12 @@ const ONE = 0x31
 const NINE = 0x39
 
 /**
- * How many bytes of empty lines are skipped in front of a request: eight lines. RFC 9112 §2.2 has a server ignore them,
- * because some clients send one behind every body. Without a bound a client could hold a connection with empty lines alone.
+ * The most bytes of empty lines that are skipped before a request: eight lines. RFC 9112 §2.2 tells servers to ignore them,
+ * because some clients send one after every body. Without a bound a client could hold a connection with empty lines alone.
  */
 const MOST_EMPTY = 8 * '\r\n'.length
 
-/** The parts of a head in the order of their bytes; those of a field come again and again. */
+/** The states of the reader, in the order of the bytes. `LINE` to `LINE_END` repeat for each field. */
 const START = 0
 const EMPTY_LINE = 1
 const METHOD = 2
@@ -50,45 +50,51 @@ const LINE_END = 14
 const LAST_END = 15
 
 /**
- * Reads the heads of one connection, one after the other, as RFC 9112 writes them and no other way. The first line of a
- * request is a token, one space, a target, one space, HTTP/1.0 or HTTP/1.1, CRLF; that of a response is HTTP/1.0 or HTTP/1.1,
- * one space, three digits, and perhaps one space and text, CRLF. Then come fields, each a token, a colon at once, text, CRLF;
- * then CRLF. Line ends may stand in front: a few CRLF in front of a request (§2.2), any CR or LF in front of a response, because
- * firmware sends them behind a body. Every byte is looked at once, however the head is cut into packets.
+ * Reads the heads of one connection, one after the other, strictly by RFC 9112.
+ *
+ * - Request line: token, one space, target, one space, `HTTP/1.0` or `HTTP/1.1`, CRLF.
+ * - Status line: `HTTP/1.0` or `HTTP/1.1`, one space, three digits, optionally one space and text, CRLF.
+ * - Each field: token, a colon without a space before it, text, CRLF. An empty line ends the head.
+ * - A few CRLF before a request are skipped (§2.2). So is any CR or LF before a response: firmware sends them after a body.
+ *
+ * Every byte is read once, however the head is split into packets.
  */
 export class HeadReader {
   readonly #ofResponse: boolean
   #part = START
-  /** Up to where the head has been read, from its first byte. */
+  /** How many bytes of the head have been read. */
   #at = 0
-  /** Where the parts lie: three of the first line, then of each field the name, and the value with blanks behind it. */
+  /**
+   * Positions in the head. Three are of the first line: where its parts begin. Each field has four: the name's start, the
+   * colon, the value's start, and the end of the blanks after the value.
+   */
   readonly #marks: number[] = []
   #marked = 0
   readonly #names: NameMemory | undefined
 
   constructor(of: 'requests' | 'responses') {
     this.#ofResponse = of === 'responses'
-    // A remembered name may keep the whole head alive that it was cut from. Clients could fill the memory so.
+    // A name is a slice that may keep its whole head alive. Clients could use up memory this way, so only device heads get this.
     this.#names = this.#ofResponse ? new NameMemory() : undefined
   }
 
-  /** Part of the first line has been read. Line ends in front of it do not count. */
+  /** Some of the first line has been read. Line ends before it do not count. */
   get begun(): boolean {
     return this.#part > EMPTY_LINE
   }
 
-  /** Bytes of the head, once it is done. */
+  /** The size (bytes) of a head that is done, skipped line ends included. Valid until `take`. */
   get length(): number {
     return this.#at
   }
 
-  /** Forgets a head that has not been taken. */
+  /** Forgets a head that was not taken. */
   reset(): void {
     this.#part = START
     this.#at = 0
   }
 
-  /** Reads on; the head begins at `start`, also when some of it has been read before, and has come up to `end`. */
+  /** Continues with the head. `start` is its first byte in `bytes`, on every call; `end` is where the received bytes end. */
   read(bytes: Buffer, start: number, end: number): HeadProgress {
     const marks = this.#marks
     let marked = this.#marked
@@ -199,7 +205,7 @@ export class HeadReader {
     return 'more'
   }
 
-  /** The head that is done, and makes ready for the next one. */
+  /** Returns the head that is done and starts the next one. */
   take(bytes: Buffer, start: number): HeadText {
     const text = bytes.toString('latin1', start, start + this.#at)
     this.#at = 0
@@ -236,8 +242,8 @@ export class HeadReader {
 const TRANSFER_ENCODING = 'transfer-encoding'
 
 /**
- * A tab behind a coding stays in a request, so that the coding is none: Node's parser does not know a coding with a tab behind
- * it, and neither may the device's.
+ * A tab after a request's transfer coding stays in the value, so the request is refused as an unknown coding. Some parsers,
+ * Node's among them, do not know `chunked` with a tab after it; a device with such a parser would miss the body.
  */
 function isCoding(name: string): boolean {
   return name.length === TRANSFER_ENCODING.length && name.toLowerCase() === TRANSFER_ENCODING

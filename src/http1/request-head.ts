@@ -3,20 +3,20 @@ import type { RequestHead } from '../http/exchange.ts'
 import { type Fields, listMembers } from '../http/fields.ts'
 import { framingOf, type HeadSurvey, surveyFields } from '../http/head-survey.ts'
 
-/** Where the body of a request ends: after so many bytes, perhaps 0, or with its chunks (RFC 9112 §6). */
+/** Where the body of a request ends: after this many bytes (0 for no body), or with its last chunk (RFC 9112 §6). */
 export type RequestBodyFraming = number | 'chunked'
 
 /** The head of a request, and what it means for its connection. */
 export interface Http1RequestHead
   extends Pick<RequestHead, 'method' | 'target' | 'fields' | 'framing' | 'survey'> {
   readonly version: '1.0' | '1.1'
-  /** Where the next request begins, also behind one whose `framing` the gate refuses. */
+  /** Where this request ends and the next one begins. Known also for a request whose `framing` the gate refuses. */
   readonly bodyEnd: RequestBodyFraming
-  /** The client may send another request behind this one (RFC 9112 §9.3). */
+  /** The client may send another request on this connection (RFC 9112 §9.3). */
   readonly persists: boolean
-  /** Behind this head the connection speaks something else, if the server agrees: a tunnel (`CONNECT`) or a WebSocket. */
+  /** The connection leaves HTTP after this head, if the server agrees: a tunnel (`CONNECT`) or a WebSocket. */
   readonly leavesHttp: boolean
-  /** The client expects something before it sends its body (RFC 9110 §10.1.1). */
+  /** The client sent `Expect`, and may wait for `100 Continue` before it sends its body (RFC 9110 §10.1.1). */
   readonly expects: boolean
 }
 
@@ -27,7 +27,7 @@ function interned(method: string): string {
   return method === 'GET' ? 'GET' : (KNOWN_METHODS.get(method) ?? method)
 }
 
-/** The meaning of a head, or undefined where it has none that all readers agree on. */
+/** Interprets a request head. Undefined where two readers could understand it differently. */
 export function meaningOf(
   method: string,
   target: string,
@@ -39,7 +39,7 @@ export function meaningOf(
   const bodyEnd = bodyEndOf(survey)
   if (bodyEnd === undefined) return undefined
   const { connection } = survey
-  // RFC 9110 §7.8: an offer of another protocol may be ignored, and one in HTTP/1.0 has to be.
+  // RFC 9110 §7.8: a server may ignore `Upgrade`, and must ignore it in HTTP/1.0. Only `websocket` is served.
   const upgrade =
     survey.upgrade.length > 0 &&
     version === '1.1' &&
@@ -60,7 +60,7 @@ export function meaningOf(
   }
 }
 
-/** The head as the rest of the house sees it. */
+/** The head in the form that HTTP/1 and HTTP/2 share. */
 export function requestHead(
   { method, target, version, fields, framing, survey, leavesHttp }: Http1RequestHead,
   { secure, peer, localPort }: Pick<RequestHead, 'secure' | 'peer' | 'localPort'>,
@@ -74,17 +74,17 @@ const AUTHORITY = "(?:[A-Za-z0-9\\-._~!$&'()*+,;=:%[\\]]|@(?!@))*(?:[/?].*)?$"
 const ABSOLUTE_FORM = new RegExp(`^[A-Za-z]+://${AUTHORITY}`)
 const AUTHORITY_FORM = new RegExp(`^${AUTHORITY}`)
 
-/** One of the four forms of RFC 9112 §3.2, roughly: the gate serves a part of them, and names what is wrong with the rest. */
+/** Whether a target has one of the four forms of RFC 9112 §3.2, roughly. The gate checks it exactly and names the fault. */
 function isTarget(method: string, target: string): boolean {
   if (method === 'CONNECT') return AUTHORITY_FORM.test(target)
   return target.startsWith('/') || target.startsWith('*') || ABSOLUTE_FORM.test(target)
 }
 
 const DIGITS = /^[0-9]+$/
-/** Chunked, once and last: what other codings there are is the gate's to refuse. */
+/** `chunked` once, as the last coding. The gate refuses the other codings. */
 const CHUNKED_LAST = /^(?!.*chunked[ \t]*,)(?:.*,)?[ \t]*chunked$/i
 
-/** A length and a coding, or two of either, are two opinions about where the next request begins (RFC 9112 §6.3). */
+/** Undefined for a length beside a coding, and for two of either: two readers could pick different ends (RFC 9112 §6.3). */
 function bodyEndOf({ contentLength, transferEncoding }: HeadSurvey): RequestBodyFraming | undefined {
   if (contentLength.length + transferEncoding.length > 1) return undefined
   const [coding] = transferEncoding

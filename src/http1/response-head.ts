@@ -1,18 +1,18 @@
 import { listMembers } from '../http/fields.ts'
 import type { HeadText } from './head-reader.ts'
 
-/** How the body of a response is delimited (RFC 9112 §6.3): bytes, perhaps 0, chunks, or the end of the connection. */
+/** How the body of a response ends (RFC 9112 §6.3): after this many bytes, with its chunks, or at the end of the connection. */
 type ResponseBodyFraming = number | 'chunked' | 'end'
 
-/** The head of a response as it stands on the wire, every byte a character, and what it means for its connection. */
+/** The head of a response as it stands on the wire (Latin-1), and what it means for its connection. */
 export interface Http1ResponseHead {
   readonly status: number
   readonly reason: string
   readonly fields: readonly string[]
   readonly framing: ResponseBodyFraming
-  /** The server reads another request from this connection (RFC 9112 §9.3), and nothing stands behind this response. */
+  /** The server takes another request on this connection (RFC 9112 §9.3), and the end of this response is certain. */
   readonly persists: boolean
-  /** How long (ms) the server says that it keeps the connection, if it does. */
+  /** How long (ms) the server keeps an idle connection, by its own `Keep-Alive: timeout`. */
   readonly keptFor: number | undefined
 }
 
@@ -25,8 +25,8 @@ const DIGITS = /^[0-9]+$/
 const TIMEOUT = /timeout=(\d+)/
 
 /**
- * The meaning of a response's head. Undefined where the end of the body is not certain: two lengths, a length beside a coding, a
- * coding other than chunked (RFC 9112 §6.1), or a length above 2^53. `method` is that of the request.
+ * Interprets a response head. Undefined where the end of the body is uncertain: two lengths, a length beside a coding, a
+ * coding other than `chunked` (RFC 9112 §6.1), or a length of 2^53 or more. `method` is that of the request.
  */
 export function meaningOfResponse(
   { target, version, reason, fields }: HeadText,
@@ -69,7 +69,7 @@ export function meaningOfResponse(
   const framing = lengths > 1 ? undefined : framingOf(length, coding, bodiless)
   if (framing === undefined) return undefined
   const kept = !connection.includes('close') && (version === '1.1' || connection.includes('keep-alive'))
-  // Firmware that announces a body where there is none may well send one.
+  // Firmware that announces a body where HTTP allows none may send one.
   const clean = bodiless ? coding === undefined && !Number(length) : framing !== 'end'
   return { status, reason, fields, framing, persists: kept && clean, keptFor }
 }

@@ -6,12 +6,12 @@ import { type Http1ResponseHead, meaningOfResponse } from './response-head.ts'
 import { mayBeTolerantHead, readTolerantly, TolerantHeadEnd } from './tolerant-head.ts'
 
 /**
- * By which rules responses are read. `strict`: as RFC 9112 writes them. `tolerant`: as old firmware sends them. `auto`: strictly,
- * and what the strict rules refuse is read again, from the same bytes, by the tolerant ones.
+ * How responses are read. `strict`: by RFC 9112. `tolerant`: as old firmware sends them. `auto`: strictly, but a response that
+ * the strict rules refuse is read by the tolerant rules from the same bytes on.
  */
 export type ResponseRules = 'strict' | 'tolerant' | 'auto'
 
-/** Why no more of a response can be read. */
+/** Why a response cannot be read to its end. */
 export type ResponseFault = 'malformed' | 'too-large' | 'incomplete'
 
 export interface ResponseEvents {
@@ -19,27 +19,28 @@ export interface ResponseEvents {
   onInterim(head: Http1ResponseHead): void
   onHead(head: Http1ResponseHead): void
   onBody(chunk: Buffer): void
-  /** Called once, with the last piece of the body if that came with its end. `clean`: nothing stood behind it. */
+  /** Called once, with the last piece of the body if it came with its end. `clean`: no stray bytes followed in the packet. */
   onWhole(last: Buffer | undefined, clean: boolean): void
   onFault(fault: ResponseFault): void
-  /** The strict rules would have refused what has just been read. */
+  /** Called in `auto` when the strict rules refuse what the tolerant rules read. */
   onSloppy(): void
 }
 
-/** Heads, and the trailers of a body, are read up to this size (bytes). */
+/** The largest response head and the largest trailer section (bytes). */
 const LARGEST_RESPONSE_HEAD: number = 64 * 1024
 
-/** Interim responses to one request; a device that sends more is not making progress. */
+/** The most interim responses to one request. A device that sends more makes no progress. */
 const MOST_INTERIM = 16
 
-const LENIENT = { longestExtension: 4096, mostExcess: Number.POSITIVE_INFINITY }
+/** The limits on chunk extensions of a device: each one is bounded, their sum is not. */
+const EXTENSIONS = { longestExtension: 4096, mostExcess: Number.POSITIVE_INFINITY }
 const CHUNKS: Readonly<Record<ResponseRules, ChunkRules>> = {
-  strict: { ...LENIENT, longestTrailers: LARGEST_RESPONSE_HEAD, tolerant: false },
-  auto: { ...LENIENT, longestTrailers: LARGEST_RESPONSE_HEAD, tolerant: true },
-  tolerant: { ...LENIENT, longestTrailers: undefined, tolerant: true },
+  strict: { ...EXTENSIONS, longestTrailers: LARGEST_RESPONSE_HEAD, tolerant: false },
+  auto: { ...EXTENSIONS, longestTrailers: LARGEST_RESPONSE_HEAD, tolerant: true },
+  tolerant: { ...EXTENSIONS, longestTrailers: undefined, tolerant: true },
 }
 
-/** The bytes that come over a connection to a server, as responses: one after each `expect`, until `close`. */
+/** Reads the bytes of one connection to a server as responses: one response after each `expect`, until `close`. */
 export class ResponseReader {
   readonly #events: ResponseEvents
   readonly #reader = new HeadReader('responses')
@@ -48,23 +49,23 @@ export class ResponseReader {
   readonly #addPiece = (start: number, end: number): void => this.#pieces.add(start, end)
   #rules: ResponseRules = 'strict'
   #method = ''
-  /** What has come of a head in earlier packets. */
+  /** The part of a head that came in earlier packets. */
   #pending: Buffer | undefined
-  /** The strict rules have refused what has come of this head. */
+  /** The strict rules refused this head; the tolerant rules read it. */
   #refused = false
   #body: BodyReader | undefined
   #wanted = false
   #interim = 0
-  /** A byte has come since the last `expect`. */
+  /** A byte was received since the last `expect`. */
   heard = false
-  /** The head of the response, since it has come. */
+  /** The head of the final response; undefined until it is complete. */
   head: Http1ResponseHead | undefined
 
   constructor(events: ResponseEvents) {
     this.#events = events
   }
 
-  /** The next bytes begin a response to a request with this method. */
+  /** Starts a response to a request with this method. */
   expect(method: string, rules: ResponseRules): void {
     this.#method = method
     this.#rules = rules
@@ -79,12 +80,15 @@ export class ResponseReader {
     this.head = undefined
   }
 
-  /** The server reads another request from this connection, as far as its response tells. */
+  /** The server takes another request on this connection, and the end of its response is certain. */
   get persists(): boolean {
     return this.head?.persists === true && this.#body?.sloppy !== true
   }
 
-  /** Returns whether a large body passes. If the bytes are its `own`, those that are full of a body are kept, not copied. */
+  /**
+   * Reads the first `length` bytes. `own`: the reader may keep `bytes`, so a body piece that fills them is not copied.
+   * Returns whether a large body passes: its next piece then deserves a buffer of its own, which saves a copy.
+   */
   receive(bytes: Buffer, length: number, own: boolean): boolean {
     this.heard = true
     let at = 0
@@ -95,19 +99,19 @@ export class ResponseReader {
     return this.#pieces.large
   }
 
-  /** The server sends no more; `inOrder` unless it reset the connection. A reset ends no response that has no length. */
+  /** The server closed the connection: `inOrder` by a FIN, otherwise by a reset. Only a FIN ends a body without a length. */
   finish(inOrder: boolean): void {
     if (this.head === undefined) return
     if (inOrder && this.head.framing === 'end') this.#end(undefined, true)
     else this.#fail('incomplete')
   }
 
-  /** Nothing more is read. */
+  /** Stops reading. Later bytes cause no event. */
   close(): void {
     this.#wanted = false
   }
 
-  /** Gives the position behind the head, or behind what has come of it. */
+  /** Returns the position after the head, or after the part of it that was received. */
   #readHead(bytes: Buffer, at: number, end: number): number {
     const before = this.#pending
     const text = before === undefined ? bytes : Buffer.concat([before, bytes.subarray(at, end)])
@@ -125,7 +129,7 @@ export class ResponseReader {
     return next
   }
 
-  /** Gives the position behind a head that has been read; undefined where it is not whole, or none. */
+  /** Returns the position after a complete head; undefined if it is incomplete or malformed. */
   #parseHead(text: Buffer, start: number, stop: number): number | undefined {
     if (this.#refused || this.#rules === 'tolerant') return this.#parseTolerantly(text, start, stop)
     const progress = this.#reader.read(text, start, stop)
@@ -183,9 +187,9 @@ export class ResponseReader {
 
   #inform(head: Http1ResponseHead): void {
     this.#interim += 1
-    // Nobody asked the device to speak another protocol.
+    // The request asked for no other protocol, so `101` is a fault.
     if (head.status === 101 || this.#interim > MOST_INTERIM) this.#fail('malformed')
-    // `100 Continue` answers an expectation that is never passed on; a client must bear it (RFC 9110 §15.2).
+    // `100 Continue` is dropped: `Expect` is never forwarded, so it answers nothing that the client sent.
     else if (head.status !== 100) this.#events.onInterim(head)
   }
 
@@ -203,7 +207,7 @@ export class ResponseReader {
       this.#end(data, onlyLineEnds(bytes, behind, end))
       return behind
     }
-    // Only data ends a pause: framing without any could go on for ever.
+    // Only data restarts the idle deadline: chunk framing without data could go on for ever.
     if (data !== undefined) this.#events.onBody(data)
     if (behind >= 0) return behind
     this.#fail(body.tooLong ? 'too-large' : 'malformed')
@@ -227,7 +231,7 @@ function isLineEnd(byte: number | undefined): boolean {
   return byte === CR || byte === LF
 }
 
-/** Line ends between two messages mean nothing (RFC 9112 §2.2), and some firmware is generous with them. */
+/** Whether bytes between two messages are only line ends. Some firmware sends them; RFC 9112 §2.2 ignores them. */
 export function onlyLineEnds(bytes: Buffer, start: number, end: number): boolean {
   for (let at = start; at < end; at += 1) if (!isLineEnd(bytes[at])) return false
   return true

@@ -3,26 +3,27 @@ import type { ResponseHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import { endsWithHead } from './response-head.ts'
 
-/** A status, reason or field that a head of HTTP/1 cannot carry. */
+/** A status, reason phrase or field that an HTTP/1 head cannot carry. */
 export class UnsendableHeadError extends Error {
   override readonly name = 'UnsendableHeadError'
 }
 
-/** How the end of a response is told (RFC 9112 §6.3): by its head alone, a count of bytes, chunks, or the connection's end. */
+/** How a response ends (RFC 9112 §6.3): with its head, after this many bytes, with its chunks, or by closing the connection. */
 export type ResponseFraming = 'none' | 'chunked' | 'close' | number
 
-/** What is known of a response beside its own fields. */
+/** What the request and the connection say about a response. */
 export interface ResponseFacts {
   readonly method: string
-  /** HTTP/1.0: knows no chunks, and keeps no connection on a body without a length. */
+  /** An HTTP/1.0 client: it knows no chunks, so closing the connection ends a body without a length. */
   readonly oldClient: boolean
-  /** What says that the connection may carry another request behind this response, if it may. With line ends. */
+  /** The field lines that keep the connection open, with their line ends; undefined to close it after this response. */
   readonly persisting: string | undefined
+  /** The `Date` line, with its line end. */
   readonly date: string
 }
 
 export interface RenderedHead {
-  /** Latin-1, up to the blank line and with it. */
+  /** Latin-1, the empty line included. */
   readonly text: string
   readonly framing: ResponseFraming
   readonly persists: boolean
@@ -33,8 +34,8 @@ const NO_TEXT = /[^\t -~\x80-\xff]/
 const DIGITS = /^[0-9]+$/
 
 /**
- * Writes the head of a final response: its fields as they are, then `Date` if the device did not send its own, and those
- * of the connection and the framing, which are ours alone. `size` is that of the body (bytes) where it is known already.
+ * Writes the head of a final response: its fields unchanged, then `Date` if it has none, then the fields of the connection
+ * and the framing, which only the sidecar sets. `size` is the length of the body (bytes), if it is known.
  */
 export function renderHead(
   { status, reason, fields }: ResponseHead,
@@ -59,22 +60,22 @@ export function renderHead(
   }
 }
 
-/** An interim response (RFC 9110 §15.2), whole. `101` is none: it ends HTTP on its connection. */
+/** A complete interim response (RFC 9110 §15.2). `101` is refused, because it ends HTTP on the connection. */
 export function renderInterim(status: number, fields: Fields): string {
   if (status < 100 || status > 199 || status === 101)
-    throw new UnsendableHeadError(`no interim status: ${status}`)
+    throw new UnsendableHeadError(`${status} is not an interim status`)
   return `${statusLine(status, STATUS_CODES[status] ?? 'unknown')}${renderFields(fields).text}\r\n`
 }
 
 function statusLine(status: number, reason: string): string {
-  if (!(status >= 100 && status <= 999)) throw new UnsendableHeadError(`no status: ${status}`)
-  if (NO_TEXT.test(reason)) throw new UnsendableHeadError('a reason that is no text')
+  if (!(status >= 100 && status <= 999)) throw new UnsendableHeadError(`${status} is not a status`)
+  if (NO_TEXT.test(reason)) throw new UnsendableHeadError('the reason phrase holds a control character')
   return `HTTP/1.1 ${status} ${reason}\r\n`
 }
 
 interface RenderedFields {
   readonly text: string
-  /** What `Content-Length` says. */
+  /** The value of `Content-Length`. */
   readonly length: number | undefined
   readonly dated: boolean
 }
@@ -87,7 +88,8 @@ function renderFields(fields: Fields): RenderedFields {
     const name = fields[i] ?? ''
     const value = fields[i + 1] ?? ''
     checkName(name)
-    if (NO_TEXT.test(value)) throw new UnsendableHeadError('a field that is none')
+    if (NO_TEXT.test(value))
+      throw new UnsendableHeadError(`the value of ${name} holds a character that HTTP/1 cannot carry`)
     text += `${name}: ${value}\r\n`
     switch (name.length) {
       case 4:
@@ -100,7 +102,7 @@ function renderFields(fields: Fields): RenderedFields {
   return { text, length, dated }
 }
 
-/** Names that may be sent: the few that come again and again are looked at once. */
+/** Names that passed `checkName`. Responses repeat few names, so each is checked once. */
 const seenNames = new Set<string>()
 const MOST_SEEN = 500
 
@@ -108,19 +110,19 @@ const OURS: ReadonlySet<string> = new Set(['connection', 'transfer-encoding'])
 
 function checkName(name: string): void {
   if (seenNames.has(name)) return
-  if (name === '' || NO_TOKEN.test(name)) throw new UnsendableHeadError('a field that is none')
-  if (OURS.has(name.toLowerCase())) throw new UnsendableHeadError(`a field of the connection: ${name}`)
+  if (name === '' || NO_TOKEN.test(name)) throw new UnsendableHeadError('a field name is not a token')
+  if (OURS.has(name.toLowerCase())) throw new UnsendableHeadError(`only the sidecar sets ${name}`)
   if (seenNames.size < MOST_SEEN) seenNames.add(name)
 }
 
 function lengthOf(value: string, before: number | undefined): number {
   const length = DIGITS.test(value) ? Number(value) : Number.NaN
   if (!Number.isSafeInteger(length) || before !== undefined)
-    throw new UnsendableHeadError('a length that is none')
+    throw new UnsendableHeadError('Content-Length is repeated or not a number')
   return length
 }
 
-/** A text whose characters are the bytes of another one in UTF-8. */
+/** A text as its UTF-8 bytes, each of them one Latin-1 character. */
 export function latin1Of(text: string): string {
   const size = Buffer.byteLength(text)
   return size === text.length ? text : Buffer.from(text).toString('latin1')

@@ -4,21 +4,25 @@ import { endsWithHead, type Http1ResponseHead, meaningOfResponse } from './respo
 
 const STATUS_LINE = /^HTTP\/\d+(?:\.\d+)?[ \t]+([1-9]\d\d)(?:[ \t]+([^\n]*))?$/i
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what the device must not have sent
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern finds the control characters that a device sends
 const CONTROL = /[\x00-\x08\x0a-\x1f\x7f]/g
 
-/** Fields taken from one head. */
+/** The most fields of one head. */
 const MOST_FIELDS = 1000
 
 /**
- * Reads a response head, without the empty line at its end, as the device meant it: bare LF or CR CR LF for CRLF, a
- * status line in any case and without a reason phrase, space before a colon, folded lines (RFC 9112 §5.2), control
- * characters in values (a space instead, RFC 9110 §5.5), lines that are no field (dropped: no protocol carries them).
- * The connection does not persist.
+ * Reads a response head as the device meant it; `text` does not hold the empty line at its end. The connection does not
+ * persist. It accepts:
  *
- * `malformed` where a guess could show the client a wrong body: what does not begin like HTTP, lengths that differ or are
- * no number, and transfer codings other than `chunked` where a body follows. `too-large`: more than a thousand fields.
- * `method` is that of the request.
+ * - LF or CR CR LF as a line end,
+ * - a status line in any letter case, and without a reason phrase,
+ * - blanks before a colon, and folded lines (RFC 9112 §5.2),
+ * - control characters in values, which become spaces (RFC 9110 §5.5),
+ * - lines that are not a field, which are dropped.
+ *
+ * `malformed` where a guess could show the client a wrong body: a first line that is not HTTP, lengths that differ or are not
+ * a number, a transfer coding other than `chunked` before a body. `too-large`: more than a thousand fields. `method` is that
+ * of the request.
  */
 export function readTolerantly(text: string, method: string): Http1ResponseHead | 'malformed' | 'too-large' {
   const [first = '', ...lines] = text.split('\n').map(withoutReturns)
@@ -35,32 +39,32 @@ export function readTolerantly(text: string, method: string): Http1ResponseHead 
 }
 
 /**
- * Finds where a head ends and its body begins: at the first empty line, however its ends are written, and line ends in front do not
- * count. Every byte is looked at once, however the head is cut into packets: to begin anew with each of them takes a time that
- * grows with the square of their number.
+ * Finds where a head ends and its body begins: at the first empty line, with any kind of line end. Line ends before the head
+ * do not count. Every byte is read once, however the head is split into packets: a search that starts again with each packet
+ * takes quadratic time.
  */
 export class TolerantHeadEnd {
-  /** Up to where it has been looked for. All places are counted from the first byte. */
+  /** How many bytes have been searched. All positions count from the first byte of the head. */
   #at = 0
   #firstLine: number | undefined
-  /** Where the line before ends. */
+  /** Where the previous line ends. */
   #lineEnd = 0
-  /** Nothing but CR stands in the line that is being read. */
+  /** The current line holds nothing but CR so far. */
   #empty = false
 
-  /** Forgets a head that has not been found whole. */
+  /** Starts the next head. */
   reset(): void {
     this.#at = 0
     this.#firstLine = undefined
     this.#empty = false
   }
 
-  /** Where the first line begins; where there is none yet, the end of what has come. */
+  /** Where the first line begins; before there is one, how many bytes have been searched. */
   get from(): number {
     return this.#firstLine ?? this.#at
   }
 
-  /** Looks on; the head begins at `start`, also when some of it has been looked at before, and has come up to `end`. */
+  /** Continues the search. `start` is the first byte in `bytes`, on every call; `end` is where the received bytes end. */
   find(
     bytes: Buffer,
     start: number,
@@ -85,13 +89,13 @@ export class TolerantHeadEnd {
 
 const HTTP = 'http/'
 
-/** Whether what has come of a head may be the beginning of one. */
+/** Whether the received bytes may be the start of a response head. */
 export function mayBeTolerantHead(bytes: Buffer, start: number, end: number): boolean {
   const text = bytes.toString('latin1', start, Math.min(start + HTTP.length, end)).toLowerCase()
   return HTTP.startsWith(text)
 }
 
-/** A line without the CRs at its end. A regular expression takes quadratic time: six seconds for 60 KB of CRs. */
+/** A line without the CRs at its end. A regular expression would take quadratic time: six seconds for 60 KB of CRs. */
 function withoutReturns(line: string): string {
   let end = line.length
   while (line[end - 1] === '\r') end -= 1
@@ -103,7 +107,7 @@ function readFields(lines: readonly string[]): string[] {
   let folds = false
   for (const line of lines) {
     if (/^[ \t]/.test(line)) {
-      // Folded behind a dropped line, it is dropped with it: else it would change another field.
+      // A line folded after a dropped line is dropped too: otherwise it would join another field.
       if (folds) fields.push(withoutBlanks(`${fields.pop()} ${printable(line)}`))
       continue
     }
@@ -115,12 +119,12 @@ function readFields(lines: readonly string[]): string[] {
   return fields
 }
 
-/** Leaves one way to tell where the body ends (RFC 9112 §6.3); undefined where there is none. */
+/** Removes the framing fields but one (RFC 9112 §6.3); undefined where the body's end stays uncertain. */
 function withOneFraming(fields: readonly string[], bodiless: boolean): string[] | undefined {
   const codings = listMembers(fieldValues(fields, 'transfer-encoding')).filter((name) => name !== 'identity')
   if (!bodiless && codings.some((coding) => coding !== 'chunked')) return undefined
   const chunked = codings.length > 0
-  // Chunks say themselves how long they are; a length beside them is a leftover.
+  // Chunks carry their own length, so a `Content-Length` beside them is ignored.
   const lengths = chunked ? [] : listMembers(fieldValues(fields, 'content-length'))
   if (!chunked && hasField(fields, 'content-length') && !isOneLength(lengths)) return undefined
   const framing = chunked ? 'chunked' : lengths[0]
@@ -143,12 +147,12 @@ function hasField(fields: Fields, name: string): boolean {
   return fieldValues(fields, name).length > 0
 }
 
-/** Repeated, but the same number throughout (RFC 9110 §8.6). */
+/** Whether all values are the same number (RFC 9110 §8.6 allows the repetition). */
 function isOneLength(lengths: readonly string[]): boolean {
   return new Set(lengths).size === 1 && /^\d{1,15}$/.test(lengths[0] ?? '')
 }
 
-/** A value that every later parser takes: CR, LF and NUL must not survive, other control characters better not. */
+/** A value for the next reader: CR, LF and NUL would split it, so each control character but the tab becomes a space. */
 function printable(value: string): string {
   return withoutBlanks(value.replace(CONTROL, ' '))
 }

@@ -1,17 +1,17 @@
 import { COLON, CR, LF, TEXT, TOKEN } from './bytes.ts'
 
-/** Reads a trailer section (RFC 9112 §7.1.2): fields, each ended by CRLF, and an empty line behind them. */
+/** Reads a trailer section (RFC 9112 §7.1.2): fields, each ended by CRLF, then an empty line. */
 export class Trailers {
   readonly #longest: number
   #part: 'start' | 'name' | 'value' | 'line-end' | 'end' | 'done' = 'start'
   #count = 0
 
-  /** @param longest bytes of the section at most */
+  /** @param longest the largest section (bytes) */
   constructor(longest: number) {
     this.#longest = longest
   }
 
-  /** It is longer than it may be. */
+  /** The section exceeds `longest`. */
   get tooLong(): boolean {
     return this.#count > this.#longest
   }
@@ -20,7 +20,7 @@ export class Trailers {
     return this.#part === 'done'
   }
 
-  /** Reads on from a position; gives that behind what belongs to the section, or -1 where it is none. */
+  /** Reads the next bytes. Returns the position after the last byte of the section, or -1 if it is malformed. */
   read(bytes: Buffer, start: number, end: number): number {
     let at = start
     while (at < end && this.#part !== 'done') if (!this.#reads(bytes[at++] ?? 0)) return -1
