@@ -1,11 +1,11 @@
 import { isUnreachable, type UpstreamFailure } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 
-/** Knows when the device is down, so that clients are told at once instead of each finding out by a deadline. */
+/** Knows when the device is down, so that requests fail at once instead of each waiting for a deadline. */
 export interface Breaker {
-  /** The failure to answer with now, or undefined when the device may be tried. */
+  /** The failure to refuse a request with now; undefined when the device may be tried. */
   refuse(): UpstreamFailure | undefined
-  /** The device answered: whatever it said, it is there. */
+  /** The device answered. Any status proves that it is reachable. */
   succeeded(): void
   failed(failure: UpstreamFailure): void
 }
@@ -16,8 +16,8 @@ const THRESHOLD = 3
 const PROBE_INTERVAL = 1_000
 
 /**
- * Only failures to reach the device count: an answer that went wrong, or took too long, says that somebody is there,
- * and one slow page must not shut off all the others.
+ * Counts only failures to reach the device. A malformed or late response proves that it is reachable, and one slow page must
+ * not shut off the others.
  */
 export function createBreaker(clock: Clock): Breaker {
   let inARow = 0

@@ -8,18 +8,18 @@ import type { UpstreamDeadlines, UpstreamTarget } from './target.ts'
 
 /** A connection to the device, lent to one request at a time. */
 export interface Connection extends Transfer {
-  /** It was open when it was lent, and nothing has come since: if it now breaks, the device had closed it meanwhile. */
+  /** It was open when it was lent and has received nothing since. If it breaks now, the device closed it while it was idle. */
   readonly reused: boolean
   send(request: DeviceRequest, handler: ResponseHandler): void
   /**
-   * Gives it back; `answered` when a response came over it, so that it is known to have been alive. One that is still
-   * being opened is kept all the same: whoever only comes to leave again costs the device no connection each time.
+   * Gives the connection back. `answered`: it carried a complete response. A connection that is still opening is kept without
+   * one, so clients that connect and leave do not cost the device a connection each.
    */
   release(answered: boolean): void
 }
 
 export interface Connections {
-  /** `repeatable`: for a request that is sent once more should the device have closed the connection meanwhile. */
+  /** `repeatable`: the request will be sent again if the device closed the connection while it was idle. */
   borrow(repeatable: boolean): Connection
   /** The device's responses are read tolerantly, and each request has a connection of its own. */
   readonly tolerant: boolean
@@ -29,13 +29,13 @@ export interface Connections {
 export interface ConnectionsEvents {
   /** See `ConnectionSettings`. */
   readonly onStray?: () => void
-  /** Called once, when a device whose responses are read strictly has proved sloppy. */
+  /** Called once, when `auto` finds that the device needs the tolerant rules. */
   readonly onTolerant?: () => void
 }
 
-/** Nobody keeps a connection for so short a time (ms) that it must not be used again within it, unless it says so. */
+/** How long (ms) an idle connection is kept if the device names no time. Few devices close one sooner. */
 const KEPT_FOR = 4_000
-/** The end of the time that a device has named (ms) is left to its clock, and to what is on the way. */
+/** How much sooner (ms) than the device's own `timeout` a connection is closed, for its clock and for bytes in flight. */
 const MARGIN = 2_000
 const LONGEST_KEPT = 600_000
 
@@ -51,8 +51,8 @@ interface Pool {
 const ignore = (): void => {}
 
 /**
- * Keep-alive connections to the device, the one used last first, so that after a burst the others go idle and close.
- * How many are lent at once is the in-flight guard's affair. With `reuse: never` none is kept that has carried a request.
+ * A pool of keep-alive connections to the device. It lends the connection used last first, so that after a burst the others go
+ * idle and close. The in-flight guard bounds how many are lent at once. With `reuse: never` a connection carries one request.
  */
 export function createConnections(
   target: UpstreamTarget,
@@ -94,13 +94,14 @@ export function createConnections(
   }
 }
 
-/** A connection of the pool, and what is known of it while it is lent and after. */
+/** A connection of the pool, with its idle times. */
 class PooledConnection extends DeviceConnection implements Connection {
   readonly #pool: Pool
   #lent = true
   #openWhenLent = false
-  /** When it was given back, and how long ago that was when it was lent again. */
+  /** The time at which it was given back. */
   #since = 0
+  /** How long it had been idle when it was lent. */
   #idleFor = 0
   #answered = false
   #keptFor = 0
@@ -112,7 +113,7 @@ class PooledConnection extends DeviceConnection implements Connection {
     pool.all.add(this)
   }
 
-  /** False where it had better not be used any more, and has been closed. */
+  /** Lends it. False if it cannot be trusted any more; it is then closed. */
   lend(repeatable: boolean): boolean {
     const { clock, memory, settings } = this.#pool
     this.#idleFor = clock.monotonic() - this.#since
@@ -134,7 +135,7 @@ class PooledConnection extends DeviceConnection implements Connection {
     this.#lent = false
     this.#since = this.#pool.clock.monotonic()
     if (this.opening) {
-      // Behind all those that are open.
+      // At the front, so that `pop` takes each open connection first.
       this.#pool.idle.unshift(this)
       this.#limitIdleness(KEPT_FOR)
     } else if (answered && this.usable) {
@@ -153,7 +154,7 @@ class PooledConnection extends DeviceConnection implements Connection {
     this.#pool.idle.push(this)
   }
 
-  /** A timer that is begun for every request costs more than one that looks, when it fires, whether it is time. */
+  /** Keeps one timer running and checks the idle time when it fires: a new timer for each request would cost more. */
   #limitIdleness(time: number): void {
     if (time !== this.#keptFor) this.#stopTimer()
     this.#keptFor = time
@@ -173,7 +174,7 @@ class PooledConnection extends DeviceConnection implements Connection {
     this.#idleTimer = undefined
   }
 
-  /** Between two requests, or when the second came: what the first was answered with has nothing to do with it. */
+  /** The device closed the connection while it was idle, or as its next request arrived. Only a proven connection counts. */
   protected override closedByDevice(): void {
     const { memory, clock } = this.#pool
     if (!this.#answered) return

@@ -13,11 +13,11 @@ import { sendUpload } from './upload.ts'
 
 /** A request as it is sent to the device. */
 export interface DeviceRequest extends OutgoingRequest {
-  /** There if the framing says that there is one. */
+  /** Defined if the framing announces a body. */
   readonly body: AsyncIterable<Buffer> | undefined
 }
 
-/** What the connections to one device have in common. */
+/** What all connections to one device share. */
 export interface ConnectionSettings {
   readonly opener: SocketOpener
   /** For requests that name no host. */
@@ -25,11 +25,11 @@ export interface ConnectionSettings {
   readonly deadlines: UpstreamDeadlines
   readonly reuse: Reuse
   readonly rules: DeviceRules
-  /** Called when the device sends bytes that answer no request, on a connection that would have carried another one. */
+  /** Called when the device sends bytes that belong to no request, on a connection that could have carried another one. */
   readonly onStray: () => void
 }
 
-/** One connection to the device, that carries one request at a time: opened for the first, kept as long as both agree. */
+/** One connection to the device. It carries one request at a time, and stays open as long as both sides allow. */
 export class DeviceConnection implements Transfer {
   readonly #settings: ConnectionSettings
   readonly #socket: Socket
@@ -42,7 +42,7 @@ export class DeviceConnection implements Transfer {
   #request: DeviceRequest | undefined
   #uploading: DeviceRequest['body']
   #paused = false
-  /** Another request may follow the one that was sent, if the response allows it. */
+  /** The request that was sent lets another one follow, if its response does too. */
   #mayFollow = false
   #fault = new DeviceFault('connection_terminated')
 
@@ -101,12 +101,12 @@ export class DeviceConnection implements Transfer {
     return this.#state === 'connecting'
   }
 
-  /** Whether a byte has come since the last request was sent. */
+  /** Whether a byte was received since the last request was sent. */
   get heard(): boolean {
     return this.#reading.heard
   }
 
-  /** How long (ms) the device said, with its last answer, that it would keep the connection. */
+  /** How long (ms) the device keeps the connection idle, by its last response. */
   get keptFor(): number | undefined {
     return this.#reading.head?.keptFor
   }
@@ -131,7 +131,7 @@ export class DeviceConnection implements Transfer {
     this.#socket.resume()
   }
 
-  /** One that is still being opened stays: the request has left no trace on it, and another may follow. */
+  /** A connection that is still opening stays: no byte of the request was sent, so it can carry another one. */
   abort(error: unknown): void {
     if (this.#state !== 'connecting') this.close()
     const handler = this.#handler
@@ -155,17 +155,17 @@ export class DeviceConnection implements Transfer {
     this.#socket.destroy()
   }
 
-  /** The device has closed it, or it broke for a reason that is not known. */
+  /** Called when the device sent FIN or reset the connection. */
   protected closedByDevice(): void {}
 
-  /** Called once, when it has closed, whichever side closed it. */
+  /** Called once, when the connection has closed, by either side. */
   protected closed(): void {}
 
   #fail(failure: UpstreamFailure): void {
     this.destroy(new DeviceFault(failure))
   }
 
-  /** Told when the connection has closed: what came before the fault goes out first. */
+  /** Fails the request only when the connection has closed, so that data before the fault still reaches the client. */
   #breakOff(fault: DeviceFault): void {
     this.#fault = fault
     this.#socket.destroy()
@@ -203,7 +203,7 @@ export class DeviceConnection implements Transfer {
     })
   }
 
-  /** A client that is slow to send is no silence of the device's; a device that does not take what was sent is. */
+  /** An upload that waits for its client restarts the deadline. A device that does not read what was sent misses it. */
   #checkResponse(): void {
     if (this.#handler === undefined || this.#reading.head !== undefined) return
     if (this.#uploading !== undefined && !this.#socket.writableNeedDrain) this.#responseLimit.begin()
@@ -231,7 +231,7 @@ export class DeviceConnection implements Transfer {
     handler?.end(last)
   }
 
-  /** Closes the connection: a moment later these bytes would have been taken for the answer to the next request. */
+  /** Closes the connection: its next request would take these bytes for its response (response desynchronization). */
   #dropStray(): void {
     this.#settings.onStray()
     this.close()

@@ -1,14 +1,14 @@
 import type { ResponseRules } from '../http1/response-reader.ts'
 
-/** By which rules the device's responses are read. One for each device; it only ever becomes more tolerant. */
+/** The rules by which one device's responses are read. `auto` may turn `tolerant`, never back. */
 export interface DeviceRules {
-  /** For the next response. `tolerant` allows one request on a connection: what the device sends too much never becomes an answer. */
+  /** The rules for the next response. With `tolerant` a connection carries one request, so stray bytes cannot become a response. */
   readonly current: ResponseRules
-  /** The device has sent what the strict rules refuse. */
+  /** The device sent what the strict rules refuse. */
   foundSloppy(): void
 }
 
-/** @param onTolerant told once, when a device that was to be found out has proved sloppy */
+/** @param onTolerant called once, when `auto` turns `tolerant` */
 export function createDeviceRules(mode: ResponseRules, onTolerant: () => void): DeviceRules {
   let current = mode
   return {
@@ -16,7 +16,7 @@ export function createDeviceRules(mode: ResponseRules, onTolerant: () => void): 
       return current
     },
     foundSloppy() {
-      // Others may have found out meanwhile.
+      // Another connection may have reported it first.
       if (current !== 'auto') return
       current = 'tolerant'
       onTolerant()

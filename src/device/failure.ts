@@ -1,7 +1,7 @@
 import type { UpstreamFailure } from '../http/refusal.ts'
 import { codeOf } from '../system/setup-error.ts'
 
-/** A fault of the device that we found ourselves, already named. */
+/** A fault of the device that the sidecar detected itself, with its name. */
 export class DeviceFault extends Error {
   override readonly name = 'DeviceFault'
   readonly failure: UpstreamFailure
@@ -29,11 +29,11 @@ const BY_CODE: Readonly<Record<string, UpstreamFailure>> = {
   EPROTO: 'tls_protocol_error',
 }
 
-/** OpenSSL's verification results, as Node hands them on. */
+/** Node's codes for a certificate that OpenSSL or Node refuses. */
 const CERTIFICATE_CODE =
   /^(?:CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_CA)/
 
-/** Tells apart, in one place, the ways in which a device fails (RFC 9209 §2.3). */
+/** Names the way in which the device failed (RFC 9209 §2.3). The one place that does so. */
 export function failureOf(error: unknown): UpstreamFailure {
   if (error instanceof DeviceFault) return error.failure
   if (error instanceof AggregateError && error.errors.length > 0) return failureOf(error.errors[0])

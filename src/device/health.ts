@@ -4,14 +4,14 @@ import { failureOf } from './failure.ts'
 import { askDevice } from './own-request.ts'
 
 export interface HealthCheck {
-  /** What the last question found; undefined before the first answer. */
+  /** The result of the last check; undefined before the first one. */
   readonly up: boolean | undefined
   close(): void
 }
 
 /**
- * Asks the device for `path` every `interval` ms, one question at a time. Any answer says that the device is there;
- * only one below 500 says that it is up.
+ * Requests `path` from the device every `interval` ms, one request at a time. Any response proves that the device is reachable;
+ * only a status below 500 counts as up.
  */
 export function startHealthCheck(
   { path, interval }: { readonly path: string; readonly interval: number },

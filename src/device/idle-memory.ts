@@ -1,36 +1,36 @@
 import type { Clock } from '../system/clock.ts'
 
 /**
- * What the device has shown of when it gives up connections on which nothing happens. Most firmware never says
- * (`Keep-Alive: timeout` is rare), and a request that crosses its close is lost. All times in ms.
+ * Learns after which idle time the device closes connections. Most firmware does not announce it (`Keep-Alive: timeout` is
+ * rare), and a request that crosses the close is lost. All times in ms.
  */
 export interface IdleMemory {
   /**
-   * Whether a connection that has been idle for so long may carry another request. `repeatable`: it would be sent again
-   * unseen if that goes wrong, and so may now and then try what is not trusted, to find out whether it still holds.
+   * Whether a connection that has been idle for this time may carry another request. A `repeatable` request is sent again
+   * unnoticed if the connection fails, so now and then it may try one that is not trusted, to learn whether it still works.
    */
   trusts(idle: number, repeatable: boolean): boolean
-  /** The device has closed one that had been idle for so long, by itself or when the next request came. */
+  /** The device closed a connection after this idle time, or as the next request arrived. */
   closed(idle: number): void
-  /** One that had been idle for so long has carried a request. */
+  /** A connection carried a request after this idle time. */
   carried(idle: number): void
 }
 
-/** So many of the last closes count: one by chance, such as those of a restart, is forgotten after a while. */
+/** How many of the last closes count. Accidental ones, such as those of a restart, are forgotten in time. */
 const MOST_REMEMBERED = 8
-/** Of the shortest idle time after which the device closed; the rest is for its clock, and for what is on the way. */
+/** The trusted part of the shortest idle time after which the device closed. The rest is for timers and bytes in flight. */
 const SAFE_PART = 0.5
-/** A device that closes sooner than this does not keep connections. */
+/** A device that closes sooner than this (ms) does not keep connections. */
 const SHORTEST_KEPT = 20
-/** What a request that cannot be repeated trusts a device that has shown nothing yet. */
+/** The idle time (ms) that a request that cannot be repeated trusts before any close was seen. */
 const UNPROVEN = 200
-/** So often may a repeatable request try a connection that is not trusted. */
+/** How often (ms) a repeatable request may try a connection that is not trusted. */
 const TRIAL_INTERVAL = 5_000
 
 export function createIdleMemory(clock: Clock): IdleMemory {
   const closes: number[] = []
   let shortest = Number.POSITIVE_INFINITY
-  /** The longest that a connection was idle and still good. */
+  /** The longest idle time after which a connection still carried a request. */
   let proven = 0
   let nextTrial = 0
 

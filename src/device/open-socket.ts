@@ -3,28 +3,28 @@ import { connect as connectTls } from 'node:tls'
 import type { UpstreamTarget } from './target.ts'
 
 /**
- * Takes what a connection reads. If they are its `own` it may keep the bytes, provided that there are as many as fit;
- * others are the reader's only until it returns. Returns whether a large body passes.
+ * Receives the first `length` bytes of a buffer. `own`: the receiver may keep the buffer if `length` fills it; otherwise the
+ * bytes are valid only until it returns. Returns whether a large body passes.
  */
 type TakeBytes = (bytes: Buffer, length: number, own: boolean) => boolean
 
 export interface SocketOpener {
   /**
-   * Begins to open a connection; `onOpen` when it is open, and in TLS the device's certificate found good. A socket that
-   * is destroyed when it emits `end` was reset.
+   * Starts a connection. Calls `onOpen` when it is open; with TLS, after the certificate was verified. If the socket is
+   * destroyed already when it emits `end`, the device reset it. Without `take` the caller reads the socket itself.
    */
   open(onOpen: () => void, take?: TakeBytes): Socket
 }
 
-/** Unused connections are tried after so long (ms), so that the kernel finds out when the device is gone. */
+/** The idle time (ms) before TCP keep-alive probes, by which the kernel detects a device that is gone. */
 const PROBE_AFTER = 60_000
 
 const BUFFER_SIZE = 64 * 1024
 
-/** One for all connections; where a large body passes, each of its pieces has one of its own, which saves a copy. */
+/** All connections read into this buffer. While a large body passes, each piece gets its own buffer, which saves a copy. */
 const BUFFER = Buffer.allocUnsafeSlow(BUFFER_SIZE)
 
-/** Opens connections to the device. Those in TLS take up the session of the one before. */
+/** Opens connections to the device. A TLS connection resumes the session of the one before. */
 export function createSocketOpener({ origin, socketPath, ca, insecure }: UpstreamTarget): SocketOpener {
   const { protocol, hostname, port } = new URL(origin)
   const secure = protocol === 'https:'
@@ -37,7 +37,7 @@ export function createSocketOpener({ origin, socketPath, ca, insecure }: Upstrea
     const socket = connectTls(
       {
         ...at,
-        // Also over a Unix socket: whose certificate is to be shown, and checked. An address is no name (RFC 6066 §3).
+        // Set for a Unix socket too: it selects the certificate and is checked against it. SNI takes no addresses (RFC 6066 §3).
         ...(isIP(host) === 0 ? { servername: host } : {}),
         ALPNProtocols: ['http/1.1'],
         rejectUnauthorized: !insecure,
@@ -75,21 +75,21 @@ export function createSocketOpener({ origin, socketPath, ca, insecure }: Upstrea
 }
 
 /**
- * A device may answer an upload before all of it has come, and close without reading on. The next write fails, and Node
- * would destroy the socket, with the answer that still waits in the kernel. So a write that fails, and each later one, counts
- * as done here, and the connection ends where reading ends.
+ * Keeps a socket readable after a write fails. A device may respond to an upload early and close without reading the rest.
+ * The next write then fails, and Node would destroy the socket along with the response that still waits in the kernel. So a
+ * write that fails with EPIPE or ECONNRESET, and each later one, counts as done; the connection ends where reading ends.
  */
 function readPastBrokenWrites(socket: Socket): void {
   const write = socket._write.bind(socket)
   const writev = socket._writev?.bind(socket)
   let broken = false
-  /** The callback of the write under way: a stream has one at a time. */
+  /** The callback of the write in progress. A stream has one at a time. */
   let done: (error?: Error | null) => void
 
   const onWritten = (error?: NodeJS.ErrnoException | null): void => {
     const reset = error?.code === 'ECONNRESET'
     broken = reset || error?.code === 'EPIPE'
-    // The kernel reports a reset only once: here, so that reading then ends as after a FIN. (A write after a FIN gets EPIPE.)
+    // The kernel reports a reset once. A write got the report, so reading ends as after a FIN; destroying first marks the reset.
     if (reset) socket.prependOnceListener('end', () => socket.destroy())
     done(broken ? undefined : error)
   }

@@ -13,18 +13,18 @@ export interface OwnRequest {
   readonly body?: string
 }
 
-/** As much of an answer as the sidecar itself looks at. */
+/** The part of a response that the sidecar itself evaluates. */
 export interface Answer {
   readonly status: number
   readonly fields: Fields
 }
 
-/** Of an answer of which nobody reads the page, so much (bytes) is read off the connection; a longer one ends it. */
+/** A discarded response body up to this size (bytes) is drained to keep the connection; a larger one closes it. */
 const LARGEST_PAGE = 128 * 1024
 
 /**
- * Asks the device, and gives the head of its answer. `repeatable`: a kept connection that turns out to be closed is tried once
- * more, on another one.
+ * Sends a request to the device and returns the head of its response. `repeatable`: if the device closed the kept connection
+ * while it was idle, the request is sent once more, on another connection.
  */
 export async function askDevice(
   connections: Connections,
@@ -44,7 +44,7 @@ export async function askDevice(
   }
 }
 
-/** Asks the device for `path` once and gives the status of its answer. Fails with the reason in words. */
+/** Requests `path` once and returns the status. Fails with an error whose message names the device and the failure. */
 export async function probeDevice(
   target: UpstreamTarget,
   deadlines: UpstreamDeadlines,
@@ -62,7 +62,7 @@ export async function probeDevice(
   }
 }
 
-/** Settles once nothing of the answer is left on the connection. */
+/** Settles when the connection holds no more bytes of the response. */
 function sendOwn(connection: Connection, { method, target, fields, body }: OwnRequest): Promise<Answer> {
   return new Promise((resolve, reject) => {
     let answer: Answer | undefined

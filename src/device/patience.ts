@@ -1,11 +1,14 @@
-/** A wait of always the same length, which is begun so often that a timer for each would be too dear. */
+/** A deadline that restarts often. One timer is refreshed, because a new timer for each start costs too much. */
 export interface Patience {
-  /** From now on the whole time, whatever has passed of it. */
+  /** Starts the full time again. */
   begin(): void
   close(): void
 }
 
-/** @param onPassed told also of a wait that has been over for long: nobody says when it ends. @param time in ms */
+/**
+ * @param time ms
+ * @param onPassed called also for a wait that is already over: waits are not cancelled, so the caller checks its state
+ */
 export function createPatience(time: number, onPassed: () => void): Patience {
   let timer: NodeJS.Timeout | undefined
   let closed = false

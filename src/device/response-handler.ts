@@ -1,22 +1,22 @@
 import type { Fields } from '../http/fields.ts'
 
-/** What an attempt at the device tells of it, in this order; `end` or `failed` comes once, and last. */
+/** Receives one response of the device, in this order. Either `end` or `failed` is called once, as the last call. */
 export interface ResponseHandler {
-  /** An interim answer (RFC 9110 §15.2). */
+  /** An interim response (RFC 9110 §15.2). */
   inform(status: number, fields: Fields): void
   head(status: number, reason: string, fields: Fields): void
   data(chunk: Buffer): void
-  /** Nothing more of the answer comes; `last` where its end came with a piece of it. */
+  /** The response is complete. `last` is the piece of the body that came with its end. */
   end(last?: Buffer): void
-  /** @param silent the device has not sent a byte */
+  /** @param silent the device sent no byte of a response */
   failed(error: unknown, silent: boolean): void
 }
 
-/** The hold that the handler has on what it is told. */
+/** The handler's control over the response. */
 export interface Transfer {
-  /** Nothing more is read until `resume`. */
+  /** Stops reading until `resume`. */
   pause(): void
   resume(): void
-  /** Ends the attempt, and its connection where anything was sent: the handler is told `error` before this returns. */
+  /** Ends the attempt. Closes the connection, unless it is still connecting. Calls `failed` with `error` before it returns. */
   abort(error: unknown): void
 }

@@ -1,6 +1,6 @@
 import type { ResponseRules } from '../http1/response-reader.ts'
 
-/** Whether a connection to the device carries one request after another, or only one, with `Connection: close`. */
+/** `shared`: a connection to the device carries one request after the other. `never`: only one, with `Connection: close`. */
 export type Reuse = 'shared' | 'never'
 
 /** Where the device is and how to talk to it. */
@@ -8,8 +8,9 @@ export interface UpstreamTarget {
   /** Scheme, host and port; `http://localhost` for a Unix socket. */
   readonly origin: string
   readonly socketPath: string | undefined
-  /** Only for https: own authorities (PEM), and whether to verify at all. */
+  /** Only for https: the certificate authorities to trust (PEM). */
   readonly ca: string | undefined
+  /** Only for https: the certificate is not verified. */
   readonly insecure: boolean
   readonly reuse: Reuse
   readonly parser: ResponseRules
@@ -20,6 +21,6 @@ export interface UpstreamDeadlines {
   readonly connect: number
   /** From the request to the response head. */
   readonly response: number
-  /** Between two pieces of a running body, either way. */
+  /** Between two pieces of a body, in either direction. */
   readonly idle: number
 }

@@ -2,14 +2,14 @@ import type { Socket } from 'node:net'
 import { writeSpent } from '../system/spent-bytes.ts'
 import { DeviceFault } from './failure.ts'
 
-/** A first piece of the body up to this size (bytes) leaves as text with the head: one write is cheaper than two. */
+/** A piece up to this size (bytes) is sent as text together with the head or the chunk line: one write costs less than two. */
 const LARGEST_JOINED = 8 * 1024
 
 /**
- * Sends a request with its body, as fast as the device takes it. Fails with what the body fails with, and where it is not as
- * long as was said: then nothing may follow it on the connection. Returns when all is sent, or the connection has gone.
+ * Sends a request with its body, as fast as the device reads it. Returns when all is sent or the connection has closed. Fails
+ * if the body fails, or if its length differs from `framing`; the connection then cannot carry another request.
  *
- * @param onSent told of each piece, and whether that was all
+ * @param onSent called after each piece; `whole` when the body is complete
  */
 export async function sendUpload(
   socket: Socket,
