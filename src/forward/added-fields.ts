@@ -6,7 +6,7 @@ import { SetupError } from '../system/setup-error.ts'
 import type { RequestFieldSettings } from './request-fields.ts'
 import { upstreamHost } from './settings.ts'
 
-/** Printable text: what any parser takes for one field value. */
+/** Printable text, which every reader takes for one field value. */
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /**

@@ -20,7 +20,7 @@ interface Kept {
 /** A challenge is a short page; a longer answer (bytes) is let through while it comes. */
 const LARGEST_HELD = 64 * 1024
 
-/** The client's exchange as a lane sees it, where an answer may be held back until it is known whether it counts. */
+/** Stands in for the client's exchange and holds a response back until it is known whether the request is repeated. */
 export class HoldingExchange implements Exchange {
   readonly #inner: Exchange
   readonly #rules: HoldingRules

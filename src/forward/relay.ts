@@ -5,25 +5,25 @@ import type { Fields } from '../http/fields.ts'
 /** How one attempt at the device ended. */
 export type RelayEnd =
   | { readonly kind: 'relayed' }
-  /** Nothing was answered yet, and may be by somebody else; `silent` when not a byte came from the device. */
+  /** The client has no response yet, so the caller may refuse it. `silent`: the device sent no byte. */
   | { readonly kind: 'failed'; readonly error: unknown; readonly silent: boolean }
-  /** The transfer broke after its head was sent: the client was shown a broken transfer. */
+  /** The response broke off after its head was sent, and the client sees it broken. */
   | { readonly kind: 'broken'; readonly error: unknown }
-  /** The client left first. */
+  /** The client left, or was answered otherwise, before the response ended. */
   | { readonly kind: 'abandoned' }
 
-/** What becomes of the head of the device's answer. */
+/** How the head of the device's response is handled. */
 export interface RelayRules {
-  /** The device's header fields as the client shall see them. */
+  /** Turns the device's header fields into the client's. */
   project(device: Fields, status: number): string[]
-  /** The device has begun to answer. */
+  /** Called when the exchange has taken the head of the final response. */
   onHead(): void
 }
 
-/** How long a client may read nothing of its download while it holds a place at the device. Times in ms. */
+/** How long a client may stop reading its response while its request holds a place at the device. Times in ms. */
 export interface ReaderPatience {
   readonly longest: number
-  /** While others wait for a place. */
+  /** The bound while other requests wait for a place. */
   readonly whenCrowded: number
   readonly isCrowded: () => boolean
 }
@@ -36,14 +36,14 @@ export interface RelayDependencies {
 }
 
 /**
- * Carries one response from the device to the client, piece by piece: a client slower than the device stops the
- * device's connection, not memory.
+ * Relays one response from the device to the client, piece by piece. A client that is slower than the device pauses the
+ * device's connection, so the response does not pile up in memory.
  */
 export class Relay implements ResponseHandler {
   readonly #deps: RelayDependencies
   #transfer: Transfer | undefined
   #done = false
-  /** What the client was answered with is the device's answer. */
+  /** The client's response is the device's, not a refusal. */
   #begun = false
   #listensForDrain = false
   #stall: NodeJS.Timeout | undefined
@@ -69,7 +69,7 @@ export class Relay implements ResponseHandler {
     try {
       exchange.begin({ status, reason, fields: rules.project(device, status) })
     } catch (error) {
-      // Such as a status that HTTP/2 cannot carry. Only this answer fails; the choice of the parser stays as it is.
+      // For example a status that HTTP/2 cannot carry. Only this response fails; the rules by which the device is read stay.
       this.#transfer?.abort(error)
       return
     }
@@ -105,7 +105,7 @@ export class Relay implements ResponseHandler {
     }
   }
 
-  /** A client that reads nothing keeps its place at the device for a while; for less of one if others wait for it. */
+  /** Cuts a client that reads nothing: after `whenCrowded` if other requests wait for its place, after `longest` anyway. */
   #awaitReader(waited: number): void {
     const { exchange, reader } = this.#deps
     const until = Math.min(waited + reader.whenCrowded, reader.longest)

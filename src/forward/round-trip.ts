@@ -14,8 +14,8 @@ export interface RoundTripDependencies {
 }
 
 /**
- * Sends the request to the device and its answer to the client. A keep-alive connection that turns out to be closed
- * is the one fault that is repaired: once, on another connection, for a request that is safe to repeat (C24).
+ * Sends the request to the device and relays the response to the client. One fault is repaired: if the device closed the
+ * keep-alive connection while it was idle, a request that is safe to repeat is sent once more, on another connection (C24).
  */
 export function forwardToDevice(
   admission: Forward,
@@ -27,7 +27,7 @@ export function forwardToDevice(
 ): Promise<RelayEnd> {
   const { target, framing } = admission
   const { method } = exchange.head
-  // Also one that was revoked while it waited: its refusal may still be on the way to the client.
+  // A request whose grant was revoked while it waited is answered too: its refusal may still be in flight.
   if (exchange.answered) return Promise.resolve({ kind: 'abandoned' })
   return new Promise((resolve, reject) => {
     function attempt(mayRepeat: boolean): void {
@@ -44,7 +44,7 @@ export function forwardToDevice(
             try {
               attempt(false)
             } catch (bug) {
-              // Whoever calls this is a socket, and would keep it to itself.
+              // A socket event calls `onEnd`, so a throw would not reject this promise.
               reject(bug)
             }
         },
@@ -57,14 +57,14 @@ export function forwardToDevice(
   })
 }
 
-/** Closed by the device without a byte: it had given up the connection before the request came. */
+/** Whether the device closed the connection before it read the request: it sent no byte of a response. */
 function isStale(end: RelayEnd): boolean {
   return end.kind === 'failed' && end.silent && failureOf(end.error) === 'connection_terminated'
 }
 
 const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-/** Whether a request may be sent again when nobody knows whether it arrived: a safe one (RFC 9110 §9.2.1) without a body. */
+/** Whether a request may be sent again although the first may have arrived: a safe method (RFC 9110 §9.2.1), no body. */
 function isRepeatable(method: string, { framing }: Forward): boolean {
   return framing === null && SAFE.has(method)
 }

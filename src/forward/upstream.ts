@@ -24,7 +24,7 @@ interface UpstreamEvents {
   readonly tunnel: (change: 1 | -1) => void
 }
 
-/** Carries a request to the device, under these fields, and its answer to the client. `body` replaces the client's. */
+/** Sends a request to the device with these fields, and relays the response to the client. `body` replaces the client's. */
 type RoundTrip = (
   admission: Forward,
   exchange: Exchange,
@@ -36,7 +36,7 @@ type RoundTrip = (
 export interface UpstreamDependencies {
   readonly roundTrip: RoundTrip
   readonly upgrades: Upgrades
-  /** At most so many requests at the device at once, so many waiting behind them (C25). */
+  /** Bounds the requests at the device and those that wait for a place there (C25). */
   readonly guard: BoundedQueue
   /** The most upgrades under way and tunnels open. They take no place in `guard`. */
   readonly maxTunnels: number
@@ -51,7 +51,7 @@ export interface UpstreamDependencies {
   readonly events: UpstreamEvents
 }
 
-/** Undefined where the client was answered, or left; otherwise what it must be told. */
+/** The refusal to send; undefined if the client was answered or has left. */
 type Forwarded = Refusal | undefined
 
 export interface Upstream {
@@ -59,7 +59,7 @@ export interface Upstream {
   upgrade(admission: Forward, exchange: UpgradeExchange): Promise<Forwarded>
 }
 
-/** The way to the device, for requests and upgrades alike. Takes nothing but what the gate has let through. */
+/** Forwards requests and upgrades to the device. Takes only what the gate admitted (`Forward`). */
 export function createUpstream(deps: UpstreamDependencies): Upstream {
   const { roundTrip, upgrades, guard, collecting, breaker, signIn, clock, events } = deps
   /** Upgrades under way and tunnels open. */
@@ -71,12 +71,12 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     return requestFields(exchange.head, admission, deps.request())
   }
 
-  /** Whoever showed no token (`public_paths`, observing) is nobody to the device, and gets no credentials there. */
+  /** A request without a valid token (`public_paths`, a gate that only observes) gets no credentials at the device. */
   function accountFor({ grant }: Forward): SignIn | undefined {
     return grant === undefined ? undefined : signIn
   }
 
-  /** The clock starts with the request's way to the device. */
+  /** Measures the response time from now on, until the head of the response. */
   function rulesFor(admission: Forward, exchange: Exchange): RelayRules {
     const start = clock.monotonic()
     return {
@@ -120,7 +120,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     return end.kind === 'failed' ? { kind: 'upstream', failure } : undefined
   }
 
-  /** Holds a place at the device meanwhile. */
+  /** Sends the request while it holds a place at the device. */
   async function carry(admission: Forward, exchange: Exchange, body?: KeptBody): Promise<Forwarded> {
     const place = guard.tryEnter() ?? (await waitForPlace(guard, exchange, admission.client))
     if (typeof place !== 'function') return place
@@ -182,7 +182,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   }
 }
 
-/** A connection that is lost before a byte of the answer, and one lost within it, go by different names (RFC 9209 §2.3). */
+/** RFC 9209 §2.3 has two names for a lost connection: one before the first byte of a response, the other within it. */
 function nameOf(end: Extract<RelayEnd, { kind: 'failed' | 'broken' }>): UpstreamFailure {
   const failure = failureOf(end.error)
   const begun = end.kind === 'broken' || !end.silent
