@@ -1,6 +1,6 @@
 /**
- * Header fields as they stand on the wire: name, value, name, value, in order, repeats and casing kept.
- * Both lanes and both versions of HTTP are read into it and written from it, so nothing is lost in between.
+ * Header fields as they stand on the wire: name, value, name, value, in order. Repeats and letter case are kept. HTTP/1 and
+ * HTTP/2 are read into this form and written from it, so no field is lost in between.
  */
 export type Fields = readonly string[]
 
@@ -17,14 +17,14 @@ export function fieldValues(fields: Fields, name: string): readonly string[] {
   return values ?? NONE
 }
 
-/** The lines of an HTTP/1 head that the fields make, each with its line end. */
+/** The fields as the lines of an HTTP/1 head, each with its line end. */
 export function fieldLines(fields: Fields): string {
   let lines = ''
   for (let i = 0; i + 1 < fields.length; i += 2) lines += `${fields[i]}: ${fields[i + 1]}\r\n`
   return lines
 }
 
-/** Lengths are compared first: most names differ in that already. */
+/** Compares lengths first: most names differ in length. */
 function isNamed(candidate: string, name: string): boolean {
   return candidate.length === name.length && candidate.toLowerCase() === name
 }
@@ -34,7 +34,7 @@ export function namesIn(fields: Fields): ReadonlySet<string> {
   return new Set(fields.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase()))
 }
 
-/** The fields for which `keeps` is true, in order. `name` is given to it in lower case. */
+/** The fields for which `keeps` is true, in order. It gets `name` in lower case. */
 export function keepFields(fields: Fields, keeps: (name: string, value: string) => boolean): string[] {
   const kept: string[] = []
   for (let i = 0; i + 1 < fields.length; i += 2) {
@@ -45,7 +45,7 @@ export function keepFields(fields: Fields, keeps: (name: string, value: string) 
   return kept
 }
 
-/** As Node takes and gives them: a repeated field is a list, in order. Names that differ only in casing are two. */
+/** The fields as Node takes and gives them: a repeated field is a list. Names that differ in letter case stay apart. */
 export function groupFields(fields: Fields): Record<string, string | string[]> {
   const grouped: Record<string, string | string[]> = Object.create(null)
   for (let i = 0; i + 1 < fields.length; i += 2) {
@@ -66,8 +66,8 @@ export function listMembers(values: readonly string[]): string[] {
 }
 
 /**
- * A value without the blanks around it (RFC 9110 §5.5). `trim` would take 0xA0 for one, too, which is no blank to anybody
- * else, and may be half a letter in UTF-8.
+ * A value without the blanks around it (RFC 9110 §5.5). Not `trim`: it also removes 0xA0, which is no blank in HTTP and may be
+ * one byte of a UTF-8 character.
  */
 export function withoutBlanks(value: string): string {
   let start = 0
@@ -77,10 +77,10 @@ export function withoutBlanks(value: string): string {
   return value.slice(start, end)
 }
 
-/** Space and tab are all the blanks of HTTP (RFC 9110 §5.6.3). */
+/** HTTP has two blanks: space and tab (RFC 9110 §5.6.3). */
 export function isBlank(character: string | undefined): boolean {
   return character === ' ' || character === '\t'
 }
 
-/** The name of this proxy in `Via` (RFC 9110 §7.6.3) and `Proxy-Status` (RFC 9209): it tells nobody where it runs. */
+/** The name of this proxy in `Via` (RFC 9110 §7.6.3) and `Proxy-Status` (RFC 9209). A pseudonym hides the host name. */
 export const PSEUDONYM = 'postern'

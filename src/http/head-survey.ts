@@ -1,6 +1,6 @@
 import { type Fields, isBlank, listMembers } from './fields.ts'
 
-/** What the house needs of a request's header fields, gathered in one pass when the head is read. */
+/** The request header fields that the sidecar evaluates, gathered in one pass when the head is read. */
 export interface HeadSurvey {
   readonly authorization: readonly string[]
   /** The members of all `Connection` fields, in lower case. */
@@ -13,11 +13,11 @@ export interface HeadSurvey {
   readonly transferEncoding: readonly string[]
   readonly upgrade: readonly string[]
   readonly via: readonly string[]
-  /** A name that differs from one the sidecar guards only by `_` for `-`, as CGI firmware would read it. */
+  /** A name equals a guarded one but for `_` in place of `-`. CGI firmware takes the two for the same field. */
   readonly underscoreTwin: boolean
   /**
-   * A value begins or ends with a blank, which RFC 9113 §8.2.1 forbids; the reader of HTTP/1 takes such blanks away.
-   * `Authorization` does not count: what is no token there is answered with 401 (C10).
+   * A value begins or ends with a blank. RFC 9113 §8.2.1 forbids that in HTTP/2; the reader of HTTP/1 strips such blanks.
+   * `Authorization` does not count: a malformed token is answered with 401 (C10).
    */
   readonly blankAround: boolean
   /** Bytes of all names and values. */
@@ -25,8 +25,8 @@ export interface HeadSurvey {
 }
 
 /**
- * How the body of a request is delimited: not at all, because there is none; by a count of bytes, perhaps 0; by chunks, or in
- * HTTP/2 by the end of the stream; `broken` where two parsers could disagree (RFC 9112 §6.3).
+ * How the body of a request is delimited. `null`: there is no body. A number: its length in bytes. `chunked`: by chunks, or in
+ * HTTP/2 by the end of the stream. `broken`: two parsers could disagree (RFC 9112 §6.3).
  */
 export type RequestFraming = null | number | 'chunked' | 'broken'
 
@@ -34,7 +34,7 @@ const NONE: readonly string[] = []
 const CLOSE: readonly string[] = ['close']
 const KEEP_ALIVE: readonly string[] = ['keep-alive']
 
-/** Names that decide something here or are set here. To a CGI program `X_Real_IP` and `X-Real-IP` are the same. */
+/** Names that the sidecar decides by or sets. A CGI program takes `X_Real_IP` and `X-Real-IP` for the same field. */
 const GUARDED = new Set([
   'authorization',
   'host',
@@ -57,12 +57,12 @@ function hasBlankAround(value: string): boolean {
   return isBlank(value[0]) || isBlank(value[value.length - 1])
 }
 
-/** By far the commonest is the first. */
+/** Adds a value to the list. Most lists hold one value, so the first costs no copy. */
 function and(values: readonly string[], value: string): readonly string[] {
   return values.length === 0 ? [value] : [...values, value]
 }
 
-/** By far most clients say one of two things. */
+/** The members of one `Connection` value. Two values are by far the most common, so they skip the split. */
 function membersOf(connection: string): readonly string[] {
   if (connection === 'keep-alive') return KEEP_ALIVE
   return connection === 'close' ? CLOSE : listMembers([connection])
@@ -145,7 +145,7 @@ export function surveyFields(fields: Fields): HeadSurvey {
 
 const LENGTH = /^[0-9]{1,15}$/
 
-/** Decides, in this one place, how the body of a request is delimited. `endsWithHead`: HTTP/2 ended the stream with the head. */
+/** The one place that decides how the body of a request is delimited. `endsWithHead`: the HTTP/2 stream ended with its head. */
 export function framingOf(
   version: '1.0' | '1.1' | '2',
   { contentLength, transferEncoding }: HeadSurvey,

@@ -24,7 +24,7 @@ export const TEXT: Uint8Array = tableOf((byte) => byte === HTAB || (byte >= SP &
  */
 export const TARGET: Uint8Array = tableOf((byte) => byte > SP && byte !== DEL)
 
-/** Space and tab are all the blanks of HTTP (RFC 9110 §5.6.3). */
+/** HTTP has two blanks: space and tab (RFC 9110 §5.6.3). */
 export function isBlank(byte: number | undefined): boolean {
   return byte === SP || byte === HTAB
 }
