@@ -12,7 +12,7 @@ import type { Client, ClientOf } from './client-address.ts'
 import type { IsPublic } from './public-paths.ts'
 import { requestIdOf } from './request-id.ts'
 
-/** Whose requests share a window (C17). */
+/** Which requests share a window: those of one client, of one grant, or all (C17). */
 export type Per = 'client' | 'grant' | 'device'
 
 interface EndpointLimit extends WindowPolicy {
@@ -23,7 +23,7 @@ export interface GateSettings extends ClassifyRules {
   readonly limits: Readonly<Record<Endpoint, EndpointLimit>>
   readonly ietfHeaders: boolean
   readonly isPublic: IsPublic
-  /** False to let through, and only record, what would be refused for its token or its rate. */
+  /** False: the gate only observes. It forwards and records what it would refuse for its token or its rate. */
   readonly enforce: boolean
 }
 
@@ -38,32 +38,33 @@ export interface GateDependencies {
 
 type Identify = Tokens['identify']
 
-/** Whom the token of a request stands for. */
+/** The grant of a request's token, or why the token is refused. */
 type Identified =
   | { readonly kind: 'valid'; readonly grant: string }
   | { readonly kind: 'refused'; readonly cause: AuthFailure }
 
-/** What may have to be asked elsewhere: a promise only then. */
+/** A value that is there at once, or a promise if another process has to be asked. */
 type Later<T> = T | Promise<T>
 
-/** Decides about a request. Gives a promise only where the tokens or the windows give one. */
+/** Decides about a request. Returns a promise only if the token lookup or the rate-limit table does. */
 export type Admit = (head: RequestHead) => Later<Admission>
 
-/** A request that is classified, and what it is held against: the settings of the moment at which it came. */
+/** A classified request, and the settings at its arrival, by which it is judged. */
 interface Asked {
   readonly head: RequestHead
   readonly request: Classified
   readonly client: Client
   readonly now: GateSettings
-  /** Set where the limit counts by grant, and so has to know it first. */
+  /** Set if the limit counts by grant and so needs the grant first. */
   readonly who: Identified | undefined
 }
 
 /**
- * The gate: classify, identify, limit, authorize, in this order and nowhere else; each step takes what the one before it
- * gives. Identifying refuses nothing; it only lets the limit count by grant, and where that is not how it counts it waits
- * until the limit has let the request through, so that a flood costs no hash. The limit comes before every refusal, so that
- * each request counts, whatever becomes of it (C13), and before any body is read (C15).
+ * The gate: classify, identify, limit, authorize, in this order.
+ *
+ * - Identify refuses nothing. It comes before the limit only if the limit counts by grant; otherwise it comes after, so that a
+ *   flood costs no token hash.
+ * - The limit comes before every refusal, so each request counts (C13), and before any body is read (C15).
  */
 export function createGate({
   clock,
@@ -120,15 +121,15 @@ export function createGate({
 }
 
 /**
- * Takes the next step when the answer from elsewhere is there. Apart from the steps, because a function that contains a
- * closure makes room for it with every call.
+ * Continues with `step` when the promise is fulfilled. It stands apart from the steps because V8 allocates a context on every
+ * call of a function whose variables a closure captures, even if the closure is never made.
  */
 function later<S, T>(
   state: S,
-  answer: Promise<T>,
-  step: (state: S, answer: T) => Later<Admission>,
+  pending: Promise<T>,
+  step: (state: S, value: T) => Later<Admission>,
 ): Promise<Admission> {
-  return answer.then((known) => step(state, known))
+  return pending.then((value) => step(state, value))
 }
 
 function identifyBearer(authorization: readonly string[], identify: Identify): Later<Identified> {
@@ -136,7 +137,7 @@ function identifyBearer(authorization: readonly string[], identify: Identify): L
   return presented.kind === 'token' ? identify(presented.token) : { kind: 'refused', cause: presented.cause }
 }
 
-/** Grants and clients live in one table; the prefix keeps a grant's id from ever being a client's address. */
+/** The key of a window. Grants and clients share one table; the prefix keeps a grant's id apart from every address. */
 function windowKey(per: Per, client: Client, who: Identified | undefined): string {
   switch (per) {
     case 'device':
@@ -152,11 +153,11 @@ function windowKey(per: Per, client: Client, who: Identified | undefined): strin
 interface Counted {
   readonly asked: Asked
   readonly passed: Passed
-  /** Set past the limit, where the gate only observes. */
+  /** Set if the limit is exceeded and the gate only observes. */
   readonly limited: Refusal | undefined
 }
 
-/** The last step: what is refused for the limit, for itself or for its token is, and everything else may go on. */
+/** The last step: refuses a request for the limit, for its own fault or for its token, and admits every other one. */
 function authorize({ asked, passed, limited }: Counted, who: Identified): Admission {
   const { request, client, now } = asked
   const refusal = limited ?? request.fault ?? credentialFault(asked, who)
@@ -165,7 +166,7 @@ function authorize({ asked, passed, limited }: Counted, who: Identified): Admiss
   return forward(passed, request, who, client, refusal)
 }
 
-/** The token endpoint takes the credential in the body, and only by POST; everything else needs a live token. */
+/** The sidecar's own endpoints take POST and find the credential in the body. Every other path needs a valid token. */
 function credentialFault({ head, request, now }: Asked, who: Identified): Refusal | undefined {
   if (request.service !== undefined) {
     return head.method === 'POST' ? undefined : { kind: 'method-not-allowed', allow: 'POST' }
@@ -179,8 +180,8 @@ function rateLimited(verdict: Verdict): Refusal {
 }
 
 /**
- * Whether a refusal stands. Observing lets through what is a matter of tokens or rates towards the device; what is
- * malformed, or meant for the sidecar itself, is never waved through.
+ * Whether a refusal is sent. A gate that only observes forwards a request to the device despite its token or its rate, but
+ * never a malformed request, nor one to the sidecar's own endpoints.
  */
 function isFinal(refusal: Refusal, request: Classified, { enforce }: GateSettings): boolean {
   if (enforce || request.service !== undefined || request.fault !== undefined) return true
@@ -190,7 +191,7 @@ function isFinal(refusal: Refusal, request: Classified, { enforce }: GateSetting
 /** What every admission knows. */
 type Passed = Omit<TokenRequest, 'kind' | 'service'>
 
-/** Closes the connection where two readers could disagree about the request: they would about the next one, too. */
+/** Closes the connection behind a request that two readers could understand differently: its end is uncertain too. */
 function refused(passed: Passed, refusal: Refusal, { fault }: Classified): Admission {
   const close = fault?.kind === 'malformed' || fault?.kind === 'method-not-allowed'
   return { ...passed, kind: 'refused', refusal, close }
@@ -203,7 +204,7 @@ function forward(
   client: Client,
   wouldRefuse: Refusal | undefined,
 ): Admission {
-  const leave = {
+  const admission = {
     ...passed,
     kind: 'forward' as const,
     grant: who.kind === 'valid' ? who.grant : undefined,
@@ -212,6 +213,6 @@ function forward(
     target: request.target,
     host: request.host,
   }
-  // The brand exists for the compiler only; this function, reached past the limit and the token check, is where it is given.
-  return leave as unknown as Forward
+  // The brand of `Forward` exists only for the compiler. This function alone gives it, after the limit and the token check.
+  return admission as unknown as Forward
 }

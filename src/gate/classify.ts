@@ -5,21 +5,22 @@ import type { RequestHead } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { pathOf } from '../http/request-path.ts'
 
-/** The one path that the sidecar answers itself; every disguise of it is an ordinary API path (C1). */
+/** The path of the token endpoint. Any other spelling of it is an ordinary API path (C1). */
 const TOKEN_PATH = '/oauth/token'
 
 /**
- * Methods that are forwarded: those that Node's parser knows, WebDAV's among them. Any other is refused. Methods are
- * case-sensitive (RFC 9110 §9.1), but firmware that ignores case answers `head` without a body, and we would wait for one.
+ * Methods that are forwarded: Node's list, which has WebDAV's methods too. Any other method is refused. `head` in lower case
+ * shows why: methods are case-sensitive (RFC 9110 §9.1), so it is no HEAD and its response has a body, but firmware that
+ * ignores case sends none, and the sidecar would wait for it.
  */
 const FORWARDED_METHODS: ReadonlySet<string> = new Set(
   METHODS.filter((name) => name !== 'TRACE' && name !== 'CONNECT'),
 )
 
-/** Methods that are named to a client whose method is not served. */
+/** The `Allow` field of a refused method: the methods of an API, without WebDAV's. */
 const NAMED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
-/** What a request head may hold: bytes of names and values, and lines. */
+/** The largest request head: bytes of its names and values, and number of fields. */
 interface HeaderCaps {
   readonly maxHeaderSize: number
   readonly maxHeaderCount: number
@@ -27,26 +28,26 @@ interface HeaderCaps {
 
 export interface ClassifyRules {
   readonly headerCaps: HeaderCaps
-  /** Where tokens are revoked (RFC 7009); undefined where nobody may. */
+  /** The path of the revocation endpoint (RFC 7009); undefined if it is switched off. */
   readonly revocationPath: string | undefined
 }
 
-/** What kind of request this is, before anything is looked up. */
+/** What a request is, as far as its head tells. */
 export interface Classified {
   readonly endpoint: Endpoint
-  /** Set where the sidecar answers itself. */
+  /** Set for the sidecar's own endpoints. */
   readonly service: Service | undefined
   /** Origin form: path and query, byte for byte. */
   readonly target: string
   readonly host: string
   readonly framing: null | number | 'chunked'
-  /** Set when the request cannot be served whoever sent it. */
+  /** Set if the request is refused whatever its token. */
   readonly fault: Refusal | undefined
 }
 
 /**
- * Decides what a request is. Whatever the readers of HTTP let through although two programs could disagree about
- * it is `malformed` here: it is refused, and nothing behind it on the connection is read.
+ * Decides what a request is. A head that the readers of HTTP let through, but that two programs could understand differently,
+ * is `malformed`: it is refused, and nothing after it on the connection is read.
  */
 export function classify(head: RequestHead, rules: ClassifyRules): Classified {
   const { framing, survey } = head
@@ -75,8 +76,8 @@ function malformed(description: string): Refusal {
 }
 
 /**
- * Node drops lines over its count without a word, and nghttp2 applies our size only once the client has acknowledged
- * it; so both are held here.
+ * Holds both caps for both versions of HTTP: the reader of HTTP/1 does not count fields, and nghttp2 applies the size only
+ * after the client has acknowledged the sidecar's settings.
  */
 function capFault(head: RequestHead, caps: HeaderCaps): Refusal | undefined {
   const size = head.method.length + head.target.length + (head.authority?.length ?? 0) + head.survey.size
@@ -91,7 +92,7 @@ function methodFault({ method }: RequestHead, service: Service | undefined): Ref
 
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/i
 
-/** An absolute-form target (RFC 9112 §3.2.2) becomes its origin form, so that there is one spelling behind the gate. */
+/** Turns an absolute-form target (RFC 9112 §3.2.2) into origin form, so that later steps see one spelling. */
 function originForm(head: RequestHead): { target: string; authority: string | undefined } {
   if (head.target.startsWith('/')) return { target: head.target, authority: undefined }
   const absolute = head.version === '2' ? null : ABSOLUTE_FORM.exec(head.target)
@@ -103,7 +104,7 @@ function originForm(head: RequestHead): { target: string; authority: string | un
 /** Visible ASCII without `#`: a fragment or a raw 8-bit byte has no place in a request target (RFC 9112 §3.2). */
 const ORIGIN_FORM = /^\/[!"$-~]*$/
 
-/** Any other byte in a target shows that the client did not percent-encode it (RFC 3986 §2.1). */
+/** A target with any other byte was not percent-encoded by its client (RFC 3986 §2.1). */
 const ASCII = /^[\0-\x7f]*$/
 
 function targetFault(head: RequestHead, target: string): Refusal | undefined {
@@ -117,12 +118,12 @@ function targetFault(head: RequestHead, target: string): Refusal | undefined {
 }
 
 /**
- * A registered name of RFC 3986 §3.2.2, and perhaps a port; never userinfo. Not with a comma, which that grammar allows:
- * where `X-Forwarded-Host` tells of it, it is read as two names.
+ * A registered name of RFC 3986 §3.2.2 with an optional port, and never userinfo. The comma of that grammar is refused: in
+ * `X-Forwarded-Host` it would separate two names.
  */
 const HOST_NAME = /^(?:[A-Za-z0-9\-._~!$&'()*+;=]|%[0-9A-Fa-f]{2})+(?::[0-9]{0,5})?$/
 
-/** An address in brackets, and perhaps a port. */
+/** An address in brackets, with an optional port. */
 const HOST_ADDRESS = /^\[([0-9A-Fa-f:.]+)\](?::[0-9]{0,5})?$/
 
 function isHost(text: string): boolean {
@@ -161,7 +162,7 @@ function fieldFault({ version, survey }: RequestHead): Refusal | undefined {
 }
 
 /**
- * A WebSocket handshake is a GET (RFC 6455 §4.1) without a body: one reader takes the bytes behind it for the body, another
+ * A WebSocket handshake is a GET (RFC 6455 §4.1) without a body: one reader takes the bytes after the head for a body, another
  * for the first frames. `Content-Length: 0` announces no body.
  */
 function upgradeFault({ upgrade, method, framing }: RequestHead): Refusal | undefined {

@@ -12,18 +12,18 @@ import { refusalReply, type StatusCodes } from './refusal-reply.ts'
 
 export interface PassageDependencies {
   readonly admit: Admit
-  /** What the sidecar answers itself. */
+  /** The sidecar's own endpoints. */
   readonly services: Readonly<Record<Service, TokenEndpoint>>
   readonly upstream: Upstream
   readonly live: LiveExchanges
   readonly clock: Clock
   readonly answers: () => { readonly statusCodes: StatusCodes; readonly realm: string }
   readonly record: (record: ExchangeRecord) => void
-  /** A bug: the client gets `server_error`, the operator the cause. */
+  /** Called for a bug. The client gets `server_error`, the operator gets the cause. */
   readonly onBug: (error: unknown) => void
 }
 
-/** The way of one request through the house: admitted, answered or forwarded, recorded. */
+/** Takes requests from a listener: each is admitted or refused, answered or forwarded, and recorded. */
 export interface Passage {
   request(exchange: Exchange): void
   upgrade(exchange: UpgradeExchange): void
@@ -31,7 +31,7 @@ export interface Passage {
   answerGarbage(refusal: Refusal): string
 }
 
-/** A body up to this size (bytes) that nobody wants is read off the connection to keep it; a larger one ends it. */
+/** An unread request body up to this size (bytes) is drained to keep the connection; a larger one closes it. */
 const SWALLOWED_BODY = 8 * 1024
 
 export function createPassage(deps: PassageDependencies): Passage {
@@ -46,7 +46,7 @@ export function createPassage(deps: PassageDependencies): Passage {
     }
   }
 
-  /** Undefined where the gate itself failed: then the exchange is answered already. */
+  /** Undefined if the gate threw an error; the exchange is then already answered. */
   function admitted(exchange: Exchange): ReturnType<Admit> | undefined {
     try {
       return admit(exchange.head)
@@ -55,7 +55,7 @@ export function createPassage(deps: PassageDependencies): Passage {
     }
   }
 
-  /** The client may leave meanwhile, and the grant may be revoked after the answer about it was given elsewhere. */
+  /** While the lookup is pending, the client may leave and the grant may be revoked after the lookup has read it. */
   async function passLater<E extends Exchange>(
     exchange: E,
     forward: ForwardBy<E>,
@@ -82,7 +82,7 @@ export function createPassage(deps: PassageDependencies): Passage {
     else passage.follow(answerToken(admission, exchange, passage))
   }
 
-  /** A bug of the gate: nothing is known of the request, so it is not recorded. */
+  /** Answers for a bug of the gate. The request has no admission, so it is not recorded. */
   function gateFailed(exchange: Exchange, error: unknown): undefined {
     deps.onBug(error)
     exchange.reply(refusalReply({ kind: 'server-error' }, deps.answers()), { close: true })
@@ -132,7 +132,7 @@ class RequestPassage extends LiveExchange {
     exchange.onEnd((outcome) => this.#record(outcome))
   }
 
-  /** What has no answer yet is refused, as it would be if it came now; everything else is broken off. */
+  /** Refuses a request that has no response yet, as if it arrived now. Cuts a response that has begun. */
   revoke(): void {
     if (this.#exchange.answered) this.#exchange.cut()
     else this.refuse({ kind: 'unauthorized', cause: 'revoked' }, false)
@@ -148,7 +148,7 @@ class RequestPassage extends LiveExchange {
     })
   }
 
-  /** Tells the client what came of it, if that is a refusal. */
+  /** Sends the refusal that the work ends with, if any. An error of the work is a bug. */
   follow(work: Promise<Refusal | undefined>): void {
     work
       .then((refusal) => {
@@ -178,7 +178,7 @@ class RequestPassage extends LiveExchange {
   }
 }
 
-/** Adds the fields of every answer that the sidecar makes itself: the rate-limit fields (C16) and the request's id (C22). */
+/** Adds the fields of each response that the sidecar makes: the rate-limit fields (C16) and the request's id (C22). */
 function withOwnFields(reply: Reply, { limitFields, requestId }: Admission): Reply {
   return { ...reply, fields: [...reply.fields, ...limitFields, 'X-Request-Id', requestId] }
 }
@@ -188,7 +188,7 @@ type ForwardBy<E> = (admission: Forwardable, exchange: E) => Promise<Refusal | u
 type Forwardable = Extract<Admission, { kind: 'forward' }>
 type TokenAdmission = Extract<Admission, { kind: 'token-endpoint' }>
 
-/** Whether bytes may still come that would have to be read only to be thrown away. */
+/** Whether more of the request body may come than the sidecar drains. */
 function leavesBody({ framing }: Pick<Refused, 'framing'>, exchange: Exchange): boolean {
   if (framing === null || !exchange.unread) return false
   return framing === 'chunked' || framing > SWALLOWED_BODY
