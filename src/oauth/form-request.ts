@@ -3,15 +3,15 @@ import { fieldValues } from '../http/fields.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { isFormType, parseForm } from './form.ts'
 
-/** More than any grant needs, less than anyone could hurt us with (C9). */
+/** The largest form (bytes): more than any grant needs, and too little to exhaust memory (C9). */
 const LARGEST_BODY = 8 * 1024
 
-/** The form that a request carries, or why it carries none; `close` where its body was not read to the end. */
+/** The form of a request, or the refusal. `close`: the body was not read to its end. */
 export type FormRequest =
   | { readonly kind: 'form'; readonly parameters: ReadonlyMap<string, string> }
   | { readonly kind: 'refused'; readonly refusal: Refusal; readonly close: boolean }
 
-/** Type, body, form: each step may be the last. `bodyTimeout` in ms. */
+/** Reads a form: media type, body, parameters. A refusal ends the steps. `bodyTimeout` in ms. */
 export async function readFormRequest(exchange: Exchange, bodyTimeout: number): Promise<FormRequest> {
   const typeFault = mediaTypeFault(exchange)
   if (typeFault !== undefined) return { kind: 'refused', refusal: typeFault, close: false }
@@ -27,7 +27,7 @@ type Given<Name extends string> =
   | { readonly kind: 'given'; readonly values: Readonly<Record<Name, string>> }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
 
-/** The parameters that a handler asks for; or the refusal for the first that is missing or empty. */
+/** Takes the parameters `names` from a form. Refuses the first that is missing or empty (RFC 6749 §5.2). */
 export function required<Name extends string>(
   parameters: ReadonlyMap<string, string>,
   names: readonly Name[],
@@ -37,7 +37,7 @@ export function required<Name extends string>(
     const description = `The parameter ${missing} is missing or empty.`
     return { kind: 'refused', refusal: { kind: 'invalid-request', description } }
   }
-  // Each of the names was found above.
+  // The check above found each name.
   const values = Object.fromEntries(names.map((name) => [name, parameters.get(name)])) as Record<Name, string>
   return { kind: 'given', values }
 }
@@ -62,8 +62,8 @@ export type TokenBody =
   | { readonly kind: 'refused'; readonly refusal: Refusal; readonly close: boolean }
 
 /**
- * Reads a request body of at most `LARGEST_BODY` bytes that is whole within `deadline` ms. A declared length over
- * the limit is refused unread; whatever else is refused here has bytes underway, so the connection must end.
+ * Reads a request body of at most `LARGEST_BODY` bytes within `deadline` ms. A declared length above that is refused before
+ * the body is read. After any refusal here more of the body may come, so the connection closes.
  */
 export async function readTokenBody(
   exchange: Exchange,

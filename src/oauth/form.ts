@@ -1,15 +1,14 @@
 import { isUtf8 } from 'node:buffer'
 import { withoutBlanks } from '../http/fields.ts'
 
-/** The parameters of a form, each named once; or why it is not one. */
+/** The parameters of a form, or why the body is not a valid form. */
 export type Form =
   | { readonly kind: 'form'; readonly parameters: ReadonlyMap<string, string> }
   | { readonly kind: 'invalid'; readonly description: string }
 
 /**
- * `application/x-www-form-urlencoded` in UTF-8, read strictly: whatever two parsers could read differently is
- * refused, and so is a parameter that stands twice (RFC 6749 §3.2). No description repeats a name or a value,
- * because either may be a secret in the wrong place.
+ * Parses `application/x-www-form-urlencoded` in UTF-8, strictly. It refuses what two parsers could read differently, and a
+ * repeated parameter (RFC 6749 §3.2). No description quotes a name or a value, because a secret may stand in either.
  */
 export function parseForm(body: Uint8Array): Form {
   if (!isUtf8(body)) return invalid('The body is not UTF-8.')
@@ -22,7 +21,7 @@ export function parseForm(body: Uint8Array): Form {
     const value = decodeComponent(equals < 0 ? '' : pair.slice(equals + 1))
     if (name === undefined || value === undefined)
       return invalid('The body has a malformed percent-encoding.')
-    // To a C program a NUL ends the string, so that it would compare less than was sent.
+    // In C a NUL ends a string, so a C program would compare only a part of the value.
     if (name.includes('\0') || value.includes('\0')) return invalid('The body contains a NUL character.')
     if (parameters.has(name)) return invalid('A parameter stands more than once in the body.')
     parameters.set(name, value)
@@ -34,7 +33,7 @@ function invalid(description: string): Form {
   return { kind: 'invalid', description }
 }
 
-/** Fails on a stray `%` and on bytes that are not UTF-8, lone surrogates among them. */
+/** Undefined for a stray `%` and for bytes that are not UTF-8, such as encoded surrogates. */
 function decodeComponent(text: string): string | undefined {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
@@ -47,7 +46,7 @@ function decodeComponent(text: string): string | undefined {
 const PARAMETER =
   /^[ \t]*;[ \t]*(?:([!#$%&'*+\-.^_`|~0-9A-Za-z]+)=(?:([!#$%&'*+\-.^_`|~0-9A-Za-z]+)|"((?:[^"\\]|\\.)*)"))?[ \t]*/
 
-/** Whether a Content-Type names a form in UTF-8 (RFC 9110 §8.3.1): parameters well formed, any charset but UTF-8 refused. */
+/** Whether a Content-Type names a form (RFC 9110 §8.3.1) with well-formed parameters and no charset but UTF-8. */
 export function isFormType(contentType: string): boolean {
   const named = withoutBlanks(contentType)
   const type = /^application\/x-www-form-urlencoded/i.exec(named)

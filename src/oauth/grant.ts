@@ -5,13 +5,13 @@ export type GrantResult =
   | { readonly kind: 'granted'; readonly tokens: IssuedTokens }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
 
-/** One grant type. Adding one takes a module that makes a `Grant`, and its line in `token-services.ts`. */
+/** One grant type. A new one needs a module that makes a `Grant`, and a line in `compose/token-services.ts`. */
 export interface Grant<Parameter extends string = string> {
-  /** The value of `grant_type` that asks for it, and the `grant` label of its metrics. */
+  /** The value of `grant_type`, and the `grant` label of its metrics. */
   readonly name: string
-  /** The parameters that the form must carry besides, none of them empty. */
+  /** The other parameters that the form must hold, none of them empty. */
   readonly parameters: readonly Parameter[]
-  // A method, so that grants of different parameters stand in one list; each is given exactly the ones that it names.
+  // A method, not a function property: its parameters are bivariant, so grants with different parameters fit in one list.
   exchange(given: Readonly<Record<Parameter, string>>, client: string): GrantResult | Promise<GrantResult>
 }
 

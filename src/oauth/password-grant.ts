@@ -3,7 +3,7 @@ import type { Tokens } from '../tokens/token-contract.ts'
 import { type Grant, refuse } from './grant.ts'
 
 export interface PasswordGrantDependencies {
-  /** `unavailable`: only the device could have told, and it gave no answer. */
+  /** `unavailable`: the device checks the password, and it could not be asked. */
   readonly verify: (
     password: string,
   ) => Promise<'right' | 'wrong' | 'overloaded' | { readonly unavailable: UpstreamFailure }>
@@ -14,10 +14,10 @@ export interface PasswordGrantDependencies {
 
 const PASSWORD = 'password'
 
-/** How long a client is asked to wait when too many passwords are being checked already (seconds). */
+/** The `Retry-After` (seconds) when too many passwords are being checked. */
 const RETRY_AFTER_OVERLOAD = 1
 
-/** The device admin password for a new pair of tokens (RFC 6749 §4.3; the document knows no user names). */
+/** Exchanges the device's admin password for a pair of tokens (RFC 6749 §4.3). The API has no user names. */
 export function createPasswordGrant({
   verify,
   issue,

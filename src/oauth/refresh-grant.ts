@@ -1,7 +1,7 @@
 import type { Tokens } from '../tokens/token-contract.ts'
 import { type Grant, refuse } from './grant.ts'
 
-/** A refresh token for a new access token (RFC 6749 §6). Which way it failed, the answer does not tell. */
+/** Exchanges a refresh token for a new access token (RFC 6749 §6). The refusal does not say what is wrong with the token. */
 export function createRefreshGrant(refresh: Tokens['refresh']): Grant<'refresh_token'> {
   return {
     name: 'refresh_token',

@@ -9,8 +9,8 @@ export interface RevocationEndpointDependencies {
 }
 
 /**
- * RFC 7009: whoever holds a token may revoke it, and its whole grant with it (§2.1). A token that nobody knows is
- * revoked already, so that too is 200 (§2.2); `token_type_hint` only saves a search that costs nothing here.
+ * The revocation endpoint (RFC 7009). A token authorizes its own revocation, and the whole grant is revoked with it (§2.1). An
+ * unknown token is answered with 200 too (§2.2). `token_type_hint` is ignored: it would only save a search that costs nothing here.
  */
 export function createRevocationEndpoint({
   revoke,

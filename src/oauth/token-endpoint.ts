@@ -7,20 +7,20 @@ import { readFormRequest, required } from './form-request.ts'
 import { type Grant, type GrantResult, refuse } from './grant.ts'
 
 export interface TokenEndpointDependencies {
-  /** The grant types that are served, in the order in which a client is told of them. */
+  /** The grant types, in the order in which a refusal lists them. */
   readonly grants: readonly Grant[]
-  /** Milliseconds within which the request body must be there. */
+  /** The deadline of the request body (ms). */
   readonly bodyTimeout: () => number
 }
 
-/** What an endpoint of the sidecar's own answers; `close` where the request body was not read to its end. */
+/** The answer of one of the sidecar's own endpoints. `close`: the request body was not read to its end. */
 type TokenAnswer =
   | { readonly kind: 'reply'; readonly reply: Reply }
   | { readonly kind: 'refused'; readonly refusal: Refusal; readonly close: boolean }
 
 export type TokenEndpoint = (request: TokenRequest, exchange: Exchange) => Promise<TokenAnswer>
 
-/** `POST /oauth/token`, step by step: form, grant, answer. Each step may be the last. */
+/** The token endpoint, `POST /oauth/token`: form, grant, answer. A refusal ends the steps. */
 export function createTokenEndpoint({ grants, bodyTimeout }: TokenEndpointDependencies): TokenEndpoint {
   const unsupported = refuse({
     kind: 'unsupported-grant-type',
