@@ -1,11 +1,12 @@
 /**
- * What the operator asked for cannot be set up: the configuration, a file that it names, a folder, an address. One line for
- * each thing that is wrong, with what would do; none quotes what a file holds. `main.ts` prints them and exits.
+ * The sidecar cannot be set up as configured: a setting, a file, a folder or an address is wrong. Each problem is one line that
+ * names what is wrong and what would be right. No line quotes a file's content, which may be secret. `main.ts` prints the lines
+ * and exits.
  */
 export class SetupError extends Error {
   override readonly name = 'SetupError'
   readonly problems: readonly string[]
-  /** 2 for what the operator has to mend before a start can succeed; 1 for what another try may find otherwise. */
+  /** 2: the operator must correct something before a start can succeed. 1: another try may succeed unchanged. */
   readonly exitCode: 1 | 2
 
   constructor(
@@ -20,9 +21,8 @@ export class SetupError extends Error {
 }
 
 /**
- * Whether an error is a defect of ours, such as a call of `undefined`, and not a fault of the device or the operator: one
- * of JavaScript's own errors without a code. Node adds a code to those that it throws for a bad value, and values come from
- * outside.
+ * Whether an error is a bug of the sidecar, such as a call of `undefined`, and not a fault of the device or the operator. Bugs
+ * are JavaScript's own errors without a code. Node's errors for a bad value have a code, and such values come from outside.
  */
 export function isBug(error: unknown): boolean {
   const ofLanguage = [TypeError, ReferenceError, RangeError, SyntaxError].some(
@@ -31,7 +31,7 @@ export function isBug(error: unknown): boolean {
   return ofLanguage && codeOf(error) === ''
 }
 
-/** The code of an error that Node or the system gave; empty for any other. */
+/** The `code` of an error from Node or the system; empty for any other error. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }

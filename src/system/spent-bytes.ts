@@ -1,11 +1,11 @@
 import type { Writable } from 'node:stream'
 
-/** Smaller pieces (bytes) are not worth it, or share their memory with others. */
+/** Pieces from this size (bytes) on have memory of their own that is worth freeing early; smaller ones may share theirs. */
 export const LARGE_PIECE: number = 16 * 1024
 
 /**
- * Writes bytes that nobody looks at again. Their memory is given back when they are gone out, where they have it to
- * themselves: left alone, V8 collects what lies outside of its heap only when there are tens of megabytes of it.
+ * Writes bytes that the caller does not use again. If they have their memory to themselves, it is freed when they are sent: V8
+ * frees memory outside its heap only after tens of megabytes of it pile up.
  */
 export function writeSpent(to: Writable, bytes: Buffer): boolean {
   const { buffer, length } = bytes

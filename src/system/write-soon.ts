@@ -12,11 +12,10 @@ interface Message {
 let pending: Message[] | undefined
 
 /**
- * Writes a whole message: the first of a turn of the event loop at once, the others when the turn has read all that there
- * was to read. To write each at once would wake up whoever waits for it, and he might be asleep again before the next
- * one is written to him: for many short messages that takes the kernel longer than to carry them. Nothing else may be
- * written to the socket until `onWritten`. Not for what ends an exchange before its time, which the others must hear of.
- * @param onWritten told, never before this returns, when the kernel has it, or with the error
+ * Batches small writes. The first message of an event-loop turn is written immediately, later ones when the turn has read all
+ * input: a write per message would wake the peer each time, which costs the kernel more than the bytes. Nothing else may be
+ * written to the socket until `onWritten`. Not for a message that ends an exchange early, because it must not be delayed.
+ * @param onWritten called when the kernel has the message, or with the error; never before this function returns
  */
 export function writeSoon(socket: Socket, text: string, onWritten?: (error?: Error | null) => void): void {
   if (pending !== undefined) {
@@ -34,7 +33,7 @@ function writeAll(): void {
   for (const message of messages) write(message)
 }
 
-/** Node tells a callback a tick later; where the kernel takes all at once, as it mostly does, nobody need wait for that. */
+/** Calls `onWritten` directly if the kernel took the whole message, which is usual. Node would call it one tick later. */
 function write({ socket, text, onWritten }: Message): void {
   if (onWritten === undefined || socket instanceof TLSSocket) socket.write(text, 'latin1', onWritten)
   else {
