@@ -221,7 +221,7 @@ describe('these checks can fail', () => {
       'src/config/c.ts': "export * from '../record/log.ts'\n",
       'src/tokens/d.ts': "async () => { await import('../listen/listen.ts') }\n",
       'src/password/e.ts': "new Worker(new URL('../tokens/worker.ts', import.meta.url))\n",
-      'src/upstream/f.ts': "import '../state.ts'\n",
+      'src/forward/f.ts': "import '../state.ts'\n",
       'src/gate/fine.ts': "import { x } from '../http/exchange.ts'\nimport { y } from './classify.ts'\n",
     })
     expect(wrongImports(broken).map((line) => line.split(' ')[0])).toEqual([...broken.keys()].slice(0, 6))
@@ -239,12 +239,12 @@ describe('these checks can fail', () => {
 
   it('a second door for a package', () => {
     const doors = tree({
-      'src/http/a.ts': "import { Client } from 'undici'\nimport x from '@scope/name/deep'\n",
-      'src/http/b.ts': "import type { Dispatcher } from 'undici'\n",
+      'src/http/a.ts': "import { Client } from 'package'\nimport x from '@scope/name/deep'\n",
+      'src/http/b.ts': "import type { Dispatcher } from 'package'\n",
       'src/http/c.ts': "const load = () => import('@scope/name')\nimport { once } from 'node:events'\n",
     })
     expect(sharedPackages(doors)).toEqual([
-      'undici: src/http/a.ts, src/http/b.ts',
+      'package: src/http/a.ts, src/http/b.ts',
       '@scope/name: src/http/a.ts, src/http/c.ts',
     ])
   })
