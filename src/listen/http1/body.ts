@@ -1,6 +1,6 @@
 import { BrokenBodyError, StalledBodyError } from '../../http/exchange.ts'
 
-/** So much of a body (bytes) may have come and not be read; beyond it the client has to wait. */
+/** How many unread bytes of a body are kept. Beyond that the connection is not read. */
 const MOST_UNREAD = 64 * 1024
 
 interface Waiting {
@@ -10,9 +10,9 @@ interface Waiting {
 
 const END: IteratorResult<Buffer, undefined> = { done: true, value: undefined }
 
-/** The body of one request, from the connection that brings it to whoever reads it. */
+/** The body of one request: the connection pushes bytes in, the exchange reads them. */
 export class Http1Body implements AsyncIterable<Buffer, undefined> {
-  /** Bytes handed out so far. */
+  /** Bytes read so far. */
   bytes = 0
   readonly #onRoom: () => void
   #pieces: Buffer[] = []
@@ -22,11 +22,11 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
   #asked = false
   #waiting: Waiting | undefined
   #stallTimeout = 0
-  /** One for the whole body: as long as data comes, it is only started afresh. */
+  /** One timer for the whole body. Each wait for data refreshes it. */
   #timer: NodeJS.Timeout | undefined
   #onBroken: (() => void) | undefined
 
-  /** `onRoom` is told when something was read of a body that was full. */
+  /** `onRoom` is called when a full body has room again. */
   constructor(onRoom: () => void) {
     this.#onRoom = onRoom
   }
@@ -38,17 +38,17 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
     return body
   }
 
-  /** There may be bytes of it that have not come. */
+  /** More bytes of the body may come. */
   get unread(): boolean {
     return this.#unread
   }
 
-  /** There may be bytes of it that have not come, and somebody began to read it: it cannot just be skipped. */
+  /** More bytes of the body may come, and it was read in part or broke off, so the connection cannot skip it. */
   get begun(): boolean {
     return this.#unread && (this.#asked || this.#state === 'broken')
   }
 
-  /** The rest of it can never come, or has been dropped. */
+  /** The rest of the body can never come, or was dropped. */
   get broken(): boolean {
     return this.#state === 'broken'
   }
@@ -71,13 +71,13 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
     }
   }
 
-  /** All of it has come. */
+  /** All bytes of the body have come. */
   finish(): void {
     this.#unread = false
     if (this.#state === 'coming') this.#end('whole')
   }
 
-  /** The rest will never come, or cannot be told from the next request: nothing of what is here is handed out any more. */
+  /** The rest will never come, or cannot be told from the next request. Kept bytes are dropped, and reading fails. */
   break(): void {
     if (this.#state === 'broken') return
     this.drop()
@@ -90,14 +90,14 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
     if (this.broken) listener()
   }
 
-  /** Nobody wants it any more: what comes of it is thrown away. */
+  /** Discards the kept bytes and all later ones. */
   drop(): void {
     this.#pieces = []
     this.#held = 0
     this.#end('broken')
   }
 
-  /** What can be read on demand. A pause is one in data: chunks that bring none do not end it. Times in ms. */
+  /** The bytes, read on demand. `stallTimeout` (ms) bounds a pause in the data; chunk framing without data does not end a pause. */
   within(stallTimeout: number): AsyncIterable<Buffer, undefined> {
     if (stallTimeout !== this.#stallTimeout) this.#forgetTimer()
     this.#stallTimeout = stallTimeout
@@ -141,7 +141,7 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
     this.#timer = undefined
   }
 
-  /** The timer goes on while data comes, so that it may fire when nobody waits. */
+  /** The timer is not stopped when data comes, so it may fire while no read is waiting. */
   #stalled(): void {
     const waiting = this.#waiting
     this.#waiting = undefined

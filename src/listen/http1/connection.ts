@@ -18,13 +18,13 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
   readonly facts: Http1Carrier['facts']
   readonly #rules: ConnectionRules
   readonly #intake: Http1Intake
-  /** What is being served. */
+  /** The exchange that is being served. */
   #current: Http1Exchange | undefined
-  /** Whatever else is sent here is not a request any more. */
+  /** Later bytes on the connection are not read as a request. */
   #closing = false
   /** The client has closed its sending side. */
   #ended = false
-  /** Runs while a head, or a body that nobody reads, is awaited. */
+  /** Runs while the connection waits for a head, or for an unread body that it drains. */
   #deadline: NodeJS.Timeout | undefined
 
   constructor(socket: Socket, wire: Socket, rules: ConnectionRules) {
@@ -37,13 +37,13 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
       peer: socket.remoteAddress ?? '',
       localPort: socket.localPort ?? 0,
     }
-    // Every byte that is read or written starts it afresh by itself.
+    // Node restarts it with every byte that is read or written.
     socket.setTimeout(rules.idleTimeout)
     socket.on('data', this.#onData)
     socket.once('end', this.#onEnd)
     socket.on('drain', this.#onDrain)
     socket.on('timeout', this.#onTimeout)
-    // What broke the connection is the client's affair; unheard it would end the process.
+    // The cause of a broken connection is not reported. Without a listener the error would end the process.
     socket.on('error', () => {})
     socket.once('close', this.#onClose)
     this.awaitHead()
@@ -159,7 +159,7 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
   #serve<E extends Http1Exchange>(exchange: E): E {
     this.#current = exchange
     if (this.#rules.isDraining()) exchange.closeAfter()
-    // Of a request that had to wait its turn only the head has been read by now.
+    // Deferred, because only the head of a request that waited its turn is read at this point.
     if (this.#ended) setImmediate(() => exchange.halfClosed())
     return exchange
   }
@@ -194,7 +194,7 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
     this.#rules.lingering.end(this.socket)
   }
 
-  /** Ends our side, too, where everything that the client sent has been served. */
+  /** Closes the sidecar's sending side when the client has closed its own and every request is served. */
   #finishIfDone(): void {
     if (!this.#ended || !this.mayBegin) return
     if (this.#intake.withinHead) this.refuse(MALFORMED)

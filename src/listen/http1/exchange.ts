@@ -10,35 +10,35 @@ import { Http1Body } from './body.ts'
 import { probeWhileContested } from './half-closed.ts'
 import { Http1Response } from './response.ts'
 
-/** The connection of an exchange, as far as that needs it. */
+/** What an exchange needs of its connection. */
 export interface Http1Carrier {
   readonly socket: Socket
-  /** What carries the bytes of `socket`: itself in cleartext. */
+  /** The TCP socket below `socket`: the same one in cleartext. */
   readonly wire: Socket
-  /** What is the same for all requests of the connection. */
+  /** What all requests of the connection share. */
   readonly facts: Pick<RequestHead, 'secure' | 'peer' | 'localPort'>
-  /** The fields that say that the connection goes on, with their line ends. */
+  /** The field lines that keep the connection open, with their line ends. */
   readonly persisting: string
-  /** The `Date` of now, with its line end. */
+  /** The current `Date` line, with its line end. */
   dateLine(): string
-  /** What the last write of a response calls back, with an error or without. */
+  /** The callback of a response's last write. */
   readonly onFlushed: (error?: Error | null) => void
 }
 
 const never = (): boolean => false
 
-/** One request on an HTTP/1 connection, which tells it how the client fares. */
+/** One request on an HTTP/1 connection. The connection reports what the client does. */
 export class Http1Exchange implements Exchange {
   readonly head: RequestHead
   protected readonly carrier: Http1Carrier
   readonly #ended = new OutcomeLatch()
   readonly #mayPersist: boolean
   readonly #body: Http1Body | undefined
-  /** The client waits for `100 Continue`. Until it has that, nobody knows whether its body will follow. */
+  /** The client waits for `100 Continue`. Until it gets that, it may or may not send its body. */
   #expects: boolean
   /** The response that is being sent in pieces. */
   #response: Http1Response | undefined
-  /** Only the end of the connection ends the response, also while the last of it waits to be sent. */
+  /** Only closing the connection ends the response. It stays set while the last bytes wait to be sent. */
   #endsByClosing = false
   #status = 0
   #sent = 0
@@ -48,7 +48,7 @@ export class Http1Exchange implements Exchange {
   #othersWait = never
   #onDrain: (() => void) | undefined
 
-  /** `body` is where the connection puts what comes of it; undefined where there is none. */
+  /** The connection pushes the request's bytes into `body`; undefined if the request has no body. */
   constructor(carrier: Http1Carrier, request: Http1RequestHead, body: Http1Body | undefined) {
     this.carrier = carrier
     this.head = requestHead(request, carrier.facts)
@@ -73,12 +73,12 @@ export class Http1Exchange implements Exchange {
     return this.#body?.broken === true
   }
 
-  /** The connection goes on behind the response that was sent. */
+  /** The response that was sent keeps the connection open. */
   get persists(): boolean {
     return this.#persists
   }
 
-  /** The connection will carry no other request behind this one, and closes with care for what is underway. */
+  /** The connection carries no other request after this one. It lingers, so that bytes in flight do not reset the response. */
   get closing(): boolean {
     return this.#closing
   }
@@ -165,7 +165,7 @@ export class Http1Exchange implements Exchange {
     this.#closing = true
   }
 
-  /** Ends the connection, without another byte. What its end alone would end must not look whole (C24). */
+  /** Closes the connection without another byte. A response that only closing ends must not look complete (C24). */
   abandon(): void {
     const { socket, wire } = this.carrier
     if (this.#endsByClosing) endBroken(socket, wire)
@@ -212,7 +212,7 @@ export class Http1Exchange implements Exchange {
     return this.head.version === '1.1' && !this.answered
   }
 
-  /** What follows on the connection could be the rest of a body that nobody will read. */
+  /** The next bytes on the connection may be the rest of a request body that is never read. */
   get #leavesBody(): boolean {
     return this.#expects || this.#body?.begun === true
   }

@@ -6,26 +6,26 @@ import { HeadReader } from '../../http1/head-reader.ts'
 import { type Http1RequestHead, meaningOf, type RequestBodyFraming } from '../../http1/request-head.ts'
 import { Http1Body } from './body.ts'
 
-/** Whom the bytes of a connection concern. */
+/** What the intake asks and tells its connection. */
 export interface IntakeEvents {
   /** Whether the next message may be read: the one before has been served, and the connection goes on. */
   readonly mayBegin: boolean
-  /** Some of a head has come, and not all. */
+  /** A head has begun and is not complete. */
   awaitHead(): void
-  /** A head has come. What comes of its body, if it has one, is put there. */
+  /** A head is complete. The intake pushes the bytes of its body, if it has one, into `body`. */
   begin(head: Http1RequestHead, body: Http1Body | undefined): void
-  /** The body that was being read has come to its end. */
+  /** The current body is complete. */
   bodyRead(): void
-  /** The body that was being read turned out to be none, and nothing more of the connection is read. */
+  /** The current body is malformed. The intake reads nothing more. */
   bodyBroken(): void
-  /** The bytes are no request, and nothing more of them is read. */
+  /** The bytes are not a request. The intake reads nothing more. */
   refuse(refusal: Refusal): void
 }
 
-/** So much (bytes) may wait while a request is being served; beyond it the client has to. */
+/** How many bytes are kept while a request is being served. Beyond that the connection is not read. */
 const MOST_WAITING = 64 * 1024
 
-/** A client that sends more beside its data than this is an attacker. Nobody needs its trailers here. */
+/** The bounds on what a client sends besides data. They keep a body of extensions alone, or endless trailers, from costing us work. */
 const CHUNKS: ChunkRules = {
   longestExtension: 256,
   mostExcess: 16 * 1024,
@@ -41,16 +41,15 @@ export const MALFORMED: Refusal = {
 }
 
 /**
- * Reads the messages of one connection, the next one only when the one before has been served: so what a client sends in
- * one go reaches the device in that order (RFC 9112 §9.3.2), costs no more than its bytes until then, and never becomes a
- * request on a connection that closes.
+ * Reads the requests of one connection, each only after the previous one was served. So pipelined requests reach the device in
+ * their order (RFC 9112 §9.3.2), cost only their bytes until then, and never become requests on a connection that closes.
  */
 export class Http1Intake {
   readonly #socket: Socket
   readonly #maxHeaderSize: number
   readonly #events: IntakeEvents
   readonly #head = new HeadReader('requests')
-  /** What has been received and not been read. */
+  /** Bytes that were received and not read yet. */
   #pending: Buffer = NOTHING
   #reader: BodyReader | undefined
   #body: Http1Body | undefined
@@ -79,7 +78,7 @@ export class Http1Intake {
     this.proceed()
   }
 
-  /** Goes on with what had to wait. */
+  /** Continues with the bytes that waited. */
   proceed(): void {
     while (this.#pending.length > 0 && !this.#socket.destroyed) {
       if (this.#reader !== undefined) {
@@ -89,7 +88,7 @@ export class Http1Intake {
     this.#regulate()
   }
 
-  /** Nothing more of the connection is read. Gives what has been received of it and not been read. */
+  /** Stops reading. Returns the bytes that were received and not read. */
   stop(): Buffer {
     const rest = this.#pending
     this.#stopped = true
@@ -100,7 +99,7 @@ export class Http1Intake {
     return rest
   }
 
-  /** False if there is not all of it. */
+  /** False if the head is not complete. */
   #readHead(): boolean {
     const most = this.#maxHeaderSize
     const tooMany = this.#pending.length > most
@@ -124,7 +123,7 @@ export class Http1Intake {
     else this.#beginBody(head, head.bodyEnd)
   }
 
-  /** What came with the head is read first: where that is none, the device never hears of the request. */
+  /** Reads the body bytes that came with the head first: if they are malformed, the request never reaches the device. */
   #beginBody(head: Http1RequestHead, end: RequestBodyFraming): void {
     const body = new Http1Body(this.#regulate)
     this.#body = body
@@ -140,7 +139,7 @@ export class Http1Intake {
     this.#events.bodyBroken()
   }
 
-  /** False where the bytes are no body. */
+  /** False if the bytes are not a valid body. */
   #readBody(reader: BodyReader): boolean {
     const bytes = this.#pending
     const at = reader.read(bytes, 0, bytes.length, this.#pushData)
@@ -159,7 +158,7 @@ export class Http1Intake {
     this.#body?.push(end - start === bytes.length ? bytes : bytes.subarray(start, end))
   }
 
-  /** Holds a client that sends ahead of its answers, or of whoever reads its body, and lets it go again. */
+  /** Pauses a client that sends faster than its requests are served or its body is read, and resumes it later. */
   readonly #regulate = (): void => {
     const full = this.#pending.length > MOST_WAITING || this.#body?.full === true
     if (full === this.#held) return

@@ -11,17 +11,17 @@ const LAST_CHUNK = '0\r\n\r\n'
 const SOON = Promise.resolve()
 
 /**
- * A response in pieces. Its head waits, until whoever writes it has had his turn, for what came in one piece with it:
- * a short answer leaves in one write, which costs much less than two, and the head of a stream at once all the same.
+ * A response in pieces. Its head waits for a microtask, so that body bytes of the same turn leave with it: one write costs much
+ * less than two. The head of a stream without such bytes still leaves at once.
  */
 export class Http1Response {
   readonly #socket: Socket
   readonly #framing: ResponseFraming
-  /** Told with an error or without when all of the response has been handed to the kernel; the same for all responses. */
+  /** Called when the kernel has the whole response, or with the error. It is the same function for all responses. */
   readonly #onFlushed: (error?: Error | null) => void
-  /** The head, and what else is kept back with it. */
+  /** The head, and the body bytes that wait with it. */
   #kept: string
-  /** Bytes of the body that have come. */
+  /** Bytes of the body so far. */
   #bytes = 0
 
   constructor(socket: Socket, head: RenderedHead, onFlushed: (error?: Error | null) => void) {
@@ -33,17 +33,17 @@ export class Http1Response {
     SOON.then(() => this.#letGo())
   }
 
-  /** Whether so much more (bytes) would be more than the head says. */
+  /** Whether `size` more bytes would exceed the length in the head. */
   exceeds(size: number): boolean {
     return typeof this.#framing === 'number' && this.#bytes + size > this.#framing
   }
 
-  /** Whether the body would be shorter than the head says if it ended with so much more (bytes). */
+  /** Whether the body would fall short of the length in the head if it ended after `size` more bytes. */
   fallsShort(size: number): boolean {
     return typeof this.#framing === 'number' && this.#bytes + size < this.#framing
   }
 
-  /** False when the client is slower than we are. */
+  /** False if the client reads more slowly than the sidecar writes. */
   write(piece: Buffer): boolean {
     if (piece.length === 0 || this.#framing === 'none') return true
     const first = this.#bytes === 0

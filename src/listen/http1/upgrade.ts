@@ -3,7 +3,7 @@ import type { UpgradeExchange } from '../../http/exchange.ts'
 import type { Http1RequestHead } from '../../http1/request-head.ts'
 import { type Http1Carrier, Http1Exchange } from './exchange.ts'
 
-/** What a client may send ahead of the answer to its upgrade (bytes); WebSocket clients send nothing. */
+/** How many bytes a client may send before the response to its upgrade. WebSocket clients send none. */
 const LARGEST_ADVANCE = 64 * 1024
 
 /** An upgrade. Refused, it is answered like any request and the connection closed; otherwise it becomes a tunnel. */
@@ -12,22 +12,22 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
   readonly #onTunnel: () => void
   /** Byte counts of the connection when the tunnel began. */
   #tunnel: { readonly read: number; readonly written: number } | undefined
-  /** What the client has sent behind the head. */
+  /** The bytes that the client sent after the head. */
   #advance: Buffer[]
   #advanced: number
 
-  /** `early` is what came behind the head; `onTunnel` is told when the connection is HTTP's no more. */
+  /** `early`: the bytes that came with the head. `onTunnel` is called when the connection leaves HTTP. */
   constructor(carrier: Http1Carrier, request: Http1RequestHead, early: Buffer, onTunnel: () => void) {
     super(carrier, request, undefined)
     this.connection = carrier.socket
     this.#advance = [early]
     this.#advanced = early.length
     this.#onTunnel = onTunnel
-    // What follows may be of another protocol, so nothing behind this request can be read as another one.
+    // The next bytes may be of another protocol, so they are never read as a request.
     this.closeAfter()
   }
 
-  /** A tunnel is past answering, although no response of ours has begun it. */
+  /** A tunnel counts as answered, although no response of the exchange began it. */
   override get answered(): boolean {
     return this.#tunnel !== undefined || super.answered
   }

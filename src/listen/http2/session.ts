@@ -105,9 +105,10 @@ export function serveSession(
   }
 
   /**
-   * Whoever opens streams only to break them off, or to have them broken off, gets our work for nothing. The session does
-   * not end here, within the end of a stream: nghttp2 frees that stream afterwards, and a second time if ending the session
-   * made it send what was waiting for it, which is the end of the process. The next frame will do, or the next turn.
+   * Rapid reset (CVE-2023-44487) and MadeYouReset (CVE-2025-8671): a client that opens streams only to have them reset makes the
+   * sidecar work for free. The session is not ended here, within the close of a stream, but with the next frame or turn: ending
+   * it makes nghttp2 send what waits for that stream and free the stream. nghttp2 then frees it a second time, which crashes the
+   * process.
    */
   function countReset(): void {
     resets += 1
@@ -122,7 +123,7 @@ export function serveSession(
     if (end === 'aborted') countReset()
   }
 
-  /** Whoever closes the connection just before it would be ended, or with its requests still open, is no better. */
+  /** How much of its allowance the client used. Open streams count as reset, so leaving just before the limit does not help. */
   function overdone(): number {
     const used = Math.max((resets + open.size) / limits.maxResets, controlFrames / limits.maxControlFrames)
     return condemned ? 1 : Math.min(used, 1)
@@ -212,7 +213,7 @@ export function serveSession(
   }
 }
 
-/** By Node's name for it: what nghttp2 itself ends a session for. */
+/** Node's error codes for sessions that nghttp2 ends itself. */
 const REFUSED_BY_NGHTTP2: ReadonlyMap<string | undefined, Overuse> = new Map([
   ['ERR_HTTP2_ERROR', 'protocol_error'],
   ['ERR_HTTP2_TOO_MANY_INVALID_FRAMES', 'max_resets'],
@@ -221,7 +222,7 @@ const REFUSED_BY_NGHTTP2: ReadonlyMap<string | undefined, Overuse> = new Map([
 /** NGHTTP2_ERR_CALLBACK_FAILURE: Node had to refuse too many streams, begun before those that were broken off had gone. */
 const TOO_MANY_REFUSED = -902
 
-/** What a client did too much of, where the session's own fault is that; other errors are those of the network, or our own. */
+/** Why a client's session failed, if that is overuse; undefined for errors of the network and of the sidecar. */
 function overuseIn({ code, errno }: NodeJS.ErrnoException): Overuse | undefined {
   return errno === TOO_MANY_REFUSED ? 'max_resets' : REFUSED_BY_NGHTTP2.get(code)
 }
