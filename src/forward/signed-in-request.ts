@@ -119,7 +119,7 @@ export function observeAnswer(
   return (fields, status) => {
     const answer = { status, fields }
     if (!signIn.isChallenge(request, answer)) signIn.answered(request, answer, shown)
-    // Nobody waits for it, and what is wrong is found again by the next request, which does.
+    // No caller awaits the renewal. If it fails, the next request finds the same fault and reports it.
     else
       signIn
         .renew(answer, shown, true)

@@ -96,7 +96,7 @@ export function createUpgrades(target: UpstreamTarget, deadlines: UpstreamDeadli
           attempt.once('error', (error) => {
             if (!response.complete) response.destroy(error)
           })
-          // Whatever passes on, passes the client's connection: nobody, neither device nor client, may stall it for ever.
+          // Every byte of the response passes the client's connection, so its idle timer catches a stall of either side.
           connection.setTimeout(deadlines.idle, () =>
             response.isPaused() ? exchange.cut() : response.destroy(),
           )

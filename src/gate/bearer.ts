@@ -5,7 +5,7 @@ export type Presented =
   | { readonly kind: 'token'; readonly token: string }
   | { readonly kind: 'none'; readonly cause: Extract<AuthFailure, 'missing' | 'malformed'> }
 
-/** Longer than any token that was ever minted, short enough that nobody makes us hash for a living. */
+/** Upper bound on a presented token (bytes): longer than any minted one, and it caps the cost of hashing garbage. */
 const LONGEST_TOKEN = 512
 
 /**

@@ -50,7 +50,7 @@ export interface Outcome {
   readonly responseBytes: number
 }
 
-/** What is told of every exchange, once, when it has ended. */
+/** What is recorded of each exchange, once, when it has ended. */
 export interface ExchangeRecord {
   readonly head: RequestHead
   readonly requestId: string
@@ -75,9 +75,9 @@ export interface Exchange {
   readonly head: RequestHead
   /** True once a response head was sent or the client has gone: nothing can be answered any more. */
   readonly answered: boolean
-  /** True once the exchange has ended, whoever ended it. */
+  /** True once the exchange has ended, by either side. */
   readonly ended: boolean
-  /** True while there may be bytes of the request body that nobody has read. */
+  /** True while there may be unread bytes of the request body. */
   readonly unread: boolean
   /** True once the rest of the request body can never come. */
   readonly broken: boolean

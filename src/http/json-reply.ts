@@ -4,7 +4,7 @@ import type { Fields } from './fields.ts'
 /** Spelt as the device's document spells it. */
 const JSON_TYPE = 'application/json;charset=UTF-8'
 
-/** A whole answer of the sidecar's own, which nobody may keep: it may hold tokens, or be about them (RFC 6749 §5.1). */
+/** A complete answer of the sidecar's own. It must not be cached, because it may hold tokens (RFC 6749 §5.1). */
 export function jsonReply(status: number, value: object, more: Fields = []): Reply {
   const { fields, body } = jsonContent(value)
   return { status, fields: [...fields, ...more], body }

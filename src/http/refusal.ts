@@ -49,7 +49,7 @@ const UNREACHABLE: ReadonlySet<UpstreamFailure> = new Set([
   'tls_protocol_error',
 ])
 
-/** Whether a failure says that nobody is there, rather than that one answer went wrong. */
+/** Whether a failure means that the device cannot be reached, not that one response went wrong. */
 export function isUnreachable(failure: UpstreamFailure): boolean {
   return UNREACHABLE.has(failure)
 }
