@@ -9,6 +9,7 @@ import type { UpstreamDeadlines, UpstreamTarget } from '../device/target.ts'
 import type { UpgradeExchange } from '../http/exchange.ts'
 import { type Fields, groupFields } from '../http/fields.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
+import { isBug } from '../system/setup-error.ts'
 import type { RelayEnd } from './relay.ts'
 
 interface UpgradeRequest {
@@ -172,10 +173,11 @@ function relayRefusedUpgrade(
   }
   try {
     exchange.begin({ status, reason, fields: project(response.rawHeaders, status) })
-  } catch {
-    // A status that HTTP does not have.
+  } catch (error) {
+    // A status that HTTP does not have is the device's fault.
     response.destroy()
-    settle({ kind: 'failed', error: new DeviceFault('http_protocol_error'), silent: false })
+    const fault = isBug(error) ? error : new DeviceFault('http_protocol_error')
+    settle({ kind: 'failed', error: fault, silent: false })
     return
   }
   exchange.onDrain(() => response.resume())

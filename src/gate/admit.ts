@@ -191,10 +191,9 @@ function isFinal(refusal: Refusal, request: Classified, { enforce }: GateSetting
 /** What every admission knows. */
 type Passed = Omit<TokenRequest, 'kind' | 'service'>
 
-/** Closes the connection behind a request that two readers could understand differently: its end is uncertain too. */
-function refused(passed: Passed, refusal: Refusal, { fault }: Classified): Admission {
-  const close = fault?.kind === 'malformed' || fault?.kind === 'method-not-allowed'
-  return { ...passed, kind: 'refused', refusal, close }
+/** Closes the connection behind an ambiguous request. */
+function refused(passed: Passed, refusal: Refusal, { ambiguous }: Classified): Admission {
+  return { ...passed, kind: 'refused', refusal, close: ambiguous }
 }
 
 function forward(

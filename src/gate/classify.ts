@@ -43,6 +43,8 @@ export interface Classified {
   readonly framing: null | number | 'chunked'
   /** Set if the request is refused whatever its token. */
   readonly fault: Refusal | undefined
+  /** Two readers could understand the request, or its end, differently: nothing after it on the connection is read. */
+  readonly ambiguous: boolean
 }
 
 /**
@@ -54,20 +56,22 @@ export function classify(head: RequestHead, rules: ClassifyRules): Classified {
   const { target, authority } = originForm(head)
   const path = pathOf(target)
   const service = path === TOKEN_PATH ? 'token' : path === rules.revocationPath ? 'revocation' : undefined
+  const fault =
+    capFault(head, rules.headerCaps) ??
+    methodFault(head, service) ??
+    targetFault(head, target) ??
+    hostFault(head, authority) ??
+    (framing === 'broken' ? malformed('The length of the request body is not unmistakable.') : undefined) ??
+    fieldFault(head) ??
+    upgradeFault(head)
   return {
     endpoint: service === undefined ? 'api' : 'oauth',
     service,
     target,
     host: head.authority ?? survey.host[0] ?? authority ?? '',
     framing: framing === 'broken' ? null : framing,
-    fault:
-      capFault(head, rules.headerCaps) ??
-      methodFault(head, service) ??
-      targetFault(head, target) ??
-      hostFault(head, authority) ??
-      (framing === 'broken' ? malformed('The length of the request body is not unmistakable.') : undefined) ??
-      fieldFault(head) ??
-      upgradeFault(head),
+    fault,
+    ambiguous: fault?.kind === 'malformed' || fault?.kind === 'method-not-allowed' || framing === 'broken',
   }
 }
 

@@ -44,7 +44,8 @@ const CHUNKS: Readonly<Record<ResponseRules, ChunkRules>> = {
 export class ResponseReader {
   readonly #events: ResponseEvents
   readonly #reader = new HeadReader('responses')
-  readonly #tolerantEnd = new TolerantHeadEnd()
+  /** Created for a head that the tolerant rules read. */
+  #tolerantEnd: TolerantHeadEnd | undefined
   readonly #pieces = new BodyPieces()
   readonly #addPiece = (start: number, end: number): void => this.#pieces.add(start, end)
   #rules: ResponseRules = 'strict'
@@ -70,7 +71,7 @@ export class ResponseReader {
     this.#method = method
     this.#rules = rules
     this.#reader.reset()
-    this.#tolerantEnd.reset()
+    this.#tolerantEnd = undefined
     this.#refused = false
     this.#pending = undefined
     this.#body = undefined
@@ -150,16 +151,17 @@ export class ResponseReader {
   }
 
   #parseTolerantly(text: Buffer, start: number, stop: number): number | undefined {
+    this.#tolerantEnd ??= new TolerantHeadEnd()
     const end = this.#tolerantEnd.find(text, start, stop)
     const from = start + this.#tolerantEnd.from
     if (end === undefined) {
       if (!mayBeTolerantHead(text, from, stop)) this.#fail('malformed')
       return undefined
     }
-    this.#tolerantEnd.reset()
+    this.#tolerantEnd = undefined
     const head = readTolerantly(text.toString('latin1', from, end.head), this.#method)
-    if (typeof head === 'string') {
-      this.#fail(head)
+    if (head === undefined) {
+      this.#fail('malformed')
       return undefined
     }
     if (this.#rules === 'auto') this.#events.onSloppy()

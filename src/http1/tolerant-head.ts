@@ -7,9 +7,6 @@ const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern finds the control characters that a device sends
 const CONTROL = /[\x00-\x08\x0a-\x1f\x7f]/g
 
-/** The most fields of one head. */
-const MOST_FIELDS = 1000
-
 /**
  * Reads a response head as the device meant it; `text` does not hold the empty line at its end. The connection does not
  * persist. It accepts:
@@ -20,22 +17,20 @@ const MOST_FIELDS = 1000
  * - control characters in values, which become spaces (RFC 9110 §5.5),
  * - lines that are not a field, which are dropped.
  *
- * `malformed` where a guess could show the client a wrong body: a first line that is not HTTP, lengths that differ or are not
- * a number, a transfer coding other than `chunked` before a body. `too-large`: more than a thousand fields. `method` is that
- * of the request.
+ * Undefined where a guess could show the client a wrong body: a first line that is not HTTP, lengths that differ or are not
+ * a number, a transfer coding other than `chunked` before a body. `method` is that of the request.
  */
-export function readTolerantly(text: string, method: string): Http1ResponseHead | 'malformed' | 'too-large' {
+export function readTolerantly(text: string, method: string): Http1ResponseHead | undefined {
   const [first = '', ...lines] = text.split('\n').map(withoutReturns)
   const match = STATUS_LINE.exec(first)
-  if (match === null) return 'malformed'
+  if (match === null) return undefined
   const fields = readFields(lines)
-  if (fields.length > 2 * MOST_FIELDS) return 'too-large'
   const target = match[1] ?? ''
   const framed = withOneFraming(fields, endsWithHead(method, Number(target)))
-  if (framed === undefined) return 'malformed'
+  if (framed === undefined) return undefined
   const reason = printable(match[2] ?? '')
   const head = meaningOfResponse({ method: '', target, version: '1.1', reason, fields: framed }, method)
-  return head === undefined ? 'malformed' : { ...head, persists: false }
+  return head === undefined ? undefined : { ...head, persists: false }
 }
 
 /**
@@ -51,13 +46,6 @@ export class TolerantHeadEnd {
   #lineEnd = 0
   /** The current line holds nothing but CR so far. */
   #empty = false
-
-  /** Starts the next head. */
-  reset(): void {
-    this.#at = 0
-    this.#firstLine = undefined
-    this.#empty = false
-  }
 
   /** Where the first line begins; before there is one, how many bytes have been searched. */
   get from(): number {

@@ -74,6 +74,11 @@ const readable: readonly Sloppy[] = [
   { name: 'more body than it said', bytes: `${ok}Content-Length: 2\r\n\r\nhi and more` },
   { name: 'HTTP/1.0 and the end of the connection', bytes: 'HTTP/1.0 200 OK\n\nhi' },
   {
+    name: 'two thousand fields',
+    bytes: `${ok}${'X-A: b\n'.repeat(2000)}Content-Length: 2\n\nhi`,
+    fields: Array.from({ length: 4000 }, (_, i) => (i % 2 === 0 ? 'X-A' : 'b')),
+  },
+  {
     name: 'a head of 60 KB',
     bytes: `${ok}X-A: ${'a'.repeat(60_000)}\n\nhi`,
     fields: ['X-A', 'a'.repeat(60_000)],
@@ -97,11 +102,6 @@ const unreadable: readonly { readonly name: string; readonly bytes: string; read
   {
     name: 'an endless head',
     bytes: `${ok}${'X-Filler: 0123456789\r\n'.repeat(20_000)}\r\nhi`,
-    failure: 'http_response_header_section_size',
-  },
-  {
-    name: 'two thousand fields',
-    bytes: `${ok}${'X: y\r\n'.repeat(2000)}\r\nhi`,
     failure: 'http_response_header_section_size',
   },
   { name: 'a head without end', bytes: `${ok}Content-Length: 2\r\n`, failure: 'connection_terminated' },
@@ -133,7 +133,7 @@ it('The tolerant lane reads a head in time that grows with its length, not with 
   const head = readTolerantly(`HTTP/1.1 200 OK\r\nX-A: a${'\r'.repeat(60_000)}b\r\nX-B: c`, 'GET')
   // The square of it took six seconds.
   expect(performance.now() - start).toBeLessThan(1000)
-  expect(typeof head === 'string' ? head : head.fields.map((each) => each.length)).toEqual([3, 60_002, 3, 1])
+  expect(head?.fields.map((each) => each.length)).toEqual([3, 60_002, 3, 1])
 })
 
 it('The tolerant lane looks at every byte of a head once, however it is split', () => {

@@ -197,3 +197,21 @@ it.each([
     fault: undefined,
   })
 })
+
+it.each([
+  [
+    'OPTIONS *',
+    { method: 'OPTIONS', target: '*', fields: ['Host', 'a', 'Transfer-Encoding', 'gzip, chunked'] },
+  ],
+  [
+    'a hundred and one fields',
+    { fields: [...Array<string>(200).fill('x'), 'Host', 'a', 'Content-Length', '1'.repeat(16)] },
+  ],
+])(
+  'C20 an uncertain end closes the connection, also behind %s, which is refused for something else',
+  (_name, part) => {
+    const { fault, ambiguous } = classified(part)
+    expect(fault?.kind).not.toBe('malformed')
+    expect(ambiguous).toBe(true)
+  },
+)

@@ -69,7 +69,12 @@ export async function compareAnswers(pieces: readonly Buffer[], method: string):
   else if (auto.sloppy && strict.head === undefined && strict.interim.length === 0)
     hold('auto beside tolerant', auto, { ...tolerant, sloppy: true })
   const lenient = await readByNode(bytes, { method, lenient: true })
-  if (tolerant.end === 'whole' && lenient !== undefined && !departs(LENIENT_DEPARTURES))
+  if (
+    tolerant.end === 'whole' &&
+    lenient !== undefined &&
+    hasPlainFields(text) &&
+    !departs(LENIENT_DEPARTURES)
+  )
     hold(
       'tolerant beside lenient Node',
       [tolerant.head?.[0], tolerant.body],
@@ -80,6 +85,20 @@ export async function compareAnswers(pieces: readonly Buffer[], method: string):
     sloppy: strict.end === 'malformed' && auto.end === 'whole',
     disagreements,
   }
+}
+
+const FIELD = /^[!#$%&'*+.^_`|~\w-]+[ \t]*:/
+
+/** Whether each line of each head is a field: about folded lines and those that are no field, lenient Node has its own ideas. */
+function hasPlainFields(text: string): boolean {
+  const heads = text
+    .replace(/^[\r\n]+/, '')
+    .split(/^HTTP\/.*$/im)
+    .slice(1)
+  return heads.every((head) => {
+    const [fields = ''] = head.replace(/^\r*\n/, '').split(/(?:^|\n)\r*\n/, 1)
+    return fields.split(/\r*\n/).every((line) => line === '' || FIELD.test(line))
+  })
 }
 
 /** What stands behind an answer may come too late to be seen. */
