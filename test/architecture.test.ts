@@ -132,6 +132,14 @@ describe('the house', () => {
     expect(wrongImports(source)).toEqual([])
   })
 
+  it('has a page that names each of its rooms, and files that are there', () => {
+    const page = readFileSync(join(root, 'src/README.md'), 'utf8')
+    for (const room of Object.keys(ROOMS).filter((name) => !/^(?:version|node-version)/.test(name)))
+      expect(page).toContain(`| \`${room}\` |`)
+    const named = [...page.matchAll(/`([a-z0-9/-]+\/[a-z0-9-]+\.ts)`/g)].map(([, file]) => `src/${file}`)
+    expect(named.filter((file) => !source.has(file) && !existsSync(join(root, file.slice(4))))).toEqual([])
+  })
+
   it('still needs each of the ways between its rooms', () => {
     const used = new Set(crossings(source).map(({ from, to }) => `${from} to ${to}`))
     const allowed = Object.entries(ROOMS).flatMap(([from, rooms]) => rooms.map((to) => `${from} to ${to}`))

@@ -6,12 +6,12 @@ import { parseAst } from 'vitest/node'
 /** Source files by their path from the root, such as `src/gate/admit.ts`. */
 export type SourceTree = ReadonlyMap<string, string>
 
-/** Every file below some folders (or single files) of the project. */
+/** The files in these folders, without the pages, by their path from `root`. */
 export function readTree(root: string, ...places: readonly string[]): SourceTree {
   const tree = new Map<string, string>()
   for (const place of places) {
     for (const entry of readdirSync(join(root, place), { recursive: true, withFileTypes: true })) {
-      if (!entry.isFile()) continue
+      if (!entry.isFile() || entry.name.endsWith('.md')) continue
       const path = join(entry.parentPath, entry.name)
       tree.set(path.slice(root.length + 1), readFileSync(path, 'utf8'))
     }
