@@ -12,7 +12,7 @@ const BODY_TIMEOUT = 60_000
 /** One for all connections: what is read is made into text at once. */
 const BUFFER = Buffer.allocUnsafeSlow(64 * 1024)
 
-/** One connection to the device, kept for ever. It carries one exchange at a time. */
+/** One connection to the device. It carries one exchange at a time, and the floor never closes it. */
 export class DeviceLink {
   readonly #floor: Floor
   readonly #socket: Socket

@@ -6,7 +6,7 @@ import { createLiveExchanges, type LiveExchanges } from '../../src/gate/live-exc
 import { createRequestIds } from '../../src/gate/request-id.ts'
 import type { Forward } from '../../src/http/admission.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
-import type { Fields } from '../../src/http/fields.ts'
+import { type Fields, fieldLines } from '../../src/http/fields.ts'
 import { writeRequestHead } from '../../src/http1/request-writer.ts'
 import { LIMIT_FIELD_NAMES } from '../../src/limits/limit-fields.ts'
 import type { AccessLog } from '../../src/record/access-log.ts'
@@ -19,7 +19,7 @@ import { PEER_TOKEN } from '../peers/peer.ts'
 import type { Capability } from './capabilities.ts'
 import { DeviceLink } from './device-link.ts'
 import type { Answer, FloorExchange } from './exchange.ts'
-import { fieldsForClient, fieldsForDevice, textOf } from './lines.ts'
+import { fieldsForClient, fieldsForDevice } from './lines.ts'
 
 /** As many as the largest load has under way at once. */
 const QUEUE = { inside: 256, waiting: 256, patience: 5_000 }
@@ -149,7 +149,7 @@ export class Floor {
     const { method, target } = head
     const fields = this.#fieldsFor(exchange, head)
     if (!this.#strict)
-      return `${method} ${target} HTTP/1.1\r\n${textOf(fields)}Connection: keep-alive\r\n\r\n`
+      return `${method} ${target} HTTP/1.1\r\n${fieldLines(fields)}Connection: keep-alive\r\n\r\n`
     const text = writeRequestHead({ method, target, fields, framing: null }, ORIGIN, true)
     if (text === undefined) throw new Error('a head that cannot be written')
     return text

@@ -1,14 +1,14 @@
 import type { Socket } from 'node:net'
 import { createPatience, type Patience } from '../../src/device/patience.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
-import type { Fields } from '../../src/http/fields.ts'
+import { type Fields, fieldLines } from '../../src/http/fields.ts'
 import { surveyFields } from '../../src/http/head-survey.ts'
 import { HeadReader } from '../../src/http1/head-reader.ts'
 import { meaningOf, requestHead } from '../../src/http1/request-head.ts'
 import { renderHead } from '../../src/http1/response-writer.ts'
 import { type Answer, type FloorClient, FloorExchange } from './exchange.ts'
 import type { Floor } from './floor.ts'
-import { firstLine, looseFields, rewriteRequest, rewriteResponse, textOf } from './lines.ts'
+import { firstLine, looseFields, rewriteRequest, rewriteResponse } from './lines.ts'
 
 /** As Postern has them when nothing is configured: milliseconds, bytes, fields. */
 export const IDLE_TIMEOUT = 60_000
@@ -40,12 +40,12 @@ export class Http1Client implements FloorClient {
   }
 
   relay(text: string): void {
-    this.#send(rewriteResponse(text, textOf(this.#floor.limitFields())))
+    this.#send(rewriteResponse(text, fieldLines(this.#floor.limitFields())))
   }
 
   answer({ status, reason, fields, body }: Answer, { head }: FloorExchange): void {
     if (this.#reader === undefined || head === undefined) {
-      this.#send(`HTTP/1.1 ${status} ${reason}\r\n${textOf(fields)}\r\n${body}`)
+      this.#send(`HTTP/1.1 ${status} ${reason}\r\n${fieldLines(fields)}\r\n${body}`)
       return
     }
     const facts = { method: head.method, oldClient: false, persisting: PERSISTING, date: '' }

@@ -1,4 +1,4 @@
-import type { Fields } from '../../src/http/fields.ts'
+import { type Fields, fieldLines, keepFields } from '../../src/http/fields.ts'
 import type { Answer } from './exchange.ts'
 
 const HEAD_END = '\r\n\r\n'
@@ -14,7 +14,7 @@ const ADDED: Fields = [
   'Via',
   '1.1 postern',
 ]
-const END_OF_REQUEST = `${textOf(ADDED)}Connection: keep-alive\r\n\r\n`
+const END_OF_REQUEST = `${fieldLines(ADDED)}Connection: keep-alive\r\n\r\n`
 
 /** The lines of a head, without its blank line. Throws where the head is not whole: the floor keeps no rest. */
 function headLines(text: string): { readonly lines: readonly string[]; readonly end: number } {
@@ -108,30 +108,12 @@ function fieldsOf(lines: readonly string[]): string[] {
 
 /** Fields for the device, where the header policy is not switched on. */
 export function fieldsForDevice(fields: Fields, authority: string | undefined): string[] {
-  const kept = authority === undefined ? [] : ['Host', authority]
-  for (let i = 0; i + 1 < fields.length; i += 2) {
-    const name = fields[i] ?? ''
-    const lower = name.toLowerCase()
-    if (lower !== 'connection' && lower !== 'authorization') kept.push(name, fields[i + 1] ?? '')
-  }
-  kept.push(...ADDED)
-  return kept
+  const host = authority === undefined ? [] : ['Host', authority]
+  const kept = keepFields(fields, (name) => name !== 'connection' && name !== 'authorization')
+  return [...host, ...kept, ...ADDED]
 }
 
 /** Fields for the client, likewise. */
 export function fieldsForClient(fields: Fields, added: Fields): string[] {
-  const kept: string[] = []
-  for (let i = 0; i + 1 < fields.length; i += 2) {
-    const name = fields[i] ?? ''
-    if (!isOfConnection(name.toLowerCase())) kept.push(name, fields[i + 1] ?? '')
-  }
-  kept.push(...added)
-  return kept
-}
-
-/** Fields as whole lines. */
-export function textOf(fields: Fields): string {
-  let text = ''
-  for (let i = 0; i + 1 < fields.length; i += 2) text += `${fields[i]}: ${fields[i + 1]}\r\n`
-  return text
+  return [...keepFields(fields, (name) => !isOfConnection(name)), ...added]
 }

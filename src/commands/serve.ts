@@ -44,7 +44,7 @@ export async function serveCommand(options: ConfigOptions, io: ServiceIo): Promi
   })
   io.onReload(reloader.reload)
   if (asked === 0) await sidecar.start()
-  // Whoever waits for the line that says where we listen is not to wait for a full buffer.
+  // A program that waits for the line with the addresses must not wait until the log's buffer is full.
   log.flush()
   reloader.watch(config)
   await stopped

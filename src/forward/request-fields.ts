@@ -76,8 +76,8 @@ function namesOf(added: Fields): ReadonlySet<string> {
 }
 
 /** As a CGI program would read it: `X_Device_Key` must not pass for the `X-Device-Key` that is set here. */
-function asCgi(name: string): string {
-  return name.toLowerCase().replaceAll('_', '-')
+function asCgi(lowerName: string): string {
+  return lowerName.replaceAll('_', '-')
 }
 
 /** HTTP/2 clients may split cookies over several fields; HTTP/1 firmware expects one (RFC 9113 §8.2.3). */

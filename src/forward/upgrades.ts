@@ -148,7 +148,7 @@ function bareRequest(connection: Socket, fields: Fields): IncomingMessage {
   request.method = 'GET'
   request.url = '/'
   request.httpVersion = '1.1'
-  request.headers = { ...groupFields(fields), connection: 'Upgrade', upgrade: 'websocket' }
+  request.headers = { ...groupFields(fields, 'kept'), connection: 'Upgrade', upgrade: 'websocket' }
   return request
 }
 
@@ -156,7 +156,11 @@ function switchingHeaders(
   response: IncomingMessage,
   project: UpgradeRequest['project'],
 ): Record<string, string | string[]> {
-  return { Connection: 'Upgrade', Upgrade: 'websocket', ...groupFields(project(response.rawHeaders, 101)) }
+  return {
+    Connection: 'Upgrade',
+    Upgrade: 'websocket',
+    ...groupFields(project(response.rawHeaders, 101), 'kept'),
+  }
 }
 
 /** The device said no: its answer reaches the client like any other, and a broken one is shown broken. */

@@ -45,11 +45,12 @@ export function keepFields(fields: Fields, keeps: (name: string, value: string) 
   return kept
 }
 
-/** The fields as Node takes and gives them: a repeated field is a list. Names that differ in letter case stay apart. */
-export function groupFields(fields: Fields): Record<string, string | string[]> {
+/** The fields as Node takes and gives them: a repeated field is a list. With `kept`, names that differ in letter case stay apart. */
+export function groupFields(fields: Fields, letterCase: 'kept' | 'lower'): Record<string, string | string[]> {
   const grouped: Record<string, string | string[]> = Object.create(null)
   for (let i = 0; i + 1 < fields.length; i += 2) {
-    const name = fields[i] ?? ''
+    const given = fields[i] ?? ''
+    const name = letterCase === 'lower' ? given.toLowerCase() : given
     const before = grouped[name]
     const value = fields[i + 1] ?? ''
     grouped[name] = before === undefined ? value : [...[before].flat(), value]
@@ -63,6 +64,23 @@ export function listMembers(values: readonly string[]): string[] {
     .flatMap((value) => value.split(','))
     .map((member) => withoutBlanks(member).toLowerCase())
     .filter((member) => member !== '')
+}
+
+const CLOSE: readonly string[] = ['close']
+const KEEP_ALIVE: readonly string[] = ['keep-alive']
+
+/** The members of one `Connection` field, in lower case. Nearly every message says one of two things. */
+export function connectionMembers(value: string): readonly string[] {
+  if (value === 'keep-alive') return KEEP_ALIVE
+  return value === 'close' ? CLOSE : listMembers([value])
+}
+
+const DIGITS = /^[0-9]+$/
+
+/** The number of a `Content-Length` (RFC 9110 §8.6). Undefined if it is not one, or 2^53 or more. */
+export function lengthIn(value: string): number | undefined {
+  const length = DIGITS.test(value) ? Number(value) : Number.NaN
+  return Number.isSafeInteger(length) ? length : undefined
 }
 
 /**

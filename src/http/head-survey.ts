@@ -1,4 +1,4 @@
-import { type Fields, isBlank, listMembers } from './fields.ts'
+import { connectionMembers, type Fields, isBlank } from './fields.ts'
 
 /** The request header fields that the sidecar evaluates, gathered in one pass when the head is read. */
 export interface HeadSurvey {
@@ -31,8 +31,6 @@ export interface HeadSurvey {
 export type RequestFraming = null | number | 'chunked' | 'broken'
 
 const NONE: readonly string[] = []
-const CLOSE: readonly string[] = ['close']
-const KEEP_ALIVE: readonly string[] = ['keep-alive']
 
 /** Names that the sidecar decides by or sets. A CGI program takes `X_Real_IP` and `X-Real-IP` for the same field. */
 const GUARDED = new Set([
@@ -60,12 +58,6 @@ function hasBlankAround(value: string): boolean {
 /** Adds a value to the list. Most lists hold one value, so the first costs no copy. */
 function and(values: readonly string[], value: string): readonly string[] {
   return values.length === 0 ? [value] : [...values, value]
-}
-
-/** The members of one `Connection` value. Two values are by far the most common, so they skip the split. */
-function membersOf(connection: string): readonly string[] {
-  if (connection === 'keep-alive') return KEEP_ALIVE
-  return connection === 'close' ? CLOSE : listMembers([connection])
 }
 
 export function surveyFields(fields: Fields): HeadSurvey {
@@ -103,7 +95,7 @@ export function surveyFields(fields: Fields): HeadSurvey {
         break
       case 10:
         if (name.toLowerCase() === 'connection') {
-          const members = membersOf(value)
+          const members = connectionMembers(value)
           connection = connection.length === 0 ? members : [...connection, ...members]
         }
         break

@@ -1,6 +1,6 @@
 import { METHODS } from 'node:http'
 import type { RequestHead } from '../http/exchange.ts'
-import { type Fields, listMembers } from '../http/fields.ts'
+import { type Fields, lengthIn, listMembers } from '../http/fields.ts'
 import { framingOf, type HeadSurvey, surveyFields } from '../http/head-survey.ts'
 
 /** Where the body of a request ends: after this many bytes (0 for no body), or with its last chunk (RFC 9112 §6). */
@@ -36,7 +36,8 @@ export function meaningOf(
 ): Http1RequestHead | undefined {
   if (!isTarget(method, target)) return undefined
   const survey = surveyFields(fields)
-  const bodyEnd = bodyEndOf(survey)
+  const framing = framingOf(version, survey, false)
+  const bodyEnd = framing === 'broken' ? brokenEnd(survey) : (framing ?? 0)
   if (bodyEnd === undefined) return undefined
   const { connection } = survey
   // RFC 9110 §7.8: a server may ignore `Upgrade`, and must ignore it in HTTP/1.0. Only `websocket` is served.
@@ -52,9 +53,9 @@ export function meaningOf(
     version,
     fields,
     survey,
-    framing: framingOf(version, survey, false),
+    framing,
     bodyEnd,
-    persists: !connection.includes('close') && (version === '1.1' || connection.includes('keep-alive')),
+    persists: persists(version, connection),
     leavesHttp,
     expects: survey.expect.length > 0 && version === '1.1' && !leavesHttp,
   }
@@ -80,17 +81,21 @@ function isTarget(method: string, target: string): boolean {
   return target.startsWith('/') || target.startsWith('*') || ABSOLUTE_FORM.test(target)
 }
 
-const DIGITS = /^[0-9]+$/
 /** `chunked` once, as the last coding. The gate refuses the other codings. */
 const CHUNKED_LAST = /^(?!.*chunked[ \t]*,)(?:.*,)?[ \t]*chunked$/i
 
-/** Undefined for a length beside a coding, and for two of either: two readers could pick different ends (RFC 9112 §6.3). */
-function bodyEndOf({ contentLength, transferEncoding }: HeadSurvey): RequestBodyFraming | undefined {
+/**
+ * Where a request ends whose framing the gate refuses. Undefined for a length beside a coding, and for two of either: two
+ * readers could pick different ends (RFC 9112 §6.3).
+ */
+function brokenEnd({ contentLength, transferEncoding }: HeadSurvey): RequestBodyFraming | undefined {
   if (contentLength.length + transferEncoding.length > 1) return undefined
   const [coding] = transferEncoding
-  const [length] = contentLength
   if (coding !== undefined) return CHUNKED_LAST.test(coding) ? 'chunked' : undefined
-  if (length === undefined) return 0
-  const bytes = DIGITS.test(length) ? Number(length) : Number.NaN
-  return Number.isSafeInteger(bytes) ? bytes : undefined
+  return lengthIn(contentLength[0] ?? '')
+}
+
+/** Whether the sender of a message leaves the connection open after it (RFC 9112 §9.3). `connection`: in lower case. */
+export function persists(version: '1.0' | '1.1', connection: readonly string[]): boolean {
+  return !connection.includes('close') && (version === '1.1' || connection.includes('keep-alive'))
 }

@@ -1,5 +1,6 @@
-import { listMembers } from '../http/fields.ts'
+import { connectionMembers, lengthIn } from '../http/fields.ts'
 import type { HeadText } from './head-reader.ts'
+import { persists } from './request-head.ts'
 
 /** How the body of a response ends (RFC 9112 §6.3): after this many bytes, with its chunks, or at the end of the connection. */
 type ResponseBodyFraming = number | 'chunked' | 'end'
@@ -21,7 +22,6 @@ export function endsWithHead(method: string, status: number): boolean {
   return method === 'HEAD' || status < 200 || status === 204 || status === 304
 }
 
-const DIGITS = /^[0-9]+$/
 const TIMEOUT = /timeout=(\d+)/
 
 /**
@@ -43,13 +43,8 @@ export function meaningOfResponse(
     // Most names are told apart by their length alone.
     switch (name.length) {
       case 10:
-        switch (name.toLowerCase()) {
-          case 'connection':
-            connection = [...connection, ...(value === 'keep-alive' ? KEEP_ALIVE : listMembers([value]))]
-            break
-          case 'keep-alive':
-            keptFor = secondsIn(value) ?? keptFor
-        }
+        if (name.toLowerCase() === 'connection') connection = [...connection, ...connectionMembers(value)]
+        else if (name.toLowerCase() === 'keep-alive') keptFor = secondsIn(value) ?? keptFor
         break
       case 14:
         if (name.toLowerCase() === 'content-length') {
@@ -68,14 +63,12 @@ export function meaningOfResponse(
   const bodiless = endsWithHead(method, status)
   const framing = lengths > 1 ? undefined : framingOf(length, coding, bodiless)
   if (framing === undefined) return undefined
-  const kept = !connection.includes('close') && (version === '1.1' || connection.includes('keep-alive'))
   // Firmware that announces a body where HTTP allows none may send one.
   const clean = bodiless ? coding === undefined && !Number(length) : framing !== 'end'
-  return { status, reason, fields, framing, persists: kept && clean, keptFor }
+  return { status, reason, fields, framing, persists: clean && persists(version, connection), keptFor }
 }
 
 const NONE: readonly string[] = []
-const KEEP_ALIVE: readonly string[] = ['keep-alive']
 
 function framingOf(
   length: string | undefined,
@@ -87,9 +80,8 @@ function framingOf(
     return coding.toLowerCase() === 'chunked' ? 'chunked' : undefined
   }
   if (length === undefined) return bodiless ? 0 : 'end'
-  const bytes = DIGITS.test(length) ? Number(length) : Number.NaN
-  if (!Number.isSafeInteger(bytes)) return undefined
-  return bodiless ? 0 : bytes
+  const bytes = lengthIn(length)
+  return bytes === undefined || !bodiless ? bytes : 0
 }
 
 function secondsIn(value: string): number | undefined {

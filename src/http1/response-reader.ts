@@ -92,6 +92,7 @@ export class ResponseReader {
    */
   receive(bytes: Buffer, length: number, own: boolean): boolean {
     this.heard = true
+    this.#pieces.clear()
     let at = 0
     do
       at =
@@ -198,7 +199,6 @@ export class ResponseReader {
   #readBody(bytes: Buffer, at: number, end: number, own: boolean): number {
     const body = this.#body
     if (body === undefined) return end
-    this.#pieces.clear()
     const behind = body.read(bytes, at, end, this.#addPiece)
     const data = this.#pieces.take(bytes, own)
     if (body.sloppy && this.#rules === 'auto') {
@@ -209,7 +209,7 @@ export class ResponseReader {
       this.#end(data, onlyLineEnds(bytes, behind, end))
       return behind
     }
-    // Only data restarts the idle deadline: chunk framing without data could go on for ever.
+    // Only data restarts the idle deadline: chunk framing without data could keep the connection open without end.
     if (data !== undefined) this.#events.onBody(data)
     if (behind >= 0) return behind
     this.#fail(body.tooLong ? 'too-large' : 'malformed')

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import type { ResponseHead } from '../http/exchange.ts'
-import type { Fields } from '../http/fields.ts'
+import { type Fields, lengthIn } from '../http/fields.ts'
 import { endsWithHead } from './response-head.ts'
 
 /** A status, reason phrase or field that an HTTP/1 head cannot carry. */
@@ -31,7 +31,6 @@ export interface RenderedHead {
 
 const NO_TOKEN = /[^!#$%&'*+\-.^_`|~0-9A-Za-z]/
 const NO_TEXT = /[^\t -~\x80-\xff]/
-const DIGITS = /^[0-9]+$/
 
 /**
  * Writes the head of a final response: its fields unchanged, then `Date` if it has none, then the fields of the connection
@@ -116,8 +115,8 @@ function checkName(name: string): void {
 }
 
 function lengthOf(value: string, before: number | undefined): number {
-  const length = DIGITS.test(value) ? Number(value) : Number.NaN
-  if (!Number.isSafeInteger(length) || before !== undefined)
+  const length = lengthIn(value)
+  if (length === undefined || before !== undefined)
     throw new UnsendableHeadError('Content-Length is repeated or not a number')
   return length
 }

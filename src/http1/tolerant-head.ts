@@ -1,4 +1,4 @@
-import { type Fields, fieldValues, listMembers, withoutBlanks } from '../http/fields.ts'
+import { fieldValues, listMembers, withoutBlanks } from '../http/fields.ts'
 import { CR, LF } from './bytes.ts'
 import { endsWithHead, type Http1ResponseHead, meaningOfResponse } from './response-head.ts'
 
@@ -113,8 +113,9 @@ function withOneFraming(fields: readonly string[], bodiless: boolean): string[] 
   if (!bodiless && codings.some((coding) => coding !== 'chunked')) return undefined
   const chunked = codings.length > 0
   // Chunks carry their own length, so a `Content-Length` beside them is ignored.
-  const lengths = chunked ? [] : listMembers(fieldValues(fields, 'content-length'))
-  if (!chunked && hasField(fields, 'content-length') && !isOneLength(lengths)) return undefined
+  const said = chunked ? [] : fieldValues(fields, 'content-length')
+  const lengths = listMembers(said)
+  if (said.length > 0 && !isOneLength(lengths)) return undefined
   const framing = chunked ? 'chunked' : lengths[0]
   const framedBy = chunked ? 'transfer-encoding' : 'content-length'
   const kept: string[] = []
@@ -129,10 +130,6 @@ function withOneFraming(fields: readonly string[], bodiless: boolean): string[] 
     }
   }
   return kept
-}
-
-function hasField(fields: Fields, name: string): boolean {
-  return fieldValues(fields, name).length > 0
 }
 
 /** Whether all values are the same number (RFC 9110 §8.6 allows the repetition). */

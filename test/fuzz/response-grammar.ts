@@ -17,7 +17,7 @@ const framedAnswer = fc
       `${interim}HTTP/${version} ${status}\r\n${fields}\r\n${body}`,
   )
 
-/** What old firmware does to an answer, none of which the strict rules take. */
+/** Old firmware breaks RFC 9112 in these ways. The strict rules refuse them. */
 const LOOSENINGS: readonly ((text: string) => string)[] = [
   (text) => text,
   (text) => text.replaceAll('\r\n', '\n'),

@@ -37,9 +37,10 @@ it('keeps the fields that are wanted, with their casing and order, and names eac
 })
 
 it('groups repeated fields as Node does, also those named like a property of every object', () => {
-  expect({ ...groupFields(['a', '1', 'B', '2', 'a', '3', '__proto__', '4']) }).toEqual({
+  expect({ ...groupFields(['a', '1', 'B', '2', 'a', '3', '__proto__', '4'], 'kept') }).toEqual({
     a: ['1', '3'],
     B: '2',
     ['__proto__']: '4',
   })
+  expect({ ...groupFields(['a', '1', 'A', '2'], 'lower') }).toEqual({ a: ['1', '2'] })
 })

@@ -1,5 +1,5 @@
 import type { OutgoingHttpHeaders } from 'node:http2'
-import type { Fields } from '../../http/fields.ts'
+import { type Fields, groupFields } from '../../http/fields.ts'
 
 /** HTTP/2 pseudo-headers stand in front of the fields (RFC 9113 §8.3); the gate reads them by name. */
 export function withoutPseudo(fields: Fields): Fields {
@@ -10,13 +10,7 @@ export function withoutPseudo(fields: Fields): Fields {
 
 /** Names in lower case (RFC 9113 §8.2.1); a repeated field becomes a list, in order. */
 export function headersOf(status: number, fields: Fields): OutgoingHttpHeaders {
-  const headers: OutgoingHttpHeaders = Object.create(null)
-  for (let i = 0; i + 1 < fields.length; i += 2) {
-    const name = (fields[i] ?? '').toLowerCase()
-    const value = fields[i + 1] ?? ''
-    const before = headers[name]
-    headers[name] = before === undefined ? value : [...[before].flat().map(String), value]
-  }
+  const headers: OutgoingHttpHeaders = groupFields(fields, 'lower')
   headers[':status'] = status
   return headers
 }
