@@ -1,4 +1,4 @@
-import type { Range } from './figure.ts'
+import type { Check, Range } from './figure.ts'
 
 /** What one run of a load generator against one peer gave. */
 export interface Sample {
@@ -65,4 +65,14 @@ export function summarizePairs(
       return value === undefined || other === undefined ? undefined : combine(value, other)
     }),
   )
+}
+
+/** Our values as a multiple of others, round by round. */
+export function ratioOf(
+  ours: readonly (number | undefined)[],
+  theirs: readonly (number | undefined)[],
+  check: Omit<Check, 'unit' | 'value' | 'range' | 'comparable'>,
+): Check {
+  const ratio = summarizePairs(ours, theirs, (a, b) => a / b)
+  return { ...check, unit: '×', value: ratio?.median, range: ratio?.range, comparable: 'anywhere' }
 }

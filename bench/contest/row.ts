@@ -1,6 +1,6 @@
 import type { BarChart, Check, Table } from '../figure.ts'
 import { fixed, percent } from '../format.ts'
-import { type Sample, type Summary, summarize, summarizePairs } from '../measure.ts'
+import { ratioOf, type Sample, type Summary, summarize } from '../measure.ts'
 import type { Contestant } from './contest.ts'
 
 /** The figures of one contestant over all rounds. */
@@ -39,15 +39,7 @@ export function ratioCheck(rows: readonly Row[], { peer, ...check }: RatioCheck)
   const ours = theirs && oursBeside(rows, theirs.generator)
   const rates = (row: Row | undefined): number[] =>
     row?.samples.map(({ requestsPerSecond }) => requestsPerSecond) ?? []
-  const ratio = summarizePairs(rates(ours), rates(theirs), (a, b) => a / b)
-  return {
-    ...check,
-    unit: '×',
-    better: 'more',
-    value: ratio?.median,
-    range: ratio?.range,
-    comparable: 'anywhere',
-  }
+  return ratioOf(rates(ours), rates(theirs), { ...check, better: 'more' })
 }
 
 /** Our own processor time per request: moved little by what else the machine does, but another on each machine. */

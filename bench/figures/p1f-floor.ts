@@ -7,7 +7,7 @@ import { fixed, percent } from '../format.ts'
 import type { Lab } from '../lab.ts'
 import type { Generator } from '../load/generator.ts'
 import { STREAMS } from '../load/h2load.ts'
-import { type Summary, summarize, summarizePairs } from '../measure.ts'
+import { ratioOf, type Summary, summarize } from '../measure.ts'
 import { floorPeer, relayPeer } from '../peers/floor.ts'
 import type { Peer } from '../peers/peer.ts'
 import { posternPeer } from '../peers/postern.ts'
@@ -81,17 +81,8 @@ function peersOf({ program, everyCapability }: Lab, tls: boolean): Peer[] {
 
 /** Postern's processor time per request as a multiple of the floor's, round by round. */
 export function ratioToFloor(id: string, protocol: string, rows: readonly Row[], reach: number): Check {
-  const ratio = summarizePairs(costsOf(rows, 'postern'), costsOf(rows, 'floor'), (a, b) => a / b)
-  return {
-    id,
-    what: `of the processor time of the floor, ${protocol}`,
-    unit: '×',
-    better: 'less',
-    reach,
-    value: ratio?.median,
-    range: ratio?.range,
-    comparable: 'anywhere',
-  }
+  const what = `of the processor time of the floor, ${protocol}`
+  return ratioOf(costsOf(rows, 'postern'), costsOf(rows, 'floor'), { id, what, better: 'less', reach })
 }
 
 function costsOf(rows: readonly Row[], name: string): (number | undefined)[] {

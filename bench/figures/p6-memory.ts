@@ -4,7 +4,7 @@ import { CONNECTIONS, startPeers, stopPeers } from '../contest/contest.ts'
 import { DEVICE_BODY } from '../device.ts'
 import type { Check, Figure, Line } from '../figure.ts'
 import type { Lab } from '../lab.ts'
-import { alternate, summarize, summarizePairs } from '../measure.ts'
+import { alternate, ratioOf, summarize } from '../measure.ts'
 import { answeringPeer } from '../peers/answering.ts'
 import type { Peer } from '../peers/peer.ts'
 import { posternPeer } from '../peers/postern.ts'
@@ -42,17 +42,12 @@ export const memory: Figure = {
     const coursesOf = (peer: Peer): readonly Course[] => courses.get(peer) ?? []
     const check = (id: string, what: string, when: 'idle' | 'after', reach: number): Check => {
       const [own, theirs] = [ours, bare].map((peer) => coursesOf(peer).map((course) => course[when]))
-      const ratio = summarizePairs(own ?? [], theirs ?? [], (a, b) => a / b)
-      return {
+      return ratioOf(own ?? [], theirs ?? [], {
         id,
         what: `${what}, of bare node:http`,
-        unit: '×',
         better: 'less',
         reach,
-        value: ratio?.median,
-        range: ratio?.range,
-        comparable: 'anywhere',
-      }
+      })
     }
     const series = (peer: Peer): Line => ({
       name: peer.name,

@@ -2,7 +2,7 @@ import process from 'node:process'
 import { connect } from 'node:tls'
 import { outputOf } from '../child.ts'
 import type { Figure } from '../figure.ts'
-import { alternate, summarize, summarizePairs } from '../measure.ts'
+import { alternate, ratioOf, summarize } from '../measure.ts'
 import { say } from '../say.ts'
 import { askForToken, type LaidOutSidecar, layOutSidecar } from '../sidecar.ts'
 
@@ -52,7 +52,6 @@ export const start: Figure = {
     const [ours, bare] = names.map((name) => times.get(name) ?? [])
     const took = summarize(ours ?? [])
     const bareTook = summarize(bare ?? [])
-    const ratio = summarizePairs(ours ?? [], bare ?? [], (a, b) => a / b)
     return {
       checks: [
         {
@@ -65,16 +64,12 @@ export const start: Figure = {
           range: took?.range,
           comparable: 'never',
         },
-        {
+        ratioOf(ours ?? [], bare ?? [], {
           id: 'P7 node',
           what: 'start to first 200, of `node -e 0`',
-          unit: '×',
           better: 'less',
           reach: 4,
-          value: ratio?.median,
-          range: ratio?.range,
-          comparable: 'anywhere',
-        },
+        }),
       ],
       charts: [
         {

@@ -5,7 +5,7 @@ import type { Check, Figure, Line } from '../figure.ts'
 import { fixed, percent } from '../format.ts'
 import type { Lab } from '../lab.ts'
 import { type Transfer, transfer } from '../load/transfer.ts'
-import { alternate, summarize, summarizePairs } from '../measure.ts'
+import { alternate, ratioOf, summarize } from '../measure.ts'
 import { nginxStreamPeer } from '../peers/nginx.ts'
 import { posternPeer } from '../peers/postern.ts'
 import { processorTime } from '../processor-time.ts'
@@ -65,17 +65,9 @@ export const bulk: Figure = {
       )?.[1] ?? []
     const rateCheck = (direction: Direction): Check => {
       const rates = (name: string): number[] => of(name, direction).map(({ rate }) => rate)
-      const ratio = summarizePairs(rates('postern'), rates('nginx'), (a, b) => a / b)
-      return {
-        id: `P9 ${direction}`,
-        what: `of nginx's rate, ${direction}`,
-        unit: '×',
-        better: 'more',
-        reach: 0.6,
-        value: ratio?.median,
-        range: ratio?.range,
-        comparable: 'anywhere',
-      }
+      const what = `of nginx's rate, ${direction}`
+      const check = { id: `P9 ${direction}`, what, better: 'more', reach: 0.6 } as const
+      return ratioOf(rates('postern'), rates('nginx'), check)
     }
     const ours = [...of('postern', 'up'), ...of('postern', 'down')]
     const grown = ours.map((passed) => passed.grown).filter((value) => value !== undefined)
