@@ -9,6 +9,7 @@ import { createWindowTable } from '../../src/limits/window-table.ts'
 import { OutcomeLatch } from '../../src/listen/outcome.ts'
 import type { TokenLookup } from '../../src/tokens/token-contract.ts'
 import { stillClock } from '../support/clock.ts'
+import { gateSettings } from '../support/gate-settings.ts'
 import { startHttp1Server } from '../support/http1-server.ts'
 import { rawConnection } from '../support/raw.ts'
 import { requestHead } from '../support/request-head.ts'
@@ -38,14 +39,7 @@ function gate({ identify, per = 'client', sharedWindows = false }: Gate): Return
     clientOf: createClientAddress([]),
     identify,
     newRequestId: () => 'the-id',
-    settings: () => ({
-      limits: { api: limit, oauth: limit },
-      ietfHeaders: false,
-      isPublic: () => false,
-      enforce: true,
-      revocationPath: undefined,
-      headerCaps: { maxHeaderSize: 16 * 1024, maxHeaderCount: 100 },
-    }),
+    settings: () => gateSettings(limit),
   })
 }
 

@@ -4,6 +4,7 @@ import { createClientAddress } from '../../src/gate/client-address.ts'
 import type { Admission } from '../../src/http/admission.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { stillClock } from '../support/clock.ts'
+import { gateSettings } from '../support/gate-settings.ts'
 import { requestHead } from '../support/request-head.ts'
 
 const LIMIT = 2
@@ -27,14 +28,7 @@ function flood({ per, enforce }: { readonly per: Per; readonly enforce: boolean 
       return { kind: 'valid', grant: 'c0ffee' }
     },
     newRequestId: () => 'the-id',
-    settings: () => ({
-      limits: { api: limit, oauth: limit },
-      ietfHeaders: false,
-      isPublic: () => false,
-      enforce,
-      revocationPath: undefined,
-      headerCaps: { maxHeaderSize: 16 * 1024, maxHeaderCount: 100 },
-    }),
+    settings: () => gateSettings(limit, { enforce }),
   })
   const head = requestHead({ fields: ['Host', 'device.example', 'Authorization', 'Bearer shown'] })
   const kinds = Array.from({ length: FLOOD }, () => {

@@ -37,12 +37,13 @@ interface Reading {
   readonly gist: string
 }
 
-function pairsOf(fields: readonly string[]): string {
-  return fields.flatMap((name, i) => (i % 2 === 0 ? [`${name}: ${fields[i + 1]}`] : [])).join('; ')
+/** The fields of a head, as the rows write them. */
+export function fieldsInWords(fields: readonly string[]): string {
+  return `{${fields.flatMap((name, i) => (i % 2 === 0 ? [`${name}: ${fields[i + 1]}`] : [])).join('; ')}}`
 }
 
 function inWords({ method, target, version, fields, body, leaves, expects, persists }: Found): string {
-  const parts = [method, target, version, `{${pairsOf(fields)}}`]
+  const parts = [method, target, version, fieldsInWords(fields)]
   if (expects) parts.push('expects')
   if (leaves) parts.push('leaves HTTP')
   else if (body !== undefined) parts.push(JSON.stringify(body), ...(persists ? [] : ['closes']))

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { ResponseRules } from '../../src/http1/response-reader.ts'
+import { fieldsInWords } from './request-rows.ts'
 import { type NodesRead, readAnswer, readByNode } from './responses-read.ts'
 
 /** One behaviour of a parser of responses, from the same lists as those of `request-rows.ts`. */
@@ -22,8 +23,7 @@ export interface ResponseRow {
 }
 
 function answerInWords(status: number, reason: string, fields: readonly string[]): string {
-  const pairs = fields.flatMap((name, i) => (i % 2 === 0 ? [`${name}: ${fields[i + 1]}`] : []))
-  return [status, ...(reason === '' ? [] : [reason]), `{${pairs.join('; ')}}`].join(' ')
+  return [status, ...(reason === '' ? [] : [reason]), fieldsInWords(fields)].join(' ')
 }
 
 function inWords({ interim, head: [status, reason, fields] = [0, '', []], body }: NodesRead): string {

@@ -2,9 +2,11 @@ import { createGate } from '../../src/gate/admit.ts'
 import { createClientAddress } from '../../src/gate/client-address.ts'
 import type { Forward } from '../../src/http/admission.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
+import { keepFields } from '../../src/http/fields.ts'
 import { type Cidr, parseCidr } from '../../src/http/ip.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { stillClock } from './clock.ts'
+import { gateSettings } from './gate-settings.ts'
 import { requestHead } from './request-head.ts'
 
 const limit = { requests: 1_000_000, window: 60_000, per: 'client' } as const
@@ -20,26 +22,12 @@ export function admitted(head: RequestHead, trustedProxies: readonly string[] = 
     clientOf: createClientAddress(trusted),
     identify: () => ({ kind: 'valid', grant: 'grant' }),
     newRequestId: () => 'the-id',
-    settings: () => ({
-      limits: { api: limit, oauth: limit },
-      ietfHeaders: false,
-      headerCaps: { maxHeaderSize: 1 << 20, maxHeaderCount: 10_000 },
-      revocationPath: undefined,
-      isPublic: () => false,
-      enforce: true,
-    }),
+    settings: () => gateSettings(limit, { headerCaps: { maxHeaderSize: 1 << 20, maxHeaderCount: 10_000 } }),
   })
-  const fields = [
-    ...head.fields.filter((_, i) => !isAuthorization(head.fields, i)),
-    'Authorization',
-    'Bearer x',
-  ]
+  const others = keepFields(head.fields, (name) => name !== 'authorization')
+  const fields = [...others, 'Authorization', 'Bearer x']
   const admission = admit(requestHead({ ...head, fields }))
   if (admission instanceof Promise || admission.kind !== 'forward')
     throw new Error(`not admitted: ${JSON.stringify(admission)}`)
   return admission
-}
-
-function isAuthorization(fields: RequestHead['fields'], i: number): boolean {
-  return fields[i - (i % 2)]?.toLowerCase() === 'authorization'
 }
