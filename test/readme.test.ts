@@ -142,7 +142,7 @@ it('the commands of README.md put a sidecar in front of a device, and leave noth
   expect(statSync(join(folder, 'password')).mode & 0o777).toBe(0o600)
 
   const made = ['password', 'postern.yaml', 'state/tls/cert.pem']
-  const ours = ['deploy/postern.yaml', 'src/password/hash.ts', 'src/compose/state.ts']
+  const ours = ['deploy/postern.yaml', 'src/password/key-derivation.ts', 'src/compose/state.ts']
   const clone = temporaryDirectory()
   copyFileSync(join(root, '.gitignore'), join(clone, '.gitignore'))
   await run('git', ['init', '-q'], { cwd: clone })

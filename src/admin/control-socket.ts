@@ -1,10 +1,11 @@
 import { chmod } from 'node:fs/promises'
 import { createServer, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
+import { UNIX_PEER } from '../gate/client-address.ts'
+import { normalizeAddress, prefix64 } from '../http/ip.ts'
 import { listen } from '../system/listen.ts'
 import { ensureFolder } from '../system/own-files.ts'
-import type { TokenStore, Tokens } from '../tokens/token-contract.ts'
-import { readRevocation } from './revocation.ts'
+import type { Revocation, TokenStore, Tokens } from '../tokens/token-contract.ts'
 
 /** The way in for `postern status` and `postern revoke`: whoever may open the socket may revoke. */
 export interface ControlSocket {
@@ -87,4 +88,37 @@ async function readText(req: IncomingMessage): Promise<string> {
     if (text.length > LARGEST_COMMAND) throw new Error('the command is too long')
   }
   return text
+}
+
+/** What an operator can name: everything, the grants of one client, or one grant. */
+export type OperatorRevocation = Exclude<Revocation, { readonly token: string }>
+
+/** Undefined for anything that does not name exactly one of them, and for a client that is no address. */
+export function readRevocation(text: string): OperatorRevocation | undefined {
+  const value = parse(text)
+  if (value === null || typeof value !== 'object' || Object.keys(value).length !== 1) return undefined
+  if ('all' in value && value.all === true) return { all: true }
+  if ('grant' in value && typeof value.grant === 'string') return { grant: value.grant }
+  if (!('client' in value) || typeof value.client !== 'string') return undefined
+  const client = clientKeyOf(value.client)
+  return client === undefined ? undefined : { client }
+}
+
+/**
+ * The client that an address belongs to, as the limits count clients (C17): an IPv4 address, also for its IPv4-mapped
+ * form; the /64 of an IPv6 address; `unix`. Undefined for anything else, such as a range other than a /64.
+ */
+export function clientKeyOf(text: string): string | undefined {
+  if (text === UNIX_PEER) return UNIX_PEER
+  const address = normalizeAddress(text.replace(/(:.*)\/64$/, '$1'))
+  return address === undefined ? undefined : prefix64(address)
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    return undefined
+  }
 }

@@ -1,4 +1,4 @@
-import { hashPassword } from '../password/hash.ts'
+import { hashPassword } from '../password/key-derivation.ts'
 import type { Clock } from '../system/clock.ts'
 import { type DemoFolder, generatePassword, makeDemoFolder } from './demo/demo-folder.ts'
 import { portOrAny } from './demo/free-port.ts'

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
-import { hashPassword } from '../password/hash.ts'
+import { hashPassword } from '../password/key-derivation.ts'
 
 export interface HashPasswordStreams {
   readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean }

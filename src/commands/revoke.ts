@@ -1,4 +1,4 @@
-import { clientKeyOf, type OperatorRevocation } from '../admin/revocation.ts'
+import { clientKeyOf, type OperatorRevocation } from '../admin/control-socket.ts'
 import { control } from './control-client.ts'
 import type { CommandIo, ExitCode } from './io.ts'
 import { type ConfigOptions, configFrom } from './serve.ts'

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import { isWithheld, reasonOf } from '../system/node-permission.ts'
-import type { CryptCredential } from './credential.ts'
+import type { CryptCredential } from './stored-line.ts'
 
 /** What a worker is asked. */
 export interface CryptJob {

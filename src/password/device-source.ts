@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import type { Checked, SignIn } from '../sign-in/sign-in.ts'
 import { createBoundedQueue } from '../system/bounded-queue.ts'
-import { fingerprintOf } from './fingerprint.ts'
+import { fingerprintOf } from './key-derivation.ts'
 import type { Verdict } from './verifier.ts'
 
 /** The device could not be asked: nothing is known about the password, and no client may be told that it is wrong. */

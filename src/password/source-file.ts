@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { constants, type FileHandle, open } from 'node:fs/promises'
 import { isWithheld, reasonOf } from '../system/node-permission.ts'
 import { codeOf } from '../system/setup-error.ts'
-import type { Credential } from './credential.ts'
+import type { Credential } from './stored-line.ts'
 import { parseStoredLine } from './stored-line.ts'
 
 /** Where the password stands: a file of one line, or one user's line in Apache's or the system's format. */

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '../system/clock.ts'
 import { watchFile } from '../system/file-watch.ts'
 import { SetupError } from '../system/setup-error.ts'
-import { fingerprintOf } from './fingerprint.ts'
+import { fingerprintOf } from './key-derivation.ts'
 import { type PasswordSourceConfig, type Reading, readSource, sourcePath } from './source-file.ts'
 import { createVerifier, type Verdict } from './verifier.ts'
 

@@ -1,8 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { createBoundedQueue } from '../system/bounded-queue.ts'
-import type { Credential, CryptCredential, DerivedCredential } from './credential.ts'
 import { createCryptWorkers } from './crypt-workers.ts'
-import { derive } from './derivation.ts'
+import { type DerivedCredential, derive } from './key-derivation.ts'
+import type { Credential, CryptCredential } from './stored-line.ts'
 
 /** `overloaded`: too many were waiting, or for too long; nothing is known about the password. */
 export type Verdict = 'right' | 'wrong' | 'overloaded'

@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { hashPassword } from '../../src/password/hash.ts'
+import { hashPassword } from '../../src/password/key-derivation.ts'
 import { bystander } from '../support/bystander.ts'
 import { expectError } from '../support/errors.ts'
 import { answersIn, typed } from '../support/raw-answers.ts'

@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import type { Credential } from '../../src/password/credential.ts'
+import type { Credential } from '../../src/password/stored-line.ts'
 import { parseStoredLine } from '../../src/password/stored-line.ts'
 import { createVerifier, type Verifier } from '../../src/password/verifier.ts'
 import { bystander } from '../support/bystander.ts'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { hashSync } from 'bcryptjs'
 import { describe, expect, it } from 'vitest'
-import { hashPassword } from '../../src/password/hash.ts'
+import { hashPassword } from '../../src/password/key-derivation.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
 import {
