@@ -1,6 +1,5 @@
-import { effectiveYaml } from '../config/effective.ts'
-import { exposedSecrets } from '../config/exposed-secrets.ts'
 import type { Config } from '../config/schema.ts'
+import { effectiveYaml, exposedSecrets } from '../config/secrets.ts'
 import { type ServiceConfig, servicesOf } from '../config/upstream-fields.ts'
 import { createConnections } from '../device/connections.ts'
 import { probeDevice } from '../device/own-request.ts'

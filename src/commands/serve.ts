@@ -1,6 +1,5 @@
 import { createSidecar } from '../compose/sidecar.ts'
-import { readConfigFile } from '../config/config-file.ts'
-import { loadConfig } from '../config/load.ts'
+import { loadConfig, readConfigFile } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { createLog, finishLog } from '../record/log.ts'
 import { systemClock } from '../system/clock.ts'

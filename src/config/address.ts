@@ -1,25 +1,25 @@
 import { isIPv4, isIPv6 } from 'node:net'
-import type { Parsed } from './yaml-value.ts'
+import type { Parsed } from './yaml.ts'
 
-/** Where to listen. `host` carries no brackets; port 0 lets the kernel choose. */
+/** Where to listen. `host` has no brackets; with port 0 the kernel chooses a free one. */
 export type Address =
   | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
   | { readonly kind: 'unix'; readonly path: string }
   | { readonly kind: 'fd'; readonly fd: number }
 
-const SHAPES = 'host:port, [IPv6]:port, unix:/path or fd:3'
+export const ADDRESS_FORMS = 'host:port, [IPv6]:port, unix:/path or fd:3'
 
-/** The kernel keeps 108 bytes for the path of a Unix socket, one of them for the end. */
+/** The kernel keeps 108 bytes for the path of a Unix socket, including the NUL at its end. */
 const LONGEST_SOCKET_PATH = 107
 
-/** Reads `host:port` (an IPv6 address in brackets), `unix:/path` or `fd:3`. */
+/** Parses `host:port` (an IPv6 address in brackets), `unix:/path` or `fd:3`. */
 export function parseAddress(text: string): Parsed<Address> {
   if (text.startsWith('unix:')) return parseUnix(text.slice('unix:'.length))
   if (text.startsWith('fd:')) return parseDescriptor(text.slice('fd:'.length))
   return parseTcp(text)
 }
 
-/** The text that `parseAddress` reads as this address. */
+/** The text that `parseAddress` parses to this address. */
 export function formatAddress(address: Address): string {
   switch (address.kind) {
     case 'tcp':
@@ -31,25 +31,25 @@ export function formatAddress(address: Address): string {
   }
 }
 
-/** Why a path cannot name a Unix socket, or `undefined` when it can. */
-export function socketPathProblem(path: string): string | undefined {
+/** Why a path cannot name a Unix socket; `undefined` if it can. */
+function socketPathProblem(path: string): string | undefined {
   if (!path.startsWith('/')) return 'must name the socket by an absolute path, such as /run/postern.sock'
-  if (path.includes('\0')) return 'must not hold a NUL'
+  if (path.includes('\0')) return 'must not contain a NUL character'
   return socketLengthProblem(path)
 }
 
-/** Why a path is too long to name a Unix socket, or `undefined` when it is not. */
+/** Why a path is too long to name a Unix socket; `undefined` if it is short enough. */
 export function socketLengthProblem(path: string): string | undefined {
   return Buffer.byteLength(path) > LONGEST_SOCKET_PATH
     ? `must be a socket path of at most ${LONGEST_SOCKET_PATH} bytes`
     : undefined
 }
 
-/** Whether a host can stand in an address: a name, an IPv4 address, or an IPv6 address without brackets. */
+/** Whether a text can be the host of an address: a name, an IPv4 address, or an IPv6 address without brackets. */
 export function isHost(host: string): boolean {
-  // Asked only where it can be one: Node's pattern for them takes 5 ms to compile at the start.
+  // Calls `isIPv6` only if there is a colon: Node compiles its pattern at the first call, which takes 5 ms at startup.
   if (host.includes(':')) return isIPv6(host)
-  // What consists of digits and dots can only be meant as an address, so it has to be one.
+  // Digits and dots alone are meant as an IPv4 address, so they have to be a valid one.
   if (/^[\d.]+$/.test(host)) return isIPv4(host)
   return host.length <= 253 && /^[a-z\d_](?:[a-z\d_.-]*[a-z\d_])?$/i.test(host)
 }
@@ -61,21 +61,69 @@ function parseUnix(path: string): Parsed<Address> {
 
 function parseDescriptor(digits: string): Parsed<Address> {
   const fd = /^\d{1,4}$/.test(digits) ? Number(digits) : -1
-  if (fd < 3) return { problem: 'must be fd: and a descriptor from 3 on, as socket activation hands over' }
+  if (fd < 3) return { problem: 'must be fd: and a descriptor from 3 on, as socket activation passes them' }
   return { value: { kind: 'fd', fd } }
 }
 
 function parseTcp(text: string): Parsed<Address> {
   if (/^\d+$/.test(text)) {
-    return { problem: `must be ${SHAPES}; for a port on every interface write 0.0.0.0:${text}` }
+    return { problem: `must be ${ADDRESS_FORMS}; for a port on every interface write 0.0.0.0:${text}` }
   }
   if (/^:\d+$/.test(text)) return { problem: `must name the host too: 0.0.0.0${text} is every interface` }
   const [, bracketed, name, digits] = /^(?:\[([^\]]*)\]|([^:[\]]*)):(\d{1,5})$/.exec(text) ?? []
   const host = bracketed ?? name
-  if (host === undefined || digits === undefined) return { problem: `must be ${SHAPES}` }
+  if (host === undefined || digits === undefined) return { problem: `must be ${ADDRESS_FORMS}` }
   if (bracketed === undefined ? !isHost(host) : !isIPv6(host)) {
-    return { problem: `must be ${SHAPES}; the host is neither a name nor an address` }
+    return { problem: `must be ${ADDRESS_FORMS}; the host is neither a name nor an address` }
   }
   const port = Number(digits)
   return port <= 65_535 ? { value: { kind: 'tcp', host, port } } : { problem: 'must have a port up to 65535' }
+}
+
+/** The address of the device. `host` has no brackets; `origin` has them, and omits the default port. */
+export type UpstreamUrl =
+  | {
+      readonly kind: 'tcp'
+      readonly protocol: 'http' | 'https'
+      readonly host: string
+      readonly port: number
+      readonly origin: string
+    }
+  | { readonly kind: 'unix'; readonly path: string; readonly origin: 'http://localhost' }
+
+const URL_PROBLEM =
+  "must be the device's address, such as http://127.0.0.1:8080, https://device or http+unix:/run/device.sock"
+
+/** Parses the device's address. Refuses a user, a path or a query, because they would change each forwarded request. */
+export function parseUpstreamUrl(text: string): Parsed<UpstreamUrl> {
+  if (text.startsWith('http+unix:')) return parseUnixUrl(text.slice('http+unix:'.length))
+  // `URL.parse` is too lenient: it drops tabs, spaces and line ends, and takes http:host for http://host.
+  const url = /^https?:\/\/[^\s/\\]/i.test(text) && !/[\s\\]/.test(text) ? URL.parse(text) : null
+  if (url === null) return { problem: URL_PROBLEM }
+  const protocol = url.protocol === 'https:' ? 'https' : 'http'
+  if (url.username !== '' || url.password !== '' || /^\w+:\/\/[^/?#]*@/.test(text)) {
+    return {
+      problem: 'must not contain a user or password; set Authorization under upstream.headers, from a file',
+    }
+  }
+  if (url.pathname !== '/' || /[?#]/.test(text)) {
+    return {
+      problem: `must end after the port: the client's own path and query are used; write ${url.origin}`,
+    }
+  }
+  const port = url.port === '' ? (protocol === 'https' ? 443 : 80) : Number(url.port)
+  if (port === 0) return { problem: 'must have a port from 1 to 65535' }
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  return { value: { kind: 'tcp', protocol, host, port, origin: url.origin } }
+}
+
+/** The text that `parseUpstreamUrl` parses to this address. */
+export function formatUpstreamUrl(url: UpstreamUrl): string {
+  return url.kind === 'unix' ? `http+unix:${url.path}` : url.origin
+}
+
+function parseUnixUrl(rest: string): Parsed<UpstreamUrl> {
+  const path = rest.startsWith('///') ? rest.slice('//'.length) : rest
+  const problem = path.startsWith('//') ? URL_PROBLEM : socketPathProblem(path)
+  return problem === undefined ? { value: { kind: 'unix', path, origin: 'http://localhost' } } : { problem }
 }

@@ -1,6 +1,5 @@
 import { choice, type Explained, either, type Field, optional, section, type ValueOf } from './field.ts'
-import { path, plainText } from './field-kinds.ts'
-import { integer, list, oneOf } from './value-field.ts'
+import { integer, list, oneOf, path, plainText } from './value-fields.ts'
 
 const password = section('The password of that account.', {
   file: path({

@@ -1,11 +1,11 @@
 import { isIPv4 } from 'node:net'
+import type { UpstreamUrl } from './address.ts'
 import { type Address, formatAddress } from './address.ts'
 import type { PasswordFile } from './auth-fields.ts'
 import type { Issue } from './decode.ts'
 import type { Config } from './schema.ts'
 import { formatDuration } from './units.ts'
 import { type ServiceConfig, servicesOf } from './upstream-fields.ts'
-import type { UpstreamUrl } from './upstream-url.ts'
 
 /** What is wrong with values that are each right by themselves. */
 export function conflictsIn(config: Config): readonly Issue[] {

@@ -1,5 +1,5 @@
 import { type Field, z } from './field.ts'
-import type { YamlValue } from './yaml-value.ts'
+import type { YamlValue } from './yaml.ts'
 
 /** One thing wrong with the value at `path`. `unknown` lists keys there that nobody knows. */
 export interface Issue {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { YamlValue } from './yaml-value.ts'
+import type { YamlValue } from './yaml.ts'
 
 // Compiled validators need `new Function`, which a hardened Node (--disallow-code-generation-from-strings) refuses.
 z.config({ jitless: true })
@@ -12,8 +12,8 @@ export { z }
  */
 export type Kind = 'value' | 'section' | 'choice' | 'either' | 'headers' | 'named'
 
-/** How the text of an environment variable or a flag is read. */
-type Reading = 'text' | 'text or null' | 'list' | 'yaml'
+/** How the text of an environment variable or a flag is parsed. */
+type TextForm = 'text' | 'text or null' | 'list' | 'yaml'
 
 /** One key of the file: how it is read, written and explained. */
 export interface Field<T> {
@@ -28,7 +28,7 @@ export interface Field<T> {
   /** As it would stand in the file; `undefined` when the key must be given, or may be left out for good. */
   readonly initial: YamlValue | undefined
   readonly optional: boolean
-  readonly reading: Reading
+  readonly textForm: TextForm
   /** The value is never repeated, whatever is wrong with it. */
   readonly secret: boolean
   /** Whether a reload puts a change from one value to another into effect; otherwise it waits for a restart. */
@@ -52,7 +52,7 @@ export interface Explained {
 export const ALWAYS = (): boolean => true
 
 type Details = Explained & { readonly type: string } & Partial<
-    Pick<Field<unknown>, 'kind' | 'reading' | 'keys' | 'member'>
+    Pick<Field<unknown>, 'kind' | 'textForm' | 'keys' | 'member'>
   >
 
 /** A field around a schema of its own that has no default yet. */
@@ -64,7 +64,7 @@ export function field<T>(bare: z.ZodType<T>, details: Details): Field<T> {
   z.globalRegistry.add(schema, { description })
   return {
     kind: 'value',
-    reading: 'text',
+    textForm: 'text',
     secret: false,
     live: () => false,
     keys: new Map(),
@@ -124,7 +124,7 @@ export function section<F extends Fields>(description: string, fields: F): Field
     decode: (given) => rename(given, camelCase) as T,
     encode: (value) => rename(value, snakeCase),
   })
-  return field(schema, { description, type: 'mapping', initial: {}, kind: 'section', reading: 'yaml', keys })
+  return field(schema, { description, type: 'mapping', initial: {}, kind: 'section', textForm: 'yaml', keys })
 }
 
 /** The union of `{key: value}`, one for each alternative. */
@@ -156,7 +156,7 @@ export function choice<F extends Fields>(description: string, alternatives: F): 
     type: `one of ${names}`,
     kind: 'choice',
     secret: true,
-    reading: 'yaml',
+    textForm: 'yaml',
     keys,
   })
 }
@@ -175,7 +175,7 @@ export function named<T extends object>(
         if (message !== undefined) context.addIssue({ code: 'custom', message, path: [name] })
       }
     })
-  return field<Readonly<Record<string, T>>>(schema, { ...explained, kind: 'named', reading: 'yaml', member })
+  return field<Readonly<Record<string, T>>>(schema, { ...explained, kind: 'named', textForm: 'yaml', member })
 }
 
 /** One of some words, or a mapping. */
@@ -187,7 +187,7 @@ export function either<A extends string, B extends object>(
 ): Field<A | B> {
   const schema = z.union([words.bare, other.bare], { error: must })
   const type = `${words.type}, or a mapping`
-  return field<A | B>(schema, { ...explained, type, kind: 'either', reading: 'yaml', keys: other.keys })
+  return field<A | B>(schema, { ...explained, type, kind: 'either', textForm: 'yaml', keys: other.keys })
 }
 
 function mapping(keys: Keys, must: string): z.ZodType<Record<string, unknown>, Record<string, unknown>> {

@@ -1,24 +1,24 @@
 import { type Field, fieldBelow, type Kind } from './field.ts'
+import type { Override } from './overrides.ts'
 import { schema } from './schema.ts'
-import type { Setting } from './setting.ts'
-import { isMapping, type YamlMapping, type YamlValue } from './yaml-value.ts'
+import { isMapping, type YamlMapping, type YamlValue } from './yaml.ts'
 
 const FILE_RANK = 1
 
-/** The file with all settings laid over it, and who set what. */
+/** The file with all overrides laid over it, and who set what. */
 export interface Layered {
   readonly tree: YamlValue
   /** Where the value at a path came from; `undefined` when it came from the file, or is not there. */
   readonly sourceOf: (path: readonly string[]) => string | undefined
 }
 
-type Origins = Map<string, Pick<Setting, 'source' | 'rank'>>
+type Origins = Map<string, Pick<Override, 'source' | 'rank'>>
 
-/** Lays settings over the tree of the file, the later over the earlier. Neither is changed. */
-export function layer(file: YamlMapping, settings: readonly Setting[]): Layered {
+/** Lays overrides over the tree of the file, the later over the earlier. Neither is changed. */
+export function layer(file: YamlMapping, overrides: readonly Override[]): Layered {
   const origins: Origins = new Map()
   let tree = withoutEmptySections(file, schema)
-  for (const setting of settings) tree = put(tree, schema, [], setting.path, setting, origins)
+  for (const override of overrides) tree = put(tree, schema, [], override.path, override, origins)
   return { tree, sourceOf: (path) => sourceOf(path, origins) }
 }
 
@@ -40,22 +40,22 @@ function put(
   field: Field<unknown>,
   here: readonly string[],
   rest: readonly string[],
-  setting: Setting,
+  override: Override,
   origins: Origins,
 ): YamlValue {
   const [key, ...deeper] = rest
-  if (key === undefined) return arrive(current, field, here, setting, origins)
+  if (key === undefined) return arrive(current, field, here, override, origins)
   // A section that is no mapping stays, so that the mistake is reported instead of buried.
   if (field.kind === 'section' && current !== undefined && !isMapping(current)) return current
-  if (field.kind === 'either' && !isMapping(current)) own(here, setting, origins)
+  if (field.kind === 'either' && !isMapping(current)) own(here, override, origins)
   const inner = fieldBelow(field, key)
   const below = [...here, key]
-  const held = makeRoom(isMapping(current) ? current : {}, field, below, setting, origins)
-  if (field.kind === 'choice' || inner === undefined) own(below, setting, origins)
+  const held = makeRoom(isMapping(current) ? current : {}, field, below, override, origins)
+  if (field.kind === 'choice' || inner === undefined) own(below, override, origins)
   const before = Object.hasOwn(held, key) ? held[key] : undefined
   return {
     ...held,
-    [key]: inner === undefined ? setting.value : put(before, inner, below, deeper, setting, origins),
+    [key]: inner === undefined ? override.value : put(before, inner, below, deeper, override, origins),
   }
 }
 
@@ -64,18 +64,18 @@ function arrive(
   current: YamlValue | undefined,
   field: Field<unknown>,
   here: readonly string[],
-  setting: Setting,
+  override: Override,
   origins: Origins,
 ): YamlValue {
-  const { value } = setting
+  const { value } = override
   if (field.kind === 'section' && value === null) return current ?? {}
   if (field.keys.size === 0 || !isMapping(value)) {
-    own(here, setting, origins)
+    own(here, override, origins)
     return value
   }
   let tree: YamlValue = current ?? {}
   for (const [key, each] of Object.entries(value)) {
-    tree = put(tree, field, here, [key], { ...setting, value: each }, origins)
+    tree = put(tree, field, here, [key], { ...override, value: each }, origins)
   }
   return tree
 }
@@ -85,7 +85,7 @@ function makeRoom(
   held: YamlMapping,
   field: Field<unknown>,
   below: readonly string[],
-  setting: Setting,
+  override: Override,
   origins: Origins,
 ): YamlMapping {
   const key = below.at(-1) ?? ''
@@ -96,10 +96,10 @@ function makeRoom(
   if (field.kind !== 'choice') return held
   const rankOf = (name: string): number =>
     origins.get(dotted([...below.slice(0, -1), name]))?.rank ?? FILE_RANK
-  return Object.fromEntries(entries.filter(([name]) => name === key || rankOf(name) >= setting.rank))
+  return Object.fromEntries(entries.filter(([name]) => name === key || rankOf(name) >= override.rank))
 }
 
-function own(path: readonly string[], { source, rank }: Setting, origins: Origins): void {
+function own(path: readonly string[], { source, rank }: Override, origins: Origins): void {
   origins.set(dotted(path), { source, rank })
 }
 

@@ -1,6 +1,5 @@
 import { ALWAYS, either, section } from './field.ts'
-import { address, addressOrOff, duration, path, peers, size } from './field-kinds.ts'
-import { integer, oneOf } from './value-field.ts'
+import { address, addressOrOff, duration, integer, oneOf, path, peers, size } from './value-fields.ts'
 
 const tlsFiles = section("The operator's own certificate.", {
   cert: path({

@@ -1,17 +1,23 @@
-import { SetupError } from '../system/setup-error.ts'
-import type { ConfigFile } from './config-file.ts'
+import { isUtf8 } from 'node:buffer'
+import { closeSync, openSync, readSync } from 'node:fs'
+import { isWithheld, reasonOf } from '../system/node-permission.ts'
+import { codeOf, SetupError } from '../system/setup-error.ts'
 import { conflictsIn } from './conflicts.ts'
 import { decode } from './decode.ts'
-import { type Environment, readEnvironment, stateDirectory } from './environment.ts'
-import { readFlags } from './flags.ts'
 import { layer } from './layers.ts'
+import { type Environment, readEnvironment, readFlags, stateDirectory } from './overrides.ts'
 import { problemsOf } from './problem.ts'
 import type { Config } from './schema.ts'
 import { schema } from './schema.ts'
-import { parseYaml } from './yaml.ts'
-import { isMapping, type Parsed, type YamlMapping } from './yaml-value.ts'
+import { isMapping, type Parsed, parseYaml, type YamlMapping } from './yaml.ts'
 
-/** Where configuration comes from, the weaker before the stronger; defaults are weaker than all of it. */
+/** The text of a configuration file, and the path that error messages show. */
+export interface ConfigFile {
+  readonly path: string
+  readonly text: string
+}
+
+/** Where the configuration comes from, in ascending order of precedence; defaults come before all of them. */
 export interface Sources {
   readonly file?: ConfigFile
   readonly env: Environment
@@ -19,19 +25,22 @@ export interface Sources {
   readonly sets: readonly string[]
 }
 
-/** The configuration, complete and consistent; or a `SetupError` with everything that is wrong. Reads no files. */
+/**
+ * The complete configuration, with every default filled in and checked for conflicts. Throws a `SetupError` that lists
+ * all problems at once. Reads no files.
+ */
 export function loadConfig({ file, env, sets }: Sources): Config {
   const environment = readEnvironment(env)
   const flags = readFlags(sets)
   const problems = [...environment.problems, ...flags.problems]
-  const read = readFile(file)
-  // Without the file nearly every key would seem to be missing, which helps nobody.
-  if ('problem' in read) throw new SetupError([read.problem, ...problems])
+  const parsed = parseFile(file)
+  // Stops here: without the file, nearly every required key would be reported as missing.
+  if ('problem' in parsed) throw new SetupError([parsed.problem, ...problems])
 
-  const layered = layer(read.value, [
-    ...(Object.hasOwn(read.value, 'state_dir') ? [] : stateDirectory(env)),
-    ...environment.settings,
-    ...flags.settings,
+  const layered = layer(parsed.value, [
+    ...(Object.hasOwn(parsed.value, 'state_dir') ? [] : stateDirectory(env)),
+    ...environment.overrides,
+    ...flags.overrides,
   ])
   const decoded = decode(schema, layered.tree)
   const issues = 'issues' in decoded ? decoded.issues : conflictsIn(decoded.value)
@@ -40,14 +49,64 @@ export function loadConfig({ file, env, sets }: Sources): Config {
   return decoded.value
 }
 
-function readFile(file: ConfigFile | undefined): Parsed<YamlMapping> {
+function parseFile(file: ConfigFile | undefined): Parsed<YamlMapping> {
   if (file === undefined) return { value: {} }
   const parsed = parseYaml(file.text)
   if ('problem' in parsed) return { problem: `${file.path}: ${parsed.problem}` }
-  // A file of nothing but comments.
+  // A file that holds only comments.
   if (parsed.value === null) return { value: {} }
   if (isMapping(parsed.value)) return { value: parsed.value }
   return {
     problem: `${file.path}: must be a mapping of keys, such as "upstream: {url: http://127.0.0.1:8080}"`,
+  }
+}
+
+/** The largest configuration file (bytes). */
+const LARGEST = 1024 * 1024
+
+/** Reads a configuration file. Throws a `SetupError` with the reason if that fails. */
+export function readConfigFile(path: string): ConfigFile {
+  const bytes = readBytes(path)
+  if (bytes.length > LARGEST) throw new SetupError(`${path}: is larger than 1 MiB; name a configuration file`)
+  if (!isUtf8(bytes)) throw new SetupError(`${path}: is not UTF-8 text; save it as UTF-8`)
+  return { path, text: new TextDecoder().decode(bytes) }
+}
+
+/** Reads at most one byte more than allowed, because a pipe or /dev/zero does not say how long it is. */
+function readBytes(path: string): Buffer {
+  const buffer = Buffer.alloc(LARGEST + 1)
+  try {
+    const descriptor = openSync(path, 'r')
+    try {
+      let length = 0
+      for (;;) {
+        const read = readSync(descriptor, buffer, length, buffer.length - length, null)
+        length += read
+        if (read === 0 || length === buffer.length) return buffer.subarray(0, length)
+      }
+    } finally {
+      closeSync(descriptor)
+    }
+  } catch (error) {
+    if (codeOf(error) === '') throw error
+    throw new SetupError(`${path}: ${explain(error)}`)
+  }
+}
+
+function explain(error: unknown): string {
+  if (isWithheld(error)) return reasonOf(error)
+  const code = codeOf(error)
+  switch (code) {
+    case 'ENOENT':
+      return 'there is no such file; name the configuration with --config'
+    case 'ENOTDIR':
+      return 'there is no such file: a part of the path is not a directory'
+    case 'EACCES':
+    case 'EPERM':
+      return 'must be readable by the user that runs Postern'
+    case 'EISDIR':
+      return 'is a directory; name the file in it'
+    default:
+      return `cannot be read (${code})`
   }
 }

@@ -1,6 +1,5 @@
 import { ALWAYS, choice, field, section, z } from './field.ts'
-import { duration, path, plainText } from './field-kinds.ts'
-import { flag, integer, oneOf } from './value-field.ts'
+import { duration, flag, integer, oneOf, path, plainText } from './value-fields.ts'
 
 export const passwordField = choice(
   'Where the device password comes from; exactly one of these. The file is watched: when the password changes, every token is invalid at once.',
@@ -10,7 +9,7 @@ export const passwordField = choice(
     shadow: entry('a shadow file, as in `/etc/shadow`'),
     device: field(z.literal(true, { error: 'must be true' }), {
       type: '`true`',
-      reading: 'yaml',
+      textForm: 'yaml',
       description:
         'Where no file can be reached: the password of every grant is tried by signing in to the device, as `upstream.auth` says, and the last one that was right, kept in memory only, signs the forwarded requests in. A password that the device took before and then refuses has changed. After a restart none is known, and what restored tokens ask for reaches the device without credentials until the next grant; if that has another password, those tokens are revoked first. Wrong grants are wrong logins at the device, which may lock the account for them: see `limits.oauth`.',
     }),

@@ -1,10 +1,9 @@
 import type { Issue } from './decode.ts'
 import { type Field, fieldBelow } from './field.ts'
-import { dottedKeys, dottedKeysBelow } from './known-keys.ts'
+import { dottedKeys, dottedKeysBelow, nearestKey } from './known-keys.ts'
 import type { Layered } from './layers.ts'
-import { nearestKey } from './nearest.ts'
 import { schema } from './schema.ts'
-import { valueAt, type YamlValue } from './yaml-value.ts'
+import { valueAt, type YamlValue } from './yaml.ts'
 
 const LONGEST_SHOWN = 60
 

@@ -2,7 +2,7 @@ import { jsonSchema } from './decode.ts'
 import { type Field, isRequired } from './field.ts'
 import { environmentName, type KnownKey, knownKeys } from './known-keys.ts'
 import { schema } from './schema.ts'
-import type { YamlValue } from './yaml-value.ts'
+import type { YamlValue } from './yaml.ts'
 
 const INTRODUCTION = `# Configuration reference
 

@@ -1,9 +1,8 @@
 import { ALWAYS, section, type ValueOf } from './field.ts'
-import { duration, path, plainText, requestPaths } from './field-kinds.ts'
 import { adminField, listenField } from './listen-fields.ts'
 import { limitsField, oauthField, passwordField, tokensField } from './policy-fields.ts'
 import { upstreamField } from './upstream-fields.ts'
-import { flag, oneOf } from './value-field.ts'
+import { duration, flag, oneOf, path, plainText, requestPaths } from './value-fields.ts'
 
 const logField = section('What is written to standard output.', {
   level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {

@@ -1,4 +1,4 @@
-import type { Parsed } from './yaml-value.ts'
+import type { Parsed } from './yaml.ts'
 
 const DURATIONS = [
   ['d', 86_400_000],

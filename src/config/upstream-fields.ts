@@ -1,11 +1,20 @@
 import { isAmbiguousPath } from '../http/request-path.ts'
-import { isHost } from './address.ts'
+import { formatUpstreamUrl, isHost, parseUpstreamUrl } from './address.ts'
 import { authField } from './auth-fields.ts'
 import { ALWAYS, named, optional, section, type ValueOf } from './field.ts'
-import { duration, path, plainText, requestPathProblem, sizeOrOff } from './field-kinds.ts'
-import { headerNameProblem, headerValueProblem } from './upstream-header.ts'
-import { formatUpstreamUrl, parseUpstreamUrl } from './upstream-url.ts'
-import { flag, type HeaderValue, headers, integer, oneOf, text, textOrNull } from './value-field.ts'
+import { headers } from './header-field.ts'
+import {
+  duration,
+  flag,
+  integer,
+  oneOf,
+  path,
+  plainText,
+  requestPathProblem,
+  sizeOrOff,
+  text,
+  textOrNull,
+} from './value-fields.ts'
 
 const tls = section('TLS towards the device.', {
   ca: optional(
@@ -71,7 +80,7 @@ const service = {
     (given) =>
       isAuthority(given) ? undefined : 'must be preserve, target, or a host such as device.local:8080',
   ),
-  headers: headers(headerProblem, {
+  headers: headers({
     initial: {},
     live: ALWAYS,
     description:
@@ -148,13 +157,6 @@ function routeProblem(path: string): string | undefined {
       ? 'must be a plain path, without dot segments, empty segments or escapes'
       : undefined)
   )
-}
-
-/** A header name is the same in any case, so that two spellings of one would be two values. */
-function headerProblem(name: string, value: HeaderValue, names: readonly string[]): string | undefined {
-  const twin = names.find((other) => other !== name && other.toLowerCase() === name.toLowerCase())
-  if (twin !== undefined) return `must stand once; ${twin} is the same field`
-  return headerNameProblem(name) ?? (typeof value === 'string' ? headerValueProblem(value) : undefined)
 }
 
 function isAuthority(given: string): boolean {

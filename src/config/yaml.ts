@@ -1,17 +1,44 @@
 import { LineCounter, parseDocument, stringify } from 'yaml'
-import type { Parsed, YamlMapping, YamlValue } from './yaml-value.ts'
 
-/** Enough for shared parts of a file, too few for a file that unfolds into gigabytes. */
+/** A value of a YAML file, before the schema checks it. */
+export type YamlValue = null | boolean | number | string | readonly YamlValue[] | YamlMapping
+
+export interface YamlMapping {
+  readonly [key: string]: YamlValue
+}
+
+/** A parsed value, or the problem: an error message without its subject, which is the key. */
+export type Parsed<T> = { readonly value: T } | { readonly problem: string }
+
+export function isMapping(value: YamlValue | undefined): value is YamlMapping {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The value at a path of keys. Finds own keys only, not inherited ones such as `constructor`. */
+export function valueAt(tree: YamlValue, path: readonly string[]): YamlValue | undefined {
+  let value: YamlValue | undefined = tree
+  for (const key of path) {
+    if (isList(value)) value = value[Number(key)]
+    else value = isMapping(value) && Object.hasOwn(value, key) ? value[key] : undefined
+  }
+  return value
+}
+
+/** `Array.isArray` does not narrow to a readonly list. */
+function isList(value: YamlValue | undefined): value is readonly YamlValue[] {
+  return Array.isArray(value)
+}
+
+/** Allows a file to share parts, but not to expand to gigabytes ("billion laughs"). */
 const MOST_ALIASES = 100
 
-/** In our own words, because the parser's quote the source, and a secret may stand in it. */
+/** Messages by the parser's error codes. The parser's own messages quote the source, which may hold a secret. */
 const FAULTS: Readonly<Record<string, string>> = {
   BAD_DQ_ESCAPE: 'an unknown escape in a quoted text; write \\\\ for a backslash, or use single quotes',
-  BAD_INDENT: 'the indentation does not fit, or a bracket is not closed',
+  BAD_INDENT: 'the indentation is wrong, or a bracket is not closed',
   BAD_SCALAR_START: 'a value must not begin with this character; put it in quotes',
-  BLOCK_AS_IMPLICIT_KEY:
-    'a colon that was not expected; put the value in quotes, or its keys on lines of their own',
-  DUPLICATE_KEY: 'a key stands twice in one mapping; keep one of the two',
+  BLOCK_AS_IMPLICIT_KEY: 'an unexpected colon; put the value in quotes, or its keys on lines of their own',
+  DUPLICATE_KEY: 'a key occurs twice in one mapping; keep one of the two',
   MISSING_CHAR: 'a closing quote, a comma, a colon or a bracket is missing',
   MULTIPLE_DOCS: 'a second document begins; keep everything in one',
   NON_STRING_KEY: 'a key must be text',
@@ -20,8 +47,8 @@ const FAULTS: Readonly<Record<string, string>> = {
 }
 
 /**
- * Reads YAML 1.2 of one document. Keys that stand twice, tags, and aliases without end are refused. Problems give
- * line and column, and never the text itself.
+ * Parses one YAML 1.2 document. Refuses duplicate keys, tags and too many aliases. A problem states line and column, and
+ * never quotes the text.
  */
 export function parseYaml(text: string): Parsed<YamlValue> {
   const lines = new LineCounter()
@@ -30,7 +57,7 @@ export function parseYaml(text: string): Parsed<YamlValue> {
     prettyErrors: false,
     stringKeys: true,
     resolveKnownTags: false,
-    // Not `silent`, which lets a second document pass unseen.
+    // Not `silent`, which accepts a second document without an error.
     logLevel: 'error',
   })
   const [fault] = [...document.errors, ...document.warnings].sort((a, b) => a.pos[0] - b.pos[0])
@@ -47,7 +74,7 @@ export function parseYaml(text: string): Parsed<YamlValue> {
   return narrow(tree)
 }
 
-/** Writes a tree of plain values as YAML, in the order given. */
+/** Writes a tree of plain values as YAML; keys keep their order. */
 export function writeYaml(tree: unknown): string {
   return stringify(tree, { lineWidth: 0 })
 }
@@ -79,7 +106,7 @@ function narrowList(members: readonly unknown[]): Parsed<YamlValue> {
 function narrowMapping(given: object): Parsed<YamlMapping> {
   const entries: [string, YamlValue][] = []
   for (const [key, value] of Object.entries(given)) {
-    // Assigned to an object it would change what the object is, instead of what it holds.
+    // Prototype pollution: assigning this key to an object replaces its prototype.
     if (key === '__proto__') return { problem: 'a key must not be __proto__' }
     const narrowed = narrow(value)
     if ('problem' in narrowed) return narrowed

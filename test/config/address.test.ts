@@ -33,10 +33,10 @@ describe('an address', () => {
     ['-a:80', `${SHAPES}; the host is neither a name nor an address`],
     ['localhost:65536', 'must have a port up to 65535'],
     ['unix:run.sock', 'must name the socket by an absolute path, such as /run/postern.sock'],
-    ['unix:/a\0b', 'must not hold a NUL'],
+    ['unix:/a\0b', 'must not contain a NUL character'],
     [`unix:/${'ä'.repeat(54)}`, 'must be a socket path of at most 107 bytes'],
-    ['fd:2', 'must be fd: and a descriptor from 3 on, as socket activation hands over'],
-    ['fd:x', 'must be fd: and a descriptor from 3 on, as socket activation hands over'],
+    ['fd:2', 'must be fd: and a descriptor from 3 on, as socket activation passes them'],
+    ['fd:x', 'must be fd: and a descriptor from 3 on, as socket activation passes them'],
   ])('%j is refused', (text, problem) => {
     expect(parseAddress(text)).toEqual({ problem })
   })

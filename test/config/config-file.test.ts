@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { readConfigFile } from '../../src/config/config-file.ts'
+import { readConfigFile } from '../../src/config/load.ts'
 
 let directory = ''
 
@@ -40,7 +40,7 @@ describe('a configuration file', () => {
   it('must not be below a file', () => {
     const path = join(fileOf(''), 'x')
     expect(() => readConfigFile(path)).toThrow(
-      `${path}: there is no such file: a part of the path is no directory`,
+      `${path}: there is no such file: a part of the path is not a directory`,
     )
   })
 
@@ -50,7 +50,7 @@ describe('a configuration file', () => {
 
   it('must not be larger than 1 MiB, even where it does not say how large it is', () => {
     const path = fileOf('#'.repeat(1024 * 1024 + 1))
-    expect(() => readConfigFile(path)).toThrow(`${path}: is larger than 1 MiB, so it is no configuration`)
+    expect(() => readConfigFile(path)).toThrow(`${path}: is larger than 1 MiB; name a configuration file`)
     expect(() => readConfigFile('/dev/zero')).toThrow('/dev/zero: is larger than 1 MiB')
     expect(readConfigFile(fileOf('#'.repeat(1024 * 1024))).text).toHaveLength(1024 * 1024)
   })

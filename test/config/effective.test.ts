@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { effectiveYaml } from '../../src/config/effective.ts'
+import { effectiveYaml } from '../../src/config/secrets.ts'
 import { formatDuration } from '../../src/config/units.ts'
 import { load, MINIMAL } from './sources.ts'
 

@@ -3,7 +3,7 @@ import { encode } from '../../src/config/decode.ts'
 import { environmentName, knownKeys } from '../../src/config/known-keys.ts'
 import type { loadConfig } from '../../src/config/load.ts'
 import { schema } from '../../src/config/schema.ts'
-import { valueAt, type YamlValue } from '../../src/config/yaml-value.ts'
+import { valueAt, type YamlValue } from '../../src/config/yaml.ts'
 import { load, problemsIn } from './sources.ts'
 
 const ON = { basic: { user: 'a', password: { file: 'p' }, check_path: '/' } }
@@ -171,7 +171,7 @@ describe('the environment', () => {
     ['POSTERN_LIMIT_API_REQUESTS', '1', 'did you mean POSTERN_LIMITS_API_REQUESTS?'],
     ['POSTERN_UPSTREAM_HEADERS_X', 'secret', 'did you mean POSTERN_UPSTREAM_HEADERS?'],
     ['POSTERN_LISTEN_PORT', '8443', 'did you mean POSTERN_LISTEN_TLS?'],
-    ['POSTERN_', 'x', 'the nearest known one is POSTERN_LOG'],
+    ['POSTERN_', 'x', 'the most similar known name is POSTERN_LOG'],
   ])('must not hold %s', (name, value, advice) => {
     expect(problemsIn({ env: { [name]: value } })).toEqual([`${name}: unknown variable; ${advice}`])
   })

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { dottedKeys } from '../../src/config/known-keys.ts'
-import { nearestKey } from '../../src/config/nearest.ts'
+import { dottedKeys, nearestKey } from '../../src/config/known-keys.ts'
 
 describe('the nearest known key', () => {
   it.each([
@@ -17,7 +16,7 @@ describe('the nearest known key', () => {
   })
 
   it('is named even where nothing is close', () => {
-    expect(nearestKey('completely_different', dottedKeys)).toMatch(/^the nearest known one is [\w.]+$/)
+    expect(nearestKey('completely_different', dottedKeys)).toMatch(/^the most similar known name is [\w.]+$/)
   })
 
   it('of every known key is the key itself', () => {

@@ -31,7 +31,7 @@ describe('a problem', () => {
       'postern.yaml: password: is missing; it must hold one of file, htpasswd, shadow, device',
       'POSTERN_REALM: realm: must be ASCII without ", \\ or control characters (given: "a\\"b")',
       'postern.yaml: log.level: must be one of fatal, error, warn, info, debug, trace, silent (given: "loud")',
-      expect.stringMatching(/^postern\.yaml: zone: unknown key; the nearest known one is /),
+      expect.stringMatching(/^postern\.yaml: zone: unknown key; the most similar known name is /),
       'POSTERN_LOGS: unknown variable; did you mean POSTERN_LOG?',
       '--set: must be key=value, such as --set limits.api.requests=120',
     ])
@@ -53,7 +53,7 @@ describe('a problem', () => {
 
   it('names line and column where the file is no YAML, and leaves out what would follow from it', () => {
     expect(problemsIn({ file: 'upstream: [\n', sets: ['x=1'] })).toEqual([
-      'postern.yaml: line 2, column 1: the indentation does not fit, or a bracket is not closed',
+      'postern.yaml: line 2, column 1: the indentation is wrong, or a bracket is not closed',
       expect.stringMatching(/^--set: x: unknown key; /),
     ])
   })
@@ -130,7 +130,7 @@ describe('a value', () => {
     ],
     ['limits: {api: {window: 500ms}}', 'limits.api.window: must be whole seconds (given: "500ms")'],
     ['state_dir: ""', 'state_dir: must be a path (given: "")'],
-    ['state_dir: "a\\0b"', 'state_dir: must not hold a NUL (given: "a\\u0000b")'],
+    ['state_dir: "a\\0b"', 'state_dir: must not contain a NUL character (given: "a\\u0000b")'],
     ['realm: "a\\nb"', 'realm: must be ASCII without ", \\ or control characters (given: "a\\nb")'],
     ['realm:', 'realm: must be text without quotes, backslashes or control characters (given: null)'],
     ['status_codes: https', 'status_codes: must be one of contract, http (given: "https")'],
@@ -168,12 +168,12 @@ describe('a value', () => {
       'upstream.headers.X.fill: unknown key; a header takes text or {file: path}',
     ],
     ['headers: [X]', 'upstream.headers: must be a mapping of names to values'],
-    ['headers: {Host: a}', 'upstream.headers.Host: must not be set here; upstream.host decides it'],
-    ['headers: {X: "a\\nb"}', 'upstream.headers.X: must not hold control characters or line ends'],
+    ['headers: {Host: a}', 'upstream.headers.Host: must not be set here; set upstream.host instead'],
+    ['headers: {X: "a\\nb"}', 'upstream.headers.X: must not contain control characters or line ends'],
     [
       'headers: {X: a, x: b}',
-      'upstream.headers.X: must stand once; x is the same field',
-      'upstream.headers.x: must stand once; X is the same field',
+      'upstream.headers.X: must be set only once; x is the same field',
+      'upstream.headers.x: must be set only once; X is the same field',
     ],
     [
       'tls: {ca: a, insecure: true}',

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { changesBetween } from '../../src/config/changes.ts'
-import { effectiveYaml } from '../../src/config/effective.ts'
+import { effectiveYaml } from '../../src/config/secrets.ts'
 import { load, problemsIn } from './sources.ts'
 
 const URL_A = 'http://127.0.0.1:8081'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { formatUpstreamUrl, parseUpstreamUrl } from '../../src/config/upstream-url.ts'
+import { formatUpstreamUrl, parseUpstreamUrl } from '../../src/config/address.ts'
 
 const SHAPES =
   "must be the device's address, such as http://127.0.0.1:8080, https://device or http+unix:/run/device.sock"
@@ -57,7 +57,7 @@ describe('the URL of the device', () => {
     '%s is refused, because credentials belong in a header from a file',
     (text) => {
       expect(parseUpstreamUrl(text)).toEqual({
-        problem: 'must not hold a user or password; set Authorization under upstream.headers, from a file',
+        problem: 'must not contain a user or password; set Authorization under upstream.headers, from a file',
       })
     },
   )

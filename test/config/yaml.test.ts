@@ -13,13 +13,13 @@ describe('YAML', () => {
   })
 
   it.each([
-    ['a: 1\na: 2', 'line 2, column 1: a key stands twice in one mapping; keep one of the two'],
+    ['a: 1\na: 2', 'line 2, column 1: a key occurs twice in one mapping; keep one of the two'],
     ['a:\n\tb: 1', 'line 2, column 1: a tab in the indentation; use spaces'],
     [
       'a: b: c',
-      'line 1, column 4: a colon that was not expected; put the value in quotes, or its keys on lines of their own',
+      'line 1, column 4: an unexpected colon; put the value in quotes, or its keys on lines of their own',
     ],
-    ['a: [1', 'line 1, column 6: the indentation does not fit, or a bracket is not closed'],
+    ['a: [1', 'line 1, column 6: the indentation is wrong, or a bracket is not closed'],
     ['a: "x', 'line 1, column 6: a closing quote, a comma, a colon or a bracket is missing'],
     ['a: @b', 'line 1, column 4: a value must not begin with this character; put it in quotes'],
     [

@@ -1,6 +1,5 @@
 import { createSidecar } from '../../compose/sidecar.ts'
-import { readConfigFile } from '../../config/config-file.ts'
-import { loadConfig } from '../../config/load.ts'
+import { loadConfig, readConfigFile } from '../../config/load.ts'
 import { createLog, type LogSink } from '../../record/log.ts'
 import type { Clock } from '../../system/clock.ts'
 

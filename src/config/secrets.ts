@@ -1,11 +1,43 @@
 import { stat } from 'node:fs/promises'
 import type { PasswordFile } from './auth-fields.ts'
-import type { Config } from './schema.ts'
+import { encode } from './decode.ts'
+import type { HeaderValue } from './header-field.ts'
+import { type Config, schema } from './schema.ts'
 import { type ServiceConfig, servicesOf } from './upstream-fields.ts'
+import { writeYaml } from './yaml.ts'
 
-/** A file with a secret whose mode lets others than its owner and its group read it, or others than its owner write it. */
+const MASK = '***'
+
+/**
+ * The effective configuration as YAML in the form of the file, defaults included. It loads as the same configuration,
+ * except for secrets, which are masked.
+ */
+export function effectiveYaml(config: Config): string {
+  return writeYaml(encode(schema, masked(config)))
+}
+
+function masked(config: Config): Config {
+  const { upstream } = config
+  const routes = Object.entries(upstream.routes).map(([path, route]) => [path, maskedService(route)] as const)
+  return {
+    ...config,
+    upstream: { ...upstream, ...maskedService(upstream), routes: Object.fromEntries(routes) },
+  }
+}
+
+function maskedService(service: ServiceConfig): ServiceConfig {
+  const headers = Object.entries(service.headers).map(([name, value]) => [name, maskedHeader(value)] as const)
+  return { ...service, headers: Object.fromEntries(headers) }
+}
+
+/** Masks a value, but not a path: the path of a secret is not secret. */
+function maskedHeader(value: HeaderValue): HeaderValue {
+  return typeof value === 'string' ? MASK : value
+}
+
+/** A file with a secret that users other than its owner and its group can read, or that any user but its owner can write. */
 export interface ExposedSecret {
-  /** Where the configuration names it. */
+  /** The configuration key that names the file. */
   readonly key: string
   readonly file: string
   readonly reason: string
@@ -14,14 +46,14 @@ export interface ExposedSecret {
 type SecretFile = Pick<ExposedSecret, 'key' | 'file'>
 
 /**
- * Finds the exposed ones among the files with secrets that the configuration names. A group that can read is normal
- * (root:postern, 0640). The owner is not checked: a user namespace shows another one than the real one. A file whose mode
- * cannot be read is left out: the code that reads the file reports it.
+ * Finds the files with secrets whose mode is too open. Read permission for the group is normal (root:postern, 0640). The
+ * owner is not checked, because a user namespace shows a mapped owner. A file whose mode cannot be read is skipped: the
+ * code that reads the file reports it.
  */
 export async function exposedSecrets(config: Config): Promise<readonly ExposedSecret[]> {
   const looks = secretFiles(config).map(async (secret) => {
     const found = await stat(secret.file).catch(() => undefined)
-    const reason = found === undefined ? '' : reasonOf(found.mode)
+    const reason = found === undefined ? '' : exposureOf(found.mode)
     return reason === '' ? [] : [{ ...secret, reason }]
   })
   return (await Promise.all(looks)).flat()
@@ -33,7 +65,7 @@ const EXPOSURES: readonly (readonly [bit: number, reason: string])[] = [
   [0o020, 'its group can write it'],
 ]
 
-function reasonOf(mode: number): string {
+function exposureOf(mode: number): string {
   const reasons = EXPOSURES.filter(([bit]) => (mode & bit) !== 0).map(([, reason]) => reason)
   return reasons.length === 0 ? '' : `${reasons.join(', ')}; chmod 0640 is enough`
 }
@@ -44,10 +76,12 @@ function secretFiles({ password, listen, upstream }: Config): readonly SecretFil
   if ('htpasswd' in password) files.push({ key: 'password.htpasswd.file', file: password.htpasswd.file })
   if ('shadow' in password) files.push({ key: 'password.shadow.file', file: password.shadow.file })
   if (typeof listen.tls !== 'string') files.push({ key: 'listen.tls.key', file: listen.tls.key })
-  return files.concat(servicesOf(upstream).flatMap(({ path, service }) => ofService(path.join('.'), service)))
+  return files.concat(
+    servicesOf(upstream).flatMap(({ path, service }) => secretFilesOf(path.join('.'), service)),
+  )
 }
 
-function ofService(above: string, { headers, auth }: ServiceConfig): SecretFile[] {
+function secretFilesOf(above: string, { headers, auth }: ServiceConfig): SecretFile[] {
   const files: SecretFile[] = []
   for (const [name, value] of Object.entries(headers)) {
     if (typeof value !== 'string') files.push({ key: `${above}.headers.${name}.file`, file: value.file })

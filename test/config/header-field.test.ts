@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { headerNameProblem, headerValueProblem } from '../../src/config/upstream-header.ts'
+import { headerNameProblem, headerValueProblem } from '../../src/config/header-field.ts'
 
 describe('a header for every forwarded request', () => {
   it.each(['X-Foo', 'Authorization', 'cookie', 'constructor', 'x.y', "!#$%&'*+-.^_`|~"])(
@@ -10,15 +10,15 @@ describe('a header for every forwarded request', () => {
   )
 
   it.each([
-    ['', 'must be named by a token (RFC 9110 §5.6.2)'],
-    ['X Foo', 'must be named by a token (RFC 9110 §5.6.2)'],
-    ['X-Foo:', 'must be named by a token (RFC 9110 §5.6.2)'],
-    [':path', 'must be named by a token (RFC 9110 §5.6.2)'],
-    ['Ä', 'must be named by a token (RFC 9110 §5.6.2)'],
-    ['X\r\nY', 'must be named by a token (RFC 9110 §5.6.2)'],
-    ['Host', 'must not be set here; upstream.host decides it'],
-    ['Content-Length', 'must not be set: it frames the body, and the client decides it'],
-    ['Expect', "must not be set: the client's own expectation is answered by the sidecar"],
+    ['', 'must have a token as its name (RFC 9110 §5.6.2)'],
+    ['X Foo', 'must have a token as its name (RFC 9110 §5.6.2)'],
+    ['X-Foo:', 'must have a token as its name (RFC 9110 §5.6.2)'],
+    [':path', 'must have a token as its name (RFC 9110 §5.6.2)'],
+    ['Ä', 'must have a token as its name (RFC 9110 §5.6.2)'],
+    ['X\r\nY', 'must have a token as its name (RFC 9110 §5.6.2)'],
+    ['Host', 'must not be set here; set upstream.host instead'],
+    ['Content-Length', 'must not be set: it frames the body, which comes from the client'],
+    ['Expect', 'must not be set: the sidecar itself responds to Expect'],
     ['Connection', 'must not be set: it belongs to one connection (RFC 9110 §7.6.1)'],
     ['TRANSFER-ENCODING', 'must not be set: it belongs to one connection (RFC 9110 §7.6.1)'],
     ['X-Forwarded-For', 'must not be set: the sidecar writes it itself'],
@@ -32,11 +32,11 @@ describe('a header for every forwarded request', () => {
   })
 
   it.each([
-    ['a\r\nX-Evil: b', 'must not hold control characters or line ends'],
-    ['a\nb', 'must not hold control characters or line ends'],
-    ['a\0', 'must not hold control characters or line ends'],
-    ['a\x7f', 'must not hold control characters or line ends'],
-    ['€', 'must not hold characters outside ISO 8859-1'],
+    ['a\r\nX-Evil: b', 'must not contain control characters or line ends'],
+    ['a\nb', 'must not contain control characters or line ends'],
+    ['a\0', 'must not contain control characters or line ends'],
+    ['a\x7f', 'must not contain control characters or line ends'],
+    ['€', 'must not contain characters outside ISO 8859-1'],
     [' a', 'must not begin or end with a space'],
     ['a\t', 'must not begin or end with a space'],
   ])('must not have the value %j', (value, problem) => {

@@ -1,0 +1,76 @@
+import { type Explained, type Field, field, z } from './field.ts'
+
+/** A header value as text, or the file that holds it. */
+export type HeaderValue = string | { readonly file: string }
+
+/** Fields set on every forwarded request, by name; each value is text, or the file that holds it. */
+export function headers(explained: Explained): Field<Readonly<Record<string, HeaderValue>>> {
+  const path = z.string({ error: 'must be a path' }).min(1, { error: 'must be a path' })
+  const value = z.union([z.string(), z.strictObject({ file: path })], {
+    error: 'must be text (in quotes if it looks like a number) or {file: path}',
+  })
+  const schema = z
+    .record(z.string(), value, { error: 'must be a mapping of names to values' })
+    .superRefine((given, context) => {
+      const names = Object.keys(given)
+      for (const [name, each] of Object.entries(given)) {
+        const message = headerProblem(name, each, names)
+        if (message !== undefined) context.addIssue({ code: 'custom', message, path: [name] })
+      }
+    })
+  const type = 'mapping of names to text or `{file: path}`'
+  return field(schema, { ...explained, type, kind: 'headers', textForm: 'yaml', secret: true })
+}
+
+/** Names are case-insensitive, so two spellings of one name would be two values of the same field. */
+function headerProblem(name: string, value: HeaderValue, names: readonly string[]): string | undefined {
+  const twin = names.find((other) => other !== name && other.toLowerCase() === name.toLowerCase())
+  if (twin !== undefined) return `must be set only once; ${twin} is the same field`
+  return headerNameProblem(name) ?? (typeof value === 'string' ? headerValueProblem(value) : undefined)
+}
+
+/** Fields that belong to one connection (RFC 9110 §7.6.1): a proxy must not forward them, so it must not add them either. */
+const HOP_BY_HOP: ReadonlySet<string> = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])
+
+/** Fields that the sidecar writes itself: with a second value, two readers could take different ones. */
+const WRITTEN_BY_SIDECAR: ReadonlySet<string> = new Set([
+  'via',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-port',
+  'x-forwarded-proto',
+  'x-request-id',
+])
+
+/** Why a field of this name cannot be set on every forwarded request; `undefined` if it can. */
+export function headerNameProblem(name: string): string | undefined {
+  const lower = name.toLowerCase()
+  if (!/^[!#$%&'*+\-.^_`|~\da-z]+$/.test(lower)) return 'must have a token as its name (RFC 9110 §5.6.2)'
+  if (lower === 'host') return 'must not be set here; set upstream.host instead'
+  if (lower === 'content-length') return 'must not be set: it frames the body, which comes from the client'
+  if (lower === 'expect') return 'must not be set: the sidecar itself responds to Expect'
+  if (HOP_BY_HOP.has(lower)) return 'must not be set: it belongs to one connection (RFC 9110 §7.6.1)'
+  if (WRITTEN_BY_SIDECAR.has(lower)) return 'must not be set: the sidecar writes it itself'
+  return undefined
+}
+
+/** Why a text cannot be a field value (RFC 9110 §5.5); `undefined` if it can. Never quotes the text, a possible secret. */
+export function headerValueProblem(value: string): string | undefined {
+  for (let i = 0; i < value.length; i += 1) {
+    const code = value.charCodeAt(i)
+    if ((code < 0x20 && code !== 0x09) || code === 0x7f)
+      return 'must not contain control characters or line ends'
+    if (code > 0xff) return 'must not contain characters outside ISO 8859-1'
+  }
+  return value === value.trim() ? undefined : 'must not begin or end with a space'
+}

@@ -1,0 +1,237 @@
+import { parseCidr } from '../http/ip.ts'
+import { ADDRESS_FORMS, type Address, formatAddress, parseAddress } from './address.ts'
+import { type Explained, type Field, field, z } from './field.ts'
+import {
+  DURATION_PATTERN,
+  formatDuration,
+  formatSize,
+  parseDuration,
+  parseSize,
+  SIZE_PATTERN,
+} from './units.ts'
+import type { Parsed } from './yaml.ts'
+
+/** A value written as text. `must` is the error message for a value of another type. */
+interface Textual<T> extends Explained {
+  readonly type: string
+  readonly must: string
+  readonly parse: (given: string) => Parsed<T>
+  readonly format: (value: T) => string
+}
+
+/** A value written as a number, or as text such as `10s`. */
+interface Measured<T> extends Explained {
+  readonly type: string
+  readonly must: string
+  readonly pattern: RegExp
+  readonly parse: (given: string | number) => Parsed<T>
+  readonly format: (value: T) => string | number
+}
+
+export function text<T>(spec: Textual<T>): Field<T> {
+  return field(codec(z.string({ error: spec.must }), spec), spec)
+}
+
+/** Text, or `null` for no value. */
+export function textOrNull<T>(spec: Textual<T>): Field<T | null> {
+  const some = codec(z.string({ error: spec.must }), spec)
+  return field<T | null>(z.union([z.null(), some], { error: spec.must }), {
+    ...spec,
+    textForm: 'text or null',
+  })
+}
+
+function measured<T>(spec: Measured<T>): Field<T> {
+  const written = z.string().meta({ pattern: spec.pattern.source })
+  return field(codec(z.union([written, NUMBER], { error: spec.must }), spec), spec)
+}
+
+export function integer(least: number, most: number, explained: Explained): Field<number> {
+  const error = `must be a whole number from ${least} to ${most}`
+  // `abort`: a number beyond the safe integers breaks two rules, but gets one message.
+  const schema = z.int({ error, abort: true }).check(z.gte(least, { error }), z.lte(most, { error }))
+  return field(schema, { ...explained, type: `whole number, ${least} to ${most}`, textForm: 'yaml' })
+}
+
+export function flag(explained: Explained): Field<boolean> {
+  const schema = z.boolean({ error: 'must be true or false' })
+  return field(schema, { ...explained, type: '`true` or `false`', textForm: 'yaml' })
+}
+
+/** One of several words. `must` is the error message for any other value. */
+export function oneOf<const T extends string>(
+  words: readonly T[],
+  explained: Explained,
+  must: string = `must be one of ${words.join(', ')}`,
+): Field<T> {
+  const schema = z.enum(words, { error: must })
+  return field<T>(schema, { ...explained, type: words.map((word) => `\`${word}\``).join(', ') })
+}
+
+export function list(spec: Textual<string>): Field<readonly string[]> {
+  const member = codec(z.string({ error: spec.must }), spec)
+  const schema = z.array(member, { error: `must be a list of ${spec.type}` })
+  return field<readonly string[]>(schema, { ...spec, type: `list of ${spec.type}`, textForm: 'list' })
+}
+
+/** The bounds of a duration, as the reference page shows them: `1s`, `1d`. */
+interface Bounds {
+  readonly least: string
+  readonly most: string
+  /** For durations that a response field states in seconds. */
+  readonly wholeSeconds?: boolean
+}
+
+/** A duration in milliseconds. */
+export function duration(bounds: Bounds, explained: Explained): Field<number> {
+  const must = `must be a duration from ${bounds.least} to ${bounds.most}, such as 500ms, 10s, 5m, 1h or 7d`
+  const [least, most] = [bound(parseDuration(bounds.least)), bound(parseDuration(bounds.most))]
+  return measured({
+    ...explained,
+    type: `duration, ${bounds.least} to ${bounds.most}`,
+    must,
+    pattern: DURATION_PATTERN,
+    parse: (given) => {
+      const parsed = parseDuration(given)
+      if ('problem' in parsed) return parsed
+      if (bounds.wholeSeconds === true && parsed.value % 1000 !== 0)
+        return { problem: 'must be whole seconds' }
+      return within(parsed.value, least, most) ? parsed : { problem: must }
+    },
+    format: formatDuration,
+  })
+}
+
+/** A size in bytes. */
+export function size(least: string, most: string, explained: Explained): Field<number> {
+  const must = `must be a size from ${least} to ${most}, in bytes or such as 8KiB or 1MiB`
+  return measured({
+    ...explained,
+    type: `size, ${least} to ${most}`,
+    must,
+    pattern: SIZE_PATTERN,
+    parse: (given) => parseSizeWithin(given, least, most, must),
+    format: formatSize,
+  })
+}
+
+/** A size in bytes, or `off`. */
+export function sizeOrOff(least: string, most: string, explained: Explained): Field<number | 'off'> {
+  const must = `must be off, or a size from ${least} to ${most}, in bytes or such as 8KiB or 1MiB`
+  return measured<number | 'off'>({
+    ...explained,
+    type: `size, ${least} to ${most}, or \`off\``,
+    must,
+    pattern: new RegExp(`^off$|${SIZE_PATTERN.source}`),
+    parse: (given) => (given === 'off' ? { value: given } : parseSizeWithin(given, least, most, must)),
+    format: (value) => (value === 'off' ? value : formatSize(value)),
+  })
+}
+
+function parseSizeWithin(given: string | number, least: string, most: string, must: string): Parsed<number> {
+  const parsed = parseSize(given)
+  if ('problem' in parsed) return parsed
+  return within(parsed.value, bound(parseSize(least)), bound(parseSize(most))) ? parsed : { problem: must }
+}
+
+/** Text that is not empty. `problemOf` may check more, and returns an error message. */
+export function plainText(
+  type: string,
+  explained: Explained,
+  problemOf: (given: string) => string | undefined = () => undefined,
+): Field<string> {
+  const must = `must be ${type}`
+  const parse = (given: string): Parsed<string> => {
+    const problem = given === '' ? must : problemOf(given)
+    return problem === undefined ? { value: given } : { problem }
+  }
+  return text({ ...explained, type, must, parse, format: (value) => value })
+}
+
+export function path(explained: Explained): Field<string> {
+  return plainText('a path', explained, (given) =>
+    given.includes('\0') ? 'must not contain a NUL character' : undefined,
+  )
+}
+
+export function address(explained: Explained): Field<Address> {
+  return text({
+    ...explained,
+    type: ADDRESS_FORMS,
+    must: `must be ${ADDRESS_FORMS}`,
+    parse: parseAddress,
+    format: formatAddress,
+  })
+}
+
+export function addressOrOff(explained: Explained): Field<Address | 'off'> {
+  return text<Address | 'off'>({
+    ...explained,
+    type: `${ADDRESS_FORMS}, or \`off\``,
+    must: `must be ${ADDRESS_FORMS}, or off`,
+    parse: (given) => (given === 'off' ? { value: given } : parseAddress(given)),
+    format: (value) => (value === 'off' ? value : formatAddress(value)),
+  })
+}
+
+/** Trusted peers: by IP address or range, or `unix` for peers on a Unix socket, which have no address. */
+export function peers(explained: Explained): Field<readonly string[]> {
+  const must = 'must be a CIDR such as 10.0.0.0/8 or fd00::/8, a single address, or unix'
+  return list({
+    ...explained,
+    type: 'CIDRs, addresses or `unix`',
+    must,
+    parse: (given) =>
+      given === 'unix' || parseCidr(given) !== undefined ? { value: given } : { problem: must },
+    format: (value) => value,
+  })
+}
+
+const REQUEST_PATH = 'must be a path such as /login, or /static/ for everything below it'
+
+/** Paths as they appear in a request line, compared byte for byte. */
+export function requestPaths(explained: Explained): Field<readonly string[]> {
+  return list({
+    ...explained,
+    type: 'request paths',
+    must: REQUEST_PATH,
+    parse: (given) => {
+      const problem = requestPathProblem(given)
+      return problem === undefined ? { value: given } : { problem }
+    },
+    format: (value) => value,
+  })
+}
+
+/** Why a text is not the path of a request; `undefined` if it is one. */
+export function requestPathProblem(given: string): string | undefined {
+  return /^\/[!$&'()*+,\-./0-9:;=@A-Z_a-z~%]*$/.test(given) ? undefined : REQUEST_PATH
+}
+
+function within(value: number, least: number, most: number): boolean {
+  return value >= least && value <= most
+}
+
+/** A bound written in the schema: an invalid one is a bug, so it throws. */
+function bound(parsed: Parsed<number>): number {
+  if ('problem' in parsed) throw new TypeError(parsed.problem)
+  return parsed.value
+}
+
+const NUMBER = z.number()
+
+/** The schema that converts between the written form and the value by `parse` and `format`. */
+function codec<W extends string | number, T>(
+  written: z.ZodType<W, W>,
+  spec: { readonly parse: (given: W) => Parsed<T>; readonly format: (value: T) => NoInfer<W> },
+): z.ZodType<T> {
+  return z.codec(written, z.custom<T>(), {
+    decode: (given, context) => {
+      const parsed = spec.parse(given)
+      if ('value' in parsed) return parsed.value
+      context.issues.push({ code: 'custom', message: parsed.problem, input: given })
+      return z.NEVER
+    },
+    encode: spec.format,
+  })
+}
