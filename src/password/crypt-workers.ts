@@ -2,18 +2,18 @@ import { Worker } from 'node:worker_threads'
 import { isWithheld, reasonOf } from '../system/node-permission.ts'
 import type { CryptCredential } from './stored-line.ts'
 
-/** What a worker is asked. */
+/** The message to a worker: one hash to verify. */
 export interface CryptJob {
   readonly credential: CryptCredential
   readonly password: string
 }
 
-/** Threads for the hashes that JavaScript computes: started when first needed, kept, and closed at the end. */
+/** Threads that verify the hashes computed in JavaScript. Each starts when it is first needed and stays until `close`. */
 export interface CryptWorkers {
-  /** Fails if the thread dies or `close` is called meanwhile. The caller bounds how many run at once. */
+  /** Rejects if the thread dies or `close` is called during the job. The caller bounds the number of concurrent jobs. */
   matches(job: CryptJob): Promise<boolean>
-  /** Starts the first thread, so that it is there for the first job; or says why Node's flags allow none. */
-  withheld(): string | undefined
+  /** Starts the first thread ahead of the first job. Returns the reason if Node's permission flags forbid threads. */
+  start(): string | undefined
   close(): void
 }
 
@@ -24,11 +24,11 @@ export function createCryptWorkers(): CryptWorkers {
   const idle: Worker[] = []
   let closed = false
 
-  const start = (): Worker => {
-    // With the flags of this process, so that it is held to the same permissions.
+  const startWorker = (): Worker => {
+    // The thread inherits the flags of this process, so it has the same permissions.
     const worker = new Worker(ENTRY, { name: 'postern-crypt' })
     all.add(worker)
-    // A listener must stand at all times: without one, the failure of an idle thread would end the process.
+    // Without a listener, an error in an idle thread would end the process.
     worker.on('error', () => {})
     worker.once('exit', () => {
       all.delete(worker)
@@ -41,17 +41,17 @@ export function createCryptWorkers(): CryptWorkers {
   return {
     matches(job) {
       if (closed) return Promise.reject(new Error('the password workers are closed'))
-      const worker = idle.pop() ?? start()
+      const worker = idle.pop() ?? startWorker()
       const { promise, resolve, reject } = Promise.withResolvers<boolean>()
       const settled = (): void => {
         worker.off('message', onMessage).off('error', onError).off('exit', onExit)
-        // An idle thread must not keep the process alive; one with a job must.
+        // An idle thread must not keep the process alive; a busy one must.
         worker.unref()
       }
-      const onMessage = (answer: unknown): void => {
+      const onMessage = (matches: unknown): void => {
         settled()
         idle.push(worker)
-        resolve(answer === true)
+        resolve(matches === true)
       }
       const onError = (cause: unknown): void => {
         settled()
@@ -63,10 +63,10 @@ export function createCryptWorkers(): CryptWorkers {
       worker.postMessage(job)
       return promise
     },
-    withheld() {
+    start() {
       if (all.size > 0) return undefined
       try {
-        const worker = start()
+        const worker = startWorker()
         worker.unref()
         idle.push(worker)
         return undefined

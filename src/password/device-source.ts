@@ -3,22 +3,22 @@ import type { UpstreamFailure } from '../http/refusal.ts'
 import type { Checked, SignIn } from '../sign-in/sign-in.ts'
 import { createBoundedQueue } from '../system/bounded-queue.ts'
 import { fingerprintOf } from './key-derivation.ts'
-import type { Verdict } from './verifier.ts'
+import type { Verification } from './verifier.ts'
 
-/** The device could not be asked: nothing is known about the password, and no client may be told that it is wrong. */
+/** The device could not be reached, so the password was not checked: the client must not be told that it is wrong. */
 interface Unavailable {
   readonly unavailable: UpstreamFailure
 }
 
 export interface DevicePasswordEvents {
-  /** Another password holds from now on, or none is known to: every token given for the earlier one must go (C8). */
+  /** A different password is valid from now on, or none is known: revoke every token issued for the earlier one (C8). */
   changed(): void
-  /** A password is known where none was, neither from this run nor from the one before: its fingerprint can be kept. */
+  /** The first password is known, with no fingerprint of an earlier run to compare: its fingerprint can be saved. */
   learned(): void
 }
 
-/** What an earlier run kept of the password that its tokens were given for. */
-export interface RememberedPassword {
+/** The fingerprint, saved by an earlier run, of the password that the stored tokens were issued for. */
+export interface StoredFingerprint {
   readonly salt: Uint8Array
   readonly fingerprint: string
 }
@@ -26,38 +26,36 @@ export interface RememberedPassword {
 export interface DevicePasswordDependencies {
   readonly signIn: Pick<SignIn, 'check' | 'onRefused'>
   readonly events: DevicePasswordEvents
-  readonly remembered: RememberedPassword | undefined
+  readonly stored: StoredFingerprint | undefined
 }
 
-/** The device password as only the device itself knows it: tried by signing in there. */
+/** The device password where no file holds it: verified by signing in to the device. */
 export interface DevicePassword {
-  /** At the device, every time. Before `right` is said of another password than before, `changed` was called. */
-  verify(password: string): Promise<Verdict | Unavailable>
-  /** As that of a file with the password in plain text, so that moving from one keeps its tokens; `undefined` while no password is known, which is so after every start. */
+  /** Signs in to the device for each call. If a different password is right, `changed` is called before `right` is returned. */
+  verify(password: string): Promise<Verification | Unavailable>
+  /**
+   * The fingerprint of the known password; `undefined` while none is known, as after each start. A file with the password
+   * in plain text has the same one, so a change of the source from such a file to the device keeps the tokens.
+   */
   fingerprint(salt: Uint8Array): Promise<string | undefined>
   state(): { readonly readable: boolean; readonly reason?: string }
   close(): void
 }
 
-/** One at a time: the device is slow, and a login there may end the one before. */
+/** One login at a time: the device is slow, and a login may end the session of the previous one. `patience` in ms. */
 const BOUNDS = { inside: 1, waiting: 64, patience: 10_000 }
 
 /**
- * The password that was last right is kept in memory only; signing in needs it as it is. After a restart it is not
- * known, and the sidecar cannot sign in: tokens of the run before are good again, but what they ask for reaches the
- * device without credentials, until the first grant. If its password is not the one of the run before, those tokens
- * are revoked before it gets its own: nobody gains by the delay.
+ * Keeps the last right password in memory only, in plain text, because signing in needs it. After a restart it is unknown
+ * and the sidecar cannot sign in: restored tokens are valid, but their requests reach the device without credentials until
+ * the first grant. If that grant has a different password, the restored tokens are revoked before it gets its own.
  */
-export function createDevicePassword({
-  signIn,
-  events,
-  remembered,
-}: DevicePasswordDependencies): DevicePassword {
+export function createDevicePassword({ signIn, events, stored }: DevicePasswordDependencies): DevicePassword {
   const queue = createBoundedQueue(BOUNDS)
-  const underway = new Map<string, Promise<Verdict | Unavailable>>()
+  const inFlight = new Map<string, Promise<Verification | Unavailable>>()
   let known: string | undefined
-  let earlier = remembered
-  let trouble: string | undefined
+  let earlier = stored
+  let problem: string | undefined
 
   function forget(): void {
     known = undefined
@@ -69,60 +67,65 @@ export function createDevicePassword({
     if (known !== undefined) forget()
   })
 
-  async function ask(password: string): Promise<Checked> {
+  async function checkAtDevice(password: string): Promise<Checked> {
     const checked = await signIn.check(password)
-    trouble = checked.kind === 'failed' ? `the device could not be asked (${checked.failure})` : undefined
+    problem =
+      checked.kind === 'failed' ? `the device could not check the password (${checked.failure})` : undefined
     return checked
   }
 
-  async function decide(password: string): Promise<Verdict | Unavailable> {
-    const checked = await ask(password)
+  async function check(password: string): Promise<Verification | Unavailable> {
+    const checked = await checkAtDevice(password)
     if (checked.kind === 'failed') return { unavailable: checked.failure }
     const isKnown = known !== undefined && isSame(password, known)
     if (checked.kind === 'wrong') {
-      // A locked account looks the same; only the device could tell them apart.
+      // Either the password has changed or the account is locked: the sidecar cannot distinguish them.
       if (isKnown) forget()
       return 'wrong'
     }
-    if (known === undefined) return first(password, checked.adopt)
-    return isKnown ? settle(password, checked.adopt) : another(password, known, checked.adopt)
+    if (known === undefined) return acceptFirst(password, checked.adopt)
+    return isKnown ? accept(password, checked.adopt) : acceptOther(password, known, checked.adopt)
   }
 
-  async function first(password: string, adopt: () => void): Promise<Verdict> {
+  async function acceptFirst(password: string, adopt: () => void): Promise<Verification> {
     const before = earlier
-    const same = before !== undefined && (await fingerprintOf(password, before.salt)) === before.fingerprint
-    settle(password, adopt)
+    const isSamePassword =
+      before !== undefined && (await fingerprintOf(password, before.salt)) === before.fingerprint
+    accept(password, adopt)
     earlier = undefined
     if (before === undefined) events.learned()
-    else if (!same) events.changed()
+    else if (!isSamePassword) events.changed()
     return 'right'
   }
 
-  /** Firmware that does not tell cases apart, or cuts passwords short, takes several for right: that is no change. */
-  async function another(
+  /**
+   * A second right password is a change only if the device now refuses the first: firmware that ignores case or truncates
+   * passwords accepts several.
+   */
+  async function acceptOther(
     password: string,
     before: string,
     adopt: () => void,
-  ): Promise<Verdict | Unavailable> {
-    const old = await ask(before)
+  ): Promise<Verification | Unavailable> {
+    const old = await checkAtDevice(before)
     if (old.kind === 'failed') return { unavailable: old.failure }
-    if (old.kind === 'right') return settle(before, old.adopt)
-    settle(password, adopt)
+    if (old.kind === 'right') return accept(before, old.adopt)
+    accept(password, adopt)
     events.changed()
     return 'right'
   }
 
-  function settle(password: string, adopt: () => void): 'right' {
+  function accept(password: string, adopt: () => void): 'right' {
     known = password
     adopt()
     return 'right'
   }
 
-  async function inTurn(password: string): Promise<Verdict | Unavailable> {
+  async function checkInTurn(password: string): Promise<Verification | Unavailable> {
     const entry = await queue.enter()
     if (entry.kind !== 'entered') return 'overloaded'
     try {
-      return await decide(password)
+      return await check(password)
     } finally {
       entry.leave()
     }
@@ -131,12 +134,12 @@ export function createDevicePassword({
   return {
     verify(password) {
       const key = digestOf(password).toString('base64')
-      const running = underway.get(key) ?? inTurn(password).finally(() => underway.delete(key))
-      underway.set(key, running)
+      const running = inFlight.get(key) ?? checkInTurn(password).finally(() => inFlight.delete(key))
+      inFlight.set(key, running)
       return running
     },
     fingerprint: async (salt) => (known === undefined ? undefined : fingerprintOf(known, salt)),
-    state: () => (trouble === undefined ? { readable: true } : { readable: false, reason: trouble }),
+    state: () => (problem === undefined ? { readable: true } : { readable: false, reason: problem }),
     close() {},
   }
 }

@@ -3,16 +3,16 @@ import type { Clock } from '../system/clock.ts'
 import { watchFile } from '../system/file-watch.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { fingerprintOf } from './key-derivation.ts'
-import { type PasswordSourceConfig, type Reading, readSource, sourcePath } from './source-file.ts'
-import { createVerifier, type Verdict } from './verifier.ts'
+import { type PasswordSourceConfig, readSource, type SourceContent, sourcePath } from './source-file.ts'
+import { createVerifier, type Verification } from './verifier.ts'
 
-/** What the rest of the house is told about the password while it runs. */
+/** Called when the source changes while the sidecar runs. */
 export interface PasswordSourceEvents {
-  /** Another password holds from now on: every token given for the earlier one must go (C8). */
+  /** A different password is valid from now on: revoke every token issued for the earlier one (C8). */
   changed(): void
-  /** The source can't be used; the last good password holds. Once per distinct trouble, with file and reason. */
+  /** The source cannot be used; the last good password stays valid. Called once per distinct reason, which names the file. */
   unreadable(reason: string): void
-  /** The source can be used again. If its password is another one, `changed` follows. */
+  /** The source can be used again. If its password is different, `changed` follows. */
   restored(): void
 }
 
@@ -21,20 +21,20 @@ interface PasswordSourceState {
   readonly reason?: string
 }
 
-/** The device password as it stands in its file, watched. */
+/** The device password in a file, which is watched for changes. */
 export interface PasswordSource {
-  /** Against the password that holds when the answer is given, not when the question was asked. */
-  verify(password: string): Promise<Verdict>
-  /** Of what the file holds, as `fingerprintOf` gives it. */
+  /** Verifies against the password that is valid when the promise resolves, not when it was created. */
+  verify(password: string): Promise<Verification>
+  /** The fingerprint of the line in the file: see `fingerprintOf`. */
   fingerprint(salt: Uint8Array): Promise<string>
   state(): PasswordSourceState
   close(): void
 }
 
-/** Milliseconds between the two reads that must agree: what a writer has not finished is not taken. */
+/** Time between two reads that must agree (ms): a file that is still being written is not used. */
 const SETTLE = 75
 
-/** Fails with `SetupError` if the source can't be used now; later troubles are events. */
+/** Opens the source and watches it. Rejects with `SetupError` if it cannot be used now; later failures are events. */
 export async function openPasswordSource(
   config: PasswordSourceConfig,
   { clock, events }: { readonly clock: Clock; readonly events: PasswordSourceEvents },
@@ -43,48 +43,48 @@ export async function openPasswordSource(
   const named = (reason: string): string => `password file ${file}: ${reason}`
   const verifier = createVerifier()
 
-  const look = async (): Promise<Reading> => {
-    const reading = await readSource(config)
-    if (reading.kind === 'trouble') return reading
-    const reason = verifier.obstacle(reading.credential)
-    return reason === undefined ? reading : { kind: 'trouble', reason }
+  const read = async (): Promise<SourceContent> => {
+    const content = await readSource(config)
+    if (content.kind === 'unusable') return content
+    const reason = verifier.obstacle(content.credential)
+    return reason === undefined ? content : { kind: 'unusable', reason }
   }
 
-  const first = await look()
-  if (first.kind === 'trouble') throw new SetupError(named(first.reason))
+  const first = await read()
+  if (first.kind === 'unusable') throw new SetupError(named(first.reason))
 
   let current = first
-  let trouble: string | undefined
+  let problem: string | undefined
   let closed = false
 
-  const isNews = (reading: Reading): boolean =>
-    reading.kind === 'trouble'
-      ? reading.reason !== trouble
-      : trouble !== undefined || reading.line !== current.line
+  const isNews = (content: SourceContent): boolean =>
+    content.kind === 'unusable'
+      ? content.reason !== problem
+      : problem !== undefined || content.line !== current.line
 
-  const take = (reading: Reading): void => {
-    if (reading.kind === 'trouble') {
-      trouble = reading.reason
-      events.unreadable(named(reading.reason))
+  const apply = (content: SourceContent): void => {
+    if (content.kind === 'unusable') {
+      problem = content.reason
+      events.unreadable(named(content.reason))
       return
     }
-    const wasTroubled = trouble !== undefined
-    const isAnother = reading.line !== current.line
-    trouble = undefined
-    // Before anyone is told: nobody may be let in with the earlier password once the tokens are revoked.
-    if (isAnother) current = reading
-    if (wasTroubled) events.restored()
-    if (isAnother) events.changed()
+    const wasUnusable = problem !== undefined
+    const isDifferent = content.line !== current.line
+    problem = undefined
+    // Before the events: once the tokens are revoked, the earlier password must not log anybody in.
+    if (isDifferent) current = content
+    if (wasUnusable) events.restored()
+    if (isDifferent) events.changed()
   }
 
   const reread = async (): Promise<void> => {
-    let reading = await look()
-    while (!closed && isNews(reading)) {
+    let content = await read()
+    while (!closed && isNews(content)) {
       await delay(SETTLE, undefined, { ref: false })
-      const again = await look()
+      const again = await read()
       if (closed) return
-      if (alike(reading, again)) return take(again)
-      reading = again
+      if (isSame(content, again)) return apply(again)
+      content = again
     }
   }
 
@@ -93,14 +93,14 @@ export async function openPasswordSource(
   return {
     async verify(password) {
       for (;;) {
-        const asked = current
-        const verdict = await verifier.verify(asked.credential, password)
-        // Changed meanwhile: the verdict is about a password that no longer holds.
-        if (asked === current || verdict === 'overloaded') return verdict
+        const before = current
+        const result = await verifier.verify(before.credential, password)
+        // Otherwise the password changed during the verification: verify against the new one.
+        if (before === current || result === 'overloaded') return result
       }
     },
     fingerprint: (salt) => fingerprintOf(current.line, salt),
-    state: () => (trouble === undefined ? { readable: true } : { readable: false, reason: named(trouble) }),
+    state: () => (problem === undefined ? { readable: true } : { readable: false, reason: named(problem) }),
     close() {
       closed = true
       watch.close()
@@ -109,7 +109,7 @@ export async function openPasswordSource(
   }
 }
 
-function alike(one: Reading, other: Reading): boolean {
+function isSame(one: SourceContent, other: SourceContent): boolean {
   if (one.kind === 'line') return other.kind === 'line' && one.line === other.line
-  return other.kind === 'trouble' && one.reason === other.reason
+  return other.kind === 'unusable' && one.reason === other.reason
 }

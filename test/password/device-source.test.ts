@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createDevicePassword, type RememberedPassword } from '../../src/password/device-source.ts'
+import { createDevicePassword, type StoredFingerprint } from '../../src/password/device-source.ts'
 import { openPasswordSource } from '../../src/password/source.ts'
 import { startBasicDevice, startFormDevice, startLighttpd } from '../sign-in/devices.ts'
 import { type SignedOptions, signedIn } from '../sign-in/signed-in.ts'
@@ -11,13 +11,13 @@ const basic = { basic: { user: 'admin' } }
 const form = { form: { user: 'admin', check_path: '/home' } }
 const salt = new Uint8Array(16).fill(7)
 
-async function opened(url: string, auth: SignedOptions['auth'] = basic, remembered?: RememberedPassword) {
+async function opened(url: string, auth: SignedOptions['auth'] = basic, stored?: StoredFingerprint) {
   const signed = await signedIn({ auth, url, password: null })
   const heard: string[] = []
   const source = createDevicePassword({
     signIn: signed.signIn,
     events: { changed: () => heard.push('changed'), learned: () => heard.push('learned') },
-    remembered,
+    stored,
   })
   closeLater(() => source.close())
   return { ...signed, source, heard }
@@ -44,7 +44,7 @@ describe('The password that only the device knows', () => {
     expect(await source.verify('x')).toEqual({ unavailable: 'connection_refused' })
     expect(source.state()).toEqual({
       readable: false,
-      reason: 'the device could not be asked (connection_refused)',
+      reason: 'the device could not check the password (connection_refused)',
     })
   })
 
@@ -126,7 +126,7 @@ describe('The password that only the device knows', () => {
     const lenient = createDevicePassword({
       signIn,
       events: { changed: () => told.push('changed'), learned: () => told.push('learned') },
-      remembered: undefined,
+      stored: undefined,
     })
     for (const password of ['secret', 'SECRET', 'Secret', 'secret']) {
       expect(await lenient.verify(password)).toBe('right')
@@ -176,7 +176,7 @@ describe('The password that only the device knows', () => {
 })
 
 describe('Across a restart', () => {
-  async function remembering(password: string): Promise<RememberedPassword> {
+  async function remembering(password: string): Promise<StoredFingerprint> {
     const device = await startBasicDevice()
     device.password = password
     const { source } = await opened(device.url)

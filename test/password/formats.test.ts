@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { hashPassword } from '../../src/password/key-derivation.ts'
 import { parseStoredLine } from '../../src/password/stored-line.ts'
-import { createVerifier, type Verdict, type Verifier } from '../../src/password/verifier.ts'
+import { createVerifier, type Verification, type Verifier } from '../../src/password/verifier.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { needs, run } from '../support/tools.ts'
 import { PASSWORDS, UNSUPPORTED, VECTORS } from './vectors.ts'
@@ -15,7 +15,7 @@ beforeAll(() => {
   closeLater(() => verifier.close())
 })
 
-function verify(line: string, password: string, plainAllowed = true): Promise<Verdict> {
+function verify(line: string, password: string, plainAllowed = true): Promise<Verification> {
   const parsed = parseStoredLine(line, plainAllowed)
   return parsed.kind === 'credential'
     ? verifier.verify(parsed.credential, password)

@@ -171,7 +171,7 @@ describe('Under the permissions of the shipped unit', () => {
   it('a hash that needs a thread is refused with the flag that it takes, and works with it', async () => {
     const site = await shipped({ password: hashSync(PASSWORD, 4) })
     expect(await refusal(site)).toBe(
-      `postern serve: password file ${site.passwordFile}: a hash of this kind is checked in a thread of its own. ` +
+      `postern serve: password file ${site.passwordFile}: a hash of this kind is verified on a worker thread. ` +
         "Node's permission model forbids it; start Node with --allow-worker\n",
     )
     const sidecar = await serve(site, '--allow-worker --disable-warning=PERM0006')
