@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 
-/** Whether the sidecar should be sent traffic, and if not, why. */
+/** Whether the sidecar is ready for traffic, and the reasons if it is not. */
 export type Readiness =
   | { readonly ready: true }
   | { readonly ready: false; readonly reasons: readonly string[] }
@@ -18,12 +18,13 @@ interface Page {
   readonly body: string
 }
 
+/** Milliseconds. */
 const REQUEST_TIMEOUT = 10_000
 const JSON_TYPE = 'application/json'
 
 /**
- * The listener for operators: `/metrics` for Prometheus, `/healthz` (the process lives) and `/readyz` (it takes
- * traffic). It has no authentication of its own and belongs on loopback or a management network.
+ * The listener for operators: `/metrics` for Prometheus, `/healthz` (the process is alive) and `/readyz` (it is ready for
+ * traffic). It has no authentication, so it belongs on loopback or a management network.
  */
 export function createAdminListener({ metrics, metricsType, readiness, onBug }: AdminDependencies): Server {
   const pages: Readonly<Record<string, () => Page | Promise<Page>>> = {
@@ -35,7 +36,7 @@ export function createAdminListener({ metrics, metricsType, readiness, onBug }: 
     },
   }
 
-  async function answer(req: IncomingMessage): Promise<Page> {
+  async function pageFor(req: IncomingMessage): Promise<Page> {
     const path = (req.url ?? '').replace(/\?.*$/s, '')
     const page = Object.hasOwn(pages, path) ? pages[path] : undefined
     if (page === undefined) return json(404, { error: 'not_found', pages: Object.keys(pages) })
@@ -46,7 +47,7 @@ export function createAdminListener({ metrics, metricsType, readiness, onBug }: 
   const server = createServer(
     { requestTimeout: REQUEST_TIMEOUT, headersTimeout: REQUEST_TIMEOUT, connectionsCheckingInterval: 1_000 },
     (req, res) => {
-      answer(req)
+      pageFor(req)
         .catch((error: unknown) => {
           onBug(error)
           return json(500, { error: 'server_error' })
@@ -54,7 +55,7 @@ export function createAdminListener({ metrics, metricsType, readiness, onBug }: 
         .then((page) => send(res, page))
     },
   )
-  // A scraper that hangs holds its own connection only, and not for ever.
+  // Closes the connection of a client that stops reading.
   server.setTimeout(REQUEST_TIMEOUT)
   return server
 }

@@ -7,23 +7,23 @@ import { listen } from '../system/listen.ts'
 import { ensureFolder } from '../system/own-files.ts'
 import type { Revocation, TokenStore, Tokens } from '../tokens/token-contract.ts'
 
-/** The way in for `postern status` and `postern revoke`: whoever may open the socket may revoke. */
+/** The socket for `postern status` and `postern revoke`. Every user that can open it may revoke tokens. */
 export interface ControlSocket {
   close(): Promise<void>
 }
 
 export interface ControlDependencies {
   readonly tokens: Pick<Tokens, 'grants' | 'revoke'> & Pick<TokenStore, 'counts'>
-  /** The socket could not be opened, or a request on it hit a bug. */
-  readonly onTrouble: (error: unknown) => void
+  /** The socket could not be opened, or a command failed because of a bug. */
+  readonly onFailure: (error: unknown) => void
 }
 
-interface ControlAnswer {
+interface ControlResponse {
   readonly status: number
   readonly value: object
 }
 
-/** A command is one short line; more is a mistake (bytes). */
+/** The longest command (characters); a valid one is a short line. */
 const LARGEST_COMMAND = 4096
 
 export function controlSocketPath(stateDir: string): string {
@@ -31,14 +31,14 @@ export function controlSocketPath(stateDir: string): string {
 }
 
 /**
- * HTTP on a Unix socket that only the sidecar's own user may open: 0600 in a folder of 0700. A sidecar whose socket
- * cannot be opened serves its clients all the same.
+ * Opens an HTTP server on a Unix socket that only the sidecar's own user (and root) can open: mode 0600 in a folder of
+ * mode 0700. If that fails, `onFailure` is called and the sidecar serves its clients without it.
  */
 export async function openControlSocket(
   stateDir: string,
-  { tokens, onTrouble }: ControlDependencies,
+  { tokens, onFailure }: ControlDependencies,
 ): Promise<ControlSocket> {
-  async function answer(req: IncomingMessage): Promise<ControlAnswer> {
+  async function execute(req: IncomingMessage): Promise<ControlResponse> {
     if (req.method === 'GET' && req.url === '/status') {
       return { status: 200, value: { tokens: tokens.counts(), grants: await tokens.grants() } }
     }
@@ -54,9 +54,9 @@ export async function openControlSocket(
   }
 
   const server = createServer({ requestTimeout: 5_000 }, (req, res) => {
-    answer(req)
+    execute(req)
       .catch((error: unknown) => {
-        onTrouble(error)
+        onFailure(error)
         return { status: 500, value: { error: 'the command failed' } }
       })
       .then(({ status, value }) => {
@@ -70,7 +70,7 @@ export async function openControlSocket(
     await listen(server, { kind: 'unix', path })
     await chmod(path, 0o600)
   } catch (error) {
-    onTrouble(error)
+    onFailure(error)
   }
   return {
     close: () =>
@@ -90,10 +90,10 @@ async function readText(req: IncomingMessage): Promise<string> {
   return text
 }
 
-/** What an operator can name: everything, the grants of one client, or one grant. */
+/** What an operator can revoke: everything, the grants of one client, or one grant. */
 export type OperatorRevocation = Exclude<Revocation, { readonly token: string }>
 
-/** Undefined for anything that does not name exactly one of them, and for a client that is no address. */
+/** Parses the body of a `revoke` command. Undefined unless it names exactly one of the three, with a valid address. */
 export function readRevocation(text: string): OperatorRevocation | undefined {
   const value = parse(text)
   if (value === null || typeof value !== 'object' || Object.keys(value).length !== 1) return undefined
@@ -105,8 +105,8 @@ export function readRevocation(text: string): OperatorRevocation | undefined {
 }
 
 /**
- * The client that an address belongs to, as the limits count clients (C17): an IPv4 address, also for its IPv4-mapped
- * form; the /64 of an IPv6 address; `unix`. Undefined for anything else, such as a range other than a /64.
+ * The key by which the limits count the client of an address (C17): an IPv4 address, also for its IPv4-mapped form; the /64
+ * of an IPv6 address; `unix`. Undefined for anything else, such as a range other than a /64.
  */
 export function clientKeyOf(text: string): string | undefined {
   if (text === UNIX_PEER) return UNIX_PEER

@@ -21,7 +21,7 @@ export async function serveCommand(options: ConfigOptions, io: ServiceIo): Promi
   for (const [file, content] of await snapshotOf(certificateFiles(config))) seen.set(file, content)
   const log = await createLog(config.log, io.logSink)
   // The net below every other: one client's request must not end everybody's service, whatever we got wrong.
-  io.onCrash((error) => log.error({ err: error }, 'this should not have happened'))
+  io.onCrash((error) => log.error({ err: error }, 'internal error: this is a bug in Postern'))
   const sidecar = await createSidecar(config, { clock: systemClock, log })
   const stopSidecar = (): Promise<void> =>
     sidecar.stop().catch((error: unknown) => log.error({ err: error }, 'the stop was not clean'))

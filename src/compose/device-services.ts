@@ -20,22 +20,22 @@ import { signInLog } from '../sign-in/sign-in-log.ts'
 import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
 
-/** The device as the sidecar sees it: the service that takes every path, and those of `upstream.routes`. */
+/** The device: its main service, and the services of `upstream.routes`. */
 export interface DeviceServices {
   readonly main: DeviceService
   readonly upstream: Upstream
-  /** Of all services together. */
+  /** The sum over all services. */
   load(): UpstreamReadings
-  /** Why traffic should not be sent here now, as far as health checks know. */
-  troubles(): readonly string[]
+  /** Why the sidecar is not ready, according to the health checks; empty if it is. */
+  unreadyReasons(): readonly string[]
   close(): Promise<void>
 }
 
-/** One service of the device, with all that is kept about it. */
+/** One service of the device, with its connections, queue and health check. */
 interface DeviceService {
   readonly upstream: Upstream
   readonly signIn: SignIn | undefined
-  readonly guard: BoundedQueue
+  readonly queue: BoundedQueue
   readonly collecting: UploadCollecting | undefined
   readonly connections: Connections
   readonly health: HealthCheck | undefined
@@ -46,15 +46,15 @@ export interface DeviceServicesDependencies {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: Metrics
-  /** What a reload may change of the requests to the main service. */
+  /** The request fields of the main service, which a reload may change. */
   readonly request: () => RequestFieldSettings
-  /** Names of response fields that the limit's replace, in lower case. */
+  /** Names of the device's response fields that the rate-limit fields replace, in lower case. */
   readonly replaced: () => readonly string[]
   /** How long a client may pause within its request body (ms). */
   readonly uploadTimeout: () => number
 }
 
-/** Opens the device's services as configured. Fails with `SetupError` if a file that they name is no good. */
+/** Creates the configured services. Rejects with `SetupError` if a file that the configuration names cannot be used. */
 export async function openDeviceServices(
   config: Config,
   deps: DeviceServicesDependencies,
@@ -71,11 +71,12 @@ export async function openDeviceServices(
     main,
     upstream: createRoutedUpstream(main.upstream, upstreams),
     load: () => ({
-      inFlight: all.reduce((sum, { guard }) => sum + guard.inside, 0),
-      queued: all.reduce((sum, each) => sum + each.guard.waiting + (each.collecting?.guard.waiting ?? 0), 0),
+      inFlight: all.reduce((sum, { queue }) => sum + queue.inside, 0),
+      queued: all.reduce((sum, each) => sum + each.queue.waiting + (each.collecting?.guard.waiting ?? 0), 0),
       tolerant: all.some(({ connections }) => connections.tolerant),
     }),
-    troubles: () => (all.some(({ health }) => health?.up === false) ? ['the device does not answer'] : []),
+    unreadyReasons: () =>
+      all.some(({ health }) => health?.up === false) ? ['the device does not respond'] : [],
     async close() {
       await Promise.all(all.map((service) => service.close()))
     },
@@ -83,15 +84,16 @@ export async function openDeviceServices(
 }
 
 const STRAY =
-  'the device sends bytes that answer no request; late ones reach the next client: see upstream.reuse'
+  'the device sends bytes after its response; late ones may reach the next client: see upstream.reuse'
 
-const TOLERANT = 'the device sends malformed HTTP: from now on read tolerantly, on a connection per request'
+const TOLERANT =
+  'the device sends malformed HTTP: from now on parsed tolerantly, with one connection per request'
 
 function routeKey(path: string): string {
   return `upstream.routes.${path}`
 }
 
-/** @param route the path of a further service; undefined for the main one */
+/** @param route the path of a service of `upstream.routes`; undefined for the main service */
 async function openDeviceService(
   route: string | undefined,
   service: ServiceConfig,
@@ -123,28 +125,28 @@ async function openDeviceService(
     waiting: service.queue.size,
     patience: service.queue.timeout,
   }
-  const guard = createBoundedQueue(bounds)
+  const queue = createBoundedQueue(bounds)
   const { bufferUploads: most } = service
   const collecting = most === 'off' ? undefined : { most, guard: createBoundedQueue(bounds), uploadTimeout }
   const breaker = createBreaker(clock)
   const { path, interval } = service.health
   const health =
     path === null ? undefined : startHealthCheck({ path, interval }, connections, breaker, events.up)
-  const way: RoundTripDependencies = {
+  const roundTrip: RoundTripDependencies = {
     connections,
     uploadTimeout,
     reader: {
       longest: listen.idleTimeout,
-      // Half of what they wait for, so that they are still there when the place is free.
+      // Half of the waiting time, so that the waiting requests have not timed out when the place is free.
       whenCrowded: Math.max(1, service.queue.timeout / 2),
-      isCrowded: () => guard.waiting > 0,
+      isCrowded: () => queue.waiting > 0,
     },
   }
   const upstream = createUpstream({
     roundTrip: (admission, exchange, fields, rules, body) =>
-      forwardToDevice(admission, exchange, fields, way, rules, body),
+      forwardToDevice(admission, exchange, fields, roundTrip, rules, body),
     upgrades: createUpgrades(target, deadlines),
-    guard,
+    guard: queue,
     collecting,
     breaker,
     signIn,
@@ -157,7 +159,7 @@ async function openDeviceService(
   return {
     upstream,
     signIn,
-    guard,
+    queue,
     collecting,
     connections,
     health,

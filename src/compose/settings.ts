@@ -7,17 +7,17 @@ import { createPublicPaths } from '../gate/public-paths.ts'
 import { parseCidr } from '../http/ip.ts'
 import { IETF_FIELD_NAMES, LIMIT_FIELD_NAMES } from '../limits/limit-fields.ts'
 
-/** What a reload changes while requests run: derived in one piece and swapped in one step, so that none sees half. */
+/** What a reload can change. It is built completely and then replaced in one step, so no request sees a mixture. */
 export interface Settings {
   readonly config: Config
   readonly gate: GateSettings
   readonly clientOf: ClientOf
   readonly request: RequestFieldSettings
-  /** Names of the device's own header fields that the limit's replace, in lower case. */
+  /** Names of the device's response fields that the rate-limit fields replace, in lower case. */
   readonly replaced: readonly string[]
 }
 
-/** Reads what the configuration only names. Fails with the reason if a file cannot be used. */
+/** Derives the settings and reads the files that they name. Rejects with `SetupError` if a file cannot be used. */
 export async function deriveSettings(config: Config): Promise<Settings> {
   const { listen, limits, upstream } = config
   const proxies = listen.trustedProxies.map(parseCidr).filter((cidr) => cidr !== undefined)

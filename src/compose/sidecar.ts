@@ -26,15 +26,15 @@ import { openState } from './state.ts'
 import { tokenServices } from './token-services.ts'
 
 export interface Sidecar {
-  /** Starts taking requests. Fails with what keeps it from listening. */
+  /** Starts both listeners. Rejects with the reason if one cannot listen. */
   start(): Promise<Addresses>
   /**
-   * Puts the configuration that `load` gives into effect as far as that goes while running, without dropping a
-   * connection, and says which keys wait for a restart. Fails, and changes nothing, when `load` fails or when a file
-   * that the configuration names cannot be used.
+   * Applies the configuration that `load` returns, without closing a connection, and returns the changed keys, including
+   * those that take effect only after a restart. Rejects, and changes nothing, if `load` throws or if a file that the
+   * configuration names cannot be used.
    */
   reload(load: () => Config): Promise<Changes>
-  /** Lets what runs finish within `graceMs` (by default `shutdown_grace`), then ends the rest. */
+  /** Drains: requests in flight may finish within `graceMs` (default: `shutdown_grace`), the rest are aborted. */
   stop(graceMs?: number): Promise<void>
 }
 
@@ -49,7 +49,7 @@ export interface SidecarDependencies {
   readonly log: Logger
 }
 
-/** Puts the house together: a configuration becomes a sidecar that is ready to start. */
+/** Creates all parts of the sidecar and connects them. Rejects with `SetupError` if a configured file cannot be used. */
 export async function createSidecar(config: Config, { clock, log }: SidecarDependencies): Promise<Sidecar> {
   let settings = await deriveSettings(config)
   const tls = await loadTlsMaterial(config.listen.tls, config.stateDir, {
@@ -60,7 +60,8 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
 
   const metrics = createMetrics({ version: VERSION, node: versions.node })
   const live = createLiveExchanges()
-  const onBug = (error: unknown): void => log.error({ err: error }, 'this should not have happened')
+  const onBug = (error: unknown): void =>
+    log.error({ err: error }, 'internal error: this is a bug in Postern')
   const services = await openDeviceServices(config, {
     clock,
     log,
@@ -135,22 +136,22 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
   const admin = createAdminListener({
     metrics: metrics.text,
     metricsType: metrics.contentType,
-    readiness: () => readinessOf(phase === 'running' ? services.troubles() : [phase]),
+    readiness: () => readinessOf(phase === 'running' ? services.unreadyReasons() : [phase]),
     onBug,
   })
   const control = await openControlSocket(config.stateDir, {
     tokens: state.tokens,
-    onTrouble: (error) =>
+    onFailure: (error) =>
       log.error({ err: error }, 'control socket: postern status and revoke will not work'),
   })
 
-  /** Everything that can fail comes first; then the change is made in one step. */
+  /** First everything that can fail, then the change itself in one step, so a failed reload changes nothing. */
   async function apply(next: Config): Promise<Changes> {
     const nextSettings = await deriveSettings(next)
     const nextTls = tls === undefined ? undefined : await loadTlsMaterial(next.listen.tls, config.stateDir)
     const changes = {
       live: changesBetween(settings.config, next).live,
-      // Measured by what runs, and that is what it was started with.
+      // Compared with the configuration at the start, which stays in effect for these keys.
       restart: changesBetween(config, next).restart,
     }
     settings = nextSettings
@@ -207,7 +208,7 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
   }
 }
 
-/** Warns once of each file with a secret whose mode is too open, and again when the reason is another one. */
+/** Logs a warning for each file with a secret whose mode is too open, and again only if the reason changes. */
 function createExposureWarning(log: Logger): (config: Config) => Promise<void> {
   let before: readonly ExposedSecret[] = []
   return async (config) => {
@@ -224,7 +225,7 @@ function readinessOf(reasons: readonly string[]): Readiness {
   return reasons.length === 0 ? { ready: true } : { ready: false, reasons }
 }
 
-/** Waits for `work`, but no longer than `time` ms. */
+/** Waits for `work`, at most `time` ms. */
 async function within(time: number, work: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const over = new Promise<void>((resolve) => {

@@ -4,7 +4,7 @@ import {
   createDevicePassword,
   type DevicePassword,
   type DevicePasswordEvents,
-  type RememberedPassword,
+  type StoredFingerprint,
 } from '../password/device-source.ts'
 import { openPasswordSource, type PasswordSourceEvents } from '../password/source.ts'
 import type { Logger } from '../record/log.ts'
@@ -17,7 +17,7 @@ import { openJournal } from '../tokens/journal.ts'
 import { createMemoryJournal, type TokenJournal } from '../tokens/token-journal.ts'
 import { createTokenStore, type TokenStore } from '../tokens/token-store.ts'
 
-/** The password and the tokens given for it, which stand and fall together (C8). */
+/** The password and the tokens issued for it: a password change revokes the tokens (C8). */
 export interface State {
   readonly verify: DevicePassword['verify']
   readonly tokens: TokenStore
@@ -29,23 +29,24 @@ export interface StateDependencies {
   readonly log: Logger
   readonly metrics: Metrics
   readonly signIn: SignIn | undefined
-  /** What was admitted under these grants must be broken off. */
+  /** Abort the requests admitted under these grants. */
   readonly onRevoked: (grants: readonly string[]) => void
-  /** The password file has changed, or can be read again. */
+  /** The password has changed, or its file can be read again. */
   readonly onPasswordRead: () => void
 }
 
-/** Where the journal keeps the password's fingerprint, and the salt it was made with. */
+/** The journal's keys for the password's fingerprint and the salt of it. */
 const FINGERPRINT = 'password_fingerprint'
 const SALT = 'password_salt'
 
+/** Milliseconds. */
 const SWEEP_INTERVAL = 1_000
 
-/** Opens the password source and the token store, and drops the stored tokens if the password changed meanwhile. */
+/** Opens the password source and the token store. Revokes the stored tokens if the password changed since the last run. */
 export async function openState(config: Config, deps: StateDependencies): Promise<State> {
   const { clock, log, metrics } = deps
   const journal = openTokenJournal(config, deps)
-  // Tokens that a restart forgets need no mark of the password that they were given for.
+  // Tokens in memory do not survive a restart, so they need no fingerprint of their password.
   const durable = config.tokens.store === 'file'
   const tokens = createTokenStore({
     policy: config.tokens,
@@ -66,16 +67,14 @@ export async function openState(config: Config, deps: StateDependencies): Promis
     },
   })
 
-  /** Settles when the journal knows which password holds. */
-  let remembered = Promise.resolve()
-  const reported = (remembering: Promise<void>): Promise<void> =>
-    remembering.catch((error: unknown) =>
-      log.error({ err: error }, 'the password fingerprint could not be kept'),
-    )
+  /** Resolves when the journal holds the fingerprint of the valid password. */
+  let saved = Promise.resolve()
+  const reported = (saving: Promise<void>): Promise<void> =>
+    saving.catch((error: unknown) => log.error({ err: error }, 'the password fingerprint could not be saved'))
   const learned = (): void => {
-    if (durable) remembered = remembered.then(() => reported(rememberPassword(journal, password)))
+    if (durable) saved = saved.then(() => reported(saveFingerprint(journal, password)))
   }
-  const password = await openPassword(config, deps, readRemembered(journal), {
+  const password = await openPassword(config, deps, readFingerprint(journal), {
     changed() {
       tokens.revoke({ all: true }, 'password_changed')
       log.warn('the password has changed')
@@ -85,7 +84,7 @@ export async function openState(config: Config, deps: StateDependencies): Promis
     learned,
     unreadable: (reason) => {
       metrics.storeFailed('password', 'read')
-      log.error({ reason }, 'the password source cannot be used; the last good password holds')
+      log.error({ reason }, 'the password source cannot be used; the last good password stays valid')
     },
     restored() {
       log.info('the password source can be used again')
@@ -96,15 +95,15 @@ export async function openState(config: Config, deps: StateDependencies): Promis
     throw error
   })
   if (durable && holdsTokens(tokens)) {
-    if (!(await isRemembered(journal, password))) {
+    if (!(await isForPassword(journal, password))) {
       tokens.revoke({ all: true }, 'password_changed')
-      await rememberPassword(journal, password)
+      await saveFingerprint(journal, password)
     }
   } else if (durable) {
-    // Nothing to take back: only the first who logs in has to wait for the fingerprint.
-    remembered = reported(
-      isRemembered(journal, password).then((known) =>
-        known ? undefined : rememberPassword(journal, password),
+    // No tokens to revoke, so the start does not wait for the fingerprint; the first login does.
+    saved = reported(
+      isForPassword(journal, password).then((known) =>
+        known ? undefined : saveFingerprint(journal, password),
       ),
     )
   }
@@ -112,13 +111,13 @@ export async function openState(config: Config, deps: StateDependencies): Promis
   const timer = setInterval(() => tokens.sweep(), SWEEP_INTERVAL).unref()
   return {
     tokens,
-    /** No token is given for a password before the journal knows of it, or a restart would take it for an old one's. */
+    /** Issues no token before the journal holds the fingerprint: a restart would revoke it as issued for another password. */
     async verify(candidate) {
       for (;;) {
-        const known = remembered
-        await known
-        const verdict = await password.verify(candidate)
-        if (verdict !== 'right' || known === remembered) return verdict
+        const before = saved
+        await before
+        const result = await password.verify(candidate)
+        if (result !== 'right' || before === saved) return result
       }
     },
     close() {
@@ -137,12 +136,13 @@ function holdsTokens(tokens: TokenStore): boolean {
 async function openPassword(
   { password }: Config,
   { clock, signIn }: StateDependencies,
-  remembered: RememberedPassword | undefined,
+  stored: StoredFingerprint | undefined,
   events: PasswordSourceEvents & DevicePasswordEvents,
 ): Promise<DevicePassword> {
   if (!('device' in password)) return openPasswordSource(password, { clock, events })
-  if (signIn === undefined) throw new SetupError('password.device: upstream.auth must say how to sign in')
-  return createDevicePassword({ signIn, events, remembered })
+  if (signIn === undefined)
+    throw new SetupError('password.device: needs upstream.auth, which defines how to sign in')
+  return createDevicePassword({ signIn, events, stored })
 }
 
 function openTokenJournal(config: Config, { clock, log, metrics }: StateDependencies): TokenJournal {
@@ -153,7 +153,7 @@ function openTokenJournal(config: Config, { clock, log, metrics }: StateDependen
     listener: {
       trouble(operation, error) {
         metrics.storeFailed('file', operation)
-        // Whatever fails, clients are served; but a defect of ours is not to look like one of the disk.
+        // Clients are served from memory in both cases, but the log distinguishes a bug from a disk error.
         const cause = isBug(error) ? { err: error } : { reason: reasonOf(error) }
         log.error({ operation, ...cause }, 'token file: serving from memory')
       },
@@ -167,24 +167,24 @@ function openTokenJournal(config: Config, { clock, log, metrics }: StateDependen
 }
 
 /**
- * Whether the stored tokens were given for the password that holds now. One that only the device knows is not known at
- * the start; the first grant tells.
+ * Whether the stored tokens were issued for the password that is valid now. With `password.device` it is unknown at the
+ * start, so this is true; the first grant compares the fingerprints.
  */
-async function isRemembered(journal: TokenJournal, password: DevicePassword): Promise<boolean> {
-  const known = readRemembered(journal)
+async function isForPassword(journal: TokenJournal, password: DevicePassword): Promise<boolean> {
+  const known = readFingerprint(journal)
   if (known === undefined) return false
   const fingerprint = await password.fingerprint(known.salt)
   return fingerprint === undefined || fingerprint === known.fingerprint
 }
 
-function readRemembered(journal: TokenJournal): RememberedPassword | undefined {
+function readFingerprint(journal: TokenJournal): StoredFingerprint | undefined {
   const salt = journal.getMeta(SALT)
   const fingerprint = journal.getMeta(FINGERPRINT)
   if (salt === undefined || fingerprint === undefined) return undefined
   return { salt: Buffer.from(salt, 'base64url'), fingerprint }
 }
 
-async function rememberPassword(journal: TokenJournal, password: DevicePassword): Promise<void> {
+async function saveFingerprint(journal: TokenJournal, password: DevicePassword): Promise<void> {
   const salt = randomBytes(16)
   const fingerprint = await password.fingerprint(salt)
   if (fingerprint === undefined) return

@@ -9,7 +9,7 @@ async function ready(sidecar: TestSidecar): Promise<unknown> {
 }
 
 const READY = [200, { ready: true }]
-const NOT_READY = [503, { ready: false, reasons: ['the device does not answer'] }]
+const NOT_READY = [503, { ready: false, reasons: ['the device does not respond'] }]
 
 describe('upstream.health', () => {
   it('makes readiness and postern_upstream_up follow the device, without any client', async () => {

@@ -48,7 +48,7 @@ export async function misconfigure(site: Site, sidecar: Served): Promise<void> {
   site.configure({ upstream: { headers: { X: `${CANARY}\n` } }, password: CANARY })
   await sidecar.waitForLog('configuration not reloaded: the one before holds')
   site.setPassword(`${CANARY}\n${CANARY} on a second line\n`)
-  await sidecar.waitForLog('the password source cannot be used; the last good password holds')
+  await sidecar.waitForLog('the password source cannot be used; the last good password stays valid')
 }
 
 /** The control socket, by commands good and bad, and the commands that speak to it. */

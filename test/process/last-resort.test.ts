@@ -16,7 +16,7 @@ it('C20 what nobody caught is logged, and costs neither the process nor what run
   await stream.waitFor('first piece')
   sidecar.signal('SIGUSR2')
   for (const message of ['thrown', 'rejected']) {
-    const line = await sidecar.waitForLog('this should not have happened', ({ err }) =>
+    const line = await sidecar.waitForLog('internal error: this is a bug in Postern', ({ err }) =>
       JSON.stringify(err).includes(message),
     )
     expect(line.level).toBe(50)

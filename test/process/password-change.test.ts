@@ -19,7 +19,7 @@ import { holdAnswers, openStreams, type Stream } from './streams.ts'
 
 const CHANGED = 'the password has changed'
 const NONE = ['', 'block', ''] as const
-const TROUBLE = 'the password source cannot be used; the last good password holds'
+const TROUBLE = 'the password source cannot be used; the last good password stays valid'
 const RESTORED = 'the password source can be used again'
 
 const revoked = (sidecar: Served): Promise<number> =>
