@@ -4,18 +4,18 @@ import { integer, list, oneOf, path, plainText } from './value-fields.ts'
 const password = section('The password of that account.', {
   file: path({
     description:
-      'A file with one line, the password itself. It is read at the start, and again for every login. To be left out beside `password.device`, where the password of the last grant is used.',
+      'A file with one line, the password itself. Read at the start, and again for every login. Leave it out with `password.device`, which uses the password of the last grant.',
   }),
 })
 
-const form = section('A login form that gives session cookies.', {
-  user: optional(user('The account to sign in with; left out where the form asks for a password only.')),
+const form = section('A login form that sets session cookies.', {
+  user: optional(user('The account to sign in with. Leave it out if the form asks for a password only.')),
   password: optional(password),
-  path: target({ initial: '/login', description: 'Where the form is sent to, by POST.' }),
+  path: target({ initial: '/login', description: 'The path to which the form is sent, by POST.' }),
   loginPage: optional(
     target({
       description:
-        'The page to which the device redirects whoever is not signed in, if that is not `path`. Such a redirect, and every 401, makes the sidecar sign in anew.',
+        'The page to which the device redirects requests without a session, if it is not `path`. Such a redirect, and every 401, makes the sidecar sign in again.',
     }),
   ),
   userField: fieldName({ initial: 'username', description: 'The name of the form field for the user.' }),
@@ -30,34 +30,36 @@ const form = section('A login form that gives session cookies.', {
     parse: (given) =>
       /^[^=]+=/.test(given) ? { value: given } : { problem: 'must be text such as action=login' },
     format: (value) => value,
-    description: 'What else the form sends, such as the value of its button. Never a secret.',
+    description: 'Further form fields, such as the value of the submit button. Must not contain a secret.',
   }),
   sessionCookie: optional(
     plainText(
       'the name of a cookie',
       {
         description:
-          'The cookie that makes the session. Left out, it is all that the login sets, and the first of them to expire ends the session.',
+          'The session cookie. If it is left out, all cookies of the login belong to the session, which ends when the first of them expires.',
       },
       (given) =>
         /^[!#$%&'*+\-.^_`|~\dA-Za-z]+$/.test(given) ? undefined : 'must be the name of a cookie (RFC 6265)',
     ),
   ),
   success: section(
-    'How to tell a successful login, beyond a status below 400, a session cookie, and no redirect back to the login page.',
+    'Additional conditions for a successful login. Always required: a status below 400, a session cookie, and no redirect back to the login page.',
     {
       status: optional(
-        integer(200, 399, { description: 'The one status of the answer to a login that succeeded.' }),
+        integer(200, 399, { description: 'The status of the response to a successful login.' }),
       ),
       location: optional(
-        target({ description: 'What the path of the redirect behind such a login begins with.' }),
+        target({
+          description: 'The beginning of the path to which the device redirects after a successful login.',
+        }),
       ),
     },
   ),
   checkPath: optional(
     target({
       description:
-        'A path that the device gives to nobody who is not signed in. With it, a login only counts when its session opens that path: many devices set a cookie and answer 200 to a wrong password, too.',
+        'A path that needs a login. If it is set, a login succeeds only when its session can open this path: many devices respond to a wrong password with 200 and a cookie, too.',
     }),
   ),
 })
@@ -72,13 +74,13 @@ export const authField = either(
     ),
     form,
   }),
-  'must be off, or hold one of basic, digest, form',
+  'must be off, or a mapping with one of basic, digest, form',
   {
     initial: 'off',
-    // Whoever gets this wrong has likely put the password itself here.
+    // A common mistake is to write the password itself here.
     secret: true,
     description:
-      'How the sidecar signs in to a device that has a login of its own: `off`, or one of `basic`, `digest` and `form`. One login at a time; a request that the device refuses for want of one is repeated once. A password that the device refuses is not tried again for 30 seconds, doubled each time up to 16 minutes, unless its file holds another one by then. Requests without a token (`public_paths`, `enforce`) are never signed in. Where a form gives a session, clients never see its cookie.',
+      'How the sidecar signs in to a device that has its own login: `off`, or one of `basic`, `digest` and `form`. There is one login at a time. A request that the device refuses because it needs a login is repeated once. A refused password is not tried again for 30 seconds, doubled each time up to 16 minutes, unless its file holds a different one by then. The sidecar does not sign in requests without a token (`public_paths`, `enforce`). Clients never see the session cookie of a form login.',
   },
 )
 
@@ -88,7 +90,7 @@ function http(description: string, scheme: string) {
     password: optional(password),
     checkPath: target({
       initial: '/',
-      description: `A path that the device answers cheaply, and with 401 and a ${scheme} challenge to whoever is not signed in. There the password is tried before any request carries it.`,
+      description: `A path that costs the device little and that responds with 401 and a ${scheme} challenge without credentials. The sidecar tries the password there before it sends it with any request.`,
     }),
   })
 }
@@ -96,7 +98,7 @@ function http(description: string, scheme: string) {
 function user(description: string): Field<string> {
   return plainText('a user name', { description }, (given) =>
     [...given].some((each) => each < ' ' || each === '\x7f' || each === ':')
-      ? 'must not hold a colon, which ends the name in credentials, or control characters'
+      ? 'must not contain a colon, which ends the user name in credentials, or control characters'
       : undefined,
   )
 }
@@ -105,12 +107,12 @@ function fieldName(explained: Explained): Field<string> {
   return plainText('the name of a form field', explained)
 }
 
-/** A path and perhaps a query, as they stand in a request line. */
+/** A path, optionally with a query, as in a request line. */
 function target(explained: Explained): Field<string> {
   return plainText('a path that begins with /', explained, (given) =>
     /^\/[!-~]*$/.test(given) && !given.includes('#')
       ? undefined
-      : 'must be a path that begins with / and holds no spaces',
+      : 'must be a path that begins with / and contains no spaces',
   )
 }
 

@@ -1,15 +1,15 @@
 import { camelCase, type Field } from './field.ts'
 import { type Config, schema } from './schema.ts'
 
-/** The keys that differ between two configurations, dotted as in the file. */
+/** The keys that differ between two configurations, in dotted form. */
 export interface Changes {
-  /** They take effect at once. */
+  /** They take effect without a restart. */
   readonly live: readonly string[]
-  /** They wait for a restart. */
+  /** They take effect only after a restart. */
   readonly restart: readonly string[]
 }
 
-/** Which keys differ between two configurations, by what it takes to put them into effect. */
+/** Finds the keys that differ between two configurations. */
 export function changesBetween(before: Config, after: Config): Changes {
   const changed = changesBelow(schema, before, after, [])
   const keys = (live: boolean): string[] =>
@@ -22,7 +22,7 @@ interface Change {
   readonly live: boolean
 }
 
-/** `upstream.routes`, a mapping with the operator's own names, counts as one key; headers count one by one. */
+/** A mapping of the operator's own names (`upstream.routes`) is one key; each header is a key of its own. */
 function changesBelow(
   field: Field<unknown>,
   before: unknown,

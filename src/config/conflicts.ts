@@ -7,7 +7,7 @@ import type { Config } from './schema.ts'
 import { formatDuration } from './units.ts'
 import { type ServiceConfig, servicesOf } from './upstream-fields.ts'
 
-/** What is wrong with values that are each right by themselves. */
+/** Finds values that are valid on their own but contradict each other. */
 export function conflictsIn(config: Config): readonly Issue[] {
   const { listen, admin, upstream, tokens } = config
   const issues: Issue[] = []
@@ -27,10 +27,10 @@ export function conflictsIn(config: Config): readonly Issue[] {
   for (const { path, service } of services) issues.push(...serviceConflicts(path, service, listen.address))
   const byGrant = 'device' in config.password
   if (byGrant && upstream.auth === 'off') {
-    add('password.device', 'must have upstream.auth beside it, which says how to sign in')
+    add('password.device', 'must be set together with upstream.auth, which defines how to sign in')
   }
   for (const { path, service } of services) {
-    // The password of a grant is tried at the device itself; its other services have accounts of their own.
+    // The main service checks the password of a grant; the services of `upstream.routes` have their own accounts.
     issues.push(...authConflicts(path, service, byGrant && service === upstream))
   }
   return issues
@@ -47,7 +47,7 @@ function serviceConflicts(above: readonly string[], { url, tls }: ServiceConfig,
     issues.push(issue([...above, 'url'], message))
   }
   if (tls.insecure && tls.ca !== undefined) {
-    const message = `must be false beside ${[...above, 'tls', 'ca'].join('.')}, which would not be looked at`
+    const message = `must be false together with ${[...above, 'tls', 'ca'].join('.')}, which would be ignored`
     issues.push(issue([...above, 'tls', 'insecure'], message))
   }
   return issues
@@ -61,31 +61,31 @@ function authConflicts(
   if (auth === 'off') return []
   const issues: Issue[] = []
   for (const [kind, { password }] of Object.entries<{ readonly password?: PasswordFile }>(auth)) {
-    const beside = 'must be left out beside password.device: the password of the last grant is used'
+    const unneeded = 'must be left out with password.device: the password of the last grant is used'
     if (byGrant !== (password === undefined)) {
-      issues.push(issue([...above, 'auth', kind, 'password', 'file'], byGrant ? beside : 'must be a path'))
+      issues.push(issue([...above, 'auth', kind, 'password', 'file'], byGrant ? unneeded : 'must be a path'))
     }
   }
   if (byGrant && 'form' in auth && auth.form.checkPath === undefined) {
     const message =
-      'must be a path that the device gives to nobody who is not signed in, where password.device relies on it'
+      'must be a path that needs a login: password.device uses it to tell a right password from a wrong one'
     issues.push(issue([...above, 'auth', 'form', 'check_path'], message))
   }
   const own = Object.keys(headers).find((name) => name.toLowerCase() === 'authorization')
   if (own !== undefined && !('form' in auth)) {
-    const message = `must not be set beside ${[...above, 'auth'].join('.')}, which writes that field`
+    const message = `must not be set together with ${[...above, 'auth'].join('.')}, which writes that field`
     issues.push(issue([...above, 'headers', own], message))
   }
   return issues
 }
 
-/** Whether two listeners would take the same address, which the kernel refuses. Host names are compared as text. */
+/** Whether two listeners would use the same address, which the kernel refuses. Host names are compared as text. */
 function overlap(a: Address, b: Address): boolean {
   if (a.kind !== 'tcp' || b.kind !== 'tcp') return formatAddress(a) === formatAddress(b)
   return a.port === b.port && a.port !== 0 && (covers(a.host, b.host) || covers(b.host, a.host))
 }
 
-/** Whether a listener on one host takes the connections to another as well. `::` takes those to IPv4 addresses, too. */
+/** Whether a listener on one host also accepts connections to the other. `::` also accepts them for IPv4 addresses. */
 function covers(host: string, other: string): boolean {
   return host === other || host === '::' || (host === '0.0.0.0' && isIPv4(other))
 }

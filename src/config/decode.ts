@@ -1,7 +1,7 @@
 import { type Field, z } from './field.ts'
 import type { YamlValue } from './yaml.ts'
 
-/** One thing wrong with the value at `path`. `unknown` lists keys there that nobody knows. */
+/** One problem with the value at `path`. `unknown` lists the unknown keys in it. */
 export interface Issue {
   readonly path: readonly string[]
   readonly message: string
@@ -10,7 +10,7 @@ export interface Issue {
 
 type Decoded<T> = { readonly value: T } | { readonly issues: readonly Issue[] }
 
-/** Reads a tree of YAML values. All that is wrong with it comes back at once. */
+/** Converts a YAML tree to the value that the field describes, or returns all issues at once. */
 export function decode<T>(field: Field<T>, tree: YamlValue): Decoded<T> {
   const result = z.safeDecode(field.schema, tree)
   return result.success
@@ -18,14 +18,14 @@ export function decode<T>(field: Field<T>, tree: YamlValue): Decoded<T> {
     : { issues: result.error.issues.flatMap((issue) => flatten(issue, [])) }
 }
 
-/** The YAML form of a value, from which `decode` gives the value again. */
+/** The YAML form of a value; `decode` converts it back. */
 export function encode<T>(field: Field<T>, value: T): unknown {
   return z.encode(field.schema, value)
 }
 
 /**
- * The JSON Schema of the YAML form, in draft 7, the one that editors know best. A section without required keys may be
- * `null`: YAML reads a section whose keys are all commented out as `null`, and `layer` takes that for a section left out.
+ * The JSON Schema of the YAML form, in draft 7, which most editors support. A section without required keys may be `null`:
+ * if all its keys are commented out, YAML parses it as `null`, and `layer` treats it as left out.
  */
 export function jsonSchema(field: Field<unknown>): Record<string, unknown> {
   const schema = z.toJSONSchema(field.schema, {
@@ -40,18 +40,18 @@ export function jsonSchema(field: Field<unknown>): Record<string, unknown> {
   return { ...schema }
 }
 
-/** Where one alternative of a union has the right shape and fails within, what fails within is the news. */
+/** If exactly one alternative of a union has the type of the value, its own issues are more precise than the union's. */
 function flatten(issue: z.core.$ZodIssue, above: readonly string[]): readonly Issue[] {
   const path = [...above, ...issue.path.map(String)]
   if (issue.code === 'unrecognized_keys') return [{ path, message: issue.message, unknown: issue.keys }]
   if (issue.code === 'invalid_union') {
-    const shaped = issue.errors.filter((branch) => !branch.some(isWrongShape))
-    const [only] = shaped
-    if (only !== undefined && shaped.length === 1) return only.flatMap((inner) => flatten(inner, path))
+    const matching = issue.errors.filter((branch) => !branch.some(isWrongType))
+    const [only] = matching
+    if (only !== undefined && matching.length === 1) return only.flatMap((inner) => flatten(inner, path))
   }
   return [{ path, message: issue.message, unknown: [] }]
 }
 
-function isWrongShape(issue: z.core.$ZodIssue): boolean {
+function isWrongType(issue: z.core.$ZodIssue): boolean {
   return issue.path.length === 0 && (issue.code === 'invalid_type' || issue.code === 'invalid_value')
 }

@@ -1,41 +1,41 @@
 import { z } from 'zod'
 import type { YamlValue } from './yaml.ts'
 
-// Compiled validators need `new Function`, which a hardened Node (--disallow-code-generation-from-strings) refuses.
+// Compiled validators need `new Function`, which Node refuses under --disallow-code-generation-from-strings.
 z.config({ jitless: true })
 
 export { z }
 
 /**
- * `section`: a mapping of known keys. `choice`: one that holds exactly one of them. `either`: one word, or such a
- * mapping. `headers`: a mapping of any names to values. `named`: one of any names to sections. `value`: all else.
+ * `section`: a mapping of known keys. `choice`: a mapping with exactly one of several keys. `either`: a word, or a mapping of
+ * known keys. `headers`: a mapping of any names to values. `named`: a mapping of any names to sections. `value`: the rest.
  */
 export type Kind = 'value' | 'section' | 'choice' | 'either' | 'headers' | 'named'
 
 /** How the text of an environment variable or a flag is parsed. */
 type TextForm = 'text' | 'text or null' | 'list' | 'yaml'
 
-/** One key of the file: how it is read, written and explained. */
+/** One key of the file: its schema and its documentation. */
 export interface Field<T> {
   readonly kind: Kind
-  /** Reads the YAML form with the default filled in; encodes back to that form. */
+  /** Decodes the YAML form, with the default filled in, and encodes back to it. */
   readonly schema: z.ZodType<T>
-  /** The same without the default. */
+  /** The same schema without the default. */
   readonly bare: z.ZodType<T>
   readonly description: string
-  /** In words, for the reference page. */
+  /** The type in words, for the reference page. */
   readonly type: string
-  /** As it would stand in the file; `undefined` when the key must be given, or may be left out for good. */
+  /** The default in its YAML form; `undefined` for a required key and for an optional one. */
   readonly initial: YamlValue | undefined
   readonly optional: boolean
   readonly textForm: TextForm
-  /** The value is never repeated, whatever is wrong with it. */
+  /** No error message quotes the value. */
   readonly secret: boolean
-  /** Whether a reload puts a change from one value to another into effect; otherwise it waits for a restart. */
+  /** Whether a reload applies a change from one value to the other; otherwise the change needs a restart. */
   readonly live: (before: unknown, after: unknown) => boolean
-  /** The keys below, in snake_case, in the order of the page. */
+  /** The keys of this section, in snake_case, in the order of the reference page. */
   readonly keys: Keys
-  /** What stands under every name, where the names are the operator's own. */
+  /** The field of each member, if the operator chooses the names. */
   readonly member: Field<unknown> | undefined
 }
 
@@ -48,18 +48,18 @@ export interface Explained {
   readonly live?: Field<unknown>['live']
 }
 
-/** For `live`: a reload puts every change of the key into effect. */
+/** For `live`: a reload applies every change of the key. */
 export const ALWAYS = (): boolean => true
 
 type Details = Explained & { readonly type: string } & Partial<
     Pick<Field<unknown>, 'kind' | 'textForm' | 'keys' | 'member'>
   >
 
-/** A field around a schema of its own that has no default yet. */
+/** Creates a field from a schema without a default. */
 export function field<T>(bare: z.ZodType<T>, details: Details): Field<T> {
   const { description, initial } = details
   const schema = initial === undefined ? bare : bare.prefault(initial)
-  // `meta` would make a copy of each first, and a start has to wait for all of them.
+  // Not `meta`, which copies each schema: that costs startup time.
   z.globalRegistry.add(bare, { description })
   z.globalRegistry.add(schema, { description })
   return {
@@ -77,12 +77,12 @@ export function field<T>(bare: z.ZodType<T>, details: Details): Field<T> {
   }
 }
 
-/** The field under a key, as far as the schema knows it. */
+/** The field of a key in a section or mapping; `undefined` for an unknown key. */
 export function fieldBelow(above: Field<unknown>, key: string): Field<unknown> | undefined {
   return above.keys.get(key) ?? above.member
 }
 
-/** A key that may be left out, and then is absent. */
+/** A key that may be left out and has no default: its value is then absent. */
 export interface OptionalField<T> extends Field<T> {
   readonly optional: true
 }
@@ -91,12 +91,12 @@ export function optional<T>(inner: Field<T>): OptionalField<T> {
   return { ...inner, optional: true, schema: inner.bare }
 }
 
-/** Whether the file has to give this key. */
+/** Whether the key must be set. */
 export function isRequired(each: Field<unknown>): boolean {
   return each.initial === undefined && !each.optional
 }
 
-/** What a field reads. */
+/** The type of a field's value. */
 export type ValueOf<F> = F extends Field<infer T> ? T : never
 
 type Fields = Readonly<Record<string, Field<unknown>>>
@@ -105,14 +105,14 @@ type OptionalKeys<F extends Fields> = {
   [K in keyof F]: F[K] extends OptionalField<unknown> ? K : never
 }[keyof F]
 
-/** What a section of such fields reads; keys that may be left out are optional. */
+/** The type of a section's value. */
 type SectionOf<F extends Fields> = Flat<
   { readonly [K in Exclude<keyof F, OptionalKeys<F>>]: ValueOf<F[K]> } & {
     readonly [K in OptionalKeys<F>]?: ValueOf<F[K]>
   }
 >
 
-/** An intersection as one object type, for the compiler's messages. */
+/** An intersection as one object type, which makes the compiler's messages shorter. */
 type Flat<T> = { readonly [K in keyof T]: T[K] }
 
 /** A mapping of known keys, in snake_case in the file and in camelCase in the result. */
@@ -120,34 +120,34 @@ export function section<F extends Fields>(description: string, fields: F): Field
   type T = SectionOf<F>
   const keys: Keys = new Map(Object.entries(fields).map(([name, each]) => [snakeCase(name), each]))
   const schema = z.codec(mapping(keys, 'must be a mapping of keys'), z.custom<T>(), {
-    // The cast holds because T is made of the types of these fields under these names.
+    // The cast holds because T consists of the types of these fields under these names.
     decode: (given) => rename(given, camelCase) as T,
     encode: (value) => rename(value, snakeCase),
   })
   return field(schema, { description, type: 'mapping', initial: {}, kind: 'section', textForm: 'yaml', keys })
 }
 
-/** The union of `{key: value}`, one for each alternative. */
+/** A union of `{key: value}` with one member per alternative. */
 type ChoiceOf<F extends Fields> = { [K in keyof F]: { readonly [P in K]: ValueOf<F[K]> } }[keyof F]
 
-/** Alternatives of which exactly one is given, each under its own key. */
+/** A mapping that holds exactly one of several keys. */
 export function choice<F extends Fields>(description: string, alternatives: F): Field<ChoiceOf<F>> {
   type T = ChoiceOf<F>
   const keys: Keys = new Map(Object.entries(alternatives).map(([key, each]) => [key, optional(each)]))
   const names = [...keys.keys()].join(', ')
-  const must = `must hold one of ${names}`
+  const must = `must have exactly one of ${names}`
   const one = mapping(keys, must)
     .meta({ minProperties: 1, maxProperties: 1 })
     .superRefine((given, context) => {
       const [first, ...others] = Object.keys(given)
       if (first === undefined) context.addIssue({ code: 'custom', message: must })
       for (const other of others) {
-        const message = `must not stand beside ${first}; keep one of the two`
+        const message = `must not be set together with ${first}; keep one of the two`
         context.addIssue({ code: 'custom', message, path: [other] })
       }
     })
   const schema = z.codec(one, z.custom<T>(), {
-    // The cast holds because exactly one alternative is there, read by its own field.
+    // The cast holds because exactly one alternative is present, decoded by its own field.
     decode: (given) => given as T,
     encode: (value) => rename(value, (key) => key),
   })
@@ -161,7 +161,7 @@ export function choice<F extends Fields>(description: string, alternatives: F): 
   })
 }
 
-/** A mapping of the operator's own names, each to the same kind of section. `nameProblem` judges the names. */
+/** A mapping of the operator's own names to sections of one kind. `nameProblem` returns an error message for a wrong name. */
 export function named<T extends object>(
   member: Field<T>,
   nameProblem: (name: string) => string | undefined,
@@ -178,7 +178,7 @@ export function named<T extends object>(
   return field<Readonly<Record<string, T>>>(schema, { ...explained, kind: 'named', textForm: 'yaml', member })
 }
 
-/** One of some words, or a mapping. */
+/** One of several words, or a mapping. */
 export function either<A extends string, B extends object>(
   words: Field<A>,
   other: Field<B>,
@@ -205,7 +205,7 @@ function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
-/** The name in the result of a key in the file. */
+/** The name in the configuration object of a key in the file. */
 export function camelCase(key: string): string {
   return key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }

@@ -5,16 +5,16 @@ import { isMapping, type YamlMapping, type YamlValue } from './yaml.ts'
 
 const FILE_RANK = 1
 
-/** The file with all overrides laid over it, and who set what. */
+/** The tree of the file with all overrides applied, and the source of each value. */
 export interface Layered {
   readonly tree: YamlValue
-  /** Where the value at a path came from; `undefined` when it came from the file, or is not there. */
+  /** The source of the value at a path; `undefined` if it is from the file or missing. */
   readonly sourceOf: (path: readonly string[]) => string | undefined
 }
 
 type Origins = Map<string, Pick<Override, 'source' | 'rank'>>
 
-/** Lays overrides over the tree of the file, the later over the earlier. Neither is changed. */
+/** Applies overrides to the tree of the file, in their order. Does not modify its arguments. */
 export function layer(file: YamlMapping, overrides: readonly Override[]): Layered {
   const origins: Origins = new Map()
   let tree = withoutEmptySections(file, schema)
@@ -24,7 +24,7 @@ export function layer(file: YamlMapping, overrides: readonly Override[]): Layere
 
 const MAY_BE_EMPTY: readonly Kind[] = ['section', 'headers', 'named']
 
-/** A section whose keys are all commented out reads as `null`, and means no more than being left out. */
+/** If all keys of a section are commented out, YAML parses it as `null`: the same as leaving it out. */
 function withoutEmptySections(value: YamlValue, field: Field<unknown>): YamlValue {
   if (value === null && MAY_BE_EMPTY.includes(field.kind)) return {}
   if (!isMapping(value) || field.kind === 'headers') return value
@@ -44,23 +44,23 @@ function put(
   origins: Origins,
 ): YamlValue {
   const [key, ...deeper] = rest
-  if (key === undefined) return arrive(current, field, here, override, origins)
-  // A section that is no mapping stays, so that the mistake is reported instead of buried.
+  if (key === undefined) return assign(current, field, here, override, origins)
+  // Keeps a section that is not a mapping, so that the mistake is reported instead of overwritten.
   if (field.kind === 'section' && current !== undefined && !isMapping(current)) return current
-  if (field.kind === 'either' && !isMapping(current)) own(here, override, origins)
+  if (field.kind === 'either' && !isMapping(current)) recordSource(here, override, origins)
   const inner = fieldBelow(field, key)
   const below = [...here, key]
-  const held = makeRoom(isMapping(current) ? current : {}, field, below, override, origins)
-  if (field.kind === 'choice' || inner === undefined) own(below, override, origins)
-  const before = Object.hasOwn(held, key) ? held[key] : undefined
+  const siblings = withoutReplaced(isMapping(current) ? current : {}, field, below, override, origins)
+  if (field.kind === 'choice' || inner === undefined) recordSource(below, override, origins)
+  const before = Object.hasOwn(siblings, key) ? siblings[key] : undefined
   return {
-    ...held,
+    ...siblings,
     [key]: inner === undefined ? override.value : put(before, inner, below, deeper, override, origins),
   }
 }
 
-/** A mapping given for a section is short for its keys, one by one; anything else takes the place of what was. */
-function arrive(
+/** A mapping for a section sets its keys one by one; any other value replaces the current one. */
+function assign(
   current: YamlValue | undefined,
   field: Field<unknown>,
   here: readonly string[],
@@ -70,7 +70,7 @@ function arrive(
   const { value } = override
   if (field.kind === 'section' && value === null) return current ?? {}
   if (field.keys.size === 0 || !isMapping(value)) {
-    own(here, override, origins)
+    recordSource(here, override, origins)
     return value
   }
   let tree: YamlValue = current ?? {}
@@ -80,8 +80,8 @@ function arrive(
   return tree
 }
 
-/** What the new key replaces: alternatives chosen by a weaker source, or the same header in another case. */
-function makeRoom(
+/** Removes what the new key replaces: alternatives set by a source of lower rank, or the same header in another case. */
+function withoutReplaced(
   held: YamlMapping,
   field: Field<unknown>,
   below: readonly string[],
@@ -99,7 +99,7 @@ function makeRoom(
   return Object.fromEntries(entries.filter(([name]) => name === key || rankOf(name) >= override.rank))
 }
 
-function own(path: readonly string[], { source, rank }: Override, origins: Origins): void {
+function recordSource(path: readonly string[], { source, rank }: Override, origins: Origins): void {
   origins.set(dotted(path), { source, rank })
 }
 

@@ -4,7 +4,7 @@ import { address, addressOrOff, duration, integer, oneOf, path, peers, size } fr
 const tlsFiles = section("The operator's own certificate.", {
   cert: path({
     live: ALWAYS,
-    description: 'PEM file with the certificate first and its chain behind it. Read again when it changes.',
+    description: 'PEM file with the certificate, followed by its chain. Read again when it changes.',
   }),
   key: path({
     live: ALWAYS,
@@ -12,11 +12,11 @@ const tlsFiles = section("The operator's own certificate.", {
   }),
 })
 
-export const listenField = section('The public listener: what clients reach.', {
+export const listenField = section('The public listener, which clients connect to.', {
   address: address({
     initial: '0.0.0.0:8443',
     description:
-      'Where clients connect: `host:port` (an IPv6 address in brackets; port 0 takes a free one), `unix:/path`, or `fd:3` for a socket handed over by socket activation.',
+      'Where clients connect: `host:port` (an IPv6 address in brackets; port 0 takes a free one), `unix:/path`, or `fd:3` for a socket from socket activation.',
   }),
   tls: either(
     oneOf(['auto', 'off'], { description: 'How to encrypt.' }),
@@ -24,24 +24,23 @@ export const listenField = section('The public listener: what clients reach.', {
     'must be auto, off or {cert: file, key: file}',
     {
       initial: 'auto',
-      // A listener stays cleartext, or TLS, until a restart.
+      // A reload cannot switch a listener between cleartext and TLS.
       live: (before, after) => before !== 'off' && after !== 'off',
       description:
-        '`auto` uses a self-signed certificate, made at the first start and kept in `state_dir`; `off` speaks cleartext, for use behind something that terminates TLS; a mapping names the certificate and its key.',
+        '`auto` uses a self-signed certificate, generated at the first start and kept in `state_dir`; `off` serves cleartext, for use behind a proxy that terminates TLS; a mapping names the certificate and its key.',
     },
   ),
   trustedProxies: peers({
     initial: [],
     live: ALWAYS,
     description:
-      'Proxies whose `X-Forwarded-*` fields are believed; `unix` trusts every client that connects over a Unix socket. Any other client speaks only for its own address; what it claims is dropped.',
+      'Proxies whose `X-Forwarded-*` fields are trusted; `unix` trusts every peer on a Unix socket. For any other client, only the address of its connection counts, and its `X-Forwarded-*` fields are dropped.',
   }),
   handshakeTimeout: duration(
     { least: '1ms', most: '1h' },
     {
       initial: '10s',
-      description:
-        'How long a client may take to finish the TLS handshake. Two lost packets are sent again within it.',
+      description: 'The longest TLS handshake. The default allows for two lost packets.',
     },
   ),
   headerTimeout: duration(
@@ -49,7 +48,7 @@ export const listenField = section('The public listener: what clients reach.', {
     {
       initial: '10s',
       description:
-        'How long a client may take to send the head of a request, and in HTTP/2 its first SETTINGS: few packets, of which two may be lost.',
+        'How long a client may take to send the head of a request, and in HTTP/2 its first SETTINGS frame. The default allows for two lost packets.',
     },
   ),
   bodyTimeout: duration(
@@ -58,7 +57,7 @@ export const listenField = section('The public listener: what clients reach.', {
       initial: '10s',
       live: ALWAYS,
       description:
-        'How long a client may pause within the body of a request. A pause and not the whole: a long upload is no attack. Only data ends a pause; the framing of chunks without data does not.',
+        'How long a client may pause while it sends a request body. The whole upload has no limit, because a long upload is no attack. Only body data ends a pause; chunk framing without data does not.',
     },
   ),
   idleTimeout: duration(
@@ -66,47 +65,47 @@ export const listenField = section('The public listener: what clients reach.', {
     {
       initial: '60s',
       description:
-        'How long a connection without any traffic stays open, and how long a client may take nothing of a response that waits for it. As long as the pauses of people who click about.',
+        'How long an idle connection stays open, and how long a client may read nothing of a pending response. The default covers the pauses of a person in a browser.',
     },
   ),
   maxHeaderSize: size('1KiB', '1MiB', {
     initial: '16KiB',
     description:
-      'The largest head of a request: in HTTP/1 all of its bytes, in HTTP/2 all its fields together, before and after a client has acknowledged it. What Node.js and most servers take.',
+      'The largest head of a request: in HTTP/1 all of its bytes, in HTTP/2 the sum of its fields, also before the client has acknowledged the limit. The default is that of Node.js and most servers.',
   }),
   maxHeaderCount: integer(1, 10_000, {
     initial: 100,
-    description: 'The most header fields in one request. Browsers send about 20.',
+    description: 'The maximum number of header fields in a request. Browsers send about 20.',
   }),
   maxConnections: integer(1, 1_000_000, {
     initial: 1000,
     description:
-      'The most client connections open at once; further ones are closed at once. An idle one takes up to 80 KiB, with TLS and HTTP/2. Keep it, with `upstream.max_in_flight` and twice `upstream.max_tunnels`, below the limit on open files.',
+      'The maximum number of open client connections; further ones are closed immediately. An idle connection with TLS and HTTP/2 takes up to 80 KiB. The sum of this, `upstream.max_in_flight` and twice `upstream.max_tunnels` must stay below the limit on open files.',
   }),
   maxConnectionsPerClient: integer(1, 1_000_000, {
     initial: 250,
     description:
-      'The most of them from one client: an IPv4 address or an IPv6 /64. A browser opens six, so that forty behind one address have room, and nobody alone can take all. An HTTP/2 connection that was ended for what it sent counts for `idle_timeout` after it has closed, and for a twenty-fifth of all that its client may have; one that did more than a tenth of what `max_resets` or `max_control_frames` would end it for counts in proportion: who overdoes it again and again is refused before a TLS handshake. Does not hold for `listen.trusted_proxies` and over a Unix socket.',
+      'The maximum number of open connections from one client: an IPv4 address or an IPv6 /64. A browser opens six, so the default serves forty browsers behind one address, and no single client can take all of `max_connections`. A client that floods HTTP/2 connections again and again is refused before the TLS handshake: a connection closed for a flood counts as a twenty-fifth of this limit until `idle_timeout` after its end, and one that reached more than a tenth of `max_resets` or `max_control_frames` counts in proportion. Does not apply to `listen.trusted_proxies` and to Unix sockets.',
   }),
   maxStreams: integer(1, 10_000, {
     initial: 100,
     description:
-      'The most requests at once within one HTTP/2 connection. RFC 9113 advises against less than 100.',
+      'The maximum number of concurrent requests on one HTTP/2 connection. RFC 9113 recommends at least 100.',
   }),
   maxResets: integer(1, 1_000_000, {
     initial: 100,
     description:
-      'The most requests that an HTTP/2 connection may break off within 10 seconds, or have broken off for its own errors, before it is closed: all of `max_streams`, as when somebody leaves a page that is still loading. Connecting again does not make up for it: see `max_connections_per_client`.',
+      'The maximum number of HTTP/2 requests in 10 seconds that a client resets, or that are reset because of its errors, before its connection is closed. The default allows for all of `max_streams`: a browser resets every stream when the user leaves a page that is still loading. Reconnecting does not avoid the limit: see `max_connections_per_client`.',
   }),
   maxControlFrames: integer(1, 1_000_000, {
     initial: 250,
     description:
-      'The most PING and SETTINGS frames that an HTTP/2 connection may bring within 10 seconds before it is closed. Ordinary clients send a few, those that measure the line up to ten a second.',
+      'The maximum number of PING and SETTINGS frames in 10 seconds before an HTTP/2 connection is closed. Most clients send a few; clients that measure the round-trip time send up to ten a second.',
   }),
   maxQueuedBytes: size('64KiB', '1GiB', {
     initial: '8MiB',
     description:
-      "The most bytes of responses that wait on one connection for a client that does not take them; a response beyond is broken off. 100 streams each with one piece of the device's answer stay below.",
+      'The maximum size of responses that are queued on one connection for a client that does not read them; further responses are aborted. 100 streams with one chunk of a response each stay below the default.',
   }),
 })
 
@@ -114,6 +113,6 @@ export const adminField = section('The listener for operators.', {
   address: addressOrOff({
     initial: '127.0.0.1:9464',
     description:
-      'Where `/metrics`, `/healthz` and `/readyz` are served, in the same forms as `listen.address`. There is no login: keep it where only operators can reach it. `off` closes it.',
+      'Where `/metrics`, `/healthz` and `/readyz` are served, in the same forms as `listen.address`. It has no login, so only operators may be able to reach it. `off` disables it.',
   }),
 })

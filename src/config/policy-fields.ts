@@ -2,7 +2,7 @@ import { ALWAYS, choice, field, section, z } from './field.ts'
 import { duration, flag, integer, oneOf, path, plainText } from './value-fields.ts'
 
 export const passwordField = choice(
-  'Where the device password comes from; exactly one of these. The file is watched: when the password changes, every token is invalid at once.',
+  'The source of the device password: exactly one of these. A file is watched: when the password changes, all tokens are revoked.',
   {
     file: path({ description: 'A file with one line, the password or a hash of it.' }),
     htpasswd: entry('an htpasswd file'),
@@ -11,7 +11,7 @@ export const passwordField = choice(
       type: '`true`',
       textForm: 'yaml',
       description:
-        'Where no file can be reached: the password of every grant is tried by signing in to the device, as `upstream.auth` says, and the last one that was right, kept in memory only, signs the forwarded requests in. A password that the device took before and then refuses has changed. After a restart none is known, and what restored tokens ask for reaches the device without credentials until the next grant; if that has another password, those tokens are revoked first. Wrong grants are wrong logins at the device, which may lock the account for them: see `limits.oauth`.',
+        'For a device without a readable password file: the sidecar checks the password of each grant by signing in to the device, as `upstream.auth` defines. The last right password is kept in memory only, and signs in the forwarded requests. If the device refuses it later, it counts as changed. After a restart no password is known, so requests with restored tokens reach the device without credentials until the next grant; if that grant has a different password, the restored tokens are revoked first. A wrong password in a grant is a failed login at the device, which may lock the account: see `limits.oauth`.',
     }),
   },
 )
@@ -21,17 +21,17 @@ export const tokensField = section('Access and refresh tokens.', {
     ['file', 'memory'],
     {
       initial: 'file',
-      // An operator may have given the URL of a shared store, with its password.
+      // The value may be the URL of a shared store, with its password.
       secret: true,
       description:
-        '`file` keeps tokens in `state_dir`, across restarts; `memory` forgets them at a restart. A store that several sidecars share (`valkey://`, `redis://`) is not supported yet.',
+        '`file` keeps tokens in `state_dir`, so they survive a restart; `memory` loses them at a restart. A store shared by several sidecars (`valkey://`, `redis://`) is not supported yet.',
     },
     'must be file or memory; a shared store, such as valkey:// or redis://, is not supported yet',
   ),
   capacity: integer(2, 10_000_000, {
     initial: 10_000,
     live: ALWAYS,
-    description: 'The most tokens kept. Past it, those longest unused are forgotten first.',
+    description: 'The maximum number of tokens. Beyond it, the least recently used ones are evicted.',
   }),
   accessLifetime: duration(
     { least: '1s', most: '365d', wholeSeconds: true },
@@ -49,7 +49,7 @@ export const tokensField = section('Access and refresh tokens.', {
     initial: false,
     live: ALWAYS,
     description:
-      'Give a new refresh token with every refresh, as OAuth 2.1 has it, and take the use of a spent one for theft: that revokes the whole grant.',
+      'Issue a new refresh token with every refresh, as in OAuth 2.1. The use of a spent refresh token counts as theft and revokes the whole grant.',
   }),
   refreshGrace: duration(
     { least: '0s', most: '1h' },
@@ -57,71 +57,71 @@ export const tokensField = section('Access and refresh tokens.', {
       initial: '10s',
       live: ALWAYS,
       description:
-        'With `rotate_refresh`: how long a retry with the spent refresh token gets the same answer again.',
+        'With `rotate_refresh`: how long a retry with the spent refresh token gets the same response again.',
     },
   ),
 })
 
-export const limitsField = section('How often clients may ask.', {
+export const limitsField = section('The rate limits.', {
   api: limit(60, 'everything except `/oauth/token`'),
   oauth: limit(30, '`/oauth/token`'),
   maxKeys: integer(1, 10_000_000, {
     initial: 100_000,
     description:
-      'The most windows kept at once. Past it, newcomers share one window; those that are being counted stay as they are.',
+      'The maximum number of windows. Beyond it, all new clients share one window; existing windows continue.',
   }),
   ietfHeaders: flag({
     initial: false,
     live: ALWAYS,
-    description: 'Send `RateLimit` and `RateLimit-Policy` as well, beside the `X-RateLimit-*` fields.',
+    description: 'Also send `RateLimit` and `RateLimit-Policy`, in addition to the `X-RateLimit-*` fields.',
   }),
 })
 
-export const oauthField = section('What is served beside `/oauth/token`.', {
+export const oauthField = section('Endpoints in addition to `/oauth/token`.', {
   revocationPath: plainText(
     '`off` or a path',
     {
       initial: 'off',
       live: ALWAYS,
       description:
-        'Where clients may revoke a token, and with it everything given for the same login (RFC 7009), such as `/oauth/revoke`. Requests there count as those to `/oauth/token` do.',
+        'The path at which clients can revoke a token and with it all tokens of the same login (RFC 7009), such as `/oauth/revoke`. Its requests count toward the limit on `/oauth/token`.',
     },
     (given) =>
       given === 'off' || (/^\/[\w./-]+$/.test(given) && given !== '/oauth/token')
         ? undefined
-        : 'must be off, or a path of its own such as /oauth/revoke',
+        : 'must be off, or a path other than /oauth/token, such as /oauth/revoke',
   ),
 })
 
 function entry(file: string) {
   return section(`The entry of one user in ${file}.`, {
     file: path({ description: `The path of ${file}.` }),
-    user: plainText('a user name', { description: 'The user whose entry counts.' }, (given) =>
-      given.includes(':') ? 'must not hold a colon, which ends the name in such a file' : undefined,
+    user: plainText('a user name', { description: 'The user whose entry is used.' }, (given) =>
+      given.includes(':') ? 'must not contain a colon, which ends the user name in such a file' : undefined,
     ),
   })
 }
 
 function limit(requests: number, what: string) {
-  return section(`The limit on ${what}.`, {
+  return section(`The limit for ${what}.`, {
     requests: integer(1, 1_000_000_000, {
       initial: requests,
       live: ALWAYS,
-      description: `How many requests pass in one window, on ${what}.`,
+      description: `The number of requests that pass in one window, for ${what}.`,
     }),
     window: duration(
       { least: '1s', most: '1d', wholeSeconds: true },
       {
         initial: '60s',
         live: ALWAYS,
-        description: 'How long a window stays open after the first request in it.',
+        description: 'The length of a window, which begins with its first request.',
       },
     ),
     per: oneOf(['client', 'grant', 'device'], {
       initial: 'client',
       live: ALWAYS,
       description:
-        'Who shares a window: `client`, one per client address (an IPv6 client by its /64); `grant`, one per login; `device`, one for everybody.',
+        'What has a window of its own: `client`, each client address (for IPv6, each /64); `grant`, each login; `device`, one window for all clients.',
     }),
   })
 }

@@ -7,7 +7,7 @@ import { valueAt, type YamlValue } from './yaml.ts'
 
 const LONGEST_SHOWN = 60
 
-/** One line for each thing wrong: where it was said, which key, what is wrong, what was given. */
+/** One line per issue: the source of the value, the key, what is wrong, and the value. */
 export function problemsOf(
   issues: readonly Issue[],
   layered: Layered,
@@ -27,7 +27,7 @@ function line(path: readonly string[], what: string, layered: Layered, file: str
   return [source, path.join('.'), what].filter((part) => part !== undefined).join(': ')
 }
 
-/** Nobody gave this value; it is the default that does not fit to what was given elsewhere. */
+/** Whether the value is a default, which conflicts with a value set elsewhere. */
 function isDefault(path: readonly string[], tree: YamlValue): boolean {
   const fields = fieldsAlong(path)
   return (
@@ -53,7 +53,7 @@ function describe({ path, message }: Issue, tree: YamlValue): string {
   return shown === undefined ? message : `${message} (given: ${shown})`
 }
 
-/** The fields from the top down to a path, as far as the schema knows it. */
+/** The fields along a path, up to the first unknown key. */
 function fieldsAlong(path: readonly string[]): readonly Field<unknown>[] {
   const fields: Field<unknown>[] = []
   let field: Field<unknown> | undefined = schema
@@ -65,7 +65,7 @@ function fieldsAlong(path: readonly string[]): readonly Field<unknown>[] {
   return fields
 }
 
-/** Scalars only, clipped; what stands before an `@` may be a password in a URL. */
+/** The value as text: scalars only, shortened, without the part before an `@`, which may be a password in a URL. */
 function show(value: YamlValue): string | undefined {
   if (typeof value === 'object' && value !== null) return undefined
   if (typeof value !== 'string') return String(value)

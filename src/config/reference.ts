@@ -8,17 +8,17 @@ const INTRODUCTION = `# Configuration reference
 
 <!-- Written by \`npm run reference\` from the schema in src/config; change it there. -->
 
-One YAML file, given by \`--config\`. Only \`upstream.url\` and one source of the password have to be set.
+One YAML file, given by \`--config\`. Only \`upstream.url\` and one password source are required.
 
 Every key can also be set from outside the file: by an environment variable, as listed, or by
-\`--set key=value\`, as often as needed. A flag beats the environment, the environment beats the file, and the file
-beats the default. A value that is no plain text is written as YAML (\`POSTERN_UPSTREAM_HEADERS='{X-Name: value}'\`),
-a list also with commas (\`POSTERN_LISTEN_TRUSTED_PROXIES=10.0.0.0/8,fd00::/8\`). Whole sections can be set like this
-too (\`--set 'limits.api={requests: 120, window: 10s}'\`).
+\`--set key=value\`, which can be repeated. A flag overrides the environment, the environment overrides the file, and the
+file overrides the default. A value that is not plain text is written as YAML (\`POSTERN_UPSTREAM_HEADERS='{X-Name: value}'\`);
+a list can also be separated by commas (\`POSTERN_LISTEN_TRUSTED_PROXIES=10.0.0.0/8,fd00::/8\`). A whole section can also be set
+like this (\`--set 'limits.api={requests: 120, window: 10s}'\`).
 
 - **Durations** are numbers of seconds, or \`500ms\`, \`10s\`, \`5m\`, \`1h\`, \`7d\`.
 - **Sizes** are numbers of bytes, or \`8KiB\`, \`1MiB\`.
-- **Paths** that do not begin with \`/\` count from the working directory.
+- **Paths** that do not begin with \`/\` are relative to the working directory.
 - Unknown keys, and unknown \`POSTERN_\` variables, are errors.
 
 An editor that knows JSON Schema completes and checks the file when its first line is
@@ -27,15 +27,17 @@ An editor that knows JSON Schema completes and checks the file when its first li
 
 const HEAD = ['key', 'type', 'default', 'environment', 'meaning']
 
-/** The cells of one row. */
+/** The cells of one table row. */
 type Row = readonly string[]
 
-/** The reference page: one table for each section, and one for the keys that stand alone. */
+/** The reference page: one table for each section, and one for the keys outside of all sections. */
 export function referencePage(): string {
   const grouped = [...schema.keys].filter(([, field]) => field.keys.size > 0)
   const sections = grouped.map(([name, field]) => part(name, field.description, rowsBelow(name)))
   const single = knownKeys.filter(({ path, field }) => path.length === 1 && field.keys.size === 0).map(row)
-  return [INTRODUCTION, reloading(), ...sections, part('Keys that stand alone', undefined, single)].join('\n')
+  return [INTRODUCTION, reloading(), ...sections, part('Keys outside of sections', undefined, single)].join(
+    '\n',
+  )
 }
 
 function reloading(): string {
@@ -43,8 +45,8 @@ function reloading(): string {
   const names = live.map(({ path }) => `- ${code(path.join('.'))}`)
   return `## Changed while running
 
-A change of these keys takes effect without a restart: when the file is saved, or at \`SIGHUP\`. Every other key waits for a
-restart, and the log names it when it changes.
+A change of these keys takes effect without a restart: when the file is saved, or at \`SIGHUP\`. A change of any other key
+needs a restart; the log names the key.
 
 ${names.join('\n')}
 `
@@ -54,7 +56,7 @@ ${names.join('\n')}
 export function referenceSchema(): string {
   const { $schema, ...rest } = jsonSchema(schema)
   const page = JSON.stringify({ $schema, title: 'Postern', ...rest }, null, 2)
-  // Lists of words on one line, as the formatter of this repository has them.
+  // Lists of words on one line, as the formatter of this repository writes them.
   return `${page.replace(/\[\s+([^[\]{}]*?)\s+\]/g, (_, words: string) => `[${words.replace(/\s*\n\s*/g, ' ')}]`)}\n`
 }
 
@@ -63,7 +65,7 @@ function part(title: string, description: string | undefined, rows: readonly Row
   return `## ${title}\n\n${text}${table([HEAD, ...rows])}\n`
 }
 
-/** Columns are padded, as the formatter of this repository has them. */
+/** Pads the columns, as the formatter of this repository does. */
 function table(rows: readonly Row[]): string {
   const widths = HEAD.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)))
   const [head = '', ...body] = rows.map((cells) => line(cells.map((cell, i) => cell.padEnd(widths[i] ?? 0))))
@@ -97,7 +99,7 @@ function defaultOf({ path, field }: KnownKey): string {
   return isRequired(field) && !isAlternative(path) ? '**required**' : 'none'
 }
 
-/** What stands in one of several alternatives is required only where that one is chosen. */
+/** Whether the key belongs to one of several alternatives: then it is required only with that alternative. */
 function isAlternative(path: readonly string[]): boolean {
   let field: Field<unknown> | undefined = schema
   for (const key of path) {

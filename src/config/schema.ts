@@ -4,21 +4,21 @@ import { limitsField, oauthField, passwordField, tokensField } from './policy-fi
 import { upstreamField } from './upstream-fields.ts'
 import { duration, flag, oneOf, path, plainText, requestPaths } from './value-fields.ts'
 
-const logField = section('What is written to standard output.', {
+const logField = section('The log on standard output.', {
   level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
     initial: 'info',
     live: ALWAYS,
-    description: 'The least important line that is still written.',
+    description: 'The lowest level that is written.',
   }),
   format: oneOf(['auto', 'json', 'pretty'], {
     initial: 'auto',
     description:
-      '`json` writes one object a line, `pretty` lines for people; `auto` is `pretty` on a terminal.',
+      '`json` writes one object per line, `pretty` is for people; `auto` is `pretty` on a terminal and `json` elsewhere.',
   }),
-  access: flag({ initial: true, live: ALWAYS, description: 'Write one line for every request.' }),
+  access: flag({ initial: true, live: ALWAYS, description: 'Write one line for each request.' }),
 })
 
-/** The whole configuration: the types, the errors, the JSON Schema and the reference page all come from here. */
+/** The whole configuration: source of the types, the error messages, the JSON Schema and the reference page. */
 export const schema = section('The configuration of Postern.', {
   listen: listenField,
   admin: adminField,
@@ -31,31 +31,31 @@ export const schema = section('The configuration of Postern.', {
     initial: [],
     live: ALWAYS,
     description:
-      'Paths that need no token, such as a login page: exactly this path, or with a slash at the end everything below it. Compared byte for byte with the path that the device will see; one with dot segments, empty segments, backslashes or encoded slashes is never public. The limits count these requests as well.',
+      'Paths that need no token, such as a login page: exactly this path or, if it ends with a slash, everything below it. Compared byte for byte with the path that the device receives; a path with dot segments, empty segments, backslashes or encoded slashes is never public. The limits count these requests, too.',
   }),
   enforce: flag({
     initial: true,
     live: ALWAYS,
     description:
-      '`false` only observes: what would be refused for its token or its rate is forwarded, counted, and logged as `would_refuse`. `/oauth/token` and malformed requests are refused all the same.',
+      '`false` only observes: a request that would be refused because of its token or its rate is forwarded, counted, and logged as `would_refuse`. Malformed requests and requests to `/oauth/token` are still refused.',
   }),
   stateDir: path({
     initial: './state',
     description:
-      'The directory for what has to survive a restart: tokens and the self-signed certificate. When it is not set, `STATE_DIRECTORY` is used, which systemd sets.',
+      'The directory for data that survives a restart: tokens and the self-signed certificate. If it is not set, `STATE_DIRECTORY` is used, which systemd sets.',
   }),
   realm: plainText(
     'text without quotes, backslashes or control characters',
-    { initial: 'device', live: ALWAYS, description: 'The realm named to clients in `WWW-Authenticate`.' },
-    // It stands in a quoted-string, and whoever reads it there need not know how to unescape.
+    { initial: 'device', live: ALWAYS, description: 'The realm in `WWW-Authenticate`.' },
+    // The realm is a quoted-string in the header, so this avoids escapes, which some clients do not decode.
     (given) =>
-      /^[ !#-[\]-~]+$/.test(given) ? undefined : 'must be ASCII without ", \\ or control characters',
+      /^[ !#-[\]-~]+$/.test(given) ? undefined : 'must be ASCII text without ", \\ or control characters',
   ),
   statusCodes: oneOf(['contract', 'http'], {
     initial: 'contract',
     live: ALWAYS,
     description:
-      "The statuses of the sidecar's own answers: `contract` keeps to 200, 400, 401, 429 and 500; `http` uses the precise ones (405, 408, 413, 415, 417, 431; 502 for a device that cannot be reached or answers wrongly, 503 where too many requests wait, 504 for a device that takes too long).",
+      "The status codes of the sidecar's own responses: `contract` uses only 200, 400, 401, 429 and 500; `http` uses precise ones (405, 408, 413, 415, 417, 431; 502 if the device is unreachable or its response is malformed, 503 if too many requests wait, 504 if the device takes too long).",
   }),
   log: logField,
   shutdownGrace: duration(
@@ -63,10 +63,10 @@ export const schema = section('The configuration of Postern.', {
     {
       initial: '10s',
       live: ALWAYS,
-      description: 'How long running requests may take to finish when the sidecar is told to stop.',
+      description: 'How long requests in flight may take to finish when the sidecar stops.',
     },
   ),
 })
 
-/** The configuration, complete: every default filled in, every duration in milliseconds, every size in bytes. */
+/** The complete configuration: defaults filled in, durations in milliseconds, sizes in bytes. */
 export type Config = ValueOf<typeof schema>

@@ -10,7 +10,7 @@ const DURATIONS = [
 
 export const DURATION_PATTERN: RegExp = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/
 
-/** Reads a number of seconds, or a number with a unit (`500ms`, `10s`, `5m`, `1h`, `7d`), as whole milliseconds. */
+/** Parses a number of seconds, or a number with a unit (`500ms`, `10s`, `5m`, `1h`, `7d`), to whole milliseconds. */
 export function parseDuration(given: string | number): Parsed<number> {
   const [, digits, unit = 's'] = DURATION_PATTERN.exec(String(given)) ?? []
   const factor = DURATIONS.find(([name]) => name === unit)?.[1]
@@ -19,12 +19,12 @@ export function parseDuration(given: string | number): Parsed<number> {
   }
   const exact = Number(digits) * factor
   const value = Math.round(exact)
-  // 2.3 s is 2299.9999999999995 ms in binary; half a millisecond is really one.
+  // Tolerates rounding errors (2.3 s is 2299.9999999999995 ms in binary), but not half a millisecond.
   if (Math.abs(exact - value) > 1e-6 * Math.max(1, value)) return { problem: 'must be whole milliseconds' }
   return { value }
 }
 
-/** Writes milliseconds in the largest unit that divides them, so that `parseDuration` reads the same again. */
+/** Formats milliseconds in the largest unit that divides them; `parseDuration` parses the same value. */
 export function formatDuration(milliseconds: number): string {
   if (milliseconds === 0) return '0s'
   const [unit, factor] = DURATIONS.find(([, each]) => milliseconds % each === 0) ?? ['ms', 1]
@@ -39,7 +39,7 @@ const SIZES = [
 
 export const SIZE_PATTERN: RegExp = /^(\d+(?:\.\d+)?)(B|KiB|MiB|GiB)?$/
 
-/** Reads bytes, or a number with a binary unit (`8KiB`, `1MiB`), as whole bytes. */
+/** Parses bytes, or a number with a binary unit (`8KiB`, `1MiB`), to whole bytes. */
 export function parseSize(given: string | number): Parsed<number> {
   const [, digits, unit] = SIZE_PATTERN.exec(String(given)) ?? []
   if (digits === undefined) return { problem: 'must be a size: a number of bytes, or 8KiB, 1MiB' }
@@ -47,7 +47,7 @@ export function parseSize(given: string | number): Parsed<number> {
   return Number.isSafeInteger(value) ? { value } : { problem: 'must be whole bytes' }
 }
 
-/** Writes bytes in the largest unit that divides them, so that `parseSize` reads the same again. */
+/** Formats bytes in the largest unit that divides them; `parseSize` parses the same value. */
 export function formatSize(bytes: number): string | number {
   const [unit, factor] = SIZES.find(([, each]) => bytes > 0 && bytes % each === 0) ?? ['', 1]
   return unit === '' ? bytes : `${bytes / factor}${unit}`

@@ -16,32 +16,32 @@ import {
   textOrNull,
 } from './value-fields.ts'
 
-const tls = section('TLS towards the device.', {
+const tls = section('TLS to the device.', {
   ca: optional(
     path({
       description:
-        "PEM file with the certificates that vouch for an `https` device, instead of the system's. A self-signed device certificate can stand here itself. Read at the start: another file, or another content, needs a restart.",
+        "PEM file with the certificates that an `https` device is verified against, instead of the system's. It may hold a self-signed device certificate itself. Read at the start: a change of the path or of the file needs a restart.",
     }),
   ),
   insecure: flag({
     initial: false,
     description:
-      'Take any certificate from an `https` device. Whoever sits between can then read and change everything.',
+      'Accept any certificate from an `https` device. An attacker on the network path can then read and change all traffic.',
   }),
 })
 
-const queue = section('Where requests wait while the device is busy.', {
+const queue = section('The queue for requests while the device is busy.', {
   size: integer(0, 1_000_000, {
     initial: 128,
-    description: 'The most requests that wait for a place at the device; further ones are refused at once.',
+    description: 'The maximum number of waiting requests; further ones are refused immediately.',
   }),
   timeout: duration(
     { least: '1ms', most: '1h' },
-    { initial: '5s', description: 'The longest wait in that queue.' },
+    { initial: '5s', description: 'The longest wait in the queue.' },
   ),
 })
 
-const health = section('Asking the device how it is.', {
+const health = section('Health checks of the device.', {
   path: textOrNull<string>({
     initial: null,
     type: 'path, or `null`',
@@ -49,14 +49,14 @@ const health = section('Asking the device how it is.', {
     parse: (given) =>
       /^\/[!-~]*$/.test(given) && !given.includes('#')
         ? { value: given }
-        : { problem: 'must be a path that begins with / and holds no spaces, or null' },
+        : { problem: 'must be a path that begins with / and contains no spaces, or null' },
     format: (value) => value,
     description:
-      'A path that the device answers cheaply. It is asked for now and then, and `/readyz` fails while there is no answer, or one of 500 and above. `null` asks for nothing, and readiness does not depend on the device.',
+      'A path that costs the device little. The sidecar requests it regularly, and `/readyz` fails while the device does not respond or responds with 500 or above. `null` disables the check, and readiness does not depend on the device.',
   }),
   interval: duration(
     { least: '10ms', most: '1h' },
-    { initial: '10s', description: 'The time between two such questions.' },
+    { initial: '10s', description: 'The time between two health checks.' },
   ),
 })
 
@@ -67,7 +67,7 @@ const service = {
     parse: parseUpstreamUrl,
     format: formatUpstreamUrl,
     description:
-      "The device's address: `http://host:port`, `https://host:port`, or `http+unix:/path` for a Unix socket. Without path or query, because the client's own are used.",
+      "The device's address: `http://host:port`, `https://host:port`, or `http+unix:/path` for a Unix socket. It must have no path or query, because those of the client are used.",
   }),
   host: plainText(
     '`preserve`, `target`, or a host',
@@ -75,7 +75,7 @@ const service = {
       initial: 'preserve',
       live: ALWAYS,
       description:
-        "The `Host` that the device sees: `preserve` keeps the client's, `target` takes it from `upstream.url`, anything else is sent as it stands.",
+        "The `Host` that the device receives: `preserve` keeps the client's, `target` takes it from `upstream.url`, any other value is sent unchanged.",
     },
     (given) =>
       isAuthority(given) ? undefined : 'must be preserve, target, or a host such as device.local:8080',
@@ -84,53 +84,53 @@ const service = {
     initial: {},
     live: ALWAYS,
     description:
-      'Fields set on every forwarded request, in place of any that the client sends by these names. A secret belongs in a file: `{file: /run/secrets/x}`. From the command line: `--set upstream.headers.X-Name=value`, or `--set upstream.headers.X-Name.file=path`.',
+      "Header fields set on every forwarded request. They replace the client's fields of the same name. A secret belongs in a file: `{file: /run/secrets/x}`. From the command line: `--set upstream.headers.X-Name=value`, or `--set upstream.headers.X-Name.file=path`.",
   }),
   tls,
   auth: authField,
   parser: oneOf(['strict', 'tolerant', 'auto'], {
     initial: 'auto',
     description:
-      'How strictly to read what the device sends. `strict` refuses malformed HTTP; `tolerant` forgives old firmware much of it, at one connection per request; `auto` is strict until the device proves sloppy, then tolerant, with a warning in the log.',
+      "How strictly to parse the device's responses. `strict` refuses malformed HTTP; `tolerant` accepts much of what old firmware gets wrong, with one connection per request; `auto` is strict until the device sends malformed HTTP, then tolerant, with a warning in the log.",
   }),
   connectTimeout: duration(
     { least: '1ms', most: '1h' },
-    { initial: '5s', description: 'How long connecting to the device may take.' },
+    { initial: '5s', description: 'The longest time to connect to the device.' },
   ),
   responseTimeout: duration(
     { least: '1ms', most: '1d' },
     {
       initial: '30s',
       description:
-        'How long the device may take to begin its response. A body that runs is bounded by `idle_timeout`. Both are kept to about a second.',
+        'How long the device may take to begin its response. After that, `idle_timeout` applies. Both are accurate to about a second.',
     },
   ),
   idleTimeout: duration(
     { least: '1ms', most: '1d' },
     {
       initial: '60s',
-      description: 'How long the device may pause within a response, or a WebSocket may be silent.',
+      description: 'How long the device may pause within a response, or a WebSocket may be idle.',
     },
   ),
   reuse: oneOf(['shared', 'never'], {
     initial: 'shared',
     description:
-      'Whether a connection to the device carries more than one request. On a `shared` one, bytes that firmware sends behind its answer are taken for the answer to the next request, if that has left by then. `never` opens a connection for each request, sends `Connection: close` on it and closes it behind the answer.',
+      'Whether a connection to the device carries more than one request. On a `shared` connection, extra bytes that firmware sends after a response can be taken for the response to the next request, if that was already sent. `never` opens a connection for each request, sends `Connection: close`, and closes it after the response.',
   }),
   bufferUploads: sizeOrOff('1B', '1GiB', {
     initial: 'off',
     description:
-      'Uploads of unknown length (chunked, or over HTTP/2 without a length) are collected up to this size and sent with a `Content-Length`, for firmware that reads nothing else; a longer one is refused. At most `upstream.max_in_flight` are held at once, each in memory: `1MiB` costs up to 64 MiB. Uploads with a `Content-Length` are streamed, whatever their size.',
+      'Uploads of unknown length (chunked, or over HTTP/2 without a length) are buffered up to this size and sent with a `Content-Length`, for firmware that requires it; a longer one is refused. At most `upstream.max_in_flight` uploads are buffered at once, in memory: `1MiB` takes up to 64 MiB. Uploads with a `Content-Length` are streamed, whatever their size.',
   }),
   maxInFlight: integer(1, 100_000, {
     initial: 64,
     description:
-      'The most requests at the device at once. Set it to what the firmware bears. A WebSocket takes none of these places: see `upstream.max_tunnels`.',
+      'The maximum number of concurrent requests at the device. Set it to what the firmware can handle. WebSockets do not count: see `upstream.max_tunnels`.',
   }),
   maxTunnels: integer(1, 100_000, {
     initial: 64,
     description:
-      'The most WebSockets open at once, beside `upstream.max_in_flight`, because they stay for hours and would keep everything else out; further ones are refused as `overloaded`. Each takes a connection of its own at the device.',
+      'The maximum number of open WebSockets; further ones are refused as `overloaded`. They do not count toward `upstream.max_in_flight`, because they stay open for hours and would block all other requests. Each takes a separate connection to the device.',
   }),
   queue,
   health,
@@ -144,13 +144,13 @@ export const upstreamField = section('The device behind the sidecar.', {
     initial: {},
     type: 'mapping of paths to sections',
     description:
-      'Further services of the device, by path: exactly this path, or with a slash at the end everything below it; the longest that fits takes the request, `upstream.url` what is left. Each has the keys of `upstream` (but `routes`) for itself, with their own defaults: `{/stream/: {url: http://127.0.0.1:8081, max_in_flight: 4}}`. Paths are compared and sent byte for byte; one that a decoding reader could take for the path of another service is refused. From the command line: `--set upstream.routes./stream/.url=http://127.0.0.1:8081`.',
+      'Further services of the device, by path: exactly this path or, if it ends with a slash, everything below it. The longest match gets the request; all other requests go to `upstream.url`. Each service has its own keys, the same as `upstream` except `routes`, with the same defaults: `{/stream/: {url: http://127.0.0.1:8081, max_in_flight: 4}}`. Paths are compared and sent byte for byte; a path that a server could decode to the path of another service is refused. From the command line: `--set upstream.routes./stream/.url=http://127.0.0.1:8081`.',
   }),
 })
 
-/** What `upstream.url` takes anyway, and what no request can match, is a mistake. */
+/** Refuses `/`, which `upstream.url` already serves, and paths that no request can match. */
 function routeProblem(path: string): string | undefined {
-  if (path === '/') return 'must be more than /, which upstream.url takes'
+  if (path === '/') return 'must be longer than /, which upstream.url already serves'
   return (
     requestPathProblem(path) ??
     (isAmbiguousPath(path)
@@ -164,19 +164,19 @@ function isAuthority(given: string): boolean {
   return bracketed === undefined ? isHost(name ?? '') : bracketed.includes(':') && isHost(bracketed)
 }
 
-/** One service of the device: where it is, and how it wants to be treated. */
+/** One service of the device: its address and its settings. */
 export type ServiceConfig = ValueOf<typeof serviceField>
 
-/** The device: the service that takes every path, and those that take some of them. */
+/** The device: its main service, and the services of `routes`. */
 export type UpstreamConfig = ValueOf<typeof upstreamField>
 
-/** A service of the device, and the keys in the file under which it stands. */
+/** A service of the device, and the path of its section in the configuration. */
 export interface NamedService {
   readonly path: readonly string[]
   readonly service: ServiceConfig
 }
 
-/** The services of the device, the main one first. */
+/** All services of the device, the main service first. */
 export function servicesOf(upstream: UpstreamConfig): readonly NamedService[] {
   const routes = Object.entries(upstream.routes)
   return [

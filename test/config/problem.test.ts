@@ -28,8 +28,8 @@ describe('a problem', () => {
       }),
     ).toEqual([
       `postern.yaml: upstream.url: must be the device's address, such as http://127.0.0.1:8080, https://device or http+unix:/run/device.sock (given: "device")`,
-      'postern.yaml: password: is missing; it must hold one of file, htpasswd, shadow, device',
-      'POSTERN_REALM: realm: must be ASCII without ", \\ or control characters (given: "a\\"b")',
+      'postern.yaml: password: is missing; it must have exactly one of file, htpasswd, shadow, device',
+      'POSTERN_REALM: realm: must be ASCII text without ", \\ or control characters (given: "a\\"b")',
       'postern.yaml: log.level: must be one of fatal, error, warn, info, debug, trace, silent (given: "loud")',
       expect.stringMatching(/^postern\.yaml: zone: unknown key; the most similar known name is /),
       'POSTERN_LOGS: unknown variable; did you mean POSTERN_LOG?',
@@ -47,7 +47,7 @@ describe('a problem', () => {
     const error = catchError(() => loadConfig({ env: {}, sets: [] }))
     expect(error).toHaveProperty('problems', [
       "upstream.url: is missing; it must be the device's address, such as http://127.0.0.1:8080",
-      'password: is missing; it must hold one of file, htpasswd, shadow, device',
+      'password: is missing; it must have exactly one of file, htpasswd, shadow, device',
     ])
   })
 
@@ -131,7 +131,7 @@ describe('a value', () => {
     ['limits: {api: {window: 500ms}}', 'limits.api.window: must be whole seconds (given: "500ms")'],
     ['state_dir: ""', 'state_dir: must be a path (given: "")'],
     ['state_dir: "a\\0b"', 'state_dir: must not contain a NUL character (given: "a\\u0000b")'],
-    ['realm: "a\\nb"', 'realm: must be ASCII without ", \\ or control characters (given: "a\\nb")'],
+    ['realm: "a\\nb"', 'realm: must be ASCII text without ", \\ or control characters (given: "a\\nb")'],
     ['realm:', 'realm: must be text without quotes, backslashes or control characters (given: null)'],
     ['status_codes: https', 'status_codes: must be one of contract, http (given: "https")'],
   ])('%s is refused', (line, problem) => {
@@ -149,7 +149,7 @@ describe('a value', () => {
     ],
     [
       'health: {path: status}',
-      'upstream.health.path: must be a path that begins with / and holds no spaces, or null (given: "status")',
+      'upstream.health.path: must be a path that begins with / and contains no spaces, or null (given: "status")',
     ],
     ['health: {path: 5}', 'upstream.health.path: must be a path that begins with /, or null (given: 5)'],
     [
@@ -177,20 +177,20 @@ describe('a value', () => {
     ],
     [
       'tls: {ca: a, insecure: true}',
-      'upstream.tls.insecure: must be false beside upstream.tls.ca, which would not be looked at (given: true)',
+      'upstream.tls.insecure: must be false together with upstream.tls.ca, which would be ignored (given: true)',
     ],
-    ['auth: on', 'upstream.auth: must be off, or hold one of basic, digest, form'],
-    ['auth: {}', 'upstream.auth: must hold one of basic, digest, form'],
+    ['auth: on', 'upstream.auth: must be off, or a mapping with one of basic, digest, form'],
+    ['auth: {}', 'upstream.auth: must have exactly one of basic, digest, form'],
     [
       'auth: {basic: {user: a, password: {file: b}}, form: {password: {file: c}}}',
-      'upstream.auth.form: must not stand beside basic; keep one of the two',
+      'upstream.auth.form: must not be set together with basic; keep one of the two',
     ],
     ['auth: {digest: {user: a}}', 'upstream.auth.digest.password.file: is missing; it must be a path'],
     ['auth: {form: {}}', 'upstream.auth.form.password.file: is missing; it must be a path'],
     ['auth: {basic: {password: {file: b}}}', 'upstream.auth.basic.user: is missing; it must be a user name'],
     [
       'auth: {basic: {user: "a:b", password: {file: b}}}',
-      'upstream.auth.basic.user: must not hold a colon, which ends the name in credentials, or control characters',
+      'upstream.auth.basic.user: must not contain a colon, which ends the user name in credentials, or control characters',
     ],
     [
       'auth: {form: {password: {file: b}, fields: [login]}}',
@@ -199,7 +199,7 @@ describe('a value', () => {
     ['auth: {form: {password: hunter2}}', 'upstream.auth.form.password: must be a mapping of keys'],
     [
       'headers: {authorization: x}, auth: {digest: {user: a, password: {file: b}}}',
-      'upstream.headers.authorization: must not be set beside upstream.auth, which writes that field',
+      'upstream.headers.authorization: must not be set together with upstream.auth, which writes that field',
     ],
   ])('upstream: {%s} is refused', (key, ...problems) => {
     const file = MINIMAL.replace('"}', `", ${key}}`)
@@ -207,16 +207,16 @@ describe('a value', () => {
   })
 
   it.each([
-    ['password: {}', 'password: must hold one of file, htpasswd, shadow, device'],
-    ['password:', 'password: must hold one of file, htpasswd, shadow, device'],
+    ['password: {}', 'password: must have exactly one of file, htpasswd, shadow, device'],
+    ['password:', 'password: must have exactly one of file, htpasswd, shadow, device'],
     [
       'password: {file: a, htpasswd: {file: b, user: c}}',
-      'password.htpasswd: must not stand beside file; keep one of the two',
+      'password.htpasswd: must not be set together with file; keep one of the two',
     ],
     ['password: {htpasswd: {file: b}}', 'password.htpasswd.user: is missing; it must be a user name'],
     [
       'password: {shadow: {file: b, user: "a:b"}}',
-      'password.shadow.user: must not hold a colon, which ends the name in such a file',
+      'password.shadow.user: must not contain a colon, which ends the user name in such a file',
     ],
   ])('%s is refused', (line, problem) => {
     expect(problemsIn({ file: `${WITHOUT_PASSWORD}${line}\n` })).toEqual([`postern.yaml: ${problem}`])
@@ -229,7 +229,7 @@ describe('a value', () => {
       POSTERN_PASSWORD_SHADOW_USER: 'c',
     }
     expect(problemsIn({ env })).toEqual([
-      'POSTERN_PASSWORD_SHADOW_USER: password.shadow: must not stand beside file; keep one of the two',
+      'POSTERN_PASSWORD_SHADOW_USER: password.shadow: must not be set together with file; keep one of the two',
     ])
   })
 
@@ -250,7 +250,7 @@ describe('a value', () => {
 
   it('is clipped when it is long', () => {
     expect(problemsWith(`realm: "${'ä'.repeat(100)}"`)).toEqual([
-      `postern.yaml: realm: must be ASCII without ", \\ or control characters (given: "${'ä'.repeat(60)}…")`,
+      `postern.yaml: realm: must be ASCII text without ", \\ or control characters (given: "${'ä'.repeat(60)}…")`,
     ])
   })
 })
@@ -300,7 +300,7 @@ describe('a password that only the device knows', () => {
 
   it('needs to be told how to sign in', () => {
     expect(problemsIn({ file: `${WITHOUT_PASSWORD}password: {device: true}\n` })).toEqual([
-      'postern.yaml: password.device: must have upstream.auth beside it, which says how to sign in',
+      'postern.yaml: password.device: must be set together with upstream.auth, which defines how to sign in',
     ])
     expect(problemsIn({ file: `${WITHOUT_PASSWORD}password: {device: false}\n` })).toEqual([
       'postern.yaml: password.device: must be true',
@@ -309,14 +309,14 @@ describe('a password that only the device knows', () => {
 
   it('stands in no file', () => {
     expect(problemsIn({ file: device('{basic: {user: a, password: {file: b}}}') })).toEqual([
-      'postern.yaml: upstream.auth.basic.password.file: must be left out beside password.device: the password of the last grant is used',
+      'postern.yaml: upstream.auth.basic.password.file: must be left out with password.device: the password of the last grant is used',
     ])
     expect(problemsIn({ file: device('{digest: {user: a}}') })).toEqual([])
   })
 
   it('is not left to what a form answers', () => {
     expect(problemsIn({ file: device('{form: {user: a}}') })).toEqual([
-      'postern.yaml: upstream.auth.form.check_path: is missing; it must be a path that the device gives to nobody who is not signed in, where password.device relies on it',
+      'postern.yaml: upstream.auth.form.check_path: is missing; it must be a path that needs a login: password.device uses it to tell a right password from a wrong one',
     ])
     expect(problemsIn({ file: device('{form: {user: a, check_path: /home}}') })).toEqual([])
   })

@@ -61,7 +61,7 @@ describe('upstream.routes', () => {
     [`{/a/: {url: "${URL_A}", parsr: auto}}`, 'did you mean upstream.routes./a/.parser?'],
     [`{/a/: {url: "${URL_A}", routes: {}}}`, 'upstream.routes./a/.routes: unknown key'],
     [`{a: {url: "${URL_A}"}}`, 'upstream.routes.a: must be a path such as /login'],
-    [`{/: {url: "${URL_A}"}}`, 'upstream.routes./: must be more than /'],
+    [`{/: {url: "${URL_A}"}}`, 'upstream.routes./: must be longer than /'],
     [`{/a/../b/: {url: "${URL_A}"}}`, 'must be a plain path'],
     [`{/a%2fb: {url: "${URL_A}"}}`, 'must be a plain path'],
     [`{/a/: {url: "http://127.0.0.1:8443"}}`, 'upstream.routes./a/.url: must be the device'],
