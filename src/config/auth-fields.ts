@@ -1,4 +1,4 @@
-import { choice, type Explained, either, type Field, optional, section, type ValueOf } from './field.ts'
+import { choice, either, type Field, type FieldOptions, optional, section, type ValueOf } from './field.ts'
 import { integer, list, oneOf, path, plainText } from './value-fields.ts'
 
 const password = section('The password of that account.', {
@@ -11,20 +11,20 @@ const password = section('The password of that account.', {
 const form = section('A login form that sets session cookies.', {
   user: optional(user('The account to sign in with. Leave it out if the form asks for a password only.')),
   password: optional(password),
-  path: target({ initial: '/login', description: 'The path to which the form is sent, by POST.' }),
+  path: target({ default: '/login', description: 'The path to which the form is sent, by POST.' }),
   loginPage: optional(
     target({
       description:
         'The page to which the device redirects requests without a session, if it is not `path`. Such a redirect, and every 401, makes the sidecar sign in again.',
     }),
   ),
-  userField: fieldName({ initial: 'username', description: 'The name of the form field for the user.' }),
+  userField: fieldName({ default: 'username', description: 'The name of the form field for the user.' }),
   passwordField: fieldName({
-    initial: 'password',
+    default: 'password',
     description: 'The name of the form field for the password.',
   }),
   fields: list({
-    initial: [],
+    default: [],
     type: 'texts `name=value`',
     must: 'must be text such as action=login',
     parse: (given) =>
@@ -76,7 +76,7 @@ export const authField = either(
   }),
   'must be off, or a mapping with one of basic, digest, form',
   {
-    initial: 'off',
+    default: 'off',
     // A common mistake is to write the password itself here.
     secret: true,
     description:
@@ -89,7 +89,7 @@ function http(description: string, scheme: string) {
     user: user('The account to sign in with.'),
     password: optional(password),
     checkPath: target({
-      initial: '/',
+      default: '/',
       description: `A path that costs the device little and that responds with 401 and a ${scheme} challenge without credentials. The sidecar tries the password there before it sends it with any request.`,
     }),
   })
@@ -103,13 +103,13 @@ function user(description: string): Field<string> {
   )
 }
 
-function fieldName(explained: Explained): Field<string> {
-  return plainText('the name of a form field', explained)
+function fieldName(options: FieldOptions): Field<string> {
+  return plainText('the name of a form field', options)
 }
 
 /** A path, optionally with a query, as in a request line. */
-function target(explained: Explained): Field<string> {
-  return plainText('a path that begins with /', explained, (given) =>
+function target(options: FieldOptions): Field<string> {
+  return plainText('a path that begins with /', options, (given) =>
     /^\/[!-~]*$/.test(given) && !given.includes('#')
       ? undefined
       : 'must be a path that begins with / and contains no spaces',

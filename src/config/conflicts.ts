@@ -1,6 +1,5 @@
 import { isIPv4 } from 'node:net'
-import type { UpstreamUrl } from './address.ts'
-import { type Address, formatAddress } from './address.ts'
+import { type Address, formatAddress, type UpstreamUrl } from './address.ts'
 import type { PasswordFile } from './auth-fields.ts'
 import type { Issue } from './decode.ts'
 import type { Config } from './schema.ts'

@@ -26,7 +26,7 @@ export interface Field<T> {
   /** The type in words, for the reference page. */
   readonly type: string
   /** The default in its YAML form; `undefined` for a required key and for an optional one. */
-  readonly initial: YamlValue | undefined
+  readonly default: YamlValue | undefined
   readonly optional: boolean
   readonly textForm: TextForm
   /** No error message quotes the value. */
@@ -41,9 +41,9 @@ export interface Field<T> {
 
 type Keys = ReadonlyMap<string, Field<unknown>>
 
-export interface Explained {
+export interface FieldOptions {
   readonly description: string
-  readonly initial?: YamlValue
+  readonly default?: YamlValue
   readonly secret?: boolean
   readonly live?: Field<unknown>['live']
 }
@@ -51,13 +51,13 @@ export interface Explained {
 /** For `live`: a reload applies every change of the key. */
 export const ALWAYS = (): boolean => true
 
-type Details = Explained & { readonly type: string } & Partial<
+type Details = FieldOptions & { readonly type: string } & Partial<
     Pick<Field<unknown>, 'kind' | 'textForm' | 'keys' | 'member'>
   >
 
 /** Creates a field from a schema without a default. */
 export function field<T>(bare: z.ZodType<T>, details: Details): Field<T> {
-  const { description, initial } = details
+  const { description, default: initial } = details
   const schema = initial === undefined ? bare : bare.prefault(initial)
   // Not `meta`, which copies each schema: that costs startup time.
   z.globalRegistry.add(bare, { description })
@@ -71,7 +71,7 @@ export function field<T>(bare: z.ZodType<T>, details: Details): Field<T> {
     member: undefined,
     optional: false,
     ...details,
-    initial,
+    default: initial,
     bare,
     schema,
   }
@@ -93,7 +93,7 @@ export function optional<T>(inner: Field<T>): OptionalField<T> {
 
 /** Whether the key must be set. */
 export function isRequired(each: Field<unknown>): boolean {
-  return each.initial === undefined && !each.optional
+  return each.default === undefined && !each.optional
 }
 
 /** The type of a field's value. */
@@ -124,7 +124,7 @@ export function section<F extends Fields>(description: string, fields: F): Field
     decode: (given) => rename(given, camelCase) as T,
     encode: (value) => rename(value, snakeCase),
   })
-  return field(schema, { description, type: 'mapping', initial: {}, kind: 'section', textForm: 'yaml', keys })
+  return field(schema, { description, type: 'mapping', default: {}, kind: 'section', textForm: 'yaml', keys })
 }
 
 /** A union of `{key: value}` with one member per alternative. */
@@ -165,17 +165,17 @@ export function choice<F extends Fields>(description: string, alternatives: F): 
 export function named<T extends object>(
   member: Field<T>,
   nameProblem: (name: string) => string | undefined,
-  explained: Explained & { readonly type: string },
+  options: FieldOptions & { readonly type: string },
 ): Field<Readonly<Record<string, T>>> {
   const schema = z
-    .record(z.string(), member.bare, { error: `must be a ${explained.type}` })
+    .record(z.string(), member.bare, { error: `must be a ${options.type}` })
     .superRefine((given, context) => {
       for (const name of Object.keys(given)) {
         const message = nameProblem(name)
         if (message !== undefined) context.addIssue({ code: 'custom', message, path: [name] })
       }
     })
-  return field<Readonly<Record<string, T>>>(schema, { ...explained, kind: 'named', textForm: 'yaml', member })
+  return field<Readonly<Record<string, T>>>(schema, { ...options, kind: 'named', textForm: 'yaml', member })
 }
 
 /** One of several words, or a mapping. */
@@ -183,11 +183,11 @@ export function either<A extends string, B extends object>(
   words: Field<A>,
   other: Field<B>,
   must: string,
-  explained: Explained,
+  options: FieldOptions,
 ): Field<A | B> {
   const schema = z.union([words.bare, other.bare], { error: must })
   const type = `${words.type}, or a mapping`
-  return field<A | B>(schema, { ...explained, type, kind: 'either', textForm: 'yaml', keys: other.keys })
+  return field<A | B>(schema, { ...options, type, kind: 'either', textForm: 'yaml', keys: other.keys })
 }
 
 function mapping(keys: Keys, must: string): z.ZodType<Record<string, unknown>, Record<string, unknown>> {

@@ -1,10 +1,10 @@
-import { type Explained, type Field, field, z } from './field.ts'
+import { type Field, type FieldOptions, field, z } from './field.ts'
 
 /** A header value as text, or the file that holds it. */
 export type HeaderValue = string | { readonly file: string }
 
 /** Fields set on every forwarded request, by name; each value is text, or the file that holds it. */
-export function headers(explained: Explained): Field<Readonly<Record<string, HeaderValue>>> {
+export function headers(options: FieldOptions): Field<Readonly<Record<string, HeaderValue>>> {
   const path = z.string({ error: 'must be a path' }).min(1, { error: 'must be a path' })
   const value = z.union([z.string(), z.strictObject({ file: path })], {
     error: 'must be text (in quotes if it looks like a number) or {file: path}',
@@ -19,7 +19,7 @@ export function headers(explained: Explained): Field<Readonly<Record<string, Hea
       }
     })
   const type = 'mapping of names to text or `{file: path}`'
-  return field(schema, { ...explained, type, kind: 'headers', textForm: 'yaml', secret: true })
+  return field(schema, { ...options, type, kind: 'headers', textForm: 'yaml', secret: true })
 }
 
 /** Names are case-insensitive, so two spellings of one name would be two values of the same field. */

@@ -14,7 +14,7 @@ const tlsFiles = section("The operator's own certificate.", {
 
 export const listenField = section('The public listener, which clients connect to.', {
   address: address({
-    initial: '0.0.0.0:8443',
+    default: '0.0.0.0:8443',
     description:
       'Where clients connect: `host:port` (an IPv6 address in brackets; port 0 takes a free one), `unix:/path`, or `fd:3` for a socket from socket activation.',
   }),
@@ -23,7 +23,7 @@ export const listenField = section('The public listener, which clients connect t
     tlsFiles,
     'must be auto, off or {cert: file, key: file}',
     {
-      initial: 'auto',
+      default: 'auto',
       // A reload cannot switch a listener between cleartext and TLS.
       live: (before, after) => before !== 'off' && after !== 'off',
       description:
@@ -31,7 +31,7 @@ export const listenField = section('The public listener, which clients connect t
     },
   ),
   trustedProxies: peers({
-    initial: [],
+    default: [],
     live: ALWAYS,
     description:
       'Proxies whose `X-Forwarded-*` fields are trusted; `unix` trusts every peer on a Unix socket. For any other client, only the address of its connection counts, and its `X-Forwarded-*` fields are dropped.',
@@ -39,14 +39,14 @@ export const listenField = section('The public listener, which clients connect t
   handshakeTimeout: duration(
     { least: '1ms', most: '1h' },
     {
-      initial: '10s',
+      default: '10s',
       description: 'The longest TLS handshake. The default allows for two lost packets.',
     },
   ),
   headerTimeout: duration(
     { least: '1ms', most: '1h' },
     {
-      initial: '10s',
+      default: '10s',
       description:
         'How long a client may take to send the head of a request, and in HTTP/2 its first SETTINGS frame. The default allows for two lost packets.',
     },
@@ -54,7 +54,7 @@ export const listenField = section('The public listener, which clients connect t
   bodyTimeout: duration(
     { least: '1ms', most: '1h' },
     {
-      initial: '10s',
+      default: '10s',
       live: ALWAYS,
       description:
         'How long a client may pause while it sends a request body. The whole upload has no limit, because a long upload is no attack. Only body data ends a pause; chunk framing without data does not.',
@@ -63,47 +63,47 @@ export const listenField = section('The public listener, which clients connect t
   idleTimeout: duration(
     { least: '1ms', most: '1d' },
     {
-      initial: '60s',
+      default: '60s',
       description:
         'How long an idle connection stays open, and how long a client may read nothing of a pending response. The default covers the pauses of a person in a browser.',
     },
   ),
   maxHeaderSize: size('1KiB', '1MiB', {
-    initial: '16KiB',
+    default: '16KiB',
     description:
       'The largest head of a request: in HTTP/1 all of its bytes, in HTTP/2 the sum of its fields, also before the client has acknowledged the limit. The default is that of Node.js and most servers.',
   }),
   maxHeaderCount: integer(1, 10_000, {
-    initial: 100,
+    default: 100,
     description: 'The maximum number of header fields in a request. Browsers send about 20.',
   }),
   maxConnections: integer(1, 1_000_000, {
-    initial: 1000,
+    default: 1000,
     description:
       'The maximum number of open client connections; further ones are closed immediately. An idle connection with TLS and HTTP/2 takes up to 80 KiB. The sum of this, `upstream.max_in_flight` and twice `upstream.max_tunnels` must stay below the limit on open files.',
   }),
   maxConnectionsPerClient: integer(1, 1_000_000, {
-    initial: 250,
+    default: 250,
     description:
       'The maximum number of open connections from one client: an IPv4 address or an IPv6 /64. A browser opens six, so the default serves forty browsers behind one address, and no single client can take all of `max_connections`. A client that floods HTTP/2 connections again and again is refused before the TLS handshake: a connection closed for a flood counts as a twenty-fifth of this limit until `idle_timeout` after its end, and one that reached more than a tenth of `max_resets` or `max_control_frames` counts in proportion. Does not apply to `listen.trusted_proxies` and to Unix sockets.',
   }),
   maxStreams: integer(1, 10_000, {
-    initial: 100,
+    default: 100,
     description:
       'The maximum number of concurrent requests on one HTTP/2 connection. RFC 9113 recommends at least 100.',
   }),
   maxResets: integer(1, 1_000_000, {
-    initial: 100,
+    default: 100,
     description:
       'The maximum number of HTTP/2 requests in 10 seconds that a client resets, or that are reset because of its errors, before its connection is closed. The default allows for all of `max_streams`: a browser resets every stream when the user leaves a page that is still loading. Reconnecting does not avoid the limit: see `max_connections_per_client`.',
   }),
   maxControlFrames: integer(1, 1_000_000, {
-    initial: 250,
+    default: 250,
     description:
       'The maximum number of PING and SETTINGS frames in 10 seconds before an HTTP/2 connection is closed. Most clients send a few; clients that measure the round-trip time send up to ten a second.',
   }),
   maxQueuedBytes: size('64KiB', '1GiB', {
-    initial: '8MiB',
+    default: '8MiB',
     description:
       'The maximum size of responses that are queued on one connection for a client that does not read them; further responses are aborted. 100 streams with one chunk of a response each stay below the default.',
   }),
@@ -111,7 +111,7 @@ export const listenField = section('The public listener, which clients connect t
 
 export const adminField = section('The listener for operators.', {
   address: addressOrOff({
-    initial: '127.0.0.1:9464',
+    default: '127.0.0.1:9464',
     description:
       'Where `/metrics`, `/healthz` and `/readyz` are served, in the same forms as `listen.address`. It has no login, so only operators may be able to reach it. `off` disables it.',
   }),

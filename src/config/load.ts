@@ -7,8 +7,7 @@ import { decode } from './decode.ts'
 import { layer } from './layers.ts'
 import { type Environment, readEnvironment, readFlags, stateDirectory } from './overrides.ts'
 import { problemsOf } from './problem.ts'
-import type { Config } from './schema.ts'
-import { schema } from './schema.ts'
+import { type Config, schema } from './schema.ts'
 import { isMapping, type Parsed, parseYaml, type YamlMapping } from './yaml.ts'
 
 /** The text of a configuration file, and the path that error messages show. */

@@ -20,7 +20,7 @@ export const tokensField = section('Access and refresh tokens.', {
   store: oneOf(
     ['file', 'memory'],
     {
-      initial: 'file',
+      default: 'file',
       // The value may be the URL of a shared store, with its password.
       secret: true,
       description:
@@ -29,24 +29,24 @@ export const tokensField = section('Access and refresh tokens.', {
     'must be file or memory; a shared store, such as valkey:// or redis://, is not supported yet',
   ),
   capacity: integer(2, 10_000_000, {
-    initial: 10_000,
+    default: 10_000,
     live: ALWAYS,
     description: 'The maximum number of tokens. Beyond it, the least recently used ones are evicted.',
   }),
   accessLifetime: duration(
     { least: '1s', most: '365d', wholeSeconds: true },
-    { initial: '1h', live: ALWAYS, description: 'How long an access token is valid.' },
+    { default: '1h', live: ALWAYS, description: 'How long an access token is valid.' },
   ),
   refreshLifetime: duration(
     { least: '1s', most: '3650d', wholeSeconds: true },
     {
-      initial: '7d',
+      default: '7d',
       live: ALWAYS,
       description: 'How long a refresh token is valid; not shorter than `access_lifetime`.',
     },
   ),
   rotateRefresh: flag({
-    initial: false,
+    default: false,
     live: ALWAYS,
     description:
       'Issue a new refresh token with every refresh, as in OAuth 2.1. The use of a spent refresh token counts as theft and revokes the whole grant.',
@@ -54,7 +54,7 @@ export const tokensField = section('Access and refresh tokens.', {
   refreshGrace: duration(
     { least: '0s', most: '1h' },
     {
-      initial: '10s',
+      default: '10s',
       live: ALWAYS,
       description:
         'With `rotate_refresh`: how long a retry with the spent refresh token gets the same response again.',
@@ -66,12 +66,12 @@ export const limitsField = section('The rate limits.', {
   api: limit(60, 'everything except `/oauth/token`'),
   oauth: limit(30, '`/oauth/token`'),
   maxKeys: integer(1, 10_000_000, {
-    initial: 100_000,
+    default: 100_000,
     description:
       'The maximum number of windows. Beyond it, all new clients share one window; existing windows continue.',
   }),
   ietfHeaders: flag({
-    initial: false,
+    default: false,
     live: ALWAYS,
     description: 'Also send `RateLimit` and `RateLimit-Policy`, in addition to the `X-RateLimit-*` fields.',
   }),
@@ -81,7 +81,7 @@ export const oauthField = section('Endpoints in addition to `/oauth/token`.', {
   revocationPath: plainText(
     '`off` or a path',
     {
-      initial: 'off',
+      default: 'off',
       live: ALWAYS,
       description:
         'The path at which clients can revoke a token and with it all tokens of the same login (RFC 7009), such as `/oauth/revoke`. Its requests count toward the limit on `/oauth/token`.',
@@ -105,20 +105,20 @@ function entry(file: string) {
 function limit(requests: number, what: string) {
   return section(`The limit for ${what}.`, {
     requests: integer(1, 1_000_000_000, {
-      initial: requests,
+      default: requests,
       live: ALWAYS,
       description: `The number of requests that pass in one window, for ${what}.`,
     }),
     window: duration(
       { least: '1s', most: '1d', wholeSeconds: true },
       {
-        initial: '60s',
+        default: '60s',
         live: ALWAYS,
         description: 'The length of a window, which begins with its first request.',
       },
     ),
     per: oneOf(['client', 'grant', 'device'], {
-      initial: 'client',
+      default: 'client',
       live: ALWAYS,
       description:
         'What has a window of its own: `client`, each client address (for IPv6, each /64); `grant`, each login; `device`, one window for all clients.',

@@ -31,7 +31,7 @@ function line(path: readonly string[], what: string, layered: Layered, file: str
 function isDefault(path: readonly string[], tree: YamlValue): boolean {
   const fields = fieldsAlong(path)
   return (
-    fields.length === path.length && fields.at(-1)?.initial !== undefined && valueAt(tree, path) === undefined
+    fields.length === path.length && fields.at(-1)?.default !== undefined && valueAt(tree, path) === undefined
   )
 }
 
@@ -47,7 +47,7 @@ function adviceFor(path: readonly string[]): string {
 
 function describe({ path, message }: Issue, tree: YamlValue): string {
   const value = valueAt(tree, path)
-  if (isDefault(path, tree)) return `${message} (by default: ${fieldsAlong(path).at(-1)?.initial})`
+  if (isDefault(path, tree)) return `${message} (by default: ${fieldsAlong(path).at(-1)?.default})`
   if (value === undefined) return `is missing; it ${message}`
   const shown = fieldsAlong(path).some(({ secret }) => secret) ? undefined : show(value)
   return shown === undefined ? message : `${message} (given: ${shown})`

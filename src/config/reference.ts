@@ -95,7 +95,7 @@ function row(known: KnownKey): Row {
 }
 
 function defaultOf({ path, field }: KnownKey): string {
-  if (field.initial !== undefined) return code(written(field.initial))
+  if (field.default !== undefined) return code(written(field.default))
   return isRequired(field) && !isAlternative(path) ? '**required**' : 'none'
 }
 

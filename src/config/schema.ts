@@ -6,16 +6,16 @@ import { duration, flag, oneOf, path, plainText, requestPaths } from './value-fi
 
 const logField = section('The log on standard output.', {
   level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
-    initial: 'info',
+    default: 'info',
     live: ALWAYS,
     description: 'The lowest level that is written.',
   }),
   format: oneOf(['auto', 'json', 'pretty'], {
-    initial: 'auto',
+    default: 'auto',
     description:
       '`json` writes one object per line, `pretty` is for people; `auto` is `pretty` on a terminal and `json` elsewhere.',
   }),
-  access: flag({ initial: true, live: ALWAYS, description: 'Write one line for each request.' }),
+  access: flag({ default: true, live: ALWAYS, description: 'Write one line for each request.' }),
 })
 
 /** The whole configuration: source of the types, the error messages, the JSON Schema and the reference page. */
@@ -28,31 +28,31 @@ export const schema = section('The configuration of Postern.', {
   limits: limitsField,
   oauth: oauthField,
   publicPaths: requestPaths({
-    initial: [],
+    default: [],
     live: ALWAYS,
     description:
       'Paths that need no token, such as a login page: exactly this path or, if it ends with a slash, everything below it. Compared byte for byte with the path that the device receives; a path with dot segments, empty segments, backslashes or encoded slashes is never public. The limits count these requests, too.',
   }),
   enforce: flag({
-    initial: true,
+    default: true,
     live: ALWAYS,
     description:
       '`false` only observes: a request that would be refused because of its token or its rate is forwarded, counted, and logged as `would_refuse`. Malformed requests and requests to `/oauth/token` are still refused.',
   }),
   stateDir: path({
-    initial: './state',
+    default: './state',
     description:
       'The directory for data that survives a restart: tokens and the self-signed certificate. If it is not set, `STATE_DIRECTORY` is used, which systemd sets.',
   }),
   realm: plainText(
     'text without quotes, backslashes or control characters',
-    { initial: 'device', live: ALWAYS, description: 'The realm in `WWW-Authenticate`.' },
+    { default: 'device', live: ALWAYS, description: 'The realm in `WWW-Authenticate`.' },
     // The realm is a quoted-string in the header, so this avoids escapes, which some clients do not decode.
     (given) =>
       /^[ !#-[\]-~]+$/.test(given) ? undefined : 'must be ASCII text without ", \\ or control characters',
   ),
   statusCodes: oneOf(['contract', 'http'], {
-    initial: 'contract',
+    default: 'contract',
     live: ALWAYS,
     description:
       "The status codes of the sidecar's own responses: `contract` uses only 200, 400, 401, 429 and 500; `http` uses precise ones (405, 408, 413, 415, 417, 431; 502 if the device is unreachable or its response is malformed, 503 if too many requests wait, 504 if the device takes too long).",
@@ -61,7 +61,7 @@ export const schema = section('The configuration of Postern.', {
   shutdownGrace: duration(
     { least: '0s', most: '1h' },
     {
-      initial: '10s',
+      default: '10s',
       live: ALWAYS,
       description: 'How long requests in flight may take to finish when the sidecar stops.',
     },

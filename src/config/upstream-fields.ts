@@ -24,7 +24,7 @@ const tls = section('TLS to the device.', {
     }),
   ),
   insecure: flag({
-    initial: false,
+    default: false,
     description:
       'Accept any certificate from an `https` device. An attacker on the network path can then read and change all traffic.',
   }),
@@ -32,18 +32,18 @@ const tls = section('TLS to the device.', {
 
 const queue = section('The queue for requests while the device is busy.', {
   size: integer(0, 1_000_000, {
-    initial: 128,
+    default: 128,
     description: 'The maximum number of waiting requests; further ones are refused immediately.',
   }),
   timeout: duration(
     { least: '1ms', most: '1h' },
-    { initial: '5s', description: 'The longest wait in the queue.' },
+    { default: '5s', description: 'The longest wait in the queue.' },
   ),
 })
 
 const health = section('Health checks of the device.', {
   path: textOrNull<string>({
-    initial: null,
+    default: null,
     type: 'path, or `null`',
     must: 'must be a path that begins with /, or null',
     parse: (given) =>
@@ -56,7 +56,7 @@ const health = section('Health checks of the device.', {
   }),
   interval: duration(
     { least: '10ms', most: '1h' },
-    { initial: '10s', description: 'The time between two health checks.' },
+    { default: '10s', description: 'The time between two health checks.' },
   ),
 })
 
@@ -72,7 +72,7 @@ const service = {
   host: plainText(
     '`preserve`, `target`, or a host',
     {
-      initial: 'preserve',
+      default: 'preserve',
       live: ALWAYS,
       description:
         "The `Host` that the device receives: `preserve` keeps the client's, `target` takes it from `upstream.url`, any other value is sent unchanged.",
@@ -81,7 +81,7 @@ const service = {
       isAuthority(given) ? undefined : 'must be preserve, target, or a host such as device.local:8080',
   ),
   headers: headers({
-    initial: {},
+    default: {},
     live: ALWAYS,
     description:
       "Header fields set on every forwarded request. They replace the client's fields of the same name. A secret belongs in a file: `{file: /run/secrets/x}`. From the command line: `--set upstream.headers.X-Name=value`, or `--set upstream.headers.X-Name.file=path`.",
@@ -89,18 +89,18 @@ const service = {
   tls,
   auth: authField,
   parser: oneOf(['strict', 'tolerant', 'auto'], {
-    initial: 'auto',
+    default: 'auto',
     description:
       "How strictly to parse the device's responses. `strict` refuses malformed HTTP; `tolerant` accepts much of what old firmware gets wrong, with one connection per request; `auto` is strict until the device sends malformed HTTP, then tolerant, with a warning in the log.",
   }),
   connectTimeout: duration(
     { least: '1ms', most: '1h' },
-    { initial: '5s', description: 'The longest time to connect to the device.' },
+    { default: '5s', description: 'The longest time to connect to the device.' },
   ),
   responseTimeout: duration(
     { least: '1ms', most: '1d' },
     {
-      initial: '30s',
+      default: '30s',
       description:
         'How long the device may take to begin its response. After that, `idle_timeout` applies. Both are accurate to about a second.',
     },
@@ -108,27 +108,27 @@ const service = {
   idleTimeout: duration(
     { least: '1ms', most: '1d' },
     {
-      initial: '60s',
+      default: '60s',
       description: 'How long the device may pause within a response, or a WebSocket may be idle.',
     },
   ),
   reuse: oneOf(['shared', 'never'], {
-    initial: 'shared',
+    default: 'shared',
     description:
       'Whether a connection to the device carries more than one request. On a `shared` connection, extra bytes that firmware sends after a response can be taken for the response to the next request, if that was already sent. `never` opens a connection for each request, sends `Connection: close`, and closes it after the response.',
   }),
   bufferUploads: sizeOrOff('1B', '1GiB', {
-    initial: 'off',
+    default: 'off',
     description:
       'Uploads of unknown length (chunked, or over HTTP/2 without a length) are buffered up to this size and sent with a `Content-Length`, for firmware that requires it; a longer one is refused. At most `upstream.max_in_flight` uploads are buffered at once, in memory: `1MiB` takes up to 64 MiB. Uploads with a `Content-Length` are streamed, whatever their size.',
   }),
   maxInFlight: integer(1, 100_000, {
-    initial: 64,
+    default: 64,
     description:
       'The maximum number of concurrent requests at the device. Set it to what the firmware can handle. WebSockets do not count: see `upstream.max_tunnels`.',
   }),
   maxTunnels: integer(1, 100_000, {
-    initial: 64,
+    default: 64,
     description:
       'The maximum number of open WebSockets; further ones are refused as `overloaded`. They do not count toward `upstream.max_in_flight`, because they stay open for hours and would block all other requests. Each takes a separate connection to the device.',
   }),
@@ -141,7 +141,7 @@ const serviceField = section('A further service of the device.', service)
 export const upstreamField = section('The device behind the sidecar.', {
   ...service,
   routes: named(serviceField, routeProblem, {
-    initial: {},
+    default: {},
     type: 'mapping of paths to sections',
     description:
       'Further services of the device, by path: exactly this path or, if it ends with a slash, everything below it. The longest match gets the request; all other requests go to `upstream.url`. Each service has its own keys, the same as `upstream` except `routes`, with the same defaults: `{/stream/: {url: http://127.0.0.1:8081, max_in_flight: 4}}`. Paths are compared and sent byte for byte; a path that a server could decode to the path of another service is refused. From the command line: `--set upstream.routes./stream/.url=http://127.0.0.1:8081`.',

@@ -1,6 +1,6 @@
 import { parseCidr } from '../http/ip.ts'
 import { ADDRESS_FORMS, type Address, formatAddress, parseAddress } from './address.ts'
-import { type Explained, type Field, field, z } from './field.ts'
+import { type Field, type FieldOptions, field, z } from './field.ts'
 import {
   DURATION_PATTERN,
   formatDuration,
@@ -12,7 +12,7 @@ import {
 import type { Parsed } from './yaml.ts'
 
 /** A value written as text. `must` is the error message for a value of another type. */
-interface Textual<T> extends Explained {
+interface TextOptions<T> extends FieldOptions {
   readonly type: string
   readonly must: string
   readonly parse: (given: string) => Parsed<T>
@@ -20,7 +20,7 @@ interface Textual<T> extends Explained {
 }
 
 /** A value written as a number, or as text such as `10s`. */
-interface Measured<T> extends Explained {
+interface NumberOptions<T> extends FieldOptions {
   readonly type: string
   readonly must: string
   readonly pattern: RegExp
@@ -28,12 +28,12 @@ interface Measured<T> extends Explained {
   readonly format: (value: T) => string | number
 }
 
-export function text<T>(spec: Textual<T>): Field<T> {
+export function text<T>(spec: TextOptions<T>): Field<T> {
   return field(codec(z.string({ error: spec.must }), spec), spec)
 }
 
 /** Text, or `null` for no value. */
-export function textOrNull<T>(spec: Textual<T>): Field<T | null> {
+export function textOrNull<T>(spec: TextOptions<T>): Field<T | null> {
   const some = codec(z.string({ error: spec.must }), spec)
   return field<T | null>(z.union([z.null(), some], { error: spec.must }), {
     ...spec,
@@ -41,34 +41,34 @@ export function textOrNull<T>(spec: Textual<T>): Field<T | null> {
   })
 }
 
-function measured<T>(spec: Measured<T>): Field<T> {
+function measured<T>(spec: NumberOptions<T>): Field<T> {
   const written = z.string().meta({ pattern: spec.pattern.source })
   return field(codec(z.union([written, NUMBER], { error: spec.must }), spec), spec)
 }
 
-export function integer(least: number, most: number, explained: Explained): Field<number> {
+export function integer(least: number, most: number, options: FieldOptions): Field<number> {
   const error = `must be a whole number from ${least} to ${most}`
   // `abort`: a number beyond the safe integers breaks two rules, but gets one message.
   const schema = z.int({ error, abort: true }).check(z.gte(least, { error }), z.lte(most, { error }))
-  return field(schema, { ...explained, type: `whole number, ${least} to ${most}`, textForm: 'yaml' })
+  return field(schema, { ...options, type: `whole number, ${least} to ${most}`, textForm: 'yaml' })
 }
 
-export function flag(explained: Explained): Field<boolean> {
+export function flag(options: FieldOptions): Field<boolean> {
   const schema = z.boolean({ error: 'must be true or false' })
-  return field(schema, { ...explained, type: '`true` or `false`', textForm: 'yaml' })
+  return field(schema, { ...options, type: '`true` or `false`', textForm: 'yaml' })
 }
 
 /** One of several words. `must` is the error message for any other value. */
 export function oneOf<const T extends string>(
   words: readonly T[],
-  explained: Explained,
+  options: FieldOptions,
   must: string = `must be one of ${words.join(', ')}`,
 ): Field<T> {
   const schema = z.enum(words, { error: must })
-  return field<T>(schema, { ...explained, type: words.map((word) => `\`${word}\``).join(', ') })
+  return field<T>(schema, { ...options, type: words.map((word) => `\`${word}\``).join(', ') })
 }
 
-export function list(spec: Textual<string>): Field<readonly string[]> {
+export function list(spec: TextOptions<string>): Field<readonly string[]> {
   const member = codec(z.string({ error: spec.must }), spec)
   const schema = z.array(member, { error: `must be a list of ${spec.type}` })
   return field<readonly string[]>(schema, { ...spec, type: `list of ${spec.type}`, textForm: 'list' })
@@ -83,11 +83,11 @@ interface Bounds {
 }
 
 /** A duration in milliseconds. */
-export function duration(bounds: Bounds, explained: Explained): Field<number> {
+export function duration(bounds: Bounds, options: FieldOptions): Field<number> {
   const must = `must be a duration from ${bounds.least} to ${bounds.most}, such as 500ms, 10s, 5m, 1h or 7d`
   const [least, most] = [bound(parseDuration(bounds.least)), bound(parseDuration(bounds.most))]
   return measured({
-    ...explained,
+    ...options,
     type: `duration, ${bounds.least} to ${bounds.most}`,
     must,
     pattern: DURATION_PATTERN,
@@ -103,10 +103,10 @@ export function duration(bounds: Bounds, explained: Explained): Field<number> {
 }
 
 /** A size in bytes. */
-export function size(least: string, most: string, explained: Explained): Field<number> {
+export function size(least: string, most: string, options: FieldOptions): Field<number> {
   const must = `must be a size from ${least} to ${most}, in bytes or such as 8KiB or 1MiB`
   return measured({
-    ...explained,
+    ...options,
     type: `size, ${least} to ${most}`,
     must,
     pattern: SIZE_PATTERN,
@@ -116,10 +116,10 @@ export function size(least: string, most: string, explained: Explained): Field<n
 }
 
 /** A size in bytes, or `off`. */
-export function sizeOrOff(least: string, most: string, explained: Explained): Field<number | 'off'> {
+export function sizeOrOff(least: string, most: string, options: FieldOptions): Field<number | 'off'> {
   const must = `must be off, or a size from ${least} to ${most}, in bytes or such as 8KiB or 1MiB`
   return measured<number | 'off'>({
-    ...explained,
+    ...options,
     type: `size, ${least} to ${most}, or \`off\``,
     must,
     pattern: new RegExp(`^off$|${SIZE_PATTERN.source}`),
@@ -137,7 +137,7 @@ function parseSizeWithin(given: string | number, least: string, most: string, mu
 /** Text that is not empty. `problemOf` may check more, and returns an error message. */
 export function plainText(
   type: string,
-  explained: Explained,
+  options: FieldOptions,
   problemOf: (given: string) => string | undefined = () => undefined,
 ): Field<string> {
   const must = `must be ${type}`
@@ -145,18 +145,18 @@ export function plainText(
     const problem = given === '' ? must : problemOf(given)
     return problem === undefined ? { value: given } : { problem }
   }
-  return text({ ...explained, type, must, parse, format: (value) => value })
+  return text({ ...options, type, must, parse, format: (value) => value })
 }
 
-export function path(explained: Explained): Field<string> {
-  return plainText('a path', explained, (given) =>
+export function path(options: FieldOptions): Field<string> {
+  return plainText('a path', options, (given) =>
     given.includes('\0') ? 'must not contain a NUL character' : undefined,
   )
 }
 
-export function address(explained: Explained): Field<Address> {
+export function address(options: FieldOptions): Field<Address> {
   return text({
-    ...explained,
+    ...options,
     type: ADDRESS_FORMS,
     must: `must be ${ADDRESS_FORMS}`,
     parse: parseAddress,
@@ -164,9 +164,9 @@ export function address(explained: Explained): Field<Address> {
   })
 }
 
-export function addressOrOff(explained: Explained): Field<Address | 'off'> {
+export function addressOrOff(options: FieldOptions): Field<Address | 'off'> {
   return text<Address | 'off'>({
-    ...explained,
+    ...options,
     type: `${ADDRESS_FORMS}, or \`off\``,
     must: `must be ${ADDRESS_FORMS}, or off`,
     parse: (given) => (given === 'off' ? { value: given } : parseAddress(given)),
@@ -175,10 +175,10 @@ export function addressOrOff(explained: Explained): Field<Address | 'off'> {
 }
 
 /** Trusted peers: by IP address or range, or `unix` for peers on a Unix socket, which have no address. */
-export function peers(explained: Explained): Field<readonly string[]> {
+export function peers(options: FieldOptions): Field<readonly string[]> {
   const must = 'must be a CIDR such as 10.0.0.0/8 or fd00::/8, a single address, or unix'
   return list({
-    ...explained,
+    ...options,
     type: 'CIDRs, addresses or `unix`',
     must,
     parse: (given) =>
@@ -190,9 +190,9 @@ export function peers(explained: Explained): Field<readonly string[]> {
 const REQUEST_PATH = 'must be a path such as /login, or /static/ for everything below it'
 
 /** Paths as they appear in a request line, compared byte for byte. */
-export function requestPaths(explained: Explained): Field<readonly string[]> {
+export function requestPaths(options: FieldOptions): Field<readonly string[]> {
   return list({
-    ...explained,
+    ...options,
     type: 'request paths',
     must: REQUEST_PATH,
     parse: (given) => {
