@@ -29,7 +29,7 @@ export interface StateDependencies {
   readonly log: Logger
   readonly metrics: Metrics
   readonly signIn: SignIn | undefined
-  /** Abort the requests admitted under these grants. */
+  /** Called with revoked grants: it has to abort the requests admitted under them. */
   readonly onRevoked: (grants: readonly string[]) => void
   /** The password has changed, or its file can be read again. */
   readonly onPasswordRead: () => void
@@ -54,7 +54,7 @@ export async function openState(config: Config, deps: StateDependencies): Promis
     random: randomBytes,
     journal,
     listener: {
-      issued: (grant) => metrics.tokensIssued(grant, 1),
+      issued: (grantType) => metrics.tokensIssued(grantType, 1),
       revoked(grants, reason) {
         metrics.tokensRevoked(reason, grants.length)
         log.warn({ grants: grants.length, reason }, 'tokens revoked')

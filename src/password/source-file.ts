@@ -2,8 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { constants, type FileHandle, open } from 'node:fs/promises'
 import { isWithheld, reasonOf } from '../system/node-permission.ts'
 import { codeOf } from '../system/setup-error.ts'
-import type { Credential } from './stored-line.ts'
-import { parseStoredLine } from './stored-line.ts'
+import { type Credential, parseStoredLine } from './stored-line.ts'
 
 /** The password source: a file of one line, or the line of one user in an htpasswd or shadow file. */
 export type PasswordSourceConfig =

@@ -23,7 +23,7 @@ const BOUNDS = { inside: 2, waiting: 64, patience: 5000 }
 
 /**
  * The longest password that C libraries hash (bytes): `CRYPT_MAX_PASSPHRASE_SIZE` without its NUL. The cost of crypt(3)
- * grows with the password length, so a long wrong password could cost a thousand times as much (CVE-2016-20013).
+ * grows with the password length, so a long wrong password could cost thousands of times as much (CVE-2016-20013).
  */
 const LONGEST_CRYPT_PASSWORD = 511
 
