@@ -51,6 +51,8 @@ const ANSWER = [
   'keep-alive',
 ]
 
+const HEAD = { status: 200, reason: 'OK', fields: ANSWER, repeated: false }
+
 /** What the device has still to answer. */
 let atDevice: (() => void)[] = []
 
@@ -58,16 +60,16 @@ const passage = createPassage({
   admit: gate.admit,
   services: { token: unexpected, revocation: unexpected },
   upstream: createUpstream({
-    roundTrip: (_admission, exchange, fields, rules) =>
-      new Promise((resolve) => {
-        atDevice.push(() => {
-          if (fields.length === 0) unexpected(fields)
-          exchange.begin({ status: 200, reason: 'OK', fields: rules.project(ANSWER, 200) })
-          rules.onHead()
-          exchange.end()
-          resolve({ kind: 'relayed' })
-        })
-      }),
+    roundTrip: (request) => {
+      atDevice.push(() => {
+        const { exchange, fields, own } = request
+        if (fields.length === 0) unexpected(fields)
+        exchange.begin({ status: 200, reason: 'OK', fields: request.project(HEAD), own })
+        request.onHead()
+        exchange.end()
+        request.onEnd({ kind: 'relayed' })
+      })
+    },
     upgrades: { open: unexpected },
     guard: createBoundedQueue({ inside: IN_FLIGHT, waiting: 0, patience: 1_000 }),
     maxTunnels: 1,

@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { createPatience, type Patience } from '../../src/device/patience.ts'
-import { ResponseReader } from '../../src/http1/response-reader.ts'
+import { HeadMemory } from '../../src/http1/head-memory.ts'
+import { type ResponseEvents, ResponseReader } from '../../src/http1/response-reader.ts'
 import type { FloorExchange } from './exchange.ts'
 import type { Floor } from './floor.ts'
 import { looseAnswer } from './lines.ts'
@@ -63,7 +64,7 @@ export class DeviceLink {
   }
 
   #strictReader(): ResponseReader {
-    const reader = new ResponseReader({
+    const events: ResponseEvents = {
       onInterim() {},
       onHead: () => this.#bodyLimit?.begin(),
       onBody: (chunk) => {
@@ -76,7 +77,8 @@ export class DeviceLink {
       },
       onFault: () => this.#socket.destroy(),
       onSloppy() {},
-    })
+    }
+    const reader = new ResponseReader(events, new HeadMemory(1))
     return reader
   }
 

@@ -103,7 +103,10 @@ export class Floor {
     const fields =
       admission === undefined || head === undefined
         ? fieldsForClient(answer.fields, this.limitFields())
-        : responseFields(answer.fields, status, head, admission, RESPONSE_SETTINGS)
+        : [
+            ...responseFields({ ...answer, repeated: false }, head, admission, RESPONSE_SETTINGS),
+            ...admission.limitFields,
+          ]
     exchange.client.answer({ status, reason, fields, body }, exchange)
     this.#finish(exchange, status, body.length)
   }

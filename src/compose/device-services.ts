@@ -6,7 +6,7 @@ import { type HealthCheck, startHealthCheck } from '../device/health.ts'
 import { readRequestFields } from '../forward/added-fields.ts'
 import type { UploadCollecting } from '../forward/collected-upload.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
-import { forwardToDevice, type RoundTripDependencies } from '../forward/round-trip.ts'
+import { forwardToDevice, type RoundTripSettings } from '../forward/round-trip.ts'
 import { createRoutedUpstream } from '../forward/routes.ts'
 import { upstreamDeadlines, upstreamTarget } from '../forward/settings.ts'
 import { createUpgrades } from '../forward/upgrades.ts'
@@ -132,7 +132,7 @@ async function openDeviceService(
   const { path, interval } = service.health
   const health =
     path === null ? undefined : startHealthCheck({ path, interval }, connections, breaker, events.up)
-  const roundTrip: RoundTripDependencies = {
+  const roundTrip: RoundTripSettings = {
     connections,
     uploadTimeout,
     reader: {
@@ -143,8 +143,7 @@ async function openDeviceService(
     },
   }
   const upstream = createUpstream({
-    roundTrip: (admission, exchange, fields, rules, body) =>
-      forwardToDevice(admission, exchange, fields, roundTrip, rules, body),
+    roundTrip: (request) => forwardToDevice(request, roundTrip),
     upgrades: createUpgrades(target, deadlines),
     guard: queue,
     collecting,

@@ -1,3 +1,4 @@
+import { HeadMemory } from '../http1/head-memory.ts'
 import type { Clock } from '../system/clock.ts'
 import { type ConnectionSettings, DeviceConnection, type DeviceRequest } from './device-connection.ts'
 import { createDeviceRules } from './device-rules.ts'
@@ -39,6 +40,9 @@ const KEPT_FOR = 4_000
 const MARGIN = 2_000
 const LONGEST_KEPT = 600_000
 
+/** How many response heads of the device are remembered. A head with a `Date` repeats for a second only. */
+const HEADS_KNOWN = 64
+
 interface Pool {
   readonly settings: ConnectionSettings
   readonly idle: PooledConnection[]
@@ -67,6 +71,7 @@ export function createConnections(
       deadlines,
       reuse: target.reuse,
       rules: createDeviceRules(target.parser, onTolerant),
+      known: new HeadMemory(HEADS_KNOWN),
       onStray,
     },
     idle: [],

@@ -1,10 +1,11 @@
 import type { Socket } from 'node:net'
 import type { UpstreamFailure } from '../http/refusal.ts'
+import { onlyLineEnds } from '../http1/bytes.ts'
 import { mayPersist, type OutgoingRequest, writeRequestHead } from '../http1/request-writer.ts'
-import { onlyLineEnds, type ResponseFault, ResponseReader } from '../http1/response-reader.ts'
+import { type KnownHeads, type ResponseEvents, ResponseReader } from '../http1/response-reader.ts'
 import { writeSoon } from '../system/write-soon.ts'
 import type { DeviceRules } from './device-rules.ts'
-import { DeviceFault } from './failure.ts'
+import { DeviceFault, faultyResponse } from './failure.ts'
 import type { SocketOpener } from './open-socket.ts'
 import { createPatience, type Patience } from './patience.ts'
 import type { ResponseHandler, Transfer } from './response-handler.ts'
@@ -25,6 +26,7 @@ export interface ConnectionSettings {
   readonly deadlines: UpstreamDeadlines
   readonly reuse: Reuse
   readonly rules: DeviceRules
+  readonly known: KnownHeads
   /** Called when the device sends bytes that belong to no request, on a connection that could have carried another one. */
   readonly onStray: () => void
 }
@@ -55,23 +57,24 @@ export class DeviceConnection implements Transfer {
       const underway = this.#handler !== undefined && this.#reading.head !== undefined
       if (underway && !this.#paused) this.#fail('http_response_incomplete')
     })
-    this.#reading = new ResponseReader({
+    const events: ResponseEvents = {
       onInterim: ({ status, fields }) => {
         this.#responseLimit.begin()
         this.#handler?.inform(status, fields)
       },
-      onHead: ({ status, reason, fields }) => {
+      onHead: (head) => {
         this.#bodyLimit.begin()
-        this.#handler?.head(status, reason, fields)
+        this.#handler?.head(head)
       },
       onBody: (chunk) => {
         this.#bodyLimit.begin()
         this.#handler?.data(chunk)
       },
       onWhole: (last, clean) => this.#complete(last, clean),
-      onFault: (fault) => this.#breakOff(new DeviceFault(FAILURES[fault])),
+      onFault: (fault) => this.#breakOff(faultyResponse(fault)),
       onSloppy: () => settings.rules.foundSloppy(),
-    })
+    }
+    this.#reading = new ResponseReader(events, settings.known)
     this.#connectLimit.begin()
     this.#socket = settings.opener.open(
       () => this.#opened(),
@@ -236,10 +239,4 @@ export class DeviceConnection implements Transfer {
     this.#settings.onStray()
     this.close()
   }
-}
-
-const FAILURES: Readonly<Record<ResponseFault, UpstreamFailure>> = {
-  malformed: 'http_protocol_error',
-  'too-large': 'http_response_header_section_size',
-  incomplete: 'http_response_incomplete',
 }

@@ -1,4 +1,5 @@
 import type { UpstreamFailure } from '../http/refusal.ts'
+import type { ResponseFault } from '../http1/response-reader.ts'
 import { codeOf } from '../system/setup-error.ts'
 
 /** A fault of the device that the sidecar detected itself, with its name. */
@@ -9,6 +10,17 @@ export class DeviceFault extends Error {
     super(failure)
     this.failure = failure
   }
+}
+
+const BY_RESPONSE_FAULT: Readonly<Record<ResponseFault, UpstreamFailure>> = {
+  malformed: 'http_protocol_error',
+  'too-large': 'http_response_header_section_size',
+  incomplete: 'http_response_incomplete',
+}
+
+/** The fault of a device whose response cannot be read to its end. */
+export function faultyResponse(fault: ResponseFault): DeviceFault {
+  return new DeviceFault(BY_RESPONSE_FAULT[fault])
 }
 
 const BY_CODE: Readonly<Record<string, UpstreamFailure>> = {

@@ -69,7 +69,7 @@ function sendOwn(connection: Connection, { method, target, fields, body }: OwnRe
     let size = 0
     const handler: ResponseHandler = {
       inform() {},
-      head(status, _reason, fields) {
+      head({ status, fields }) {
         answer = { status, fields }
       },
       data(chunk) {

@@ -1,10 +1,19 @@
 import type { Fields } from '../http/fields.ts'
 
+/** The head of the device's final response. */
+export interface DeviceHead {
+  readonly status: number
+  readonly reason: string
+  readonly fields: Fields
+  /** The device sends this head again and again. `fields` is the same array each time, so what is made of it can be kept. */
+  readonly repeated: boolean
+}
+
 /** Receives one response of the device, in this order. Either `end` or `failed` is called once, as the last call. */
 export interface ResponseHandler {
   /** An interim response (RFC 9110 §15.2). */
   inform(status: number, fields: Fields): void
-  head(status: number, reason: string, fields: Fields): void
+  head(head: DeviceHead): void
   data(chunk: Buffer): void
   /** The response is complete. `last` is the piece of the body that came with its end. */
   end(last?: Buffer): void

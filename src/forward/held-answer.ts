@@ -125,6 +125,6 @@ export class HoldingExchange implements Exchange {
   }
 
   #pass(head: ResponseHead): void {
-    this.#inner.begin({ ...head, fields: this.#rules.conceal(head.fields) })
+    this.#inner.begin({ ...head, fields: this.#rules.conceal(head.fields), repeated: false })
   }
 }

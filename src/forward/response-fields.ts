@@ -1,3 +1,4 @@
+import type { DeviceHead } from '../device/response-handler.ts'
 import type { Forward } from '../http/admission.ts'
 import type { RequestHead } from '../http/exchange.ts'
 import { type Fields, fieldValues } from '../http/fields.ts'
@@ -12,30 +13,44 @@ export interface ResponseFieldSettings {
   readonly replaced: readonly string[]
 }
 
+/** The fields that the client gets of a device's header, and the settings by which they were chosen. */
+interface Kept {
+  readonly replaced: ResponseFieldSettings['replaced']
+  readonly fields: Fields
+}
+
+/** By the device's header: a device that repeats a head gives the same array again (`HeadMemory`). */
+const keptBefore = new WeakMap<Fields, Kept>()
+
 /**
- * The header of the forwarded response: the device's own, in its order and casing, less what belongs to its
- * connection, then the limit's (C16, C21, C22).
+ * The device's fields as the client gets them: in their order and casing, without those of the device's connection, and without
+ * those that the limit's replace (C16, C21, C22). The limit's fields are to follow them.
  */
 export function responseFields(
-  device: Fields,
-  status: number,
+  { status, fields: device, repeated }: Pick<DeviceHead, 'status' | 'fields' | 'repeated'>,
   head: RequestHead,
   admission: Forward,
   settings: ResponseFieldSettings,
-): string[] {
+): Fields {
+  const { replaced } = settings
+  const known = repeated ? keptBefore.get(device) : undefined
+  if (known?.replaced === replaced) return known.fields
   const options = connectionOptions(device)
   const fields: string[] = []
+  let forAll = true
   for (let i = 0; i + 1 < device.length; i += 2) {
     const name = device[i] ?? ''
     const lower = lowerName(name)
-    if (isHopByHop(lower) || settings.replaced.includes(lower) || options.includes(lower)) continue
+    if (isHopByHop(lower) || replaced.includes(lower) || options.includes(lower)) continue
     // Where there is never a body, a length would only mislead (RFC 9110 §8.6).
     if (lower === 'content-length' && (status < 200 || status === 204)) continue
     const value = device[i + 1] ?? ''
     const named = lower === 'location' || lower === 'content-location'
+    if (named) forAll = false
     fields.push(name, named ? publicLocation(value, head, admission, settings) : value)
   }
-  for (const field of admission.limitFields) fields.push(field)
+  // A `Location` depends on the request.
+  if (repeated && forAll) keptBefore.set(device, { replaced, fields })
   return fields
 }
 

@@ -1,12 +1,49 @@
-import type { Connections } from '../device/connections.ts'
+import type { Connection, Connections } from '../device/connections.ts'
 import { failureOf } from '../device/failure.ts'
+import type { DeviceHead, ResponseHandler } from '../device/response-handler.ts'
 import { type Forward, hasBody } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
+import type { Fields } from '../http/fields.ts'
 import type { KeptBody } from './kept-body.ts'
-import { type ReaderPatience, Relay, type RelayEnd, type RelayRules } from './relay.ts'
 
-/** What a request needs on its way to the device and back. */
-export interface RoundTripDependencies {
+/** How a request to the device ended. */
+export type RoundTripEnd =
+  | { readonly kind: 'relayed' }
+  /** The client has no response yet, so the caller may refuse it. `silent`: the device sent no byte. */
+  | { readonly kind: 'failed'; readonly error: unknown; readonly silent: boolean }
+  /** The response broke off after its head was sent, and the client sees it broken. */
+  | { readonly kind: 'broken'; readonly error: unknown }
+  /** The client left, or was answered otherwise, before the response ended. */
+  | { readonly kind: 'abandoned' }
+
+/** A request to the device, and how its response is handled. */
+export interface RoundTripRequest {
+  readonly admission: Forward
+  readonly exchange: Exchange
+  /** The header fields for the device. */
+  readonly fields: readonly string[]
+  /** A collected body, sent in place of the client's. */
+  readonly body: KeptBody | undefined
+  /** The fields that the sidecar adds to the response, behind the device's. */
+  readonly own: Fields
+  /** Turns the device's header fields into the client's. */
+  project(head: DeviceHead): Fields
+  /** Called when the exchange has taken the head of the final response. */
+  onHead(): void
+  /** Called once. */
+  onEnd(end: RoundTripEnd): void
+}
+
+/** How long a client may stop reading its response while its request holds a place at the device. Times in ms. */
+export interface ReaderPatience {
+  readonly longest: number
+  /** The bound while other requests wait for a place. */
+  readonly whenCrowded: number
+  readonly isCrowded: () => boolean
+}
+
+/** What all requests to one device share. */
+export interface RoundTripSettings {
   readonly connections: Connections
   /** How long a client may pause within its request body (ms). */
   readonly uploadTimeout: () => number
@@ -14,52 +51,138 @@ export interface RoundTripDependencies {
 }
 
 /**
- * Sends the request to the device and relays the response to the client. One fault is repaired: if the device closed the
+ * Sends a request to the device and relays the response to the client. One fault is repaired: if the device closed the
  * keep-alive connection while it was idle, a request that is safe to repeat is sent once more, on another connection (C24).
  */
-export function forwardToDevice(
-  admission: Forward,
-  exchange: Exchange,
-  fields: readonly string[],
-  { connections, uploadTimeout, reader }: RoundTripDependencies,
-  rules: RelayRules,
-  collected?: KeptBody,
-): Promise<RelayEnd> {
-  const { target, framing } = admission
-  const { method } = exchange.head
+export function forwardToDevice(request: RoundTripRequest, settings: RoundTripSettings): void {
   // A request whose grant was revoked while it waited is answered too: its refusal may still be in flight.
-  if (exchange.answered) return Promise.resolve({ kind: 'abandoned' })
-  return new Promise((resolve, reject) => {
-    function attempt(mayRepeat: boolean): void {
-      const connection = connections.borrow(mayRepeat)
-      const relay = new Relay({
-        exchange,
-        rules,
-        reader,
-        onEnd(end) {
-          const stale = isStale(end) && connection.reused
-          connection.release(end.kind === 'relayed')
-          if (!stale || !mayRepeat) resolve(end)
-          else
-            try {
-              attempt(false)
-            } catch (bug) {
-              // A socket event calls `onEnd`, so a throw would not reject this promise.
-              reject(bug)
-            }
-        },
-      })
-      relay.start(connection)
-      const body = hasBody(admission) ? (collected?.open() ?? exchange.body(uploadTimeout())) : undefined
-      connection.send({ method, target, fields, framing, body }, relay)
-    }
-    attempt(isRepeatable(method, admission))
-  })
+  if (request.exchange.answered) request.onEnd({ kind: 'abandoned' })
+  else new RoundTrip(request, settings).attempt()
 }
 
-/** Whether the device closed the connection before it read the request: it sent no byte of a response. */
-function isStale(end: RelayEnd): boolean {
-  return end.kind === 'failed' && end.silent && failureOf(end.error) === 'connection_terminated'
+/**
+ * One request at the device. It relays the response piece by piece: a client that is slower than the device pauses the device's
+ * connection, so the response does not pile up in memory.
+ */
+export class RoundTrip implements ResponseHandler {
+  readonly #request: RoundTripRequest
+  readonly #settings: RoundTripSettings
+  #connection: Connection | undefined
+  /** If the device closed the connection while it was idle, the request is sent again. */
+  #mayRepeat: boolean
+  /** The client's response is the device's, not a refusal. */
+  #begun = false
+  #listensForDrain = false
+  #stall: NodeJS.Timeout | undefined
+
+  constructor(request: RoundTripRequest, settings: RoundTripSettings) {
+    this.#request = request
+    this.#settings = settings
+    this.#mayRepeat = isRepeatable(request.exchange.head.method, request.admission)
+    request.exchange.onEnd(() => this.#clientLeft())
+  }
+
+  attempt(): void {
+    const { admission, exchange, fields, body: collected } = this.#request
+    const { connections, uploadTimeout } = this.#settings
+    const { target, framing } = admission
+    const { method } = exchange.head
+    const connection = connections.borrow(this.#mayRepeat)
+    this.#connection = connection
+    const body = hasBody(admission) ? (collected?.open() ?? exchange.body(uploadTimeout())) : undefined
+    connection.send({ method, target, fields, framing, body }, this)
+  }
+
+  inform(status: number, fields: Fields): void {
+    const { exchange, own } = this.#request
+    const projected = this.#request.project({ status, reason: '', fields, repeated: false })
+    exchange.inform(status, [...projected, ...own])
+  }
+
+  head(head: DeviceHead): void {
+    const request = this.#request
+    const { exchange, own } = request
+    const { status, reason, repeated } = head
+    this.#begun = !exchange.answered
+    try {
+      exchange.begin({ status, reason, fields: request.project(head), repeated, own })
+    } catch (error) {
+      // For example a status that HTTP/2 cannot carry. Only this response fails; the rules by which the device is read stay.
+      this.#connection?.abort(error)
+      return
+    }
+    request.onHead()
+  }
+
+  data(chunk: Buffer): void {
+    const { exchange } = this.#request
+    if (exchange.write(chunk)) return
+    this.#connection?.pause()
+    clearTimeout(this.#stall)
+    this.#awaitReader(0)
+    if (this.#listensForDrain) return
+    this.#listensForDrain = true
+    exchange.onDrain(() => {
+      clearTimeout(this.#stall)
+      this.#connection?.resume()
+    })
+  }
+
+  end(last?: Buffer): void {
+    this.#request.exchange.end(last)
+    this.#finish({ kind: 'relayed' })
+  }
+
+  failed(error: unknown, silent: boolean): void {
+    const { exchange } = this.#request
+    if (!exchange.answered) {
+      // The device closed the connection before it read the request.
+      const stale =
+        this.#connection?.reused === true && silent && failureOf(error) === 'connection_terminated'
+      if (stale && this.#mayRepeat) this.#repeat()
+      else this.#finish({ kind: 'failed', error, silent })
+    } else if (exchange.ended || !this.#begun) this.#finish({ kind: 'abandoned' })
+    else {
+      exchange.cut()
+      this.#finish({ kind: 'broken', error })
+    }
+  }
+
+  #repeat(): void {
+    this.#mayRepeat = false
+    this.#connection?.release(false)
+    this.#connection = undefined
+    try {
+      this.attempt()
+    } catch (error) {
+      // A socket event called: nothing above would catch this.
+      this.#finish({ kind: 'failed', error, silent: true })
+    }
+  }
+
+  /** Cuts a client that reads nothing: after `whenCrowded` if other requests wait for its place, after `longest` anyway. */
+  #awaitReader(waited: number): void {
+    const { reader } = this.#settings
+    const until = Math.min(waited + reader.whenCrowded, reader.longest)
+    this.#stall = setTimeout(() => {
+      if (until >= reader.longest || reader.isCrowded()) this.#request.exchange.cut()
+      else this.#awaitReader(until)
+    }, until - waited)
+  }
+
+  #clientLeft(): void {
+    clearTimeout(this.#stall)
+    this.#connection?.abort(new Error('the client has left'))
+  }
+
+  /** The connection is given back, and not used again. */
+  #finish(end: RoundTripEnd): void {
+    const connection = this.#connection
+    this.#connection = undefined
+    clearTimeout(this.#stall)
+    connection?.release(end.kind === 'relayed')
+    this.#request.onEnd(end)
+  }
 }
 
 const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])

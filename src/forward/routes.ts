@@ -15,10 +15,16 @@ export function createRoutedUpstream(main: Upstream, routes: ReadonlyMap<string,
   if (routes.size === 0) return main
   const serviceFor = createRouter(main, routes)
   return {
-    forward: async (admission, exchange) =>
-      serviceFor(admission.target)?.forward(admission, exchange) ?? TWO_SERVICES,
-    upgrade: async (admission, exchange) =>
-      serviceFor(admission.target)?.upgrade(admission, exchange) ?? TWO_SERVICES,
+    forward(admission, exchange, listener) {
+      const service = serviceFor(admission.target)
+      if (service === undefined) listener.ended(TWO_SERVICES)
+      else service.forward(admission, exchange, listener)
+    },
+    upgrade(admission, exchange, listener) {
+      const service = serviceFor(admission.target)
+      if (service === undefined) listener.ended(TWO_SERVICES)
+      else service.upgrade(admission, exchange, listener)
+    },
   }
 }
 

@@ -7,8 +7,8 @@ import type { Renewal, Shown, SignIn } from '../sign-in/sign-in.ts'
 import type { Entry, Leave } from '../system/bounded-queue.ts'
 import { HoldingExchange } from './held-answer.ts'
 import { type KeptBody, keepBody } from './kept-body.ts'
-import type { RelayEnd } from './relay.ts'
 import { withCredentials } from './request-credentials.ts'
+import type { RoundTripEnd } from './round-trip.ts'
 
 export interface SignedInRequest extends RequestLine {
   readonly exchange: Exchange
@@ -20,7 +20,7 @@ export interface SignedInRequest extends RequestLine {
 }
 
 /** Carries the request to the device and the answer to the exchange that it is given. */
-export type Send = (exchange: Exchange, fields: string[]) => Promise<RelayEnd>
+export type Send = (exchange: Exchange, fields: string[]) => Promise<RoundTripEnd>
 
 /** So often a request is repeated because its nonce was worn out, before its client gets the challenge. */
 const MOST_TURNS = 4
@@ -30,7 +30,11 @@ const MOST_TURNS = 4
  * request repeated: a challenge says that it was not acted upon (RFC 9110 §15.5.2), whatever its method. One whose body is
  * gone is not repeated; its client gets the challenge, and finds the sidecar signed in when it comes again.
  */
-export async function sendSignedIn(request: SignedInRequest, signIn: SignIn, send: Send): Promise<RelayEnd> {
+export async function sendSignedIn(
+  request: SignedInRequest,
+  signIn: SignIn,
+  send: Send,
+): Promise<RoundTripEnd> {
   const { exchange, hasBody } = request
   let { body } = request
   const openBody = (stallTimeout: number): AsyncIterable<Buffer> => {
@@ -91,7 +95,7 @@ export async function sendSignedIn(request: SignedInRequest, signIn: SignIn, sen
 }
 
 interface Attempted {
-  readonly end: RelayEnd
+  readonly end: RoundTripEnd
   /** Once more, with new credentials: those under `mark`, if there is one. */
   readonly again: boolean
   readonly mark?: string

@@ -10,7 +10,7 @@ import type { UpgradeExchange } from '../http/exchange.ts'
 import { type Fields, groupFields } from '../http/fields.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import { isBug } from '../system/setup-error.ts'
-import type { RelayEnd } from './relay.ts'
+import type { RoundTripEnd } from './round-trip.ts'
 
 interface UpgradeRequest {
   /** Origin form, byte for byte. */
@@ -24,11 +24,15 @@ interface UpgradeRequest {
 }
 
 /** The device says 101, and not to what (RFC 9110 §7.8). */
-const NO_UPGRADE: RelayEnd = { kind: 'failed', error: new DeviceFault('http_upgrade_failed'), silent: false }
+const NO_UPGRADE: RoundTripEnd = {
+  kind: 'failed',
+  error: new DeviceFault('http_upgrade_failed'),
+  silent: false,
+}
 
 export interface Upgrades {
   /** Resolves when the tunnel has closed, or when there will be none. */
-  open(request: UpgradeRequest): Promise<RelayEnd>
+  open(request: UpgradeRequest): Promise<RoundTripEnd>
 }
 
 /**
@@ -58,7 +62,7 @@ export function createUpgrades(target: UpstreamTarget, deadlines: UpstreamDeadli
           responseLimit.begin()
         })
         connectLimit.begin()
-        const settle = (end: RelayEnd): void => {
+        const settle = (end: RoundTripEnd): void => {
           stopWaiting()
           resolve(end)
         }
@@ -167,7 +171,7 @@ function switchingHeaders(
 function relayRefusedUpgrade(
   response: IncomingMessage,
   { exchange, project }: UpgradeRequest,
-  settle: (end: RelayEnd) => void,
+  settle: (end: RoundTripEnd) => void,
 ): void {
   const { statusCode: status = 502, statusMessage: reason = '' } = response
   if (status === 101) {

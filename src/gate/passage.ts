@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http'
-import type { Upstream } from '../forward/upstream.ts'
+import type { ForwardListener, Upstream } from '../forward/upstream.ts'
 import type { Admission, Refused, Service } from '../http/admission.ts'
 import type { Exchange, ExchangeRecord, Outcome, Reply, UpgradeExchange } from '../http/exchange.ts'
 import { fieldLines } from '../http/fields.ts'
@@ -78,8 +78,13 @@ export function createPassage(deps: PassageDependencies): Passage {
     forward: ForwardBy<E>,
   ): void {
     if (admission.kind === 'refused') passage.refuse(admission.refusal, admission.close)
-    else if (admission.kind === 'forward') passage.follow(forward(admission, exchange))
-    else passage.follow(answerToken(admission, exchange, passage))
+    else if (admission.kind === 'forward') {
+      try {
+        forward(admission, exchange, passage)
+      } catch (bug) {
+        passage.failed(bug)
+      }
+    } else answerToken(admission, exchange, passage).catch((bug: unknown) => passage.failed(bug))
   }
 
   /** Answers for a bug of the gate. The request has no admission, so it is not recorded. */
@@ -92,7 +97,7 @@ export function createPassage(deps: PassageDependencies): Passage {
     admission: TokenAdmission,
     exchange: Exchange,
     passage: RequestPassage,
-  ): Promise<undefined> {
+  ): Promise<void> {
     const answer = await services[admission.service](admission, exchange)
     if (answer.kind === 'refused') passage.refuse(answer.refusal, answer.close)
     else {
@@ -113,7 +118,7 @@ export function createPassage(deps: PassageDependencies): Passage {
 }
 
 /** One request from its admission to its end. */
-class RequestPassage extends LiveExchange {
+class RequestPassage extends LiveExchange implements ForwardListener {
   readonly grant: string | undefined
   readonly #deps: PassageDependencies
   readonly #exchange: Exchange
@@ -148,17 +153,14 @@ class RequestPassage extends LiveExchange {
     })
   }
 
-  /** Sends the refusal that the work ends with, if any. An error of the work is a bug. */
-  follow(work: Promise<Refusal | undefined>): void {
-    work
-      .then((refusal) => {
-        if (refusal !== undefined) this.refuse(refusal, false)
-      })
-      .catch((error: unknown) => {
-        this.#deps.onBug(error)
-        if (this.#exchange.answered) this.#exchange.cut()
-        else this.refuse({ kind: 'server-error' }, true)
-      })
+  ended(refusal: Refusal | undefined): void {
+    if (refusal !== undefined) this.refuse(refusal, false)
+  }
+
+  failed(bug: unknown): void {
+    this.#deps.onBug(bug)
+    if (this.#exchange.answered) this.#exchange.cut()
+    else this.refuse({ kind: 'server-error' }, true)
   }
 
   #record(outcome: Outcome): void {
@@ -183,7 +185,7 @@ function withOwnFields(reply: Reply, { limitFields, requestId }: Admission): Rep
   return { ...reply, fields: [...reply.fields, ...limitFields, 'X-Request-Id', requestId] }
 }
 
-type ForwardBy<E> = (admission: Forwardable, exchange: E) => Promise<Refusal | undefined>
+type ForwardBy<E> = (admission: Forwardable, exchange: E, listener: ForwardListener) => void
 
 type Forwardable = Extract<Admission, { kind: 'forward' }>
 type TokenAdmission = Extract<Admission, { kind: 'token-endpoint' }>

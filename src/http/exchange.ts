@@ -38,6 +38,10 @@ export interface ResponseHead {
   readonly status: number
   readonly reason: string
   readonly fields: Fields
+  /** `fields` is an array that comes again, so what is made of it can be kept. */
+  readonly repeated?: boolean
+  /** The sidecar's fields, which follow the device's. */
+  readonly own?: Fields
 }
 
 /** How an exchange ended: what `record/` is told, once. */

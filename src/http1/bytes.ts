@@ -28,3 +28,13 @@ export const TARGET: Uint8Array = tableOf((byte) => byte > SP && byte !== DEL)
 export function isBlank(byte: number | undefined): boolean {
   return byte === SP || byte === HTAB
 }
+
+function isLineEnd(byte: number | undefined): boolean {
+  return byte === CR || byte === LF
+}
+
+/** Whether bytes between two messages are only line ends. Some firmware sends them; RFC 9112 §2.2 ignores them. */
+export function onlyLineEnds(bytes: Buffer, start: number, end: number): boolean {
+  for (let at = start; at < end; at += 1) if (!isLineEnd(bytes[at])) return false
+  return true
+}

@@ -83,6 +83,11 @@ export class HeadReader {
     return this.#part > EMPTY_LINE
   }
 
+  /** No byte of the next head has been read, not even of a line end before it. */
+  get fresh(): boolean {
+    return this.#at === 0
+  }
+
   /** The size (bytes) of a head that is done, skipped line ends included. Valid until `take`. */
   get length(): number {
     return this.#at

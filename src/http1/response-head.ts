@@ -15,6 +15,8 @@ export interface Http1ResponseHead {
   readonly persists: boolean
   /** How long (ms) the server keeps an idle connection, by its own `Keep-Alive: timeout`. */
   readonly keptFor: number | undefined
+  /** The server sends this head again and again, and `fields` is the same array each time. */
+  readonly repeated: boolean
 }
 
 /** Whether a response has no body, whatever its fields say (RFC 9112 §6.3). */
@@ -65,7 +67,15 @@ export function meaningOfResponse(
   if (framing === undefined) return undefined
   // Firmware that announces a body where HTTP allows none may send one.
   const clean = bodiless ? coding === undefined && !Number(length) : framing !== 'end'
-  return { status, reason, fields, framing, persists: clean && persists(version, connection), keptFor }
+  return {
+    status,
+    reason,
+    fields,
+    framing,
+    persists: clean && persists(version, connection),
+    keptFor,
+    repeated: false,
+  }
 }
 
 const NONE: readonly string[] = []

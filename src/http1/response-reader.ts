@@ -1,6 +1,7 @@
 import { BodyPieces, type BodyReader, ChunkedBody, CountedBody } from './body.ts'
-import { CR, LF } from './bytes.ts'
+import { onlyLineEnds } from './bytes.ts'
 import type { ChunkRules } from './chunks.ts'
+import type { HeadMemory } from './head-memory.ts'
 import { HeadReader } from './head-reader.ts'
 import { type Http1ResponseHead, meaningOfResponse } from './response-head.ts'
 import { mayBeTolerantHead, readTolerantly, TolerantHeadEnd } from './tolerant-head.ts'
@@ -40,10 +41,14 @@ const CHUNKS: Readonly<Record<ResponseRules, ChunkRules>> = {
   tolerant: { ...EXTENSIONS, longestTrailers: undefined, tolerant: true },
 }
 
+/** The heads that a device repeats. */
+export type KnownHeads = HeadMemory<Http1ResponseHead>
+
 /** Reads the bytes of one connection to a server as responses: one response after each `expect`, until `close`. */
 export class ResponseReader {
   readonly #events: ResponseEvents
   readonly #reader = new HeadReader('responses')
+  readonly #known: KnownHeads
   /** Created for a head that the tolerant rules read. */
   #tolerantEnd: TolerantHeadEnd | undefined
   readonly #pieces = new BodyPieces()
@@ -62,8 +67,10 @@ export class ResponseReader {
   /** The head of the final response; undefined until it is complete. */
   head: Http1ResponseHead | undefined
 
-  constructor(events: ResponseEvents) {
+  /** @param known shared by the connections to one device */
+  constructor(events: ResponseEvents, known: KnownHeads) {
     this.#events = events
+    this.#known = known
   }
 
   /** Starts a response to a request with this method. */
@@ -134,12 +141,20 @@ export class ResponseReader {
   /** Returns the position after a complete head; undefined if it is incomplete or malformed. */
   #parseHead(text: Buffer, start: number, stop: number): number | undefined {
     if (this.#refused || this.#rules === 'tolerant') return this.#parseTolerantly(text, start, stop)
+    // What a head means depends on whether the request was HEAD.
+    const repeatable = this.#method !== 'HEAD'
+    const known = repeatable && this.#reader.fresh ? this.#known.find(text, start, stop) : undefined
+    if (known !== undefined) {
+      this.#take(known.head, known.text.length)
+      return start + known.text.length
+    }
     const progress = this.#reader.read(text, start, stop)
     if (progress === 'more') return undefined
     const { length } = this.#reader
     const head =
       progress === 'done' ? meaningOfResponse(this.#reader.take(text, start), this.#method) : undefined
     if (head !== undefined) {
+      if (repeatable && head.status >= 200) this.#known.keep(text, start, length, { ...head, repeated: true })
       this.#take(head, length)
       return start + length
     }
@@ -227,14 +242,4 @@ export class ResponseReader {
     this.#wanted = false
     this.#events.onWhole(last, clean)
   }
-}
-
-function isLineEnd(byte: number | undefined): boolean {
-  return byte === CR || byte === LF
-}
-
-/** Whether bytes between two messages are only line ends. Some firmware sends them; RFC 9112 §2.2 ignores them. */
-export function onlyLineEnds(bytes: Buffer, start: number, end: number): boolean {
-  for (let at = start; at < end; at += 1) if (!isLineEnd(bytes[at])) return false
-  return true
 }

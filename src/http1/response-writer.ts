@@ -37,11 +37,11 @@ const NO_TEXT = /[^\t -~\x80-\xff]/
  * and the framing, which only the sidecar sets. `size` is the length of the body (bytes), if it is known.
  */
 export function renderHead(
-  { status, reason, fields }: ResponseHead,
+  { status, reason, fields, repeated = false, own = NONE }: ResponseHead,
   size: number | undefined,
   { method, oldClient, persisting, date }: ResponseFacts,
 ): RenderedHead {
-  const { text, length, dated } = renderFields(fields)
+  const { text, length, dated } = joined(repeated ? renderedOnce(fields) : renderFields(fields), own)
   const bodiless = endsWithHead(method, status)
   const counted = length ?? size
   const framing = bodiless ? 'none' : (counted ?? (oldClient ? 'close' : 'chunked'))
@@ -56,6 +56,31 @@ export function renderHead(
     text: `${statusLine(status, reason)}${text}${dated ? '' : date}${connection ?? 'Connection: close\r\n'}${framed}\r\n`,
     framing,
     persists: connection !== undefined,
+  }
+}
+
+const NONE: Fields = []
+
+/** By the fields: those of a head that the device repeats are the same array. */
+const renderedBefore = new WeakMap<Fields, RenderedFields>()
+
+function renderedOnce(fields: Fields): RenderedFields {
+  const known = renderedBefore.get(fields)
+  if (known !== undefined) return known
+  const rendered = renderFields(fields)
+  renderedBefore.set(fields, rendered)
+  return rendered
+}
+
+function joined(first: RenderedFields, own: Fields): RenderedFields {
+  if (own.length === 0) return first
+  const last = renderFields(own)
+  if (first.length !== undefined && last.length !== undefined)
+    throw new UnsendableHeadError('Content-Length is repeated or not a number')
+  return {
+    text: first.text + last.text,
+    length: first.length ?? last.length,
+    dated: first.dated || last.dated,
   }
 }
 

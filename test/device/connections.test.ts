@@ -64,7 +64,7 @@ function ask(
     }
     const handler: ResponseHandler = {
       inform: (status) => tell(`interim ${status}`),
-      head: (status) => tell(`head ${status}`),
+      head: ({ status }) => tell(`head ${status}`),
       data: (chunk) => tell(chunk.toString()),
       end: (last) => over(`end ${last?.toString() ?? ''}`, true),
       failed: (error, silent) => over(`${failureOf(error)}${silent ? ', in silence' : ''}`, false),

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { createBreaker } from '../../src/device/breaker.ts'
 import { DeviceFault, failureOf } from '../../src/device/failure.ts'
+import type { RoundTripRequest } from '../../src/forward/round-trip.ts'
 import { createUpstream, type UpstreamDependencies } from '../../src/forward/upstream.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { createBoundedQueue } from '../../src/system/bounded-queue.ts'
@@ -62,7 +63,7 @@ it('C18 a bug on the way to the device is not counted as the failure of the devi
   const failures: string[] = []
   const clock = stillClock()
   const upstream = createUpstream({
-    roundTrip: async () => ({ kind: 'failed', error: bug, silent: true }),
+    roundTrip: ({ onEnd }: RoundTripRequest) => onEnd({ kind: 'failed', error: bug, silent: true }),
     guard: createBoundedQueue({ inside: 1, waiting: 0, patience: 1 }),
     breaker: createBreaker(clock),
     signIn: undefined,
@@ -72,6 +73,9 @@ it('C18 a bug on the way to the device is not counted as the failure of the devi
   } as unknown as UpstreamDependencies) // all that a forwarded request without an answer asks for
   const head = requestHead()
   const exchange = { head, broken: false, contestedWhile() {} } as unknown as Exchange // likewise
-  await expect(upstream.forward(admitted(head), exchange)).rejects.toBe(bug)
+  const ended = new Promise<unknown>((ended, failed) =>
+    upstream.forward(admitted(head), exchange, { ended, failed }),
+  )
+  await expect(ended).rejects.toBe(bug)
   expect(failures).toEqual([])
 })

@@ -1,8 +1,8 @@
 import { expect, it, vi } from 'vitest'
-import type { Connections } from '../../src/device/connections.ts'
+import type { Connection, Connections } from '../../src/device/connections.ts'
+import type { ResponseHandler } from '../../src/device/response-handler.ts'
 import type { UpstreamTarget } from '../../src/device/target.ts'
-import { Relay, type RelayEnd } from '../../src/forward/relay.ts'
-import { forwardToDevice } from '../../src/forward/round-trip.ts'
+import { forwardToDevice, type RoundTripEnd, type RoundTripRequest } from '../../src/forward/round-trip.ts'
 import { createUpgrades } from '../../src/forward/upgrades.ts'
 import type { Forward } from '../../src/http/admission.ts'
 import type { Exchange, UpgradeExchange } from '../../src/http/exchange.ts'
@@ -30,7 +30,11 @@ function targetOf(origin: string): UpstreamTarget {
 const ADMISSION = { target: '/', framing: null } as unknown as Forward
 const DEADLINES = { connect: 1000, response: 1000, idle: 1000 }
 const READER = { longest: 1000, whenCrowded: 1000, isCrowded: () => false }
-const ANSWER = { project: () => [], onHead: () => {} }
+
+function requestOf(exchange: Exchange, onEnd: (end: RoundTripEnd) => void): RoundTripRequest {
+  const rules = { project: () => [], own: [], onHead: () => {} }
+  return { admission: ADMISSION, exchange, fields: [], body: undefined, ...rules, onEnd }
+}
 
 it('C8 a request that was refused before its turn came never reaches the device, by no lane', async () => {
   const device = await startRawDevice(() => {})
@@ -39,7 +43,7 @@ it('C8 a request that was refused before its turn came never reaches the device,
   const own = { connections, uploadTimeout: () => 1000, reader: READER }
   const exchange = refusedExchange()
   const ends = await Promise.all([
-    forwardToDevice(ADMISSION, exchange, [], own, ANSWER),
+    new Promise((resolve) => forwardToDevice(requestOf(exchange, resolve), own)),
     createUpgrades(target, DEADLINES).open({
       target: '/',
       fields: [],
@@ -85,19 +89,25 @@ it.each([true, false])(
 it.each([false, true])(
   'C8 a refusal is not cut short by a device that fails behind it; an answer of the device is (begun: %s)',
   (begun) => {
-    const exchange = { ...refusedExchange(), answered: !begun }
-    const ends: RelayEnd[] = []
-    const relay = new Relay({
-      exchange,
-      rules: ANSWER,
-      reader: READER,
-      onEnd: (end) => ends.push(end),
-    })
-    if (begun) {
-      relay.head(200, 'OK', ['Content-Length', '5'])
-      Object.assign(exchange, { answered: true })
+    const exchange = { ...refusedExchange(), answered: false }
+    const ends: RoundTripEnd[] = []
+    let device: ResponseHandler | undefined
+    const connection: Partial<Connection> = {
+      reused: false,
+      send: (_request, handler) => {
+        device = handler
+      },
+      release: () => {},
     }
-    relay.failed(new Error('the device has left'), false)
+    const connections = { borrow: () => connection } as unknown as Connections
+    const own = { connections, uploadTimeout: () => 1000, reader: READER }
+    forwardToDevice(
+      requestOf(exchange, (end) => ends.push(end)),
+      own,
+    )
+    if (begun) device?.head({ status: 200, reason: 'OK', fields: ['Content-Length', '5'], repeated: false })
+    Object.assign(exchange, { answered: true })
+    device?.failed(new Error('the device has left'), false)
     expect(ends).toMatchObject([{ kind: begun ? 'broken' : 'abandoned' }])
     expect(exchange.cut).toHaveBeenCalledTimes(begun ? 1 : 0)
   },

@@ -1,8 +1,7 @@
 import { EventEmitter, once } from 'node:events'
 import { createConnections } from '../../src/device/connections.ts'
 import type { UpstreamDeadlines, UpstreamTarget } from '../../src/device/target.ts'
-import type { RelayEnd, RelayRules } from '../../src/forward/relay.ts'
-import { forwardToDevice } from '../../src/forward/round-trip.ts'
+import { forwardToDevice, type RoundTripEnd, type RoundTripRequest } from '../../src/forward/round-trip.ts'
 import type { Forward } from '../../src/http/admission.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { fieldValues } from '../../src/http/fields.ts'
@@ -14,8 +13,8 @@ import { startHttp1Server } from '../support/http1-server.ts'
 export interface Front {
   readonly url: string
   /** How the attempts ended, in order. */
-  readonly ends: readonly RelayEnd[]
-  waitForEnd(): Promise<RelayEnd>
+  readonly ends: readonly RoundTripEnd[]
+  waitForEnd(): Promise<RoundTripEnd>
 }
 
 export interface FrontOptions {
@@ -28,7 +27,7 @@ export async function startFront(
   device: { readonly url: string },
   options: FrontOptions = {},
 ): Promise<Front> {
-  const ends: RelayEnd[] = []
+  const ends: RoundTripEnd[] = []
   const changes = new EventEmitter()
   const target = { ...targetOf(device.url), ...options.target }
   const deadlines = { connect: 2000, response: 2000, idle: 2000, ...options.deadlines }
@@ -46,16 +45,21 @@ export async function startFront(
       uploadTimeout: () => deadlines.idle,
       reader: { longest: deadlines.idle, whenCrowded: deadlines.idle, isCrowded: () => false },
     }
-    const answer: RelayRules = {
-      project: (device, status) => (status === 204 ? [] : endToEnd(device)),
+    const request: RoundTripRequest = {
+      admission,
+      exchange,
+      fields: endToEnd(fields),
+      body: undefined,
+      own: [],
+      project: ({ status, fields }) => (status === 204 ? [] : endToEnd(fields)),
       onHead() {},
+      onEnd(end) {
+        ends.push(end)
+        changes.emit('end', end)
+        if (end.kind === 'failed') exchange.reply({ status: 502, fields: [], body: '' })
+      },
     }
-    const sent = endToEnd(fields)
-    forwardToDevice(admission, exchange, sent, { connections, ...timeouts }, answer).then((end) => {
-      ends.push(end)
-      changes.emit('end', end)
-      if (end.kind === 'failed') exchange.reply({ status: 502, fields: [], body: '' })
-    })
+    forwardToDevice(request, { connections, ...timeouts })
   }
   const url = await startHttp1Server(serve)
   return {
@@ -63,7 +67,7 @@ export async function startFront(
     ends,
     async waitForEnd() {
       if (ends.length === 0) await once(changes, 'end')
-      return ends[0] as RelayEnd // just seen to be there
+      return ends[0] as RoundTripEnd // just seen to be there
     },
   }
 }

@@ -4,7 +4,7 @@ import tls from 'node:tls'
 import { queryObjects } from 'node:v8'
 import { beforeAll, expect, it } from 'vitest'
 import { DeviceConnection } from '../../src/device/device-connection.ts'
-import { Relay } from '../../src/forward/relay.ts'
+import { RoundTrip } from '../../src/forward/round-trip.ts'
 import { LiveExchange } from '../../src/gate/live-exchanges.ts'
 import { Http1Body } from '../../src/listen/http1/body.ts'
 import { Http1Connection } from '../../src/listen/http1/connection.ts'
@@ -28,7 +28,7 @@ import { manners, startManneredDevice } from './mannered-device.ts'
 /** What the sidecar makes for a connection or a request. One base for all, so that one look at the heap counts them. */
 class Made {}
 const classes = [Http1Body, Http1Connection, Http1Exchange, Http2Exchange, DeviceConnection, LiveExchange]
-for (const each of [...classes, Relay]) Object.setPrototypeOf(each.prototype, Made.prototype)
+for (const each of [...classes, RoundTrip]) Object.setPrototypeOf(each.prototype, Made.prototype)
 
 /** Open connections, all three ends of them. */
 const wires = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length

@@ -1,6 +1,12 @@
 import { Agent, request } from 'node:http'
 import { Duplex } from 'node:stream'
-import { ResponseReader, type ResponseRules } from '../../src/http1/response-reader.ts'
+import { HeadMemory } from '../../src/http1/head-memory.ts'
+import {
+  type KnownHeads,
+  type ResponseEvents,
+  ResponseReader,
+  type ResponseRules,
+} from '../../src/http1/response-reader.ts'
 
 /** What came of some bytes. */
 export interface Read {
@@ -13,7 +19,12 @@ export interface Read {
 }
 
 /** Reads an answer that comes in these pieces, behind which the connection ends. */
-export function readAnswer(pieces: readonly Buffer[], method = 'GET', rules: ResponseRules = 'strict'): Read {
+export function readAnswer(
+  pieces: readonly Buffer[],
+  method = 'GET',
+  rules: ResponseRules = 'strict',
+  known: KnownHeads = new HeadMemory(1),
+): Read {
   const interim: [number, readonly string[]][] = []
   let head: Read['head']
   let body = ''
@@ -25,7 +36,7 @@ export function readAnswer(pieces: readonly Buffer[], method = 'GET', rules: Res
   const over = (how: string): void => {
     end = end === 'open' ? how : `${end} and ${how}`
   }
-  const reading = new ResponseReader({
+  const events: ResponseEvents = {
     onInterim: ({ status, fields }) => interim.push([status, fields]),
     onHead(found) {
       head = [found.status, found.reason, found.fields]
@@ -39,7 +50,8 @@ export function readAnswer(pieces: readonly Buffer[], method = 'GET', rules: Res
     onSloppy() {
       sloppy = true
     },
-  })
+  }
+  const reading = new ResponseReader(events, known)
   reading.expect(method, rules)
   for (const piece of pieces) if (end === 'open') reading.receive(piece, piece.length, piece.length % 2 === 0)
   if (end === 'open') reading.finish(true)

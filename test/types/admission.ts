@@ -1,7 +1,7 @@
 // Compiled by `npm run types`, never run: each line under `@ts-expect-error` must not compile. Where it does, there is
 // a way to the device past the limit or the token check, and the compiler says so by complaining about the directive.
 
-import type { Upstream } from '../../src/forward/upstream.ts'
+import type { ForwardListener, Upstream } from '../../src/forward/upstream.ts'
 import type { Admit } from '../../src/gate/admit.ts'
 import type { Admission, Forward, Refused, TokenRequest } from '../../src/http/admission.ts'
 import type { Exchange, RequestHead, UpgradeExchange } from '../../src/http/exchange.ts'
@@ -11,6 +11,7 @@ declare const head: RequestHead
 declare const exchange: Exchange
 declare const upgrade: UpgradeExchange
 declare const upstream: Upstream
+declare const listener: ForwardListener
 declare const refused: Refused
 declare const tokenRequest: TokenRequest
 declare const forward: Forward
@@ -20,28 +21,28 @@ declare const admission: Admission
 export async function theWayThrough(): Promise<void> {
   const answer = await admit(head)
   if (answer.kind !== 'forward') return
-  await upstream.forward(answer, exchange)
-  await upstream.upgrade(answer, upgrade)
+  upstream.forward(answer, exchange, listener)
+  upstream.upgrade(answer, upgrade, listener)
 }
 
 /** Nothing else is. */
 export async function everyOtherWay(): Promise<void> {
   // @ts-expect-error an admission may be a refusal
-  await upstream.forward(admission, exchange)
+  upstream.forward(admission, exchange, listener)
   // @ts-expect-error the answer of the gate has to be looked at
-  await upstream.forward(admit(head), exchange)
+  upstream.forward(admit(head), exchange, listener)
   // @ts-expect-error nor once it is there
-  await upstream.forward(await admit(head), exchange)
+  upstream.forward(await admit(head), exchange, listener)
   // @ts-expect-error a refusal
-  await upstream.forward(refused, exchange)
+  upstream.forward(refused, exchange, listener)
   // @ts-expect-error a refusal
-  await upstream.upgrade(refused, upgrade)
+  upstream.upgrade(refused, upgrade, listener)
   // @ts-expect-error the token endpoint is never the device's
-  await upstream.forward(tokenRequest, exchange)
+  upstream.forward(tokenRequest, exchange, listener)
   // @ts-expect-error a request that nobody looked at
-  await upstream.forward(head, exchange)
+  upstream.forward(head, exchange, listener)
   // @ts-expect-error nothing at all
-  await upstream.forward(undefined, exchange)
+  upstream.forward(undefined, exchange, listener)
 }
 
 /** Everything that leave says, made by hand: all of its fields but the mark, which has no name outside of its file. */

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import type { Refusal } from '../../http/refusal.ts'
 import { type BodyReader, ChunkedBody, CountedBody } from '../../http1/body.ts'
 import type { ChunkRules } from '../../http1/chunks.ts'
+import { HeadMemory } from '../../http1/head-memory.ts'
 import { HeadReader } from '../../http1/head-reader.ts'
 import { type Http1RequestHead, meaningOf, type RequestBodyFraming } from '../../http1/request-head.ts'
 import { Http1Body } from './body.ts'
@@ -33,6 +34,9 @@ const CHUNKS: ChunkRules = {
   tolerant: false,
 }
 
+/** How many heads of one connection are remembered: a page that polls asks for a few resources in turn. */
+const HEADS_KNOWN = 4
+
 const NOTHING = Buffer.alloc(0)
 
 export const MALFORMED: Refusal = {
@@ -49,6 +53,8 @@ export class Http1Intake {
   readonly #maxHeaderSize: number
   readonly #events: IntakeEvents
   readonly #head = new HeadReader('requests')
+  /** Heads of requests without a body. */
+  readonly #known = new HeadMemory<Http1RequestHead>(HEADS_KNOWN)
   /** Bytes that were received and not read yet. */
   #pending: Buffer = NOTHING
   #reader: BodyReader | undefined
@@ -101,6 +107,12 @@ export class Http1Intake {
 
   /** False if the head is not complete. */
   #readHead(): boolean {
+    const known = this.#head.fresh ? this.#known.find(this.#pending, 0, this.#pending.length) : undefined
+    if (known !== undefined) {
+      this.#drop(known.text.length)
+      this.#events.begin(known.head, undefined)
+      return true
+    }
     const most = this.#maxHeaderSize
     const tooMany = this.#pending.length > most
     const bytes = tooMany ? this.#pending.subarray(0, most) : this.#pending
@@ -117,10 +129,17 @@ export class Http1Intake {
     const { length } = this.#head
     const { method, target, version, fields } = this.#head.take(bytes, 0)
     const head = meaningOf(method, target, version, fields)
-    this.#pending = length === bytes.length ? NOTHING : bytes.subarray(length)
+    this.#drop(length)
     if (head === undefined) this.#events.refuse(MALFORMED)
-    else if (head.bodyEnd === 0 || head.leavesHttp) this.#events.begin(head, undefined)
-    else this.#beginBody(head, head.bodyEnd)
+    else if (head.bodyEnd === 0 || head.leavesHttp) {
+      if (!head.leavesHttp) this.#known.keep(bytes, 0, length, head)
+      this.#events.begin(head, undefined)
+    } else this.#beginBody(head, head.bodyEnd)
+  }
+
+  /** The first `length` bytes that waited have been read. */
+  #drop(length: number): void {
+    this.#pending = length === this.#pending.length ? NOTHING : this.#pending.subarray(length)
   }
 
   /** Reads the body bytes that came with the head first: if they are malformed, the request never reaches the device. */
@@ -144,7 +163,7 @@ export class Http1Intake {
     const bytes = this.#pending
     const at = reader.read(bytes, 0, bytes.length, this.#pushData)
     if (at < 0) return false
-    this.#pending = at === bytes.length ? NOTHING : bytes.subarray(at)
+    this.#drop(at)
     if (!reader.done) return true
     this.#body?.finish()
     this.#reader = undefined

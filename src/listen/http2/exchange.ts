@@ -184,10 +184,10 @@ export class Http2Exchange implements Exchange {
   }
 
   /** Sends the head; false where it is the whole response. Throws on a status or a field that HTTP/2 cannot carry. */
-  #respond({ status, fields }: Pick<ResponseHead, 'status' | 'fields'>): boolean {
+  #respond({ status, fields, own = [] }: Pick<ResponseHead, 'status' | 'fields' | 'own'>): boolean {
     const hasBody = carriesBody(this.head, status)
     const sent = status === RESET_CONTENT ? withoutLength(fields) : fields
-    this.#stream.respond([':status', String(status), ...sent], hasBody ? BODY_FOLLOWS : NO_BODY)
+    this.#stream.respond([':status', String(status), ...sent, ...own], hasBody ? BODY_FOLLOWS : NO_BODY)
     this.#status = status
     return hasBody
   }

@@ -1,0 +1,64 @@
+import type { Breaker } from '../device/breaker.ts'
+import type { DeviceHead } from '../device/response-handler.ts'
+import type { Forward } from '../http/admission.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { Fields } from '../http/fields.ts'
+import type { Clock } from '../system/clock.ts'
+import type { KeptBody } from './kept-body.ts'
+import { type ResponseFieldSettings, responseFields } from './response-fields.ts'
+import type { RoundTripRequest } from './round-trip.ts'
+
+/** What all requests to one device are measured by. */
+export interface ResponseDependencies {
+  readonly response: () => ResponseFieldSettings
+  readonly breaker: Breaker
+  readonly clock: Clock
+  readonly events: {
+    /** Milliseconds from sending the request to the head of the device's response. */
+    readonly answered: (duration: number) => void
+  }
+}
+
+type OnEnd = RoundTripRequest['onEnd']
+
+/** A request on its way to the device. It measures the response time from now on, until the head of the response. */
+export class ForwardedRequest implements RoundTripRequest {
+  readonly admission: Forward
+  readonly exchange: Exchange
+  readonly fields: readonly string[]
+  readonly body: KeptBody | undefined
+  readonly onEnd: OnEnd
+  readonly #deps: ResponseDependencies
+  readonly #start: number
+
+  constructor(
+    deps: ResponseDependencies,
+    admission: Forward,
+    exchange: Exchange,
+    fields: readonly string[],
+    body: KeptBody | undefined,
+    onEnd: OnEnd,
+  ) {
+    this.#deps = deps
+    this.admission = admission
+    this.exchange = exchange
+    this.fields = fields
+    this.body = body
+    this.onEnd = onEnd
+    this.#start = deps.clock.monotonic()
+  }
+
+  get own(): Fields {
+    return this.admission.limitFields
+  }
+
+  project(head: DeviceHead): Fields {
+    return responseFields(head, this.exchange.head, this.admission, this.#deps.response())
+  }
+
+  onHead(): void {
+    const { breaker, clock, events } = this.#deps
+    breaker.succeeded()
+    events.answered(clock.monotonic() - this.#start)
+  }
+}
