@@ -33,7 +33,7 @@ export function createDatabase(path: string): void {
 
 /**
  * Opens a file that is there, and takes it for itself. Opening garbage succeeds and only the first query fails
- * (72), so everything is read before it is believed. Throws where the trouble is not the file's own.
+ * (H72), so everything is read before it is believed. Throws where the trouble is not the file's own.
  */
 export function readDatabase(path: string, patience: number): OpenDatabase | Fault {
   createPrivate(path)

@@ -1,7 +1,7 @@
 import { chmodSync, closeSync, fsyncSync, ftruncateSync, openSync, statSync } from 'node:fs'
 import { isWithheld } from '../system/node-permission.ts'
 
-/** Makes sure that a file is there and its owner's only (74). SQLite gives its side files the same mode. */
+/** Makes sure that a file is there and its owner's only (H74). SQLite gives its side files the same mode. */
 export function createPrivate(path: string): void {
   // Not opened when it is there: closing a second descriptor would drop the locks that SQLite holds on the file.
   if (statSync(path, { throwIfNoEntry: false }) === undefined) closeSync(openSync(path, 'wx', 0o600))

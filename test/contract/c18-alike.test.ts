@@ -86,7 +86,7 @@ describe.each(['contract', 'http'] as const)('HTTP/1 and HTTP/2, status_codes: %
     ['in the query', '/cafe?\xe9'],
     ['behind the token path', '/oauth/token\xff'],
     ['in the query of the token endpoint', '/oauth/token?\x80'],
-  ])('20 27 C16 a target that is not ASCII %s is refused alike', async (_name, path) => {
+  ])('H27 C16 a target that is not ASCII %s is refused alike', async (_name, path) => {
     const { text } = await refusedAlike({ path }, 400, 'GET')
     expect(JSON.parse(text).error_description).toBe(
       'The request target is not ASCII and has to be percent-encoded.',
@@ -96,14 +96,14 @@ describe.each(['contract', 'http'] as const)('HTTP/1 and HTTP/2, status_codes: %
   it.each([
     ['a fragment', 'GET', '/a#b'],
     ['an asterisk', 'OPTIONS', '*'],
-  ])('20 27 C16 %s as a target is refused alike', async (_name, method, path) => {
+  ])('H27 C16 %s as a target is refused alike', async (_name, method, path) => {
     await refusedAlike({ method, path }, 400, method)
   })
 
   it.each([
-    ['22 39 a path', { path: `/${'x'.repeat(20_000)}` }],
-    ['22 39 a method', { method: 'X'.repeat(20_000) }],
-    ['22 39 a host', { authority: 'x'.repeat(20_000) }],
+    ['H22 H39 a path', { path: `/${'x'.repeat(20_000)}` }],
+    ['H22 H39 a method', { method: 'X'.repeat(20_000) }],
+    ['H22 H39 a host', { authority: 'x'.repeat(20_000) }],
   ])('%s over the cap on a head is refused', async (_name, request) => {
     const before = sidecar.device.byteCount
     const answers: Response[] = []

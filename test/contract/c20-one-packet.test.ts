@@ -98,7 +98,7 @@ describeTransports(
     })
 
     it.each(['100-continue', '100-continue, foo'])(
-      '10 a request behind one that was refused while it expected %s never runs',
+      'H10 a request behind one that was refused while it expected %s never runs',
       async (expected) => {
         const device = await startDevice()
         const sidecar = await startSidecar({ transport, device })
@@ -116,7 +116,7 @@ describeTransports(
 describeTransports(
   '42',
   (transport) => {
-    it('42 a client that opens a window of nothing and takes no answer does not hold its connection for ever', async () => {
+    it('H42 a client that opens a window of nothing and takes no answer does not hold its connection for ever', async () => {
       const sidecar = await startSidecar({ transport, config: { listen: { idle_timeout: '300ms' } } })
       const { connect } = await import('node:http2')
       const session = connect(sidecar.url, { rejectUnauthorized: false, settings: { initialWindowSize: 0 } })
@@ -130,7 +130,7 @@ describeTransports(
   ['h2'],
 )
 
-it('18 a look-alike of a header that is set on every request does not reach the device', async () => {
+it('H18 a look-alike of a header that is set on every request does not reach the device', async () => {
   const device = await startDevice()
   const config = { upstream: { headers: { 'X-Device-Key': 'right' } } }
   const sidecar = await startSidecar({ device, config })

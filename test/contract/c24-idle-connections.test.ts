@@ -21,7 +21,7 @@ async function start(...options: Parameters<typeof startDevice>) {
   return { device, sidecar, clock, after }
 }
 
-it('C24 48 what must not be repeated trusts an unknown device for a moment only, what may be repeated for longer', async () => {
+it('C24 H48 what must not be repeated trusts an unknown device for a moment only, what may be repeated for longer', async () => {
   const { after } = await start()
   expect(await after(0, POST)).toBe(1)
   expect(await after(199, POST)).toBe(1)
@@ -29,7 +29,7 @@ it('C24 48 what must not be repeated trusts an unknown device for a moment only,
   expect(await after(3000, GET)).toBe(2)
 })
 
-it('C24 48 a connection that was idle for long and still good tells that others will be', async () => {
+it('C24 H48 a connection that was idle for long and still good tells that others will be', async () => {
   const { after } = await start()
   await after(0, GET)
   await after(3000, GET)
@@ -37,7 +37,7 @@ it('C24 48 a connection that was idle for long and still good tells that others 
   expect(await after(1600, POST)).toBe(2)
 })
 
-it('C24 48 the device closes an idle connection: from then on none is used again after half that time', async () => {
+it('C24 H48 the device closes an idle connection: from then on none is used again after half that time', async () => {
   const { device, sidecar, clock, after } = await start()
   await after(0, GET)
   clock.advance(900)
@@ -51,7 +51,7 @@ it('C24 48 the device closes an idle connection: from then on none is used again
 })
 
 it.each(['in silence', 'by a reset'])(
-  'C24 48 a device that gives up idle connections %s costs no request after the first that met it',
+  'C24 H48 a device that gives up idle connections %s costs no request after the first that met it',
   async (how) => {
     const device = await startScripted(async (peer) => {
       await nextRequest(peer)
@@ -77,7 +77,7 @@ it.each(['in silence', 'by a reset'])(
   },
 )
 
-it('C24 48 the time that the device names itself (Keep-Alive: timeout) is kept, less two seconds', async () => {
+it('C24 H48 the time that the device names itself (Keep-Alive: timeout) is kept, less two seconds', async () => {
   const { after } = await start((_request, response) => {
     response.shouldKeepAlive = true
     response.writeHead(200, { 'Keep-Alive': 'timeout=2', Connection: 'keep-alive' }).end()

@@ -131,7 +131,7 @@ describeTransports(
     })
 
     it.each(['Content-Length: 100', 'Transfer-Encoding: chunked'])(
-      'C24 58 an upload (%s) that breaks off while it waits for a place leaves the line at once, and never reaches the device',
+      'C24 H58 an upload (%s) that breaks off while it waits for a place leaves the line at once, and never reaches the device',
       async (framing) => {
         const proceed = Promise.withResolvers<void>()
         const device = await startDevice(async (_request, response) => {

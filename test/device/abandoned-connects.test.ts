@@ -19,7 +19,7 @@ const QUEUE = 8
 const SESSIONS = 20
 const RESETS = 90
 
-it('37 C25 requests that are reset in the breath that they came in cost the device nothing', async () => {
+it('H37 C25 requests that are reset in the breath that they came in cost the device nothing', async () => {
   const sidecar = await startSidecar({
     transport: 'h2',
     config: { upstream: { max_in_flight: PLACES, queue: { size: QUEUE } } },
@@ -127,7 +127,7 @@ describe('A connection that is still being opened when its client leaves', () =>
     expect(opened).toBe(1)
   })
 
-  it('46 is given up at its own deadline, whoever has it by then', async () => {
+  it('H46 is given up at its own deadline, whoever has it by then', async () => {
     const device = await silent()
     fakeTimers()
     const connections = open(device.url.replace('http:', 'https:'), 3000)
@@ -147,7 +147,7 @@ describe('A connection that is still being opened when its client leaves', () =>
     expect(await ask(connections.borrow(true))).toBe('connection_refused')
   })
 
-  it('84 is closed like any other that nobody uses', async () => {
+  it('H100 is closed like any other that nobody uses', async () => {
     const device = await silent()
     fakeTimers()
     const clock = movableClock()
@@ -178,7 +178,7 @@ describe('A connection that is still being opened when its client leaves', () =>
     expect(late.reused).toBe(true)
   })
 
-  it('48 tells nothing of how long the device keeps connections', async () => {
+  it('H48 tells nothing of how long the device keeps connections', async () => {
     let closing = true
     const device = await startRawDevice(async (peer) => {
       if (closing) peer.end()

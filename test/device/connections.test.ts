@@ -120,7 +120,7 @@ describe('A connection to the device', () => {
     ],
     ['with a 204 that announces a body', 'HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n'],
     ['with an answer nobody asked for behind the first', `${OK}${OK}`],
-  ])('84 48 is not used again: %s', async (_name, bytes) => {
+  ])('H100 H48 is not used again: %s', async (_name, bytes) => {
     const device = await answering((peer) => peer.write(bytes))
     const connections = open(device.url)
     await ask(connections)
@@ -128,7 +128,7 @@ describe('A connection to the device', () => {
     expect(device.peers).toHaveLength(2)
   })
 
-  it('84 is closed at a byte that answers no request', async () => {
+  it('H100 is closed at a byte that answers no request', async () => {
     const device = await answering((peer) => peer.write(OK))
     const connections = open(device.url)
     await ask(connections)
@@ -140,7 +140,7 @@ describe('A connection to the device', () => {
     expect(device.peers).toHaveLength(2)
   })
 
-  it('57 is kept where a device of HTTP/1.0 says so, with a tab behind it', async () => {
+  it('H57 is kept where a device of HTTP/1.0 says so, with a tab behind it', async () => {
     const device = await answering((peer) =>
       peer.write('HTTP/1.0 200 OK\r\nConnection: keep-alive\t\r\nContent-Length: 0\t\r\n\r\n'),
     )
@@ -149,14 +149,14 @@ describe('A connection to the device', () => {
     expect(device.peers).toHaveLength(1)
   })
 
-  it('57 is kept through a line end too many behind an answer', async () => {
+  it('H57 is kept through a line end too many behind an answer', async () => {
     const device = await answering((peer) => peer.write(`${OK}\r\n`))
     const connections = open(device.url)
     for (let i = 0; i < 3; i += 1) expect((await ask(connections)).said.at(-1)).toBe('end ok')
     expect(device.peers).toHaveLength(1)
   })
 
-  it('84 is closed when nobody has used it for four seconds, however long it is in use', async () => {
+  it('H100 is closed when nobody has used it for four seconds, however long it is in use', async () => {
     const device = await answering((peer) => peer.write(OK))
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
@@ -181,7 +181,7 @@ describe('A connection to the device', () => {
     await closed
   })
 
-  it('55 a response deadline below a second is exact', async () => {
+  it('H55 a response deadline below a second is exact', async () => {
     const device = await answering(() => NEVER)
     const connections = open(device.url, { deadlines: { response: 120 } })
     const start = performance.now()
@@ -191,7 +191,7 @@ describe('A connection to the device', () => {
     expect(performance.now() - start - (await here)).toBeLessThan(500)
   })
 
-  it('55 the deadline is that of each request, not of the connection', async () => {
+  it('H55 the deadline is that of each request, not of the connection', async () => {
     let asked = 0
     const device = await answering(async (peer) => {
       asked += 1
@@ -204,7 +204,7 @@ describe('A connection to the device', () => {
     expect(device.peers).toHaveLength(1)
   })
 
-  it('55 a body that stalls is told from one that its reader holds up', async () => {
+  it('H55 a body that stalls is told from one that its reader holds up', async () => {
     const device = await answering((peer) => peer.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf'))
     const connections = open(device.url, { deadlines: { idle: 100 } })
     let resumed = 0
@@ -220,7 +220,7 @@ describe('A connection to the device', () => {
     expect(performance.now() - resumed).toBeGreaterThan(90)
   })
 
-  it('49 C24 a reset never ends a body, also where only the end of the connection would', async () => {
+  it('H49 C24 a reset never ends a body, also where only the end of the connection would', async () => {
     const device = await answering((peer) => peer.write('HTTP/1.1 200 OK\r\n\r\nhalf'))
     const { said } = await ask(open(device.url), {}, (event) => {
       if (event === 'half') device.peers[0]?.socket.resetAndDestroy()
@@ -238,12 +238,12 @@ describe('A connection to the device', () => {
       'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf',
       ['head 200', 'half', 'http_response_incomplete'],
     ],
-  ])('49 that the device closes %s is told so', async (_name, bytes, said) => {
+  ])('H49 that the device closes %s is told so', async (_name, bytes, said) => {
     const device = await answering((peer) => peer.end(bytes))
     expect((await ask(open(device.url))).said).toEqual(said)
   })
 
-  it('46 that does not open in time is given up', async () => {
+  it('H46 that does not open in time is given up', async () => {
     // Takes the connection, and says nothing of TLS.
     const device = await startRawDevice(() => NEVER)
     const connections = open(device.url.replace('http:', 'https:'), { deadlines: { connect: 100 } })
@@ -283,7 +283,7 @@ describe('An upload', () => {
     ['longer', upload(5, 'hell', 'o, GET / HTTP/1.1\r\n\r\n')],
     ['longer from the first piece on', upload(5, 'hello, GET / HTTP/1.1\r\n\r\n')],
     ['shorter', upload(5, 'hell')],
-  ])('84 that is %s than it said fails, and nothing follows it', async (_name, request) => {
+  ])('H100 that is %s than it said fails, and nothing follows it', async (_name, request) => {
     const device = await startRawDevice(() => NEVER)
     expect((await ask(open(device.url), request)).said).toEqual(['http_protocol_error, in silence'])
     for (const { received } of device.peers) expect(received).not.toMatch(/GET/)
@@ -301,7 +301,7 @@ describe('An upload', () => {
     expect(device.peers).toHaveLength(2)
   })
 
-  it('55 may be slow, but a device that takes nothing of it is given up', async () => {
+  it('H55 may be slow, but a device that takes nothing of it is given up', async () => {
     const device = await startRawDevice(({ socket }) => {
       socket.pause()
     })

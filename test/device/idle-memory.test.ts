@@ -11,7 +11,7 @@ function remembering(...closes: readonly number[]) {
   return { clock, memory }
 }
 
-it('48 half of the shortest time counts, for every request', () => {
+it('H48 half of the shortest time counts, for every request', () => {
   const { memory } = remembering(2000, 300, 900)
   for (const repeatable of [true, false]) {
     expect(memory.trusts(149, repeatable)).toBe(true)
@@ -19,20 +19,20 @@ it('48 half of the shortest time counts, for every request', () => {
   }
 })
 
-it('48 a device that closes right behind its answers does not keep connections', () => {
+it('H48 a device that closes right behind its answers does not keep connections', () => {
   const { memory } = remembering(2)
   expect(memory.trusts(0, true)).toBe(false)
   expect(memory.trusts(0, false)).toBe(false)
 })
 
-it('48 a short time is forgotten after eight longer ones', () => {
+it('H48 a short time is forgotten after eight longer ones', () => {
   const { memory } = remembering(1, ...Array(7).fill(1000))
   expect(memory.trusts(100, false)).toBe(false)
   memory.closed(1000)
   expect(memory.trusts(100, false)).toBe(true)
 })
 
-it('48 a repeatable request tries again from time to time, and what it finds to hold is believed', () => {
+it('H48 a repeatable request tries again from time to time, and what it finds to hold is believed', () => {
   const { clock, memory } = remembering(1, 1)
   expect(memory.trusts(100, true)).toBe(false)
   for (let trial = 0; trial < 2; trial += 1) {
@@ -45,7 +45,7 @@ it('48 a repeatable request tries again from time to time, and what it finds to 
   expect(memory.trusts(100, false)).toBe(true)
 })
 
-it('48 a trial within the time that is known proves nothing', () => {
+it('H48 a trial within the time that is known proves nothing', () => {
   const { clock, memory } = remembering(300)
   clock.advance(TRIAL)
   expect(memory.trusts(200, true)).toBe(true)

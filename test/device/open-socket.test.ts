@@ -64,7 +64,7 @@ async function writeInVain(socket: Socket): Promise<void> {
   socket.resume()
 }
 
-it.each(over)('56 an answer is read although the device has reset the connection: %s', async (_name, tls) => {
+it.each(over)('H56 an answer is read although the device reset the connection: %s', async (_name, tls) => {
   const { socket, device, wire, events, closed } = await connected(await tls())
   await answerUnread(device, socket)
   wire.resetAndDestroy()
@@ -74,7 +74,7 @@ it.each(over)('56 an answer is read although the device has reset the connection
 })
 
 it.each(over)(
-  '56 an answer is read although the device has closed the connection: %s',
+  'H56 an answer is read although the device has closed the connection: %s',
   async (_name, tls) => {
     const { socket, device, wire, events, closed } = await connected(await tls())
     await answerUnread(device, socket)

@@ -64,7 +64,7 @@ describe.each(['http1', 'h2'] as const)('Answers without a body over %s', (trans
   )
 
   it.each(['strict', 'tolerant', 'auto'])(
-    '50 C21 C24 end with their heads, and what stands behind goes nowhere (%s)',
+    'H50 C21 C24 end with their heads, and what stands behind goes nowhere (%s)',
     async (parser) => {
       const { sidecar, ask } = await openLane(await startOddDevice(), transport, parser)
       for (const [number, { method, status, line, framing, stray }] of cases) {
@@ -78,7 +78,7 @@ describe.each(['http1', 'h2'] as const)('Answers without a body over %s', (trans
   )
 })
 
-it('50 84 a connection is kept behind an answer without a body only where nothing announces one', async () => {
+it('H50 H100 a connection is kept behind an answer without a body only where nothing announces one', async () => {
   const device = await startOddDevice()
   const { ask } = await openLane(device, 'http1', 'strict')
   const kept: string[] = []

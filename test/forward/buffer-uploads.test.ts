@@ -191,7 +191,7 @@ describe('upstream.buffer_uploads', () => {
     expect(received(world)).toEqual(['POST', undefined, 'chunked', undefined, undefined, 2])
   })
 
-  it('C23 13 100-continue is said when the request is admitted and may be held, not before', async () => {
+  it('C23 H13 100-continue is said when the request is admitted and may be held, not before', async () => {
     const world = await start('http1', { max_in_flight: 1 })
     const head = (...fields: string[]): string =>
       typed('POST / HTTP/1.1', 'Host: d', 'Expect: 100-continue', 'Transfer-Encoding: chunked', ...fields)

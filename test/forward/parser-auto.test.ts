@@ -82,7 +82,7 @@ describe('A status above 599 (RFC 9110 §15)', () => {
   const odd = (status: number): string => OK.replace('200 OK', `${status} Odd`)
 
   it.each([600, 799, 999])(
-    '45 C19 C21 %d fails alone over HTTP/2, which Node cannot carry it in',
+    'H45 C19 C21 %d fails alone over HTTP/2, which Node cannot carry it in',
     async (status) => {
       const device = await startRawDevice(async (peer) => {
         for (;;) {

@@ -36,7 +36,7 @@ async function startLate(late: string) {
 
 describeTransports('upstream.reuse', (transport) => {
   it.each(['strict', 'tolerant', 'auto'])(
-    '84 never: each request has a connection of its own, %s',
+    'H100 never: each request has a connection of its own, %s',
     async (parser) => {
       const device = await startKeeping()
       const sidecar = await startSidecar({
@@ -56,7 +56,7 @@ describeTransports('upstream.reuse', (transport) => {
 })
 
 describe('upstream.reuse', () => {
-  it('84 shared, the default: one connection for one request after another', async () => {
+  it('H100 shared, the default: one connection for one request after another', async () => {
     const device = await startKeeping()
     const sidecar = await startSidecar({ device })
     const token = await sidecar.token()
@@ -64,7 +64,7 @@ describe('upstream.reuse', () => {
     expect(device.figures()).toEqual([3, 0, 1])
   })
 
-  it('84 never: the connection is closed behind the answer, also where the device would keep it', async () => {
+  it('H100 never: the connection is closed behind the answer, also where the device would keep it', async () => {
     const device = await startRawDevice(async (peer) => {
       await nextRequest(peer)
       peer.write(OK)
@@ -75,14 +75,14 @@ describe('upstream.reuse', () => {
     await expect.poll(() => socket.readableEnded).toBe(true)
   })
 
-  it('84 never: what a device sends too late reaches no client', async () => {
+  it('H100 never: what a device sends too late reaches no client', async () => {
     const device = await startLate('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlate')
     const sidecar = await startSidecar({ device, config: { upstream: { reuse: 'never' } } })
     const token = await sidecar.token()
     for (let i = 0; i < 10; i += 1) expect((await sidecar.request({ token })).text).toBe('ok')
   })
 
-  it('84 never: health checks have connections of their own as well', async () => {
+  it('H100 never: health checks have connections of their own as well', async () => {
     const device = await startKeeping()
     const health = { path: '/', interval: '20ms' }
     await startSidecar({ device, config: { upstream: { reuse: 'never', health } } })
@@ -92,7 +92,7 @@ describe('upstream.reuse', () => {
     expect(connections).toBeGreaterThanOrEqual(asked)
   })
 
-  it('84 never: so have the sign-in and what it repeats', async () => {
+  it('H100 never: so have the sign-in and what it repeats', async () => {
     const device = await startDevice((request, response) => {
       if (request.headers.authorization === undefined)
         response.writeHead(401, { 'WWW-Authenticate': 'Basic realm="device"' })
@@ -107,7 +107,7 @@ describe('upstream.reuse', () => {
     expect(connectionsOf(device)).toEqual([device.requests.length, ['close']])
   })
 
-  it('84 each service has its own setting', async () => {
+  it('H100 each service has its own setting', async () => {
     const [device, camera, printer] = [await startDevice(), await startDevice(), await startDevice()]
     const routes = { '/cam/': { url: camera.url }, '/print/': { url: printer.url, reuse: 'never' } }
     const sidecar = await startSidecar({ device, config: { upstream: { reuse: 'never', routes } } })
@@ -121,7 +121,7 @@ describe('upstream.reuse', () => {
     ])
   })
 
-  it('84 shared: the log warns once that a device sends bytes that answer no request', async () => {
+  it('H100 shared: the log warns once that a device sends bytes that answer no request', async () => {
     for (const [reuse, stray, said] of [
       ['shared', OK, 1],
       ['shared', '\r\n', 0],

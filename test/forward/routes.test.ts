@@ -127,7 +127,7 @@ describeTransports('upstream.routes', (transport) => {
     expect(camera.requests).toHaveLength(1)
   })
 
-  it('24 a path that could be read as that of another service is refused, and reaches none', async () => {
+  it('H24 a path that could be read as that of another service is refused, and reaches none', async () => {
     const [device, camera] = [await startDevice(), await startDevice()]
     const config = { upstream: { routes: { '/cam/': { url: camera.url } } } }
     const sidecar = await startSidecar({ transport, device, config })

@@ -144,7 +144,7 @@ describeTransports('Bearer', (transport) => {
   const show = (value: string) =>
     front.sidecar.request({ path: '/x', fields: ['Authorization', value.replaceAll('TOKEN', front.token)] })
 
-  it.each(ACCEPTED)('35 "%s" is accepted', async (value) => {
+  it.each(ACCEPTED)('H35 "%s" is accepted', async (value) => {
     // Blanks around a value are no part of it, but HTTP/2 forbids them (RFC 9113 §8.2.1).
     const forbidden = transport === 'h2' && value !== value.trim()
     const status = await show(value)
@@ -153,7 +153,7 @@ describeTransports('Bearer', (transport) => {
     expect(forbidden ? [401, 400] : [200]).toContain(status)
   })
 
-  it.each(REFUSED)('35 %j is refused with 401, not a byte at the device', async (value) => {
+  it.each(REFUSED)('H35 %j is refused with 401, not a byte at the device', async (value) => {
     const before = front.sidecar.device.byteCount
     const answer = await show(value)
     expectError(answer, 401, 'invalid_token')
@@ -161,7 +161,7 @@ describeTransports('Bearer', (transport) => {
     expect(front.sidecar.device.byteCount).toBe(before)
   })
 
-  it.each(ELSEWHERE)('36 a live token in %s is none', async (_place, request) => {
+  it.each(ELSEWHERE)('H36 a live token in %s is none', async (_place, request) => {
     const before = front.sidecar.device.byteCount
     const answer = await front.sidecar.request({ path: '/x', ...request(front.token) })
     expectError(answer, 401, 'invalid_token')

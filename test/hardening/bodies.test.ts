@@ -14,7 +14,7 @@ describeTransports(
       const front = heldFront(transport, { upstream: { parser } })
 
       it.each(['GET', 'HEAD', 'OPTIONS', 'DELETE', 'PUT', 'PROPFIND'])(
-        '11 a %s with a body arrives framed exactly, and the next request behind it',
+        'H11 a %s with a body arrives framed exactly, and the next request behind it',
         async (method) => {
           const { device } = front.sidecar
           for (const framed of [
@@ -43,7 +43,7 @@ describeTransports(
         'Connection: close',
         'X-Own: trailer',
         '__proto__: x',
-      ])('12 the trailer "%s" is no field, and the next request is what it was', async (trailer) => {
+      ])('H12 the trailer "%s" is no field, and the next request is what it was', async (trailer) => {
         const { device } = front.sidecar
         const before = device.requests.length
         const body = `5\r\nhello\r\n0\r\n${trailer}\r\n\r\n`
@@ -60,11 +60,11 @@ describeTransports(
       })
 
       it.each(['chunked\t', 'chunked \t ', 'chunked\t\t'])(
-        '4 Transfer-Encoding %j, of which Node complains only behind the head, reaches nobody',
+        'H4 Transfer-Encoding %j, of which Node complains only behind the head, reaches nobody',
         (coding) => front.refuses(`${post(`Transfer-Encoding: ${coding}`)}5\r\nhello\r\n0\r\n\r\n`),
       )
 
-      it('13 a 100 is sent once the request is admitted, and the body comes through', async () => {
+      it('H13 a 100 is sent once the request is admitted, and the body comes through', async () => {
         const raw = await front.send(post('Expect: 100-continue', 'Content-Length: 5'))
         await raw.waitFor('HTTP/1.1 100 Continue\r\n\r\n')
         raw.write('hello')
@@ -74,7 +74,7 @@ describeTransports(
         await raw.closed
       })
 
-      it.each(['7 a chunk size of ffffffffffffffff', '7 a chunk size that is none'])(
+      it.each(['H7 a chunk size of ffffffffffffffff', 'H7 a chunk size that is none'])(
         '%s behind good chunks ends the upload with 400, and the device never sees its end',
         async (name) => {
           const { device } = front.sidecar
@@ -88,7 +88,7 @@ describeTransports(
       )
     })
 
-    it('13 Expect: 100-continue without a token: 401, and no 100', async () => {
+    it('H13 Expect: 100-continue without a token: 401, and no 100', async () => {
       const front = await startFront(transport)
       const raw = await rawConnection(front.sidecar.url)
       raw.write(typed('POST /x HTTP/1.1', 'Host: device', 'Expect: 100-continue', 'Content-Length: 5'))
@@ -97,7 +97,7 @@ describeTransports(
     })
 
     it.each(['200-ok', '100-continue, x', 'x=100-continue', '100 continue', ''])(
-      '13 the expectation "%s" is refused, 417 in http mode',
+      'H13 the expectation "%s" is refused, 417 in http mode',
       async (expectation) => {
         const front = await startFront(transport, { status_codes: 'http' })
         const before = front.sidecar.device.byteCount

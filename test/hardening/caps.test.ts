@@ -157,11 +157,11 @@ describe('max_connections_per_client counts HTTP/2 connections that were misused
     Array.from({ length: 100 }, (_, i) => headers(2 * i + 1, requestFields(['Upper', 'x']))),
   )
   it.each([
-    ['37 rapid reset', broken(100), 'max_resets'],
-    ['37 streams that nghttp2 refuses', malformed, 'max_resets'],
-    ['38 PING flood', pings, 'max_control_frames'],
-    ['38 CONTINUATION flood', grown, 'protocol_error'],
-    ['38 what is no frame', noFrame, 'protocol_error'],
+    ['H37 rapid reset', broken(100), 'max_resets'],
+    ['H37 streams that nghttp2 refuses', malformed, 'max_resets'],
+    ['H38 PING flood', pings, 'max_control_frames'],
+    ['H38 CONTINUATION flood', grown, 'protocol_error'],
+    ['H38 what is no frame', noFrame, 'protocol_error'],
   ])(
     '%s: who connects again and again is refused before a handshake, for idle_timeout',
     async (_name, bytes, reason) => {
@@ -176,7 +176,7 @@ describe('max_connections_per_client counts HTTP/2 connections that were misused
     },
   )
 
-  it('37 rapid reset that stops in time counts for as much less', async () => {
+  it('H37 rapid reset that stops in time counts for as much less', async () => {
     const sidecar = await startSidecar({ transport: 'h2', config })
     for (let i = 0; i < 2 * ENOUGH; i += 1) await attack(sidecar, broken(10), true)
     await expectRefused(sidecar, ATTACKER)
@@ -184,7 +184,7 @@ describe('max_connections_per_client counts HTTP/2 connections that were misused
     expect(await sidecar.metric('postern_connections_cut_total')).toBe(0)
   })
 
-  it('37 also those that are closed with what they asked for still waiting', async () => {
+  it('H37 also those that are closed with what they asked for still waiting', async () => {
     const device = await startDevice(() => {})
     const sidecar = await startSidecar({ transport: 'h2', device, config })
     const shown = requestFields(['authorization', `Bearer ${await sidecar.token()}`])
@@ -194,7 +194,7 @@ describe('max_connections_per_client counts HTTP/2 connections that were misused
     expect(await refused(sidecar, 'max_connections_per_client')).toBe(1)
   })
 
-  it('37 not those of ordinary clients, of trusted proxies, or on which a page was left', async () => {
+  it('H37 not those of ordinary clients, of trusted proxies, or on which a page was left', async () => {
     const trusting = { listen: { ...config.listen, trusted_proxies: ['127.0.0.8'] } }
     const sidecar = await startSidecar({ transport: 'h2', config: trusting })
     for (let i = 0; i < 2 * ENOUGH; i += 1) {

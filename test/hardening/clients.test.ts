@@ -25,7 +25,7 @@ async function repeatedly(times: number, act: (turn: number) => Promise<void>): 
 }
 
 describeTransports('58', (transport) => {
-  it('58 leaving mid-upload and mid-download, again and again: every device request is aborted at once, sockets stay flat', async () => {
+  it('H58 leaving mid-upload and mid-download, again and again: every device request is aborted at once, sockets stay flat', async () => {
     /** By path: the head has come; the device's side is over. */
     const reached = new Map<string, () => void>()
     const over = new Map<string, () => void>()
@@ -97,7 +97,7 @@ describeTransports(
       ],
       ['a request of HTTP/1.0', 'GET / HTTP/1.0\r\nHost: x\r\nAUTH\r\n', 1],
     ])(
-      '59 half-close behind %s: every response arrives whole, and then the connection goes',
+      'H59 half-close behind %s: every response arrives whole, and then the connection goes',
       async (_name, bytes, answers) => {
         const device = await startDevice((request, response) => {
           request.resume()
@@ -112,7 +112,7 @@ describeTransports(
       },
     )
 
-    it('59 half-close behind a response that has begun: who reads slowly reads all of it', async () => {
+    it('H59 half-close behind a response that has begun: who reads slowly reads all of it', async () => {
       const body = Buffer.alloc(8 << 20, 'x')
       const device = await startDevice((_request, response) => response.end(body))
       const sidecar = await startSidecar({ transport, device })
@@ -129,7 +129,7 @@ describeTransports(
       expect(all.length - all.indexOf('\r\n\r\n') - 4).toBe(body.length)
     })
 
-    it('59 C19 half-close: an answer that comes at once is the first thing that the client hears', async () => {
+    it('H59 C19 half-close: an answer that comes at once is the first thing that the client hears', async () => {
       const sidecar = await startSidecar({ transport })
       const token = await sidecar.token()
       const raw = await rawConnection(sidecar.url)
@@ -140,7 +140,7 @@ describeTransports(
     it.each([
       ['chunks', 'Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n', (peer: RawPeer) => peer.end()],
       ['what lasts until the end', 'X-A: b\r\n\r\nonly this', (peer: RawPeer) => peer.reset()],
-    ])('49 C24 a cut body of %s does not look whole to a client of HTTP/1.0', async (_name, head, cut) => {
+    ])('H49 C24 a cut body of %s does not look whole to a client of HTTP/1.0', async (_name, head, cut) => {
       const { device, proceed } = await startCutting(head, cut)
       const sidecar = await startSidecar({ transport, device, config: { upstream: { parser: 'strict' } } })
       const raw = await rawConnection(sidecar.url)
@@ -151,7 +151,7 @@ describeTransports(
       expect(await broken).toMatchObject([{ code: 'ECONNRESET' }])
     })
 
-    it('59 half-close within an upload: a refusal or nothing, and the device sees no whole request', async () => {
+    it('H59 half-close within an upload: a refusal or nothing, and the device sees no whole request', async () => {
       const whole: string[] = []
       const device = await startDevice((request, response) => {
         request.on('error', () => {})

@@ -33,7 +33,7 @@ const cuts: readonly (readonly [string, Script])[] = [
 ]
 
 describe('A device breaks its answer off, and no client takes that for the end:', () => {
-  it.each(cuts)('49 %s', async (_name, script) => {
+  it.each(cuts)('H49 %s', async (_name, script) => {
     await inEveryLane(script, async (world) => {
       await expectCut(world, 'http_response_incomplete')
       // A device that breaks off is not one that is sloppy.
@@ -42,7 +42,7 @@ describe('A device breaks its answer off, and no client takes that for the end:'
     })
   })
 
-  it('49 half of the last chunk: in the tolerant lane alone that is the end', async () => {
+  it('H49 half of the last chunk: in the tolerant lane alone that is the end', async () => {
     const script = saying(`${chunk}0\r\n`)
     await inEveryLane(script, (world) => expectCut(world, 'http_response_incomplete'), {
       lanes: ['strict', 'auto'],
@@ -52,7 +52,7 @@ describe('A device breaks its answer off, and no client takes that for the end:'
     })
   })
 
-  it('49 a chunk that is none', async () => {
+  it('H49 a chunk that is none', async () => {
     const script: Script = async (peer) => {
       await written(peer, chunk)
       peer.write('zz\r\n')
@@ -65,19 +65,19 @@ describe('A device breaks its answer off, and no client takes that for the end:'
     })
   })
 
-  it('49 a reset where only the end of the connection would end the body', async () => {
+  it('H49 a reset where only the end of the connection would end the body', async () => {
     await inEveryLane(resetting(`${ok}Connection: close\r\n\r\nonly this`), (world) =>
       expectCut(world, 'http_response_incomplete'),
     )
   })
 
-  it('49 a body cut before its first byte', async () => {
+  it('H49 a body cut before its first byte', async () => {
     await inEveryLane(saying(`${ok}Content-Length: 1000\r\n\r\n`), (world) =>
       expectCut(world, 'http_response_incomplete', ''),
     )
   })
 
-  it('55 a body that stalls', async () => {
+  it('H55 a body that stalls', async () => {
     await inEveryLane(
       (peer) => peer.write(length),
       (world) => expectCut(world, 'http_response_incomplete'),
@@ -87,7 +87,7 @@ describe('A device breaks its answer off, and no client takes that for the end:'
     )
   })
 
-  it('55 a body that stalls between chunks', async () => {
+  it('H55 a body that stalls between chunks', async () => {
     await inEveryLane(
       (peer) => peer.write(chunk),
       (world) => expectCut(world, 'http_response_incomplete'),
@@ -97,7 +97,7 @@ describe('A device breaks its answer off, and no client takes that for the end:'
     )
   })
 
-  it('55 but not one that is slow, and takes longer than any deadline in all', async () => {
+  it('H55 but not one that is slow, and takes longer than any deadline in all', async () => {
     const slow: Script = async (peer) => {
       peer.write(`${ok}Content-Length: 9\r\n\r\n`)
       for (const byte of 'only this') {

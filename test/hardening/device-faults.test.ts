@@ -27,64 +27,64 @@ const ok = 'HTTP/1.1 200 OK\r\n'
 const protocol = 'http_protocol_error'
 
 const faults: readonly Fault[] = [
-  { name: '47 closing before the head', script: (peer) => peer.end(), strict: 'connection_terminated' },
-  { name: '47 resetting before the head', script: (peer) => peer.reset(), strict: 'connection_terminated' },
-  { name: '47 closing within the head', script: saying(`${ok}X-A: b`), strict: 'http_response_incomplete' },
+  { name: 'H47 closing before the head', script: (peer) => peer.end(), strict: 'connection_terminated' },
+  { name: 'H47 resetting before the head', script: (peer) => peer.reset(), strict: 'connection_terminated' },
+  { name: 'H47 closing within the head', script: saying(`${ok}X-A: b`), strict: 'http_response_incomplete' },
   {
-    name: '47 resetting within the head',
+    name: 'H47 resetting within the head',
     script(peer) {
       peer.socket.write(`${ok}X-A: b`, () => setImmediate(() => peer.reset()))
     },
     strict: 'http_response_incomplete',
   },
-  { name: '51 garbage', script: saying('\x00\x01\x02 what?\r\n\r\n'), strict: protocol },
-  { name: '51 another protocol', script: saying('220 ftp.example.net ready\r\n\r\n'), strict: protocol },
-  { name: '51 a body without a head', script: saying('<html>hi</html>'), strict: protocol },
+  { name: 'H51 garbage', script: saying('\x00\x01\x02 what?\r\n\r\n'), strict: protocol },
+  { name: 'H51 another protocol', script: saying('220 ftp.example.net ready\r\n\r\n'), strict: protocol },
+  { name: 'H51 a body without a head', script: saying('<html>hi</html>'), strict: protocol },
   {
-    name: '51 bare LF',
+    name: 'H51 bare LF',
     script: saying('HTTP/1.1 200 OK\nContent-Length: 2\n\nhi'),
     strict: protocol,
     tolerant: 'hi',
   },
-  { name: '51 a status of two digits', script: saying('HTTP/1.1 20 OK\r\n\r\nhi'), strict: protocol },
-  { name: '51 a status of four digits', script: saying('HTTP/1.1 2000 OK\r\n\r\nhi'), strict: protocol },
-  { name: '51 a status below 100', script: saying('HTTP/1.1 099 OK\r\n\r\nhi'), strict: protocol },
-  { name: '51 a status that is none', script: saying('HTTP/1.1 OK\r\n\r\nhi'), strict: protocol },
+  { name: 'H51 a status of two digits', script: saying('HTTP/1.1 20 OK\r\n\r\nhi'), strict: protocol },
+  { name: 'H51 a status of four digits', script: saying('HTTP/1.1 2000 OK\r\n\r\nhi'), strict: protocol },
+  { name: 'H51 a status below 100', script: saying('HTTP/1.1 099 OK\r\n\r\nhi'), strict: protocol },
+  { name: 'H51 a status that is none', script: saying('HTTP/1.1 OK\r\n\r\nhi'), strict: protocol },
   {
-    name: '52 one length twice',
+    name: 'H52 one length twice',
     script: saying(`${ok}Content-Length: 2\r\nContent-Length: 2\r\n\r\nhi`),
     strict: protocol,
     tolerant: 'hi',
   },
   {
-    name: '52 two lengths',
+    name: 'H52 two lengths',
     script: saying(`${ok}Content-Length: 2\r\nContent-Length: 3\r\n\r\nhi!`),
     strict: protocol,
   },
   {
-    name: '53 a transfer coding that nobody asked for',
+    name: 'H53 a transfer coding that nobody asked for',
     script: saying(`${ok}Transfer-Encoding: gzip\r\n\r\n\x1f\x8b\x08`),
     strict: protocol,
   },
   {
-    name: '53 a transfer coding below chunks',
+    name: 'H53 a transfer coding below chunks',
     script: saying(`${ok}Transfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n`),
     strict: protocol,
   },
   {
-    name: '54 an unasked 101',
+    name: 'H54 an unasked 101',
     script: saying('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nhi'),
     strict: protocol,
   },
   ...[100, 102, 103].map((status) => ({
-    name: `54 five hundred ${status}s`,
+    name: `H54 five hundred ${status}s`,
     script: saying(
       `${`HTTP/1.1 ${status} Wait\r\nLink: </a>\r\n\r\n`.repeat(500)}${ok}Content-Length: 2\r\n\r\nhi`,
     ),
     strict: protocol,
   })),
   {
-    name: '57 a head beyond 64 KiB',
+    name: 'H57 a head beyond 64 KiB',
     script: saying(`${ok}X-A: ${'a'.repeat(70_000)}\r\n\r\nhi`),
     strict: 'http_response_header_section_size',
   },
@@ -123,7 +123,7 @@ describe('A device answers with a fault, and the client is told so, as are metri
 describe('A device that cannot be reached is told from one that does not answer:', () => {
   const nothing: Script = () => {}
 
-  it('46 nobody listens', async () => {
+  it('H46 nobody listens', async () => {
     const url = `http://127.0.0.1:${await unusedPort()}`
     await inEveryLane(
       nothing,
@@ -137,7 +137,7 @@ describe('A device that cannot be reached is told from one that does not answer:
     )
   })
 
-  it('46 a black hole: connections never open', async () => {
+  it('H46 a black hole: connections never open', async () => {
     const url = await startBlackHole()
     await inEveryLane(
       nothing,
@@ -149,7 +149,7 @@ describe('A device that cannot be reached is told from one that does not answer:
     )
   })
 
-  it('46 a Unix socket that is not there', async () => {
+  it('H46 a Unix socket that is not there', async () => {
     await inEveryLane(
       nothing,
       async (world) => {
@@ -160,13 +160,13 @@ describe('A device that cannot be reached is told from one that does not answer:
     )
   })
 
-  it('46 a name that nobody knows', async () => {
+  it('H46 a name that nobody knows', async () => {
     await inEveryLane(nothing, async (world) => expectFailure(world, await world.ask(), 'dns_error'), {
       url: 'http://device.invalid',
     })
   })
 
-  it('46 a certificate that nobody vouches for, and no TLS at all', async () => {
+  it('H46 a certificate that nobody vouches for, and no TLS at all', async () => {
     const untrusted = await startDevice(undefined, { tls: await makeCertificate() })
     const plain = (await startDevice()).url.replace('http:', 'https:')
     for (const [url, failure] of [
@@ -178,10 +178,10 @@ describe('A device that cannot be reached is told from one that does not answer:
   })
 
   it.each<[string, Script]>([
-    ['55 it never answers', nothing],
-    ['55 it stops within the head', (peer) => peer.write(`${ok}X-A: b\r\n`)],
+    ['H55 it never answers', nothing],
+    ['H55 it stops within the head', (peer) => peer.write(`${ok}X-A: b\r\n`)],
     [
-      '55 it sends its head a byte at a time, without end',
+      'H55 it sends its head a byte at a time, without end',
       async (peer) => {
         peer.write(`${ok}X-A: `)
         while (!peer.socket.destroyed) {
@@ -191,7 +191,7 @@ describe('A device that cannot be reached is told from one that does not answer:
       },
     ],
     [
-      '55 it says again and again that it is still busy',
+      'H55 it says again and again that it is still busy',
       async (peer) => {
         while (!peer.socket.destroyed) {
           peer.write('HTTP/1.1 102 Processing\r\n\r\n')

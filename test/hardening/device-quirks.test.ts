@@ -19,60 +19,60 @@ interface Quirk {
 
 const quirks: readonly Quirk[] = [
   {
-    name: '50 a 304 with a length',
+    name: 'H50 a 304 with a length',
     bytes: 'HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n',
     status: 304,
     text: '',
   },
   {
-    name: '50 a 204 with a length',
+    name: 'H50 a 204 with a length',
     bytes: 'HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n',
     status: 204,
     text: '',
   },
   {
-    name: '50 an answer to HEAD with a length',
+    name: 'H50 an answer to HEAD with a length',
     bytes: `${ok}Content-Length: 5\r\n\r\n`,
     request: { method: 'HEAD' },
     text: '',
   },
   {
-    name: '50 an answer to HEAD in chunks',
+    name: 'H50 an answer to HEAD in chunks',
     bytes: `${ok}Transfer-Encoding: chunked\r\n\r\n`,
     request: { method: 'HEAD' },
     text: '',
   },
-  { name: '54 an unasked 100', bytes: unasked + hi },
-  { name: '54 an unasked 100 before the answer to a POST', bytes: unasked + hi, request: { body: 'once' } },
-  { name: '54 several of them', bytes: unasked.repeat(5) + hi, request: { body: 'once' } },
+  { name: 'H54 an unasked 100', bytes: unasked + hi },
+  { name: 'H54 an unasked 100 before the answer to a POST', bytes: unasked + hi, request: { body: 'once' } },
+  { name: 'H54 several of them', bytes: unasked.repeat(5) + hi, request: { body: 'once' } },
   {
-    name: '54 an unasked 100 with fields, and hints',
+    name: 'H54 an unasked 100 with fields, and hints',
     bytes: `HTTP/1.1 100 Continue\r\nServer: x\r\n\r\n${hint}${unasked}${hi}`,
     request: { body: 'once' },
   },
-  { name: '54 a few 103s', bytes: hint.repeat(3) + hi },
-  { name: '57 HTTP/1.0 until the end', bytes: 'HTTP/1.0 200 OK\r\nServer: old\r\n\r\nhi' },
+  { name: 'H54 a few 103s', bytes: hint.repeat(3) + hi },
+  { name: 'H57 HTTP/1.0 until the end', bytes: 'HTTP/1.0 200 OK\r\nServer: old\r\n\r\nhi' },
   {
-    name: '57 HTTP/1.0 kept alive',
+    name: 'H57 HTTP/1.0 kept alive',
     bytes: 'HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nhi',
   },
-  { name: '57 Connection: close', bytes: `${ok}Connection: close\r\nContent-Length: 2\r\n\r\nhi` },
-  { name: '57 until the end of the connection', bytes: `${ok}\r\nhi` },
-  { name: '57 fields of 20 KB', bytes: `${ok}X-A: ${'a'.repeat(20_000)}\r\nContent-Length: 2\r\n\r\nhi` },
+  { name: 'H57 Connection: close', bytes: `${ok}Connection: close\r\nContent-Length: 2\r\n\r\nhi` },
+  { name: 'H57 until the end of the connection', bytes: `${ok}\r\nhi` },
+  { name: 'H57 fields of 20 KB', bytes: `${ok}X-A: ${'a'.repeat(20_000)}\r\nContent-Length: 2\r\n\r\nhi` },
   {
-    name: '57 a tab around the coding',
+    name: 'H57 a tab around the coding',
     bytes: `${ok}Transfer-Encoding:\t chunked \t\r\n\r\n2\r\nhi\r\n0\r\n\r\n`,
   },
-  { name: '57 a tab around the length', bytes: `${ok}Content-Length:\t2\t\r\n\r\nhi and more` },
+  { name: 'H57 a tab around the length', bytes: `${ok}Content-Length:\t2\t\r\n\r\nhi and more` },
   {
-    name: '57 tabs in trailers',
+    name: 'H57 tabs in trailers',
     bytes: `${ok}Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nX-T:\tt\t\r\n\r\n`,
   },
   {
-    name: '57 tabs in an interim answer',
+    name: 'H57 tabs in an interim answer',
     bytes: `HTTP/1.1 103 Early Hints\r\nLink:\t</a>\t\r\n\r\n${ok}Content-Length: 2\t\r\n\r\nhi`,
   },
-  { name: '57 a hundred fields', bytes: `${ok}${'X-A: b\r\n'.repeat(100)}Content-Length: 2\r\n\r\nhi` },
+  { name: 'H57 a hundred fields', bytes: `${ok}${'X-A: b\r\n'.repeat(100)}Content-Length: 2\r\n\r\nhi` },
 ]
 
 /** The answer is right, asked for once and counted as no fault, and a device read strictly stays so. */
@@ -92,7 +92,7 @@ describe('A device answers oddly, and the client gets what it meant:', () => {
     await inEveryLane(saying(quirk.bytes), (world) => expectRight(world, quirk))
   })
 
-  it('54 an unasked 100 one byte at a time, and as much alike as can be', async () => {
+  it('H54 an unasked 100 one byte at a time, and as much alike as can be', async () => {
     const odd = `${unasked}HTTP/1.0 100 Continue\r\n\r\nHTTP/1.1 200 100\r\nContent-Length: 15\r\n\r\nHTTP/1.1 100 hi`
     const script: Script = async (peer) => {
       for (const byte of odd) {
@@ -105,7 +105,7 @@ describe('A device answers oddly, and the client gets what it meant:', () => {
     await inEveryLane(script, (world) => expectRight(world, quirk))
   })
 
-  it('54 an unasked 100 before every answer costs the device no connection', async () => {
+  it('H54 an unasked 100 before every answer costs the device no connection', async () => {
     let connections = 0
     const script: Script = async (peer) => {
       connections += 1
@@ -125,7 +125,7 @@ describe('A device answers oddly, and the client gets what it meant:', () => {
     expect(connections).toBe(2)
   })
 
-  it('56 an answer before the upload is over reaches the client', async () => {
+  it('H56 an answer before the upload is over reaches the client', async () => {
     const early = 'HTTP/1.1 413 Content Too Large\r\nContent-Length: 8\r\n\r\ntoo much'
     await inEveryLane(saying(early), async (world) => {
       const connection = await world.sidecar.connect()
@@ -147,7 +147,7 @@ describe('A device answers oddly, and the client gets what it meant:', () => {
 })
 
 describe('A device closes connections that it had kept,', () => {
-  it('47 and a GET is asked for once more, elsewhere, a POST never', async () => {
+  it('H47 and a GET is asked for once more, elsewhere, a POST never', async () => {
     // The connection was good for the first answer, and closes when it is asked for another.
     const script: Script = (peer) => peer.end()
     await inEveryLane(script, async (world) => {
@@ -163,7 +163,7 @@ describe('A device closes connections that it had kept,', () => {
     })
   })
 
-  it('47 but not behind any byte of an answer, be it an unasked 100 or a part of one', async () => {
+  it('H47 but not behind any byte of an answer, be it an unasked 100 or a part of one', async () => {
     for (const said of [unasked, 'HTTP/1.1 1', 'H']) {
       await inEveryLane(saying(said), async (world) => {
         expect((await world.sidecar.request({ token: world.token })).text).toBe('ok')
@@ -173,7 +173,7 @@ describe('A device closes connections that it had kept,', () => {
     }
   })
 
-  it('48 straight after each answer, unannounced: no GET fails', async () => {
+  it('H48 straight after each answer, unannounced: no GET fails', async () => {
     const script: Script = async (peer) => {
       peer.write(OK)
       await new Promise((resolve) => setTimeout(resolve, 2))
@@ -188,7 +188,7 @@ describe('A device closes connections that it had kept,', () => {
     })
   })
 
-  it('48 as it had announced: it is not asked on them any more, so that no POST fails either', async () => {
+  it('H48 as it had announced: it is not asked on them any more, so that no POST fails either', async () => {
     const script: Script = async (peer) => {
       peer.write(OK.replace('\r\n', '\r\nKeep-Alive: timeout=1\r\n'))
       await new Promise((resolve) => setTimeout(resolve, 1000))

@@ -40,11 +40,11 @@ describeTransports(
         ['a list with blanks and gaps', ['X-Foo: secret', 'Connection: ,\t, X-Foo\t,, keep-alive']],
         ['two fields', ['Connection: a', 'X-Foo: secret', 'connection: X-Foo']],
         ['a field that comes twice', ['Connection: X-Foo', 'X-Foo: secret', 'x-foo: secret']],
-      ])('15 what Connection names is dropped: %s', async (_name, lines) => {
+      ])('H15 what Connection names is dropped: %s', async (_name, lines) => {
         expect((await seen(...lines)).fields.join('\n')).not.toMatch(/secret|x-foo/i)
       })
 
-      it('15 naming what the sidecar itself says, or what frames the message, changes nothing', async () => {
+      it('H15 naming what the sidecar itself says, or what frames the message, changes nothing', async () => {
         const names = ['X-Forwarded-For', 'X-Forwarded-Proto', 'X-Forwarded-Host', 'X-Forwarded-Port', 'Via']
         const framing = [
           'Authorization',
@@ -61,7 +61,7 @@ describeTransports(
         expect(request.values('Authorization')).toEqual([])
       })
 
-      it('15 naming Content-Length does not change where the body ends', async () => {
+      it('H15 naming Content-Length does not change where the body ends', async () => {
         const { device } = front.sidecar
         const raw = await front.send(
           `${post('Connection: Content-Length', 'Content-Length: 5')}hello${get('Connection: close')}`,
@@ -84,7 +84,7 @@ describeTransports(
         'Proxy: http://evil.example',
         'HTTP2-Settings: AAMAAABkAAQAAP__',
         'Transfer-Encoding: chunked',
-      ])('16 "%s" stays behind', async (line) => {
+      ])('H16 "%s" stays behind', async (line) => {
         const { device } = front.sidecar
         const name = line.split(':')[0] ?? ''
         const raw = await front.send(
@@ -96,14 +96,14 @@ describeTransports(
         expect(values).toEqual(name === 'Transfer-Encoding' ? ['chunked'] : [])
       })
 
-      it.each(SPOOFED)('17 %s from whoever is not trusted is not believed', async (name, value) => {
+      it.each(SPOOFED)('H17 %s from whoever is not trusted is not believed', async (name, value) => {
         const request = await seen(`${name}: ${value}`, `${name?.toLowerCase()}: ${value}`)
         expect(request.fields.join('\n')).not.toMatch(/evil|gopher|192\.0\.2\.|^66$/m)
         expect(request.values('X-Forwarded-For')).toEqual(['127.0.0.1'])
       })
 
       it.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty', '__defineGetter__', 'prototype'])(
-        '21 a field named %s is a field like others, both ways',
+        'H21 a field named %s is a field like others, both ways',
         async (name) => {
           front.sidecar.device.handle((_request, response) => {
             response.writeHead(200, ['X-Own', 'there', name, 'back']).end('from the device')
@@ -114,7 +114,7 @@ describeTransports(
         },
       )
 
-      it('23 Set-Cookie repeated is kept, in order', async () => {
+      it('H23 Set-Cookie repeated is kept, in order', async () => {
         const cookies = ['a=1; Path=/', 'b=2, c=3', 'a=4', 'a=1; Path=/']
         front.sidecar.device.handle((_request, response) => {
           response

@@ -12,19 +12,19 @@ const length = (value: string): string => `${post(`Content-Length: ${value}`)}he
 const body = (text: string): string => post(chunked) + text
 
 const both: readonly Case[] = [
-  ['1 a length, then chunks', post('Content-Length: 5', chunked) + chunks],
-  ['1 chunks, then a length', post(chunked, 'Content-Length: 5') + chunks],
-  ['1 a length of nothing with chunks', post('Content-Length: 0', chunked) + chunks],
-  ['1 the right length with chunks', post(`Content-Length: ${chunks.length}`, chunked) + chunks],
-  ['1 both in other case', post('content-LENGTH: 5', 'tRANSFER-eNCODING: CHUNKED') + chunks],
-  ['1 a length between two codings', post(chunked, 'Content-Length: 5', chunked) + chunks],
-  ['1 a length with a coding that is no coding', post('Content-Length: 5', 'Transfer-Encoding: x') + chunks],
-  ['1 a length with an empty coding', `${post('Content-Length: 5', 'Transfer-Encoding:')}hello`],
+  ['H1 a length, then chunks', post('Content-Length: 5', chunked) + chunks],
+  ['H1 chunks, then a length', post(chunked, 'Content-Length: 5') + chunks],
+  ['H1 a length of nothing with chunks', post('Content-Length: 0', chunked) + chunks],
+  ['H1 the right length with chunks', post(`Content-Length: ${chunks.length}`, chunked) + chunks],
+  ['H1 both in other case', post('content-LENGTH: 5', 'tRANSFER-eNCODING: CHUNKED') + chunks],
+  ['H1 a length between two codings', post(chunked, 'Content-Length: 5', chunked) + chunks],
+  ['H1 a length with a coding that is no coding', post('Content-Length: 5', 'Transfer-Encoding: x') + chunks],
+  ['H1 a length with an empty coding', `${post('Content-Length: 5', 'Transfer-Encoding:')}hello`],
 ]
 
 const codings: readonly Case[] = [
   ...[',chunked', ', chunked', ' ,chunked', ',,chunked', 'chunked,', 'chunked ,', ',chunked,', ','].map(
-    (value): Case => [`2 Transfer-Encoding "${value}"`, coding(value)],
+    (value): Case => [`H2 Transfer-Encoding "${value}"`, coding(value)],
   ),
   ...[
     'gzip, chunked',
@@ -33,9 +33,9 @@ const codings: readonly Case[] = [
     'identity, chunked',
     'x, chunked',
     'trailers, chunked',
-  ].map((value): Case => [`3 Transfer-Encoding "${value}"`, coding(value)]),
-  ['3 gzip and chunked in two fields', post('Transfer-Encoding: gzip', chunked) + chunks],
-  ['3 chunked and gzip in two fields', post(chunked, 'Transfer-Encoding: gzip') + chunks],
+  ].map((value): Case => [`H3 Transfer-Encoding "${value}"`, coding(value)]),
+  ['H3 gzip and chunked in two fields', post('Transfer-Encoding: gzip', chunked) + chunks],
+  ['H3 chunked and gzip in two fields', post(chunked, 'Transfer-Encoding: gzip') + chunks],
   ...[
     'chunked, chunked',
     'chunked,chunked',
@@ -45,7 +45,7 @@ const codings: readonly Case[] = [
     'xchunked',
     'chunkedx',
     'chunk',
-  ].map((value): Case => [`4 Transfer-Encoding "${value}"`, coding(value)]),
+  ].map((value): Case => [`H4 Transfer-Encoding "${value}"`, coding(value)]),
   ...[
     '"chunked"',
     "'chunked'",
@@ -56,7 +56,7 @@ const codings: readonly Case[] = [
     '',
     ' ',
     '\xa0chunked',
-  ].map((value): Case => [`4 Transfer-Encoding ${JSON.stringify(value)}`, coding(value)]),
+  ].map((value): Case => [`H4 Transfer-Encoding ${JSON.stringify(value)}`, coding(value)]),
   ...[
     '\x0bchunked',
     'chunked\x0b',
@@ -68,26 +68,26 @@ const codings: readonly Case[] = [
     'chunked\rx',
     'chun\r\n ked',
     '\r\n chunked',
-  ].map((value): Case => [`4 Transfer-Encoding ${JSON.stringify(value)}`, coding(value)]),
-  ['4 chunked in two fields', post(chunked, chunked) + chunks],
-  ['4 chunked, and an empty field', post(chunked, 'Transfer-Encoding:') + chunks],
-  ['4 a blank before the colon', post('Transfer-Encoding : chunked') + chunks],
-  ['4 a tab before the colon', post('Transfer-Encoding\t: chunked') + chunks],
-  ['4 a control byte in the name', post('Transfer-Encoding\x01: chunked') + chunks],
-  ['5 chunks in HTTP/1.0', coding('chunked').replace('HTTP/1.1', 'HTTP/1.0')],
+  ].map((value): Case => [`H4 Transfer-Encoding ${JSON.stringify(value)}`, coding(value)]),
+  ['H4 chunked in two fields', post(chunked, chunked) + chunks],
+  ['H4 chunked, and an empty field', post(chunked, 'Transfer-Encoding:') + chunks],
+  ['H4 a blank before the colon', post('Transfer-Encoding : chunked') + chunks],
+  ['H4 a tab before the colon', post('Transfer-Encoding\t: chunked') + chunks],
+  ['H4 a control byte in the name', post('Transfer-Encoding\x01: chunked') + chunks],
+  ['H5 chunks in HTTP/1.0', coding('chunked').replace('HTTP/1.1', 'HTTP/1.0')],
   [
-    '5 chunks in HTTP/1.0, the connection kept',
+    'H5 chunks in HTTP/1.0, the connection kept',
     (post(chunked, 'Connection: keep-alive') + chunks).replace('HTTP/1.1', 'HTTP/1.0'),
   ],
-  ['5 another coding in HTTP/1.0', coding('identity').replace('HTTP/1.1', 'HTTP/1.0')],
+  ['H5 another coding in HTTP/1.0', coding('identity').replace('HTTP/1.1', 'HTTP/1.0')],
 ]
 
 const lengths: readonly Case[] = [
-  ['6 the same length twice', `${post('Content-Length: 5', 'Content-Length: 5')}hello`],
-  ['6 two lengths', `${post('Content-Length: 5', 'Content-Length: 6')}hello`],
-  ['6 a length in two casings', `${post('content-length: 5', 'CONTENT-LENGTH: 5')}hello`],
-  ['6 a blank before the colon', `${post('Content-Length : 5')}hello`],
-  ['6 a tab before the colon', `${post('Content-Length\t: 5')}hello`],
+  ['H6 the same length twice', `${post('Content-Length: 5', 'Content-Length: 5')}hello`],
+  ['H6 two lengths', `${post('Content-Length: 5', 'Content-Length: 6')}hello`],
+  ['H6 a length in two casings', `${post('content-length: 5', 'CONTENT-LENGTH: 5')}hello`],
+  ['H6 a blank before the colon', `${post('Content-Length : 5')}hello`],
+  ['H6 a tab before the colon', `${post('Content-Length\t: 5')}hello`],
   ...[
     '5, 5',
     '5,5',
@@ -105,7 +105,7 @@ const lengths: readonly Case[] = [
     '0o5',
     '5_0',
     "5'0",
-  ].map((value): Case => [`6 Content-Length "${value}"`, length(value)]),
+  ].map((value): Case => [`H6 Content-Length "${value}"`, length(value)]),
   ...[
     '',
     ' ',
@@ -120,13 +120,13 @@ const lengths: readonly Case[] = [
     '5\x0b',
     '5\x00',
     '5\r\n 5',
-  ].map((value): Case => [`6 Content-Length ${JSON.stringify(value)}`, length(value)]),
-  ['6 2^63', length('9223372036854775808')],
-  ['6 2^64', length('18446744073709551616')],
-  ['6 2^64 + 1', length('18446744073709551617')],
-  ['6 2^64 + 5', length('18446744073709551621')],
-  ['6 2^32 + 5 behind zeros', length(`${'0'.repeat(400)}4294967301`)],
-  ['6 a number of a thousand digits', length('5'.repeat(1000))],
+  ].map((value): Case => [`H6 Content-Length ${JSON.stringify(value)}`, length(value)]),
+  ['H6 2^63', length('9223372036854775808')],
+  ['H6 2^64', length('18446744073709551616')],
+  ['H6 2^64 + 1', length('18446744073709551617')],
+  ['H6 2^64 + 5', length('18446744073709551621')],
+  ['H6 2^32 + 5 behind zeros', length(`${'0'.repeat(400)}4294967301`)],
+  ['H6 a number of a thousand digits', length('5'.repeat(1000))],
 ]
 
 const sizes: readonly Case[] = [
@@ -150,7 +150,7 @@ const sizes: readonly Case[] = [
     'g',
     '\x00',
     '5\x00',
-  ].map((size): Case => [`7 a chunk size ${JSON.stringify(size)}`, body(`${size}\r\nhello\r\n0\r\n\r\n`)]),
+  ].map((size): Case => [`H7 a chunk size ${JSON.stringify(size)}`, body(`${size}\r\nhello\r\n0\r\n\r\n`)]),
   ...[
     'ffffffffffffffff',
     '10000000000000000',
@@ -159,31 +159,31 @@ const sizes: readonly Case[] = [
     '20000000000000',
     '20000000000005',
     '7fffffffffffffff',
-  ].map((size): Case => [`7 a chunk size of ${size}`, body(`${size}\r\nhello\r\n0\r\n\r\n`)]),
-  ['7 a chunk size behind many zeros', body(`${'0'.repeat(16)}5\r\nhello\r\n0\r\n\r\n`)],
-  ['7 a last chunk of many zeros', body(`5\r\nhello\r\n${'0'.repeat(20)}\r\n\r\n`)],
-  ['7 a size line that ends with LF', body('5\nhello\r\n0\r\n\r\n')],
-  ['7 a size line that ends with CR', body('5\rhello\r\n0\r\n\r\n')],
-  ['7 a size line that ends with CR CR LF', body('5\r\r\nhello\r\n0\r\n\r\n')],
-  ['7 data that ends with LF', body('5\r\nhello\n0\r\n\r\n')],
-  ['7 data that ends with nothing', body('5\r\nhello0\r\n\r\n')],
-  ['7 data that ends with two other bytes', body('5\r\nhelloXX0\r\n\r\n')],
-  ['7 data longer than its size', body('4\r\nhello\r\n0\r\n\r\n')],
-  ['7 a last chunk that ends with LF', body('5\r\nhello\r\n0\n\r\n')],
-  ['7 an endless extension', body(`5;${'a'.repeat(300)}\r\nhello\r\n0\r\n\r\n`)],
+  ].map((size): Case => [`H7 a chunk size of ${size}`, body(`${size}\r\nhello\r\n0\r\n\r\n`)]),
+  ['H7 a chunk size behind many zeros', body(`${'0'.repeat(16)}5\r\nhello\r\n0\r\n\r\n`)],
+  ['H7 a last chunk of many zeros', body(`5\r\nhello\r\n${'0'.repeat(20)}\r\n\r\n`)],
+  ['H7 a size line that ends with LF', body('5\nhello\r\n0\r\n\r\n')],
+  ['H7 a size line that ends with CR', body('5\rhello\r\n0\r\n\r\n')],
+  ['H7 a size line that ends with CR CR LF', body('5\r\r\nhello\r\n0\r\n\r\n')],
+  ['H7 data that ends with LF', body('5\r\nhello\n0\r\n\r\n')],
+  ['H7 data that ends with nothing', body('5\r\nhello0\r\n\r\n')],
+  ['H7 data that ends with two other bytes', body('5\r\nhelloXX0\r\n\r\n')],
+  ['H7 data longer than its size', body('4\r\nhello\r\n0\r\n\r\n')],
+  ['H7 a last chunk that ends with LF', body('5\r\nhello\r\n0\n\r\n')],
+  ['H7 an endless extension', body(`5;${'a'.repeat(300)}\r\nhello\r\n0\r\n\r\n`)],
 ]
 
 const good: readonly Case[] = [
-  ['2 the same with "chunked" alone', coding('chunked')],
-  ['4 the same with blanks around it', coding('  chunked  ')],
-  ['4 the same in other case', coding('cHuNkEd')],
-  ['6 the same with "5"', length('5')],
-  ['6 the same with blanks around it', length('  5\t ')],
+  ['H2 the same with "chunked" alone', coding('chunked')],
+  ['H4 the same with blanks around it', coding('  chunked  ')],
+  ['H4 the same in other case', coding('cHuNkEd')],
+  ['H6 the same with "5"', length('5')],
+  ['H6 the same with blanks around it', length('  5\t ')],
   [
-    '7 the same with sizes in either case, and zeros in front',
+    'H7 the same with sizes in either case, and zeros in front',
     body(`00A\r\n0123456789\r\n0b\r\n0123456789\n\r\n000\r\n\r\n`),
   ],
-  ['7 the same with an extension', body('5;a=b;c="d e"\r\nhello\r\n0;x\r\n\r\n')],
+  ['H7 the same with an extension', body('5;a=b;c="d e"\r\nhello\r\n0;x\r\n\r\n')],
 ]
 
 describeTransports(
@@ -197,7 +197,7 @@ describeTransports(
     )
 
     it.each(REQUEST_LINES)(
-      '9 the request line %j is refused with 400, closed, not a byte at the device',
+      'H9 the request line %j is refused with 400, closed, not a byte at the device',
       (line) => front.refuses(get().replace('GET /x HTTP/1.1', line)),
     )
 

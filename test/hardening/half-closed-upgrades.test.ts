@@ -15,7 +15,7 @@ const headOf = (token: string): string =>
 const moments = ['in one packet with its head', 'before the device answers'] as const
 
 describeTransports(
-  '59 A client that closes its sending side behind an upgrade',
+  'H59 A client that closes its sending side behind an upgrade',
   (transport) => {
     async function start(
       device: RawDevice,
@@ -165,7 +165,7 @@ describeTransports(
       await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
     })
 
-    it('60 without a token is refused, and the device hears nothing', async () => {
+    it('H60 without a token is refused, and the device hears nothing', async () => {
       const device = await startDevice()
       const sidecar = await startSidecar({ transport, device })
       const client = await rawConnection(sidecar.url)

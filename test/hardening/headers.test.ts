@@ -49,12 +49,12 @@ const BAD_HOSTS = [
 ]
 
 const refused: readonly Case[] = [
-  ...TWINS.map((name): Case => [`18 the look-alike ${name}`, post(`${name}: 5`, 'Content-Length: 0')]),
-  ['20 no Host', withHost()],
-  ['20 two Hosts', withHost(' device', ' device')],
-  ['20 two different Hosts', withHost(' device', ' other')],
-  ['20 an empty Host behind another', withHost(' device', '')],
-  ...BAD_HOSTS.map((host): Case => [`20 a Host of ${JSON.stringify(host)}`, withHost(` ${host}`)]),
+  ...TWINS.map((name): Case => [`H18 the look-alike ${name}`, post(`${name}: 5`, 'Content-Length: 0')]),
+  ['H20 no Host', withHost()],
+  ['H20 two Hosts', withHost(' device', ' device')],
+  ['H20 two different Hosts', withHost(' device', ' other')],
+  ['H20 an empty Host behind another', withHost(' device', '')],
+  ...BAD_HOSTS.map((host): Case => [`H20 a Host of ${JSON.stringify(host)}`, withHost(` ${host}`)]),
 ]
 
 describeTransports(
@@ -71,7 +71,7 @@ describeTransports(
       ['a good one and another scheme', 'Authorization: Basic eDp5'],
       ['a good one and an empty one', 'Authorization:'],
       ['two casings', 'AUTHORIZATION: Bearer TOKEN'],
-    ])('19 two Authorization fields are 401: %s', async (_name, second) => {
+    ])('H19 two Authorization fields are 401: %s', async (_name, second) => {
       const before = front.sidecar.device.byteCount
       const [answer] = await front.answersTo(get(second, 'Connection: close'))
       expect(answer?.status).toBe(401)
@@ -84,7 +84,7 @@ describeTransports(
       ['a name that is too large', [`${'A'.repeat(20_000)}: b`]],
       ['many small fields', Array<string>(5000).fill('A: bcd')],
       ['many empty fields', Array<string>(20_000).fill('A:')],
-    ])('22 %s: refused, 431 in http mode, closed, not a byte at the device', async (_name, fields) => {
+    ])('H22 %s: refused, 431 in http mode, closed, not a byte at the device', async (_name, fields) => {
       const before = front.sidecar.device.byteCount
       const [answer] = await front.answersTo(get(...fields, 'Connection: close'))
       expect(answer && expectError(answer, 400, 'invalid_request')).toBeUndefined()
@@ -93,7 +93,7 @@ describeTransports(
       expect((await precise.answersTo(get(...fields, 'Connection: close')))[0]?.status).toBe(431)
     })
 
-    it('22 the cap is on what a parser counts, however it is cut into packets', async () => {
+    it('H22 the cap is on what a parser counts, however it is cut into packets', async () => {
       const raw = await front.send(get(`A: ${'b'.repeat(70_000)}`), 50)
       expect(answersIn(await raw.closed).map(({ status }) => status)).toEqual([400])
     })

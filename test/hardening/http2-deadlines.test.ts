@@ -28,7 +28,7 @@ const head = requestFields([], { ':method': 'HEAD' })
 /** A connection error (RFC 9113 §6.8): GOAWAY with no payload. */
 const BROKEN = frame(FRAME.goaway, 0, 0)
 
-describe('42 connections that bring nothing are closed by deadline', () => {
+describe('H42 connections that bring nothing are closed by deadline', () => {
   const openings: readonly (readonly [name: string, opening: readonly Buffer[]])[] = [
     ['the preface alone', []],
     ['half of the SETTINGS', [settings([SETTING.initialWindowSize, 1]).subarray(0, 10)]],
@@ -67,16 +67,16 @@ describe('42 connections that bring nothing are closed by deadline', () => {
     }
   })
 
-  it.each(openings.map(([name]) => name))('42 %s', async (name) => {
+  it.each(openings.map(([name]) => name))('H42 %s', async (name) => {
     await ends.get(name)
   })
 
-  it('42 and then they are gone, although no client has closed its side', async () => {
+  it('H42 and then they are gone, although no client has closed its side', async () => {
     await expect.poll(() => sidecar.metric('postern_connections'), { timeout: BACK_TO_NORMAL }).toBe(0)
     await expectUnharmed(sidecar, await sidecar.token())
   })
 
-  it('42 a TLS handshake that stops', async () => {
+  it('H42 a TLS handshake that stops', async () => {
     const sidecar = await startSidecar({
       transport: 'h2',
       config: { listen: { handshake_timeout: '300ms' } },
@@ -91,7 +91,7 @@ describe('42 connections that bring nothing are closed by deadline', () => {
     ['WINDOW_UPDATE', windowUpdate(0, 1)],
     ['PRIORITY', frame(FRAME.priority, 0, 1, Buffer.alloc(5))],
     ['one frame of no known type, byte by byte', frame(0xbb, 0, 0, Buffer.alloc(4096))],
-  ])('42 a connection that only drips %s is closed as an idle one', async (_name, bytes) => {
+  ])('H42 a connection that only drips %s is closed as an idle one', async (_name, bytes) => {
     const sidecar = await startSidecar({ transport: 'h2', config: SHORT })
     const session = await rawSession(sidecar.url)
     let sent = 0
@@ -103,7 +103,7 @@ describe('42 connections that bring nothing are closed by deadline', () => {
     await session.closed
   })
 
-  it('42 a connection that is used stays, however long', async () => {
+  it('H42 a connection that is used stays, however long', async () => {
     const sidecar = await startSidecar({ transport: 'h2', config: { listen: { idle_timeout: '600ms' } } })
     const token = await sidecar.token()
     const session = await rawSession(sidecar.url)
@@ -116,7 +116,7 @@ describe('42 connections that bring nothing are closed by deadline', () => {
   })
 })
 
-describe('42 a header block that is begun must be finished within header_timeout', () => {
+describe('H42 a header block that is begun must be finished within header_timeout', () => {
   const begun = frame(FRAME.headers, 0, 3, hpack(requestFields()))
   const long = headers(3, requestFields(['x', 'y'.repeat(9000)]))
   const beginnings: readonly (readonly [name: string, send: (session: RawSession) => void])[] = [
@@ -165,11 +165,11 @@ describe('42 a header block that is begun must be finished within header_timeout
     }
   })
 
-  it.each(beginnings.map(([name]) => name))('42 one %s', async (name) => {
+  it.each(beginnings.map(([name]) => name))('H42 one %s', async (name) => {
     await ends.get(name)
   })
 
-  it('42 a stream that runs beside it is not cut short', async () => {
+  it('H42 a stream that runs beside it is not cut short', async () => {
     const session = await served()
     session.send(headers(5, requestFields(['authorization', `Bearer ${token}`], { ':path': '/slow' })))
     expect(await session.status(5)).toBe(200)
@@ -181,7 +181,7 @@ describe('42 a header block that is begun must be finished within header_timeout
     await expectUnharmed(sidecar, token)
   })
 
-  it('42 whoever is merely idle, or was refused by the framing, may stay', async () => {
+  it('H42 whoever is merely idle, or was refused by the framing, may stay', async () => {
     const idle = await served()
     const refused = await served()
     refused.send(headers(3, requestFields(['X-Upper', 'case'])))
@@ -211,7 +211,7 @@ async function unreadDownload(sidecar: TestSidecar, token: string): Promise<void
   session.raw.socket.pause()
 }
 
-describe('43 a stream has deadlines of its own', () => {
+describe('H43 a stream has deadlines of its own', () => {
   async function uploading(config: typeof SHORT): Promise<{
     sidecar: TestSidecar
     session: RawSession
@@ -223,7 +223,7 @@ describe('43 a stream has deadlines of its own', () => {
     return { sidecar, session: await rawSession(sidecar.url), token }
   }
 
-  it('43 a slow upload is cut, although the connection is busy otherwise', async () => {
+  it('H43 a slow upload is cut, although the connection is busy otherwise', async () => {
     const { sidecar, session, token } = await uploading(SHORT)
     session.send(headers(1, post(token), false), frame(FRAME.data, 0, 1, Buffer.from('slow')))
     const busy = setInterval(() => session.send(ping()), 50)
@@ -233,7 +233,7 @@ describe('43 a stream has deadlines of its own', () => {
     await expectUnharmed(sidecar, token)
   })
 
-  it('43 a token body that stops is cut', async () => {
+  it('H43 a token body that stops is cut', async () => {
     const { sidecar, session, token } = await uploading(SHORT)
     const form = [...post(token, '/oauth/token'), 'content-type', 'application/x-www-form-urlencoded']
     session.send(headers(1, form, false), frame(FRAME.data, 0, 1, Buffer.from('grant_type=')))
@@ -245,7 +245,7 @@ describe('43 a stream has deadlines of its own', () => {
   })
 
   it.each([1000, 60_000])(
-    '43 a small answer (%i bytes) that its client never takes is broken off, although the connection is busy',
+    'H43 a small answer (%i bytes) that its client never takes is broken off, although the connection is busy',
     async (size) => {
       const device = await startDevice((_request, response) => response.end('x'.repeat(size)))
       const sidecar = await startSidecar({ transport: 'h2', device, config: SHORT })
@@ -262,7 +262,7 @@ describe('43 a stream has deadlines of its own', () => {
     },
   )
 
-  it('43 an answer to a client that reads nothing at all is broken off, and its connection closed', async () => {
+  it('H43 an answer to a client that reads nothing at all is broken off, and its connection closed', async () => {
     const device = await startDevice((_request, response) => response.end(LARGE))
     const sidecar = await startSidecar({ transport: 'h2', device, config: SHORT })
     const token = await sidecar.token()
@@ -270,7 +270,7 @@ describe('43 a stream has deadlines of its own', () => {
     await expectUnharmed(sidecar, token)
   })
 
-  it('43 C25 a client that reads nothing loses its place at the device when another request waits for one', async () => {
+  it('H43 C25 a client that reads nothing loses its place at the device when another request waits for one', async () => {
     const device = await startDevice((request, response) =>
       response.end(request.url === '/large' ? LARGE : 'ok'),
     )
@@ -281,7 +281,7 @@ describe('43 a stream has deadlines of its own', () => {
     expect((await sidecar.request({ token })).status).toBe(200)
   })
 
-  it('43 an answer that pauses, all of it taken, is left alone beyond idle_timeout', async () => {
+  it('H43 an answer that pauses, all of it taken, is left alone beyond idle_timeout', async () => {
     const device = await startDevice(async (request, response) => {
       await readBody(request)
       response.write('first')
@@ -292,7 +292,7 @@ describe('43 a stream has deadlines of its own', () => {
     expect(answer.text).toBe('firstlast')
   })
 
-  it('43 an answer given before the upload is over leaves nothing behind, read or unread', async () => {
+  it('H43 an answer given before the upload is over leaves nothing behind, read or unread', async () => {
     const device = await startDevice((_request, response) => response.end('enough'))
     const sidecar = await startSidecar({ transport: 'h2', device })
     const token = await sidecar.token()

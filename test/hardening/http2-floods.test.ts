@@ -59,8 +59,8 @@ async function sendUntilClosed(session: RawSession, pieces: readonly Buffer[]): 
 
 const shown = (): string[] => ['authorization', `Bearer ${token}`]
 
-describe('37 streams opened only to be broken off', () => {
-  it('37 CVE-2023-44487 rapid reset: the session ends early, and no more than that was handled', async () => {
+describe('H37 streams opened only to be broken off', () => {
+  it('H37 CVE-2023-44487 rapid reset: the session ends early, and no more than that was handled', async () => {
     const before = await handled()
     const session = await rawSession(sidecar.url)
     const attack = streams(3000).map((id) => Buffer.concat([headers(id, requestFields()), resetStream(id)]))
@@ -72,7 +72,7 @@ describe('37 streams opened only to be broken off', () => {
     await expectUnharmed(sidecar, token)
   })
 
-  it('37 rapid reset in one piece, most of which has to be refused unseen, is named for what it is', async () => {
+  it('H37 rapid reset in one piece, most of which has to be refused unseen, is named for what it is', async () => {
     const before = [await cut('max_resets'), await cut('protocol_error')]
     const session = await rawSession(sidecar.url)
     session.send(SETTINGS_ACK, ping())
@@ -84,7 +84,7 @@ describe('37 streams opened only to be broken off', () => {
     expect(after.map((count, i) => count - (before[i] ?? 0))).toEqual([1, 0])
   })
 
-  it('37 rapid reset with a token: the device sees at most what was handled, one at a time', async () => {
+  it('H37 rapid reset with a token: the device sees at most what was handled, one at a time', async () => {
     const before = sidecar.device.requests.length
     const session = await rawSession(sidecar.url)
     const attack = streams(3000).map((id) =>
@@ -95,7 +95,7 @@ describe('37 streams opened only to be broken off', () => {
     await expectUnharmed(sidecar, token)
   })
 
-  it('37 what is broken off in the breath that it came in is not even looked at, and what came with it is served', async () => {
+  it('H37 what is broken off in the breath that it came in is not even looked at, and what came with it is served', async () => {
     const [before, seen] = [await handled(), sidecar.device.requests.length]
     const session = await rawSession(sidecar.url)
     const abandoned = streams(50).map((id) =>
@@ -109,7 +109,7 @@ describe('37 streams opened only to be broken off', () => {
   })
 
   it.each([0, 10, 65_535])(
-    '37 requests broken off while their answers wait for a window of %i: the session ends, the process does not',
+    'H37 requests broken off while their answers wait for a window of %i: the session ends, the process does not',
     async (window) => {
       const ids = streams(1000)
       for (const [end, lag] of [true, false].flatMap((end) =>
@@ -130,7 +130,7 @@ describe('37 streams opened only to be broken off', () => {
     },
   )
 
-  it('37 a client that thinks better of a whole screen of requests keeps its connection', async () => {
+  it('H37 a client that thinks better of a whole screen of requests keeps its connection', async () => {
     const session = await rawSession(sidecar.url)
     for (const id of streams(100)) session.send(headers(id, requestFields()), resetStream(id))
     session.send(headers(1001, requestFields(shown())))
@@ -159,14 +159,14 @@ describe('37 streams opened only to be broken off', () => {
     },
   )
 
-  it('37 streams that nghttp2 refuses unseen: ended early as well', async () => {
+  it('H37 streams that nghttp2 refuses unseen: ended early as well', async () => {
     const session = await rawSession(sidecar.url)
     const attack = streams(5000).map((id) => headers(id, requestFields(['Upper-Case', 'x'])))
     expect(await sendUntilClosed(session, attack)).toBe(true)
     await expectUnharmed(sidecar, token)
   })
 
-  it('37 streams beyond the allowed ones, and headers beyond the cap, one after the other', async () => {
+  it('H37 streams beyond the allowed ones, and headers beyond the cap, one after the other', async () => {
     const session = await rawSession(sidecar.url)
     await session.waitFor(({ type }) => type === FRAME.settings)
     session.send(SETTINGS_ACK)
@@ -178,7 +178,7 @@ describe('37 streams opened only to be broken off', () => {
   })
 })
 
-describe('38 frames that cost work and bring nothing', () => {
+describe('H38 frames that cost work and bring nothing', () => {
   const forStream = requestFields([], { ':method': 'POST' })
   const floods: readonly (readonly [name: string, opening: () => Buffer, piece: Buffer])[] = [
     ['CVE-2019-9512 PING', () => Buffer.alloc(0), ping()],
@@ -206,14 +206,14 @@ describe('38 frames that cost work and bring nothing', () => {
     ],
   ]
 
-  it.each(floods)('38 %s: the connection is closed', async (_name, opening, piece) => {
+  it.each(floods)('H38 %s: the connection is closed', async (_name, opening, piece) => {
     const session = await rawSession(sidecar.url)
     session.send(opening())
     expect(await sendUntilClosed(session, Array(20_000).fill(piece))).toBe(true)
     await expectUnharmed(sidecar, token)
   })
 
-  it('38 from clients that acknowledge nothing: of their connections nothing is left', async () => {
+  it('H38 from clients that acknowledge nothing: of their connections nothing is left', async () => {
     const before = queryObjects(TLSSocket, { format: 'count' })
     const kinds: readonly AttackKind[] = ['PING', 'SETTINGS', 'CONTINUATION']
     for (const kind of kinds) {
@@ -233,7 +233,7 @@ describe('38 frames that cost work and bring nothing', () => {
     await expect.poll(() => queryObjects(TLSSocket, { format: 'count' }) - before, rare).toBeLessThan(4)
   })
 
-  it('38 what ordinary clients send of PING and SETTINGS is answered', async () => {
+  it('H38 what ordinary clients send of PING and SETTINGS is answered', async () => {
     const session = await rawSession(sidecar.url)
     session.send(...Array<Buffer>(100).fill(ping()), settings([SETTING.initialWindowSize, 1 << 20]))
     await expect.poll(() => session.frames.filter(({ type }) => type === FRAME.ping).length).toBe(100)
@@ -242,7 +242,7 @@ describe('38 frames that cost work and bring nothing', () => {
     session.raw.end()
   })
 
-  it('38 a flood whose answers nobody reads is cut off, and memory does not pay for it', async () => {
+  it('H38 a flood whose answers nobody reads is cut off, and memory does not pay for it', async () => {
     const session = await rawSession(sidecar.url)
     session.raw.socket.pause()
     const before = process.memoryUsage().rss
@@ -251,7 +251,7 @@ describe('38 frames that cost work and bring nothing', () => {
     expect((process.memoryUsage().rss - before) / (1 << 20)).toBeLessThan(50)
   })
 
-  it('38 CVE-2019-9511 windows opened byte by byte cost no more than their own bytes', async () => {
+  it('H38 CVE-2019-9511 windows opened byte by byte cost no more than their own bytes', async () => {
     const session = await rawSession(sidecar.url)
     const begun = process.cpuUsage()
     session.send(...Array<Buffer>(20_000).fill(windowUpdate(0, 1)), headers(1, requestFields(shown())))

@@ -39,7 +39,7 @@ async function refused(fields: readonly string[]): Promise<number> {
   return status
 }
 
-describe('39 a header over the cap', () => {
+describe('H39 a header over the cap', () => {
   const tooLarge = (): string[] => requestFields([...shown(), 'x', 'a'.repeat(20_000)])
   const tooMany = (): string[] => requestFields([...shown(), ...Array<string>(240).fill('x')])
   const farTooMany = (): string[] => requestFields([...shown(), ...Array<string>(600).fill('x')])
@@ -48,7 +48,7 @@ describe('39 a header over the cap', () => {
     ['by its size', tooLarge],
     ['by its count', tooMany],
     ['by far by its count', farTooMany],
-  ])('39 %s, before the client has acknowledged the settings: refused', async (_name, fields) => {
+  ])('H39 %s, before the client has acknowledged the settings: refused', async (_name, fields) => {
     expect(await refused(fields())).toBe(400)
     await expectUnharmed(sidecar, token)
   })
@@ -57,7 +57,7 @@ describe('39 a header over the cap', () => {
     ['by its size', tooLarge],
     ['by its count', tooMany],
     ['by far by its count', farTooMany],
-  ])('39 %s, after it: refused', async (_name, fields) => {
+  ])('H39 %s, after it: refused', async (_name, fields) => {
     const before = sidecar.device.byteCount
     const session = await rawSession(sidecar.url)
     await session.waitFor(({ type }) => type === FRAME.settings)
@@ -68,7 +68,7 @@ describe('39 a header over the cap', () => {
     await expectUnharmed(sidecar, token)
   })
 
-  it('39 the size, before the acknowledgement: 431 in http mode', async () => {
+  it('H39 the size, before the acknowledgement: 431 in http mode', async () => {
     const precise = await startSidecar({ transport: 'h2', config: { status_codes: 'http' } })
     const session = await rawSession(precise.url)
     session.send(headers(1, requestFields(['x', 'a'.repeat(20_000)])))
@@ -77,7 +77,7 @@ describe('39 a header over the cap', () => {
   })
 })
 
-describe('40 fields that HTTP does not have', () => {
+describe('H40 fields that HTTP does not have', () => {
   it.each([
     ['CR and LF in a value', 'x-evil', 'a\r\nInjected: yes'],
     ['LF in a value', 'x-evil', 'a\nInjected: yes'],
@@ -94,7 +94,7 @@ describe('40 fields that HTTP does not have', () => {
     ['a blank before a host beside the authority', 'host', ' evil'],
     ['LF in a guarded field', 'x_real_ip', 'yes\n'],
   ])(
-    '40 %s: Node drops the field and serves the rest, and nothing of it reaches the device',
+    'H40 %s: Node drops the field and serves the rest, and nothing of it reaches the device',
     async (_name, name, value) => {
       const session = await rawSession(sidecar.url)
       session.send(headers(1, requestFields([...shown(), name, value, 'x-good', 'good'])))
@@ -108,7 +108,7 @@ describe('40 fields that HTTP does not have', () => {
     },
   )
 
-  it('40 a token in a field that Node drops lets nobody in', async () => {
+  it('H40 a token in a field that Node drops lets nobody in', async () => {
     expect(await refused(requestFields(['authorization', `Bearer ${token}\n`]))).toBe(401)
   })
 
@@ -128,12 +128,12 @@ describe('40 fields that HTTP does not have', () => {
     ['a value that is blank', 'if-match', ' '],
     ['a blank behind a length', 'content-length', '0 '],
     ['a method behind the fields', ':method', 'GET'],
-  ])('40 %s (RFC 9113 §8.2): refused', async (_name, name, value) => {
+  ])('H40 %s (RFC 9113 §8.2): refused', async (_name, name, value) => {
     expect(await refused(requestFields([...shown(), name, value]))).toBe(400)
     await expectUnharmed(sidecar, token)
   })
 
-  it('40 C10 blanks around the value of Authorization, which HTTP/2 forbids, make it no token: 401', async () => {
+  it('H40 C10 blanks around the value of Authorization, which HTTP/2 forbids, make it no token: 401', async () => {
     const session = await rawSession(sidecar.url)
     session.send(headers(1, requestFields(['authorization', `Bearer ${token} \t`])))
     session.send(headers(3, requestFields(['authorization', `Bearer ${token} `])))
@@ -142,7 +142,7 @@ describe('40 fields that HTTP does not have', () => {
     session.raw.end()
   })
 
-  it('40 te: trailers is let through by RFC 9113, and kept from the device', async () => {
+  it('H40 te: trailers is let through by RFC 9113, and kept from the device', async () => {
     const session = await rawSession(sidecar.url)
     session.send(headers(1, requestFields([...shown(), 'te', 'trailers'], { ':path': '/te' })))
     expect(await session.status(1)).toBe(200)
@@ -151,7 +151,7 @@ describe('40 fields that HTTP does not have', () => {
   })
 })
 
-describe('41 who is asked', () => {
+describe('H41 who is asked', () => {
   it.each([
     ['a host beside another authority', { ':authority': 'device' }, ['host', 'other']],
     ['two hosts', { ':authority': 'device' }, ['host', 'device', 'host', 'other']],
@@ -160,18 +160,18 @@ describe('41 who is asked', () => {
     ['an authority with a space', { ':authority': 'de vice' }, []],
     ['an empty authority', { ':authority': '' }, []],
     ['8-bit bytes in the authority', { ':authority': 'd\xe9vice' }, []],
-  ])('41 %s: refused', async (_name, pseudo, fields) => {
+  ])('H41 %s: refused', async (_name, pseudo, fields) => {
     expect(await refused(requestFields([...shown(), ...fields], pseudo))).toBe(400)
     await expectUnharmed(sidecar, token)
   })
 
-  it('41 neither authority nor host: refused', async () => {
+  it('H41 neither authority nor host: refused', async () => {
     const bare = [':method', 'GET', ':scheme', 'https', ':path', '/', ...shown()]
     expect(await refused(bare)).toBe(400)
     await expectUnharmed(sidecar, token)
   })
 
-  it('41 a host alone, or the same as the authority, is served', async () => {
+  it('H41 a host alone, or the same as the authority, is served', async () => {
     const session = await rawSession(sidecar.url)
     session.send(
       headers(1, [':method', 'GET', ':scheme', 'https', ':path', '/', 'host', 'device', ...shown()]),
@@ -183,7 +183,7 @@ describe('41 who is asked', () => {
   })
 })
 
-describe('27 what is asked for', () => {
+describe('H27 what is asked for', () => {
   it.each([
     ['a fragment', { ':path': '/a#b' }],
     ['8-bit bytes', { ':path': '/\xe9' }],
@@ -203,7 +203,7 @@ describe('27 what is asked for', () => {
     ['an extended CONNECT', { ':method': 'CONNECT', ':protocol': 'websocket' }],
     ['a pseudo-header of a response', { ':status': '200' }],
     ['a pseudo-header that is none', { ':evil': 'yes' }],
-  ])('27 %s: refused', async (_name, pseudo) => {
+  ])('H27 %s: refused', async (_name, pseudo) => {
     expect(await refused(requestFields(shown(), pseudo))).toBe(400)
     await expectUnharmed(sidecar, token)
   })
@@ -212,7 +212,7 @@ describe('27 what is asked for', () => {
     ['two paths', [':path', '/b']],
     ['a pseudo-header behind the fields', ['x', 'y', ':path', '/b']],
     ['two authorities', [':authority', 'other']],
-  ])('27 %s: refused', async (_name, more) => {
+  ])('H27 %s: refused', async (_name, more) => {
     expect(await refused([...requestFields(shown()), ...more])).toBe(400)
     await expectUnharmed(sidecar, token)
   })
@@ -223,7 +223,7 @@ describe('27 what is asked for', () => {
     ['a length', ['content-length', '7', 'x-trailing', 'yes'], 400],
     ['a path', [':path', '/x-trailing'], 400],
   ])(
-    '12 trailers with %s do not merge into the header, nor reach the device',
+    'H12 trailers with %s do not merge into the header, nor reach the device',
     async (_name, fields, status) => {
       const session = await rawSession(sidecar.url)
       const post = requestFields(shown(), { ':method': 'POST', ':path': '/trailers' })
@@ -251,7 +251,7 @@ describe('what a device answers', () => {
     ['Upgrade', 'h2c'],
     ['TE', 'trailers'],
     ['HTTP2-Settings', 'AAMAAABkAAQAAP__'],
-  ])('44 %s is stripped, and the rest comes through', async (name, value) => {
+  ])('H44 %s is stripped, and the rest comes through', async (name, value) => {
     const { status, fields } = await answerTo(
       `HTTP/1.1 200 OK\r\n${name}: ${value}\r\nX-Kept: yes\r\nContent-Length: 2\r\n\r\nok`,
     )
@@ -260,7 +260,7 @@ describe('what a device answers', () => {
     expect(fields).toContain('x-kept')
   })
 
-  it('44 Transfer-Encoding is stripped', async () => {
+  it('H44 Transfer-Encoding is stripped', async () => {
     const { status, fields } = await answerTo(
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
     )
@@ -269,7 +269,7 @@ describe('what a device answers', () => {
   })
 
   it.each(['099', '600', '999', '000', '101'])(
-    '45 status %s, which HTTP/2 cannot carry: 502',
+    'H45 status %s, which HTTP/2 cannot carry: 502',
     async (code) => {
       const { status } = await answerTo(`HTTP/1.1 ${code} Odd\r\nContent-Length: 2\r\n\r\nok`)
       expect(status).toBe(502)

@@ -16,8 +16,8 @@ const wrongGrant: Request = {
   body: encodeForm({ grant_type: 'refresh_token', refresh_token: 'unknown' }),
 }
 
-describeTransports('68 bursts at the boundary', (transport) => {
-  it('68 never yield more than the limit, in window after window, whatever they ask for', async () => {
+describeTransports('H68 bursts at the boundary', (transport) => {
+  it('H68 never yield more than the limit, in window after window, whatever they ask for', async () => {
     const clock = stillClock()
     const config = { limits: { api: { requests: 7 }, oauth: { requests: 5 } } }
     const sidecar = await startSidecar({ transport, clock, config })
@@ -69,8 +69,8 @@ const SAYS_WHO = [
   'X-Cluster-Client-IP',
 ]
 
-describeTransports('69 whoever pretends to be others', (transport) => {
-  it('69 stays one client, whatever the request says of who it is', async () => {
+describeTransports('H69 whoever pretends to be others', (transport) => {
+  it('H69 stays one client, whatever the request says of who it is', async () => {
     const sidecar = await startSidecar({ transport, config: { limits: { api: { requests: 20 } } } })
     const tokens = await Promise.all(Array.from({ length: 5 }, () => sidecar.token()))
     const connections = await Promise.all(Array.from({ length: 10 }, () => sidecar.connect()))
@@ -99,8 +99,8 @@ describeTransports('69 whoever pretends to be others', (transport) => {
   })
 })
 
-describe('69 whoever has many addresses', () => {
-  it('69 resets nobody, and all that find no window share one', async () => {
+describe('H69 whoever has many addresses', () => {
+  it('H69 resets nobody, and all that find no window share one', async () => {
     const config = { limits: { api: { requests: 3 }, max_keys: 10 } }
     const sidecar = await startSidecar({ config })
     const ask = async (from: string): Promise<number> => {
@@ -119,7 +119,7 @@ describe('69 whoever has many addresses', () => {
     expect(await sidecar.metric('postern_rate_windows', { endpoint: 'api' })).toBeLessThanOrEqual(11)
   })
 
-  it('69 of one /64 is one client, however an address is written', async () => {
+  it('H69 of one /64 is one client, however an address is written', async () => {
     const config = { listen: { trusted_proxies: ['127.0.0.1'] }, limits: { api: { requests: 5 } } }
     const sidecar = await startSidecar({ config })
     const connection = await sidecar.connect()
@@ -139,8 +139,8 @@ describe('69 whoever has many addresses', () => {
   })
 })
 
-describe('70 a wall clock that jumps', () => {
-  it.each([3_600_000, -3_600_000])('70 by %i ms locks nobody out and lets nobody in', async (jump) => {
+describe('H70 a wall clock that jumps', () => {
+  it.each([3_600_000, -3_600_000])('H70 by %i ms locks nobody out and lets nobody in', async (jump) => {
     const clock = stillClock()
     const config = { limits: { api: { requests: 2 }, oauth: { requests: 2 } } }
     const sidecar = await startSidecar({ clock, config })
@@ -164,8 +164,8 @@ describe('70 a wall clock that jumps', () => {
   })
 })
 
-describe('68 upgrades', () => {
-  it('68 and requests share a window at its boundary, too', async () => {
+describe('H68 upgrades', () => {
+  it('H68 and requests share a window at its boundary, too', async () => {
     const clock = stillClock()
     const sidecar = await startSidecar({ clock, config: { limits: { api: { requests: 4 } } } })
     const { upgrades } = acceptWebSockets(sidecar.device)

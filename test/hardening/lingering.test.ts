@@ -17,7 +17,7 @@ async function insist(sidecar: TestSidecar): Promise<RawPeer> {
 describeTransports(
   'Lingering connections',
   (transport) => {
-    it('83 are open connections to the caps and to the metrics, and no other client notices', async () => {
+    it('H98 are open connections to the caps and to the metrics, and no other client notices', async () => {
       const config = { listen: { max_connections_per_client: 3 } }
       const sidecar = await startSidecar({ transport, config })
       const all = [await insist(sidecar), await insist(sidecar), await insist(sidecar)]
@@ -34,7 +34,7 @@ describeTransports(
       await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
     })
 
-    it('83 do not hold up a stop', async () => {
+    it('H98 do not hold up a stop', async () => {
       const sidecar = await startSidecar({ transport })
       const all = [await insist(sidecar), await insist(sidecar)]
       const start = performance.now()

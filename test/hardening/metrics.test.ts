@@ -28,8 +28,8 @@ function dice(seed: number): (sides: number) => number {
   }
 }
 
-describe('79 random requests', () => {
-  it('79 ten thousand leave as many series as the first thousands', async () => {
+describe('H79 random requests', () => {
+  it('H79 ten thousand leave as many series as the first thousands', async () => {
     const roll = dice(7)
     const metrics = createMetrics({ version: '0', node: '0' })
     const refusals: readonly Refusal[] = [
@@ -67,7 +67,7 @@ describe('79 random requests', () => {
     expect(names(await record(7000))).toBe(before)
   })
 
-  it('79 over the wire likewise, whatever their methods, paths and statuses', async () => {
+  it('H79 over the wire likewise, whatever their methods, paths and statuses', async () => {
     const roll = dice(79)
     const device = await startDevice((request, response) => {
       response.statusCode = Number(request.headers['x-status'])
@@ -117,8 +117,8 @@ describe('79 random requests', () => {
   })
 })
 
-describe('80 scrapers that hang', () => {
-  it('80 change nothing for clients, nor for another scraper', async () => {
+describe('H80 scrapers that hang', () => {
+  it('H80 change nothing for clients, nor for another scraper', async () => {
     const sidecar = await startSidecar()
     const token = await sidecar.token()
     const asked = [
@@ -141,7 +141,7 @@ describe('80 scrapers that hang', () => {
   })
 })
 
-describe('82 bytes that steer terminals and log readers', () => {
+describe('H82 bytes that steer terminals and log readers', () => {
   const nasty = [
     '%0d%0a{"level":50}',
     '\x1b[2J\x1b]0;owned\x07',
@@ -152,7 +152,7 @@ describe('82 bytes that steer terminals and log readers', () => {
     '%00',
   ]
 
-  it('82 become one bounded line of JSON for each request, whatever its method, path and client', async () => {
+  it('H82 become one bounded line of JSON for each request, whatever its method, path and client', async () => {
     const sidecar = await startSidecar()
     const token = await sidecar.token()
     const lines = (): string[] => sidecar.logLines().filter((line) => JSON.parse(line).msg === 'request')
@@ -177,7 +177,7 @@ describe('82 bytes that steer terminals and log readers', () => {
     }
   })
 
-  it('82 likewise in HTTP/2, in a method too', async () => {
+  it('H82 likewise in HTTP/2, in a method too', async () => {
     const sidecar = await startSidecar({ transport: 'h2' })
     const token = await sidecar.token()
     for (const bytes of nasty) {
@@ -192,7 +192,7 @@ describe('82 bytes that steer terminals and log readers', () => {
     }
   })
 
-  it('82 and a path of 1 MiB, or as much of a header, is refused in passing', async () => {
+  it('H82 and a path of 1 MiB, or as much of a header, is refused in passing', async () => {
     for (const transport of ['http1', 'tls'] as const) {
       const sidecar = await startSidecar({ transport })
       const before = sidecar.logLines().length

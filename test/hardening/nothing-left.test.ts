@@ -204,7 +204,7 @@ beforeAll(async () => {
   before = { wires: wires(), made: made(), sockets: sockets() }
 })
 
-describeTransports('36 Nothing is left of a connection', (transport) => {
+describeTransports('H97 Nothing is left of a connection', (transport) => {
   const endAll = (rows: typeof stages): Promise<unknown> =>
     Promise.all(
       rows.flatMap((row) =>
@@ -221,7 +221,7 @@ describeTransports('36 Nothing is left of a connection', (transport) => {
   })
 })
 
-it('36 Nothing is left on the heap of all these connections', async () => {
+it('H97 Nothing is left on the heap of all these connections', async () => {
   // A look at the heap takes most of a second, and on a busy machine many times that.
   await expect.poll(made, { interval: 100, timeout: 60_000 }).toBeLessThanOrEqual(before.made)
   await expect.poll(() => sockets() - before.sockets, { interval: 100 }).toBeLessThan(EACH)

@@ -65,26 +65,26 @@ describeTransports(
     const good = get('Connection: close')
 
     const broken: readonly Case[] = [
-      ['1 a length and chunks', ['Content-Length: 5', 'Transfer-Encoding: chunked']],
-      ['2 a coding beside chunked', ['Transfer-Encoding: gzip, chunked']],
-      ['4 a coding that is none', ['Transfer-Encoding: identity']],
-      ['6 two lengths', ['Content-Length: 5', 'Content-Length: 18']],
-      ['6 a length that is none', ['Content-Length: +5']],
-      ['18 a look-alike of a length', ['Content_Length: 5']],
+      ['H1 a length and chunks', ['Content-Length: 5', 'Transfer-Encoding: chunked']],
+      ['H2 a coding beside chunked', ['Transfer-Encoding: gzip, chunked']],
+      ['H4 a coding that is none', ['Transfer-Encoding: identity']],
+      ['H6 two lengths', ['Content-Length: 5', 'Content-Length: 18']],
+      ['H6 a length that is none', ['Content-Length: +5']],
+      ['H18 a look-alike of a length', ['Content_Length: 5']],
     ]
     it.each(broken)('%s, beside an offer: refused and closed, not a byte at the device', (_name, fields) =>
       front.refuses(post(...H2C, ...fields) + hello),
     )
 
     it.each(['h2c', 'websocket'])(
-      '5 chunks in HTTP/1.0 beside an offer of %s: refused and closed',
+      'H5 chunks in HTTP/1.0 beside an offer of %s: refused and closed',
       (protocol) => {
         const fields = ['Connection: Upgrade', `Upgrade: ${protocol}`, 'Transfer-Encoding: chunked']
         return front.refuses((post(...fields) + hello).replace('HTTP/1.1', 'HTTP/1.0'))
       },
     )
 
-    it('15 an offer whose Connection names the framing changes nothing about where the body ends', async () => {
+    it('H15 an offer whose Connection names the framing changes nothing about where the body ends', async () => {
       const before = front.sidecar.device.requests.length
       const raw = await front.send(
         `${post('Upgrade: h2c', 'Connection: Upgrade, Content-Length', 'Content-Length: 5')}hello` +
@@ -96,12 +96,12 @@ describeTransports(
       expect(seenBy(front, before).map(({ body }) => body?.toString())).toEqual(['hello', 'hello', ''])
     })
 
-    it('66 a client that speaks HTTP/2 behind its offer, without having been answered 101, is refused', async () => {
+    it('H66 a client that speaks HTTP/2 behind its offer, without having been answered 101, is refused', async () => {
       const raw = await front.send(`${get(...H2C)}PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n`)
       expect((await raw.closed).match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 400'])
     })
 
-    it('66 an upgrade to websocket over HTTP/1.0 is ignored, as RFC 9110 §7.8 demands', async () => {
+    it('H66 an upgrade to websocket over HTTP/1.0 is ignored, as RFC 9110 §7.8 demands', async () => {
       const before = front.sidecar.device.requests.length
       const old = (message: string): string => message.replace('HTTP/1.1', 'HTTP/1.0')
       const fields = ['Connection: Upgrade, keep-alive', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13']

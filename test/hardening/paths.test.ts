@@ -58,7 +58,7 @@ describeTransports('Paths', (transport) => {
   }
 
   it.each(DISGUISES)(
-    '24 %s is no door to the tokens: without a token it is refused, with one it is a path',
+    'H24 %s is no door to the tokens: without a token it is refused, with one it is a path',
     async (path) => {
       const { device } = front.sidecar
       const fields = ['Content-Type', 'application/x-www-form-urlencoded']
@@ -74,7 +74,7 @@ describeTransports('Paths', (transport) => {
     },
   )
 
-  it('26 OPTIONS * is answered here', async () => {
+  it('H26 OPTIONS * is answered here', async () => {
     const before = front.sidecar.device.byteCount
     for (const token of [undefined, front.token]) {
       const answer = await front.sidecar.request({ method: 'OPTIONS', path: '*', ...(token && { token }) })
@@ -89,7 +89,7 @@ describeTransports(
   (transport) => {
     const front = heldFront(transport)
 
-    it.each(IMPOSSIBLE)('27 a :path of %j is refused, not a byte at the device', async (path) => {
+    it.each(IMPOSSIBLE)('H27 a :path of %j is refused, not a byte at the device', async (path) => {
       const before = front.sidecar.device.byteCount
       const status = await front.sidecar
         .request({ path, token: front.token })
@@ -118,7 +118,7 @@ describeTransports(
       ['http://device/http://other/', '/http://other/'],
       ['http://device//other/', '//other/'],
       ['//other/a', '//other/a'],
-    ])('25 the target %s reaches the device as %s', async (target, path) => {
+    ])('H25 the target %s reaches the device as %s', async (target, path) => {
       expect((await front.answersTo(at(target))).map(({ status }) => status)).toEqual([200])
       expect(front.sidecar.device.requests.at(-1)?.target).toBe(path)
       expect(
@@ -135,13 +135,13 @@ describeTransports(
         http://# ftp://device/ file:///etc/passwd gopher://device/ ws://device/ javascript:1 device:80 device * ? # .
         http://device/#f http://device#f http://[::1/ x/y ../x \x /x# /x#f /x\y#`.split(/\s+/),
       ...['http://device/\xe9', 'http://device\xe9/', 'http://dev ice/', '/\xe9', '/\xff', '/x\x80'],
-    ])('25 the target %j is refused with 400, closed, not a byte at the device', (target) =>
+    ])('H25 the target %j is refused with 400, closed, not a byte at the device', (target) =>
       front.refuses(get().replace('/x', target)),
     )
 
     // A proxy that decodes what it forwards writes requests of its client's choosing (CRLF-powered desync).
     it.each(['strict', 'tolerant'])(
-      '95 an encoded line break stays encoded on its way to the device (%s)',
+      'H95 an encoded line break stays encoded on its way to the device (%s)',
       async (parser) => {
         const encoded = await startFront(transport, { upstream: { parser } })
         const target = '/x%0d%0aX-Evil:%20y%0d%0a%0d%0aGET%20/smuggled%20HTTP/1.1?a=%0aX-Evil:y&b=%0D%0A%00'
@@ -151,7 +151,7 @@ describeTransports(
       },
     )
 
-    it('25 the absolute form of the token path is that path, and a disguise of it is not', async () => {
+    it('H25 the absolute form of the token path is that path, and a disguise of it is not', async () => {
       const post = (target: string): string =>
         at(target)
           .replace('GET', 'POST')

@@ -65,9 +65,9 @@ function expectNone(place: string, content: string, secrets: readonly string[]):
   }
 }
 
-describe('81 canaries', () => {
+describe('H81 canaries', () => {
   it.each(['basic', 'digest', 'form'] as const)(
-    '81 in every secret stay out of log, metrics, answers, state and process, with %s at the device',
+    'H81 in every secret stay out of log, metrics, answers, state and process, with %s at the device',
     async (kind) => {
       const site = await prepare(kind)
       const sidecar = await site.serve()

@@ -26,7 +26,7 @@ const DEADLINES = {
   idle_timeout: '1s',
 }
 
-it('83h slow and many at once: a client of another address is served all the while, and all of it ends by deadline', async () => {
+it('H99 slow and many at once: a client of another address is served all the while, and all of it ends by deadline', async () => {
   const device = await startDevice((request, response) => {
     request.resume().on('error', () => {})
     response.end(request.url === '/big' ? Buffer.alloc(60_000) : 'from the device')

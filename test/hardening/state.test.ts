@@ -9,17 +9,17 @@ const under = (limit: string): { readonly under: readonly string[] } => ({
 
 /** Where each of these promises is proved, over a real process or on the store itself. */
 const PROVED: Readonly<Record<string, readonly string[]>> = {
-  71: ['tokens/crash.test.ts', 'process/survive.test.ts', 'process/password-change.test.ts'],
-  72: ['tokens/journal-recovery.test.ts', 'process/survive.test.ts'],
-  73: ['tokens/journal-trouble.test.ts', 'hardening/state.test.ts'],
-  74: ['tokens/journal.test.ts', 'process/survive.test.ts'],
-  75: ['password/source-watch.test.ts', 'process/password-change.test.ts'],
-  76: ['process/reload.test.ts'],
-  77: ['hardening/state.test.ts'],
-  78: ['hardening/state.test.ts'],
+  H71: ['tokens/crash.test.ts', 'process/survive.test.ts', 'process/password-change.test.ts'],
+  H72: ['tokens/journal-recovery.test.ts', 'process/survive.test.ts'],
+  H73: ['tokens/journal-trouble.test.ts', 'hardening/state.test.ts'],
+  H74: ['tokens/journal.test.ts', 'process/survive.test.ts'],
+  H75: ['password/source-watch.test.ts', 'process/password-change.test.ts'],
+  H76: ['process/reload.test.ts'],
+  H77: ['hardening/state.test.ts'],
+  H78: ['hardening/state.test.ts'],
 }
 
-describe('71-78', () => {
+describe('H71 to H78', () => {
   it.each(Object.entries(PROVED))('%s is proved by tests of its own', (number, files) => {
     for (const file of files) {
       const text = readFileSync(join(import.meta.dirname, '..', file), 'utf8')
@@ -28,8 +28,8 @@ describe('71-78', () => {
   })
 })
 
-describe('73 a disk that is full', () => {
-  it('73 is said by log and metric, and costs no client anything', async () => {
+describe('H73 a disk that is full', () => {
+  it('H73 is said by log and metric, and costs no client anything', async () => {
     const site = await prepareSite()
     // Files may not grow past this many blocks of 512 bytes.
     const sidecar = await site.serve(under('-S -f 200'))
@@ -53,8 +53,8 @@ describe('73 a disk that is full', () => {
   })
 })
 
-describe('77 file descriptors exhausted', () => {
-  it('77 turns some away, ends nothing, and is over when they are back', async () => {
+describe('H77 file descriptors exhausted', () => {
+  it('H77 turns some away, ends nothing, and is over when they are back', async () => {
     const site = await prepareSite()
     // Node raises the soft limit to the hard one, so it is that one which must be low.
     const sidecar = await site.serve(under('-n 80'))
@@ -91,8 +91,8 @@ describe('77 file descriptors exhausted', () => {
   })
 })
 
-describe('78 a shared store', () => {
-  it('78 is not there yet, and refused at the start with a clear message, never half used', async () => {
+describe('H78 a shared store', () => {
+  it('H78 is not there yet, and refused at the start with a clear message, never half used', async () => {
     const store = 'rediss://user:canary@127.0.0.1'
     const site = await prepareSite({ config: { tokens: { store } } })
     const problem =

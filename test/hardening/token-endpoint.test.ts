@@ -15,7 +15,7 @@ const GOOD = encodeForm({ grant_type: 'password', password: PASSWORD })
 describeTransports('The token endpoint', (transport) => {
   const front = heldFront(transport)
 
-  it('29 a body too large by its length is refused unread', async () => {
+  it('H29 a body too large by its length is refused unread', async () => {
     const connection = await front.sidecar.connect()
     const fields = ['Content-Type', TYPE, 'Content-Length', '1000000000']
     const exchange = connection.start({ method: 'POST', path: '/oauth/token', fields, open: true })
@@ -23,7 +23,7 @@ describeTransports('The token endpoint', (transport) => {
     connection.close()
   })
 
-  it('29 a body that grows too large is refused, the refusal arrives, and the connection or stream ends', async () => {
+  it('H29 a body that grows too large is refused, the refusal arrives, and the connection or stream ends', async () => {
     const connection = await front.sidecar.connect()
     const exchange = connection.start({
       method: 'POST',
@@ -37,7 +37,7 @@ describeTransports('The token endpoint', (transport) => {
     connection.close()
   })
 
-  it('33 ten refreshes at once under rotation give one new pair', async () => {
+  it('H33 ten refreshes at once under rotation give one new pair', async () => {
     const rotating = await startSidecar({ transport, config: { tokens: { rotate_refresh: true } } })
     const { refresh_token, access_token } = await rotating.grant()
     const pairs = await Promise.all(Array.from({ length: 10 }, () => rotating.refresh(refresh_token)))
@@ -46,7 +46,7 @@ describeTransports('The token endpoint', (transport) => {
     expect([refresh_token, access_token]).not.toContain(pairs[0]?.access_token)
   })
 
-  it('34 access and refresh tokens never stand in for each other, before and after a refresh', async () => {
+  it('H34 access and refresh tokens never stand in for each other, before and after a refresh', async () => {
     const { sidecar } = front
     const first = await sidecar.grant()
     const second = await sidecar.refresh(first.refresh_token)
@@ -67,7 +67,7 @@ describeTransports('The token endpoint', (transport) => {
 describeTransports(
   'The token endpoint',
   (transport) => {
-    it('29 what follows a body that is too large is not read', async () => {
+    it('H29 what follows a body that is too large is not read', async () => {
       const front = await startFront(transport)
       const before = front.sidecar.device.byteCount
       const head = (framing: string) =>
@@ -83,7 +83,7 @@ describeTransports(
       await front.holds()
     })
 
-    it('30 a body of a byte now and then is cut by its deadline', async () => {
+    it('H30 a body of a byte now and then is cut by its deadline', async () => {
       const front = await startFront(transport, { listen: { body_timeout: '300ms' } })
       const raw = await front.send(
         typed(
@@ -111,7 +111,7 @@ describeTransports(
 )
 
 // Retried, because the machine may do one thing to us and another to the bystander.
-it('32 two hundred logins at once: hashing is bounded, the event loop lags less than 50 ms', {
+it('H32 two hundred logins at once: hashing is bounded, the event loop lags less than 50 ms', {
   retry: 2,
 }, async () => {
   const sidecar = await startSidecar({ password: await hashPassword(PASSWORD) })

@@ -126,22 +126,22 @@ describeTransports('Forms', (transport) => {
       body: typeof body === 'string' ? Buffer.from(body, 'latin1') : body,
     })
 
-  it.each(BAD_TYPES)('28 the type "%s" is 400', async (type) => {
+  it.each(BAD_TYPES)('H28 the type "%s" is 400', async (type) => {
     expectError(await post(GOOD, ['Content-Type', type]), 400, 'invalid_request')
   })
 
-  it('28 no type at all is 400, and so are two', async () => {
+  it('H28 no type at all is 400, and so are two', async () => {
     expectError(await post(GOOD, []), 400, 'invalid_request')
     expectError(await post(GOOD, ['Content-Type', TYPE, 'Content-Type', TYPE]), 400, 'invalid_request')
   })
 
-  it.each(BAD_BODIES)('28 the body %j is 400', async (body) => {
+  it.each(BAD_BODIES)('H28 the body %j is 400', async (body) => {
     const answer = await post(body)
     // A separator of another kind makes one long grant_type.
     expectError(answer, 400, /[;\r]/.test(body) ? 'unsupported_grant_type' : 'invalid_request')
   })
 
-  it.each(BAD_ESCAPES)('31 %j in a value or a name is 400', async (text) => {
+  it.each(BAD_ESCAPES)('H31 %j in a value or a name is 400', async (text) => {
     expectError(await post(`${GOOD}&x=${text}`), 400, 'invalid_request')
     expectError(await post(`${GOOD}&${text}=x`), 400, 'invalid_request')
     expectError(await post(`grant_type=password&password=${text}`), 400, 'invalid_request')

@@ -74,7 +74,7 @@ describeTransports(
       ['another upgrade', upgrade({ target: '/smuggled' })],
       ['frames', '\x81\x85\x00\x00\x00\x00smugg'],
       ['64 KiB', 'smuggled'.repeat(8192)],
-    ])('60 no token: 401 and closed, and %s pipelined behind it goes nowhere', async (_name, behind) => {
+    ])('H60 no token: 401 and closed, and %s pipelined behind it goes nowhere', async (_name, behind) => {
       const bytes = upgrade({}) + behind.replace('AUTH', `Authorization: Bearer ${token}\r\n`)
       expect(await refused(bytes)).toEqual(['HTTP/1.1 401'])
       await expectUnharmed(sidecar, token)
@@ -89,14 +89,14 @@ describeTransports(
       ['two lengths of nothing', ['Content-Length: 0', 'Content-Length: 0'], ''],
       ['a length of nothing and chunks', ['Content-Length: 0', 'Transfer-Encoding: chunked'], '0\r\n\r\n'],
       ['a length, beside another offer', ['Upgrade: h2c', 'Content-Length: 4'], 'evil'],
-    ])('61 with %s: refused and closed, not a byte at the device', async (_name, fields, body) => {
+    ])('H61 with %s: refused and closed, not a byte at the device', async (_name, fields, body) => {
       const behind = `GET /smuggled HTTP/1.1\r\nHost: device\r\nAuthorization: Bearer ${token}\r\n\r\n`
       expect(await refused(upgrade({ token, fields }) + body + behind)).toEqual(['HTTP/1.1 400'])
       await expectUnharmed(sidecar, token)
     })
 
     it.each(['/a%2Fb/../c//d?x=%zz&y', '//ws', '/ws/%2e%2e/', '/ws;a=b', '/%00', '/ws?q=a\'b"c'])(
-      '62 the path reaches the device byte for byte: %s',
+      'H62 the path reaches the device byte for byte: %s',
       async (target) => {
         const device = await startDevice()
         const { upgrades } = acceptWebSockets(device)
@@ -117,12 +117,12 @@ describeTransports(
       ['two hosts', { fields: ['Host: other'] }],
       ['a look-alike of a guarded field', { fields: ['X_Forwarded_For: 192.0.2.1'] }],
       ['an expectation', { fields: ['Expect: the-unexpected'] }],
-    ])('62 the gate of requests holds: %s is refused and closed', async (_name, odd) => {
+    ])('H62 the gate of requests holds: %s is refused and closed', async (_name, odd) => {
       expect(await refused(upgrade({ token, ...odd }))).toEqual(['HTTP/1.1 400'])
       await expectUnharmed(sidecar, token)
     })
 
-    it('62 fields that Connection names, and those of hops, stay here; a field that the gate guards is not lost by being named', async () => {
+    it('H62 fields that Connection names, and those of hops, stay here; a field that the gate guards is not lost by being named', async () => {
       const device = await startDevice()
       const { upgrades } = acceptWebSockets(device)
       const sidecar = await startSidecar({ transport, device })
@@ -154,7 +154,7 @@ describeTransports(
     })
 
     // One that only closes may still wait for its answer: see `half-closed-upgrades.test.ts`.
-    it('63 the client resets before the 101: the device connection goes', async () => {
+    it('H63 the client resets before the 101: the device connection goes', async () => {
       const device = await startRawDevice(async () => {})
       const sidecar = await startSidecar({ transport, device })
       const raw = await rawConnection(sidecar.url)
@@ -167,7 +167,7 @@ describeTransports(
       expect(await sidecar.metric('postern_tunnels')).toBe(0)
     })
 
-    it('63 a client that sends and sends before the 101 is cut off, and memory does not pay for it', async () => {
+    it('H63 a client that sends and sends before the 101 is cut off, and memory does not pay for it', async () => {
       const device = await startRawDevice(async () => {})
       const sidecar = await startSidecar({ transport, device })
       const raw = await rawConnection(sidecar.url)
@@ -182,7 +182,7 @@ describeTransports(
       ['nothing', ''],
       ['half a head', 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upg'],
       ['interim responses alone', 'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n'],
-    ])('64 the device answers %s to the upgrade: 504 by deadline', async (_name, bytes) => {
+    ])('H64 the device answers %s to the upgrade: 504 by deadline', async (_name, bytes) => {
       const device = await startRawDevice((peer) => {
         peer.write(bytes)
       })
@@ -212,7 +212,7 @@ describeTransports(
       ['garbage', 'garbage\r\n\r\n', '502'],
       ['two lengths', 'HTTP/1.1 403 No\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nno', '502'],
       ['a head without end', `HTTP/1.1 403 No\r\nX: ${'x'.repeat(300_000)}\r\n\r\n`, '502'],
-    ])('65 the device answers %s: relayed or 502, and nothing hangs', async (_name, bytes, status) => {
+    ])('H65 the device answers %s: relayed or 502, and nothing hangs', async (_name, bytes, status) => {
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')
         peer.end(bytes)
@@ -226,7 +226,7 @@ describeTransports(
       for (const peer of device.peers) await peer.closed
     })
 
-    it('65 C24 a refusal without a length that the device breaks off with a reset does not look whole', async () => {
+    it('H65 C24 a refusal without a length that the device breaks off with a reset does not look whole', async () => {
       const heard = Promise.withResolvers<void>()
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')
@@ -245,7 +245,7 @@ describeTransports(
       expect(await sidecar.metric('postern_upstream_errors_total', reason)).toBe(1)
     })
 
-    it('65 a refusal whose body stalls is cut by deadline', async () => {
+    it('H65 a refusal whose body stalls is cut by deadline', async () => {
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')
         peer.write('HTTP/1.1 403 Forbidden\r\nContent-Length: 100\r\n\r\nno')
@@ -262,7 +262,7 @@ describeTransports(
       ['another protocol', SWITCHED.replace('Upgrade: websocket', 'Upgrade: h2c')],
       ['no protocol', SWITCHED.replace('Upgrade: websocket\r\n', '')],
       ['a body', SWITCHED.replace('\r\n\r\n', '\r\nContent-Length: 5\r\n\r\nhello')],
-    ])('65 a 101 with %s is a tunnel or a 502, never a hang', async (_name, bytes) => {
+    ])('H65 a 101 with %s is a tunnel or a 502, never a hang', async (_name, bytes) => {
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')
         peer.end(bytes)
@@ -283,7 +283,7 @@ describeTransports(
       ],
       ['with a length of nothing', ['Content-Length: 0']],
     ])(
-      '66 an offer of websocket, %s, is an upgrade: the device sees that of websocket alone',
+      'H66 an offer of websocket, %s, is an upgrade: the device sees that of websocket alone',
       async (_name, fields) => {
         const device = await startRawDevice(async (peer) => {
           await peer.waitFor('\r\n\r\n')
@@ -317,7 +317,7 @@ describeTransports(
     )
 
     it.each(['POST', 'HEAD', 'CONNECT', 'DELETE'])(
-      '66 a WebSocket is asked for with GET (RFC 6455 §4.1): %s is refused',
+      'H66 a WebSocket is asked for with GET (RFC 6455 §4.1): %s is refused',
       async (method) => {
         const target = method === 'CONNECT' ? 'device:80' : '/ws'
         for (const protocol of ['websocket', 'h2c, websocket']) {
@@ -327,7 +327,7 @@ describeTransports(
     )
 
     it(
-      '67 the password changes: the tunnel is closed within a second, on both sides',
+      'H67 the password changes: the tunnel is closed within a second, on both sides',
       WITHIN_A_SECOND,
       async () => {
         const device = await startDevice()
@@ -348,7 +348,7 @@ describeTransports(
       },
     )
 
-    it('67 the password changes while an upgrade is under way: there is no tunnel', async () => {
+    it('H67 the password changes while an upgrade is under way: there is no tunnel', async () => {
       const answered = Promise.withResolvers<void>()
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')

@@ -93,7 +93,7 @@ const NEXT_READ = ', GET /next 1.1 {} ""'
 /** Holds the sidecar's reader to what each row says, and to llhttp, unless the row says why it departs from it. */
 export function describeRequests(title: string, rows: readonly RequestRow[]): void {
   describe(title, () => {
-    it.each(rows.map((row) => [row.name, row] as const))('20 C20 %s', async (_name, row) => {
+    it.each(rows.map((row) => [row.name, row] as const))('H96 C20 %s', async (_name, row) => {
       const bytes = Buffer.from(row.bytes, 'latin1')
       const here = await readHere([bytes])
       expect(here.text).toBe(row.reads)

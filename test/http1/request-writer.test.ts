@@ -48,14 +48,14 @@ describe('The head of a request to the device', () => {
     ['GET', 0, true],
     ['PUT', 3, true],
   ] as const)(
-    '84 another may follow a %s with the framing %s: %s, as firmware and we could disagree about what follows',
+    'H100 another may follow a %s with the framing %s: %s, as firmware and we could disagree about what follows',
     (method, framing, follows) => {
       expect(mayPersist(request({ method, framing }))).toBe(follows)
     },
   )
 
   it.each(['\r', '\n', '\r\n', '\0', '\u010a', '\u010d', '\u0100', '\u560a', '\r\nX: y', '\x1f'])(
-    '84 C22 nothing becomes another line, or half of one: %j',
+    'H101 C22 nothing becomes another line, or half of one: %j',
     (forgery) => {
       for (const at of ['', 'a', 'ab', 'abc', 'abcd', 'abcde']) {
         refused({ fields: ['Host', 'device', 'X-A', `${at}${forgery}${at}`] })
@@ -75,9 +75,9 @@ describe('The head of a request to the device', () => {
     { method: 'GET /x' },
     { method: '' },
     { method: 'G(T' },
-  ])('84 the request line is of three words: %o', (part) => refused(part))
+  ])('H101 the request line is of three words: %o', (part) => refused(part))
 
-  it('84 whatever the fields hold, the lines are as many as the fields, or there is no request', () => {
+  it('H101 whatever the fields hold, the lines are as many as the fields, or there is no request', () => {
     const text = fc.string({
       unit: fc.constantFrom('a', ' ', '\t', '\r', '\n', '\0', '\xff', '\u010a'),
       maxLength: 9,

@@ -31,7 +31,7 @@ const ANSWERS: readonly string[] = [
 ]
 
 describe('An answer of the device', () => {
-  it('54 follows an interim one of HTTP/1.0, or that says close', () => {
+  it('H54 follows an interim one of HTTP/1.0, or that says close', () => {
     const interim = 'HTTP/1.0 102 Wait\r\nConnection: close\r\n\r\n'
     expect(read(interim + ANSWERS[1])).toEqual({
       ...read(ANSWERS[1] ?? ''),

@@ -15,7 +15,7 @@ describe('whatever the sidecar takes for a request, Node takes for the same requ
     ['these, damaged', mutated(framed), 1500, 0.05],
     ['request lines', requestLines, 2500, 0.1],
     ['names and values of any byte', anyFields, 2500, 0.1],
-  ])('20 C20 %s', async (_name, texts, numRuns, least) => {
+  ])('H96 C20 %s', async (_name, texts, numRuns, least) => {
     let accepted = 0
     await fc.assert(
       fc.asyncProperty(texts, async (text) => {
@@ -28,7 +28,7 @@ describe('whatever the sidecar takes for a request, Node takes for the same requ
     expect(accepted / numRuns).toBeGreaterThan(least)
   })
 
-  it('12 but for trailers, which go nowhere', async () => {
+  it('H12 but for trailers, which go nowhere', async () => {
     const head = 'GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n'
     const text = `${head}A: b\r\nTransfer-Encoding: Chunked\r\n\r\n`
     expect(await compareWithNode(Buffer.from(text))).toEqual({ accepted: true, disagreements: [] })

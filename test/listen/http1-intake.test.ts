@@ -31,7 +31,7 @@ it('C21 reads every message for what it is, however they are cut into packets', 
   )
 })
 
-it('20 damaged bytes come to the same, whole or byte by byte or cut anywhere', async () => {
+it('H96 damaged bytes come to the same, whole or byte by byte or cut anywhere', async () => {
   let faults = 0
   await fc.assert(
     fc.asyncProperty(
@@ -74,13 +74,13 @@ it.each([
   'GET / HTTP/1.1\r\nA: b\n',
   'GET / HTTP/1.1\r\nA: b\r\n ',
   'GET / HTTP/1.1\r\nA: b\r\n\rx',
-])('20 %j is refused at its last byte, without waiting for more', async (text) => {
+])('H96 %j is refused at its last byte, without waiting for more', async (text) => {
   const bytes = Buffer.from(text, 'latin1')
   expect((await readInPieces([bytes.subarray(0, -1)])).fault).toBeUndefined()
   expect((await readInPieces([bytes])).fault).toBe('malformed')
 })
 
-it('22 a head of so many bytes is read, one of a byte more is too large, also if it never ends', async () => {
+it('H22 a head of so many bytes is read, one of a byte more is too large, also if it never ends', async () => {
   const head = `GET / HTTP/1.1\r\nA: ${'b'.repeat(100)}\r\n\r\n`
   const readings = [head.length, head.length - 1].map((maxHeaderSize) =>
     readInPieces([Buffer.from(head)], { maxHeaderSize }),

@@ -120,7 +120,7 @@ it('C12 when the sidecar stops, connections linger briefly: those that do so alr
   await Promise.all([before.closed, (await client()).closed])
 })
 
-it('83 of 64 clients that send as fast as they can, eight are read in a turn of the event loop', async () => {
+it('H98 of 64 clients that send as fast as they can, eight are read in a turn of the event loop', async () => {
   const { client } = await startLingering({})
   const all: Awaited<ReturnType<typeof client>>[] = []
   for (let i = 0; i < 64; i += 1) all.push(await client())

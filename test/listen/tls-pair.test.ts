@@ -131,7 +131,7 @@ const CASES: readonly Case[] = [
   ],
 ]
 
-describe('76 a certificate and its key', () => {
+describe('H76 a certificate and its key', () => {
   it.each(CASES)('%s: says which file is wrong and why', (_what, files, says) => {
     expect(inspect(...files())).toBe(says)
   })

@@ -95,7 +95,7 @@ describe('C8 A changed password holds, and is told of, within a second', () => {
         utimesSync(file, 1, 1)
       },
     ],
-  ])('75 when %s', async (_how, change) => {
+  ])('H75 when %s', async (_how, change) => {
     const file = passwordFile('old\n')
     const { source, told, until } = await watched({ file })
     expect(await until(() => change(file), 'changed')).toBeLessThan(1000)
@@ -103,7 +103,7 @@ describe('C8 A changed password holds, and is told of, within a second', () => {
     expect(told).toEqual(['changed'])
   })
 
-  it('75 when a symbolic link is swapped, as Kubernetes does with its secrets', async () => {
+  it('H75 when a symbolic link is swapped, as Kubernetes does with its secrets', async () => {
     const folder = temporaryDirectory()
     for (const [version, password] of [
       ['..1', 'old'],
@@ -125,7 +125,7 @@ describe('C8 A changed password holds, and is told of, within a second', () => {
     expect(told).toEqual(['changed'])
   })
 
-  it('75 when the far end of a symbolic link is rewritten, of which the folder sends no notice', async () => {
+  it('H75 when the far end of a symbolic link is rewritten, of which the folder sends no notice', async () => {
     const target = passwordFile('old')
     const file = join(temporaryDirectory(), 'link')
     symlinkSync(target, file)
@@ -134,7 +134,7 @@ describe('C8 A changed password holds, and is told of, within a second', () => {
     await holds(source, 'new', 'old')
   })
 
-  it('75 when the whole folder was replaced, twice', async () => {
+  it('H75 when the whole folder was replaced, twice', async () => {
     const file = passwordFile('old')
     const { source, until } = await watched({ file })
     for (const password of ['new', 'newer']) {
@@ -148,7 +148,7 @@ describe('C8 A changed password holds, and is told of, within a second', () => {
     }
   })
 
-  it('75 and a file that is being written is not taken before its writer is done', async () => {
+  it('H75 and a file that is being written is not taken before its writer is done', async () => {
     const file = passwordFile('old')
     const { source, told, until } = await watched({ file })
     const password = 'a long new password, letter by letter'
@@ -220,7 +220,7 @@ describe('Nothing is told', () => {
   })
 })
 
-describe('75 The last good password holds', () => {
+describe('H75 The last good password holds', () => {
   it.each<[string, string, (file: string) => void]>([
     ['emptied', 'it is empty, and an empty password is never accepted', (file) => truncateSync(file)],
     ['removed', 'there is no such file', (file) => rmSync(file)],

@@ -55,7 +55,7 @@ const COSTLY = 4
 describe('Two hundred verifications at once', () => {
   // Retried, because the machine may do one thing to us and another to the bystander.
   it.each(KINDS)(
-    '32 hold the event loop for less than 50 ms at p99: %s',
+    'H32 hold the event loop for less than 50 ms at p99: %s',
     { retry: 2 },
     async (kind, cheap, costly = cheap) => {
       const verifier = opened()
@@ -88,7 +88,7 @@ describe('Two hundred verifications at once', () => {
     },
   )
 
-  it('32 are bounded: sixty-six are taken on, the rest are told at once', async () => {
+  it('H32 are bounded: sixty-six are taken on, the rest are told at once', async () => {
     const verifier = opened()
     const held = vector('mkpasswd -m bcrypt -R 6')
     let answered = 0
@@ -103,7 +103,7 @@ describe('Two hundred verifications at once', () => {
     expect(atOnce).toHaveLength(134)
   })
 
-  it('32 of a password in plain text are all answered', async () => {
+  it('H32 of a password in plain text are all answered', async () => {
     const verifier = opened()
     const held = credential('secret')
     const verdicts = await Promise.all(Array.from({ length: 200 }, () => verifier.verify(held, 'secret')))

@@ -29,7 +29,7 @@ async function check(site: Site): Promise<{ readonly line: string; readonly pass
   return { line: /^(?:ok|FAILED|WARNING) +certificate: .*$/m.exec(out)?.[0] ?? out, passed: code === 0 }
 }
 
-describe("76 An operator's own pair that cannot be used", () => {
+describe("H76 An operator's own pair that cannot be used", () => {
   const BROKEN: readonly (readonly [string, () => readonly [cert: string, key: string], says: RegExp])[] = [
     ['an empty key', () => [ec.cert, ''], /key\.pem is empty/],
     ['half a certificate', () => [half(ec.cert), ec.key], /cert\.pem is incomplete/],

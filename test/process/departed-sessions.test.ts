@@ -18,7 +18,7 @@ const LAST_WORDS =
 
 const open = (sidecar: Served): Promise<number> => sidecar.metric('postern_connections')
 
-it('C24 58 a client that says GOAWAY and closes amid the answer leaves no connection behind', async () => {
+it('C24 H58 a client that says GOAWAY and closes amid the answer leaves no connection behind', async () => {
   const site = await prepareSite({ transport: 'h2', config: { listen: { idle_timeout: '300ms' } } })
   const sidecar = await site.serve()
   for (let round = 0; round < 4; round++) {

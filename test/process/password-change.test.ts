@@ -82,18 +82,18 @@ describe('C8 A changed password', () => {
     return elapsed
   }
 
-  it('75 rewritten in place takes every token and stream within a second', WITHIN_A_SECOND, async () => {
+  it('H75 rewritten in place takes every token and stream within a second', WITHIN_A_SECOND, async () => {
     const elapsed = await expectChange((next) => writeFileSync(site.passwordFile, `${next}\n`))
     expect(elapsed).toBeLessThan(1000)
   })
 
-  it('75 brought by rename takes every token and stream within a second', WITHIN_A_SECOND, async () => {
+  it('H75 brought by rename takes every token and stream within a second', WITHIN_A_SECOND, async () => {
     const elapsed = await expectChange((next) => site.setPassword(`${next}\n`))
     expect(elapsed).toBeLessThan(1000)
   })
 
   it(
-    '75 half written counts for nothing, and only the completed one takes the tokens',
+    'H75 half written counts for nothing, and only the completed one takes the tokens',
     WITHIN_A_SECOND,
     async () => {
       const { access_token } = await sidecar.grant(password)
@@ -115,7 +115,7 @@ describe('C8 A changed password', () => {
   )
 
   it(
-    '75 emptied changes nothing but the log and a metric, and filled with another takes every token',
+    'H75 emptied changes nothing but the log and a metric, and filled with another takes every token',
     WITHIN_A_SECOND,
     async () => {
       const failures = await sidecar.metric('postern_store_errors_total', 'store="password"')
@@ -136,7 +136,7 @@ describe('C8 A changed password', () => {
   )
 
   it(
-    '75 removed changes nothing but the log, restored unchanged neither, and restored as another takes every token',
+    'H75 removed changes nothing but the log, restored unchanged neither, and restored as another takes every token',
     WITHIN_A_SECOND,
     async () => {
       const { access_token } = await sidecar.grant(password)
@@ -156,7 +156,7 @@ describe('C8 A changed password', () => {
     },
   )
 
-  it('75 that is only touched, or written again as it was, takes nothing', async () => {
+  it('H75 that is only touched, or written again as it was, takes nothing', async () => {
     const { access_token } = await sidecar.grant(password)
     const streams = await openStreams(sidecar, access_token)
     const before = await revoked(sidecar)
@@ -213,7 +213,7 @@ describe('C8 A changed password', () => {
 })
 
 it(
-  '75 C8 a password behind a swapped symbolic link, as Kubernetes does with its secrets, takes every token within a second',
+  'H75 C8 a password behind a swapped symbolic link, as Kubernetes does with its secrets, takes every token within a second',
   WITHIN_A_SECOND,
   async () => {
     const site = await prepareSite({ transport: 'tls' })
@@ -271,7 +271,7 @@ it('C8 a password that was changed while the sidecar was down takes every stored
   ])
 })
 
-it('71 C8 a token given for a password that has just changed survives a kill straight afterwards', async () => {
+it('H71 C8 a token given for a password that has just changed survives a kill straight afterwards', async () => {
   const site = await prepareSite({ transport: 'tls' })
   holdAnswers(site.device)
   const first = await site.serve()

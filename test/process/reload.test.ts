@@ -72,7 +72,7 @@ async function startRunning(config: YamlPart, certificate: Certificate): Promise
   return { site, sidecar, held, token, expectConnected }
 }
 
-it('76 a change right at the start is not missed, be it of the configuration or of the certificate', async () => {
+it('H76 a change right at the start is not missed, be it of the configuration or of the certificate', async () => {
   const [certificate, other] = await Promise.all([makeCertificate('first'), makeCertificate('second')])
   const { certFile: cert, keyFile: key } = certificate
   const site = await prepareSite({ transport: 'tls', config: { listen: { tls: { cert, key } } } })
@@ -201,7 +201,7 @@ describe('A reload', () => {
     await expectConnected()
   })
 
-  it('76 of a configuration that is wrong in any way changes nothing and says why', async () => {
+  it('H76 of a configuration that is wrong in any way changes nothing and says why', async () => {
     const { sidecar, site, token, expectConnected } = running
     const limit = async (): Promise<string | undefined> =>
       (await sidecar.request({ token })).header('x-ratelimit-limit')
@@ -258,7 +258,7 @@ it('C9 a reload puts listen.body_timeout into effect for token requests and uplo
   ])
 })
 
-describe('76 A certificate', () => {
+describe('H76 A certificate', () => {
   let running: Running
   let current: Certificate
   let other: Certificate

@@ -14,7 +14,7 @@ function filesBelow(folder: string): string[] {
 
 const expiries = ({ grants }: Status): number[] => grants.map(({ expiresAt }) => expiresAt)
 
-it('71 killed again and again while it gives out tokens, every answered one works after the restart', async () => {
+it('H71 killed again and again while it gives out tokens, every answered one works after the restart', async () => {
   const site = await prepareSite()
   const answered: Tokens[] = []
   for (let round = 1; round <= 4; round++) {
@@ -115,7 +115,7 @@ it('C8 what was revoked never comes back, whoever revoked it and however the sid
   expect((await third.status()).tokens).toEqual({ access: 0, refresh: 0 })
 })
 
-it('74 the state folder is 0700 and every file in it 0600, whatever the umask', async () => {
+it('H74 the state folder is 0700 and every file in it 0600, whatever the umask', async () => {
   const site = await prepareSite({ config: { listen: { tls: 'auto' } }, transport: 'tls' })
   const sidecar = await site.serve({ under: ['sh', '-c', 'umask 000; exec "$@"', 'sh'] })
   await sidecar.grant()
@@ -187,7 +187,7 @@ it('a second sidecar on the same folder is refused with a clear message, and the
   expect(await third.use(access_token)).toBe(200)
 })
 
-it('72 a token file that is empty, garbage, cut off or bit-flipped is set aside loudly, and the sidecar serves', async () => {
+it('H72 a token file that is empty, garbage, cut off or bit-flipped is set aside loudly, and the sidecar serves', async () => {
   const site = await prepareSite()
   const database = join(site.stateDir, 'tokens.db')
   const spoil: readonly (() => void)[] = [

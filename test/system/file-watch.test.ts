@@ -7,7 +7,7 @@ import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { movableClock } from '../support/clock.ts'
 
-it('75 a file is read again while its timestamps could hide a second write, then only when they move', async () => {
+it('H75 a file is read again while its timestamps could hide a second write, then only when they move', async () => {
   const file = join(temporaryDirectory(), 'password')
   writeFileSync(file, 'x')
   const clock = movableClock()

@@ -45,14 +45,14 @@ async function killRepeatedly(dir: string): Promise<number> {
   return known.size
 }
 
-test('71 killed forty times while issuing, every answered token works and no revoked one comes back', async () => {
+test('H71 killed forty times while issuing, every answered token works and no revoked one comes back', async () => {
   const dir = temporaryDirectory()
   const folders = ['a', 'b', 'c', 'd'].map((name) => join(dir, name))
   const counts = await Promise.all(folders.map((folder) => killRepeatedly(folder)))
   for (const count of counts) expect(count).toBeGreaterThan(100)
 }, 120_000)
 
-test('71 C6 a refresh token spent before a crash is exchanged again within the grace, and then only the last pair counts', async () => {
+test('H71 C6 a refresh token spent before a crash is exchanged again within the grace, and then only the last pair counts', async () => {
   const dir = mkdtempSync(join(temporaryDirectory(), 'state-'))
   const first = await startTokenProcess(dir, { rotate: true })
   const [issued] = pairs(await first.ask({ do: 'issue', count: 1 }))

@@ -19,7 +19,7 @@ function leftFolder(count = 50): { dir: string; path: string; accessToken: strin
 
 const asideIn = (dir: string): string[] => readdirSync(dir).filter((name) => /\.db\.\w+-\d{4}-/.test(name))
 
-describe('72 a database that cannot be used is set aside under a dated name, and the store starts empty', () => {
+describe('H72 a database that cannot be used is set aside under a dated name, and the store starts empty', () => {
   const faults: [string, string, (path: string) => void][] = [
     ['garbage', 'damaged', (path) => writeFileSync(path, 'not a database at all\n'.repeat(500))],
     ['empty', 'damaged', (path) => truncateSync(path, 0)],
@@ -69,7 +69,7 @@ describe('72 a database that cannot be used is set aside under a dated name, and
   })
 })
 
-test('72 a flipped bit anywhere is harmless or noticed: never a crash, never a token that was not issued', () => {
+test('H72 a flipped bit anywhere is harmless or noticed: never a crash, never a token that was not issued', () => {
   const { dir, path, tokens } = leftFolder(20)
   const sound = readFileSync(path)
   fc.assert(
@@ -94,7 +94,7 @@ test('72 a flipped bit anywhere is harmless or noticed: never a crash, never a t
   )
 })
 
-test('72 a log without its database is not played back into a new one', () => {
+test('H72 a log without its database is not played back into a new one', () => {
   const dir = join(temporaryDirectory(), 'state')
   const { store, journal } = openBench(dir)
   const { accessToken } = store.issue('a')

@@ -20,7 +20,7 @@ function survivors(dir: string, tokens: readonly string[]): number {
   return alive
 }
 
-describe('73 a full disk', () => {
+describe('H73 a full disk', () => {
   // Files may not grow past this many blocks of 512 bytes. As on a full disk, writing fails in the middle.
   const under = ['sh', '-c', 'ulimit -S -f 400; exec "$@"', 'sh']
 
@@ -67,7 +67,7 @@ describe('73 a full disk', () => {
   })
 })
 
-describe('73 a read-only folder', () => {
+describe('H73 a read-only folder', () => {
   async function readOnlyFolder(): Promise<{ dir: string; tokens: string[]; under: readonly string[] }> {
     const under = underFileModes()
     const dir = state()
@@ -105,7 +105,7 @@ describe('73 a read-only folder', () => {
   })
 })
 
-test('73 a database that another program has locked: serves from memory until it is free', () => {
+test('H73 a database that another program has locked: serves from memory until it is free', () => {
   const dir = state()
   openBench(dir).journal.close()
   const other = new DatabaseSync(join(dir, 'tokens.db'))
@@ -124,7 +124,7 @@ test('73 a database that another program has locked: serves from memory until it
   expect(survivors(dir, [accessToken])).toBe(1)
 })
 
-test('73 with its files gone and none to be made, every live token counts as unsaved until they are back', () => {
+test('H73 with its files gone and none to be made, every live token counts as unsaved until they are back', () => {
   const dir = state()
   const { store, clock } = openBench(dir)
   const tokens = ['a', 'b', 'c'].map((client) => store.issue(client))
@@ -142,7 +142,7 @@ test('73 with its files gone and none to be made, every live token counts as uns
   expect(store.identify(present(tokens[2]).accessToken).kind).toBe('valid')
 })
 
-test('73 a state_dir that is a file is trouble, not the end', () => {
+test('H73 a state_dir that is a file is trouble, not the end', () => {
   const dir = state()
   writeFileSync(dir, '')
   const { store, journal, reports } = openBench(dir)

@@ -146,7 +146,7 @@ describe('a restart', () => {
   })
 })
 
-test('74 the files are the owner’s alone, the folder too, and nothing else is left behind', () => {
+test('H74 the files are the owner’s alone, the folder too, and nothing else is left behind', () => {
   const dir = state()
   const { store } = openBench(dir)
   store.issue('a')

@@ -15,7 +15,7 @@ test('C6 with rotation every refresh gives a new pair, and each refresh token li
   expect(store.refresh(refreshToken)).toBeUndefined()
 })
 
-test('33 C6 two refreshes in the same millisecond get one new pair, the same for both', () => {
+test('H33 C6 two refreshes in the same millisecond get one new pair, the same for both', () => {
   const { store, events } = createBench({ rotateRefresh: true })
   const first = store.issue('a')
   const answers = [store.refresh(first.refreshToken), store.refresh(first.refreshToken)]

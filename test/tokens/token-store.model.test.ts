@@ -143,7 +143,7 @@ const step = fc.oneof(
   },
 )
 
-test.each([false, true])('C5 C6 C7 34 behaves as the naive model does (rotation %s)', (rotateRefresh) => {
+test.each([false, true])('C5 C6 C7 H34 behaves as the naive model does (rotation %s)', (rotateRefresh) => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 20, maxLength: 120 }), (steps) => {
       const policy = { accessLifetime: LIFE.access, refreshLifetime: LIFE.refresh, refreshGrace: GRACE }

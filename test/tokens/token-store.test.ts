@@ -70,7 +70,7 @@ describe('lifetimes', () => {
   })
 })
 
-describe('34 access and refresh tokens never stand in for each other', () => {
+describe('H34 access and refresh tokens never stand in for each other', () => {
   test('C10 a refresh token is unknown as a bearer token, C5 an access token refreshes nothing', () => {
     const { store } = createBench()
     const { accessToken, refreshToken } = store.issue('a')
