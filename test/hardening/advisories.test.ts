@@ -44,7 +44,7 @@ const refused: readonly Case[] = [
   ['H86 a space before the colon of a trailer', chunked('0\r\n', 'A : b\r\n\r\n')],
   ['H86 a folded trailer', chunked('0\r\n', 'A: b\r\n c\r\n\r\n')],
   ['H86 trailers that end with LF LF', chunked('0\r\n', 'A: b\n\n')],
-  ['H86 H16 KiB of trailers', chunked('0\r\n', 'A: b\r\n'.repeat(2_731), '\r\n')],
+  ['H86 16 KiB of trailers', chunked('0\r\n', 'A: b\r\n'.repeat(2_731), '\r\n')],
   ['H86 a trailer of 64 KiB', chunked('0\r\n', `A: ${'b'.repeat(65_536)}\r\n\r\n`)],
   // A name that is almost the one that frames the message, behind or before the real one.
   ...[

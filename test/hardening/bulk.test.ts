@@ -54,7 +54,7 @@ function open(transport: 'tls' | 'h2', { url }: Served, token: string, method: s
   return { up: stream, down: once(stream, 'response').then(() => stream) }
 }
 
-describe.each(['strict', 'tolerant'])('H1 GiB in the %s lane', { timeout: 600_000 }, (parser) => {
+describe.each(['strict', 'tolerant'])('1 GiB in the %s lane', { timeout: 600_000 }, (parser) => {
   it('C21 passes at constant memory, up and down, over HTTP/1 and HTTP/2', async () => {
     const device = await startDevice(async (request, response) => {
       if (request.method === 'GET') await pipeline(pieces, response)
