@@ -61,6 +61,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   http1: ['http', 'system'],
   http: [],
   system: [],
+  promises: [],
   'version.ts': [],
   'node-version.cjs': [],
 }

@@ -1,31 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readdirSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { prepareSite } from '../process/serve.ts'
 
 const under = (limit: string): { readonly under: readonly string[] } => ({
   under: ['sh', '-c', `ulimit ${limit}; exec "$@"`, 'sh'],
-})
-
-/** Where each of these promises is proved, over a real process or on the store itself. */
-const PROVED: Readonly<Record<string, readonly string[]>> = {
-  H71: ['tokens/crash.test.ts', 'process/survive.test.ts', 'process/password-change.test.ts'],
-  H72: ['tokens/journal-recovery.test.ts', 'process/survive.test.ts'],
-  H73: ['tokens/journal-trouble.test.ts', 'hardening/state.test.ts'],
-  H74: ['tokens/journal.test.ts', 'process/survive.test.ts'],
-  H75: ['password/source-watch.test.ts', 'process/password-change.test.ts'],
-  H76: ['process/reload.test.ts'],
-  H77: ['hardening/state.test.ts'],
-  H78: ['hardening/state.test.ts'],
-}
-
-describe('H71 to H78', () => {
-  it.each(Object.entries(PROVED))('%s is proved by tests of its own', (number, files) => {
-    for (const file of files) {
-      const text = readFileSync(join(import.meta.dirname, '..', file), 'utf8')
-      expect(text, file).toMatch(new RegExp(`(?:it|test|describe)[^'\`]*\\(\\s*['\`]${number} `))
-    }
-  })
 })
 
 describe('H73 a disk that is full', () => {

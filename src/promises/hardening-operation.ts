@@ -1,0 +1,69 @@
+import type { Promised } from './promised.ts'
+
+/** What the limits, the files and the records withstand. */
+export const OPERATION = {
+  H68: {
+    sentence: 'A burst around the boundary of a window never passes more than the limit in one window.',
+    reason: 'race between check and count',
+  },
+  H69: {
+    sentence: 'Address spraying, IPv6 rotation and spoofed forwarding fields give a client no second window.',
+    reason: 'rate limit bypass; RFC 7239 §8.1',
+  },
+  H70: {
+    sentence: 'A wall clock that jumps locks out no client and opens no window.',
+    reason: 'devices that get their time late, by NTP',
+  },
+  H71: {
+    sentence: 'Every token that a client has received works after a SIGKILL.',
+    reason: 'power loss',
+  },
+  H72: {
+    sentence:
+      'A damaged token file is set aside under a dated name, the log says so, and Postern starts without tokens.',
+    reason: 'power loss and worn flash: SQLite opens a garbage file and fails at its first query',
+  },
+  H73: {
+    sentence: 'With a full, read-only or locked disk Postern serves from memory, and log and metrics say so.',
+    reason: 'full flash; another program that locks the file',
+  },
+  H74: {
+    sentence: 'Files of the state folder are for their owner alone (0600), whatever the umask.',
+    reason: 'other users of the machine; CWE-732',
+  },
+  H75: {
+    sentence: 'The last good password holds while its file is replaced, half written, emptied or removed.',
+    reason: 'editors and secret mounts; never open, never silently shut',
+  },
+  H76: {
+    sentence:
+      'A bad configuration or certificate changes nothing at a reload, and the message names the fault.',
+    reason: 'operator mistakes on a running plant',
+  },
+  H77: {
+    sentence:
+      'Exhausted file descriptors cost the newest clients their connection, and are over when some are free.',
+    reason: 'EMFILE; connection floods',
+  },
+  H78: {
+    sentence: 'A shared token store is refused at the start, and never half used.',
+    reason: 'decision: not there yet; a 401 for a token that could not be looked up would be wrong',
+  },
+  H79: {
+    sentence: 'The number of metric series does not depend on what clients send.',
+    reason: 'label cardinality; memory exhaustion',
+  },
+  H80: {
+    sentence: 'A scraper that hangs changes nothing for clients or for another scraper.',
+    reason: 'slow read on the admin address',
+  },
+  H81: {
+    sentence:
+      'Passwords, tokens and cookies appear in no log, metric, response, state file or process listing.',
+    reason: 'CWE-532; canaries in every secret',
+  },
+  H82: {
+    sentence: 'Each request makes one bounded line of JSON in the log, whatever bytes it holds.',
+    reason: 'log injection (CWE-117) and terminal escapes',
+  },
+} as const satisfies Readonly<Record<`H${number}`, Promised>>

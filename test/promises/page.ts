@@ -1,0 +1,48 @@
+import { CHAPTERS } from '../../src/promises/promises.ts'
+import { readTree } from '../support/source-tree.ts'
+import { filesByTitle } from './citations.ts'
+
+const INTRODUCTION = `# Promises
+
+<!-- Written by \`npm run promises\` from src/promises and the titles of the tests; change it there. -->
+
+Code, tests and pages cite these ids. \`C…\` is the contract with clients, \`H…\` an attack or a fault that Postern withstands. Each
+entry has its reason and the files under \`test/\` whose titles begin with the id. *Refused* means a 400 response, a closed
+connection and not a byte at the device. Statuses are those of \`status_codes: http\`; by default the five of C19 stand for them.
+*Device API* is the documented API of the devices, which [api.md](api.md) describes.
+`
+
+/** The page of all promises, with the tests in \`root\` that prove each. */
+export function promisesPage(root: string): string {
+  const files = filesByTitle(readTree(root, 'test'))
+  const chapters = CHAPTERS.map(({ title, promises }) => {
+    const entries = Object.entries(promises).map(([id, { sentence, reason }]) => {
+      const tests = (files.get(id) ?? []).map((path) => `\`${path.slice('test/'.length)}\``)
+      return [
+        `### ${id}\n`,
+        ...wrap(sentence),
+        '',
+        ...item(`Reason: ${reason}.`),
+        ...item(`Tests: ${tests.join(', ')}.`),
+      ]
+    })
+    return [`## ${title}\n`, ...entries.flatMap((lines) => [...lines, ''])].join('\n')
+  })
+  return [INTRODUCTION, ...chapters].join('\n')
+}
+
+function item(text: string): string[] {
+  return wrap(text).map((line, i) => (i === 0 ? `- ${line}` : `  ${line}`))
+}
+
+function wrap(text: string, width = 120): string[] {
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(' ')) {
+    if (line !== '' && line.length + 1 + word.length > width) {
+      lines.push(line)
+      line = word
+    } else line = line === '' ? word : `${line} ${word}`
+  }
+  return [...lines, line]
+}

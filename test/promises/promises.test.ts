@@ -1,0 +1,57 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { CHAPTERS } from '../../src/promises/promises.ts'
+import { readTree } from '../support/source-tree.ts'
+import { citedIn, filesByTitle } from './citations.ts'
+import { promisesPage } from './page.ts'
+
+const root = join(import.meta.dirname, '../..')
+const ids = CHAPTERS.flatMap(({ promises }) => Object.keys(promises))
+const entries = CHAPTERS.flatMap(({ promises }) => Object.entries(promises))
+
+/** Every page of the repository, by its path from the root. */
+function readPages(): ReadonlyMap<string, string> {
+  const paths = ['.', 'src', 'test', 'bench', 'deploy', 'docs'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: folder !== '.' })
+      .map((name) => join(folder, String(name)))
+      .filter((path) => path.endsWith('.md')),
+  )
+  return new Map(paths.map((path) => [path, readFileSync(join(root, path), 'utf8')]))
+}
+
+describe('the promises', () => {
+  it('have one id each, without gaps', () => {
+    expect(new Set(ids).size).toBe(ids.length)
+    for (const letter of ['C', 'H']) {
+      const numbers = ids.filter((id) => id.startsWith(letter)).map((id) => Number(id.slice(1)))
+      expect(numbers.sort((a, b) => a - b)).toEqual(numbers.map((_, i) => i + 1))
+    }
+  })
+
+  it('are each one or more sentences with a reason', () => {
+    for (const [id, { sentence, reason }] of entries) {
+      expect(sentence, id).toMatch(/^[A-Z`].*\.$/)
+      expect(reason, id).toMatch(/^\S.*[^.]$/)
+    }
+  })
+
+  it('are each proved by a test whose title begins with the id', () => {
+    const proved = filesByTitle(readTree(root, 'test'))
+    expect(ids.filter((id) => !proved.has(id))).toEqual([])
+  })
+
+  it('define every id that code, tests or pages cite', () => {
+    const code = readTree(root, 'src', 'test', 'bench', 'deploy', '.ci')
+    const texts = [...code, ...readPages()].filter(([path]) => !path.startsWith('test/fuzz/cases/'))
+    const undefined_ = texts.flatMap(([path, text]) =>
+      citedIn(text).flatMap((id) => (ids.includes(id) ? [] : [`${path}: ${id}`])),
+    )
+    expect(texts.length).toBeGreaterThan(500)
+    expect(undefined_).toEqual([])
+  })
+
+  it('are listed on a page: run `npm run promises` when this fails', () => {
+    expect(readFileSync(join(root, 'docs/promises.md'), 'utf8')).toBe(promisesPage(root))
+  })
+})
