@@ -167,7 +167,7 @@ test('Prometheus accepts the scrape configuration and the alerts, and each alert
 test('the alerts and their tests name only metrics that the sidecar exports', async () => {
   const exported = await createMetrics({ version: '0', node: '0' }).text()
   const known = new Set([...exported.matchAll(/^# TYPE (\w+)/gm)].map(([, name]) => name))
-  const named = `${read('postern.rules.yml')}${read('postern.rules.test.yml')}${read('postern.yaml')}${read('README.md')}`
+  const named = `${read('postern.rules.yml')}${read('postern.rules.test.yml')}${read('postern.yaml')}${read('old-firmware.md')}`
   const metrics = [...named.matchAll(/postern_\w+/g)].map(([name]) =>
     name.replace(/_(bucket|sum|count)$/, ''),
   )
@@ -280,7 +280,7 @@ test('what the image copies is let through by .dockerignore, and nothing else is
   expect(new Set(copied)).toEqual(new Set(allowed))
 })
 
-test('the walk-through lists every file beside it', () => {
+test('the page of the folder lists every file in it', () => {
   const [, table = ''] = /\n\| file \| what it is \|\n((?:\|.*\n)+)/.exec(read('README.md')) ?? []
   const listed = [...table.matchAll(/`([\w.-]+)`/g)].map(([, name]) => name)
   const present = readdirSync(join(root, 'deploy')).filter((name) => name !== 'README.md')

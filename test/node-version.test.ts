@@ -28,12 +28,12 @@ it.each([
   ['the package "@types/node"', () => devDependencies['@types/node'].split('.')[0]],
   ['README.md', () => /npm brings Node\.js (\d+)/.exec(read('README.md'))?.[1]],
   [
-    'the requirement in deploy/README.md',
-    () => /It takes Node\.js (\d+) or later/.exec(read('deploy/README.md'))?.[1],
+    'the requirement in docs/installing.md',
+    () => /It takes Node\.js (\d+) or later/.exec(read('docs/installing.md'))?.[1],
   ],
   [
-    'the trouble in deploy/README.md',
-    () => /Node\.js (\d+) is needed, and/.exec(read('deploy/README.md'))?.[1],
+    'the trouble in docs/operating.md',
+    () => /Node\.js (\d+) is needed, and/.exec(read('docs/operating.md'))?.[1],
   ],
   ['the image', () => /^ARG NODE_VERSION=(\d+)$/m.exec(read('deploy/Dockerfile'))?.[1]],
   ['the unit', () => /^# Any Node\.js of version (\d+) or later/m.exec(read('deploy/postern.service'))?.[1]],

@@ -77,7 +77,7 @@ async function paste(shell: string, block: string, answer: string): Promise<Sess
   return { screen, history: readFileSync(history, 'utf8'), commandLines: readFileSync(commandLines, 'utf8') }
 }
 
-const pages = ['README.md', 'deploy/README.md']
+const pages = ['README.md', 'docs/installing.md']
 const shells = ['bash', 'zsh', 'dash', 'busybox ash']
 
 it.each(pages.flatMap((page) => shells.map((shell) => ({ page, shell }))))(
@@ -89,7 +89,7 @@ it.each(pages.flatMap((page) => shells.map((shell) => ({ page, shell }))))(
     const certificate = join(sidecar.directory, 'state/tls/cert.pem')
     let block = blockOf(page, 'ACCESS_TOKEN=')
     block = replace(block, 'https://localhost:8443', `https://localhost:${new URL(sidecar.url).port}`)
-    if (page === 'deploy/README.md') block = replace(block, '/var/lib/postern/tls/cert.pem', certificate)
+    if (page === 'docs/installing.md') block = replace(block, '/var/lib/postern/tls/cert.pem', certificate)
 
     const right = await paste(shell, block, `${PASSWORD}\n`)
     expect(right.screen).toContain('from the device')

@@ -79,7 +79,7 @@ function examplesOn(page: string): readonly YamlMapping[] {
 }
 
 /** The changelog may name what once was. */
-const PAGES = ['README.md', 'SECURITY.md', ...filesIn('deploy', /\.md$/)]
+const PAGES = ['README.md', 'SECURITY.md', ...filesIn('deploy', /\.md$/), ...filesIn('docs', /\.md$/)]
 const NO_CONFIGURATION = ['prometheus.yml', 'postern.rules.yml', 'postern.rules.test.yml']
 
 describe('every configuration that is shipped or printed is valid, for the loader and for the JSON Schema', () => {
@@ -98,7 +98,7 @@ describe('every configuration that is shipped or printed is valid, for the loade
   })
 
   it('examples are found on the pages that have some', () => {
-    for (const page of ['README.md', 'deploy/README.md', 'deploy/old-firmware.md']) {
+    for (const page of ['README.md', 'docs/installing.md', 'deploy/old-firmware.md']) {
       expect(examplesOn(page), page).not.toEqual([])
     }
   })

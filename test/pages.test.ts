@@ -1,0 +1,122 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { createMetrics } from '../src/record/metrics.ts'
+import { PASSWORD, startSidecar } from './support/sidecar.ts'
+import { readTree } from './support/source-tree.ts'
+import { needs, run } from './support/tools.ts'
+
+const root = join(import.meta.dirname, '..')
+const read = (path: string): string => readFileSync(join(root, path), 'utf8')
+
+const FOLDERS = ['.', 'src', 'test', 'bench', 'deploy', 'docs']
+const PAGES = FOLDERS.flatMap((folder) =>
+  readdirSync(join(root, folder), { recursive: folder !== '.' })
+    .map((name) => join(folder, String(name)))
+    .filter((path) => path.endsWith('.md')),
+)
+/** The pages for people, each to be read at one sitting. */
+const FOR_PEOPLE = [
+  'README.md',
+  'SECURITY.md',
+  'docs/installing.md',
+  'docs/operating.md',
+  'docs/api.md',
+  'src/README.md',
+]
+
+/** The anchors that GitHub makes of the headings of a page. */
+function anchorsOf(page: string): Set<string> {
+  const headings = [
+    ...read(page)
+      .replace(/^```.*?^```$/gms, '')
+      .matchAll(/^#+ (.+)$/gm),
+  ]
+  return new Set(
+    headings.map(([, text = '']) =>
+      text
+        .toLowerCase()
+        .replace(/[^\w\s-]/g, '')
+        .replaceAll(' ', '-'),
+    ),
+  )
+}
+
+describe('the pages', () => {
+  it.each(PAGES)('%s: every link leads to a file and a heading that exist', (page) => {
+    const text = read(page).replace(/^```.*?^```$/gms, '')
+    const links = [...text.matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)/g)]
+    for (const [link, path = '', anchor] of links) {
+      const target = path === '' ? page : join(dirname(page), path)
+      expect(existsSync(join(root, target)), link).toBe(true)
+      if (anchor !== undefined) expect(anchorsOf(target), link).toContain(anchor)
+    }
+  })
+
+  it.each(FOR_PEOPLE)('%s can be read at one sitting', (page) => {
+    expect(read(page).split('\n').length).toBeLessThanOrEqual(205)
+  })
+
+  it('src/README.md names only files that exist', () => {
+    const named = [...read('src/README.md').matchAll(/`([\w./-]+\.(?:ts|cjs|md))`/g)].map(
+      ([, path = '']) => path,
+    )
+    expect(named.length).toBeGreaterThan(50)
+    expect(
+      named.filter((path) => !existsSync(join(root, 'src', path)) && !existsSync(join(root, path))),
+    ).toEqual(['oauth/NAME-grant.ts'])
+  })
+})
+
+describe('docs/operating.md', () => {
+  const page = read('docs/operating.md')
+
+  it('lists every metric, and no other', async () => {
+    const exported = await createMetrics({ version: '0', node: '0' }).text()
+    const known = [...exported.matchAll(/^# TYPE (postern_\w+)/gm)].map(([, name]) => name)
+    const named = [...page.matchAll(/postern_\w+/g)].map(([name]) => name)
+    expect([...new Set(named)].sort()).toEqual([...new Set(known)].sort())
+  })
+
+  it('quotes only messages that the program has', () => {
+    const source = [...readTree(root, 'src').values()].join('\n')
+    const [, table = ''] = /\n\| message \| what to do \|\n\| --- \| --- \|\n((?:\|.*\n)+)/.exec(page) ?? []
+    const quoted = [...table.matchAll(/^\| (.*?) \|/gm)].flatMap(([, cell = '']) => [
+      ...cell.matchAll(/`([^`]+)`/g),
+    ])
+    const logged = [...page.matchAll(/\blog:? says\s+`([^`]+)`/g)]
+    const parts = [...quoted, ...logged].flatMap(([, text = '']) =>
+      text.split('...').map((part) => part.trim()),
+    )
+    expect(parts.length).toBeGreaterThan(10)
+    expect(parts.filter((part) => !source.includes(part))).toEqual([])
+  })
+
+  it('quotes only alerts that there are', () => {
+    const rules = read('deploy/postern.rules.yml')
+    for (const [alert] of page.matchAll(/\bPostern[A-Z]\w+/g)) expect(rules).toContain(`alert: ${alert}\n`)
+  })
+})
+
+it('the commands of docs/api.md do what the page says', async () => {
+  for (const tool of ['bash', 'curl']) needs(tool)
+  const config = { listen: { tls: 'auto' }, oauth: { revocation_path: '/oauth/revoke' } }
+  const sidecar = await startSidecar({ transport: 'tls', config })
+  const blocks = [...read('docs/api.md').matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
+  const [names = '', ask = '', login = '', call = '', refresh = '', logout = '', ...rest] = blocks
+  expect([names, ask].map((block) => block.split('=')[0]?.slice(0, 12))).toEqual(['POSTERN', 'stty -echo; '])
+  expect(rest).toEqual([])
+  const script = [
+    `POSTERN='${sidecar.url}' CA='${sidecar.directory}/state/tls/cert.pem' PASSWORD='${PASSWORD}'`,
+    login,
+    call,
+    refresh,
+    call,
+    logout,
+    call,
+  ].join('\necho\n')
+  const { stdout, stderr, code } = await run('bash', ['-c', script])
+  expect([code, stderr]).toEqual([0, ''])
+  expect(stdout.match(/HTTP\/2 \d+|^200$/gm)).toEqual(['HTTP/2 200', 'HTTP/2 200', '200', 'HTTP/2 401'])
+  expect(stdout).toMatch(/"refresh_token":/)
+})
