@@ -2,6 +2,7 @@ import { jsonSchema } from './decode.ts'
 import { type Field, isRequired } from './field.ts'
 import { environmentName, type KnownKey, knownKeys } from './known-keys.ts'
 import { schema } from './schema.ts'
+import { wrapped } from './wrapped-text.ts'
 import type { YamlValue } from './yaml.ts'
 
 const INTRODUCTION = `# Configuration reference
@@ -25,16 +26,14 @@ An editor that knows JSON Schema completes and checks the file when its first li
 \`# yaml-language-server: $schema=postern.schema.json\`.
 `
 
-const HEAD = ['key', 'type', 'default', 'environment', 'meaning']
+/** The longest line of the page (characters): one that a terminal shows unbroken. */
+const WIDTH = 120
 
-/** The cells of one table row. */
-type Row = readonly string[]
-
-/** The reference page: one table for each section, and one for the keys outside of all sections. */
+/** The reference page: a part for each section, and one for the keys outside of all sections. Each key has an entry. */
 export function referencePage(): string {
   const grouped = [...schema.keys].filter(([, field]) => field.keys.size > 0)
-  const sections = grouped.map(([name, field]) => part(name, field.description, rowsBelow(name)))
-  const single = knownKeys.filter(({ path, field }) => path.length === 1 && field.keys.size === 0).map(row)
+  const sections = grouped.map(([name, field]) => part(name, field.description, keysBelow(name)))
+  const single = knownKeys.filter(({ path, field }) => path.length === 1 && field.keys.size === 0)
   return [INTRODUCTION, reloading(), ...sections, part('Keys outside of sections', undefined, single)].join(
     '\n',
   )
@@ -60,38 +59,29 @@ export function referenceSchema(): string {
   return `${page.replace(/\[\s+([^[\]{}]*?)\s+\]/g, (_, words: string) => `[${words.replace(/\s*\n\s*/g, ' ')}]`)}\n`
 }
 
-function part(title: string, description: string | undefined, rows: readonly Row[]): string {
-  const text = description === undefined ? '' : `${description}\n\n`
-  return `## ${title}\n\n${text}${table([HEAD, ...rows])}\n`
+function part(title: string, description: string | undefined, keys: readonly KnownKey[]): string {
+  const text = description === undefined ? '' : `${lines(description)}\n\n`
+  return `## ${title}\n\n${text}${keys.map(entry).join('\n')}`
 }
 
-/** Pads the columns, as the formatter of this repository does. */
-function table(rows: readonly Row[]): string {
-  const widths = HEAD.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)))
-  const [head = '', ...body] = rows.map((cells) => line(cells.map((cell, i) => cell.padEnd(widths[i] ?? 0))))
-  return [head, line(widths.map((width) => '-'.repeat(width))), ...body].join('\n')
+function keysBelow(section: string): readonly KnownKey[] {
+  return knownKeys.filter(
+    ({ path, field }) => path[0] === section && (field.keys.size === 0 || field.kind === 'either'),
+  )
 }
 
-function line(cells: Row): string {
-  return `| ${cells.join(' | ')} |`
-}
-
-function rowsBelow(section: string): readonly Row[] {
-  return knownKeys
-    .filter(({ path, field }) => path[0] === section && (field.keys.size === 0 || field.kind === 'either'))
-    .map(row)
-}
-
-function row(known: KnownKey): Row {
+function entry(known: KnownKey): string {
   const { path, field } = known
-  const cells = [
-    code(path.join('.')),
-    field.type,
-    defaultOf(known),
-    code(environmentName(path)),
-    field.description,
+  const facts = [
+    `Type: ${field.type}`,
+    `Default: ${defaultOf(known)}`,
+    `Environment: ${code(environmentName(path))}`,
   ]
-  return cells.map((cell) => cell.replaceAll('|', '\\|'))
+  return `### ${code(path.join('.'))}\n\n${lines(field.description)}\n\n${facts.map((fact) => `- ${fact}\n`).join('')}`
+}
+
+function lines(text: string): string {
+  return wrapped(text, WIDTH).join('\n')
 }
 
 function defaultOf({ path, field }: KnownKey): string {

@@ -1,3 +1,4 @@
+import { wrapped } from '../../src/config/wrapped-text.ts'
 import { CHAPTERS } from '../../src/promises/promises.ts'
 import { readTree } from '../support/source-tree.ts'
 import { filesByTitle } from './citations.ts'
@@ -12,6 +13,9 @@ connection and not a byte at the device. Statuses are those of \`status_codes: h
 *Device API* is the documented API of the devices, which [api.md](api.md) describes.
 `
 
+/** The longest line of an entry, without its indentation. */
+const WIDTH = 120
+
 /** The page of all promises, with the tests in \`root\` that prove each. */
 export function promisesPage(root: string): string {
   const files = filesByTitle(readTree(root, 'test'))
@@ -20,7 +24,7 @@ export function promisesPage(root: string): string {
       const tests = (files.get(id) ?? []).map((path) => `\`${path.slice('test/'.length)}\``)
       return [
         `### ${id}\n`,
-        ...wrap(sentence),
+        ...wrapped(sentence, WIDTH),
         '',
         ...item(`Reason: ${reason}.`),
         ...item(`Tests: ${tests.join(', ')}.`),
@@ -32,17 +36,5 @@ export function promisesPage(root: string): string {
 }
 
 function item(text: string): string[] {
-  return wrap(text).map((line, i) => (i === 0 ? `- ${line}` : `  ${line}`))
-}
-
-function wrap(text: string, width = 120): string[] {
-  const lines: string[] = []
-  let line = ''
-  for (const word of text.split(' ')) {
-    if (line !== '' && line.length + 1 + word.length > width) {
-      lines.push(line)
-      line = word
-    } else line = line === '' ? word : `${line} ${word}`
-  }
-  return [...lines, line]
+  return wrapped(text, WIDTH).map((line, i) => (i === 0 ? `- ${line}` : `  ${line}`))
 }
