@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import {
@@ -208,7 +208,15 @@ describe('the house', () => {
   it('speaks of nothing outside of this repository', () => {
     const places = ['src', 'test', 'bench', 'deploy', '.ci'].filter((place) => existsSync(join(root, place)))
     const texts = new Map(readTree(root, ...places))
-    for (const file of ['README.md', 'CHANGELOG.md', 'package.json'])
+    const pages = readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)
+    for (const file of [
+      'README.md',
+      'CHANGELOG.md',
+      'SECURITY.md',
+      'src/README.md',
+      'package.json',
+      ...pages,
+    ])
       texts.set(file, readFileSync(join(root, file), 'utf8'))
     const outside = new RegExp(
       ['(?<![\\w-])shared', '(?:contract|device-api|design|catalogue|style)\\.md'].join('/|'),

@@ -41,6 +41,12 @@ describe('the promises', () => {
     expect(ids.filter((id) => !proved.has(id))).toEqual([])
   })
 
+  it('are cited with their letter: no test title begins with a bare number that could be an id', () => {
+    const bare = /\b(?:it|test|describe\w*)(?:\.\w+(?:\([^)]*\))?)*\(\s*['"`]\d{1,2} (?![kKMG]i?B)/
+    const tests = [...readTree(root, 'test')].filter(([path]) => path.endsWith('.test.ts'))
+    expect(tests.filter(([, text]) => bare.test(text)).map(([path]) => path)).toEqual([])
+  })
+
   it('define every id that code, tests or pages cite', () => {
     const code = readTree(root, 'src', 'test', 'bench', 'deploy', '.ci')
     const texts = [...code, ...readPages()].filter(([path]) => !path.startsWith('test/fuzz/cases/'))
