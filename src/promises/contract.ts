@@ -34,7 +34,7 @@ export const CONTRACT = {
   },
   C7: {
     sentence:
-      'Access tokens live 3600 s and refresh tokens 604,800 s by default. A token is invalid from its expiry second on, whatever the wall clock does.',
+      'Access tokens live 3600 s and refresh tokens 604,800 s by default. A token is invalid from its expiry second on. A jump of the wall clock changes nothing.',
     reason: 'device API',
   },
   C8: {
@@ -64,7 +64,7 @@ export const CONTRACT = {
   },
   C13: {
     sentence:
-      'Two windows count requests: 30 in 60 s for the token endpoint, 60 in 60 s for everything else. Every request counts, whatever its outcome.',
+      'Two windows count requests: 30 in 60 s for the token endpoint, 60 in 60 s for everything else. Every request counts, also a refused one.',
     reason: 'device API',
   },
   C14: {

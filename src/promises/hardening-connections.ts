@@ -50,7 +50,7 @@ export const CONNECTIONS = {
     reason: 'RFC 9112 §9.6; simple scripts and `nc` do so',
   },
   H60: {
-    sentence: 'An upgrade without a token is 401, and the bytes behind it go nowhere.',
+    sentence: 'An upgrade without a token is 401, and the bytes after it are discarded.',
     reason: 'a tunnel would carry anything past the gate',
   },
   H61: {

@@ -23,7 +23,8 @@ export const DEVICE = {
     reason: 'RFC 9112 §8; a reset is not the end of a body',
   },
   H50: {
-    sentence: 'Responses without a body (HEAD, 204, 304) end with their head, whatever length they announce.',
+    sentence:
+      'Responses without a body (HEAD, 204, 304) end with their head, even if they announce a length.',
     reason: 'RFC 9112 §6.3',
   },
   H51: {

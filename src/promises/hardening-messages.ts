@@ -44,7 +44,7 @@ export const MESSAGES = {
     reason: 'request smuggling: where the refused message ends is uncertain',
   },
   H11: {
-    sentence: 'A GET or DELETE with a body arrives with exactly that body, and the next request behind it.',
+    sentence: 'A GET or DELETE with a body arrives with exactly that body, and the next request after it.',
     reason: 'RFC 9110 §9.3.1: readers that skip the body read it as the next request',
   },
   H12: {
@@ -83,7 +83,7 @@ export const MESSAGES = {
   },
   H88: {
     sentence: 'An empty field name is refused.',
-    reason: 'CVE-2023-25725 in HAProxy: the fields behind it were forgotten',
+    reason: 'CVE-2023-25725 in HAProxy: the fields after it were forgotten',
   },
   H89: {
     sentence: 'A head ends with CRLF CRLF and with nothing else.',

@@ -28,7 +28,7 @@ export const OPERATION = {
     reason: 'full flash; another program that locks the file',
   },
   H74: {
-    sentence: 'Files of the state folder are for their owner alone (0600), whatever the umask.',
+    sentence: 'Files of the state folder are for their owner alone (0600), under any umask.',
     reason: 'other users of the machine; CWE-732',
   },
   H75: {
@@ -63,7 +63,7 @@ export const OPERATION = {
     reason: 'CWE-532; canaries in every secret',
   },
   H82: {
-    sentence: 'Each request makes one bounded line of JSON in the log, whatever bytes it holds.',
+    sentence: 'Each request makes one bounded line of JSON in the log, for any bytes in it.',
     reason: 'log injection (CWE-117) and terminal escapes',
   },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
