@@ -6,27 +6,27 @@ import { type BodyReader, createBodyReader } from '../body-reader.ts'
 import { OutcomeLatch } from '../outcome.ts'
 import { headersOf, withoutPseudo } from './fields.ts'
 
-/** What the session knows of a stream beside its head. */
+/** What all streams of a session share. */
 export interface StreamFacts {
   readonly peer: string
   readonly localPort: number
-  /** Whether the connection may keep what it has queued just now for a client that does not take it. */
+  /** Whether the connection may hold the bytes that were queued just now. The client may not read them for long. */
   readonly mayQueue: () => boolean
-  /** The stream has closed. `cut` ends the exchange earlier: the reset waits for a client that reads nothing. */
+  /** The stream has closed. After `cut` that is later than the end of the exchange: the reset waits while the client does not read. */
   readonly onClosed: (exchange: Http2Exchange, end: Outcome['end']) => void
 }
 
-/** It has no body (RFC 9110 §15.3.6), whatever the device sends, and Node ends the stream with its head. */
+/** A 205 has no body (RFC 9110 §15.3.6), whatever the device sends. Node ends the stream with its head. */
 const RESET_CONTENT = 205
 
 const NO_BODY = { endStream: true }
 const BODY_FOLLOWS = { endStream: false }
 
 /**
- * Once so much (bytes) waits for the client, the device has to wait. Less than a piece of its answer, so that it is never
- * more than one and a bit; Node's own mark is just above the first piece, which comes together with a head, and lets in two.
+ * The device is paused when this many bytes wait for the client. It is less than one piece of a response, so at most one piece
+ * and a bit wait. Node's own mark (64 KiB) lets in two pieces: the first one arrives with the head and stays just below it.
  */
-const ENOUGH = 16 * 1024
+const HIGH_WATER_MARK = 16 * 1024
 
 const ignore = (): void => {}
 
@@ -40,12 +40,12 @@ export class Http2Exchange implements Exchange {
   #status = 0
   #responseBytes = 0
   #cut = false
-  /** Whether the device has been told to wait, and who tells it that it need not any more. */
+  /** The device is paused. */
   #full = false
   #onDrain: () => void = ignore
-  /** What the client had taken of the response when it was last seen to take something, and when that was. */
+  /** The bytes of the response that the client had read at the last check, and the time since which it has read no more. */
   #taken = 0
-  #takenAt: number | undefined
+  #stalledAt: number | undefined
 
   constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, fields: Fields, facts: StreamFacts) {
     this.#stream = stream
@@ -65,7 +65,7 @@ export class Http2Exchange implements Exchange {
       localPort: facts.localPort,
       upgrade: false,
     }
-    // A stream that breaks says so by closing; without a listener the error would end the process.
+    // A broken stream closes, which is handled below. Without a listener the error would end the process.
     stream.on('error', ignore)
     stream.on('close', () => {
       this.#settle()
@@ -85,7 +85,7 @@ export class Http2Exchange implements Exchange {
     return !this.#stream.readableEnded && !this.#stream.endAfterHeaders
   }
 
-  /** Always false: what breaks a body resets the stream, which ends the exchange. */
+  /** Always false: a body breaks off only with its stream, which ends the exchange. */
   get broken(): boolean {
     return false
   }
@@ -95,15 +95,15 @@ export class Http2Exchange implements Exchange {
     return this.#stream.writableLength
   }
 
-  /** How long (ms) the client has taken nothing of what waits for it: bytes, or the end of the stream. */
+  /** How long (ms) the client has read nothing although bytes, or the end of the stream, wait for it. */
   unreadFor(now: number): number {
     const taken = this.#responseBytes - this.queued
     const waits = this.queued > 0 || this.#stream.writableEnded
-    if (!waits || taken !== this.#taken) this.#takenAt = undefined
+    if (!waits || taken !== this.#taken) this.#stalledAt = undefined
     this.#taken = taken
     if (!waits) return 0
-    this.#takenAt ??= now
-    return now - this.#takenAt
+    this.#stalledAt ??= now
+    return now - this.#stalledAt
   }
 
   body(stallTimeout: number): AsyncIterable<Buffer> {
@@ -137,15 +137,15 @@ export class Http2Exchange implements Exchange {
   write(chunk: Buffer): boolean {
     if (this.#stream.writableEnded || this.#stream.destroyed) return true
     this.#responseBytes += chunk.length
-    this.#stream.write(chunk, this.#onLeft)
-    if (this.queued < ENOUGH) return true
+    this.#stream.write(chunk, this.#onWritten)
+    if (this.queued < HIGH_WATER_MARK) return true
     this.#full = true
     this.#boundQueue()
     return false
   }
 
-  readonly #onLeft = (error: Error | null | undefined): void => {
-    if (error instanceof Error || !this.#full || this.queued >= ENOUGH) return
+  readonly #onWritten = (error: Error | null | undefined): void => {
+    if (error instanceof Error || !this.#full || this.queued >= HIGH_WATER_MARK) return
     this.#full = false
     this.#onDrain()
   }
@@ -158,14 +158,14 @@ export class Http2Exchange implements Exchange {
     this.#stopUpload()
   }
 
-  /** `stream.destroy()` would send a clean end; only a reset tells the client that the transfer broke. */
+  /** Resets the stream, which tells the client that the transfer broke. `stream.destroy()` would send a clean end. */
   cut(): void {
     if (this.ended) return
     this.#cut = true
-    // Node ends a stream before it resets it, and that end would leave with what is queued: a body that looks whole.
+    // Node ends a stream before the reset, and would send that end with the queued bytes: the body would look complete.
     this.#stream._final = (done) => done()
     this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
-    // The stream itself closes when its reset has left, which a client that reads nothing delays.
+    // The stream closes only when its reset is sent, which a client that does not read delays.
     this.#settle()
   }
 
@@ -183,7 +183,7 @@ export class Http2Exchange implements Exchange {
     this.#ended.listen(listener)
   }
 
-  /** Sends the head; false where it is the whole response. Throws on a status or a field that HTTP/2 cannot carry. */
+  /** Sends the head. Returns whether a body follows. Throws on a status or a field that HTTP/2 cannot carry. */
   #respond({ status, fields, own = [] }: Pick<ResponseHead, 'status' | 'fields' | 'own'>): boolean {
     const hasBody = carriesBody(this.head, status)
     const sent = status === RESET_CONTENT ? withoutLength(fields) : fields
@@ -196,14 +196,13 @@ export class Http2Exchange implements Exchange {
     if (!this.#mayQueue()) this.cut()
   }
 
-  /** Tells the client to stop sending what nobody will read (RFC 9113 §8.1); not before the answer has left. */
+  /** Asks the client to stop an upload that will not be read (RFC 9113 §8.1), when the response has been sent. */
   #stopUpload(): void {
     const stream = this.#stream
     if (!this.unread) return
     const stop = (): void => {
       stream.close(constants.NGHTTP2_NO_ERROR)
-      // What has come already is thrown away: Node keeps a stream, and with it the connection of a client that has left,
-      // until everything in it has been read.
+      // Discards what has arrived. Node keeps a stream, and with it the connection of a client that has left, until all of it is read.
       stream.resume()
     }
     if (stream.writableFinished) stop()
@@ -226,7 +225,7 @@ export class Http2Exchange implements Exchange {
   }
 }
 
-/** Neither side has broken the stream off. */
+/** Whether neither side has reset the stream. */
 function isClean(stream: ServerHttp2Stream): boolean {
   return !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR
 }
@@ -235,7 +234,7 @@ function carriesBody(head: RequestHead, status: number): boolean {
   return head.method !== 'HEAD' && status !== 204 && status !== RESET_CONTENT && status !== 304
 }
 
-/** A length beside a head that ends its stream would make the response malformed (RFC 9113 §8.1.1). */
+/** A `Content-Length` on a head that ends its stream would make the response malformed (RFC 9113 §8.1.1). */
 function withoutLength(fields: Fields): Fields {
   return keepFields(fields, (name) => name !== 'content-length')
 }

@@ -1,45 +1,45 @@
 import type { ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 
-/** Tells when a client takes too long to send a header block that it has begun. */
+/** Detects a client that begins a header block (HEADERS and CONTINUATION frames) and does not complete it in time. */
 export interface HeaderWatch {
-  /** The header block of a stream is whole. */
-  whole(stream: number): void
-  /** A frame has come that may not stand within a header block (RFC 9113 §4.3), so none is open. */
+  /** The header block of this stream is complete. */
+  completed(stream: number): void
+  /** A frame arrived that is not allowed within a header block (RFC 9113 §4.3), so no block is open. */
   noneOpen(): void
-  /** Whether a header block has been open for too long. To be asked again and again; `now` is in ms of any clock. */
+  /** Whether a header block has been open for too long. Called at intervals; `now` is in ms of any clock. */
   overdue(now: number): boolean
 }
 
 /**
- * Node reports a stream only once its header block is whole; nghttp2's state has the id of the newest that has begun.
+ * Node reports a stream only when its header block is complete. The state of nghttp2 has the id of the latest stream that began.
  * @param allowed how long a header block may take (ms)
  */
 export function watchHeaders(session: ServerHttp2Session, socket: Socket, allowed: number): HeaderWatch {
-  let wholeUpTo = 0
+  let completedUpTo = 0
   let begunAt: number | undefined
-  /** Bytes received by the last look. */
+  /** Bytes received at the last check. */
   let received = 0
 
-  const newestBegun = (): number => session.state.lastProcStreamID ?? 0
+  const latestBegun = (): number => session.state.lastProcStreamID ?? 0
 
   return {
-    whole(stream) {
-      wholeUpTo = Math.max(wholeUpTo, stream)
+    completed(stream) {
+      completedUpTo = Math.max(completedUpTo, stream)
     },
     noneOpen() {
-      wholeUpTo = newestBegun()
+      completedUpTo = latestBegun()
     },
     /**
-     * A header block that nghttp2 refused as malformed counts as open until another frame has come, so the same deadline
-     * ends the connection of a client that sends nothing more.
+     * A header block that nghttp2 refused as malformed counts as open until another frame arrives. So the same deadline closes the
+     * connection of a client that sends nothing more.
      */
     overdue(now) {
       const { bytesRead } = socket
-      // Asking nghttp2 costs too much for thousands of idle sessions.
+      // Reading nghttp2's state costs too much for thousands of idle sessions.
       if (begunAt === undefined && bytesRead === received) return false
       received = bytesRead
-      if (newestBegun() <= wholeUpTo) begunAt = undefined
+      if (latestBegun() <= completedUpTo) begunAt = undefined
       else begunAt ??= now
       return begunAt !== undefined && now - begunAt >= allowed
     },

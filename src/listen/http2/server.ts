@@ -3,40 +3,40 @@ import type { ListenLimits } from '../limits.ts'
 import { type Http2Handlers, type Http2Session, serveSession } from './session.ts'
 
 export interface Http2Server {
-  /** Takes a decrypted connection on which `h2` was agreed. */
+  /** Serves a decrypted connection on which `h2` was negotiated. */
   accept(socket: TLSSocket): void
-  /** Sends GOAWAY on every session: streams that run may finish, new ones go elsewhere. */
+  /** Sends GOAWAY on every session: open streams may finish, and clients open new ones on other connections. */
   drain(): void
 }
 
-/** The longest time between two looks at the deadlines of all sessions (ms). */
-const LONGEST_ROUND = 500
+/** The longest interval (ms) between two checks of the deadlines. One timer serves all sessions. */
+const LONGEST_INTERVAL = 500
 
 /** The HTTP/2 side of the public listener. */
 export function createHttp2Server(limits: ListenLimits, handlers: Http2Handlers): Http2Server {
   const sessions = new Set<Http2Session>()
-  const round = Math.min(LONGEST_ROUND, limits.headerTimeout, limits.idleTimeout)
+  const interval = Math.min(LONGEST_INTERVAL, limits.headerTimeout, limits.idleTimeout)
   let now = 0
-  let rounds: NodeJS.Timeout | undefined
+  let timer: NodeJS.Timeout | undefined
   let draining = false
 
-  function look(): void {
-    now += round
-    for (const session of sessions) session.look(now)
+  function checkDeadlines(): void {
+    now += interval
+    for (const session of sessions) session.checkDeadlines(now)
   }
 
   return {
     accept(socket) {
       const session = serveSession(socket, limits, handlers, now)
       sessions.add(session)
-      rounds ??= setInterval(look, round).unref()
+      timer ??= setInterval(checkDeadlines, interval).unref()
       socket.once('close', () => {
         sessions.delete(session)
         if (sessions.size > 0) return
-        clearInterval(rounds)
-        rounds = undefined
+        clearInterval(timer)
+        timer = undefined
       })
-      // Its handshake was under way when the stop was asked for.
+      // Its TLS handshake ended after `drain`.
       if (draining) session.drain()
     },
     drain() {

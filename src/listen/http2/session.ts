@@ -8,37 +8,37 @@ import { watchHeaders } from './header-watch.ts'
 
 export interface Http2Handlers {
   readonly onExchange: (exchange: Exchange) => void
-  /** A handler failed: its stream is reset, the others go on. */
+  /** Called for a bug in `onExchange`. Only that stream is reset. */
   readonly onBug: (error: unknown) => void
-  /** A client overdid something: its session, or the stream in question, is broken off. */
+  /** A client exceeded a limit. Its session is closed, or the stream is reset. */
   readonly onOveruse: (reason: Overuse) => void
   /**
-   * A connection of that peer has closed that took more than a little of what it may overdo: how much, as a part of it.
-   * One that broke the protocol took all.
+   * A connection has closed that used much of its limits on resets and control frames. `part` is the used share, 0 to 1; a
+   * connection that broke the protocol has used all.
    */
   readonly onMisused: (peer: string, part: number) => void
 }
 
 /** One HTTP/2 connection. */
 export interface Http2Session {
-  /** Looks after the deadlines; `now` in ms of any clock. */
-  look(now: number): void
-  /** Sends GOAWAY: streams that run may finish, new ones go elsewhere. */
+  /** Enforces the deadlines. `now` is in ms of any clock. */
+  checkDeadlines(now: number): void
+  /** Sends GOAWAY: open streams may finish, and the client opens new ones on another connection. */
   drain(): void
 }
 
-/** How long (ms) a session that is over may go on: for what is still underway, and then for the client's side to end. */
+/** How long (ms) a session without work may last: once for bytes in flight, and once for the client to close its side. */
 const LINGER_TIME = 500
-/** And how long for a client that does not take what was sent before. */
-const GOODBYE_TIMEOUT = 3_000
+/** The same for a client that has not read what was sent. */
+const UNREAD_LINGER_TIME = 3_000
 
-/** The part of what a session may overdo that is nobody's concern once its connection has closed. */
+/** A closed connection that used less of its limits than this share is forgotten. */
 const FORGIVEN = 0.1
 
-/** What Node lets a session take by default, queued bytes and all (MB, of a million bytes). */
-const NODES_OWN = 10
+/** The memory that Node allows a session by default, queued bytes included (MB of a million bytes). */
+const NODE_SESSION_MEMORY = 10
 
-/** Serves a decrypted connection on which `h2` was agreed, from `now` on. */
+/** Serves a decrypted connection on which `h2` was negotiated. `now`: see `checkDeadlines`. */
 export function serveSession(
   socket: TLSSocket,
   limits: ListenLimits,
@@ -51,21 +51,21 @@ export function serveSession(
       maxHeaderListSize: limits.maxHeaderSize,
       enableConnectProtocol: false,
     },
-    // Beyond this nghttp2 resets the stream; below it the gate counts, and answers.
+    // nghttp2 resets a stream with more fields. With fewer, the gate applies `max_header_count` and sends a refusal.
     maxHeaderListPairs: 2 * limits.maxHeaderCount,
-    // Streams that nghttp2 or Node refuses by itself are never seen here, and cost as much.
+    // Streams that nghttp2 or Node refuses cost as much as resets, and cause no event here.
     maxSessionInvalidFrames: limits.maxResets,
     maxSessionRejectedStreams: limits.maxResets,
-    // In it Node counts what is queued, and refuses every stream beyond: that cap is ours to hold.
-    maxSessionMemory: NODES_OWN + Math.ceil(limits.maxQueuedBytes / 1e6),
-    // A device that says its type twice is heard over HTTP/1 too.
+    // Node counts queued bytes in it and refuses every stream beyond it. The sidecar bounds queued bytes itself.
+    maxSessionMemory: NODE_SESSION_MEMORY + Math.ceil(limits.maxQueuedBytes / 1e6),
+    // A response with two `Content-Type` fields passes over HTTP/1, so it passes here too.
     strictSingleValueFields: false,
     // If strict, nghttp2 drops a field with blanks around its value and serves the rest. The gate refuses the request instead.
     strictFieldWhitespaceValidation: false,
   })
   const open = new Set<Http2Exchange>()
-  /** Those whose head has come since the last turn of the event loop. */
-  const begun: Http2Exchange[] = []
+  /** Exchanges whose head arrived in this turn of the event loop. */
+  const arrived: Http2Exchange[] = []
   const facts = {
     peer: socket.remoteAddress ?? '',
     localPort: socket.localPort ?? 0,
@@ -73,16 +73,17 @@ export function serveSession(
     onClosed,
   }
   const opened = now
+  /** The client's SETTINGS frame has arrived. */
   let greeted = false
-  /** Whether anything has come or ended since the last look, and when that was last so. */
+  /** Something arrived or ended since the last check. */
   let active = true
   let activeAt = now
   let spanBegan = now
   let resets = 0
   let controlFrames = 0
-  /** Whether it was ended for what its client did. */
+  /** The client exceeded a limit, so the session is being closed. */
   let condemned = false
-  /** Since when nothing has been left to do but to close the connection. */
+  /** The time of the first check that found nothing to do but close the connection. */
   let overSince: number | undefined
   const headers = watchHeaders(session, socket, limits.headerTimeout)
 
@@ -123,15 +124,15 @@ export function serveSession(
     if (end === 'aborted') countReset()
   }
 
-  /** How much of its allowance the client used. Open streams count as reset, so leaving just before the limit does not help. */
-  function overdone(): number {
+  /** The share of its limits that the client used. Open streams count as reset, so closing just before the limit does not help. */
+  function usedShare(): number {
     const used = Math.max((resets + open.size) / limits.maxResets, controlFrames / limits.maxControlFrames)
     return condemned ? 1 : Math.min(used, 1)
   }
 
-  /** Everything that has come is read before any of it is served: of a stream that is broken off already, nothing is. */
-  function handOver(): void {
-    for (const exchange of begun.splice(0)) {
+  /** Serves the requests of this turn. All input is read first, so a stream that was reset in the meantime costs nothing. */
+  function serveArrived(): void {
+    for (const exchange of arrived.splice(0)) {
       if (exchange.ended || condemned) continue
       try {
         onExchange(exchange)
@@ -142,19 +143,19 @@ export function serveSession(
     }
   }
 
-  // Node reports a broken session here and closes it; without a listener it would end the process.
+  // Node reports a broken session here and closes it. Without a listener the error would end the process.
   session.on('error', (error: NodeJS.ErrnoException) => {
-    // Until its stack has been asked for, an error holds what its functions were called on: the native session, which
-    // then holds itself for ever, 100 KiB of it, if its client has not acknowledged our settings.
+    // An error keeps the receivers of its stack frames alive until `stack` is read. One of them is the native session, which
+    // then keeps itself alive (100 KiB) if the client never acknowledged the settings.
     void error.stack
     const reason = overuseIn(error)
     if (reason === undefined) return
     condemned = true
     onOveruse(reason)
   })
-  // Behind the error, and behind the connection's own end.
+  // Emitted after `error`, and after the end of the connection.
   session.on('close', () => {
-    const part = overdone()
+    const part = usedShare()
     if (facts.peer !== '' && part > FORGIVEN) onMisused(facts.peer, part)
   })
   session.on('ping', countControlFrame)
@@ -166,15 +167,15 @@ export function serveSession(
     const exchange = new Http2Exchange(stream, fields, rawFields, facts)
     if (condemned) return dismiss()
     open.add(exchange)
-    headers.whole(stream.id ?? 0)
-    begun.push(exchange)
-    if (begun.length === 1) setImmediate(handOver)
+    headers.completed(stream.id ?? 0)
+    arrived.push(exchange)
+    if (arrived.length === 1) setImmediate(serveArrived)
   })
 
   /**
-   * Cuts each answer that its client has stopped taking for `idleTimeout`; gives the longest such time (ms). The stream
-   * of a cut answer may stay open: its reset waits while the client reads nothing. The reset never leaves where nghttp2 has
-   * ended a closed session for a broken frame, which Node 26.10 does not report while streams are open.
+   * Cuts each response of which the client read nothing for `idleTimeout`. Returns the longest such time (ms). The stream of a
+   * cut response may stay open: its reset waits while the client reads nothing. The reset is never sent if nghttp2 has ended
+   * the session for a broken frame; Node 26.10 does not report that while streams are open.
    */
   function cutUnread(time: number): number {
     let longest = 0
@@ -186,16 +187,16 @@ export function serveSession(
     return longest
   }
 
-  /** Node waits for as long as the client likes: for half a frame to be completed, for its side to be closed. */
-  function seeOff(time: number): void {
+  /** Closes a session without work. Node would wait without limit for the client: for the rest of a frame, and for its FIN. */
+  function closeFinished(time: number): void {
     overSince ??= time
     const over = time - overSince
     if (over >= LINGER_TIME) session.destroy()
-    if (over >= (socket.writableFinished ? 2 * LINGER_TIME : GOODBYE_TIMEOUT)) socket.destroy()
+    if (over >= (socket.writableFinished ? 2 * LINGER_TIME : UNREAD_LINGER_TIME)) socket.destroy()
   }
 
   return {
-    look(time) {
+    checkDeadlines(time) {
       if (time - spanBegan >= OVERUSE_SPAN) {
         spanBegan = time
         resets = 0
@@ -204,8 +205,8 @@ export function serveSession(
       const unread = cutUnread(time)
       if (active || open.size > 0) activeAt = time
       active = false
-      if (unread >= limits.idleTimeout + GOODBYE_TIMEOUT) socket.destroy()
-      else if (session.destroyed || (session.closed && open.size === 0)) seeOff(time)
+      if (unread >= limits.idleTimeout + UNREAD_LINGER_TIME) socket.destroy()
+      else if (session.destroyed || (session.closed && open.size === 0)) closeFinished(time)
       else if (!greeted && time - opened >= limits.headerTimeout) session.destroy()
       else if (headers.overdue(time) || time - activeAt >= limits.idleTimeout) session.close()
     },
@@ -219,7 +220,7 @@ const REFUSED_BY_NGHTTP2: ReadonlyMap<string | undefined, Overuse> = new Map([
   ['ERR_HTTP2_TOO_MANY_INVALID_FRAMES', 'max_resets'],
 ])
 
-/** NGHTTP2_ERR_CALLBACK_FAILURE: Node had to refuse too many streams, begun before those that were broken off had gone. */
+/** NGHTTP2_ERR_CALLBACK_FAILURE: Node refused too many streams, which were opened before reset ones had been closed. */
 const TOO_MANY_REFUSED = -902
 
 /** Why a client's session failed, if that is overuse; undefined for errors of the network and of the sidecar. */
