@@ -83,12 +83,7 @@ export class HeadReader {
     return this.#part > EMPTY_LINE
   }
 
-  /** No byte of the next head has been read, not even of a line end before it. */
-  get fresh(): boolean {
-    return this.#at === 0
-  }
-
-  /** The size (bytes) of a head that is done, skipped line ends included. Valid until `take`. */
+  /** How many bytes of the head have been read, skipped line ends included. 0 again after `take`. */
   get length(): number {
     return this.#at
   }

@@ -143,7 +143,7 @@ export class ResponseReader {
     if (this.#refused || this.#rules === 'tolerant') return this.#parseTolerantly(text, start, stop)
     // What a head means depends on whether the request was HEAD.
     const repeatable = this.#method !== 'HEAD'
-    const known = repeatable && this.#reader.fresh ? this.#known.find(text, start, stop) : undefined
+    const known = repeatable && this.#reader.length === 0 ? this.#known.find(text, start, stop) : undefined
     if (known !== undefined) {
       this.#take(known.head, known.text.length)
       return start + known.text.length

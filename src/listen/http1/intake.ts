@@ -107,7 +107,8 @@ export class Http1Intake {
 
   /** False if the head is not complete. */
   #readHead(): boolean {
-    const known = this.#head.fresh ? this.#known.find(this.#pending, 0, this.#pending.length) : undefined
+    const known =
+      this.#head.length === 0 ? this.#known.find(this.#pending, 0, this.#pending.length) : undefined
     if (known !== undefined) {
       this.#drop(known.text.length)
       this.#events.begin(known.head, undefined)
