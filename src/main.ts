@@ -1,9 +1,8 @@
 #!/usr/bin/env node
 import './node-version.cjs'
 import process from 'node:process'
-import { Command, CommanderError, InvalidArgumentError } from 'commander'
-import { reportFailure } from './commands/failure.ts'
-import type { CommandIo, ExitCode, ServiceIo } from './commands/io.ts'
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { type CommandIo, type DaemonIo, type ExitCode, reportFailure } from './commands/command.ts'
 import { systemClock } from './system/clock.ts'
 import { VERSION } from './version.ts'
 
@@ -13,21 +12,21 @@ const io: CommandIo = {
   env: process.env,
 }
 
-/** For the commands that run until they are told to stop; the others end on a signal as any program does. */
-function serviceIo(): ServiceIo {
+/** For commands that run until they are stopped. Other commands end on a signal, as programs do by default. */
+function daemonIo(): DaemonIo {
   return {
     ...io,
     logSink: { terminal: process.stdout.isTTY === true, fd: 1 },
-    onStop: remembered('SIGTERM', 'SIGINT'),
-    onReload: remembered('SIGHUP'),
+    onStop: onSignals('SIGTERM', 'SIGINT'),
+    onReload: onSignals('SIGHUP'),
     onCrash: (listener) => process.on('uncaughtException', listener),
   }
 }
 
 const program = new Command('postern')
   .description(
-    'A reverse-proxy sidecar for a device without access control: it answers POST /oauth/token itself,\n' +
-      'checks bearer tokens, applies rate limits, forwards what passes, and exports Prometheus metrics.',
+    'A reverse-proxy sidecar for a device without access control: it serves POST /oauth/token itself,\n' +
+      'checks bearer tokens, applies rate limits, forwards admitted requests, and exports Prometheus metrics.',
   )
   .version(VERSION)
   .helpCommand(false)
@@ -37,36 +36,36 @@ const program = new Command('postern')
     'after',
     `
 First steps:
-  postern demo                                      try it in front of a sample device
-  postern hash-password > /etc/postern/password     keep the device password hashed
-  postern check --config /etc/postern/postern.yaml  see the configuration in full and try what it names
-  postern serve --config /etc/postern/postern.yaml  run it
+  postern demo                                      try Postern in front of a sample device
+  postern hash-password > /etc/postern/password     store the hash of the device password
+  postern check --config /etc/postern/postern.yaml  print the effective configuration and test it
+  postern serve --config /etc/postern/postern.yaml  run the sidecar
 
 Exit codes: 0 stopped on purpose, 1 failed while running, 2 bad usage or configuration.`,
   )
 
 withConfig(
   command('serve', 'Run the sidecar in front of a device.', async (options: ConfigFlags) => {
-    const service = serviceIo()
+    const daemon = daemonIo()
     const { serveCommand } = await import('./commands/serve.ts')
-    return serveCommand(options, service)
+    return serveCommand(options, daemon)
   }),
 ).addHelpText(
   'after',
   `
-Any key of the configuration can be set in three places: --set beats the environment beats the file.
+Each configuration key can be set in three places: --set overrides the environment, which overrides the file.
   postern serve --config postern.yaml --set limits.api.requests=120
   POSTERN_LIMITS_API_REQUESTS=120 postern serve --config postern.yaml
   postern serve --set upstream.url=http://192.0.2.7 --set password.file=/etc/postern/password
 
-SIGHUP reads the configuration anew, as does a change of the file, the certificate or the key.
-SIGTERM or SIGINT stops it gently; a second one at once.`,
+SIGHUP reloads the configuration, as does a change of the file, the certificate or the key.
+SIGTERM or SIGINT stops the sidecar gracefully; a second signal stops it at once.`,
 )
 
 withConfig(
   command(
     'check',
-    'Print the effective configuration and try what it names.',
+    'Print the effective configuration and test the files, addresses and device in it.',
     async (options: ConfigFlags) => {
       const { checkCommand } = await import('./commands/check.ts')
       return checkCommand(options, io)
@@ -75,26 +74,30 @@ withConfig(
 ).addHelpText(
   'after',
   `
-Secrets are printed as ***. Nothing is changed. Exit codes: 0 when all of it works; 2 when serve would not start, because
-the configuration or a file that it names is unusable; 1 when something else fails, such as a device that gives no answer.`,
+Secrets are printed as ***. Nothing is changed. Exit codes: 0 if everything works; 2 if serve would not start, because the
+configuration or a file that it names is unusable; 1 if something else fails, such as a device that does not respond.`,
 )
 
 withConfig(
-  command('status', 'List who is logged in at the sidecar that runs here.', async (options: StatusFlags) => {
-    const { statusCommand } = await import('./commands/status.ts')
-    return statusCommand(options, io)
-  }),
+  command(
+    'status',
+    'List the grants of the running sidecar: who is logged in.',
+    async (options: StatusFlags) => {
+      const { statusCommand } = await import('./commands/control.ts')
+      return statusCommand(options, io)
+    },
+  ),
 )
   .option('--json', 'print JSON instead of a table', false)
   .addHelpText(
     'after',
     `
-Finds the running sidecar by state_dir, so give it the same configuration. Must run as its user or as root.`,
+The command finds the running sidecar by state_dir, so it needs the same configuration. Run it as the sidecar's user or as root.`,
   )
 
 withConfig(
-  command('revoke', 'Revoke grants with all their tokens, at once.', async (options: RevokeFlags) => {
-    const { revokeCommand } = await import('./commands/revoke.ts')
+  command('revoke', 'Revoke grants and all their tokens at once.', async (options: RevokeFlags) => {
+    const { revokeCommand } = await import('./commands/control.ts')
     return revokeCommand(options, io)
   }),
 )
@@ -104,25 +107,29 @@ withConfig(
   .addHelpText(
     'after',
     `
-Connections that were admitted under a revoked grant are closed. The password stays as it is.
-Finds the running sidecar by state_dir, so give it the same configuration. Must run as its user or as root.
-Exits with 1 when there is no such grant, or none of that client.`,
+The connections of a revoked grant are closed. The password does not change.
+The command finds the running sidecar by state_dir, so it needs the same configuration. Run it as the sidecar's user or as root.
+It exits with 1 if --grant or --client matches no grant.`,
   )
 
 command(
   'demo',
   'Run the sidecar in front of a sample device, with commands to try.',
   async (options: DemoFlags) => {
-    // A demo has nothing to reload; a terminal that is closed ends it, and its folder goes too.
-    const service = { ...serviceIo(), onStop: remembered('SIGTERM', 'SIGINT', 'SIGHUP') }
+    // The demo has nothing to reload. SIGHUP, as from a closed terminal, stops it and removes its folder.
+    const daemon = { ...daemonIo(), onStop: onSignals('SIGTERM', 'SIGINT', 'SIGHUP') }
     const { demoCommand } = await import('./commands/demo.ts')
-    return demoCommand(options, { ...service, clock: systemClock, node: process.execPath })
+    return demoCommand(options, { ...daemon, clock: systemClock, node: process.execPath })
   },
 )
-  .option('--port <port>', 'port of the public listener (8443, or a free one if that is taken)', parsePort)
+  .option(
+    '--port <port>',
+    'port of the public listener (default: 8443, or a free port if it is taken)',
+    parsePort,
+  )
   .option(
     '--admin-port <port>',
-    'port of the admin listener (9464, or a free one if that is taken)',
+    'port of the admin listener (default: 9464, or a free port if it is taken)',
     parsePort,
   )
 
@@ -132,13 +139,13 @@ command('hash-password', 'Read a password from standard input and print its argo
 }).addHelpText(
   'after',
   `
-The password is read from standard input, one line, so that it is never on a command line:
+The password is one line of standard input, so that no command line shows it:
   postern hash-password > /etc/postern/password      asks for it
   printf '%s' "$SECRET" | postern hash-password`,
 )
 
-/** From the first moment on these signals are ours; one that comes before anybody listens is told to the first who does. */
-function remembered(...signals: readonly NodeJS.Signals[]): (listener: () => void) => void {
+/** Handles these signals from now on. A signal that arrives before the first listener is added is delivered to it. */
+function onSignals(...signals: readonly NodeJS.Signals[]): (listener: () => void) => void {
   const listeners: (() => void)[] = []
   let missed = 0
   for (const signal of signals) {
@@ -187,11 +194,10 @@ function command<Flags>(name: string, description: string, run: (flags: Flags) =
 function withConfig(target: Command): Command {
   return target
     .option('--config <file>', 'configuration file (YAML); also POSTERN_CONFIG')
-    .option(
-      '--set <key=value>',
-      'set one key, e.g. limits.api.requests=120; may be repeated',
-      (value: string, before: readonly string[]) => [...before, value],
-      [],
+    .addOption(
+      new Option('--set <key=value>', 'set one key, e.g. limits.api.requests=120; may be repeated')
+        .argParser((value: string, before: readonly string[]) => [...before, value])
+        .default([], 'none'),
     )
 }
 
@@ -201,7 +207,7 @@ function parsePort(text: string): number {
   return port
 }
 
-/** Leaves at once: whatever had to be finished is finished when a command resolves. */
+/** Ends the process at once: a command resolves only when all its work is done. */
 function exit(code: number): never {
   process.exit(code)
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** The version in package.json, the one place where it stands. */
+/** The version of package.json. */
 export const VERSION: string = readVersion()
 
 function readVersion(): string {

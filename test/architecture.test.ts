@@ -234,7 +234,7 @@ describe('these checks can fail', () => {
   it('an import upwards, in any form', () => {
     const broken = tree({
       'src/http/a.ts': "import { x } from '../gate/admit.ts'\n",
-      'src/limits/b.ts': "import type {\n  X,\n} from '../oauth/form.ts'\n",
+      'src/limits/b.ts': "import type {\n  X,\n} from '../oauth/form-request.ts'\n",
       'src/config/c.ts': "export * from '../record/log.ts'\n",
       'src/tokens/d.ts': "async () => { await import('../listen/listen.ts') }\n",
       'src/password/e.ts': "new Worker(new URL('../tokens/worker.ts', import.meta.url))\n",

@@ -1,3 +1,8 @@
+import { constants, existsSync } from 'node:fs'
+import { access, stat } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { controlSocketPath } from '../admin/control-socket.ts'
+import { socketLengthProblem } from '../config/address.ts'
 import type { Config } from '../config/schema.ts'
 import { effectiveYaml, exposedSecrets } from '../config/secrets.ts'
 import { type ServiceConfig, servicesOf } from '../config/upstream-fields.ts'
@@ -11,30 +16,28 @@ import { openPasswordSource } from '../password/source.ts'
 import { openSignIn } from '../sign-in/settings.ts'
 import { systemClock } from '../system/clock.ts'
 import { reasonOf } from '../system/node-permission.ts'
-import { isBug } from '../system/setup-error.ts'
-import { trySocketFolder, tryStateFolder } from './check-folders.ts'
-import { exitCodeOf } from './failure.ts'
-import type { CommandIo, ExitCode } from './io.ts'
+import { isBug, SetupError } from '../system/setup-error.ts'
+import { type CommandIo, type ExitCode, exitCodeOf } from './command.ts'
 import { type ConfigOptions, configFrom } from './serve.ts'
 
-/** What a trial found: something works, or works with a `warning` because it needs the operator soon. */
+/** The result of a check: it passed, or it passed with a `warning` because the operator has to act soon. */
 type Finding = string | { readonly warning: string }
 
-interface Trial {
+interface Check {
   readonly what: string
   readonly run: () => Promise<Finding>
 }
 
 /**
- * Prints the configuration as it will be used, secrets masked, then tries what it names: the password source, the
- * certificate, the folders that are written to, the header files and the device. Exit code 0 when all of it works,
- * warnings included; 2 when `serve` would not start; 1 when only something else fails.
+ * Prints the effective configuration with masked secrets. Then checks the password source, the certificate, the folders that are
+ * written to, the header files and the device. Exit code 0 if all checks pass, with or without warnings; 2 if `serve` would
+ * not start; 1 if only other checks fail.
  */
 export async function checkCommand(options: ConfigOptions, io: CommandIo): Promise<ExitCode> {
   const config = configFrom(options, io)
   io.stdout.write(`${effectiveYaml(config)}\n`)
   let worst: ExitCode = 0
-  for (const { what, run } of trialsOf(config)) {
+  for (const { what, run } of checksOf(config)) {
     try {
       const found = await run()
       const line =
@@ -52,13 +55,13 @@ export async function checkCommand(options: ConfigOptions, io: CommandIo): Promi
   return worst
 }
 
-function trialsOf(config: Config): readonly Trial[] {
+function checksOf(config: Config): readonly Check[] {
   return [
-    { what: 'password source', run: () => tryPassword(config) },
-    { what: 'certificate', run: () => tryCertificate(config) },
-    { what: 'state_dir', run: () => tryStateFolder(config) },
-    ...socketsOf(config).map(({ key, path }) => ({ what: key, run: () => trySocketFolder(path) })),
-    ...servicesOf(config.upstream).flatMap(({ path, service }) => trialsOfService(path, service, config)),
+    { what: 'password source', run: () => checkPassword(config) },
+    { what: 'certificate', run: () => checkCertificate(config) },
+    { what: 'state_dir', run: () => checkStateFolder(config) },
+    ...socketsOf(config).map(({ key, path }) => ({ what: key, run: () => checkSocketFolder(path) })),
+    ...servicesOf(config.upstream).flatMap(({ path, service }) => serviceChecks(path, service, config)),
   ]
 }
 
@@ -69,30 +72,30 @@ function socketsOf({ listen, admin }: Config): readonly { readonly key: string; 
   )
 }
 
-function trialsOfService(
+function serviceChecks(
   path: readonly string[],
   service: ServiceConfig,
   { upstream, password }: Config,
-): readonly Trial[] {
+): readonly Check[] {
   const key = path.join('.')
   const [, , route] = path
   const of = route === undefined ? '' : ` of ${route}`
   const byGrant = service === upstream && 'device' in password
   return [
-    { what: `upstream headers${of}`, run: () => tryHeaders(service, key) },
-    { what: `device${of}`, run: () => tryDevice(service, key) },
+    { what: `upstream headers${of}`, run: () => checkHeaders(service, key) },
+    { what: `device${of}`, run: () => checkDevice(service, key) },
     {
       what: `signing in${of}`,
       run: () =>
         byGrant
-          ? Promise.resolve('with the password of the last grant, once there is one')
-          : trySignIn(service, key),
+          ? Promise.resolve('with the password of the last password grant, once there is one')
+          : checkSignIn(service, key),
     },
   ]
 }
 
-async function tryPassword({ password }: Config): Promise<string> {
-  if ('device' in password) return 'the device, which is asked with every grant'
+async function checkPassword({ password }: Config): Promise<string> {
+  if ('device' in password) return 'the device, which checks the password of every grant'
   const source = await openPasswordSource(password, {
     clock: systemClock,
     events: { changed() {}, unreadable() {}, restored() {} },
@@ -101,12 +104,12 @@ async function tryPassword({ password }: Config): Promise<string> {
   return 'readable'
 }
 
-/** Never makes one: a check leaves nothing behind. */
-async function tryCertificate({ listen: { tls }, stateDir }: Config): Promise<Finding> {
-  if (tls === 'off') return 'off, the listener speaks cleartext'
+/** Creates no pair: a check writes nothing. */
+async function checkCertificate({ listen: { tls }, stateDir }: Config): Promise<Finding> {
+  if (tls === 'off') return 'off, the listener uses cleartext'
   const { cert } = tls === 'auto' ? selfSignedPaths(stateDir) : tls
   const found = tls === 'auto' ? await findSelfSigned(stateDir) : await readPair(tls)
-  if (found === 'missing') return `self-signed, made at first start in ${cert}`
+  if (found === 'missing') return `self-signed, created at the first start in ${cert}`
   if ('broken' in found) {
     return { warning: `${found.broken}; a start sets this self-signed pair aside and makes another` }
   }
@@ -115,15 +118,15 @@ async function tryCertificate({ listen: { tls }, stateDir }: Config): Promise<Fi
   const validity = validityOf(found.valid, wall)
   if (validity === 'expiring') return { warning: sentence }
   if (validity !== 'valid') throw new Error(sentence)
-  return tls === 'auto' ? `self-signed, in ${cert}` : `${cert} and its key are a pair`
+  return tls === 'auto' ? `self-signed, in ${cert}` : `${cert} matches its key`
 }
 
-async function tryHeaders(service: ServiceConfig, key: string): Promise<string> {
+async function checkHeaders(service: ServiceConfig, key: string): Promise<string> {
   const { added } = await readRequestFields(service, key)
   return added.length === 0 ? 'none' : `${added.length / 2} set on every request`
 }
 
-async function tryDevice(service: ServiceConfig, key: string): Promise<string> {
+async function checkDevice(service: ServiceConfig, key: string): Promise<string> {
   const target = await upstreamTarget(service, key)
   const status = await probeDevice(
     target,
@@ -134,7 +137,7 @@ async function tryDevice(service: ServiceConfig, key: string): Promise<string> {
   return `${target.socketPath ?? target.origin} answered ${status}`
 }
 
-async function trySignIn(service: ServiceConfig, key: string): Promise<string> {
+async function checkSignIn(service: ServiceConfig, key: string): Promise<string> {
   const connections = createConnections(
     await upstreamTarget(service, key),
     upstreamDeadlines(service),
@@ -151,7 +154,7 @@ async function trySignIn(service: ServiceConfig, key: string): Promise<string> {
       clock: systemClock,
       events: {
         signedIn() {
-          outcome = 'the device takes the credentials'
+          outcome = 'the device accepts the credentials'
         },
         refused() {
           failed = true
@@ -164,10 +167,48 @@ async function trySignIn(service: ServiceConfig, key: string): Promise<string> {
       },
     })
     const failure = await signIn?.ready()
-    if (failure !== undefined) throw new Error(`the device gave no answer (${failure})`)
+    if (failure !== undefined) throw new Error(`the device did not respond (${failure})`)
     if (failed) throw new Error(outcome)
     return outcome
   } finally {
     await connections.close()
   }
+}
+
+/**
+ * Checks whether the state folder is usable. Fails with `SetupError` if a start would fail too, because it has to write a
+ * self-signed pair there; otherwise with another error: without its token file the sidecar still runs, from memory.
+ */
+async function checkStateFolder({ listen, stateDir }: Config): Promise<string> {
+  const found = await checkFolder(resolve(stateDir)).catch(async (error: unknown) => {
+    if (isBug(error) || listen.tls !== 'auto' || !(await needsNewPair(stateDir))) throw error
+    throw new SetupError(reasonOf(error), { cause: error })
+  })
+  const socket = controlSocketPath(stateDir)
+  const tooLong = socketLengthProblem(socket)
+  if (tooLong !== undefined) throw new Error(`status and revoke will not work: ${socket} ${tooLong}`)
+  return found
+}
+
+/** Whether a start has to write a self-signed pair, because it is missing or broken. */
+async function needsNewPair(stateDir: string): Promise<boolean> {
+  const found = await findSelfSigned(stateDir)
+  return found === 'missing' || 'broken' in found
+}
+
+/** Checks whether a Unix socket can be created at a path. Its folder has to exist, because a start does not create it. */
+async function checkSocketFolder(path: string): Promise<string> {
+  await access(dirname(path), constants.W_OK | constants.X_OK)
+  const found = await stat(path).catch(() => undefined)
+  if (found !== undefined && !found.isSocket()) throw new Error(`${path} exists and is not a socket`)
+  return `${path} can be created`
+}
+
+/** Checks whether files can be created in a folder, without creating any. A start creates a missing folder. */
+async function checkFolder(folder: string): Promise<string> {
+  let present = folder
+  while (!existsSync(present) && present !== dirname(present)) present = dirname(present)
+  if (!(await stat(present)).isDirectory()) throw new Error(`${present} is not a folder`)
+  await access(present, constants.W_OK | constants.X_OK)
+  return present === folder ? `${folder} is writable` : `${folder} is created at the first start`
 }

@@ -1,23 +1,25 @@
+import { createServer } from 'node:net'
+import { createSidecar } from '../compose/sidecar.ts'
+import { loadConfig, readConfigFile } from '../config/load.ts'
 import { hashPassword } from '../password/key-derivation.ts'
+import { createLog, type LogSink } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
+import type { DaemonIo, ExitCode } from './command.ts'
 import { type DemoFolder, generatePassword, makeDemoFolder } from './demo/demo-folder.ts'
-import { portOrAny } from './demo/free-port.ts'
 import { createSampleDevice } from './demo/sample-device.ts'
-import { type RunningSidecar, startSidecar } from './demo/sidecar-run.ts'
 import { renderWalkthrough, walkthrough } from './demo/walkthrough.ts'
-import type { ExitCode, ServiceIo } from './io.ts'
 
 export interface DemoOptions {
-  /** Port of the public listener; 8443, or any free one where that is taken. */
+  /** Port of the public listener. Default: 8443, or a free port if it is taken. */
   readonly port?: number
-  /** Port of the admin listener; 9464, or any free one where that is taken. */
+  /** Port of the admin listener. Default: 9464, or a free port if it is taken. */
   readonly adminPort?: number
 }
 
-/** What the demo needs of the process it runs in. The environment is not among it. */
-export interface DemoIo extends Pick<ServiceIo, 'stdout' | 'stderr' | 'logSink' | 'onStop'> {
+/** The parts of the process that the demo uses, without the environment. */
+export interface DemoIo extends Pick<DaemonIo, 'stdout' | 'stderr' | 'logSink' | 'onStop'> {
   readonly clock: Clock
-  /** The path of the running Node.js, for the commands to copy. */
+  /** The path of the running Node.js, for the commands that the demo prints. */
   readonly node: string
 }
 
@@ -26,8 +28,8 @@ const defaultAdminPort = 9464
 const stopGraceMs = 1000
 
 /**
- * Runs a sample device and the real sidecar before it, prints what to type, and waits to be stopped. Everything it
- * writes lies in one private temporary folder, which is gone when this resolves. Resolves to the exit code.
+ * Runs a sample device with the real sidecar in front of it, prints commands to try, and waits for a signal to stop. All its files
+ * are in one private temporary folder, which is removed before this resolves. Resolves to the exit code.
  */
 export async function demoCommand(options: DemoOptions, io: DemoIo): Promise<ExitCode> {
   const stopped = new Promise<void>((resolve) => io.onStop(resolve))
@@ -83,7 +85,7 @@ ${moved.join('')}
   Password       ${password}   (made for this run, shown only here)
   Configuration  ${folder.configFile}
   Certificate    ${folder.certificate}
-  Device itself  ${upstream}   (no login, no limits: that is the point)
+  Device itself  ${upstream}   (no login, no limits)
 
 Copy these into another terminal, from top to bottom:
 
@@ -93,9 +95,51 @@ Ctrl-C stops the demo and removes ${folder.path}.
 `
 }
 
-/** Tells that a default port was taken. A port that the user chose is used or fails. */
+/** A note if a default port is taken. With a port that the user chose, the start fails instead. */
 function movedNote(asked: number | undefined, wanted: number, url: string): string[] {
   const port = new URL(url).port
   if (asked !== undefined || port === String(wanted)) return []
   return [`Port ${wanted} is taken on this machine; using ${port} instead.\n`]
+}
+
+export interface RunningSidecar {
+  /** With the name in the self-signed certificate: `https://localhost:8443`. */
+  readonly publicUrl: string
+  readonly adminUrl: string
+  readonly stop: (graceMs: number) => Promise<void>
+}
+
+export interface SidecarDependencies {
+  readonly clock: Clock
+  readonly logSink: LogSink
+}
+
+/**
+ * Starts a sidecar from a configuration file as `postern serve` does, but ignores the environment: variables for a real device
+ * must not affect the demo.
+ */
+export async function startSidecar(file: string, around: SidecarDependencies): Promise<RunningSidecar> {
+  const config = loadConfig({ file: readConfigFile(file), env: {}, sets: [] })
+  const log = await createLog(config.log, around.logSink)
+  const sidecar = await createSidecar(config, { clock: around.clock, log })
+  try {
+    const addresses = await sidecar.start()
+    return {
+      publicUrl: addresses.public.replace('//127.0.0.1:', '//localhost:'),
+      adminUrl: addresses.admin ?? 'off',
+      stop: (graceMs) => sidecar.stop(graceMs),
+    }
+  } catch (error) {
+    await sidecar.stop(0)
+    throw error
+  }
+}
+
+/** `wanted` if that port of 127.0.0.1 is free, else 0, with which the kernel chooses a free port. */
+export function portOrAny(wanted: number): Promise<number> {
+  return new Promise((resolve) => {
+    const probe = createServer()
+    probe.once('error', () => resolve(0))
+    probe.listen(wanted, '127.0.0.1', () => probe.close(() => resolve(wanted)))
+  })
 }

@@ -9,25 +9,25 @@ export interface HashPasswordStreams {
   readonly stderr: NodeJS.WritableStream
 }
 
-/** More than any request may carry (C9). */
+/** The largest input (bytes): more than the password in any token request (C9). */
 const LIMIT = 8 * 1024
 
-type Answer =
+type Input =
   | { readonly kind: 'password'; readonly password: string }
-  | { readonly kind: 'no'; readonly why: string }
+  | { readonly kind: 'refused'; readonly reason: string }
 
 /**
- * `postern hash-password`: one line from standard input becomes a line for the password file. On a terminal it asks
- * twice, without echo. Returns the exit code: 0, or 2 with one line on `stderr` that says what was wrong.
+ * `postern hash-password`: reads one line from standard input and writes a line for the password file. On a terminal it asks
+ * twice, without echo. Resolves to the exit code: 0, or 2 with one line on `stderr` that names the problem.
  */
 export async function hashPasswordCommand(streams: HashPasswordStreams): Promise<number> {
-  const answer = streams.stdin.isTTY === true ? await ask(streams) : await readAll(streams.stdin)
-  const fault = answer.kind === 'no' ? answer.why : faultOf(answer.password)
-  if (answer.kind === 'no' || fault !== undefined) {
+  const input = streams.stdin.isTTY === true ? await ask(streams) : await readAll(streams.stdin)
+  const fault = input.kind === 'refused' ? input.reason : faultOf(input.password)
+  if (input.kind === 'refused' || fault !== undefined) {
     streams.stderr.write(`postern hash-password: ${fault}\n`)
     return 2
   }
-  streams.stdout.write(`${await hashPassword(answer.password)}\n`)
+  streams.stdout.write(`${await hashPassword(input.password)}\n`)
   return 0
 }
 
@@ -38,22 +38,22 @@ function faultOf(password: string): string | undefined {
   return undefined
 }
 
-async function readAll(stdin: NodeJS.ReadableStream): Promise<Answer> {
+async function readAll(stdin: NodeJS.ReadableStream): Promise<Input> {
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of stdin) {
     const bytes = Buffer.from(chunk)
     size += bytes.length
-    if (size > LIMIT) return no('the input is larger than 8 KiB')
+    if (size > LIMIT) return refused('the input is larger than 8 KiB')
     chunks.push(bytes)
   }
   const bytes = Buffer.concat(chunks)
-  if (!isUtf8(bytes)) return no('the input is not valid UTF-8')
+  if (!isUtf8(bytes)) return refused('the input is not valid UTF-8')
   return { kind: 'password', password: new TextDecoder().decode(bytes).replace(/\r?\n$/, '') }
 }
 
-async function ask({ stdin, stderr }: HashPasswordStreams): Promise<Answer> {
-  // `terminal` puts the input into raw mode, so the terminal echoes nothing; what readline would echo goes nowhere.
+async function ask({ stdin, stderr }: HashPasswordStreams): Promise<Input> {
+  // `terminal` puts the input into raw mode, so the terminal does not echo. The echo of readline is discarded.
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
   const terminal = createInterface({ input: stdin, output: nowhere, terminal: true, historySize: 0 })
   const lines = terminal[Symbol.asyncIterator]()
@@ -66,13 +66,13 @@ async function ask({ stdin, stderr }: HashPasswordStreams): Promise<Answer> {
   try {
     const password = await prompt('Password: ')
     const again = password === undefined ? undefined : await prompt('Password again: ')
-    if (password === undefined || again === undefined) return no('cancelled')
-    return password === again ? { kind: 'password', password } : no('the two passwords differ')
+    if (password === undefined || again === undefined) return refused('cancelled')
+    return password === again ? { kind: 'password', password } : refused('the two passwords differ')
   } finally {
     terminal.close()
   }
 }
 
-function no(why: string): Answer {
-  return { kind: 'no', why }
+function refused(reason: string): Input {
+  return { kind: 'refused', reason }
 }

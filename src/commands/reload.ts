@@ -10,25 +10,25 @@ import { isBug, SetupError } from '../system/setup-error.ts'
 
 export interface ReloaderDependencies {
   readonly sidecar: Pick<Sidecar, 'reload'>
-  /** Reads the configuration anew from where it came. */
+  /** Reads the configuration again from its sources. */
   readonly load: () => Config
-  /** The configuration file, and the files in the configuration whose change is a reload. */
+  /** The files whose change causes a reload: the configuration file, and those that the configuration names. */
   readonly filesOf: (config: Config) => readonly string[]
-  /** What the files held before the start read them: a change since then is news. */
+  /** The content of the files before the start read them. A change since then causes a reload. */
   readonly seen: ReadonlyMap<string, string>
   readonly log: Logger
   readonly clock: Clock
 }
 
 export interface Reloader {
-  /** Somebody asked for it. Calls that come while one runs are served by one more. */
+  /** Reloads the configuration. Calls during a reload cause one more. */
   reload(): void
-  /** Reloads whenever one of the files changes that the configuration is made of. */
+  /** Reloads the configuration when one of its files changes. */
   watch(config: Config): void
   close(): void
 }
 
-/** Puts changes of the configuration, certificate and key into effect while running; what is wrong changes nothing. */
+/** Applies changes of the configuration, certificate and key at run time. An invalid change has no effect. */
 export function createReloader({
   sidecar,
   load,
@@ -52,7 +52,7 @@ export function createReloader({
       log.info({ changed: live }, 'configuration reloaded')
       if (restart.length > 0) log.warn({ keys: restart }, 'these keys take effect after a restart')
     } catch (error) {
-      log.error(causeOf(error), 'configuration not reloaded: the one before holds')
+      log.error(causeOf(error), 'configuration not reloaded: the previous one stays in effect')
     }
   }
 
@@ -80,13 +80,13 @@ export function createReloader({
   }
 
   function watchContent(file: string): FileWatch {
-    // A file that was only touched is no news; one that nobody has read yet is learnt by the first look.
+    // Equal content causes no reload. The first look at a file that was not read before only records its content.
     let seen = before.get(file)
     return watchFile(file, clock, async () => {
       const content = await settledContent(file, seen)
-      const news = seen !== undefined && seen !== content
+      const changed = seen !== undefined && seen !== content
       seen = content
-      if (news) await reloadAll()
+      if (changed) await reloadAll()
     })
   }
 
@@ -99,16 +99,16 @@ export function createReloader({
   }
 }
 
-/** What the log says of a failed reload: the problems that the operator has to mend, or the defect of ours. */
+/** The log fields of a failed reload: the problems that the operator has to fix, or the error of a bug. */
 function causeOf(error: unknown): object {
   if (isBug(error)) return { err: error }
   return { problems: error instanceof SetupError ? error.problems : [reasonOf(error)] }
 }
 
-/** Milliseconds between two reads that must agree: what a writer has not finished is not taken. */
+/** Time between two reads (ms). Only equal content is used, so a half-written file is not. */
 const SETTLE = 75
 
-/** The content of files as it is now, to be taken before somebody else reads them. */
+/** The present content of files. */
 export async function snapshotOf(files: readonly string[]): Promise<Map<string, string>> {
   return new Map(await Promise.all(files.map(async (file) => [file, await contentOf(file)] as const)))
 }

@@ -3,28 +3,28 @@ import { loadConfig, readConfigFile } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { createLog, finishLog } from '../record/log.ts'
 import { systemClock } from '../system/clock.ts'
-import type { CommandIo, ExitCode, ServiceIo } from './io.ts'
+import type { CommandIo, DaemonIo, ExitCode } from './command.ts'
 import { createReloader, snapshotOf } from './reload.ts'
 
 export interface ConfigOptions {
   /** Path of the configuration file. */
   readonly config?: string
-  /** `key=value` each; stronger than the environment and the file. */
+  /** `key=value` each. They override the environment and the file. */
   readonly set: readonly string[]
 }
 
-/** Runs the sidecar until it is told to stop; a second signal ends it at once. */
-export async function serveCommand(options: ConfigOptions, io: ServiceIo): Promise<ExitCode> {
+/** Runs the sidecar until a signal stops it. A second signal stops it at once. */
+export async function serveCommand(options: ConfigOptions, io: DaemonIo): Promise<ExitCode> {
   const configFile = configPath(options, io.env)
   const seen = await snapshotOf(configFile === undefined ? [] : [configFile])
   const config = configFrom(options, io)
   for (const [file, content] of await snapshotOf(certificateFiles(config))) seen.set(file, content)
   const log = await createLog(config.log, io.logSink)
-  // The net below every other: one client's request must not end everybody's service, whatever we got wrong.
+  // The last error handler: a bug in the handling of one request must not end the process for all clients.
   io.onCrash((error) => log.error({ err: error }, 'internal error: this is a bug in Postern'))
   const sidecar = await createSidecar(config, { clock: systemClock, log })
   const stopSidecar = (): Promise<void> =>
-    sidecar.stop().catch((error: unknown) => log.error({ err: error }, 'the stop was not clean'))
+    sidecar.stop().catch((error: unknown) => log.error({ err: error }, 'error while stopping'))
   let asked = 0
   const stopped = new Promise<void>((resolve) => {
     io.onStop(() => {
@@ -43,7 +43,7 @@ export async function serveCommand(options: ConfigOptions, io: ServiceIo): Promi
   })
   io.onReload(reloader.reload)
   if (asked === 0) await sidecar.start()
-  // A program that waits for the line with the addresses must not wait until the log's buffer is full.
+  // A program may wait for the line with the addresses, so the log's buffer is flushed.
   log.flush()
   reloader.watch(config)
   await stopped
@@ -60,7 +60,7 @@ function configPath(options: ConfigOptions, env: CommandIo['env']): string | und
   return options.config ?? env.POSTERN_CONFIG
 }
 
-/** The configuration that file, environment and flags make together. */
+/** Loads the configuration from the file, the environment and the flags. */
 export function configFrom(options: ConfigOptions, { env }: Pick<CommandIo, 'env'>): Config {
   const path = configPath(options, env)
   return loadConfig({

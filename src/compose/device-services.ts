@@ -13,10 +13,9 @@ import { createUpgrades } from '../forward/upgrades.ts'
 import { createUpstream, type Upstream } from '../forward/upstream.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
-import type { UpstreamReadings } from '../record/upstream-metrics.ts'
-import { openSignIn } from '../sign-in/settings.ts'
+import type { DeviceLoad } from '../record/upstream-metrics.ts'
+import { openSignIn, signInLog } from '../sign-in/settings.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
-import { signInLog } from '../sign-in/sign-in-log.ts'
 import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
 
@@ -25,7 +24,7 @@ export interface DeviceServices {
   readonly main: DeviceService
   readonly upstream: Upstream
   /** The sum over all services. */
-  load(): UpstreamReadings
+  load(): DeviceLoad
   /** Why the sidecar is not ready, according to the health checks; empty if it is. */
   unreadyReasons(): readonly string[]
   close(): Promise<void>

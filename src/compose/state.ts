@@ -151,7 +151,7 @@ function openTokenJournal(config: Config, { clock, log, metrics }: StateDependen
     dir: config.stateDir,
     clock,
     listener: {
-      trouble(operation, error) {
+      failed(operation, error) {
         metrics.storeFailed('file', operation)
         // Clients are served from memory in both cases, but the log distinguishes a bug from a disk error.
         const cause = isBug(error) ? { err: error } : { reason: reasonOf(error) }

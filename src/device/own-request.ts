@@ -14,7 +14,7 @@ export interface OwnRequest {
 }
 
 /** The part of a response that the sidecar itself evaluates. */
-export interface Answer {
+export interface OwnResponse {
   readonly status: number
   readonly fields: Fields
 }
@@ -30,12 +30,12 @@ export async function askDevice(
   connections: Connections,
   request: OwnRequest,
   repeatable: boolean,
-): Promise<Answer> {
+): Promise<OwnResponse> {
   const connection = connections.borrow(repeatable)
   try {
-    const answer = await sendOwn(connection, request)
+    const response = await sendOwn(connection, request)
     connection.release(true)
-    return answer
+    return response
   } catch (error) {
     const stale = connection.reused && failureOf(error) === 'connection_terminated'
     connection.release(false)
@@ -56,31 +56,31 @@ export async function probeDevice(
     return (await askDevice(connections, { method: 'GET', target: path, fields: [] }, false)).status
   } catch (error) {
     const at = target.socketPath ?? target.origin
-    throw new Error(`${at} gave no answer (${failureOf(error)})`, { cause: error })
+    throw new Error(`${at} did not respond (${failureOf(error)})`, { cause: error })
   } finally {
     await connections.close()
   }
 }
 
 /** Settles when the connection holds no more bytes of the response. */
-function sendOwn(connection: Connection, { method, target, fields, body }: OwnRequest): Promise<Answer> {
+function sendOwn(connection: Connection, { method, target, fields, body }: OwnRequest): Promise<OwnResponse> {
   return new Promise((resolve, reject) => {
-    let answer: Answer | undefined
+    let response: OwnResponse | undefined
     let size = 0
     const handler: ResponseHandler = {
       inform() {},
       head({ status, fields }) {
-        answer = { status, fields }
+        response = { status, fields }
       },
       data(chunk) {
         size += chunk.length
         if (size > LARGEST_PAGE) connection.abort(TOO_LONG)
       },
       end() {
-        if (answer !== undefined) resolve(answer)
+        if (response !== undefined) resolve(response)
       },
       failed(error) {
-        if (error === TOO_LONG && answer !== undefined) resolve(answer)
+        if (error === TOO_LONG && response !== undefined) resolve(response)
         else reject(error)
       },
     }

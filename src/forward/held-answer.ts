@@ -1,10 +1,10 @@
-import type { Answer } from '../device/own-request.ts'
+import type { OwnResponse } from '../device/own-request.ts'
 import type { Exchange, Outcome, Reply, RequestHead, ResponseHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 
 export interface HoldingRules {
   /** Sees the head of every answer; true to keep this one from the client for now. */
-  readonly holds: (answer: Answer) => boolean
+  readonly holds: (answer: OwnResponse) => boolean
   /** The header as the client shall see it. */
   readonly conceal: (fields: Fields) => Fields
   /** The request body, in place of the client's own. */
@@ -33,7 +33,7 @@ export class HoldingExchange implements Exchange {
   }
 
   /** The answer that is held, once it is there to its end. */
-  get held(): Answer | undefined {
+  get held(): OwnResponse | undefined {
     return this.#whole ? this.#kept?.head : undefined
   }
 

@@ -1,9 +1,9 @@
 import { DeviceFault } from '../device/failure.ts'
-import type { Answer } from '../device/own-request.ts'
+import type { OwnResponse } from '../device/own-request.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import type { RequestLine } from '../sign-in/scheme.ts'
-import type { Renewal, Shown, SignIn } from '../sign-in/sign-in.ts'
+import type { Renewal, SentCredentials, SignIn } from '../sign-in/sign-in.ts'
 import type { Entry, Leave } from '../system/bounded-queue.ts'
 import { HoldingExchange } from './held-answer.ts'
 import { type KeptBody, keepBody } from './kept-body.ts'
@@ -22,13 +22,13 @@ export interface SignedInRequest extends RequestLine {
 /** Carries the request to the device and the answer to the exchange that it is given. */
 export type Send = (exchange: Exchange, fields: string[]) => Promise<RoundTripEnd>
 
-/** So often a request is repeated because its nonce was worn out, before its client gets the challenge. */
-const MOST_TURNS = 4
+/** How many new nonces a request may use. After that its client gets the challenge. */
+const MAX_NONCES = 4
 
 /**
- * Sends a request with the sidecar's own credentials. Where the device asks to sign in first, that is done, once, and the
- * request repeated: a challenge says that it was not acted upon (RFC 9110 §15.5.2), whatever its method. One whose body is
- * gone is not repeated; its client gets the challenge, and finds the sidecar signed in when it comes again.
+ * Sends a request with the sidecar's own credentials. If the device responds with a challenge, the sidecar signs in, once, and
+ * repeats the request, whatever its method: a challenge means that the device did not act on it (RFC 9110 §15.5.2). A request
+ * whose body is gone is not repeated. Its client gets the challenge, and its next request finds the sidecar signed in.
  */
 export async function sendSignedIn(
   request: SignedInRequest,
@@ -43,40 +43,40 @@ export async function sendSignedIn(
   }
 
   let loggedIn = false
-  let turns = 0
+  let newNonces = 0
   let leave: Leave | undefined
 
-  async function attempt(mark: string | undefined): Promise<Attempted> {
-    const shown = signIn.credentialsFor(request, mark)
-    let challenge: Answer | undefined
+  async function attempt(nonce: string | undefined): Promise<Attempted> {
+    const sent = signIn.credentialsFor(request, nonce)
+    let challenge: OwnResponse | undefined
     const holding = new HoldingExchange(exchange, {
       holds(answer) {
         if (signIn.isChallenge(request, answer)) challenge = answer
         else {
-          signIn.answered(request, answer, shown)
-          if (loggedIn) signIn.helped()
+          signIn.accepted(request, answer, sent)
+          if (loggedIn) signIn.loginHelped()
           leave?.()
         }
         return challenge !== undefined
       },
-      conceal: (fields) => signIn.conceal(fields, shown),
+      conceal: (fields) => signIn.conceal(fields, sent),
       body: openBody,
     })
-    const end = await send(holding, withCredentials(request.fields, shown?.fields ?? []))
+    const end = await send(holding, withCredentials(request.fields, sent?.fields ?? []))
     if (challenge === undefined) return { end, again: false }
-    const renewing = signIn.renew(challenge, shown, !loggedIn)
+    const renewing = signIn.renew(challenge, sent, !loggedIn)
     const repeatable = holding.held !== undefined && (!hasBody || body?.repeatable === true)
     if (!repeatable) holding.release()
     const renewal = await renewing
     if (renewal.kind === 'signed-in') loggedIn = true
-    if (renewal.kind === 'turn') turns += 1
-    const again = renewal.kind !== 'refused' && turns <= MOST_TURNS && repeatable && !exchange.ended
+    if (renewal.kind === 'new-nonce') newNonces += 1
+    const again = renewal.kind !== 'refused' && newNonces <= MAX_NONCES && repeatable && !exchange.ended
     if (!again) {
-      adopt(renewal, shown)
+      adopt(renewal, sent)
       holding.release()
     }
-    if (!again || renewal.kind !== 'turn') return { end, again }
-    return { end, again, mark: renewal.mark, alone: turns > 1 || shown?.session.reusable !== true }
+    if (!again || renewal.kind !== 'new-nonce') return { end, again }
+    return { end, again, nonce: renewal.nonce, alone: newNonces > 1 || sent?.session.reusable !== true }
   }
 
   const failure = await signIn.ready()
@@ -84,8 +84,8 @@ export async function sendSignedIn(
   try {
     let last = await attempt(undefined)
     while (last.again) {
-      if (last.alone === true) leave ??= leaveOf(await signIn.line.enter())
-      last = await attempt(last.mark)
+      if (last.alone === true) leave ??= leaveOf(await signIn.repeatQueue.enter())
+      last = await attempt(last.nonce)
     }
     return last.end
   } finally {
@@ -96,15 +96,15 @@ export async function sendSignedIn(
 
 interface Attempted {
   readonly end: RoundTripEnd
-  /** Once more, with new credentials: those under `mark`, if there is one. */
+  /** Repeat the request with new credentials, those for `nonce` if it is set. */
   readonly again: boolean
-  readonly mark?: string
-  /** While no other request of those that are repeated is under way. */
+  readonly nonce?: string
+  /** Repeat it while no other repeated request is in flight. */
   readonly alone?: boolean
 }
 
-function adopt(renewal: Renewal, shown: Shown | undefined): void {
-  if (renewal.kind === 'turn') shown?.session.adopt(renewal.mark)
+function adopt(renewal: Renewal, sent: SentCredentials | undefined): void {
+  if (renewal.kind === 'new-nonce') sent?.session.adopt(renewal.nonce)
 }
 
 function leaveOf(entry: Entry): Leave | undefined {
@@ -118,17 +118,17 @@ function leaveOf(entry: Entry): Leave | undefined {
 export function observeAnswer(
   signIn: SignIn,
   request: RequestLine,
-  shown: Shown | undefined,
+  sent: SentCredentials | undefined,
 ): (device: Fields, status: number) => Fields {
   return (fields, status) => {
     const answer = { status, fields }
-    if (!signIn.isChallenge(request, answer)) signIn.answered(request, answer, shown)
+    if (!signIn.isChallenge(request, answer)) signIn.accepted(request, answer, sent)
     // No caller awaits the renewal. If it fails, the next request finds the same fault and reports it.
     else
       signIn
-        .renew(answer, shown, true)
-        .then((renewal) => adopt(renewal, shown))
+        .renew(answer, sent, true)
+        .then((renewal) => adopt(renewal, sent))
         .catch(() => {})
-    return signIn.conceal(fields, shown)
+    return signIn.conceal(fields, sent)
   }
 }

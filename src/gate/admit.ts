@@ -3,7 +3,7 @@ import type { RequestHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import type { AuthFailure, Refusal } from '../http/refusal.ts'
 import { ietfLimitFields, limitFields, secondsToReset } from '../limits/limit-fields.ts'
-import type { Verdict, WindowPolicy, Windows } from '../limits/window.ts'
+import type { LimitDecision, WindowPolicy, Windows } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Tokens } from '../tokens/token-contract.ts'
 import { readBearer } from './bearer.ts'
@@ -91,30 +91,34 @@ export function createGate({
   function limit(asked: Asked): Later<Admission> {
     const { request, client, now, who } = asked
     const { endpoint } = request
-    const verdict = tables[endpoint].count(windowKey(now.limits[endpoint].per, client, who))
-    return verdict instanceof Promise ? later(asked, verdict, judge) : judge(asked, verdict)
+    const decision = tables[endpoint].count(windowKey(now.limits[endpoint].per, client, who))
+    return decision instanceof Promise ? later(asked, decision, judge) : judge(asked, decision)
   }
 
-  function judge(asked: Asked, verdict: Verdict): Later<Admission> {
+  function judge(asked: Asked, decision: LimitDecision): Later<Admission> {
     const { head, request, client, now, who } = asked
     const { endpoint, framing } = request
     const passed = {
       requestId: requestIdOf(head.survey.requestId, client.peerTrusted, newRequestId),
       endpoint,
       client: client.address,
-      limitFields: fieldsFor(endpoint, verdict, now),
+      limitFields: fieldsFor(endpoint, decision, now),
       framing,
     }
-    const limited = verdict.admitted ? undefined : rateLimited(verdict)
+    const limited = decision.admitted ? undefined : rateLimited(decision)
     if (limited !== undefined && isFinal(limited, request, now)) return refused(passed, limited, request)
     const counted = { asked, passed, limited }
     const known = who ?? identifyBearer(head.survey.authorization, identify)
     return known instanceof Promise ? later(counted, known, authorize) : authorize(counted, known)
   }
 
-  function fieldsFor(endpoint: Endpoint, verdict: Verdict, { limits, ietfHeaders }: GateSettings): Fields {
-    const fields = limitFields(verdict, clock.wall())
-    return ietfHeaders ? [...fields, ...ietfLimitFields(endpoint, verdict, limits[endpoint])] : fields
+  function fieldsFor(
+    endpoint: Endpoint,
+    decision: LimitDecision,
+    { limits, ietfHeaders }: GateSettings,
+  ): Fields {
+    const fields = limitFields(decision, clock.wall())
+    return ietfHeaders ? [...fields, ...ietfLimitFields(endpoint, decision, limits[endpoint])] : fields
   }
 
   return admit
@@ -175,8 +179,8 @@ function credentialFault({ head, request, now }: Asked, who: Identified): Refusa
   return { kind: 'unauthorized', cause: who.cause }
 }
 
-function rateLimited(verdict: Verdict): Refusal {
-  return { kind: 'rate-limited', retryAfter: secondsToReset(verdict) }
+function rateLimited(decision: LimitDecision): Refusal {
+  return { kind: 'rate-limited', retryAfter: secondsToReset(decision) }
 }
 
 /**

@@ -1,28 +1,69 @@
 import type { Clock } from '../system/clock.ts'
-import {
-  countRequest,
-  isOpen,
-  openWindow,
-  type Verdict,
-  type Window,
-  type WindowPolicy,
-  type Windows,
-} from './window.ts'
 
-/** The windows of this process, which knows at once. */
+/** How many requests a window admits, and its length (ms). */
+export interface WindowPolicy {
+  readonly requests: number
+  readonly window: number
+}
+
+/** A fixed window of one key. Its first request opens it; it closes `policy.window` ms later (C14). */
+export interface Window {
+  closesAt: number
+  count: number
+}
+
+/** Whether the limit admits a request, and the figures for its rate-limit fields. */
+export interface LimitDecision {
+  readonly admitted: boolean
+  readonly limit: number
+  readonly remaining: number
+  /** Time until the window closes (ms). */
+  readonly closesIn: number
+}
+
+/** The windows of one endpoint type, by key. A store that several sidecars share returns promises. */
+export interface Windows {
+  /** Counts a request and decides whether it passes. */
+  count(key: string): LimitDecision | Promise<LimitDecision>
+}
+
+/** A request at the very instant of the close belongs to the next window. */
+export function isOpen(window: Window, now: number): boolean {
+  return now < window.closesAt
+}
+
+export function openWindow(policy: WindowPolicy, now: number): Window {
+  return { closesAt: now + policy.window, count: 0 }
+}
+
+/**
+ * Checks and counts in one step, so that no interleaving admits more than `policy.requests` per window. A refused request does
+ * not raise the count and does not prolong the window.
+ */
+export function countRequest(window: Window, policy: WindowPolicy, now: number): LimitDecision {
+  const admitted = window.count < policy.requests
+  if (admitted) window.count += 1
+  return {
+    admitted,
+    limit: policy.requests,
+    remaining: Math.max(0, policy.requests - window.count),
+    closesIn: window.closesAt - now,
+  }
+}
+
+/** The windows of this process, without promises. */
 export interface WindowTable extends Windows {
-  count(key: string): Verdict
-  /** How many windows are held, the closed ones that were not reclaimed yet included. */
+  count(key: string): LimitDecision
+  /** The number of windows, including closed ones that are not reclaimed yet. */
   readonly size: number
-  /** Takes another policy; where it differs, every key starts afresh. */
+  /** A policy that differs from the present one closes all windows. */
   applyPolicy(policy: WindowPolicy): void
 }
 
 /**
- * At most `maxKeys` windows are held. All windows of a table are equally long, so the map's insertion order is the
- * order in which they close, and reclaiming looks at the oldest entries only: constant time, however many keys
- * there are. A live window is never evicted; past the cap new keys share one overflow window, so that spraying
- * addresses resets nobody's count (C17).
+ * Holds at most `maxKeys` windows. All windows have the same length, so the map's insertion order is the order in which they
+ * close. Reclaiming looks at the oldest entries only, which takes constant time. An open window is never evicted: in a full
+ * table new keys share one overflow window, so an attacker with many addresses cannot reset another client's count (C17).
  */
 export function createWindowTable(
   policy: WindowPolicy,
@@ -32,7 +73,7 @@ export function createWindowTable(
   let current = policy
   let overflow: Window | undefined
 
-  /** Two steps for each window opened: the table shrinks under any load that opened it wider. */
+  /** Removes up to two closed windows for each one opened, so the table shrinks under load. */
   function reclaim(now: number): void {
     let steps = 2
     for (const [key, window] of windows) {

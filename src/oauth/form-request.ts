@@ -1,17 +1,17 @@
+import { isUtf8 } from 'node:buffer'
 import { bodyFault, type Exchange } from '../http/exchange.ts'
-import { fieldValues } from '../http/fields.ts'
+import { fieldValues, withoutBlanks } from '../http/fields.ts'
 import type { Refusal } from '../http/refusal.ts'
-import { isFormType, parseForm } from './form.ts'
 
-/** The largest form (bytes): more than any grant needs, and too little to exhaust memory (C9). */
+/** The largest form (bytes): more than any grant needs, too little to exhaust memory (C9). */
 const LARGEST_BODY = 8 * 1024
 
-/** The form of a request, or the refusal. `close`: the body was not read to its end. */
+/** The form of a request, or the refusal. `close`: the rest of the body is unread, so the connection closes. */
 export type FormRequest =
   | { readonly kind: 'form'; readonly parameters: ReadonlyMap<string, string> }
   | { readonly kind: 'refused'; readonly refusal: Refusal; readonly close: boolean }
 
-/** Reads a form: media type, body, parameters. A refusal ends the steps. `bodyTimeout` in ms. */
+/** Checks the media type, reads the body, parses the parameters. The first refusal ends these steps. `bodyTimeout` in ms. */
 export async function readFormRequest(exchange: Exchange, bodyTimeout: number): Promise<FormRequest> {
   const typeFault = mediaTypeFault(exchange)
   if (typeFault !== undefined) return { kind: 'refused', refusal: typeFault, close: false }
@@ -23,23 +23,23 @@ export async function readFormRequest(exchange: Exchange, bodyTimeout: number): 
   return { kind: 'refused', refusal: { kind: 'invalid-request', description }, close: false }
 }
 
-type Given<Name extends string> =
-  | { readonly kind: 'given'; readonly values: Readonly<Record<Name, string>> }
+type RequiredParameters<Name extends string> =
+  | { readonly kind: 'present'; readonly values: Readonly<Record<Name, string>> }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
 
-/** Takes the parameters `names` from a form. Refuses the first that is missing or empty (RFC 6749 §5.2). */
+/** Takes the parameters `names` from a form. Refuses the request if one is missing or empty (RFC 6749 §5.2). */
 export function required<Name extends string>(
   parameters: ReadonlyMap<string, string>,
   names: readonly Name[],
-): Given<Name> {
+): RequiredParameters<Name> {
   const missing = names.find((name) => !parameters.get(name))
   if (missing !== undefined) {
     const description = `The parameter ${missing} is missing or empty.`
     return { kind: 'refused', refusal: { kind: 'invalid-request', description } }
   }
-  // The check above found each name.
+  // Proof of the cast: the check above found each name.
   const values = Object.fromEntries(names.map((name) => [name, parameters.get(name)])) as Record<Name, string>
-  return { kind: 'given', values }
+  return { kind: 'present', values }
 }
 
 function mediaTypeFault(exchange: Exchange): Refusal | undefined {
@@ -62,8 +62,8 @@ export type TokenBody =
   | { readonly kind: 'refused'; readonly refusal: Refusal; readonly close: boolean }
 
 /**
- * Reads a request body of at most `LARGEST_BODY` bytes within `deadline` ms. A declared length above that is refused before
- * the body is read. After any refusal here more of the body may come, so the connection closes.
+ * Reads a request body of at most `LARGEST_BODY` bytes within `deadline` ms. A larger Content-Length is refused before the body
+ * is read. After a refusal more of the body may arrive, so the connection closes.
  */
 export async function readTokenBody(
   exchange: Exchange,
@@ -105,4 +105,65 @@ function abortion(signal: AbortSignal): Promise<TokenBody> {
       resolve({ kind: 'refused', refusal: { kind: 'request-timeout' }, close: true }),
     )
   })
+}
+
+/** The parameters of a form, or why the body is not a valid form. */
+export type Form =
+  | { readonly kind: 'form'; readonly parameters: ReadonlyMap<string, string> }
+  | { readonly kind: 'invalid'; readonly description: string }
+
+/**
+ * Parses `application/x-www-form-urlencoded` in UTF-8. It refuses a body that two parsers could read differently, and a
+ * repeated parameter (RFC 6749 §3.2). No description quotes a name or a value, because either may be a secret.
+ */
+export function parseForm(body: Uint8Array): Form {
+  if (!isUtf8(body)) return invalid('The body is not UTF-8.')
+  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(body)
+  const parameters = new Map<string, string>()
+  for (const pair of text.split('&')) {
+    if (pair === '') continue
+    const equals = pair.indexOf('=')
+    const name = decodeComponent(equals < 0 ? pair : pair.slice(0, equals))
+    const value = decodeComponent(equals < 0 ? '' : pair.slice(equals + 1))
+    if (name === undefined || value === undefined)
+      return invalid('The body has a malformed percent-encoding.')
+    // A NUL ends a string in C: a C program would compare only a part of the value.
+    if (name.includes('\0') || value.includes('\0')) return invalid('The body contains a NUL character.')
+    if (parameters.has(name)) return invalid('A parameter stands more than once in the body.')
+    parameters.set(name, value)
+  }
+  return { kind: 'form', parameters }
+}
+
+function invalid(description: string): Form {
+  return { kind: 'invalid', description }
+}
+
+/** `undefined` for a stray `%` and for bytes that are not UTF-8, such as encoded surrogates. */
+function decodeComponent(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch (error) {
+    if (!(error instanceof URIError)) throw error
+    return undefined
+  }
+}
+
+const PARAMETER =
+  /^[ \t]*;[ \t]*(?:([!#$%&'*+\-.^_`|~0-9A-Za-z]+)=(?:([!#$%&'*+\-.^_`|~0-9A-Za-z]+)|"((?:[^"\\]|\\.)*)"))?[ \t]*/
+
+/** Whether a Content-Type (RFC 9110 §8.3.1) is a form's, has well-formed parameters and no charset other than UTF-8. */
+export function isFormType(contentType: string): boolean {
+  const named = withoutBlanks(contentType)
+  const type = /^application\/x-www-form-urlencoded/i.exec(named)
+  if (type === null) return false
+  let rest = named.slice(type[0].length)
+  while (rest !== '') {
+    const parameter = PARAMETER.exec(rest)
+    if (parameter === null) return false
+    const value = parameter[2] ?? parameter[3] ?? ''
+    if (parameter[1]?.toLowerCase() === 'charset' && !/^utf-?8$/i.test(value)) return false
+    rest = rest.slice(parameter[0].length)
+  }
+  return true
 }

@@ -1,9 +1,9 @@
 import type { UpstreamFailure } from '../http/refusal.ts'
 import type { Tokens } from '../tokens/token-contract.ts'
-import { type Grant, refuse } from './grant.ts'
+import { type GrantType, refuse } from './token-endpoint.ts'
 
 export interface PasswordGrantDependencies {
-  /** `unavailable`: the device checks the password, and it could not be asked. */
+  /** `unavailable`: the device has to check the password, and did not respond. */
   readonly verify: (
     password: string,
   ) => Promise<'right' | 'wrong' | 'overloaded' | { readonly unavailable: UpstreamFailure }>
@@ -14,26 +14,26 @@ export interface PasswordGrantDependencies {
 
 const PASSWORD = 'password'
 
-/** The `Retry-After` (seconds) when too many passwords are being checked. */
+/** The `Retry-After` (seconds) if too many passwords are being checked. */
 const RETRY_AFTER_OVERLOAD = 1
 
-/** Exchanges the device's admin password for a pair of tokens (RFC 6749 §4.3). The API has no user names. */
+/** Exchanges the admin password of the device for a pair of tokens (RFC 6749 §4.3). The API has no user names. */
 export function createPasswordGrant({
   verify,
   issue,
   onWrongPassword,
   onUnavailable,
-}: PasswordGrantDependencies): Grant<'password'> {
+}: PasswordGrantDependencies): GrantType<'password'> {
   return {
     name: PASSWORD,
     parameters: ['password'],
     async exchange({ password }, client) {
-      const verdict = await verify(password)
-      if (typeof verdict === 'object') {
-        onUnavailable(verdict.unavailable)
-        return refuse({ kind: 'upstream', failure: verdict.unavailable })
+      const result = await verify(password)
+      if (typeof result === 'object') {
+        onUnavailable(result.unavailable)
+        return refuse({ kind: 'upstream', failure: result.unavailable })
       }
-      switch (verdict) {
+      switch (result) {
         case 'right':
           return { kind: 'granted', tokens: await issue(client, PASSWORD) }
         case 'wrong':

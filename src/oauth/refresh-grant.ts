@@ -1,8 +1,8 @@
 import type { Tokens } from '../tokens/token-contract.ts'
-import { type Grant, refuse } from './grant.ts'
+import { type GrantType, refuse } from './token-endpoint.ts'
 
-/** Exchanges a refresh token for a new access token (RFC 6749 §6). The refusal does not say what is wrong with the token. */
-export function createRefreshGrant(refresh: Tokens['refresh']): Grant<'refresh_token'> {
+/** Exchanges a refresh token for a new access token (RFC 6749 §6). The refusal does not say why the token is invalid. */
+export function createRefreshGrant(refresh: Tokens['refresh']): GrantType<'refresh_token'> {
   return {
     name: 'refresh_token',
     parameters: ['refresh_token'],

@@ -9,8 +9,8 @@ export interface RevocationEndpointDependencies {
 }
 
 /**
- * The revocation endpoint (RFC 7009). A token authorizes its own revocation, and the whole grant is revoked with it (§2.1). An
- * unknown token is answered with 200 too (§2.2). `token_type_hint` is ignored: it would only save a search that costs nothing here.
+ * The revocation endpoint (RFC 7009). A token authorizes its own revocation, which revokes the whole grant (§2.1). The response
+ * for an unknown token is 200 too (§2.2). `token_type_hint` is ignored, because one lookup finds tokens of both kinds.
  */
 export function createRevocationEndpoint({
   revoke,

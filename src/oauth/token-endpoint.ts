@@ -4,23 +4,40 @@ import { jsonReply } from '../http/json-reply.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { IssuedTokens } from '../tokens/token-contract.ts'
 import { readFormRequest, required } from './form-request.ts'
-import { type Grant, type GrantResult, refuse } from './grant.ts'
+
+export type GrantResult =
+  | { readonly kind: 'granted'; readonly tokens: IssuedTokens }
+  | { readonly kind: 'refused'; readonly refusal: Refusal }
+
+/** A grant type. A new one needs a module that creates a `GrantType`, and a line in `compose/token-services.ts`. */
+export interface GrantType<Parameter extends string = string> {
+  /** The value of `grant_type`, and the `grant` label of its metrics. */
+  readonly name: string
+  /** The other parameters that the form must have, none of them empty. */
+  readonly parameters: readonly Parameter[]
+  // A method, not a function property: its parameters are bivariant, so one list holds grants with different parameters.
+  exchange(given: Readonly<Record<Parameter, string>>, client: string): GrantResult | Promise<GrantResult>
+}
+
+export function refuse(refusal: Refusal): GrantResult {
+  return { kind: 'refused', refusal }
+}
 
 export interface TokenEndpointDependencies {
   /** The grant types, in the order in which a refusal lists them. */
-  readonly grants: readonly Grant[]
+  readonly grants: readonly GrantType[]
   /** The deadline of the request body (ms). */
   readonly bodyTimeout: () => number
 }
 
-/** The answer of one of the sidecar's own endpoints. `close`: the request body was not read to its end. */
-type TokenAnswer =
+/** The result of a request to one of the sidecar's endpoints. `close`: body bytes are unread, so the connection closes. */
+type EndpointResult =
   | { readonly kind: 'reply'; readonly reply: Reply }
   | { readonly kind: 'refused'; readonly refusal: Refusal; readonly close: boolean }
 
-export type TokenEndpoint = (request: TokenRequest, exchange: Exchange) => Promise<TokenAnswer>
+export type TokenEndpoint = (request: TokenRequest, exchange: Exchange) => Promise<EndpointResult>
 
-/** The token endpoint, `POST /oauth/token`: form, grant, answer. A refusal ends the steps. */
+/** The token endpoint, `POST /oauth/token`: reads the form, exchanges the grant, makes the response. A refusal ends this. */
 export function createTokenEndpoint({ grants, bodyTimeout }: TokenEndpointDependencies): TokenEndpoint {
   const unsupported = refuse({
     kind: 'unsupported-grant-type',
@@ -49,7 +66,7 @@ export function createTokenEndpoint({ grants, bodyTimeout }: TokenEndpointDepend
   }
 }
 
-/** Exactly the four fields of the device's document (C4). */
+/** Exactly the four members that the device's API documents (C4). */
 function tokenReply(tokens: IssuedTokens): Reply {
   return jsonReply(200, {
     expires_in: tokens.expiresIn,

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { UpstreamFailure } from '../http/refusal.ts'
-import type { Checked, SignIn } from '../sign-in/sign-in.ts'
+import type { PasswordCheck, SignIn } from '../sign-in/sign-in.ts'
 import { createBoundedQueue } from '../system/bounded-queue.ts'
 import { fingerprintOf } from './key-derivation.ts'
 import type { Verification } from './verifier.ts'
@@ -67,7 +67,7 @@ export function createDevicePassword({ signIn, events, stored }: DevicePasswordD
     if (known !== undefined) forget()
   })
 
-  async function checkAtDevice(password: string): Promise<Checked> {
+  async function checkAtDevice(password: string): Promise<PasswordCheck> {
     const checked = await signIn.check(password)
     problem =
       checked.kind === 'failed' ? `the device could not check the password (${checked.failure})` : undefined

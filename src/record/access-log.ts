@@ -6,15 +6,15 @@ import { type Logger, lineWriter } from './log.ts'
 
 export interface AccessLog {
   write(record: ExchangeRecord): void
-  /** Writes what was summed up. */
+  /** Writes the pending sums of refusals. */
   close(): void
 }
 
-/** Refusals of one kind logged line by line per period; the rest of the period is one line with their number. */
+/** Refusals of one kind that are logged one by one in a period (ms). One line then reports the number of the others. */
 const LINES_PER_PERIOD = 10
 const PERIOD = 10_000
 
-/** What is logged of a request at most, in characters. */
+/** The longest values in a line, in characters. */
 const LONGEST_PATH = 256
 const LONGEST_METHOD = 32
 const LONGEST_GRANT = 64
@@ -22,16 +22,16 @@ const LONGEST_GRANT = 64
 const LONGEST_CLIENT = 64
 
 /**
- * One line per exchange, with the path but never the query, a field or a body: those may hold secrets. A flood of
- * refusals costs ten lines and a sum in ten seconds, so that nobody can fill the disk from outside.
+ * Writes one line for each exchange, with the path but without the query, the fields and the body, which may hold secrets. A
+ * flood of refusals of one kind costs eleven lines in ten seconds, so an attacker cannot fill the disk.
  */
 export function createAccessLog(log: Logger, clock: Clock): AccessLog {
   const floods = new Map<string, Flood>()
   const writeLine = lineWriter(log)
   const timestamp = createTimestamp()
 
-  /** False when this refusal is only counted. */
-  function spare(kind: string): boolean {
+  /** Whether this refusal gets a line. If not, it is counted for the sum. */
+  function getsLine(kind: string): boolean {
     const now = clock.monotonic()
     const flood = floods.get(kind)
     if (flood === undefined || now >= flood.until) {
@@ -63,7 +63,7 @@ export function createAccessLog(log: Logger, clock: Clock): AccessLog {
   return {
     write(record) {
       const { refusal } = record
-      if (refusal !== undefined && !spare(refusal.kind)) return
+      if (refusal !== undefined && !getsLine(refusal.kind)) return
       if (log.isLevelEnabled('info')) writeLine(lineOf(record, timestamp(clock.wall())))
     },
     close() {
@@ -83,7 +83,7 @@ interface Flood {
 /** pino's number for `info`. */
 const INFO = 30
 
-/** As pino would write it, put together by hand because it is: with every request, and always of the same shape. */
+/** The line that pino would write. It is built by hand, which is faster, because every request writes one. */
 function lineOf(record: ExchangeRecord, time: string): string {
   const { head, requestId, grant, endpoint, client, outcome, refusal, wouldRefuse, duration } = record
   const granted = grant === undefined ? '' : `,"grant":${quoted(grant, LONGEST_GRANT)}`
@@ -110,16 +110,16 @@ function nameOf(refusal: Refusal): string {
   }
 }
 
-/** What needs neither replacing nor escaping. */
+/** Text that needs no replacement and no escape. */
 const PLAIN = /^[ !#-[\]-~]*$/
 
-/** A JSON string of visible ASCII only: no terminal or log reader is to be steered by a request. */
+/** A JSON string in visible ASCII, so that a request cannot send control sequences to a terminal or log viewer. */
 function quoted(text: string, longest: number): string {
   const short = text.length > longest ? `${text.slice(0, longest)}...` : text
   return PLAIN.test(short) ? `"${short}"` : JSON.stringify(short.replace(/[^ -~]/g, '?'))
 }
 
-/** Writes instants (ms since the epoch) as `toISOString` does, at a fraction of its cost while the second lasts. */
+/** Formats times (ms since the epoch) as `toISOString` does. Within one second it is much cheaper. */
 export function createTimestamp(): (time: number) => string {
   let second = Number.NaN
   let text = ''

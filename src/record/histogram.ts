@@ -1,18 +1,18 @@
-/** One figure at one moment: a sample of the exposition text, typed. */
-export interface Figure {
+/** A sample of the exposition text. */
+export interface Sample {
   readonly name: string
   readonly labels: Readonly<Record<string, string>>
   readonly value: number
 }
 
 /**
- * Durations by bucket, in the text format of Prometheus. Kept by ourselves because every request is observed twice:
- * prom-client's own looks its labels up each time.
+ * A histogram of durations in the text format of Prometheus. It replaces prom-client's, which looks up the labels on each
+ * observation: each request is observed twice.
  */
 export interface Histogram {
-  series(labels?: Figure['labels']): Series
-  /** Buckets, sum and count of each series, named as in the text. */
-  figures(): Figure[]
+  series(labels?: Sample['labels']): Series
+  /** Buckets, sum and count of each series, with the names of the text. */
+  samples(): Sample[]
   text(): string
 }
 
@@ -20,14 +20,14 @@ interface Series {
   observe(seconds: number): void
 }
 
-/** Around what a LAN device takes, from a cached answer to the response deadline (seconds). */
+/** In seconds: from a cached response of a LAN device to the response deadline. */
 const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
 export function createHistogram(name: string, help: string): Histogram {
-  const all: (() => Figure[])[] = []
+  const all: (() => Sample[])[] = []
 
-  function series(labels: Figure['labels'] = {}): Series {
-    /** How many fell into each bucket and into none of the lower ones; the last bucket has no bound. */
+  function series(labels: Sample['labels'] = {}): Series {
+    /** Observations in each bucket and in no lower one. The last bucket has no bound. */
     const counts = new Array<number>(BOUNDS.length + 1).fill(0)
     let sum = 0
     all.push(() => {
@@ -56,18 +56,18 @@ export function createHistogram(name: string, help: string): Histogram {
     }
   }
 
-  const figures = (): Figure[] => all.flatMap((figuresOf) => figuresOf())
+  const samples = (): Sample[] => all.flatMap((samplesOf) => samplesOf())
 
   return {
     series,
-    figures,
+    samples,
     text: () =>
-      [`# HELP ${name} ${help}`, `# TYPE ${name} histogram`, ...figures().map(sample), ''].join('\n'),
+      [`# HELP ${name} ${help}`, `# TYPE ${name} histogram`, ...samples().map(sampleLine), ''].join('\n'),
   }
 }
 
-/** Our own label values need no escaping. */
-function sample({ name, labels, value }: Figure): string {
+/** The label values are the sidecar's own and need no escape. */
+function sampleLine({ name, labels, value }: Sample): string {
   const pairs = Object.entries(labels).map(([label, of]) => `${label}="${of}"`)
   return `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${value}`
 }

@@ -14,92 +14,92 @@ export interface LogSink {
   readonly fd: number
 }
 
-/** Lines are gathered up to this many bytes, or a second, before they are written; a crash writes what is left. */
-const GATHERED = 64 * 1024
+/** Lines are buffered until they have this size (bytes) or `FLUSH_INTERVAL` (ms) has passed. A crash flushes the buffer. */
+const BUFFER_SIZE = 64 * 1024
 const FLUSH_INTERVAL = 1_000
-/** How long the last lines may take to be written (ms). */
+/** The deadline for the last lines (ms). */
 const LAST_FLUSH = 2_000
 
-/** The most bytes that a character of a string becomes. */
-const WIDEST = 3
+/** The most bytes of UTF-8 for one UTF-16 code unit. */
+const MAX_BYTES_PER_UNIT = 3
 
-/** One JSON object a line, or readable text on a terminal. */
+/** A log with one JSON object on each line, or readable text on a terminal. */
 export async function createLog({ level, format }: LogSettings, sink: LogSink): Promise<Logger> {
   const readable = format === 'pretty' || (format === 'auto' && sink.terminal)
-  return createLogOn(level, readable ? await prettyStream(sink) : gatheringStream(sink))
+  return createLogOn(level, readable ? await prettyStream(sink) : bufferedStream(sink))
 }
 
-/** A log that writes to the given stream: for tests and for programs that embed the sidecar. */
+/** A log that writes to a stream, for tests and for programs that embed the sidecar. */
 export function createLogOn(level: string, stream: DestinationStream): Logger {
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, stream)
 }
 
 /**
- * Writes a finished line of JSON, its line end included, past pino: for the one kind of line that comes with every
- * request. Ask `isLevelEnabled` first.
+ * Writes a complete line of JSON with its line end, without pino: for the access log, which every request pays. The caller
+ * checks `isLevelEnabled` first.
  */
 export function lineWriter(log: Logger): (line: string) => void {
-  // The stream that this very file gave to pino, under a name that pino publishes but leaves out of `Logger`.
+  // Proof of the cast: this file gave pino the stream. pino exports the symbol, but `Logger` does not declare it.
   const stream = Reflect.get(log, pino.symbols.streamSym) as DestinationStream
   return (line) => stream.write(line)
 }
 
 /**
- * Gathers lines as the bytes that they become, in one place: to give each a buffer of its own, and to write often, took
- * half of what a line costs.
+ * Encodes lines into one buffer and writes them together. A buffer for each line and frequent writes made up half of the cost
+ * of a line.
  */
-function gatheringStream(sink: LogSink): DestinationStream & Flushable {
+function bufferedStream(sink: LogSink): DestinationStream & Flushable {
   const file = destination({
     fd: sink.fd,
     sync: false,
-    minLength: GATHERED,
-    maxWrite: 2 * GATHERED,
+    minLength: BUFFER_SIZE,
+    maxWrite: 2 * BUFFER_SIZE,
     contentMode: 'buffer',
   })
   let unwritten = 0
-  function pass(bytes: Buffer): void {
+  function writeBytes(bytes: Buffer): void {
     unwritten += bytes.length
-    // In this mode it takes buffers, whatever its types say.
+    // In this mode `write` takes buffers, though its type says string.
     file.write(bytes as never)
   }
-  // A `flush` during a write does nothing; without this one, its bytes would wait for the next line.
+  // A `flush` during a write does nothing. Without this flush the bytes would wait for the next line.
   file.on('write', (bytes) => {
     unwritten -= bytes
   })
   file.on('drain', () => {
     if (unwritten > 0) file.flush()
   })
-  const gathered = Buffer.allocUnsafe(GATHERED)
+  const buffer = Buffer.allocUnsafe(BUFFER_SIZE)
   let length = 0
 
-  function passOn(): void {
-    if (length > 0) pass(Buffer.from(gathered.subarray(0, length)))
+  function drainBuffer(): void {
+    if (length > 0) writeBytes(Buffer.from(buffer.subarray(0, length)))
     length = 0
   }
 
   function writeOut(done?: (error?: Error) => void): void {
-    passOn()
+    drainBuffer()
     file.flush(done)
   }
 
   setInterval(() => {
     if (length > 0) writeOut()
   }, FLUSH_INTERVAL).unref()
-  // pino calls this when the process ends, and knows only what it was passed.
+  // pino calls `flushSync` when the process ends. The lines in this buffer have to be passed on first.
   const flushSync = file.flushSync.bind(file)
   let abandoned = false
   file.flushSync = () => {
     if (abandoned) return
-    passOn()
+    drainBuffer()
     flushSync()
   }
 
   return {
     write(line) {
-      const most = WIDEST * line.length
-      if (length + most > GATHERED) writeOut()
-      if (most > GATHERED) pass(Buffer.from(line))
-      else length += gathered.write(line, length)
+      const most = MAX_BYTES_PER_UNIT * line.length
+      if (length + most > BUFFER_SIZE) writeOut()
+      if (most > BUFFER_SIZE) writeBytes(Buffer.from(line))
+      else length += buffer.write(line, length)
     },
     flush: writeOut,
     abandon() {
@@ -108,16 +108,16 @@ function gatheringStream(sink: LogSink): DestinationStream & Flushable {
   }
 }
 
-/** What `log.flush()` calls. */
+/** The stream behind `log.flush()`. */
 interface Flushable {
   flush(done?: (error?: Error) => void): void
-  /** Lines that are not written yet are lost: nothing waits for them any more. */
+  /** Drops the lines that are not written yet, so that nothing waits for them. */
   abandon(): void
 }
 
 /**
- * Writes the last lines before the process ends. Where they cannot be written within `patience` ms (a full disk, a reader
- * that stands still), they are abandoned: pino would otherwise retry without end when the process exits.
+ * Writes the last lines before the process ends. If that takes longer than `patience` ms (full disk, blocked reader), the
+ * lines are dropped: pino would otherwise retry without end when the process exits.
  */
 export async function finishLog(log: Logger, patience: number = LAST_FLUSH): Promise<void> {
   const written = new Promise<boolean>((resolve) => {

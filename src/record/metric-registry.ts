@@ -6,7 +6,7 @@ import {
   type MetricValueWithName,
   Registry,
 } from 'prom-client'
-import { createHistogram, type Figure, type Histogram } from './histogram.ts'
+import { createHistogram, type Histogram, type Sample } from './histogram.ts'
 
 /** The metrics of one sidecar; each name gets the prefix `postern_`. */
 export interface MetricRegistry {
@@ -16,30 +16,30 @@ export interface MetricRegistry {
     labelNames?: readonly L[],
     collect?: (counter: Counter<L>) => void,
   ): Counter<L>
-  /** `collect` is called for every scrape. */
+  /** `collect` is called on every scrape. */
   gauge<L extends string>(
     name: string,
     help: string,
     labelNames?: readonly L[],
     collect?: (gauge: Gauge<L>) => void,
   ): Gauge<L>
-  /** Of durations, in seconds. */
+  /** A histogram of durations in seconds. */
   histogram(name: string, help: string): Histogram
   readonly contentType: string
   /** The exposition text. */
   text(): Promise<string>
   /** Every sample of the text as a value. */
-  snapshot(): Promise<readonly Figure[]>
+  snapshot(): Promise<readonly Sample[]>
 }
 
-/** prom-client's own whose names promise a counter that they are not; `promtool check metrics` objects to them. */
+/** Gauges of prom-client with a counter's name; `promtool check metrics` reports them. */
 const MISNAMED = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
   'nodejs_active_resources_total',
 ]
 
-/** A registry of its own, with prom-client's metrics of the process in it. */
+/** A registry for one sidecar, including prom-client's metrics of the process. */
 export function createMetricRegistry(): MetricRegistry {
   const register = new Registry()
   collectDefaultMetrics({ register })
@@ -66,23 +66,23 @@ export function createMetricRegistry(): MetricRegistry {
     },
     async snapshot() {
       const counted = (await register.getMetricsAsJSON()).flatMap((metric) =>
-        // `metricName` is given where a metric has samples of several names.
+        // `metricName` is set if a metric has samples of several names.
         metric.values.map(({ labels, value, metricName = metric.name }: MetricValueWithName<string>) => ({
           name: metricName,
           labels: textual(labels),
           value,
         })),
       )
-      return [...counted, ...histograms.flatMap((histogram) => histogram.figures())]
+      return [...counted, ...histograms.flatMap((histogram) => histogram.samples())]
     },
   }
 }
 
-function textual(labels: LabelValues<string>): Figure['labels'] {
+function textual(labels: LabelValues<string>): Sample['labels'] {
   return Object.fromEntries(Object.entries(labels).map(([label, value]) => [label, String(value)]))
 }
 
-/** prom-client hands the metric over as `this`. */
+/** prom-client passes the metric as `this`. */
 function collecting<M>(collect: (metric: M) => void): (this: M) => void {
   return function (this: M) {
     collect(this)

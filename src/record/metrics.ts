@@ -1,47 +1,47 @@
 import type { Endpoint } from '../http/admission.ts'
 import type { ExchangeRecord } from '../http/exchange.ts'
-import type { Figure } from './histogram.ts'
+import type { Sample } from './histogram.ts'
 import { createMetricRegistry } from './metric-registry.ts'
 import { createTally } from './tally.ts'
-import { createUpstreamMetrics, type UpstreamMetrics, type UpstreamReadings } from './upstream-metrics.ts'
+import { createUpstreamMetrics, type DeviceLoad, type UpstreamMetrics } from './upstream-metrics.ts'
 
-export type { Figure } from './histogram.ts'
+export type { Sample } from './histogram.ts'
 
-/** What is read anew for every scrape. */
-interface Readings {
+/** Functions that return the values of gauges, called on every scrape. */
+interface ScrapeSources {
   readonly tokens: () => { readonly access: number; readonly refresh: number }
-  /** Live tokens that a restart would lose, for want of the token file; undefined for `tokens.store: memory`. */
+  /** Live tokens that are not in the token file and that a restart would lose; undefined for `tokens.store: memory`. */
   readonly unsaved: () => number | undefined
   readonly windows: () => Readonly<Record<Endpoint, number>>
-  readonly upstream: () => UpstreamReadings
+  readonly upstream: () => DeviceLoad
 }
 
 export interface Metrics {
   exchange(record: ExchangeRecord): void
   passwordFailed(): void
-  /** @param responses 0 for a grant type that is served and not used yet */
+  /** @param responses 0 creates the series of a grant type before its first use */
   tokensIssued(grant: string, responses: number): void
   tokensRevoked(reason: string, grants: number): void
   tokensEvicted(kind: 'access' | 'refresh', count: number): void
   storeFailed(store: string, operation: string): void
   configReloaded(result: 'success' | 'failure'): void
-  /** When the certificate that is served begins and ceases to be valid, in ms since the Unix epoch. */
+  /** The validity of the served certificate, in ms since the Unix epoch. */
   certificateServed(from: number, until: number): void
-  /** What the public listener tells of its connections; the reasons are the names of the keys that hold them. */
+  /** Events of the public listener's connections. A reason is the name of the configuration key of the cap. */
   readonly connections: {
     connection(protocol: string, change: 1 | -1): void
     refused(reason: string): void
     overused(reason: string): void
     handshakeFailed(reason: string): void
   }
-  /** @param route the path of a further service; undefined for the device's main one */
+  /** @param route the path of a route's service; undefined for the device's main service */
   upstream(route: string | undefined): UpstreamMetrics
-  observe(readings: Readings): void
+  observe(sources: ScrapeSources): void
   readonly contentType: string
   /** The exposition text. */
   text(): Promise<string>
-  /** The same figures as values, of this moment: each is a sample of the text. */
-  snapshot(): Promise<readonly Figure[]>
+  /** The samples of the text as values. */
+  snapshot(): Promise<readonly Sample[]>
 }
 
 export function createMetrics({
@@ -55,11 +55,11 @@ export function createMetrics({
   const { counter, gauge, histogram } = registry
   const requests = createTally()
   const bytes = { request: 0, response: 0 }
-  let readings: Readings | undefined
+  let sources: ScrapeSources | undefined
 
   counter(
     'requests_total',
-    'Requests that were answered or broke off, by endpoint type, method and status code.',
+    'Requests that have ended, by endpoint type, method and status code.',
     ['endpoint', 'method', 'code'],
     (counted) => requests.drain((labels, amount) => counted.labels(...labels).inc(amount)),
   )
@@ -79,13 +79,13 @@ export function createMetrics({
     api: requestDuration.series({ endpoint: 'api' }),
     oauth: requestDuration.series({ endpoint: 'oauth' }),
   }
-  const upstream = createUpstreamMetrics(registry, () => readings?.upstream())
+  const upstream = createUpstreamMetrics(registry, () => sources?.upstream())
   const rateLimited = { api: 0, oauth: 0 }
   counter('rate_limited_total', 'Requests refused with 429.', ['endpoint'], (counted) =>
     drain(rateLimited, (endpoint, amount) => counted.inc({ endpoint }, amount)),
   )
   gauge('rate_windows', 'Rate limit windows held.', ['endpoint'], (g) => {
-    for (const endpoint of ['api', 'oauth'] as const) g.set({ endpoint }, readings?.windows()[endpoint] ?? 0)
+    for (const endpoint of ['api', 'oauth'] as const) g.set({ endpoint }, sources?.windows()[endpoint] ?? 0)
   })
   const authFailures = { missing: 0, malformed: 0, unknown: 0, expired: 0, revoked: 0 }
   counter('auth_failures_total', 'Requests refused with 401, by reason.', ['reason'], (counted) =>
@@ -93,14 +93,14 @@ export function createMetrics({
   )
   const passwordFailures = counter('password_failures_total', 'Password grants with a wrong password.')
   gauge('tokens', 'Live tokens.', ['kind'], (g) => {
-    for (const kind of ['access', 'refresh'] as const) g.set({ kind }, readings?.tokens()[kind] ?? 0)
+    for (const kind of ['access', 'refresh'] as const) g.set({ kind }, sources?.tokens()[kind] ?? 0)
   })
   gauge(
     'tokens_unsaved',
-    'Live tokens that the token file does not hold, because it could not be written: a restart would lose them.',
+    'Live tokens that are missing in the token file because writing it failed. A restart would lose them.',
     [],
     (g) => {
-      const unsaved = readings?.unsaved()
+      const unsaved = sources?.unsaved()
       if (unsaved === undefined) g.remove()
       else g.set(unsaved)
     },
@@ -120,24 +120,22 @@ export function createMetrics({
     'certificate_expiry_timestamp_seconds',
     'Unix time at which the served certificate expires; of a chain, the first to do so.',
   )
-  // Without TLS there is no certificate: no sample, rather than one of 1970.
+  // Without TLS there is no certificate. A sample of 0 would mean 1970, so there is none.
   for (const bound of [certificateFrom, certificateUntil]) bound.remove()
   const connections = gauge('connections', 'Open client connections.', ['protocol'])
   const refused = counter(
     'connections_refused_total',
-    'Client connections closed at once, by the cap they met.',
+    'Client connections closed on arrival, by the cap that was reached.',
     ['reason'],
   )
   const overused = counter(
     'connections_cut_total',
-    'Broken off for what a client overdid, by the cap it met.',
+    'HTTP/2 sessions and responses aborted because the client exceeded a cap, by cap.',
     ['reason'],
   )
-  const handshakes = counter(
-    'handshakes_failed_total',
-    'TLS handshakes of clients that failed, by what ended them.',
-    ['reason'],
-  )
+  const handshakes = counter('handshakes_failed_total', 'Failed TLS handshakes of clients, by cause.', [
+    'reason',
+  ])
   gauge('build_info', 'Version of Postern and of Node.', ['version', 'node']).set({ version, node }, 1)
 
   for (const result of ['success', 'failure']) reloads.inc({ result }, 0)
@@ -158,13 +156,13 @@ export function createMetrics({
 
   return {
     exchange({ head, endpoint, refusal, wouldRefuse, outcome, duration }) {
-      const verdict = refusal ?? wouldRefuse
+      const gateRefusal = refusal ?? wouldRefuse
       requests.add(endpoint, head.method, outcome.status)
       durations[endpoint].observe(duration / 1000)
       bytes.request += outcome.requestBytes
       bytes.response += outcome.responseBytes
-      if (verdict?.kind === 'rate-limited') rateLimited[endpoint] += 1
-      if (verdict?.kind === 'unauthorized') authFailures[verdict.cause] += 1
+      if (gateRefusal?.kind === 'rate-limited') rateLimited[endpoint] += 1
+      if (gateRefusal?.kind === 'unauthorized') authFailures[gateRefusal.cause] += 1
     },
     passwordFailed: () => passwordFailures.inc(),
     tokensIssued: (grant, responses) => issued.inc({ grant }, responses),
@@ -184,7 +182,7 @@ export function createMetrics({
     },
     upstream,
     observe(next) {
-      readings = next
+      sources = next
     },
     contentType: registry.contentType,
     text() {
@@ -198,7 +196,7 @@ export function createMetrics({
   }
 }
 
-/** Hands over what has been counted since the last time; the registry takes much longer to find the labels. */
+/** Passes on the counts since the last call. Counting in the registry is slower, because it looks up the labels. */
 function drain<K extends string>(counts: Record<K, number>, take: (label: K, amount: number) => void): void {
   for (const label in counts) {
     take(label, counts[label])

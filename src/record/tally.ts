@@ -2,10 +2,10 @@ import { STATUS_CODES } from 'node:http'
 
 type Labels = readonly [endpoint: string, method: string, code: string]
 
-/** Counts requests without making a key of their labels; the registry is handed the sums when it is scraped. */
+/** Counts requests without building a key from their labels. The registry gets the sums on each scrape. */
 export interface Tally {
   add(endpoint: string, method: string, status: number): void
-  /** Hands over what has come since the last time. */
+  /** Passes on the counts since the last call. */
   drain(take: (labels: Labels, amount: number) => void): void
 }
 
@@ -35,7 +35,7 @@ function under<K, V>(map: Map<string, Map<K, V>>, key: string): Map<K, V> {
   return made
 }
 
-/** Methods are counted by name; whatever else a client makes up is `other`, so that the series stay few. */
+/** The name of a known method, `other` for any other, so that clients cannot create series. */
 function methodLabel(method: string): string {
   switch (method) {
     case 'GET':
@@ -51,7 +51,7 @@ function methodLabel(method: string): string {
   }
 }
 
-/** A registered status by number, a made-up one of the device as `other`, none at all (the client left) as `none`. */
+/** A registered status by number, `other` for an unregistered one, `none` for no response (the client left). */
 function codeLabel(status: number): string {
   if (status === 0) return 'none'
   return STATUS_CODES[status] === undefined ? 'other' : String(status)

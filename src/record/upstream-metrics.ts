@@ -1,49 +1,56 @@
 import { isUnreachable, type UpstreamFailure } from '../http/refusal.ts'
 import type { MetricRegistry } from './metric-registry.ts'
 
-/** How busy the device is, with all its services. */
-export interface UpstreamReadings {
+/** The load of the device, the sum over its services. */
+export interface DeviceLoad {
   readonly inFlight: number
   readonly queued: number
   readonly tolerant: boolean
 }
 
-/** What happens at one service of the device. */
+/** The events of one service of the device. */
 export interface UpstreamMetrics {
-  /** Milliseconds to the head of its response. */
+  /** @param duration time to the head of the response (ms) */
   answered(duration: number): void
   failed(reason: UpstreamFailure): void
   up(up: boolean): void
   tunnel(change: 1 | -1): void
 }
 
-const IDLE: UpstreamReadings = { inFlight: 0, queued: 0, tolerant: false }
+const IDLE: DeviceLoad = { inFlight: 0, queued: 0, tolerant: false }
 
 /**
- * The metrics of the device. Those without a label are the sum over all its services; only `upstream_up` is the main
- * service's alone. The function gives the metrics of one service; its argument is the path of a further one. It gives the
- * same object each time, because `upstream_up` is set only on a change and so has to see every answer.
+ * The metrics of the device. Metrics without a label are the sum over all services, except `upstream_up`, which is the main
+ * service's. The returned function returns the metrics of one service; its argument is the path of a route. It returns the same
+ * object on each call, because `upstream_up` is set only on a change, so one object has to see every response.
  */
 export function createUpstreamMetrics(
   { counter, gauge, histogram }: MetricRegistry,
-  readings: () => UpstreamReadings | undefined,
+  load: () => DeviceLoad | undefined,
 ): (route: string | undefined) => UpstreamMetrics {
   const duration = histogram(
     'upstream_duration_seconds',
     "Time from sending a request to the device to the head of the device's response.",
   ).series()
-  const errors = counter('upstream_errors_total', 'Requests that the device failed, by reason.', ['reason'])
-  const mainUp = gauge('upstream_up', 'Whether the device answered the last request or health check.')
-  // Nobody has asked yet: no sample, rather than one that raises an alarm.
-  mainUp.remove()
-  const routeUp = gauge('route_up', 'Whether a service of upstream.routes answered last, by its path.', [
-    'route',
+  const errors = counter('upstream_errors_total', 'Requests that failed at the device, by reason.', [
+    'reason',
   ])
-  const now = (): UpstreamReadings => readings() ?? IDLE
-  gauge('upstream_in_flight', 'Requests at the device now.', [], (g) => g.set(now().inFlight))
-  gauge('upstream_queued', 'Requests waiting for a place at the device.', [], (g) => g.set(now().queued))
-  gauge('upstream_tolerant', 'Whether the device is read tolerantly, on a connection per request.', [], (g) =>
-    g.set(now().tolerant ? 1 : 0),
+  const mainUp = gauge('upstream_up', 'Whether the device responded to the last request or health check.')
+  // No sample before the first request: a 0 would raise an alarm.
+  mainUp.remove()
+  const routeUp = gauge(
+    'route_up',
+    'Whether a service of upstream.routes responded to its last request or health check, by path.',
+    ['route'],
+  )
+  const now = (): DeviceLoad => load() ?? IDLE
+  gauge('upstream_in_flight', 'Requests in flight at the device.', [], (g) => g.set(now().inFlight))
+  gauge('upstream_queued', 'Requests in the queue for the device.', [], (g) => g.set(now().queued))
+  gauge(
+    'upstream_tolerant',
+    'Whether responses of the device are parsed tolerantly, with a connection for each request.',
+    [],
+    (g) => g.set(now().tolerant ? 1 : 0),
   )
   const tunnels = gauge('tunnels', 'Open WebSocket tunnels.')
 
@@ -72,12 +79,12 @@ export function createUpstreamMetrics(
   }
 }
 
-/** Passes on only what differs from the time before. */
-function onChange<T>(tell: (value: T) => void): (value: T) => void {
-  let told: T | undefined
+/** Calls `publish` only with a value that differs from the last one. */
+function onChange<T>(publish: (value: T) => void): (value: T) => void {
+  let last: T | undefined
   return (value) => {
-    if (value === told) return
-    told = value
-    tell(value)
+    if (value === last) return
+    last = value
+    publish(value)
   }
 }

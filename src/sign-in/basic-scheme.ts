@@ -1,15 +1,15 @@
-import type { Answer } from '../device/own-request.ts'
+import type { OwnResponse } from '../device/own-request.ts'
 import { fieldValues } from '../http/fields.ts'
 import { parseChallenges } from './challenge.ts'
-import { type Ask, type Scheme, type Session, verdictOn } from './scheme.ts'
+import { type Ask, loginResult, type Scheme, type Session } from './scheme.ts'
 
 export interface BasicSettings {
   readonly user: string
-  /** Answers 401 to whoever is not signed in. */
+  /** A path that responds 401 to a client that is not signed in. */
   readonly checkPath: string
 }
 
-/** Basic (RFC 7617), in UTF-8. Whether a password is right, the device says at `checkPath`. */
+/** Basic (RFC 7617), in UTF-8. The response of `checkPath` says whether a password is right. */
 export function createBasicScheme({ user, checkPath }: BasicSettings, ask: Ask): Scheme {
   const check = { method: 'GET', target: checkPath } as const
   return {
@@ -22,14 +22,14 @@ export function createBasicScheme({ user, checkPath }: BasicSettings, ask: Ask):
         }
       }
       const session = basicSession(user, password)
-      return verdictOn(await ask({ ...check, fields: session.fields }), checkPath, session)
+      return loginResult(await ask({ ...check, fields: session.fields }), checkPath, session)
     },
-    isChallenge: (_request, answer) => asksForBasic(answer),
+    isChallenge: (_request, response) => asksForBasic(response),
   }
 }
 
-/** Some firmware answers 401 without a word of what it wants. */
-function asksForBasic({ status, fields }: Answer): boolean {
+/** Some firmware sends 401 without `WWW-Authenticate`. */
+function asksForBasic({ status, fields }: OwnResponse): boolean {
   const named = fieldValues(fields, 'www-authenticate')
   return (
     status === 401 && (named.length === 0 || parseChallenges(named).some(({ scheme }) => scheme === 'basic'))
@@ -39,16 +39,16 @@ function asksForBasic({ status, fields }: Answer): boolean {
 function basicSession(user: string, password: string): Session & { readonly fields: readonly string[] } {
   const pair = Buffer.from(`${user}:${password}`, 'utf8').toString('base64')
   const fields = ['Authorization', `Basic ${pair}`]
-  const ticket = { fields, mark: '' }
+  const credentials = { fields, nonce: '' }
   return {
     fields,
     proven: true,
     reusable: true,
-    over: false,
-    ticketFor: () => ticket,
+    expired: false,
+    credentialsFor: () => credentials,
     renew: () => undefined,
     adopt() {},
-    answered() {},
+    accepted() {},
     conceal: (device) => device,
   }
 }

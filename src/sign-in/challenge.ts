@@ -1,4 +1,4 @@
-/** What a server asks for: a scheme, and its parameters by lower-case name, unquoted. */
+/** One authentication challenge. Parameter names are in lower case, values without quotes. */
 export interface Challenge {
   /** In lower case. */
   readonly scheme: string
@@ -16,14 +16,14 @@ const SEPARATOR = /[\t ]*(?:,[\t ]*)+/y
 const BLANK = /[\t ]*/y
 
 /**
- * The challenges of `WWW-Authenticate` (RFC 9110 §11.6.1), however they are spread over fields. A field that breaks
- * the grammar anywhere is left out whole: guessing at where a quote ends would be guessing at what is being signed.
+ * The challenges of all `WWW-Authenticate` fields (RFC 9110 §11.6.1). A field with a syntax error is ignored as a whole: a
+ * guess where a quoted string ends is a guess about what the credentials sign.
  */
 export function parseChallenges(values: readonly string[]): readonly Challenge[] {
   return values.flatMap((value) => parseField(value) ?? [])
 }
 
-/** A list of parameters without a scheme, as in `Authentication-Info`; `undefined` where it is malformed. */
+/** A list of parameters without a scheme, as in `Authentication-Info`; `undefined` if it is malformed. */
 export function parseParameters(value: string): Parameters | undefined {
   return parseField(`x ${value}`)?.[0]?.parameters
 }
@@ -40,7 +40,7 @@ function parseField(value: string): readonly Challenge[] | undefined {
     const current = challenges.at(-1)
     if (current !== undefined && scan.take(EQUALS) !== undefined) {
       const text = scan.take(TOKEN) ?? unquoted(scan.take(QUOTED))
-      // A parameter given twice could be read one way here and another way there.
+      // The device and the sidecar could use different values of a repeated parameter.
       if (text === undefined || current.parameters.has(name)) return undefined
       current.parameters.set(name, text)
       parameterDue = false

@@ -1,20 +1,25 @@
 import { randomBytes } from 'node:crypto'
 import { fieldValues, keepFields } from '../http/fields.ts'
 import { parseParameters } from './challenge.ts'
-import { type DigestChallenge, digestChallenge } from './digest-challenge.ts'
-import { type Account, digestAuthorization, digestKey } from './digest-response.ts'
-import { type Ask, type Scheme, type Session, verdictOn } from './scheme.ts'
+import {
+  type Account,
+  type DigestChallenge,
+  digestAuthorization,
+  digestChallenge,
+  digestKey,
+} from './digest.ts'
+import { type Ask, loginResult, type Scheme, type Session } from './scheme.ts'
 
 export interface DigestSettings {
   readonly user: string
-  /** Answers 401 to whoever is not signed in. */
+  /** A path that responds 401 to a client that is not signed in. */
   readonly checkPath: string
 }
 
-/** So often a login is tried with nonces that go stale between two requests. */
-const MOST_TRIES = 4
+/** How many nonces a login tries if each becomes stale before it is used. */
+const MAX_TRIES = 4
 
-/** Digest (RFC 7616). A login fetches a challenge at `checkPath` and answers it there; then its nonce serves everything. */
+/** Digest (RFC 7616). A login gets a challenge from `checkPath` and answers it there. Later requests share its nonce. */
 export function createDigestScheme({ user, checkPath }: DigestSettings, ask: Ask): Scheme {
   const check = { method: 'GET', target: checkPath } as const
   return {
@@ -24,69 +29,69 @@ export function createDigestScheme({ user, checkPath }: DigestSettings, ask: Ask
       if (challenge === undefined) {
         return {
           kind: 'unusable',
-          reason: `${checkPath} answered ${open.status} without a Digest challenge that can be answered; set check_path to a path that asks for one`,
+          reason: `${checkPath} answered ${open.status} without a Digest challenge that is supported; set check_path to a path that sends one`,
         }
       }
       const session = createDigestSession(challenge, { user, password })
-      let ticket = session.ticketFor(check)
+      let credentials = session.credentialsFor(check)
       for (let tries = 1; ; tries += 1) {
-        const answer = await ask({ ...check, fields: ticket.fields })
-        const stale = answer.status === 401 && digestChallenge(answer.fields)?.stale === true
+        const response = await ask({ ...check, fields: credentials.fields })
+        const stale = response.status === 401 && digestChallenge(response.fields)?.stale === true
         if (!stale) {
-          if (answer.status !== 401) session.answered(check, answer, ticket.mark)
-          return verdictOn(answer, checkPath, session)
+          if (response.status !== 401) session.accepted(check, response, credentials.nonce)
+          return loginResult(response, checkPath, session)
         }
-        // Only whoever knows the password is told that the nonce is stale: that is no word against it (RFC 7616 §3.3).
-        const mark = session.renew(answer, ticket.mark)
-        if (tries === MOST_TRIES) {
+        // The device says `stale` only if the password is right (RFC 7616 §3.3), so this is no wrong password.
+        const nonce = session.renew(response, credentials.nonce)
+        if (tries === MAX_TRIES) {
           return { kind: 'unusable', reason: `${checkPath} calls every nonce stale` }
         }
-        ticket = session.ticketFor(check, mark)
+        credentials = session.credentialsFor(check, nonce)
       }
     },
     isChallenge: (_request, { status, fields }) => status === 401 && digestChallenge(fields) !== undefined,
   }
 }
 
-/** One nonce, and how often it was used. */
-interface Turn {
+/** A nonce and how often it was used. */
+interface NonceState {
   readonly challenge: DigestChallenge
   readonly cnonce: string
   readonly key: string
   readonly nonce: string
   count: number
-  /** The device has taken this nonce at least once: if it now refuses it, it may only be worn out. */
-  taken: boolean
+  /** The device has accepted this nonce at least once. If it refuses the nonce now, the nonce may only have expired. */
+  accepted: boolean
 }
 
-/** So many nonces are kept, for requests that are under way with them. */
-const MOST_TURNS = 64
+/** How many nonces are kept for the requests in flight that use them. */
+const MAX_NONCES = 64
 
 /**
- * Answers one challenge, and those that follow from it, with ever higher counts. A request whose nonce was worn out goes
- * on with the one that it was given itself; only when the device has taken that does it serve everything. So requests
- * under way together cannot use up each other's nonces, where firmware takes each only once, or counts only in order.
+ * Answers a challenge and its successors, with an increasing nonce count. A request whose nonce expired is repeated with the
+ * nonce of its own challenge. Other requests share that nonce only after the device has accepted it. So concurrent requests do
+ * not invalidate each other's nonces at firmware that accepts each nonce once, or only in the order of the count.
  */
 function createDigestSession(
   first: DigestChallenge,
   account: Account,
   mintCnonce: () => string = () => randomBytes(18).toString('base64'),
 ): Session {
-  const turns = new Map<string, Turn>()
+  const nonces = new Map<string, NonceState>()
   let shared = begin(first)
   let reusable = false
 
-  function begin(challenge: DigestChallenge): Turn {
+  function begin(challenge: DigestChallenge): NonceState {
     const cnonce = mintCnonce()
     const key = digestKey(challenge, account, cnonce)
-    return keep({ challenge, cnonce, key, nonce: challenge.nonce, count: 0, taken: false })
+    return keep({ challenge, cnonce, key, nonce: challenge.nonce, count: 0, accepted: false })
   }
 
-  function keep(turn: Turn): Turn {
-    turns.set(turn.nonce, turn)
-    const [oldest] = turns.keys()
-    if (turns.size > MOST_TURNS && oldest !== undefined) turns.delete(oldest)
-    return turn
+  function keep(state: NonceState): NonceState {
+    nonces.set(state.nonce, state)
+    const [oldest] = nonces.keys()
+    if (nonces.size > MAX_NONCES && oldest !== undefined) nonces.delete(oldest)
+    return state
   }
 
   return {
@@ -94,40 +99,40 @@ function createDigestSession(
     get reusable() {
       return reusable
     },
-    over: false,
-    ticketFor({ method, target }, mark = shared.nonce) {
-      const turn = turns.get(mark) ?? shared
-      turn.count += 1
-      const { challenge, key, nonce, count, cnonce } = turn
+    expired: false,
+    credentialsFor({ method, target }, wanted = shared.nonce) {
+      const state = nonces.get(wanted) ?? shared
+      state.count += 1
+      const { challenge, key, nonce, count, cnonce } = state
       const use = { method, target, nonce, count, cnonce }
       return {
         fields: ['Authorization', digestAuthorization(challenge, account.user, key, use)],
-        mark: nonce,
+        nonce,
       }
     },
-    renew({ fields }, mark) {
+    renew({ fields }, nonce) {
       const next = digestChallenge(fields)
       if (next === undefined) return undefined
-      const taken = turns.get(mark)?.taken ?? true
-      // Firmware that never says `stale` still gives a new nonce; one it never took once is refused for the password.
-      if (!next.stale && !(taken && next.nonce !== mark)) return undefined
-      return (turns.get(next.nonce) ?? begin(next)).nonce
+      const accepted = nonces.get(nonce)?.accepted ?? true
+      // Firmware that never sends `stale` still sends a new nonce. A nonce that it never accepted means a wrong password.
+      if (!next.stale && !(accepted && next.nonce !== nonce)) return undefined
+      return (nonces.get(next.nonce) ?? begin(next)).nonce
     },
-    adopt(mark) {
-      shared = turns.get(mark) ?? shared
+    adopt(nonce) {
+      shared = nonces.get(nonce) ?? shared
     },
-    answered(_request, { fields }, mark) {
-      const turn = turns.get(mark)
-      if (turn === undefined) return
-      if (turn.taken) reusable = true
-      else shared = turn
-      turn.taken = true
+    accepted(_request, { fields }, nonce) {
+      const state = nonces.get(nonce)
+      if (state === undefined) return
+      if (state.accepted) reusable = true
+      else shared = state
+      state.accepted = true
       const next = parseParameters(fieldValues(fields, 'authentication-info')[0] ?? '')?.get('nextnonce')
-      if (turn !== shared || next === undefined || next === mark) return
+      if (state !== shared || next === undefined || next === nonce) return
       // With `-sess`, the key stays bound to the nonce of the challenge (RFC 7616 §3.4.2).
-      shared = keep({ ...turn, nonce: next, count: 0, taken: false })
+      shared = keep({ ...state, nonce: next, count: 0, accepted: false })
     },
-    /** `nextnonce` and `rspauth` answer the sidecar's credentials, not the client's. */
+    /** `nextnonce` and `rspauth` belong to the sidecar's credentials, not to the client's. */
     conceal: (fields) => keepFields(fields, (name) => name !== 'authentication-info'),
   }
 }

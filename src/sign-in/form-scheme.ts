@@ -1,73 +1,79 @@
-import type { Answer } from '../device/own-request.ts'
-import { fieldValues } from '../http/fields.ts'
+import type { OwnResponse } from '../device/own-request.ts'
+import { fieldValues, keepFields } from '../http/fields.ts'
 import { pathOf } from '../http/request-path.ts'
 import type { Clock } from '../system/clock.ts'
-import { createFormSession } from './form-session.ts'
-import { type Ask, type Login, type RequestLine, type Scheme, type Session, verdictOn } from './scheme.ts'
-import { cookiesSetBy, isOver } from './session-cookies.ts'
+import {
+  type Ask,
+  type LoginResult,
+  loginResult,
+  type RequestLine,
+  type Scheme,
+  type Session,
+} from './scheme.ts'
+import { cookiesSetBy, isExpired, matchesPath, type SessionCookie } from './session-cookies.ts'
 
 export interface FormSettings {
-  /** Name and value of what the form sends beside the password. */
+  /** The form's fields, without the password. */
   readonly fields: readonly (readonly [name: string, value: string])[]
   readonly passwordField: string
   readonly path: string
-  /** Where the device sends whoever is not signed in. */
+  /** The path to which the device redirects a client that is not signed in. */
   readonly loginPage: string
-  /** The one cookie that makes the session; `undefined` for all that the login sets. */
+  /** The name of the session cookie; `undefined` for all cookies that the login sets. */
   readonly sessionCookie: string | undefined
-  /** What else a successful login looks like. */
+  /** Further conditions that the response to a successful login meets. */
   readonly success: { readonly status?: number; readonly location?: string }
-  /** Refused to whoever is not signed in; `undefined` where the answer to the login has to do. */
+  /** A path that refuses a client that is not signed in; `undefined` if the response to the login is the only check. */
   readonly checkPath: string | undefined
 }
 
-/** A login form, and the session cookies that it gives. Redirects are read, never followed. */
+/** A login form and the session cookies that it sets. Redirects are evaluated but not followed. */
 export function createFormScheme(settings: FormSettings, ask: Ask, clock: Clock): Scheme {
   const { path, loginPage, checkPath } = settings
 
-  const asksToSignIn = ({ target }: RequestLine, { status, fields }: Answer): boolean =>
+  const asksToSignIn = ({ target }: RequestLine, { status, fields }: OwnResponse): boolean =>
     status === 401 || (isRedirect(status) && leadsTo(fieldValues(fields, 'location')[0], target, loginPage))
 
-  async function submit(password: string): Promise<Login> {
+  async function submit(password: string): Promise<LoginResult> {
     const login = { method: 'POST', target: path } as const
-    const answer = await ask({
+    const response = await ask({
       ...login,
       fields: ['Content-Type', 'application/x-www-form-urlencoded'],
       body: formBody(settings, password),
     })
-    const { status } = answer
+    const { status } = response
     if (status >= 500 || status === 404 || status === 405 || status === 423 || status === 429) {
       return { kind: 'unusable', reason: `the login at ${path} answered ${status}` }
     }
     const { sessionCookie } = settings
-    const cookies = cookiesSetBy(answer.fields, path, clock).filter(
+    const cookies = cookiesSetBy(response.fields, path, clock).filter(
       (cookie) =>
         cookie.value !== '' &&
-        !isOver(cookie, clock.monotonic()) &&
+        !isExpired(cookie, clock.monotonic()) &&
         (sessionCookie === undefined || cookie.name === sessionCookie),
     )
     const right =
       status < 400 &&
       cookies.length > 0 &&
-      !asksToSignIn(login, answer) &&
-      looksRight(answer, settings.success)
+      !asksToSignIn(login, response) &&
+      looksRight(response, settings.success)
     if (!right) return { kind: 'wrong' }
     const session = createFormSession({ cookies, loginPath: path, clock, proven: checkPath !== undefined })
     return { kind: 'right', session }
   }
 
-  /** Many devices give a cookie to anybody. Whether this one opens anything, only a closed page can tell. */
-  async function tried(session: Session, target: string): Promise<Login> {
+  /** Many devices set a cookie for every client. Only a request to a protected page shows whether this one is a session. */
+  async function tried(session: Session, target: string): Promise<LoginResult> {
     const check = { method: 'GET', target } as const
-    const ticket = session.ticketFor(check)
-    const answer = await ask({ ...check, fields: ticket.fields })
-    return asksToSignIn(check, answer) ? { kind: 'wrong' } : verdictOn(answer, target, session)
+    const credentials = session.credentialsFor(check)
+    const response = await ask({ ...check, fields: credentials.fields })
+    return asksToSignIn(check, response) ? { kind: 'wrong' } : loginResult(response, target, session)
   }
 
   return {
-    // Whoever signs in by hand, through the sidecar, is led to that page by a wrong password, too.
-    isChallenge: (request, answer) =>
-      ![path, loginPage].includes(pathOf(request.target)) && asksToSignIn(request, answer),
+    // A client that signs in at the device itself, through the sidecar, is also redirected to that page by a wrong password.
+    isChallenge: (request, response) =>
+      ![path, loginPage].includes(pathOf(request.target)) && asksToSignIn(request, response),
     async login(password) {
       if (checkPath === undefined) return submit(password)
       const check = { method: 'GET', target: checkPath } as const
@@ -87,7 +93,7 @@ function formBody({ fields, passwordField }: FormSettings, password: string): st
   return new URLSearchParams(pairs.map(([name, value]) => [name, value])).toString()
 }
 
-function looksRight({ status, fields }: Answer, success: FormSettings['success']): boolean {
+function looksRight({ status, fields }: OwnResponse, success: FormSettings['success']): boolean {
   const location = fieldValues(fields, 'location')[0] ?? ''
   if (success.status !== undefined && status !== success.status) return false
   return success.location === undefined || pathAndQuery(location).startsWith(success.location)
@@ -105,4 +111,49 @@ function leadsTo(location: string | undefined, from: string, page: string): bool
 function pathAndQuery(location: string): string {
   const url = URL.parse(location, 'http://device/')
   return url === null ? '' : url.pathname + url.search
+}
+
+export interface FormSessionDependencies {
+  readonly cookies: readonly SessionCookie[]
+  readonly loginPath: string
+  readonly clock: Clock
+  readonly proven: boolean
+}
+
+/** The cookies of one login. They are sent with every request, and responses update them. */
+export function createFormSession({ cookies, loginPath, clock, proven }: FormSessionDependencies): Session {
+  let kept = cookies
+  const names = new Set(cookies.map(({ name }) => name))
+
+  return {
+    proven,
+    reusable: true,
+    get expired() {
+      const now = clock.monotonic()
+      return kept.length < names.size || kept.some((cookie) => isExpired(cookie, now))
+    },
+    credentialsFor({ target }) {
+      const pairs = kept
+        .filter((cookie) => matchesPath(cookie, target))
+        .map(({ name, value }) => `${name}=${value}`)
+      return { fields: pairs.length === 0 ? [] : ['Cookie', pairs.join('; ')], nonce: '' }
+    },
+    renew: () => undefined,
+    adopt() {},
+    accepted({ target }, { fields }) {
+      // A client that signs in at the device as another user must not change the session of all clients.
+      if (pathOf(target) === loginPath) return
+      for (const cookie of cookiesSetBy(fields, target, clock)) {
+        if (!names.has(cookie.name)) continue
+        const others = kept.filter(({ name }) => name !== cookie.name)
+        kept = isExpired(cookie, clock.monotonic()) || cookie.value === '' ? others : [...others, cookie]
+      }
+    },
+    /** The session belongs to the sidecar: a client that has its cookie could reach the device without a token. */
+    conceal: (fields) =>
+      keepFields(
+        fields,
+        (name, value) => name !== 'set-cookie' || !names.has(value.split('=', 1)[0]?.trim() ?? ''),
+      ),
+  }
 }

@@ -1,16 +1,16 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../system/clock.ts'
 
-/** Keeps a password that the device has refused from being tried again too soon. */
+/** A pause before a password that the device refused is tried again. */
 export interface Pause {
-  /** Begins with this password; the milliseconds until it may be tried again. */
+  /** Begins a pause for this password and returns its length (ms). */
   begin(password: string): number
-  /** Whether this password has to wait. Another one never does. */
-  holds(password: string): boolean
+  /** Whether this password has to wait. Any other password may be tried at once. */
+  blocks(password: string): boolean
   end(): void
 }
 
-/** Doubled with every refusal in a row: devices that lock accounts count a handful of failures in some minutes. */
+/** In ms. Each further refusal doubles the pause: devices lock an account after a few failures in some minutes. */
 const SHORTEST = 30_000
 const LONGEST = 960_000
 
@@ -24,7 +24,7 @@ export function createPause(clock: Clock): Pause {
       refused = { digest, length, until: clock.monotonic() + length }
       return length
     },
-    holds: (password) =>
+    blocks: (password) =>
       refused !== undefined && clock.monotonic() < refused.until && digestOf(password) === refused.digest,
     end() {
       refused = undefined

@@ -1,67 +1,68 @@
-import type { Answer, OwnRequest } from '../device/own-request.ts'
+import type { OwnRequest, OwnResponse } from '../device/own-request.ts'
 import type { Fields } from '../http/fields.ts'
 
-/** The request that is to carry credentials. */
+/** The request that needs credentials. */
 export interface RequestLine {
   readonly method: string
   /** In origin form, byte for byte as it is sent. */
   readonly target: string
 }
 
-/** Sends it; fails with a `DeviceFault` where no answer comes. */
-export type Ask = (request: OwnRequest) => Promise<Answer>
+/** Sends a request of the sidecar to the device. Fails with a `DeviceFault` if there is no response. */
+export type Ask = (request: OwnRequest) => Promise<OwnResponse>
 
-/** `unusable`: the device answered, and the answer says neither yes nor no; the reason is fit for a log. */
-export type Login =
+/** `unusable`: the response says neither that the password is right nor that it is wrong. The reason is safe to log. */
+export type LoginResult =
   | { readonly kind: 'right'; readonly session: Session }
   | { readonly kind: 'wrong' }
   | { readonly kind: 'unusable'; readonly reason: string }
 
-/** Credentials for one request, and a mark by which the session knows which of its own they were. */
-interface Ticket {
+/** The credentials of one request. */
+interface Credentials {
   readonly fields: Fields
-  readonly mark: string
+  /** The Digest nonce that they use; empty in the other schemes. */
+  readonly nonce: string
 }
 
-/** What a login gave. */
+/** The session that a login opened. */
 export interface Session {
-  /** Whether the device itself has shown that it takes this session for a signed-in one. */
+  /** The device accepts this session: a request with it got a response that only a signed-in client gets. */
   readonly proven: boolean
   /**
-   * What is shown has been taken more than once. Where it has not, it may be good for one request only, and requests that
-   * are under way together take it from each other.
+   * The device has accepted the same credentials more than once. Until then they may be valid for one request only, so that
+   * concurrent requests invalidate each other's.
    */
   readonly reusable: boolean
-  /** By its own account: nothing was refused yet, but there is nothing to show any more. */
-  readonly over: boolean
-  /** With `mark`, as `renew` gave it; else with what serves everything. */
-  ticketFor(request: RequestLine, mark?: string): Ticket
+  /** The session knows that it has expired, though the device has refused nothing yet. */
+  readonly expired: boolean
+  /** @param nonce the one that `renew` returned; by default the one that all requests share */
+  credentialsFor(request: RequestLine, nonce?: string): Credentials
   /**
-   * The device refused a request with this mark. Where its answer is enough to go on, without a new login: the mark with
-   * which to repeat the request.
+   * Called when the device refused a request that used `nonce`. Returns the nonce to repeat the request with, if the response
+   * holds one, and `undefined` if a new login is needed.
    */
-  renew(answer: Answer, mark: string): string | undefined
-  /** That request is not repeated: what `renew` has found serves whatever comes next. */
-  adopt(mark: string): void
-  /** The device took a request with this mark. */
-  answered(request: RequestLine, answer: Answer, mark: string): void
-  /** The header of an answer for the client, less what the session alone may know. */
+  renew(response: OwnResponse, nonce: string): string | undefined
+  /** Called when that request is not repeated: later requests share the nonce that `renew` returned. */
+  adopt(nonce: string): void
+  /** Called when the device accepted a request that used `nonce`. */
+  accepted(request: RequestLine, response: OwnResponse, nonce: string): void
+  /** Removes the session's secrets from the header of a response that goes to the client. */
   conceal(fields: Fields): Fields
 }
 
-/** One way of signing in. */
+/** One way to sign in: Basic, Digest or a form. */
 export interface Scheme {
-  /** Fails with a `DeviceFault` where the device gives no answer. */
-  login(password: string): Promise<Login>
-  /** Whether an answer means "sign in first". */
-  isChallenge(request: RequestLine, answer: Answer): boolean
+  /** Fails with a `DeviceFault` if the device does not respond. */
+  login(password: string): Promise<LoginResult>
+  /** Whether the response asks the client to sign in first. */
+  isChallenge(request: RequestLine, response: OwnResponse): boolean
 }
 
 /**
- * What the answer to a request with credentials says of the password. Only a plain yes is a yes: a device that is
- * busy, locked or broken answers something, too.
+ * What the response to a request with credentials says about the password. Only 2xx and 3xx mean that it is right: a device
+ * that is busy, locked or broken responds too.
  */
-export function verdictOn({ status }: Answer, checkPath: string, session: Session): Login {
+export function loginResult({ status }: OwnResponse, checkPath: string, session: Session): LoginResult {
   if (status === 401) return { kind: 'wrong' }
   if (status >= 200 && status < 400) return { kind: 'right', session }
   return { kind: 'unusable', reason: `${checkPath} answered ${status} to the credentials` }

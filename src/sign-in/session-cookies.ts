@@ -1,20 +1,20 @@
 import { type Fields, fieldValues, withoutBlanks } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
 
-/** A cookie of the device's, as far as one device and one session need it (RFC 6265 §5.3). */
+/** A cookie of the device (RFC 6265 §5.3), with the attributes that matter for one host and one session. */
 export interface SessionCookie {
   readonly name: string
   readonly value: string
   readonly path: string
-  /** On the monotonic clock; `undefined` for as long as the device says nothing else. */
+  /** When it expires, on the monotonic clock (ms); `undefined` for a cookie without an expiry. */
   readonly until: number | undefined
 }
 
 const NAME = /^[!#$%&'*+\-.^_`|~\dA-Za-z]+$/
-/** What may stand in a cookie's value; anything else could end the field or the cookie. Old firmware likes blanks. */
+/** Characters allowed in a value: all that cannot end the field or the cookie. Old firmware uses spaces. */
 const VALUE = /^[\x20-\x3a\x3c-\x7e\x80-\xff]*$/
 
-/** The cookies that an answer sets, those that it deletes included, as already over. Malformed ones are left out. */
+/** The cookies that a response sets. Those that it deletes are included and have expired. Malformed ones are left out. */
 export function cookiesSetBy(fields: Fields, target: string, clock: Clock): readonly SessionCookie[] {
   const date = Date.parse(fieldValues(fields, 'date')[0] ?? '')
   return fieldValues(fields, 'set-cookie')
@@ -22,12 +22,12 @@ export function cookiesSetBy(fields: Fields, target: string, clock: Clock): read
     .filter((cookie) => cookie !== undefined)
 }
 
-export function isOver({ until }: SessionCookie, now: number): boolean {
+export function isExpired({ until }: SessionCookie, now: number): boolean {
   return until !== undefined && until <= now
 }
 
-/** Whether a cookie goes with a request for this target (RFC 6265 §5.1.4). */
-export function isFor({ path }: SessionCookie, target: string): boolean {
+/** Whether the path of a cookie matches the request target (RFC 6265 §5.1.4). */
+export function matchesPath({ path }: SessionCookie, target: string): boolean {
   const asked = target.replace(/[?#].*$/, '')
   if (!asked.startsWith(path)) return false
   return asked.length === path.length || path.endsWith('/') || asked[path.length] === '/'
@@ -52,7 +52,7 @@ function attribute(text: string): readonly [string, string] {
   return [name.toLowerCase(), value]
 }
 
-/** What stands before and after the first `=`; undefined where there is none. */
+/** The texts before and after the first `=`; `undefined` if there is none. */
 function nameAndValue(text: string): readonly [string, string] | undefined {
   const equals = text.indexOf('=')
   return equals < 0
@@ -60,7 +60,7 @@ function nameAndValue(text: string): readonly [string, string] | undefined {
     : [withoutBlanks(text.slice(0, equals)), withoutBlanks(text.slice(equals + 1))]
 }
 
-/** `Max-Age` goes before `Expires`, and that is read by the device's own clock, which may never have been set. */
+/** `Max-Age` wins over `Expires`. `Expires` is relative to the device's `Date`, because its clock may be wrong. */
 function expiryOf(attributes: ReadonlyMap<string, string>, clock: Clock, date: number): number | undefined {
   const age = attributes.get('max-age')
   const now = clock.monotonic()

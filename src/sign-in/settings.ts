@@ -1,28 +1,30 @@
 import { readFile } from 'node:fs/promises'
 import type { UpstreamAuthConfig } from '../config/auth-fields.ts'
 import type { Connections } from '../device/connections.ts'
-import type { Fields } from '../http/fields.ts'
+import { DeviceFault, failureOf } from '../device/failure.ts'
+import { askDevice } from '../device/own-request.ts'
+import { type Fields, keepFields, namesIn } from '../http/fields.ts'
+import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { reasonOf } from '../system/node-permission.ts'
-import { SetupError } from '../system/setup-error.ts'
+import { isBug, SetupError } from '../system/setup-error.ts'
 import { createBasicScheme } from './basic-scheme.ts'
-import { createAsk } from './device-request.ts'
 import { createDigestScheme } from './digest-scheme.ts'
 import { createFormScheme } from './form-scheme.ts'
 import type { Ask, Scheme } from './scheme.ts'
 import { createSignIn, type SignIn, type SignInEvents } from './sign-in.ts'
 
 export interface SignInSetup {
-  /** Where `auth` stands in the configuration, for messages. */
+  /** The configuration key of `auth`, for messages. */
   readonly key: string
   readonly connections: Connections
-  /** What every request to the device carries. */
+  /** The fields of every request to the device. */
   readonly request: () => { readonly host: string | undefined; readonly added: Fields }
   readonly clock: Clock
   readonly events: SignInEvents
 }
 
-/** Signing in as configured; `undefined` for `off`. Fails with `SetupError` if the password file is no good. */
+/** Sets up the sign-in of the configuration; `undefined` for `off`. Fails with `SetupError` if the password file is unusable. */
 export async function openSignIn(
   auth: UpstreamAuthConfig,
   { key, connections, request, clock, events }: SignInSetup,
@@ -70,7 +72,7 @@ function schemeFor(auth: Exclude<UpstreamAuthConfig, 'off'>, ask: Ask, clock: Cl
   )
 }
 
-/** One line of text, without its end; the message never quotes it. */
+/** One line of text, without its line end. Error messages never quote it. */
 async function readPasswordFile(key: string, path: string): Promise<string> {
   const bytes = await readFile(path).catch((error: Error) => {
     throw new SetupError(`${key}: cannot read ${path}: ${reasonOf(error)}`)
@@ -83,4 +85,37 @@ async function readPasswordFile(key: string, path: string): Promise<string> {
     throw new SetupError(`${key}: ${path} must hold one line of text in UTF-8`)
   }
   return text
+}
+
+/**
+ * Sends the sidecar's own requests to the device, each with `fields`. A request that meets a closed idle connection is sent
+ * once more. Failures are `DeviceFault`s, whose messages hold nothing that was sent.
+ */
+export function createAsk(connections: Connections, fields: () => Fields): Ask {
+  return async (request) => {
+    try {
+      return await askDevice(connections, { ...request, fields: combined(fields(), request.fields) }, true)
+    } catch (error) {
+      throw isBug(error) ? error : new DeviceFault(failureOf(error))
+    }
+  }
+}
+
+/** The fields of one request replace common ones of the same name. */
+function combined(common: Fields, own: Fields): Fields {
+  const names = namesIn(own)
+  return [...keepFields(common, (name) => !names.has(name)), ...own]
+}
+
+/** Logs the sign-in events. No line holds a password, cookie or nonce. */
+export function signInLog(log: Logger): SignInEvents {
+  return {
+    signedIn: () => log.info('signed in to the device'),
+    refused: (pause) =>
+      log.error(
+        { pauseMs: pause },
+        'sign-in failed: the device refuses the password; no new attempt for pauseMs',
+      ),
+    unusable: (reason) => log.error({ reason }, 'upstream.auth: cannot sign in to the device'),
+  }
 }

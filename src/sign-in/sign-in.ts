@@ -1,73 +1,73 @@
 import { DeviceFault } from '../device/failure.ts'
-import type { Answer } from '../device/own-request.ts'
+import type { OwnResponse } from '../device/own-request.ts'
 import type { Fields } from '../http/fields.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
 import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
 import { createPause } from './pause.ts'
-import type { Login, RequestLine, Scheme, Session } from './scheme.ts'
+import type { LoginResult, RequestLine, Scheme, Session } from './scheme.ts'
 
-/** Credentials as they went out with one request. */
-export interface Shown {
+/** The credentials that were sent with one request. */
+export interface SentCredentials {
   readonly fields: Fields
-  /** Tells `renew` and `answered` which sign-in, and which turn of it, they were. */
+  /** Session and nonce show `renew` and `accepted` which credentials the response is about. */
   readonly session: Session
-  readonly mark: string
+  readonly nonce: string
 }
 
-/** `failed`: the device gave no answer, or none that says yes or no. */
-export type Checked =
-  /** `adopt`: from now on this password signs requests in, with the session that the check has just opened. */
+/** `failed`: the device did not respond, or its response says neither right nor wrong. */
+export type PasswordCheck =
+  /** `adopt`: from now on requests use this password, and the session that the check opened. */
   | { readonly kind: 'right'; readonly adopt: () => void }
   | { readonly kind: 'wrong' }
   | { readonly kind: 'failed'; readonly failure: UpstreamFailure }
 
 /** The sidecar's own account at the device. */
 export interface SignIn {
-  /** Signs in where that is due, one login at a time however many wait. The failure where the device gave no answer. */
+  /** Signs in if there is no session. Concurrent callers share one login. Returns the failure if the device did not respond. */
   ready(): Promise<UpstreamFailure | undefined>
   /**
-   * What to send with this request; `undefined` while not signed in: then it goes as it is, and the device decides.
-   * `mark`: of the renewal, for a request that is repeated.
+   * The credentials for this request; `undefined` while not signed in: the request is then sent without, and the device
+   * decides. `nonce`: from the renewal, for a repeated request.
    */
-  credentialsFor(request: RequestLine, mark?: string): Shown | undefined
-  /** Whether an answer of the device means "sign in first". */
-  isChallenge(request: RequestLine, answer: Answer): boolean
-  /** The device has answered a request with a challenge. `mayLogin`: no login was made on behalf of this request yet. */
-  renew(answer: Answer, shown: Shown | undefined, mayLogin: boolean): Promise<Renewal>
-  /** Where requests stand that are repeated with a new nonce, if the device takes each nonce once. */
-  readonly line: BoundedQueue
-  /** A request that was refused has been taken after a login. */
-  helped(): void
-  /** The device has answered with anything else. */
-  answered(request: RequestLine, answer: Answer, shown: Shown | undefined): void
-  /** The header of an answer for the client, less what belongs to the sidecar's own session. */
-  conceal(fields: Fields, shown: Shown | undefined): Fields
+  credentialsFor(request: RequestLine, nonce?: string): SentCredentials | undefined
+  /** Whether the device's response asks the client to sign in first. */
+  isChallenge(request: RequestLine, response: OwnResponse): boolean
+  /** Called when the device responded with a challenge. `mayLogin`: this request has not caused a login yet. */
+  renew(response: OwnResponse, sent: SentCredentials | undefined, mayLogin: boolean): Promise<Renewal>
+  /** Requests that are repeated with a new nonce wait here if the device accepts each nonce only once. */
+  readonly repeatQueue: BoundedQueue
+  /** Called when the device accepted a request that it had refused before the login. */
+  loginHelped(): void
+  /** Called when the device's response is no challenge. */
+  accepted(request: RequestLine, response: OwnResponse, sent: SentCredentials | undefined): void
+  /** Removes the secrets of the sidecar's session from the header of a response that goes to the client. */
+  conceal(fields: Fields, sent: SentCredentials | undefined): Fields
   /** Tries a password at the device, once. */
-  check(password: string): Promise<Checked>
-  /** The device refuses the password that it took before, or that the settings name. */
+  check(password: string): Promise<PasswordCheck>
+  /** Calls back when the device refuses the configured password, or the one that it accepted before. */
   onRefused(listener: () => void): void
 }
 
-/** Whether repeating the request may succeed: after a login, or with what the refusal gave, shown under that mark. */
+/** Whether it makes sense to repeat the request: after a login, or with the nonce of the challenge. */
 export type Renewal =
   | { readonly kind: 'signed-in' }
-  | { readonly kind: 'turn'; readonly mark: string }
+  | { readonly kind: 'new-nonce'; readonly nonce: string }
   | { readonly kind: 'refused' }
 
 export interface SignInEvents {
   readonly signedIn: () => void
-  /** No new attempt with this password for `pause` ms, so that a device that locks accounts is not brought to it. */
+  /** This password is not tried again for `pause` ms, so that the device does not lock the account. */
   readonly refused: (pause: number) => void
-  /** Signing in cannot work as it is set up; the reason names no secret. */
+  /** Signing in cannot work with this configuration. The reason holds no secret. */
   readonly unusable: (reason: string) => void
 }
 
 export interface SignInDependencies {
   readonly scheme: Scheme
   /**
-   * Reads the password anew for every login, so that a changed one is found when the old one is refused; fails with a
-   * message fit for a log. Without it, the password is the one adopted last.
+   * Reads the password for every login, so that a changed one takes effect when the device refuses the old one. The message
+   * of a failure is safe to log. `undefined`: the password is the one that was adopted last.
    */
   readonly readPassword: (() => Promise<string>) | undefined
   readonly clock: Clock
@@ -75,13 +75,13 @@ export interface SignInDependencies {
 }
 
 /**
- * A session that is refused is checked by a login. If that did not help the request, it is its path which is closed to
- * the account, and for so long (ms) no refusal leads to another login.
+ * A refused session causes a login. If the request is refused again after it, the account may not use that path. For this
+ * long (ms) refusals then cause no further login.
  */
-const QUIET = 5_000
+const LOGIN_INTERVAL = 5_000
 
-/** One after the other; behind one that takes its time, the next may as well be tried. */
-const LINE = { inside: 1, waiting: Number.POSITIVE_INFINITY, patience: 2_000 }
+/** One request at a time. A request that has waited for `patience` (ms) is sent anyway. */
+const REPEAT_QUEUE = { inside: 1, waiting: Number.POSITIVE_INFINITY, patience: 2_000 }
 
 const REFUSED = { kind: 'refused' } as const
 const SIGNED_IN = { kind: 'signed-in' } as const
@@ -90,55 +90,55 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
   const pause = createPause(clock)
   const listeners: (() => void)[] = []
   let adopted: string | undefined
-  let current: Current | undefined
-  let told: string | undefined
+  let current: CurrentSession | undefined
+  let reported: string | undefined
   let running: Promise<UpstreamFailure | undefined> | undefined
-  let quietUntil = 0
+  let noLoginBefore = 0
 
-  function take(session: Session, password: string): void {
+  function useSession(session: Session, password: string): void {
     current = { session, password, proven: session.proven }
     if (session.proven) pause.end()
-    told = undefined
+    reported = undefined
     events.signedIn()
   }
 
-  /** Once per distinct reason, not once per request. */
-  function tell(reason: string): void {
-    if (reason !== told) events.unusable(reason)
-    told = reason
+  /** Reports a reason once, not for every request. */
+  function report(reason: string): void {
+    if (reason !== reported) events.unusable(reason)
+    reported = reason
   }
 
   function refuse(password: string): void {
     current = undefined
     if (adopted === password) adopted = undefined
-    quietUntil = 0
+    noLoginBefore = 0
     events.refused(pause.begin(password))
     for (const listener of listeners) listener()
   }
 
   async function signIn(): Promise<UpstreamFailure | undefined> {
     const password = readPassword === undefined ? adopted : await readPassword().catch(unreadable)
-    if (password === undefined || pause.holds(password)) return undefined
-    let login: Login
+    if (password === undefined || pause.blocks(password)) return undefined
+    let login: LoginResult
     try {
       login = await scheme.login(password)
     } catch (error) {
       if (error instanceof DeviceFault) return error.failure
       throw error
     }
-    // Another password was adopted meanwhile: this one no longer counts, whatever the device says of it.
+    // Another password was adopted during the login, so this one no longer matters.
     if (readPassword === undefined && adopted !== password) return undefined
-    if (login.kind === 'right') take(login.session, password)
+    if (login.kind === 'right') useSession(login.session, password)
     else if (login.kind === 'wrong') refuse(password)
     else {
       pause.begin(password)
-      tell(login.reason)
+      report(login.reason)
     }
     return undefined
   }
 
   function unreadable(error: Error): undefined {
-    tell(error.message)
+    report(error.message)
   }
 
   function signInOnce(): Promise<UpstreamFailure | undefined> {
@@ -150,42 +150,42 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
 
   return {
     async ready() {
-      if (current?.session.over === true) current = undefined
+      if (current?.session.expired === true) current = undefined
       return current === undefined ? signInOnce() : undefined
     },
-    credentialsFor(request, mark) {
+    credentialsFor(request, nonce) {
       if (current === undefined) return undefined
       const { session } = current
-      return { ...session.ticketFor(request, mark), session }
+      return { ...session.credentialsFor(request, nonce), session }
     },
     isChallenge: scheme.isChallenge,
-    line: createBoundedQueue(LINE),
-    async renew(answer, shown, mayLogin) {
-      if (shown !== undefined && current?.session === shown.session) {
-        const mark = current.session.renew(answer, shown.mark)
-        if (mark !== undefined) return { kind: 'turn', mark }
+    repeatQueue: createBoundedQueue(REPEAT_QUEUE),
+    async renew(response, sent, mayLogin) {
+      if (sent !== undefined && current?.session === sent.session) {
+        const nonce = current.session.renew(response, sent.nonce)
+        if (nonce !== undefined) return { kind: 'new-nonce', nonce }
         if (!current.proven) {
           refuse(current.password)
           return REFUSED
         }
         const now = clock.monotonic()
-        if (!mayLogin || now < quietUntil) return REFUSED
-        quietUntil = now + QUIET
+        if (!mayLogin || now < noLoginBefore) return REFUSED
+        noLoginBefore = now + LOGIN_INTERVAL
         current = undefined
       }
       if (current === undefined) await signInOnce()
       return current !== undefined && mayLogin ? SIGNED_IN : REFUSED
     },
-    helped() {
-      quietUntil = 0
+    loginHelped() {
+      noLoginBefore = 0
     },
-    answered(request, answer, shown) {
-      if (shown === undefined || current?.session !== shown.session) return
+    accepted(request, response, sent) {
+      if (sent === undefined || current?.session !== sent.session) return
       if (!current.proven) pause.end()
       current.proven = true
-      shown.session.answered(request, answer, shown.mark)
+      sent.session.accepted(request, response, sent.nonce)
     },
-    conceal: (fields, shown) => (shown ?? current)?.session.conceal(fields) ?? fields,
+    conceal: (fields, sent) => (sent ?? current)?.session.conceal(fields) ?? fields,
     async check(password) {
       try {
         const login = await scheme.login(password)
@@ -193,12 +193,12 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
         if (login.kind === 'right') {
           const adopt = (): void => {
             adopted = password
-            quietUntil = 0
-            take(login.session, password)
+            noLoginBefore = 0
+            useSession(login.session, password)
           }
           return { kind: 'right', adopt }
         }
-        tell(login.reason)
+        report(login.reason)
         return { kind: 'failed', failure: 'destination_unavailable' }
       } catch (error) {
         if (error instanceof DeviceFault) return { kind: 'failed', failure: error.failure }
@@ -211,9 +211,9 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
   }
 }
 
-interface Current {
+interface CurrentSession {
   readonly session: Session
   readonly password: string
-  /** The device took the session for a signed-in one: if it now refuses it, it is worn out, not wrong. */
+  /** The device has accepted the session. If it refuses the session now, the session has expired; the password is right. */
   proven: boolean
 }

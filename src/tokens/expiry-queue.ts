@@ -1,20 +1,20 @@
-/** Something that ends by itself at `expiresAt`, unless it has `gone` before. */
+/** An entry that expires at `expiresAt`. `removed`: it was removed before that. */
 export interface Expiring {
   readonly expiresAt: number
-  readonly gone: boolean
+  readonly removed: boolean
 }
 
 export interface ExpiryQueue<T extends Expiring> {
   push(entry: T): void
-  /** Says that an entry has `gone`, so that the queue can forget it when such entries pile up. */
+  /** Counts a removed entry. The queue drops such entries when they make up half of it. */
   discard(): void
-  /** Takes the next entry with `expiresAt <= now`, earliest first; `undefined` when there is none. */
+  /** Takes the earliest entry with `expiresAt <= now`; `undefined` if there is none. */
   take(now: number): T | undefined
 }
 
 /**
- * A binary heap, so that a sweep costs what has expired and not what is stored, whatever mix of lifetimes a
- * reload leaves behind. Removed entries stay in it until they surface or make up half of it.
+ * A binary heap: the cost of a sweep grows with the number of expired entries, not of stored ones, also when a reload has
+ * changed the lifetimes. Removed entries stay in the heap until they reach its top or make up half of it.
  */
 export function createExpiryQueue<T extends Expiring>(): ExpiryQueue<T> {
   let heap: T[] = []
@@ -56,8 +56,8 @@ export function createExpiryQueue<T extends Expiring>(): ExpiryQueue<T> {
   function discard(): void {
     discarded++
     if (discarded < 64 || discarded * 2 < heap.length) return
-    // A sorted array is a heap.
-    heap = heap.filter((entry) => !entry.gone).sort((a, b) => a.expiresAt - b.expiresAt)
+    // A sorted array is a valid heap.
+    heap = heap.filter((entry) => !entry.removed).sort((a, b) => a.expiresAt - b.expiresAt)
     discarded = 0
   }
 
@@ -65,9 +65,9 @@ export function createExpiryQueue<T extends Expiring>(): ExpiryQueue<T> {
     for (;;) {
       const first = heap[0]
       if (first === undefined) return undefined
-      if (!first.gone && first.expiresAt > now) return undefined
+      if (!first.removed && first.expiresAt > now) return undefined
       removeFirst()
-      if (!first.gone) return first
+      if (!first.removed) return first
       discarded--
     }
   }

@@ -4,7 +4,7 @@ import type { Digest } from './mint.ts'
 
 export type TokenKind = 'access' | 'refresh'
 
-/** All times in here are on the monotonic clock, in whole ms: a fraction would cost an object of its own. */
+/** All times are on the monotonic clock in whole ms: V8 stores a fraction in an extra heap object. */
 export interface Token {
   readonly digest: Digest
   readonly kind: TokenKind
@@ -12,23 +12,23 @@ export interface Token {
   readonly issuedAt: number
   /** Valid while `now < expiresAt` (C7). */
   readonly expiresAt: number
-  /** When a rotated refresh token was exchanged for its successor. It is kept on so that reuse is noticed. */
+  /** When a rotated refresh token was exchanged for its successor. Spent tokens are kept to detect reuse. */
   spentAt: number | undefined
-  gone: boolean
+  removed: boolean
 }
 
 export interface Grant {
   readonly id: string
   readonly client: string
   readonly issuedAt: number
-  /** In order of issue. Made anew with each change: an array that fits is the smallest thing that holds two. */
+  /** In order of issue. Each change makes a new array of exact size, which takes the least memory for two tokens. */
   tokens: readonly Token[]
-  /** The refresh token that is not spent. */
+  /** The live refresh token: the one that is not spent. */
   refresh: Token | undefined
 }
 
-/** Why a token is no longer there; evicted ones leave no trace and count as unknown. */
-type Departure = 'expired' | 'revoked' | 'evicted'
+/** Why a token was removed. Evicted tokens leave no trace: they count as unknown. */
+type RemovalReason = 'expired' | 'revoked' | 'evicted'
 
 export interface GrantTable {
   readonly size: number
@@ -41,29 +41,29 @@ export interface GrantTable {
   touch(grant: Grant): void
   add(grant: Grant, kind: TokenKind, digest: Digest, issuedAt: number, expiresAt: number): Token
   spend(token: Token, at: number): void
-  drop(token: Token, departure: Departure): void
-  /** Drops and returns what has expired. */
+  drop(token: Token, reason: RemovalReason): void
+  /** Removes the expired tokens and returns them. */
   expire(now: number): Token[]
-  /** Drops and returns what there is no room for. `grown` is the grant that was just added to. */
+  /** Removes the tokens that exceed the capacity and returns them. `grown`: the grant that just got tokens. */
   evict(grown?: Grant): Token[]
-  /** What became of an access token that `find` does not know. */
-  departed(digest: Digest): 'expired' | 'revoked' | undefined
-  /** Live tokens; spent refresh tokens are not among them, though they take room. */
+  /** Why an access token that `find` does not know was removed, as far as the table remembers. */
+  removalReason(digest: Digest): 'expired' | 'revoked' | undefined
+  /** The number of live tokens. Spent refresh tokens are not counted, though they take room. */
   counts(): { readonly access: number; readonly refresh: number }
   resize(capacity: number): void
 }
 
 /**
- * Grants in order of use, their tokens by digest, at most `capacity` tokens in all. When room runs out, the
- * least recently used grant leaves with all its tokens. No single grant holds more than a quarter of the room:
- * past that its own oldest token but the live refresh token goes, so a client that refreshes without end takes
- * its toll of itself first. (By default that is 2500 tokens; the limit of 30 requests a minute leaves 1801 alive.)
+ * Grants in order of use and their tokens by digest, at most `capacity` tokens in all. If the table is full, the least recently
+ * used grant is evicted with all its tokens. One grant may hold a quarter of the capacity. Above that its own oldest token
+ * is evicted, but never its live refresh token: a client that refreshes without end evicts its own tokens first. (The default
+ * share is 2500 tokens. With 30 requests a minute at most 1801 tokens of a grant are alive.)
  */
 export function createGrantTable(initialCapacity: number): GrantTable {
   let capacity = 0
   let share = 0
   let recency: LRUCache<string, Grant>
-  let departures: LRUCache<Digest, 'expired' | 'revoked'>
+  let removals: LRUCache<Digest, 'expired' | 'revoked'>
   const index = new Map<Digest, Token>()
   const queue = createExpiryQueue<Token>()
   const live = { access: 0, refresh: 0 }
@@ -72,10 +72,10 @@ export function createGrantTable(initialCapacity: number): GrantTable {
     capacity = Math.max(2, wanted)
     share = Math.min(capacity, Math.max(8, Math.floor(capacity / 4)))
     const held = recency === undefined ? [] : [...grants()]
-    // One more than fits: a grant is opened before the room for it is made.
+    // One more than the capacity: a grant is opened before others are evicted for it.
     recency = new LRUCache({ max: Math.max(capacity, held.length) + 1 })
     for (const grant of held) recency.set(grant.id, grant)
-    departures = new LRUCache({ max: capacity })
+    removals = new LRUCache({ max: capacity })
   }
   resize(initialCapacity)
 
@@ -96,7 +96,7 @@ export function createGrantTable(initialCapacity: number): GrantTable {
   }
 
   function add(grant: Grant, kind: TokenKind, digest: Digest, issuedAt: number, expiresAt: number): Token {
-    const token: Token = { digest, kind, grant, issuedAt, expiresAt, spentAt: undefined, gone: false }
+    const token: Token = { digest, kind, grant, issuedAt, expiresAt, spentAt: undefined, removed: false }
     grant.tokens = grant.tokens.concat(token)
     if (kind === 'refresh') grant.refresh = token
     live[kind]++
@@ -111,18 +111,18 @@ export function createGrantTable(initialCapacity: number): GrantTable {
     if (token.grant.refresh === token) token.grant.refresh = undefined
   }
 
-  function remove(token: Token, departure: Departure): void {
-    token.gone = true
+  function remove(token: Token, reason: RemovalReason): void {
+    token.removed = true
     index.delete(token.digest)
     token.grant.tokens = token.grant.tokens.filter((other) => other !== token)
     if (token.grant.refresh === token) token.grant.refresh = undefined
     if (token.spentAt === undefined) live[token.kind]--
-    if (departure !== 'evicted' && token.kind === 'access') departures.set(token.digest, departure)
+    if (reason !== 'evicted' && token.kind === 'access') removals.set(token.digest, reason)
     if (token.grant.tokens.length === 0) recency.delete(token.grant.id)
   }
 
-  function drop(token: Token, departure: Departure): void {
-    remove(token, departure)
+  function drop(token: Token, reason: RemovalReason): void {
+    remove(token, reason)
     queue.discard()
   }
 
@@ -171,7 +171,7 @@ export function createGrantTable(initialCapacity: number): GrantTable {
     drop,
     expire,
     evict,
-    departed: (digest) => departures.get(digest),
+    removalReason: (digest) => removals.get(digest),
     counts: () => ({ ...live }),
     resize,
   }

@@ -3,11 +3,9 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isWithheld } from '../system/node-permission.ts'
 import { ensureFolder } from '../system/own-files.ts'
-import { createDatabase, readDatabase, setDatabaseAside } from './journal-recovery.ts'
-import { checksum } from './journal-schema.ts'
+import { checksum, createDatabase, readDatabase, setDatabaseAside } from './journal-database.ts'
 import type { Digest } from './mint.ts'
-import { empty, fileIdentity, syncFolder } from './private-file.ts'
-import { takeStateLock } from './state-lock.ts'
+import { emptyFile, fileIdentity, lockStateFolder, syncFolder } from './state-folder.ts'
 import type { Fault, TokenRecord } from './token-journal.ts'
 
 export interface JournalWriter {
@@ -17,16 +15,16 @@ export interface JournalWriter {
   setMeta(key: string, value: string): void
 }
 
-/** The open files of a state folder. Everything here throws when the disk does not do what it is asked. */
+/** The open files of a state folder. Each method throws if the disk fails. */
 export interface JournalFile {
   /**
-   * Writes all of it or nothing. Either way a `kill -9` afterwards takes nothing back; `durable` waits until a power
-   * cut cannot either. Without it, what a power cut takes is what was written since the last `flush`.
+   * Runs `work` in one transaction. It survives a `kill -9`. With `durable` it also survives a power cut, which otherwise
+   * undoes all transactions since the last `flush`.
    */
   write(durable: boolean, work: (writer: JournalWriter) => void): void
-  /** Whether the names in the folder still stand for the files that are open: SQLite would not notice. */
+  /** Whether the paths still name the open files. SQLite does not notice if the files are removed or replaced. */
   inPlace(): boolean
-  /** Makes everything written so far durable; off this thread, unless Node's permission model leaves no way. */
+  /** Makes all earlier transactions durable. Runs off this thread, except under Node's permission model. */
   flush(): Promise<void>
   close(): void
 }
@@ -43,8 +41,8 @@ export type Opened =
 const DATABASE = 'tokens.db'
 
 /**
- * Locks a state folder and opens its database, made anew if it is missing or unusable. `patience` is how long
- * to wait for a lock, in milliseconds; the thread waits too.
+ * Locks a state folder and opens its database. A missing or unusable database is replaced by a new one. `patience`: how long
+ * to wait for a lock (ms); the wait blocks the thread.
  */
 export function openJournalFile(
   dir: string,
@@ -52,11 +50,11 @@ export function openJournalFile(
   wall: () => number,
   onSetAside: (fault: Fault, name: string) => void,
 ): Opened {
-  // An existing folder keeps its mode: it might be one that others need. The files are 0600 in any case.
+  // An existing folder keeps its mode, because other programs may use it. The files have mode 0600.
   ensureFolder(dir)
   const lockPath = join(dir, 'tokens.lock')
   const path = join(dir, DATABASE)
-  const lock = takeStateLock(lockPath, patience)
+  const lock = lockStateFolder(lockPath, patience)
   if (lock === undefined) return { kind: 'locked' }
 
   function openDatabase(): Exclude<ReturnType<typeof readDatabase>, Fault> {
@@ -66,7 +64,7 @@ export function openJournalFile(
     onSetAside(found, setDatabaseAside(path, found, wall()))
     createDatabase(path)
     const fresh = readDatabase(path, patience)
-    if (typeof fresh === 'string') throw new Error(`a new database was ${fresh} at once`)
+    if (typeof fresh === 'string') throw new Error(`a new database was ${fresh} immediately`)
     return fresh
   }
 
@@ -114,7 +112,7 @@ export function openJournalFile(
             await log.datasync()
           } catch (error) {
             if (!isWithheld(error)) throw error
-            // SQLite may sync: a durable transaction takes everything before it along.
+            // SQLite may still sync: a durable transaction makes all earlier ones durable.
             if (db.isOpen) write(true, ({ setMeta }) => setMeta('flushed', ''))
           } finally {
             await log.close()
@@ -136,13 +134,13 @@ export function openJournalFile(
 }
 
 /**
- * The last resort when a revocation cannot be written: without the file, nothing in it can come back. Emptied
- * first, which works in a folder that is read-only, too; SQLite does not play a log back into an empty file.
+ * Deletes the token file if a revocation cannot be written to it: after a restart, revoked tokens in it would be valid again.
+ * The file is truncated first, which also works in a read-only folder. SQLite does not replay a log into an empty file.
  */
 export function destroyJournalFile(dir: string): void {
   const path = join(dir, DATABASE)
   if (!existsSync(path)) return
-  empty(path)
+  emptyFile(path)
   for (const side of ['', '-wal']) rmSync(path + side, { force: true })
   syncFolder(dir)
 }

@@ -13,23 +13,24 @@ export type OpenedJournal =
   | { readonly kind: 'open'; readonly journal: TokenJournal }
   | { readonly kind: 'locked'; readonly message: string }
 
-/** How long opening may wait for a lock at the start; later on, requests are waiting and it may not wait at all. */
+/** Times in ms. Only the start waits for a lock: later a wait would block requests. */
 const PATIENCE_AT_START = 1000
 const RETRY_EVERY = 5000
-/** Expired tokens leave the disk in batches: flash wears by the page, and a late drop harms nobody. */
+/** Expired tokens are deleted from disk in batches, because flash wears by the page and a late deletion does no harm. */
 const EXPIRE_EVERY = 60_000
 const EXPIRE_BATCH = 500
 
 const asError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)))
 
 /**
- * The token store's state in `<dir>/tokens.db`: SQLite in WAL mode. Refuses a folder that another sidecar has;
- * any other trouble is reported, served through from memory, and tried again.
+ * Keeps the tokens in `<dir>/tokens.db`, an SQLite database in WAL mode. Refuses a folder that another sidecar uses. After any
+ * other failure it reports it, the store continues in memory, and the journal tries again.
  *
- * What a crash takes: nothing, of the process; of the power, the logins and refreshes of the last second or so,
- * as `maintain` flushes them (their clients log in again), but no revocation. On a virtual SSD a login took 0.04 ms
- * (99 %: 1.3 ms) and a revocation, which waits for the disk, 0.35 ms (99 %: 1.1 ms): rare enough to need no thread.
- * What it costs flash: one transaction and about 10 KB of log for a login, and a share of a batch for its end.
+ * - A crash of the process loses nothing. A power cut loses the logins and refreshes since the last flush by `maintain`, about
+ *   a second; their clients log in again. It never undoes a revocation.
+ * - On a virtual SSD a login takes 0.04 ms (99 %: 1.3 ms). A revocation waits for the disk and takes 0.35 ms (99 %: 1.1 ms).
+ *   Both are rare enough for the main thread.
+ * - Flash wear: a login costs one transaction and about 10 KB of log, and later a share of a batch of deletions.
  */
 export function openJournal({ dir, clock, listener }: JournalDependencies): OpenedJournal {
   let file: JournalFile | undefined
@@ -41,9 +42,9 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
   let forgotten: Digest[] = []
   let expireAt = clock.monotonic() + EXPIRE_EVERY
   let unflushed = false
-  /** Tokens that could not be written. */
+  /** Tokens whose write failed. */
   const unwritten = new Set<Digest>()
-  /** The files with all earlier tokens are gone as well. */
+  /** The files with all earlier tokens are lost. */
   let filesLost = false
 
   const openFile = (patience: number): ReturnType<typeof openJournalFile> =>
@@ -54,13 +55,13 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
 
   function fail(operation: JournalOperation, error: unknown): void {
     retryAt = clock.monotonic() + RETRY_EVERY
-    listener.trouble(operation, asError(error))
+    listener.failed(operation, asError(error))
     const broken = file
     file = undefined
     try {
       broken?.close()
     } catch (closeError) {
-      listener.trouble('close', asError(closeError))
+      listener.failed('close', asError(closeError))
     }
   }
 
@@ -84,7 +85,7 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
     }
   }
 
-  /** Opens the files anew and makes them match the memory, which alone knows what happened meanwhile. */
+  /** Reopens the files and rewrites them from memory, which alone has the changes since the failure. */
   function recover(): 'recovered' | 'locked' | 'failed' {
     recoveredAt = clock.monotonic()
     try {
@@ -112,8 +113,8 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
   }
 
   /**
-   * Files that were unlinked or damaged under way are made anew at once, before the token is answered; but not over
-   * and over, as that writes everything and a disk that is almost full would invite it to.
+   * Files that were removed or damaged are recreated before the token response is sent, but at most once in `RETRY_EVERY`:
+   * recreation writes all tokens, and a nearly full disk would fail each time.
    */
   function write(operation: JournalOperation, durable: boolean, work: (writer: JournalWriter) => void): void {
     const now = clock.monotonic()
@@ -142,13 +143,13 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
       else for (const digest of digests) writer.drop(digest)
     })
     if (done) return
-    // Not put off until the next retry, unlike the rest: what the disk still holds would be valid after a restart.
+    // A revocation does not wait for the next retry: revoked tokens on the disk would be valid after a restart.
     if (recover() !== 'failed') return
     try {
       destroyJournalFile(dir)
       filesLost = true
     } catch (error) {
-      listener.trouble('revoke', asError(error))
+      listener.failed('revoke', asError(error))
     }
   }
 
@@ -156,7 +157,7 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
     if (file === undefined || !unflushed) return
     unflushed = false
     file.flush().catch((error: Error) => {
-      listener.trouble('flush', error)
+      listener.failed('flush', error)
     })
   }
 

@@ -3,30 +3,30 @@ import { hash } from 'node:crypto'
 /** A source of random bytes; `crypto.randomBytes` outside tests. */
 export type RandomBytes = (size: number) => Buffer
 
-/** The base64url SHA-256 of a token: the only form of it that is ever kept, in memory or on disk. */
+/** The base64url SHA-256 of a token. Memory and disk hold only this form. */
 export type Digest = string
 
-/** Characters of a token. */
-const MINTED = 43
+/** The length of a token in characters. */
+const TOKEN_LENGTH = 43
 
 /** A new opaque token: 256 bits in base64url, 43 characters (C4). */
 export function mintToken(random: RandomBytes): string {
   return random(32).toString('base64url')
 }
 
-/** A name for a grant: not a secret, and typed by people after `--grant`, so hex, which never starts with a dash. */
+/** An id for a grant. It is no secret. It is hex because operators type it after `--grant`: hex never starts with a dash. */
 export function mintGrantId(random: RandomBytes): string {
   return random(8).toString('hex')
 }
 
-/** Whether a string is as long as a token of ours. Anything else is unknown, and not worth the hash. */
+/** Whether a string has the length of a token. Any other string is unknown and is not hashed. */
 export function looksMinted(token: string): boolean {
-  return token.length === MINTED
+  return token.length === TOKEN_LENGTH
 }
 
 /**
- * Looking tokens up by digest also keeps the lookup from leaking them by its timing: what is compared is
- * a hash that the caller cannot steer. A plain hash is enough, because 256 random bits cannot be guessed.
+ * The lookup by digest prevents a timing attack: it compares hashes, which a client cannot choose. A plain hash is enough,
+ * because 256 random bits cannot be guessed.
  */
 export function digestToken(token: string): Digest {
   return hash('sha256', token, 'base64url')

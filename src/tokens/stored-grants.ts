@@ -3,7 +3,7 @@ import type { Grant, GrantTable, Token } from './grant-table.ts'
 import type { GrantSummary } from './token-contract.ts'
 import type { TokenJournal, TokenRecord } from './token-journal.ts'
 
-/** The wall-clock time of a moment on the monotonic clock, as far as the wall clock is right just now. */
+/** Converts a monotonic time to wall-clock time, with the present setting of the wall clock. */
 function wallTime(clock: Clock, monotonic: number): number {
   return Math.round(clock.wall() - clock.monotonic() + monotonic)
 }
@@ -21,7 +21,7 @@ export function toRecord(token: Token, clock: Clock): TokenRecord {
   }
 }
 
-/** A grant for people to look at. */
+/** A grant as `postern status` shows it. */
 export function summarize(grant: Grant, clock: Clock): GrantSummary {
   const tokens = [...grant.tokens]
   return {
@@ -42,10 +42,10 @@ interface Lifetimes {
 }
 
 /**
- * Puts the journal's records into an empty table and tells the journal which of them are over. While the
- * process was down only the wall clock ran, and it may have been set back meanwhile: so no token gets more time
- * than its lifetime, its own or the configured one, whichever is shorter. Use is not recorded, so the grants
- * come back in the order in which they last got a token.
+ * Fills an empty table with the records of the journal, and has the journal forget those that have expired or do not fit. Only
+ * the wall clock ran while the process was down, and it may have been set back. So no token gets more time than its own
+ * lifetime or the configured one, whichever is shorter. The journal does not record use: the grants are in the order in which
+ * they last got a token.
  */
 export function restoreGrants(
   table: GrantTable,
@@ -79,7 +79,7 @@ export function restoreGrants(
   grants.sort(([a], [b]) => (lastIssued.get(a) ?? 0) - (lastIssued.get(b) ?? 0))
   for (const [id, tokens] of grants) {
     tokens.forEach(add)
-    // Grant by grant, so that one leaves as a whole when there is less room than there was.
+    // Evicts after each grant, so that a smaller capacity evicts whole grants.
     for (const evicted of table.evict(table.grant(id))) over.push(evicted.digest)
   }
   journal.forget(over)

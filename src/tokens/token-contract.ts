@@ -1,7 +1,7 @@
 import type { TokenKind } from './grant-table.ts'
 
 export interface TokenPolicy {
-  /** How many tokens are kept, of both kinds together. */
+  /** The maximum number of tokens, both kinds together. */
   readonly capacity: number
   /** Lifetimes and grace in milliseconds. */
   readonly accessLifetime: number
@@ -22,8 +22,8 @@ export type TokenLookup =
   | { readonly kind: 'refused'; readonly cause: 'unknown' | 'expired' | 'revoked' }
 
 /**
- * Whose tokens to revoke. `client` is what the limits count by: an address, or the /64 of an IPv6 one. `token` may be of
- * either kind and means its whole grant (RFC 7009 §2.1 allows that).
+ * Which grants to revoke. `client`: an IPv4 address or the /64 of an IPv6 one, as for the rate limits. `token`: the grant of a
+ * token of either kind (RFC 7009 §2.1 allows to revoke the whole grant).
  */
 export type Revocation =
   | { readonly all: true }
@@ -31,7 +31,7 @@ export type Revocation =
   | { readonly client: string }
   | { readonly token: string }
 
-/** A grant for people to look at. The times are on the wall clock, in milliseconds. */
+/** A grant as `postern status` shows it. Times are on the wall clock (ms). */
 export interface GrantSummary {
   readonly id: string
   readonly client: string
@@ -42,31 +42,31 @@ export interface GrantSummary {
 }
 
 export interface TokenListener {
-  /** A new pair of tokens was given for a grant of this type. */
+  /** A token response was made for this grant type. */
   issued(grantType: string): void
-  /** Called before `revoke` gives its answer, so that what was admitted under these grants can be closed. */
+  /** Called before `revoke` returns, so that the connections of these grants can be closed. */
   revoked(grants: readonly string[], reason: string): void
   evicted(kind: TokenKind, count: number): void
 }
 
 /**
- * What requests and operators ask of the tokens. A store that several sidecars share has to be asked elsewhere and gives
- * promises; one that knows at once gives none, and costs none. A promise that fails is a bug: what a store cannot find out it
- * answers with a refusal.
+ * The token operations of requests and operators. A store that several sidecars share returns promises; a store in this
+ * process returns values, which saves the cost of promises. A rejected promise is a bug: a store that cannot find out whether
+ * a token is valid refuses it.
  */
 export interface Tokens {
-  /** The tokens of a new grant, which was given for the password unless another `grantType` is named. */
+  /** Issues the tokens of a new grant. `grantType` is `password` by default. */
   issue(client: string, grantType?: string): IssuedTokens | Promise<IssuedTokens>
-  /** C6. `undefined` (`invalid_grant`) for anything but a live refresh token, an access token included. */
+  /** Exchanges a live refresh token (C6). `undefined` (`invalid_grant`) for any other string, also for an access token. */
   refresh(refreshToken: string): IssuedTokens | undefined | Promise<IssuedTokens | undefined>
-  /** C10. A refresh token is unknown here. A valid one makes its grant the most recently used. */
+  /** Looks up an access token (C10). A valid one makes its grant the most recently used; a refresh token is unknown. */
   identify(accessToken: string): TokenLookup | Promise<TokenLookup>
-  /** The number of grants revoked. Durable when it is given. */
+  /** Revokes grants with all their tokens, durably. Returns the number of grants. */
   revoke(which: Revocation, reason: string): number | Promise<number>
   grants(): readonly GrantSummary[] | Promise<readonly GrantSummary[]>
 }
 
-/** The tokens of this process, which knows at once. */
+/** The token store of this process, which returns values without promises. */
 export interface TokenStore extends Tokens {
   issue(client: string, grantType?: string): IssuedTokens
   refresh(refreshToken: string): IssuedTokens | undefined
@@ -74,10 +74,10 @@ export interface TokenStore extends Tokens {
   revoke(which: Revocation, reason: string): number
   grants(): readonly GrantSummary[]
   counts(): { readonly access: number; readonly refresh: number }
-  /** Live tokens that a restart would lose, because the disk could not be written. Always 0 for `tokens.store: memory`. */
+  /** Live tokens that a restart would lose because writing them failed. Always 0 for `tokens.store: memory`. */
   unsaved(): number
-  /** Drops what has expired and lets the journal do its chores. To be called about once a second. */
+  /** Removes expired tokens and runs the journal's maintenance. Call it about once a second. */
   sweep(): void
-  /** Lifetimes count for tokens issued from now on; a smaller capacity evicts at once. */
+  /** New lifetimes apply to tokens issued from now on. A smaller capacity evicts at once. */
   applyPolicy(policy: TokenPolicy): void
 }

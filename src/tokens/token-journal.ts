@@ -1,9 +1,9 @@
 import type { Digest } from './mint.ts'
 
-/** What is wrong with a file that is there but cannot be used. */
+/** Why an existing file is unusable: damaged, from a newer version, or from another program. */
 export type Fault = 'damaged' | 'newer' | 'foreign'
 
-/** One token as it outlives the process: its digest, its grant, and wall-clock times in milliseconds. */
+/** A token on disk. Times are on the wall clock (ms). */
 export interface TokenRecord {
   readonly digest: Digest
   readonly grant: string
@@ -19,39 +19,39 @@ export interface TokenRecord {
 }
 
 /**
- * What the store tells the disk. None of it throws: a disk in trouble is the journal's to report and to catch
- * up with, and clients are served from memory meanwhile.
+ * Keeps the tokens on disk. No method throws: if the disk fails, the journal reports it and rewrites the disk later, and the
+ * store continues in memory.
  */
 export interface TokenJournal {
-  /** What an earlier process left, in no order; given out once. */
+  /** The tokens of the earlier process, in no order. Called once, before `attach`. */
   restore(): readonly TokenRecord[]
-  /** Where to get the whole state from when the disk has to be made to match it again. */
+  /** @param snapshot all tokens of the store, from which the journal rewrites the disk after a failure */
   attach(snapshot: () => Iterable<TokenRecord>): void
-  /** Adds or replaces records in one step that a `kill -9` straight afterwards cannot undo. */
+  /** Adds or replaces records in one transaction. A `kill -9` after it does not undo it. */
   record(records: readonly TokenRecord[]): void
-  /** Drops what expired or was evicted: lazily, as nothing can come of a late drop. */
+  /** Deletes expired or evicted tokens, with a delay, because a late deletion does no harm. */
   forget(digests: readonly Digest[]): void
-  /** Drops what was revoked; when it returns, not even a power cut brings it back. */
+  /** Deletes revoked tokens. After it returns, not even a power cut undoes it. */
   revoke(digests: readonly Digest[] | 'all'): void
-  /** How many live tokens a crash would lose, because the disk does not hold them. */
+  /** How many live tokens are not on disk: a crash would lose them. */
   unsaved(): number
-  /** Small facts about the whole state, such as which password it belongs to. */
+  /** Facts about the whole state, such as the fingerprint of the password. */
   getMeta(key: string): string | undefined
   setMeta(key: string, value: string): void
-  /** Writes lazy drops, flushes, and retries after trouble. To be called about once a second. */
+  /** Writes delayed deletions, flushes, and retries after a failure. Call it about once a second. */
   maintain(): void
   close(): void
 }
 
-/** What the journal was doing when the disk failed it: the `operation` label of `postern_store_errors_total`. */
+/** The operation that failed: the `operation` label of `postern_store_errors_total`. */
 export type JournalOperation = 'open' | 'issue' | 'revoke' | 'expire' | 'meta' | 'flush' | 'close'
 
 export interface JournalListener {
-  /** The disk failed; clients are served from memory. Said for every attempt that fails, not for every token. */
-  trouble(operation: JournalOperation, error: Error): void
-  /** The disk works again and holds the whole state. */
+  /** The disk failed, and the store continues in memory. Called for every failed attempt, not for every token. */
+  failed(operation: JournalOperation, error: Error): void
+  /** The disk works again and holds all tokens. */
   recovered(): void
-  /** A file could not be used: it now has the name `path`, and no token in it is known. */
+  /** An unusable file was renamed to `path`. Its tokens are no longer valid. */
   setAside(fault: Fault, path: string): void
 }
 

@@ -26,16 +26,16 @@ interface Dependencies {
 const UNKNOWN: TokenLookup = { kind: 'refused', cause: 'unknown' }
 const EXPIRED: TokenLookup = { kind: 'refused', cause: 'expired' }
 const REVOKED: TokenLookup = { kind: 'refused', cause: 'revoked' }
-const DEPARTED = { expired: EXPIRED, revoked: REVOKED }
+const REMOVED = { expired: EXPIRED, revoked: REVOKED }
 
 /**
- * The tokens, as they count at run time; the journal only follows. Starts with what the journal restores.
- * `identify`, which every request pays, takes 0.9 µs, more than half of it for the hash.
+ * Holds the tokens in memory, which is authoritative; the journal follows. Starts with the tokens that the journal restores.
+ * `identify` runs on every request and takes 0.9 µs, more than half of it for the hash.
  */
 export function createTokenStore({ policy, clock, random, journal, listener }: Dependencies): TokenStore {
   let { accessLifetime, refreshLifetime, rotateRefresh, refreshGrace } = policy
   const table = createGrantTable(policy.capacity)
-  /** Answers that a retry within the grace gets again: the only plaintext kept, and only that long. */
+  /** Token responses that a retry within the grace gets again. Only these hold tokens in plain text, for that time. */
   const replays = new Map<Token, IssuedTokens>()
 
   restoreGrants(table, journal, clock, policy)
@@ -45,8 +45,8 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
     for (const grant of table.grants()) for (const token of grant.tokens) yield toRecord(token, clock)
   }
 
-  /** The time in whole ms, with nothing left that has expired by then. */
-  function settle(): number {
+  /** Removes expired tokens and replays. Returns the time in whole ms. */
+  function dropExpired(): number {
     const now = Math.floor(clock.monotonic())
     for (const token of replays.keys()) {
       if (token.spentAt !== undefined && now - token.spentAt < refreshGrace) break
@@ -72,28 +72,28 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
     }
   }
 
-  /** Keeps the tokens on disk before they are answered, so that a crash cannot take an answer back. */
-  function keep(grant: Grant, tokens: readonly Token[]): void {
+  /** Writes the tokens to disk before the response is sent: a crash cannot invalidate tokens that a client has. */
+  function persist(grant: Grant, tokens: readonly Token[]): void {
     makeRoom(grant)
-    journal.record(tokens.filter((token) => !token.gone).map((token) => toRecord(token, clock)))
+    journal.record(tokens.filter((token) => !token.removed).map((token) => toRecord(token, clock)))
   }
 
   function issue(client: string, grantType = 'password'): IssuedTokens {
-    const now = settle()
+    const now = dropExpired()
     const grant = table.open(mintGrantId(random), client, now)
     const [accessToken, refreshToken] = [mintToken(random), mintToken(random)]
-    keep(grant, [add(grant, 'access', accessToken, now), add(grant, 'refresh', refreshToken, now)])
+    persist(grant, [add(grant, 'access', accessToken, now), add(grant, 'refresh', refreshToken, now)])
     listener.issued(grantType)
     return { accessToken, refreshToken, expiresIn: Math.floor(accessLifetime / 1000) }
   }
 
   function refresh(presented: string): IssuedTokens | undefined {
     if (!looksMinted(presented)) return undefined
-    const now = settle()
+    const now = dropExpired()
     const token = table.find(digestToken(presented))
     if (token?.kind !== 'refresh') return undefined
     if (token.spentAt !== undefined && now - token.spentAt >= refreshGrace) {
-      // Two parties hold the same token and one of them stole it: nobody knows which (RFC 9700 §4.14.2).
+      // Two parties hold the token and one of them stole it. The sidecar cannot tell which (RFC 9700 §4.14.2).
       revokeGrants([token.grant], 'refresh_token_reuse')
       return undefined
     }
@@ -102,29 +102,29 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
   }
 
   /**
-   * A spent token comes here only when its answer was lost with an earlier process. Refusing it would lock out
-   * a client that did nothing wrong, so it gets a new pair; the successor that it may never have seen is spent
-   * instead, so that there is still one live refresh token and reuse still shows.
+   * A spent token gets here only if an earlier process ended before its client had the response. A refusal would lock out that
+   * client, so it gets a new pair. The live refresh token, which the client may not have received, becomes spent. So one live
+   * refresh token remains, and reuse is still detected.
    */
   function exchange(token: Token, presented: string, now: number): IssuedTokens {
     const { grant } = token
     const accessToken = mintToken(random)
     const rotated = rotateRefresh || token.spentAt !== undefined
     const refreshToken = rotated ? mintToken(random) : presented
-    const answer = { accessToken, refreshToken, expiresIn: Math.floor(accessLifetime / 1000) }
+    const issued = { accessToken, refreshToken, expiresIn: Math.floor(accessLifetime / 1000) }
     const changed: Token[] = []
     if (rotated) {
       if (grant.refresh !== undefined) {
         changed.push(grant.refresh)
-        replays.set(grant.refresh, answer)
+        replays.set(grant.refresh, issued)
         table.spend(grant.refresh, now)
       }
-      replays.set(token, answer)
+      replays.set(token, issued)
       changed.push(add(grant, 'refresh', refreshToken, now))
     }
-    keep(grant, [...changed, add(grant, 'access', accessToken, now)])
+    persist(grant, [...changed, add(grant, 'access', accessToken, now)])
     listener.issued('refresh_token')
-    return answer
+    return issued
   }
 
   function identify(accessToken: string): TokenLookup {
@@ -132,8 +132,8 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
     const digest = digestToken(accessToken)
     const token = table.find(digest)
     if (token === undefined) {
-      const departure = table.departed(digest)
-      return departure === undefined ? UNKNOWN : DEPARTED[departure]
+      const reason = table.removalReason(digest)
+      return reason === undefined ? UNKNOWN : REMOVED[reason]
     }
     if (token.kind !== 'access') return UNKNOWN
     if (clock.monotonic() >= token.expiresAt) return EXPIRED
@@ -155,7 +155,7 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
       table.drop(token, 'revoked')
       replays.delete(token)
     }
-    // The disk may hold more than was read from it: `all` means that, too.
+    // `all` also deletes tokens on disk that were not read from it.
     if (all) journal.revoke('all')
     else if (tokens.length > 0) journal.revoke(tokens.map((token) => token.digest))
     if (grants.length > 0)
@@ -167,12 +167,12 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
   }
 
   function revoke(which: Revocation, reason: string): number {
-    settle()
+    dropExpired()
     return revokeGrants(select(which), reason, 'all' in which)
   }
 
   function applyPolicy(next: TokenPolicy): void {
-    settle()
+    dropExpired()
     ;({ accessLifetime, refreshLifetime, rotateRefresh, refreshGrace } = next)
     table.resize(next.capacity)
     makeRoom()
@@ -184,19 +184,19 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
     identify,
     revoke,
     grants() {
-      settle()
+      dropExpired()
       return [...table.grants()].map((grant) => summarize(grant, clock))
     },
     counts() {
-      settle()
+      dropExpired()
       return table.counts()
     },
     unsaved() {
-      settle()
+      dropExpired()
       return journal.unsaved()
     },
     sweep() {
-      settle()
+      dropExpired()
       journal.maintain()
     },
     applyPolicy,

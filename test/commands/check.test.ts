@@ -4,8 +4,7 @@ import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { checkCommand } from '../../src/commands/check.ts'
-import { reportFailure } from '../../src/commands/failure.ts'
-import type { CommandIo } from '../../src/commands/io.ts'
+import { type CommandIo, reportFailure } from '../../src/commands/command.ts'
 import { type ConfigOptions, serveCommand } from '../../src/commands/serve.ts'
 import { hashPassword } from '../../src/password/key-derivation.ts'
 import { runPostern } from '../process/serve.ts'
@@ -127,7 +126,7 @@ describe('postern check', () => {
     const device = await startDevice()
     const state = join(directory, 'deep', 'state')
     const { code, out } = await check(`upstream.url=${device.url}`, `state_dir=${state}`)
-    expect(out).toContain(`ok      state_dir: ${state} is made at the first start\n`)
+    expect(out).toContain(`ok      state_dir: ${state} is created at the first start\n`)
     expect([code, readdirSync(directory)]).toEqual([0, ['password']])
   })
 

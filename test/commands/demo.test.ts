@@ -2,9 +2,9 @@ import { mkdirSync, openSync, readdirSync, readFileSync, statSync } from 'node:f
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { beforeEach, expect, test, vi } from 'vitest'
+import { reportFailure } from '../../src/commands/command.ts'
 import { generatePassword } from '../../src/commands/demo/demo-folder.ts'
 import { type DemoOptions, demoCommand } from '../../src/commands/demo.ts'
-import { reportFailure } from '../../src/commands/failure.ts'
 import { loadConfig, readConfigFile } from '../../src/config/load.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
@@ -61,7 +61,7 @@ function printedValue(printed: string, name: string): string {
 test('the printed commands do what they say when run from top to bottom', async () => {
   needs('curl')
   const printed = await startDemo({ port: 0, adminPort: 0 }).printed
-  const script = printed.slice(printed.indexOf('# Name the sidecar'), printed.indexOf('Ctrl-C stops'))
+  const script = printed.slice(printed.indexOf('# Set the URL'), printed.indexOf('Ctrl-C stops'))
   const { stdout, stderr } = await run('sh', ['-c', script], { timeout: 50_000 })
   expect(stderr).toBe('')
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { reportFailure } from '../../src/commands/failure.ts'
+import { reportFailure } from '../../src/commands/command.ts'
 import { SetupError } from '../../src/system/setup-error.ts'
 
 function reported(error: unknown): { readonly code: number; readonly lines: readonly string[] } {

@@ -46,7 +46,7 @@ function problemIn(load: () => unknown): unknown {
 /** A configuration that is wrong, and a password file that is no longer one, while the sidecar runs. */
 export async function misconfigure(site: Site, sidecar: Served): Promise<void> {
   site.configure({ upstream: { headers: { X: `${CANARY}\n` } }, password: CANARY })
-  await sidecar.waitForLog('configuration not reloaded: the one before holds')
+  await sidecar.waitForLog('configuration not reloaded: the previous one stays in effect')
   site.setPassword(`${CANARY}\n${CANARY} on a second line\n`)
   await sidecar.waitForLog('the password source cannot be used; the last good password stays valid')
 }

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { ietfLimitFields, limitFields, secondsToReset } from '../../src/limits/limit-fields.ts'
-import type { Verdict } from '../../src/limits/window.ts'
+import type { LimitDecision } from '../../src/limits/window-table.ts'
 
 interface Instant {
-  readonly verdict: Verdict
+  readonly decision: LimitDecision
   /** The wall clock. */
   readonly wall: number
   /** Milliseconds until the window closes. */
@@ -23,7 +23,7 @@ const instant: fc.Arbitrary<Instant> = fc
     left: fc.integer({ min: 0, max: 8 * 86_400_000 }).map(eighths),
   })
   .map(({ limit, used, wall, left }) => ({
-    verdict: { admitted: used <= limit, limit, remaining: Math.max(0, limit - used), closesIn: left },
+    decision: { admitted: used <= limit, limit, remaining: Math.max(0, limit - used), closesIn: left },
     wall,
     left,
   }))
@@ -35,11 +35,11 @@ const fieldOf = (fields: readonly string[], name: string): string => {
 
 it('C16 the three fields are whole numbers, and the reset is the next whole second from the close on', () => {
   fc.assert(
-    fc.property(instant, ({ verdict, wall, left }) => {
-      const fields = limitFields(verdict, wall)
+    fc.property(instant, ({ decision, wall, left }) => {
+      const fields = limitFields(decision, wall)
       expect(fields).toHaveLength(6)
-      expect(fieldOf(fields, 'X-RateLimit-Limit')).toBe(String(verdict.limit))
-      expect(fieldOf(fields, 'X-RateLimit-Remaining')).toBe(String(verdict.remaining))
+      expect(fieldOf(fields, 'X-RateLimit-Limit')).toBe(String(decision.limit))
+      expect(fieldOf(fields, 'X-RateLimit-Remaining')).toBe(String(decision.remaining))
       const reset = fieldOf(fields, 'X-RateLimit-Reset')
       expect(reset).toMatch(/^\d+$/)
       const late = Number(reset) * 1000 - (wall + left)
@@ -52,8 +52,8 @@ it('C16 the three fields are whole numbers, and the reset is the next whole seco
 
 it('C15 Retry-After is whole, at least 1, never before the close and less than a second after what is needed', () => {
   fc.assert(
-    fc.property(instant, ({ verdict, left }) => {
-      const wait = secondsToReset(verdict)
+    fc.property(instant, ({ decision, left }) => {
+      const wait = secondsToReset(decision)
       expect(Number.isInteger(wait)).toBe(true)
       expect(wait).toBeGreaterThanOrEqual(1)
       expect(wait * 1000).toBeGreaterThanOrEqual(left)
@@ -69,14 +69,14 @@ it('C16 the two fields of the draft say the same as the other three', () => {
       instant,
       fc.constantFrom('api' as const, 'oauth' as const),
       fc.integer({ min: 1, max: 86_400 }),
-      ({ verdict }, endpoint, seconds) => {
-        const policy = { requests: verdict.limit, window: seconds * 1000 }
-        const fields = ietfLimitFields(endpoint, verdict, policy)
+      ({ decision }, endpoint, seconds) => {
+        const policy = { requests: decision.limit, window: seconds * 1000 }
+        const fields = ietfLimitFields(endpoint, decision, policy)
         expect(fields).toEqual([
           'RateLimit-Policy',
-          `"${endpoint}";q=${verdict.limit};w=${seconds}`,
+          `"${endpoint}";q=${decision.limit};w=${seconds}`,
           'RateLimit',
-          `"${endpoint}";r=${verdict.remaining};t=${secondsToReset(verdict)}`,
+          `"${endpoint}";r=${decision.remaining};t=${secondsToReset(decision)}`,
         ])
       },
     ),

@@ -78,14 +78,14 @@ it('C14 in any stretch of one window length from its opening, a key passes at mo
       const passedBy = new Map<number, number>()
       for (const gap of gaps) {
         clock.advance(gap)
-        const verdict = table.count('key')
-        expect(verdict.closesIn).toBeGreaterThan(0)
-        expect(verdict.closesIn).toBeLessThanOrEqual(100)
-        const closesAt = clock.monotonic() + verdict.closesIn
-        const passed = (passedBy.get(closesAt) ?? 0) + Number(verdict.admitted)
+        const decision = table.count('key')
+        expect(decision.closesIn).toBeGreaterThan(0)
+        expect(decision.closesIn).toBeLessThanOrEqual(100)
+        const closesAt = clock.monotonic() + decision.closesIn
+        const passed = (passedBy.get(closesAt) ?? 0) + Number(decision.admitted)
         passedBy.set(closesAt, passed)
         expect(passed).toBeLessThanOrEqual(3)
-        expect(verdict.remaining).toBe(3 - passed)
+        expect(decision.remaining).toBe(3 - passed)
       }
       const ends = [...passedBy.keys()]
       for (let i = 1; i < ends.length; i += 1)

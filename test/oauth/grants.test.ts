@@ -1,14 +1,13 @@
 import { expect, it } from 'vitest'
 import type { TokenRequest } from '../../src/http/admission.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
-import type { Grant } from '../../src/oauth/grant.ts'
-import { createTokenEndpoint } from '../../src/oauth/token-endpoint.ts'
+import { createTokenEndpoint, type GrantType } from '../../src/oauth/token-endpoint.ts'
 import { requestHead } from '../support/request-head.ts'
 
 const TOKENS = { accessToken: 'a', refreshToken: 'r', expiresIn: 60 }
 
 /** A grant type that the device's document does not know, with two parameters. */
-const pairing: Grant<'code' | 'serial'> = {
+const pairing: GrantType<'code' | 'serial'> = {
   name: 'pairing',
   parameters: ['serial', 'code'],
   exchange: ({ serial, code }, client) =>
@@ -16,7 +15,7 @@ const pairing: Grant<'code' | 'serial'> = {
       ? { kind: 'granted', tokens: TOKENS }
       : { kind: 'refused', refusal: { kind: 'invalid-grant', description: 'no' } },
 }
-const other: Grant<never> = { ...pairing, name: 'other', parameters: [] }
+const other: GrantType<never> = { ...pairing, name: 'other', parameters: [] }
 
 const endpoint = createTokenEndpoint({ grants: [pairing, other], bodyTimeout: () => 1000 })
 

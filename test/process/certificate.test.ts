@@ -170,7 +170,9 @@ describe('The self-signed pair', () => {
     writeFileSync(key, '')
     const names = inFolderNames(site)
     sidecar.signal('SIGHUP')
-    const { problems, level } = await sidecar.waitForLog('configuration not reloaded: the one before holds')
+    const { problems, level } = await sidecar.waitForLog(
+      'configuration not reloaded: the previous one stays in effect',
+    )
     expect(level).toBe(50)
     expect(String(problems)).toContain(
       `${key} is empty; a restart sets this self-signed pair aside and makes another`,

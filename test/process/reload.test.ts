@@ -13,7 +13,7 @@ import { duringStart } from './starting.ts'
 import { DOWNLOAD_SIZE, type Held, holdAnswers } from './streams.ts'
 
 const RELOADED = 'configuration reloaded'
-const NOT_RELOADED = 'configuration not reloaded: the one before holds'
+const NOT_RELOADED = 'configuration not reloaded: the previous one stays in effect'
 const LATER = 'these keys take effect after a restart'
 
 type Result = 'success' | 'failure'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { ExchangeRecord } from '../../src/http/exchange.ts'
-import { createMetrics, type Figure, type Metrics } from '../../src/record/metrics.ts'
+import { createMetrics, type Metrics, type Sample } from '../../src/record/metrics.ts'
 import { requestHead } from '../support/request-head.ts'
 
 const answered: ExchangeRecord = {
@@ -27,7 +27,7 @@ function usedMetrics(): Metrics {
 }
 
 /** The samples of an exposition text. */
-function samplesOf(text: string): Figure[] {
+function samplesOf(text: string): Sample[] {
   return Array.from(text.matchAll(/^(\w+)(?:\{(.*)\})? (\S+)$/gm), ([, name = '', labels = '', value]) => ({
     name,
     labels: Object.fromEntries(Array.from(labels.matchAll(/(\w+)="([^"]*)"/g), ([, key, of]) => [key, of])),
@@ -35,10 +35,10 @@ function samplesOf(text: string): Figure[] {
   }))
 }
 
-const isOurs = ({ name }: Figure): boolean => name.startsWith('postern_')
-const inOrder = (figures: readonly Figure[]): Figure[] =>
+const isOurs = ({ name }: Sample): boolean => name.startsWith('postern_')
+const inOrder = (figures: readonly Sample[]): Sample[] =>
   figures.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
-const nameOf = ({ name, labels }: Figure): string => JSON.stringify([name, Object.entries(labels).sort()])
+const nameOf = ({ name, labels }: Sample): string => JSON.stringify([name, Object.entries(labels).sort()])
 
 it('a snapshot holds every sample of the text', async () => {
   const metrics = usedMetrics()

@@ -79,7 +79,7 @@ describe('Signing in by Basic', () => {
     expect(told).toEqual(['signed in', 'signed in'])
     clock.advance(5_000)
     expect(await renewal(true)).toBe('signed-in')
-    signIn.helped()
+    signIn.loginHelped()
     expect(await renewal(true)).toBe('signed-in')
   })
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseChallenges, parseParameters } from '../../src/sign-in/challenge.ts'
-import { digestChallenge } from '../../src/sign-in/digest-challenge.ts'
+import { digestChallenge } from '../../src/sign-in/digest.ts'
 
 const plain = (...values: string[]) =>
   parseChallenges(values).map(({ scheme, parameters }) => [scheme, Object.fromEntries(parameters)])

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { parseParameters } from '../../src/sign-in/challenge.ts'
-import { digestChallenge } from '../../src/sign-in/digest-challenge.ts'
-import { digestAuthorization, digestKey } from '../../src/sign-in/digest-response.ts'
+import { digestAuthorization, digestChallenge, digestKey } from '../../src/sign-in/digest.ts'
 
 interface Example {
   readonly challenge: string

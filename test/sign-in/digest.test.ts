@@ -14,9 +14,9 @@ async function exchange(signed: Signed, line = { method: 'GET', target: '/a?b=1'
     const renewal = await signed.signIn.renew(answer, answer.shown, mayLogin)
     if (renewal.kind === 'refused' || turn === 5) return answer.status
     if (renewal.kind === 'signed-in') mayLogin = false
-    answer = await signed.request({ ...line, mark: renewal.kind === 'turn' ? renewal.mark : undefined })
+    answer = await signed.request({ ...line, mark: renewal.kind === 'new-nonce' ? renewal.nonce : undefined })
   }
-  signed.signIn.answered(line, answer, answer.shown)
+  signed.signIn.accepted(line, answer, answer.shown)
   return answer.status
 }
 
@@ -124,7 +124,7 @@ describe('Signing in by Digest', () => {
     const renewed = await Promise.all(
       answers.map((answer) => signed.signIn.renew(answer, answer.shown, true)),
     )
-    expect(renewed).toEqual(Array(20).fill({ kind: 'turn', mark: 'another' }))
+    expect(renewed).toEqual(Array(20).fill({ kind: 'new-nonce', nonce: 'another' }))
     expect(device.device.requests.length).toBe(before)
     const [late] = answers
     if (late === undefined) expect.fail('no answers')
@@ -144,7 +144,7 @@ describe('Signing in by Digest', () => {
     await exchange(signed)
     const challenge = `Digest realm="r", nonce="${device.nonce}", qop="auth", stale=true`
     const answer = { status: 401, fields: ['WWW-Authenticate', challenge] }
-    expect(await signed.signIn.renew(answer, late, true)).toEqual({ kind: 'turn', mark: device.nonce })
+    expect(await signed.signIn.renew(answer, late, true)).toEqual({ kind: 'new-nonce', nonce: device.nonce })
     expect(signed.signIn.credentialsFor(line, device.nonce)?.fields[1]).toContain('nc=00000004')
   })
 
@@ -156,7 +156,7 @@ describe('Signing in by Digest', () => {
       device.nonce = nonce
       const answer = await signed.request()
       device.nonce = 'worn at once'
-      expect((await signed.signIn.renew(answer, answer.shown, true)).kind).toBe('turn')
+      expect((await signed.signIn.renew(answer, answer.shown, true)).kind).toBe('new-nonce')
     }
     expect(signed.told).toEqual(['signed in'])
     expect(device.device.requests.length).toBe(5)

@@ -27,7 +27,7 @@ describe('Signing in by a form', () => {
     const device = await startFormDevice()
     const { signIn, request, clock } = await signedIn({ auth, ...device })
     await signIn.ready()
-    signIn.answered(home, { status: 200, fields: [] }, signIn.credentialsFor(home))
+    signIn.accepted(home, { status: 200, fields: [] }, signIn.credentialsFor(home))
     device.sessions.clear()
     clock.advance(10_000)
     const answers = await Promise.all(Array.from({ length: 20 }, () => request(home)))
@@ -139,7 +139,7 @@ describe('Signing in by a form', () => {
     for (const target of ['/rotate', '/logout']) {
       const answer = await request({ target })
       expect(answer.status).toBe(200)
-      signIn.answered({ method: 'GET', target }, answer, answer.shown)
+      signIn.accepted({ method: 'GET', target }, answer, answer.shown)
       await signIn.ready()
       expect((await request(home)).status).toBe(200)
     }
@@ -152,7 +152,7 @@ describe('Signing in by a form', () => {
     await signIn.ready()
     const shown = signIn.credentialsFor(home)
     const answer = { status: 302, fields: ['Location', '/home', 'Set-Cookie', 'SID=guest; Path=/'] }
-    signIn.answered({ method: 'POST', target: '/login' }, answer, shown)
+    signIn.accepted({ method: 'POST', target: '/login' }, answer, shown)
     expect((await request(home)).status).toBe(200)
   })
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { cookiesSetBy, isFor, isOver } from '../../src/sign-in/session-cookies.ts'
+import { cookiesSetBy, isExpired, matchesPath } from '../../src/sign-in/session-cookies.ts'
 import { stillClock } from '../support/clock.ts'
 
 const clock = stillClock()
@@ -61,7 +61,7 @@ describe('A session cookie', () => {
       'SID=x; Expires=Thu, 01 Jan 1970 00:00:00 GMT',
     ]) {
       const cookie = set(line) ?? expect.fail('left out')
-      expect(isOver(cookie, now)).toBe(true)
+      expect(isExpired(cookie, now)).toBe(true)
     }
   })
 
@@ -74,6 +74,6 @@ describe('A session cookie', () => {
     ['/cgi', '/cgix', false],
     ['/cgi', '/x?/cgi', false],
   ])('of %s goes to %s: %s', (path, target, goes) => {
-    expect(isFor({ name: 'a', value: 'b', path, until: undefined }, target)).toBe(goes)
+    expect(matchesPath({ name: 'a', value: 'b', path, until: undefined }, target)).toBe(goes)
   })
 })

@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import type { UpstreamAuthConfig } from '../../src/config/auth-fields.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { createConnections } from '../../src/device/connections.ts'
-import type { Answer } from '../../src/device/own-request.ts'
+import type { OwnResponse } from '../../src/device/own-request.ts'
 import { openSignIn } from '../../src/sign-in/settings.ts'
-import type { Shown, SignIn } from '../../src/sign-in/sign-in.ts'
+import type { SentCredentials, SignIn } from '../../src/sign-in/sign-in.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { send } from '../support/client.ts'
@@ -22,7 +22,7 @@ export interface Signed {
     readonly method?: string
     readonly target?: string
     readonly mark?: string | undefined
-  }): Promise<Answer & { shown: Shown | undefined }>
+  }): Promise<OwnResponse & { shown: SentCredentials | undefined }>
 }
 
 export interface SignedOptions {

@@ -20,7 +20,7 @@ export function openBench(dir: string, { clock = stillClock(), ...policy }: Opti
     dir,
     clock,
     listener: {
-      trouble: (operation) => reports.push(`trouble: ${operation}`),
+      failed: (operation) => reports.push(`trouble: ${operation}`),
       recovered: () => reports.push('recovered'),
       setAside: (fault) => reports.push(`set aside: ${fault}`),
     },

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 import { expect, it } from 'vitest'
-import { sqliteCode } from '../../src/tokens/sqlite-error.ts'
+import { sqliteCode } from '../../src/tokens/state-folder.ts'
 
 function thrownBy(run: () => unknown): unknown {
   try {

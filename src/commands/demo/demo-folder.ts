@@ -7,11 +7,11 @@ export interface DemoSettings {
   readonly upstream: string
   readonly port: number
   readonly adminPort: number
-  /** The password as the file shall hold it: hashed. */
+  /** The content of the password file. */
   readonly passwordHash: string
 }
 
-/** Where the demo keeps everything, readable by its owner alone. */
+/** The folder with all files of the demo. Only its owner can read it. */
 export interface DemoFolder {
   readonly path: string
   readonly configFile: string
@@ -19,9 +19,9 @@ export interface DemoFolder {
   readonly remove: () => Promise<void>
 }
 
-/** Makes the folder with an ordinary configuration and password file in it. Removes it again if that fails. */
+/** Creates the folder with a configuration file and a password file. Removes it again on failure. */
 export async function makeDemoFolder(settings: DemoSettings): Promise<DemoFolder> {
-  // mkdtemp makes it 0700, so no other user of the machine can look in or plant a link.
+  // mkdtemp creates it with mode 0700: no other user can read it or plant a symbolic link in it.
   const path = await mkdtemp(join(tmpdir(), 'postern-demo-'))
   const remove = (): Promise<void> => rm(path, { recursive: true, force: true })
   const stateDir = join(path, 'state')
@@ -40,8 +40,8 @@ export async function makeDemoFolder(settings: DemoSettings): Promise<DemoFolder
 }
 
 function demoConfig(settings: DemoSettings, paths: { passwordFile: string; stateDir: string }): string {
-  // A JSON string is a YAML double-quoted one, whatever the path has in it.
-  return `# Written by "postern demo". Everything not named here has its default.
+  // A JSON string is also a YAML double-quoted string, so any path is quoted correctly.
+  return `# Written by "postern demo". All other keys have their defaults.
 listen:
   address: 127.0.0.1:${settings.port}
 admin:
@@ -57,7 +57,7 @@ realm: demo
 
 const typeable = '0123456789abcdefghjkmnpqrstvwxyz'
 
-/** A password of 75 random bits in letters that are hard to mistake for one another (Crockford's base 32). */
+/** A password of 75 random bits in Crockford's base 32, which has no two characters that look alike. */
 export function generatePassword(random: (size: number) => Uint8Array = randomBytes): string {
   const letters = Array.from(random(15), (byte) => typeable[byte % typeable.length] ?? '0')
   return [letters.slice(0, 5), letters.slice(5, 10), letters.slice(10)].map((part) => part.join('')).join('-')

@@ -4,7 +4,6 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Clock } from '../../system/clock.ts'
 import { backupBytes, backupContent, parseRange } from './device-backup.ts'
-import { streamEvents } from './device-events.ts'
 import { type Ports, parsePortChange } from './device-ports.ts'
 
 export interface DeviceApiDeps {
@@ -12,7 +11,7 @@ export interface DeviceApiDeps {
   readonly ports: Ports
   /** Milliseconds between two server-sent events. */
   readonly eventInterval: number
-  /** The device's own address, which its firmware writes into redirects without asking how it was reached. */
+  /** The device's own address. Its firmware writes it into redirects and ignores the Host field. */
   readonly ownAddress: () => string
 }
 
@@ -20,7 +19,7 @@ type Handler = (req: IncomingMessage, res: ServerResponse, url: URL) => void | P
 
 const maxJsonBody = 4096
 
-/** The device's HTTP API: plain, trusting and a little dated, as such firmware is. No login, no limits. */
+/** The HTTP API of the sample device, like old firmware: no login, no limits. */
 export function createDeviceApi(
   deps: DeviceApiDeps,
 ): (req: IncomingMessage, res: ServerResponse) => Promise<void> {
@@ -147,4 +146,32 @@ async function sendBackup(req: IncomingMessage, res: ServerResponse): Promise<vo
   })
   if (req.method === 'HEAD') res.end()
   else await pipeline(Readable.from(backupContent(part)), res)
+}
+
+export interface EventStream {
+  /** Time between events (ms); the first one is sent at once. */
+  readonly interval: number
+  /** The number of events; `Infinity` or `NaN` for a stream without end. */
+  readonly count: number
+  readonly makeEvent: () => unknown
+}
+
+/** Sends `count` server-sent events, or fewer if the client leaves. */
+export function streamEvents(req: IncomingMessage, res: ServerResponse, stream: EventStream): void {
+  res.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache' })
+  if (req.method === 'HEAD') {
+    res.end()
+    return
+  }
+  let sent = 0
+  const sendEvent = (): void => {
+    sent += 1
+    res.write(`id: ${sent}\nevent: power\ndata: ${JSON.stringify(stream.makeEvent())}\n\n`)
+    if (sent < stream.count || Number.isNaN(stream.count)) return
+    clearInterval(timer)
+    res.end()
+  }
+  const timer = setInterval(sendEvent, stream.interval)
+  res.once('close', () => clearInterval(timer))
+  sendEvent()
 }

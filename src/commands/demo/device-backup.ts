@@ -2,16 +2,16 @@ const lineBytes = 64
 const linesPerBlock = 1024
 const blockBytes = lineBytes * linesPerBlock
 
-/** The size of the sample device's configuration backup, in bytes: large enough to see it stream. */
+/** The size of the sample device's configuration backup (bytes): large enough to show streaming. */
 export const backupBytes: number = 64 * blockBytes
 
-/** A part of the backup, both ends included, as `Content-Range` counts. */
+/** A part of the backup: first and last byte, both included, as in `Content-Range`. */
 export interface ByteRange {
   readonly first: number
   readonly last: number
 }
 
-/** The bytes of the backup within `range`, made while they are read: the device never holds the whole of it. */
+/** The bytes of the backup within `range`, generated on demand. */
 export function* backupContent(range: ByteRange): Generator<Buffer> {
   for (let block = Math.floor(range.first / blockBytes); block * blockBytes <= range.last; block++) {
     const offset = block * blockBytes
@@ -30,8 +30,8 @@ function makeBlock(firstLine: number): Buffer {
 }
 
 /**
- * Reads a `Range` field (RFC 9110 §14.2). One range only; anything else counts as absent, which the clause allows.
- * `unsatisfiable` asks for a 416.
+ * Parses a `Range` field (RFC 9110 §14.2). Anything other than one range counts as absent, which the clause allows. The response
+ * to `unsatisfiable` is 416.
  */
 export function parseRange(field: string | undefined, size: number): ByteRange | 'absent' | 'unsatisfiable' {
   const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(field ?? '')

@@ -1,4 +1,4 @@
-/** One outlet of the sample device, as its API shows it. */
+/** An outlet of the sample device, as its API shows it. */
 interface Port {
   readonly id: number
   readonly label: string
@@ -11,11 +11,11 @@ export type PortChange = { readonly label?: string; readonly enabled?: boolean }
 export interface Ports {
   readonly all: () => readonly Port[]
   readonly find: (id: number) => Port | undefined
-  /** Applies the change and keeps it; `undefined` when there is no such port. */
+  /** Applies a change; `undefined` if there is no such port. */
   readonly change: (id: number, change: PortChange) => Port | undefined
 }
 
-/** The outlets of a small switched PDU. Changes live as long as the device runs, like a real one's running config. */
+/** The outlets of a small power distribution unit. Changes last until the device stops. */
 export function createPorts(count: number): Ports {
   const ports = new Map<number, Port>()
   for (let id = 1; id <= count; id++) {
@@ -41,7 +41,7 @@ function metered(port: Port): Port {
   return port.enabled ? port : { ...port, watts: 0 }
 }
 
-/** Reads the JSON body of `PUT /api/ports/1`; a string says what is wrong with it. */
+/** Parses the JSON body of `PUT /api/ports/1`. Returns a string with the reason if it is invalid. */
 export function parsePortChange(text: string): PortChange | string {
   let parsed: unknown
   try {

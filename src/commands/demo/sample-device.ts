@@ -1,25 +1,25 @@
-import { createServer, STATUS_CODES } from 'node:http'
+import { createServer, type IncomingMessage, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { type WebSocket, WebSocketServer } from 'ws'
 import type { Clock } from '../../system/clock.ts'
 import { isBug } from '../../system/setup-error.ts'
 import { createDeviceApi } from './device-api.ts'
-import { createDeviceConsole } from './device-console.ts'
-import { createPorts } from './device-ports.ts'
+import { createPorts, type Ports } from './device-ports.ts'
 
 export interface SampleDeviceDeps {
   readonly clock: Clock
-  /** Milliseconds between server-sent events; 1000 unless a test is in a hurry. */
+  /** Time between server-sent events (ms). Default: 1000. */
   readonly eventInterval?: number
 }
 
 export interface SampleDevice {
-  /** Listens on a free port of 127.0.0.1 and answers with the base URL, without a slash at its end. */
+  /** Listens on a free port of 127.0.0.1 and resolves to the base URL, without a slash at its end. */
   readonly start: () => Promise<string>
   /** Closes the listener and every connection, at once. */
   readonly stop: () => Promise<void>
 }
 
-/** A small legacy power distribution unit to stand behind the sidecar: an HTTP API that trusts whoever asks. */
+/** A small legacy power distribution unit for the demo. Its HTTP API has no access control. */
 export function createSampleDevice(deps: SampleDeviceDeps): SampleDevice {
   const ports = createPorts(8)
   const console = createDeviceConsole({ ports })
@@ -32,7 +32,7 @@ export function createSampleDevice(deps: SampleDeviceDeps): SampleDevice {
   })
 
   const server = createServer((req, res) => {
-    // What fails here, but for a defect of ours, fails because the client left; a broken transfer must look broken.
+    // Any error except a bug means that the client left. Destroying the response shows that the transfer is incomplete.
     api(req, res).catch((error: unknown) => {
       res.destroy()
       if (isBug(error)) throw error
@@ -67,4 +67,38 @@ export function createSampleDevice(deps: SampleDeviceDeps): SampleDevice {
 function refuseUpgrade(socket: Duplex, status: number): void {
   const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`
   socket.end(head, () => socket.destroy())
+}
+
+export interface DeviceConsole {
+  /** Completes the WebSocket handshake and serves the console on it. */
+  readonly open: (req: IncomingMessage, socket: Duplex, head: Buffer) => void
+  readonly closeAll: () => void
+}
+
+/** The device's maintenance console over WebSocket: `help` and `ports` are commands, other text is echoed. */
+export function createDeviceConsole(deps: { readonly ports: Ports }): DeviceConsole {
+  const server = new WebSocketServer({ noServer: true, maxPayload: 64 * 1024 })
+
+  const reply = (line: string): string => {
+    if (line === 'help') return 'commands: help, ports; anything else is echoed'
+    if (line === 'ports') return JSON.stringify(deps.ports.all())
+    return line
+  }
+  server.on('connection', (client: WebSocket) => {
+    client.on('message', (data, binary) => {
+      if (binary) client.send(data)
+      else client.send(reply(data.toString()))
+    })
+    // `ws` reports a framing error of the client here. Without a listener it would end the process.
+    client.on('error', () => client.terminate())
+  })
+
+  return {
+    open: (req, socket, head) =>
+      server.handleUpgrade(req, socket, head, (client) => server.emit('connection', client, req)),
+    closeAll: () => {
+      for (const client of server.clients) client.terminate()
+      server.close()
+    },
+  }
 }

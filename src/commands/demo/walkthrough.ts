@@ -1,25 +1,25 @@
-export interface Surroundings {
-  /** Where the sidecar listens, as a client should name it: `https://localhost:8443`. */
+export interface WalkthroughSettings {
+  /** The URL of the sidecar for clients: `https://localhost:8443`. */
   readonly publicUrl: string
   /** `http://127.0.0.1:9464` */
   readonly adminUrl: string
   readonly password: string
   readonly certificate: string
-  /** The Node.js that runs the demo: the only one that is surely there. */
+  /** The path of the Node.js that runs the demo; no other may be installed. */
   readonly node: string
 }
 
-/** One thing to try: what it shows, and the shell command that shows it. */
+/** A shell command and what it shows. */
 export interface Step {
   readonly title: string
   readonly command: string
 }
 
 /**
- * The commands to copy, in an order that works from top to bottom in any POSIX shell with curl: the flood comes
- * last, because behind it the client has to wait for its next window.
+ * The commands to copy. They work from top to bottom in any POSIX shell with curl. The flood is last, because after it the client
+ * has to wait for the next window.
  */
-export function walkthrough(around: Surroundings): readonly Step[] {
+export function walkthrough(around: WalkthroughSettings): readonly Step[] {
   const certificate = quote(around.certificate)
   const script =
     'const s = new WebSocket(process.argv[1], { headers: { authorization: "Bearer " + process.argv[2] } });' +
@@ -27,7 +27,7 @@ export function walkthrough(around: Surroundings): readonly Step[] {
     ' s.onerror = e => console.error(e.message)'
   return [
     {
-      title: 'Name the sidecar and its certificate',
+      title: 'Set the URL of the sidecar and its certificate',
       command: `POSTERN=${around.publicUrl} CA=${certificate}`,
     },
     {
@@ -40,9 +40,9 @@ export function walkthrough(around: Surroundings): readonly Step[] {
         'api() { curl -sS --cacert "$CA" -H "Authorization: Bearer $ACCESS" "$@"; }',
       ].join('\n'),
     },
-    { title: 'Ask the device something', command: 'api -i "$POSTERN/api/system"' },
+    { title: 'Send a request to the device', command: 'api -i "$POSTERN/api/system"' },
     {
-      title: 'Switch an outlet off, and see that it is off',
+      title: 'Switch an outlet off, and list the outlets',
       command: 'api -X PUT -d \'{"enabled":false}\' "$POSTERN/api/ports/1"\napi "$POSTERN/api/ports"',
     },
     { title: 'Without a token: 401', command: 'curl -sS -i --cacert "$CA" "$POSTERN/api/system"; echo' },
@@ -56,11 +56,11 @@ export function walkthrough(around: Surroundings): readonly Step[] {
     },
     { title: 'Three server-sent events', command: 'api -N "$POSTERN/api/events?count=3"' },
     {
-      title: 'A redirect that names the device itself: the client is sent to the sidecar instead',
+      title: 'A redirect to the device itself: the sidecar replaces the address with its own',
       command: 'api -i "$POSTERN/login"',
     },
     {
-      title: 'Ask over a WebSocket',
+      title: 'Send a command over a WebSocket',
       command: `NODE_EXTRA_CA_CERTS="$CA" ${quote(around.node)} -e '${script}' "$POSTERN/api/console" "$ACCESS"`,
     },
     {
@@ -69,22 +69,22 @@ export function walkthrough(around: Surroundings): readonly Step[] {
         'curl -sS --cacert "$CA" -d grant_type=refresh_token -d "refresh_token=$REFRESH" "$POSTERN/oauth/token"; echo',
     },
     {
-      title: 'Run into the limit of 60 a minute: 200s, then 429s',
+      title: 'Exceed the limit of 60 requests a minute: 200s, then 429s',
       command: `api -o /dev/null -w '%{http_code}\\n' "$POSTERN/api/ports?[1-70]" | sort | uniq -c`,
     },
     {
-      title: 'See it all counted',
+      title: 'Show the metrics',
       command: `curl -sS ${around.adminUrl}/metrics | grep -E '^postern_(requests|rate_limited|auth_failures)_total'`,
     },
   ]
 }
 
-/** The whole text that the demo prints, ready to read and copy. */
+/** The steps as shell text with comments. */
 export function renderWalkthrough(steps: readonly Step[]): string {
   return steps.map((step) => `# ${step.title}\n${step.command}\n`).join('\n')
 }
 
-/** One word for a POSIX shell. */
+/** Quotes a word for a POSIX shell. */
 function quote(word: string): string {
   return /^[\w./:=@-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 }

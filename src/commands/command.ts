@@ -1,0 +1,41 @@
+import type { LogSink } from '../record/log.ts'
+import { reasonOf } from '../system/node-permission.ts'
+import { isBug, SetupError } from '../system/setup-error.ts'
+
+/** The parts of the process that a command uses. Only `main.ts` has access to `process`. */
+export interface CommandIo {
+  readonly stdout: { readonly write: (text: string) => unknown }
+  readonly stderr: { readonly write: (text: string) => unknown }
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+/** The further parts for a command that runs until it is stopped. */
+export interface DaemonIo extends CommandIo {
+  /** Where the log goes. */
+  readonly logSink: LogSink
+  /** Calls back on each signal to stop (SIGTERM, SIGINT). */
+  readonly onStop: (listener: () => void) => void
+  /** Calls back with each uncaught error, which then does not end the process. */
+  readonly onCrash: (listener: (error: unknown) => void) => void
+  /** Calls back on each signal to reload the configuration (SIGHUP). */
+  readonly onReload: (listener: () => void) => void
+}
+
+/** 0 stopped on purpose, 1 failed while running, 2 bad usage or configuration. */
+export type ExitCode = 0 | 1 | 2
+
+/** 2 for a problem that the operator has to fix before a start can succeed, 1 for any other failure. */
+export function exitCodeOf(error: unknown): 1 | 2 {
+  return error instanceof SetupError ? error.exitCode : 1
+}
+
+/** Writes why a command failed and returns its exit code. Only a bug is written with its stack. */
+export function reportFailure(command: string, error: unknown, { stderr }: Pick<CommandIo, 'stderr'>): 1 | 2 {
+  const problems = error instanceof SetupError ? error.problems : [describe(error)]
+  for (const problem of problems) stderr.write(`postern ${command}: ${problem}\n`)
+  return exitCodeOf(error)
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error && isBug(error) ? (error.stack ?? error.message) : reasonOf(error)
+}

@@ -1,0 +1,136 @@
+import { request } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { clientKeyOf, controlSocketPath, type OperatorRevocation } from '../admin/control-socket.ts'
+import { SetupError } from '../system/setup-error.ts'
+import type { GrantSummary } from '../tokens/token-contract.ts'
+import type { CommandIo, ExitCode } from './command.ts'
+import { type ConfigOptions, configFrom } from './serve.ts'
+
+/**
+ * Sends a command to the sidecar that runs on `stateDir` and returns its response. Fails with a `SetupError` if no sidecar runs
+ * there, or if it refuses the command.
+ */
+export async function control(
+  stateDir: string,
+  { method, path, command }: { readonly method: string; readonly path: string; readonly command?: object },
+): Promise<unknown> {
+  const socketPath = controlSocketPath(stateDir)
+  return new Promise((resolve, reject) => {
+    const outgoing = request({ socketPath, method, path, agent: false }, (response) => {
+      text(response).then((body) => {
+        if (response.statusCode === 200) resolve(JSON.parse(body))
+        else reject(new SetupError(`the sidecar refused: ${body}`, { exitCode: 1 }))
+      }, reject)
+    })
+    outgoing.once('error', (error: NodeJS.ErrnoException) => {
+      reject(
+        new SetupError(
+          reasonFor(error.code, stateDir, socketPath) ?? `cannot talk to ${socketPath}: ${error.message}`,
+          { exitCode: 1, cause: error },
+        ),
+      )
+    })
+    outgoing.end(command === undefined ? undefined : JSON.stringify(command))
+  })
+}
+
+function reasonFor(code: string | undefined, stateDir: string, socketPath: string): string | undefined {
+  switch (code) {
+    case 'ENOENT':
+    case 'ECONNREFUSED':
+      return `no sidecar is running on ${stateDir} (looked for ${socketPath})`
+    case 'EACCES':
+      return `${socketPath} is open to root and the user of the sidecar only; run this command as one of them`
+    default:
+      return undefined
+  }
+}
+
+/** The response of `admin/control-socket.ts` to `GET /status`. */
+interface Status {
+  readonly tokens: { readonly access: number; readonly refresh: number }
+  readonly grants: readonly GrantSummary[]
+}
+
+/** Lists who is logged in, one grant on each line, with the id for `postern revoke`. */
+export async function statusCommand(
+  options: ConfigOptions & { readonly json: boolean },
+  io: CommandIo,
+): Promise<ExitCode> {
+  const { stateDir } = configFrom(options, io)
+  // Proof of the cast: the same program wrote the response.
+  const status = (await control(stateDir, { method: 'GET', path: '/status' })) as Status
+  io.stdout.write(options.json ? `${JSON.stringify(status)}\n` : table(status))
+  return 0
+}
+
+function table({ tokens, grants }: Status): string {
+  const rows = grants.map(({ id, client, issuedAt, expiresAt, accessTokens }) => [
+    id,
+    client,
+    new Date(issuedAt).toISOString(),
+    new Date(expiresAt).toISOString(),
+    String(accessTokens),
+  ])
+  const lines = [['GRANT', 'CLIENT', 'ISSUED', 'EXPIRES', 'ACCESS TOKENS'], ...rows]
+  const widths = [0, 1, 2, 3].map((column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)))
+  const text = lines.map((line) =>
+    line
+      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  )
+  return `${text.join('\n')}\n\n${counted(grants.length, 'grant')}, ${counted(tokens.access, 'access token')}, ${counted(tokens.refresh, 'refresh token')}\n`
+}
+
+export function counted(number: number, what: string): string {
+  return `${number} ${number === 1 ? what : `${what}s`}`
+}
+
+export interface RevokeOptions extends ConfigOptions {
+  readonly all?: boolean
+  readonly client?: string
+  readonly grant?: string
+}
+
+/**
+ * Revokes grants with all their tokens and closes their connections. Resolves to 1 if `--grant` or `--client` matches no grant,
+ * which is probably a typing error. `--all` may match none.
+ */
+export async function revokeCommand(options: RevokeOptions, io: CommandIo): Promise<ExitCode> {
+  const command = revocationOf(options)
+  if (command === undefined) {
+    io.stderr.write('postern revoke: name exactly one of --all, --client ADDRESS and --grant ID\n')
+    return 2
+  }
+  if ('client' in command && clientKeyOf(command.client) === undefined) {
+    io.stderr.write(
+      'postern revoke: --client: must be an IP address, such as 192.0.2.7 or 2001:db8::7, or unix\n',
+    )
+    return 2
+  }
+  const { stateDir } = configFrom(options, io)
+  const response = await control(stateDir, { method: 'POST', path: '/revoke', command })
+  const count =
+    response !== null && typeof response === 'object' && 'revoked' in response ? Number(response.revoked) : 0
+  if (count === 0 && !('all' in command)) {
+    io.stderr.write(`postern revoke: nothing revoked: ${noMatch(command)}; postern status lists the grants\n`)
+    return 1
+  }
+  io.stdout.write(`${counted(count, 'grant')} revoked\n`)
+  return 0
+}
+
+/** The message does not repeat the id: the operator may have typed a token instead. */
+function noMatch(command: Exclude<OperatorRevocation, { readonly all: true }>): string {
+  return 'client' in command ? `no grant of client ${command.client}` : 'no such grant'
+}
+
+function revocationOf({ all, client, grant }: RevokeOptions): OperatorRevocation | undefined {
+  const named: readonly OperatorRevocation[] = [
+    ...(all === true ? [{ all: true } as const] : []),
+    ...(client === undefined ? [] : [{ client }]),
+    ...(grant === undefined ? [] : [{ grant }]),
+  ]
+  return named.length === 1 ? named[0] : undefined
+}

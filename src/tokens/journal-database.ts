@@ -1,0 +1,191 @@
+import { accessSync, constants, existsSync, renameSync, rmSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { crc32 } from 'node:zlib'
+import { setAside } from '../system/own-files.ts'
+import { createPrivate, sqliteCode, syncFolder } from './state-folder.ts'
+import type { Fault, TokenRecord } from './token-journal.ts'
+
+export interface OpenDatabase {
+  readonly db: DatabaseSync
+  readonly records: readonly TokenRecord[]
+  readonly meta: Map<string, string>
+}
+
+/** Creates the file under another name and renames it. So an empty file is damage, never the result of a crash here. */
+export function createDatabase(path: string): void {
+  const draft = `${path}.new`
+  rmSync(draft, { force: true })
+  createPrivate(draft)
+  const db = new DatabaseSync(draft)
+  try {
+    db.exec('PRAGMA journal_mode = WAL')
+    migrate(db)
+  } finally {
+    db.close()
+  }
+  // SQLite would replay the log of an earlier file into this one.
+  for (const side of ['-wal', '-shm']) rmSync(path + side, { force: true })
+  renameSync(draft, path)
+  syncFolder(dirname(path))
+}
+
+/**
+ * Opens and locks an existing file and reads all of it: SQLite opens garbage without an error, and only the first query
+ * fails (H72). Throws if the cause of a failure is not the file itself. `patience`: how long to wait for a lock (ms).
+ */
+export function readDatabase(path: string, patience: number): OpenDatabase | Fault {
+  createPrivate(path)
+  const db = new DatabaseSync(path, { timeout: patience })
+  const reject = (fault: Fault): Fault => {
+    db.close()
+    return fault
+  }
+  try {
+    db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = NORMAL; PRAGMA cell_size_check = ON')
+    const version = versionOf(db)
+    if (version === 'newer' || version === 'foreign') return reject(isWellFormed(db) ? version : 'damaged')
+    if (!isWellFormed(db)) return reject('damaged')
+    db.exec('PRAGMA journal_mode = WAL; PRAGMA journal_size_limit = 4194304')
+    if (version === 'older') migrate(db)
+    // Deletes nothing. It shows now, and not at the first token, whether the file is writable.
+    db.exec("DELETE FROM meta WHERE key = ''")
+    const records = readRecords(db)
+    return records === undefined ? reject('damaged') : { db, records, meta: readMeta(db) }
+  } catch (error) {
+    db.close()
+    const code = sqliteCode(error)
+    if (code === 'damaged' || (code === 'read-only' && isWritable(path))) return 'damaged'
+    throw error
+  }
+}
+
+/** If the system allows writing and SQLite does not, the header of the file is damaged. */
+function isWritable(path: string): boolean {
+  try {
+    for (const target of [path, dirname(path)]) accessSync(target, constants.W_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Renames a database and its log to a dated name and returns that name. */
+export function setDatabaseAside(path: string, fault: Fault, wall: number): string {
+  const name = setAside(path, fault, wall)
+  if (existsSync(`${path}-wal`)) renameSync(`${path}-wal`, `${name}-wal`)
+  return name
+}
+
+/** Stands in the header of the file, so that the database of another program is recognized. */
+const APPLICATION_ID = 0x506f7374
+
+/** `MIGRATIONS[n]` migrates from version n to n + 1; a new file runs all. A released migration never changes. */
+const MIGRATIONS: readonly ((db: DatabaseSync) => void)[] = [
+  (db) => {
+    db.exec(`
+      CREATE TABLE tokens (
+        digest BLOB PRIMARY KEY,
+        grant_id TEXT NOT NULL,
+        client TEXT NOT NULL,
+        granted INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        issued INTEGER NOT NULL,
+        expires INTEGER NOT NULL,
+        spent INTEGER
+      ) STRICT, WITHOUT ROWID;
+      CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+      PRAGMA application_id = ${APPLICATION_ID};
+    `)
+  },
+  // SQLite detects damage to its structure, not to the content of a row. A checksum in each row does.
+  (db) => {
+    db.exec('ALTER TABLE tokens ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0')
+    const update = db.prepare('UPDATE tokens SET checksum = ? WHERE digest = ?')
+    for (const row of db.prepare('SELECT * FROM tokens').all()) {
+      const record = parseRecord(row)
+      if (record !== undefined) update.run(checksum(record), Buffer.from(record.digest, 'base64url'))
+    }
+  },
+]
+
+const SCHEMA_VERSION = MIGRATIONS.length
+
+export type Version = 'current' | 'older' | 'newer' | 'foreign'
+
+function pragma(db: DatabaseSync, name: string): number {
+  const value = db.prepare(`PRAGMA ${name}`).get()?.[name]
+  return typeof value === 'number' ? value : -1
+}
+
+export function versionOf(db: DatabaseSync): Version {
+  const version = pragma(db, 'user_version')
+  if (pragma(db, 'application_id') !== APPLICATION_ID || version < 1) return 'foreign'
+  if (version === SCHEMA_VERSION) return 'current'
+  return version < SCHEMA_VERSION ? 'older' : 'newer'
+}
+
+/** Migrates a file of an earlier version, or an empty one, to the current version, in one transaction. */
+export function migrate(db: DatabaseSync): void {
+  db.exec('BEGIN IMMEDIATE')
+  try {
+    for (const step of MIGRATIONS.slice(pragma(db, 'user_version'))) step(db)
+    db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`)
+  } catch (error) {
+    db.exec('ROLLBACK')
+    throw error
+  }
+}
+
+/** Above this size the structure check is skipped, because its time grows with the file. */
+const CHECKED_PAGES = 16_384
+
+/** Whether SQLite finds the file well formed. Takes about 10 ms for the default capacity; the size limit bounds it. */
+export function isWellFormed(db: DatabaseSync): boolean {
+  const pages = pragma(db, 'page_count')
+  if (pages < 1) return false
+  if (pages > CHECKED_PAGES) return true
+  const rows = db.prepare('PRAGMA quick_check(1)').all()
+  return rows.length === 1 && rows[0]?.quick_check === 'ok'
+}
+
+export function checksum(record: TokenRecord): number {
+  const { digest, grant, client, granted, kind, issued, expires, spent } = record
+  return crc32([digest, grant, client, granted, kind, issued, expires, spent].join('\n'))
+}
+
+function parseRecord(row: Record<string, unknown>): TokenRecord | undefined {
+  const { digest, grant_id: grant, client, granted, kind, issued, expires, spent } = row
+  if (!(digest instanceof Uint8Array) || typeof grant !== 'string' || typeof client !== 'string')
+    return undefined
+  if (typeof granted !== 'number' || typeof issued !== 'number' || typeof expires !== 'number')
+    return undefined
+  if (kind !== 'access' && kind !== 'refresh') return undefined
+  if (spent !== null && typeof spent !== 'number') return undefined
+  return {
+    digest: Buffer.from(digest).toString('base64url'),
+    grant,
+    client,
+    granted,
+    kind,
+    issued,
+    expires,
+    spent,
+  }
+}
+
+/** All tokens of the file, or `undefined` if one of them is malformed or fails its checksum. */
+export function readRecords(db: DatabaseSync): TokenRecord[] | undefined {
+  const records: TokenRecord[] = []
+  for (const row of db.prepare('SELECT * FROM tokens').iterate()) {
+    const record = parseRecord(row)
+    if (record === undefined || checksum(record) !== row.checksum) return undefined
+    records.push(record)
+  }
+  return records
+}
+
+export function readMeta(db: DatabaseSync): Map<string, string> {
+  const rows = db.prepare('SELECT key, value FROM meta').all()
+  return new Map(rows.map((row) => [String(row.key), String(row.value)]))
+}

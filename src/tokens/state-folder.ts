@@ -1,0 +1,100 @@
+import { chmodSync, closeSync, fsyncSync, ftruncateSync, openSync, rmSync, statSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
+import { isWithheld } from '../system/node-permission.ts'
+import { codeOf } from '../system/setup-error.ts'
+
+/** Makes sure that a file exists and has mode 0600 (H74). SQLite gives its side files the same mode. */
+export function createPrivate(path: string): void {
+  // An existing file is not opened: closing a second descriptor would release the locks that SQLite holds on it.
+  if (statSync(path, { throwIfNoEntry: false }) === undefined) closeSync(openSync(path, 'wx', 0o600))
+  else chmodSync(path, 0o600)
+}
+
+/** Makes created and removed names in a folder durable. */
+export function syncFolder(path: string): void {
+  const folder = openSync(path, 'r')
+  try {
+    sync(folder)
+  } finally {
+    closeSync(folder)
+  }
+}
+
+/** Device and inode of the file that a path names now; `undefined` if there is none. */
+export function fileIdentity(path: string): string | undefined {
+  const stat = statSync(path, { throwIfNoEntry: false })
+  return stat === undefined ? undefined : `${stat.dev}:${stat.ino}`
+}
+
+/** Truncates a file durably. */
+export function emptyFile(path: string): void {
+  const file = openSync(path, 'r+')
+  try {
+    ftruncateSync(file)
+    sync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/**
+ * Node's permission model forbids fsync. SQLite still syncs its own files, and the folder of a new one. The kernel writes the
+ * rest within half a minute.
+ */
+function sync(descriptor: number): void {
+  try {
+    fsyncSync(descriptor)
+  } catch (error) {
+    if (!isWithheld(error)) throw error
+  }
+}
+
+export interface StateLock {
+  release(): void
+}
+
+/**
+ * Locks a folder against other sidecars with an exclusive SQLite transaction on an empty file. The kernel releases the lock
+ * when the process ends, in whatever way; a file with a process id would stay. `patience`: how long to wait for the lock (ms).
+ * `undefined`: another process holds it.
+ */
+export function lockStateFolder(path: string, patience: number): StateLock | undefined {
+  for (let attempt = 0; ; attempt++) {
+    createPrivate(path)
+    const db = new DatabaseSync(path, { timeout: patience })
+    try {
+      // Nothing is written, so a journal in memory leaves no file behind.
+      db.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
+      return { release: () => db.close() }
+    } catch (error) {
+      db.close()
+      const code = sqliteCode(error)
+      if (code === 'busy') return undefined
+      // A damaged file is not locked: a lock shows as busy before SQLite reads the file.
+      if (code !== 'damaged' || attempt > 0) throw error
+      rmSync(path)
+    }
+  }
+}
+
+export type SqliteCode = 'busy' | 'damaged' | 'read-only' | 'other'
+
+/** Classifies an error of `node:sqlite` by its result code (https://sqlite.org/rescode.html), without the extended bits. */
+export function sqliteCode(error: unknown): SqliteCode {
+  // A row holds a number larger than any that the sidecar writes.
+  if (codeOf(error) === 'ERR_OUT_OF_RANGE') return 'damaged'
+  if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return 'other'
+  switch (error.errcode & 0xff) {
+    case 5: // SQLITE_BUSY
+    case 6: // SQLITE_LOCKED
+      return 'busy'
+    case 1: // SQLITE_ERROR: a table or column is missing
+    case 11: // SQLITE_CORRUPT
+    case 26: // SQLITE_NOTADB
+      return 'damaged'
+    case 8: // SQLITE_READONLY
+      return 'read-only'
+    default:
+      return 'other'
+  }
+}
