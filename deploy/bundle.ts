@@ -15,27 +15,27 @@ import { type OutputChunk, type Plugin, rolldown } from 'rolldown'
 import { VERSION } from '../src/version.ts'
 import { slimPackages } from './slim-packages.ts'
 
-// `npm run bundle [FOLDER]` makes what the unit and the image run: the program and all that it needs in a few
-// files (`dist/postern.mjs` and what it loads), so that neither npm nor node_modules are there where it runs.
+// `npm run bundle [FOLDER]` makes what the unit and the image run: the program and its packages in a few files
+// (`dist/postern.mjs` and the files that it loads). The machine that runs them needs neither npm nor node_modules.
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const OUT = resolve(process.argv[2] ?? join(ROOT, 'dist'))
 
-/** Where the source looks beside itself, for the worker and for the version, the bundle has files of other names. */
+/** The source finds the worker and package.json by their paths beside itself. The bundle has other paths. */
 const ownFiles: Plugin = {
   name: 'own files',
   transform(code, id) {
     if (id.endsWith('/src/version.ts')) return `export const VERSION = ${JSON.stringify(VERSION)}`
-    if (id.endsWith('/src/node-version.cjs')) return '' // postern.mjs begins with it
+    if (id.endsWith('/src/node-version.cjs')) return '' // it is the start of postern.mjs
     if (!id.endsWith('/src/password/crypt-workers.ts')) return null
     const bundled = code.replace('./crypt-worker.ts', './crypt-worker.cjs')
     if (bundled === code)
-      throw new Error('crypt-workers.ts names its worker otherwise than the bundle expects')
+      throw new Error('crypt-workers.ts does not contain ./crypt-worker.ts, which the bundle replaces')
     return bundled
   },
-  // What starts a file for a shell is no JavaScript inside a function.
+  // `#!` is a syntax error inside a function.
   renderChunk: (code) => code.replace(/^#!.*\n/, ''),
-  // A text of ASCII alone takes V8 half the space, and no time to decode.
+  // V8 keeps a text of ASCII in half the memory and need not decode it.
   generateBundle(_, files) {
     for (const file of Object.values(files)) {
       if (file.type === 'chunk') file.code = file.code.replace(/[^\0-\x7f]/g, escaped)
@@ -43,7 +43,7 @@ const ownFiles: Plugin = {
   },
 }
 
-/** Each file is the function that `entry.mjs` calls: to make that of it at every start took a copy of the text. */
+/** Makes each file the text of a function, which `entry.mjs` calls. Wrapping it at every start would copy the text. */
 const wrapped: Plugin = {
   name: 'wrapped',
   generateBundle(_, files) {
@@ -54,7 +54,7 @@ const wrapped: Plugin = {
   },
 }
 
-/** In a string, a template or a regular expression, where alone other characters than ASCII stand. */
+/** An escape for strings, templates and regular expressions: only they hold characters beyond ASCII. */
 function escaped(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
@@ -77,7 +77,7 @@ async function licences(chunks: readonly OutputChunk[]): Promise<string> {
   return texts.join(`\n${'-'.repeat(80)}\n`)
 }
 
-/** Runs in a sidecar of the bundle, and keeps what V8 compiled for all that it did. */
+/** Runs in a sidecar of the bundle. Writes the code that V8 compiled for each file. */
 const COMPILE = `
   import { hash } from 'node:crypto'
   import { writeFileSync } from 'node:fs'
@@ -95,10 +95,10 @@ interface Question {
   readonly method?: string
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
-  readonly body?: string
+  readonly form?: string
 }
 
-/** Starts the sidecar of the bundle, asks it once, and stops it. Gives the body of the answer, which must be a 200. */
+/** Starts the sidecar of the bundle, sends it one request, and stops it. Returns the body of the response, which must be a 200. */
 async function runOnce(config: string, hooks: readonly string[], question: Question): Promise<string> {
   const args = [...hooks, join(OUT, 'postern.mjs'), 'serve', '--config', config]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], env: {} })
@@ -108,7 +108,7 @@ async function runOnce(config: string, hooks: readonly string[], question: Quest
     for await (const line of createInterface(child.stdout)) {
       const { public: url } = JSON.parse(line) as { public?: string }
       if (url === undefined) continue
-      answer = await ask(url, question)
+      answer = await send(url, question)
       child.kill()
     }
   } finally {
@@ -119,18 +119,19 @@ async function runOnce(config: string, hooks: readonly string[], question: Quest
   return answer
 }
 
-async function ask(url: string, { method = 'GET', path, headers, body }: Question): Promise<string> {
+async function send(url: string, { method = 'GET', path, headers, form }: Question): Promise<string> {
   const asking = request(`${url}${path}`, { method, headers, rejectUnauthorized: false, agent: false })
-  asking.end(body)
+  asking.end(form)
   const [response] = (await once(asking, 'response')) as [IncomingMessage]
-  const answer = await text(response)
-  if (response.statusCode !== 200) throw new Error(`the sidecar of the bundle answers ${answer}`)
-  return answer
+  const body = await text(response)
+  if (response.statusCode !== 200)
+    throw new Error(`the sidecar of the bundle responds ${response.statusCode}: ${body}`)
+  return body
 }
 
 /**
- * Starts the sidecar twice, so that V8 compiles what it takes to get from a start to an answer of the device: the second
- * time with the certificate and the tokens of the first.
+ * Starts the sidecar twice, so that V8 compiles the functions that run between a start and the first response of the device.
+ * The second run uses the certificate and the tokens of the first.
  */
 async function precompile(): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'postern-bundle-'))
@@ -158,7 +159,7 @@ state_dir: ${join(folder, 'state')}
       method: 'POST',
       path: '/oauth/token',
       headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
-      body: 'grant_type=password&password=none',
+      form: 'grant_type=password&password=none',
     })
     const { access_token: token } = JSON.parse(grant) as { access_token: string }
     const hook = `data:text/javascript,${encodeURIComponent(COMPILE)}`
@@ -169,7 +170,7 @@ state_dir: ${join(folder, 'state')}
   }
 }
 
-/** Bundles a program into OUT; chunks of its own begin with its name. */
+/** Bundles a program into OUT. */
 async function write(
   name: string,
   file: string,
@@ -194,8 +195,8 @@ async function write(
 }
 
 await rm(OUT, { recursive: true, force: true })
-// CommonJS, because `import`ing a module of Node's touches every export of it: that of `node:http` loads the whole of
-// `fetch`, 20 ms and some megabytes that nobody here uses.
+// CommonJS, because `import` of a Node module reads each of its exports. For `node:http` that loads `fetch`, which takes 20 ms
+// and some megabytes, and Postern does not use it.
 const chunks = [
   ...(await write('main', 'src/main.ts', [ownFiles, slimPackages, wrapped])),
   ...(await write('crypt-worker', 'src/password/crypt-worker.ts', [ownFiles])),

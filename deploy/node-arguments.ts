@@ -1,4 +1,4 @@
-/** Where the program, its configuration and its state are, in place of the folders that unit and image name. */
+/** The folders to use in place of those that the unit and the image name. */
 export interface Places {
   readonly program: string
   readonly configuration: string
@@ -6,29 +6,29 @@ export interface Places {
 }
 
 /**
- * The arguments of Node's in the `ExecStart` of a unit or a drop-in, up to the program, which is the last; `/usr/bin/env
- * node` comes before. Throws where something else is started.
+ * The arguments of Node in the `ExecStart` of a unit or a drop-in, the program as the last one. Throws if `ExecStart` starts
+ * another program.
  */
 export function unitArguments(unit: string, places?: Places): string[] {
   const [, line] =
     /^ExecStart=\/usr\/bin\/env node (.*\/postern\.mjs) serve --config \S+$/m.exec(
       unit.replaceAll('\\\n', ' '),
     ) ?? []
-  if (line === undefined) throw new Error('the unit starts something else')
+  if (line === undefined) throw new Error('ExecStart does not start postern.mjs with Node')
   return relocated(line.split(/\s+/), places)
 }
 
-/** What a unit or a drop-in sets in the environment. */
+/** The environment variables that a unit or a drop-in sets. */
 export function unitEnvironment(unit: string): Record<string, string> {
   return Object.fromEntries(
     [...unit.matchAll(/^Environment=(\w+)=(.*)$/gm)].map(([, name = '', value = '']) => [name, value]),
   )
 }
 
-/** The same of the `ENTRYPOINT` of the image. */
+/** The arguments of Node in the `ENTRYPOINT` of the image. */
 export function imageArguments(dockerfile: string, places?: Places): string[] {
   const [, list] = /^ENTRYPOINT (\["node", .*\])$/m.exec(dockerfile.replaceAll('\\\n', ' ')) ?? []
-  if (list === undefined) throw new Error('the image starts something else')
+  if (list === undefined) throw new Error('ENTRYPOINT does not start Node')
   const [, ...args] = JSON.parse(list) as string[]
   return relocated(args, places)
 }

@@ -16,9 +16,9 @@ it.each([
   ['another program', 'ExecStart=/usr/bin/env node --permission /opt/other.mjs serve --config /etc/x'],
   ['another command', 'ExecStart=/usr/bin/env node /opt/postern/dist/postern.mjs demo'],
 ])('nobody guesses what a unit means that starts something else: %s', (_what, line) => {
-  expect(() => unitArguments(`[Service]\n${line}\n`)).toThrow('the unit starts something else')
+  expect(() => unitArguments(`[Service]\n${line}\n`)).toThrow('ExecStart does not start postern.mjs with Node')
 })
 
 it('nor what an image means', () => {
-  expect(() => imageArguments('ENTRYPOINT ["sh", "-c", "true"]\n')).toThrow('the image starts something else')
+  expect(() => imageArguments('ENTRYPOINT ["sh", "-c", "true"]\n')).toThrow('ENTRYPOINT does not start Node')
 })
