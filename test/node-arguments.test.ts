@@ -16,7 +16,9 @@ it.each([
   ['another program', 'ExecStart=/usr/bin/env node --permission /opt/other.mjs serve --config /etc/x'],
   ['another command', 'ExecStart=/usr/bin/env node /opt/postern/dist/postern.mjs demo'],
 ])('nobody guesses what a unit means that starts something else: %s', (_what, line) => {
-  expect(() => unitArguments(`[Service]\n${line}\n`)).toThrow('ExecStart does not start postern.mjs with Node')
+  expect(() => unitArguments(`[Service]\n${line}\n`)).toThrow(
+    'ExecStart does not start postern.mjs with Node',
+  )
 })
 
 it('nor what an image means', () => {
