@@ -58,7 +58,7 @@ let atDevice: (() => void)[] = []
 
 const passage = createPassage({
   admit: gate.admit,
-  services: { token: unexpected, revocation: unexpected },
+  ownEndpoints: { token: unexpected, revocation: unexpected },
   upstream: createUpstream({
     roundTrip: (request) => {
       atDevice.push(() => {
@@ -83,7 +83,7 @@ const passage = createPassage({
   }),
   live: createLiveExchanges(),
   clock,
-  answers: () => ({ statusCodes: 'contract', realm: 'device' }),
+  refusalSettings: () => ({ statusCodes: 'contract', realm: 'device' }),
   onBug: unexpected,
   record(entry) {
     metrics.exchange(entry)

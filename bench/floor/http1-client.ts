@@ -16,7 +16,7 @@ const LARGEST_HEAD = 16 * 1024
 export const MOST_FIELDS = 100
 const MOST_UNREAD = 1024 * 1024
 
-const PERSISTING = 'Connection: keep-alive\r\n'
+const KEEP_ALIVE = 'Connection: keep-alive\r\n'
 
 /** A client over HTTP/1.1, which sends each request in one piece, and the next one when it has its answer. */
 export class Http1Client implements FloorClient {
@@ -48,7 +48,7 @@ export class Http1Client implements FloorClient {
       this.#send(`HTTP/1.1 ${status} ${reason}\r\n${fieldLines(fields)}\r\n${body}`)
       return
     }
-    const facts = { method: head.method, oldClient: false, persisting: PERSISTING, date: '' }
+    const facts = { method: head.method, oldClient: false, keepAliveFields: KEEP_ALIVE, date: '' }
     this.#send(renderHead({ status, reason, fields }, body.length, facts).text + body)
   }
 

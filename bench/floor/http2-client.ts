@@ -3,7 +3,7 @@ import type { TLSSocket } from 'node:tls'
 import { createPatience } from '../../src/device/patience.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import type { Fields } from '../../src/http/fields.ts'
-import { framingOf, surveyFields } from '../../src/http/head-survey.ts'
+import { requestFraming, surveyFields } from '../../src/http/head-survey.ts'
 import { type Answer, type FloorClient, FloorExchange } from './exchange.ts'
 import type { Floor } from './floor.ts'
 import { IDLE_TIMEOUT, MOST_FIELDS } from './http1-client.ts'
@@ -85,7 +85,7 @@ function describe(raw: Fields, fields: Fields, peer: string, localPort: number):
     peer,
     localPort,
     upgrade: false,
-    framing: framingOf('2', survey, true),
+    framing: requestFraming('2', survey, true),
     survey,
   }
 }

@@ -103,11 +103,11 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
       newRequestId: createRequestIds(randomBytes),
       settings: () => settings.gate,
     }),
-    services: tokenServices(state, metrics, () => settings.config),
+    ownEndpoints: tokenServices(state, metrics, () => settings.config),
     upstream: services.upstream,
     live,
     clock,
-    answers: () => settings.config,
+    refusalSettings: () => settings.config,
     onBug,
     record(entry) {
       metrics.exchange(entry)
@@ -121,7 +121,7 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
     tls,
     onExchange: passage.request,
     onUpgrade: passage.upgrade,
-    answerGarbage: passage.answerGarbage,
+    refusalMessage: passage.refusalMessage,
     onBug,
     clientOf: (peer) => settings.clientOf(peer, []),
     events: metrics.connections,

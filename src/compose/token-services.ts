@@ -1,5 +1,5 @@
 import type { Config } from '../config/schema.ts'
-import type { Service } from '../http/admission.ts'
+import type { OwnEndpoint } from '../http/admission.ts'
 import { createPasswordGrant } from '../oauth/password-grant.ts'
 import { createRefreshGrant } from '../oauth/refresh-grant.ts'
 import { createRevocationEndpoint } from '../oauth/revocation-endpoint.ts'
@@ -12,7 +12,7 @@ export function tokenServices(
   { verify, tokens }: State,
   metrics: Metrics,
   config: () => Config,
-): Readonly<Record<Service, TokenEndpoint>> {
+): Readonly<Record<OwnEndpoint, TokenEndpoint>> {
   const bodyTimeout = (): number => config().listen.bodyTimeout
   const grants = [
     createPasswordGrant({

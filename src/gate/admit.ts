@@ -166,13 +166,14 @@ function authorize({ asked, passed, limited }: Counted, who: Identified): Admiss
   const { request, client, now } = asked
   const refusal = limited ?? request.fault ?? credentialFault(asked, who)
   if (refusal !== undefined && isFinal(refusal, request, now)) return refused(passed, refusal, request)
-  if (request.service !== undefined) return { ...passed, kind: 'token-endpoint', service: request.service }
+  if (request.ownEndpoint !== undefined)
+    return { ...passed, kind: 'token-endpoint', ownEndpoint: request.ownEndpoint }
   return forward(passed, request, who, client, refusal)
 }
 
 /** The sidecar's own endpoints take POST and find the credential in the body. Every other path needs a valid token. */
 function credentialFault({ head, request, now }: Asked, who: Identified): Refusal | undefined {
-  if (request.service !== undefined) {
+  if (request.ownEndpoint !== undefined) {
     return head.method === 'POST' ? undefined : { kind: 'method-not-allowed', allow: 'POST' }
   }
   if (who.kind === 'valid' || now.isPublic(request.target)) return undefined
@@ -188,12 +189,12 @@ function rateLimited(decision: LimitDecision): Refusal {
  * never a malformed request, nor one to the sidecar's own endpoints.
  */
 function isFinal(refusal: Refusal, request: Classified, { enforce }: GateSettings): boolean {
-  if (enforce || request.service !== undefined || request.fault !== undefined) return true
+  if (enforce || request.ownEndpoint !== undefined || request.fault !== undefined) return true
   return refusal.kind !== 'unauthorized' && refusal.kind !== 'rate-limited'
 }
 
 /** What every admission knows. */
-type Passed = Omit<TokenRequest, 'kind' | 'service'>
+type Passed = Omit<TokenRequest, 'kind' | 'ownEndpoint'>
 
 /** Closes the connection behind an ambiguous request. */
 function refused(passed: Passed, refusal: Refusal, { ambiguous }: Classified): Admission {

@@ -1,6 +1,6 @@
 import { METHODS } from 'node:http'
 import { isIPv6 } from 'node:net'
-import type { Endpoint, Service } from '../http/admission.ts'
+import type { Endpoint, OwnEndpoint } from '../http/admission.ts'
 import type { RequestHead } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { pathOf } from '../http/request-path.ts'
@@ -36,7 +36,7 @@ export interface ClassifyRules {
 export interface Classified {
   readonly endpoint: Endpoint
   /** Set for the sidecar's own endpoints. */
-  readonly service: Service | undefined
+  readonly ownEndpoint: OwnEndpoint | undefined
   /** Origin form: path and query, byte for byte. */
   readonly target: string
   readonly host: string
@@ -55,18 +55,18 @@ export function classify(head: RequestHead, rules: ClassifyRules): Classified {
   const { framing, survey } = head
   const { target, authority } = originForm(head)
   const path = pathOf(target)
-  const service = path === TOKEN_PATH ? 'token' : path === rules.revocationPath ? 'revocation' : undefined
+  const ownEndpoint = path === TOKEN_PATH ? 'token' : path === rules.revocationPath ? 'revocation' : undefined
   const fault =
     capFault(head, rules.headerCaps) ??
-    methodFault(head, service) ??
+    methodFault(head, ownEndpoint) ??
     targetFault(head, target) ??
     hostFault(head, authority) ??
     (framing === 'broken' ? malformed('The length of the request body is not unmistakable.') : undefined) ??
     fieldFault(head) ??
     upgradeFault(head)
   return {
-    endpoint: service === undefined ? 'api' : 'oauth',
-    service,
+    endpoint: ownEndpoint === undefined ? 'api' : 'oauth',
+    ownEndpoint,
     target,
     host: head.authority ?? survey.host[0] ?? authority ?? '',
     framing: framing === 'broken' ? null : framing,
@@ -89,9 +89,9 @@ function capFault(head: RequestHead, caps: HeaderCaps): Refusal | undefined {
   return over ? { kind: 'header-too-large' } : undefined
 }
 
-function methodFault({ method }: RequestHead, service: Service | undefined): Refusal | undefined {
+function methodFault({ method }: RequestHead, ownEndpoint: OwnEndpoint | undefined): Refusal | undefined {
   if (FORWARDED_METHODS.has(method)) return undefined
-  return { kind: 'method-not-allowed', allow: service === undefined ? NAMED_METHODS : 'POST' }
+  return { kind: 'method-not-allowed', allow: ownEndpoint === undefined ? NAMED_METHODS : 'POST' }
 }
 
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/i

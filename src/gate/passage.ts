@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import type { ForwardListener, Upstream } from '../forward/upstream.ts'
-import type { Admission, Refused, Service } from '../http/admission.ts'
+import type { Admission, OwnEndpoint, Refused } from '../http/admission.ts'
 import type { Exchange, ExchangeRecord, Outcome, Reply, UpgradeExchange } from '../http/exchange.ts'
 import { fieldLines } from '../http/fields.ts'
 import type { Refusal } from '../http/refusal.ts'
@@ -13,11 +13,11 @@ import { refusalReply, type StatusCodes } from './refusal-reply.ts'
 export interface PassageDependencies {
   readonly admit: Admit
   /** The sidecar's own endpoints. */
-  readonly services: Readonly<Record<Service, TokenEndpoint>>
+  readonly ownEndpoints: Readonly<Record<OwnEndpoint, TokenEndpoint>>
   readonly upstream: Upstream
   readonly live: LiveExchanges
   readonly clock: Clock
-  readonly answers: () => { readonly statusCodes: StatusCodes; readonly realm: string }
+  readonly refusalSettings: () => { readonly statusCodes: StatusCodes; readonly realm: string }
   readonly record: (record: ExchangeRecord) => void
   /** Called for a bug. The client gets `server_error`, the operator gets the cause. */
   readonly onBug: (error: unknown) => void
@@ -28,14 +28,14 @@ export interface Passage {
   request(exchange: Exchange): void
   upgrade(exchange: UpgradeExchange): void
   /** The complete HTTP/1 message that answers bytes which never became a request (C20). */
-  answerGarbage(refusal: Refusal): string
+  refusalMessage(refusal: Refusal): string
 }
 
 /** An unread request body up to this size (bytes) is drained to keep the connection; a larger one closes it. */
 const SWALLOWED_BODY = 8 * 1024
 
 export function createPassage(deps: PassageDependencies): Passage {
-  const { admit, services, upstream } = deps
+  const { admit, ownEndpoints, upstream } = deps
 
   function pass<E extends Exchange>(exchange: E, forward: ForwardBy<E>): void {
     const start = deps.clock.monotonic()
@@ -90,7 +90,7 @@ export function createPassage(deps: PassageDependencies): Passage {
   /** Answers for a bug of the gate. The request has no admission, so it is not recorded. */
   function gateFailed(exchange: Exchange, error: unknown): undefined {
     deps.onBug(error)
-    exchange.reply(refusalReply({ kind: 'server-error' }, deps.answers()), { close: true })
+    exchange.reply(refusalReply({ kind: 'server-error' }, deps.refusalSettings()), { close: true })
   }
 
   async function answerToken(
@@ -98,7 +98,7 @@ export function createPassage(deps: PassageDependencies): Passage {
     exchange: Exchange,
     passage: RequestPassage,
   ): Promise<void> {
-    const answer = await services[admission.service](admission, exchange)
+    const answer = await ownEndpoints[admission.ownEndpoint](admission, exchange)
     if (answer.kind === 'refused') passage.refuse(answer.refusal, answer.close)
     else {
       const { reply } = answer
@@ -109,8 +109,8 @@ export function createPassage(deps: PassageDependencies): Passage {
   return {
     request: (exchange) => pass(exchange, upstream.forward),
     upgrade: (exchange) => pass(exchange, upstream.upgrade),
-    answerGarbage(refusal) {
-      const { status, fields, body } = refusalReply(refusal, deps.answers())
+    refusalMessage(refusal) {
+      const { status, fields, body } = refusalReply(refusal, deps.refusalSettings())
       const lines = fieldLines([...fields, 'Connection', 'close'])
       return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines}\r\n${body}`
     },
@@ -147,7 +147,7 @@ class RequestPassage extends LiveExchange implements ForwardListener {
     const exchange = this.#exchange
     if (exchange.answered) return
     this.#refusal = refusal
-    const reply = refusalReply(refusal, this.#deps.answers())
+    const reply = refusalReply(refusal, this.#deps.refusalSettings())
     exchange.reply(withOwnFields(reply, this.#admission), {
       close: close || leavesBody(this.#admission, exchange),
     })

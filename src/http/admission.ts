@@ -30,11 +30,11 @@ export interface Refused extends Passed {
 }
 
 /** What the sidecar serves itself: tokens, and where it is switched on their revocation (RFC 7009). */
-export type Service = 'token' | 'revocation'
+export type OwnEndpoint = 'token' | 'revocation'
 
 export interface TokenRequest extends Passed {
   readonly kind: 'token-endpoint'
-  readonly service: Service
+  readonly ownEndpoint: OwnEndpoint
 }
 
 declare const admitted: unique symbol

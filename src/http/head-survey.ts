@@ -138,7 +138,7 @@ export function surveyFields(fields: Fields): HeadSurvey {
 const LENGTH = /^[0-9]{1,15}$/
 
 /** The one place that decides how the body of a request is delimited. `endsWithHead`: the HTTP/2 stream ended with its head. */
-export function framingOf(
+export function requestFraming(
   version: '1.0' | '1.1' | '2',
   { contentLength, transferEncoding }: HeadSurvey,
   endsWithHead: boolean,

@@ -1,7 +1,7 @@
 import { METHODS } from 'node:http'
 import type { RequestHead } from '../http/exchange.ts'
 import { type Fields, lengthIn, listMembers } from '../http/fields.ts'
-import { framingOf, type HeadSurvey, surveyFields } from '../http/head-survey.ts'
+import { type HeadSurvey, requestFraming, surveyFields } from '../http/head-survey.ts'
 
 /** Where the body of a request ends: after this many bytes (0 for no body), or with its last chunk (RFC 9112 §6). */
 export type RequestBodyFraming = number | 'chunked'
@@ -36,7 +36,7 @@ export function meaningOf(
 ): Http1RequestHead | undefined {
   if (!isTarget(method, target)) return undefined
   const survey = surveyFields(fields)
-  const framing = framingOf(version, survey, false)
+  const framing = requestFraming(version, survey, false)
   const bodyEnd = framing === 'broken' ? brokenEnd(survey) : (framing ?? 0)
   if (bodyEnd === undefined) return undefined
   const { connection } = survey

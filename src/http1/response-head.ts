@@ -63,7 +63,7 @@ export function meaningOfResponse(
   }
   const status = Number(target)
   const bodiless = endsWithHead(method, status)
-  const framing = lengths > 1 ? undefined : framingOf(length, coding, bodiless)
+  const framing = lengths > 1 ? undefined : responseFraming(length, coding, bodiless)
   if (framing === undefined) return undefined
   // Firmware that announces a body where HTTP allows none may send one.
   const clean = bodiless ? coding === undefined && !Number(length) : framing !== 'end'
@@ -80,7 +80,7 @@ export function meaningOfResponse(
 
 const NONE: readonly string[] = []
 
-function framingOf(
+function responseFraming(
   length: string | undefined,
   coding: string | undefined,
   bodiless: boolean,

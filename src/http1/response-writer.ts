@@ -17,7 +17,7 @@ export interface ResponseFacts {
   /** An HTTP/1.0 client: it knows no chunks, so closing the connection ends a body without a length. */
   readonly oldClient: boolean
   /** The field lines that keep the connection open, with their line ends; undefined to close it after this response. */
-  readonly persisting: string | undefined
+  readonly keepAliveFields: string | undefined
   /** The `Date` line, with its line end. */
   readonly date: string
 }
@@ -39,13 +39,13 @@ const NO_TEXT = /[^\t -~\x80-\xff]/
 export function renderHead(
   { status, reason, fields, repeated = false, own = NONE }: ResponseHead,
   size: number | undefined,
-  { method, oldClient, persisting, date }: ResponseFacts,
+  { method, oldClient, keepAliveFields, date }: ResponseFacts,
 ): RenderedHead {
   const { text, length, dated } = joined(repeated ? renderedOnce(fields) : renderFields(fields), own)
   const bodiless = endsWithHead(method, status)
   const counted = length ?? size
   const framing = bodiless ? 'none' : (counted ?? (oldClient ? 'close' : 'chunked'))
-  const connection = oldClient && counted === undefined ? undefined : persisting
+  const connection = oldClient && counted === undefined ? undefined : keepAliveFields
   const framed =
     framing === 'chunked'
       ? 'Transfer-Encoding: chunked\r\n'

@@ -22,7 +22,7 @@ export interface PublicListenerDependencies {
   readonly tls: TlsMaterial | undefined
   readonly onExchange: (exchange: Exchange) => void
   readonly onUpgrade: (exchange: UpgradeExchange) => void
-  readonly answerGarbage: (refusal: Refusal) => string
+  readonly refusalMessage: (refusal: Refusal) => string
   readonly onBug: (error: unknown) => void
   /** Whose connections count together for the cap per client. */
   readonly clientOf: (peer: string) => ConnectedClient

@@ -120,7 +120,7 @@ function passageWith(): {
   const unexpected = (): never => expect.fail('not asked for')
   const passage = createPassage({
     admit: gate({ identify: () => answer.promise }),
-    services: { token: unexpected, revocation: unexpected },
+    ownEndpoints: { token: unexpected, revocation: unexpected },
     upstream: {
       async forward(admission, exchange) {
         forwarded.push(admission)
@@ -133,7 +133,7 @@ function passageWith(): {
     },
     live,
     clock: stillClock(),
-    answers: () => ({ statusCodes: 'contract', realm: 'device' }),
+    refusalSettings: () => ({ statusCodes: 'contract', realm: 'device' }),
     record(record) {
       records.push(record)
       recorded.resolve()

@@ -16,7 +16,7 @@ export async function startHttp1Server(
     {
       onExchange,
       onUpgrade: onExchange,
-      answerGarbage: ({ kind }) =>
+      refusalMessage: ({ kind }) =>
         `HTTP/1.1 400 Bad Request\r\nContent-Length: ${kind.length}\r\n\r\n${kind}`,
       onBug(error) {
         throw error

@@ -1,5 +1,5 @@
 import type { RequestHead } from '../../src/http/exchange.ts'
-import { framingOf, surveyFields } from '../../src/http/head-survey.ts'
+import { requestFraming, surveyFields } from '../../src/http/head-survey.ts'
 
 /** What of a head is given; `survey` and `framing` follow from it. */
 export type HeadPart = Partial<Omit<RequestHead, 'survey' | 'framing'>> & {
@@ -22,7 +22,7 @@ export function requestHead({ endsWithHead = false, ...over }: HeadPart = {}): R
     upgrade: false,
     ...over,
     fields,
-    framing: framingOf(version, survey, endsWithHead),
+    framing: requestFraming(version, survey, endsWithHead),
     survey,
   }
 }

@@ -58,8 +58,8 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
     return this.#current === undefined && !this.#closing
   }
 
-  get persisting(): string {
-    return this.#rules.persisting
+  get keepAliveFields(): string {
+    return this.#rules.keepAliveFields
   }
 
   dateLine(): string {
@@ -67,8 +67,8 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
   }
 
   /** The sidecar stops: the response that is still to come closes the connection, and a tunnel is closed. */
-  farewell(): void {
-    this.#current?.farewell()
+  serverStopping(): void {
+    this.#current?.serverStopping()
   }
 
   readonly onFlushed = (error?: Error | null): void => {
@@ -109,7 +109,7 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
   refuse(refusal: Refusal): void {
     const { socket } = this
     this.#close()
-    if (socket.writable) this.#rules.lingering.end(socket, this.#rules.handlers.answerGarbage(refusal))
+    if (socket.writable) this.#rules.lingering.end(socket, this.#rules.handlers.refusalMessage(refusal))
     else socket.destroy()
   }
 

@@ -18,7 +18,7 @@ export interface Http1Carrier {
   /** What all requests of the connection share. */
   readonly facts: Pick<RequestHead, 'secure' | 'peer' | 'localPort'>
   /** The field lines that keep the connection open, with their line ends. */
-  readonly persisting: string
+  readonly keepAliveFields: string
   /** The current `Date` line, with its line end. */
   dateLine(): string
   /** The callback of a response's last write. */
@@ -189,7 +189,7 @@ export class Http1Exchange implements Exchange {
   }
 
   /** The sidecar stops. */
-  farewell(): void {
+  serverStopping(): void {
     if (!this.answered) this.closeAfter()
   }
 
@@ -221,7 +221,7 @@ export class Http1Exchange implements Exchange {
     const rendered = renderHead(head, size, {
       method: this.head.method,
       oldClient: this.head.version === '1.0',
-      persisting: this.#mayPersist && !this.#closing ? this.carrier.persisting : undefined,
+      keepAliveFields: this.#mayPersist && !this.#closing ? this.carrier.keepAliveFields : undefined,
       date: this.carrier.dateLine(),
     })
     this.#status = head.status

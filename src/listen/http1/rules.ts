@@ -7,7 +7,7 @@ export interface Http1Handlers {
   readonly onExchange: (exchange: Exchange) => void
   readonly onUpgrade: (exchange: UpgradeExchange) => void
   /** The complete bytes that answer what never became a request (C20). */
-  readonly answerGarbage: (refusal: Refusal) => string
+  readonly refusalMessage: (refusal: Refusal) => string
   /** A handler failed: its connection is closed, the others go on. */
   readonly onBug: (error: unknown) => void
 }
@@ -20,7 +20,7 @@ export interface ConnectionRules {
   readonly handlers: Http1Handlers
   readonly lingering: Lingering
   /** See `Http1Carrier`. */
-  readonly persisting: string
+  readonly keepAliveFields: string
   readonly dateLine: () => string
   /** The server takes no more requests than those that are being sent just now. */
   readonly isDraining: () => boolean

@@ -35,7 +35,7 @@ export function createHttp1Server(
     maxHeaderSize: limits.maxHeaderSize,
     handlers,
     lingering: createLingering(),
-    persisting: `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(limits.idleTimeout / 1000)}\r\n`,
+    keepAliveFields: `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(limits.idleTimeout / 1000)}\r\n`,
     dateLine: createDateLine(clock),
     isDraining: () => draining,
     closeIdleSoon,
@@ -51,7 +51,7 @@ export function createHttp1Server(
     },
     drain() {
       draining = true
-      for (const connection of connections) connection.farewell()
+      for (const connection of connections) connection.serverStopping()
       rules.lingering.drain()
       closeIdleSoon(connections)
     },

@@ -53,7 +53,7 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
   }
 
   /** The sidecar stops: a tunnel is closed towards the client, what was sent before still arriving. */
-  override farewell(): void {
+  override serverStopping(): void {
     if (this.#tunnel !== undefined) this.connection.destroySoon()
   }
 

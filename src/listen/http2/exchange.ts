@@ -1,7 +1,7 @@
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import type { Exchange, Outcome, Reply, RequestHead, ResponseHead } from '../../http/exchange.ts'
 import { type Fields, keepFields } from '../../http/fields.ts'
-import { framingOf, surveyFields } from '../../http/head-survey.ts'
+import { requestFraming, surveyFields } from '../../http/head-survey.ts'
 import { type BodyReader, createBodyReader } from '../body-reader.ts'
 import { OutcomeLatch } from '../outcome.ts'
 import { headersOf, withoutPseudo } from './fields.ts'
@@ -59,7 +59,7 @@ export class Http2Exchange implements Exchange {
       target: headers[':path'] ?? '',
       authority: headers[':authority'],
       fields: own,
-      framing: framingOf('2', survey, stream.endAfterHeaders),
+      framing: requestFraming('2', survey, stream.endAfterHeaders),
       survey,
       peer: facts.peer,
       localPort: facts.localPort,
