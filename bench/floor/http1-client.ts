@@ -4,7 +4,7 @@ import type { RequestHead } from '../../src/http/exchange.ts'
 import { type Fields, fieldLines } from '../../src/http/fields.ts'
 import { surveyFields } from '../../src/http/head-survey.ts'
 import { HeadReader } from '../../src/http1/head-reader.ts'
-import { meaningOf, requestHead } from '../../src/http1/request-head.ts'
+import { interpretRequest, requestHead } from '../../src/http1/request-head.ts'
 import { renderHead } from '../../src/http1/response-writer.ts'
 import { type Answer, type FloorClient, FloorExchange } from './exchange.ts'
 import type { Floor } from './floor.ts'
@@ -79,9 +79,8 @@ export class Http1Client implements FloorClient {
 
   #strictHead(bytes: Buffer, reader: HeadReader): RequestHead | undefined {
     if (reader.read(bytes, 0, bytes.length) !== 'done') return undefined
-    const { method, target, version, fields } = reader.take(bytes, 0)
-    const meaning = meaningOf(method, target, version, fields)
-    return meaning === undefined ? undefined : requestHead(meaning, this.#from)
+    const head = interpretRequest(reader.takeRequest(bytes, 0))
+    return head === undefined ? undefined : requestHead(head, this.#from)
   }
 
   #looseHead(bytes: Buffer): RequestHead {

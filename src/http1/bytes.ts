@@ -3,6 +3,9 @@ export const LF = 0x0a
 export const CR = 0x0d
 export const SP = 0x20
 export const COLON = 0x3a
+export const ZERO = 0x30
+export const ONE = 0x31
+export const NINE = 0x39
 const DEL = 0x7f
 
 /** A table with a 1 for each byte of the class. Loops over every byte of a head look it up without a call. */

@@ -1,33 +1,20 @@
 import type { Fields } from '../http/fields.ts'
-import { COLON, CR, HTAB, isBlank, LF, SP, TARGET, TEXT, TOKEN } from './bytes.ts'
-import { NameMemory } from './name-memory.ts'
+import { COLON, CR, HTAB, isBlank, LF, NINE, ONE, SP, TARGET, TEXT, TOKEN, ZERO } from './bytes.ts'
+import { NameMemory } from './head-memory.ts'
+import type { RequestHeadText } from './request-head.ts'
+import type { ResponseHeadText } from './response-head.ts'
 
 /** How far a head has been read: `more` bytes are needed, it is `done`, or it holds a `fault`. */
 export type HeadProgress = 'more' | 'done' | 'fault'
 
-/** A complete head: the parts of its first line, which is a request's or a response's, and its fields. */
-export interface HeadText {
-  /** Empty in a response. */
-  readonly method: string
-  /** The target of a request, the status of a response. */
-  readonly target: string
-  readonly version: '1.0' | '1.1'
-  /** Empty in a request. */
-  readonly reason: string
-  readonly fields: Fields
-}
-
-/** The end of a request line, and the start of a status line. The zero stands for the minor version, 0 or 1. */
+/** The end of a request line, and the start of a status line. The minor version may be 0 or 1. */
 const VERSION = Buffer.from('HTTP/1.0\r\n')
 const RESPONSE_VERSION = Buffer.from('HTTP/1.0 ')
 const MINOR_VERSION = VERSION.indexOf('0')
-const ZERO = 0x30
-const ONE = 0x31
-const NINE = 0x39
 
 /**
- * The most bytes of empty lines that are skipped before a request: eight lines. RFC 9112 §2.2 tells servers to ignore them,
- * because some clients send one after every body. Without a bound a client could hold a connection with empty lines alone.
+ * The most bytes of empty lines skipped before a request: eight lines. RFC 9112 §2.2 tells servers to ignore them, because some
+ * clients send one after every body. The bound keeps a client from occupying a connection with empty lines alone.
  */
 const MOST_EMPTY = 8 * '\r\n'.length
 
@@ -55,7 +42,7 @@ const LAST_END = 15
  * - Request line: token, one space, target, one space, `HTTP/1.0` or `HTTP/1.1`, CRLF.
  * - Status line: `HTTP/1.0` or `HTTP/1.1`, one space, three digits, optionally one space and text, CRLF.
  * - Each field: token, a colon without a space before it, text, CRLF. An empty line ends the head.
- * - A few CRLF before a request are skipped (§2.2). So is any CR or LF before a response: firmware sends them after a body.
+ * - A few CRLF before a request are skipped (§2.2), and every CR or LF before a response: firmware sends them after a body.
  *
  * Every byte is read once, however the head is split into packets.
  */
@@ -65,8 +52,8 @@ export class HeadReader {
   /** How many bytes of the head have been read. */
   #at = 0
   /**
-   * Positions in the head. Three are of the first line: where its parts begin. Each field has four: the name's start, the
-   * colon, the value's start, and the end of the blanks after the value.
+   * Positions in the head. The first three are the starts of the parts of the first line. Then each field has four: the start
+   * of its name, its colon, the start of its value, and the end of the blanks after the value.
    */
   readonly #marks: number[] = []
   #marked = 0
@@ -74,11 +61,11 @@ export class HeadReader {
 
   constructor(of: 'requests' | 'responses') {
     this.#ofResponse = of === 'responses'
-    // A name is a slice that may keep its whole head alive. Clients could use up memory this way, so only device heads get this.
+    // V8 may keep a whole head in memory for one remembered name. Clients could exhaust memory so: only responses get a memory.
     this.#names = this.#ofResponse ? new NameMemory() : undefined
   }
 
-  /** Some of the first line has been read. Line ends before it do not count. */
+  /** A part of the first line has been read. Line ends before it do not count. */
   get begun(): boolean {
     return this.#part > EMPTY_LINE
   }
@@ -205,20 +192,24 @@ export class HeadReader {
     return 'more'
   }
 
-  /** Returns the head that is done and starts the next one. */
-  take(bytes: Buffer, start: number): HeadText {
+  /** Returns the request head that is done and starts the next head. */
+  takeRequest(bytes: Buffer, start: number): RequestHeadText {
     const text = bytes.toString('latin1', start, start + this.#at)
     this.#at = 0
-    const [first = 0, second = 0, third = 0] = this.#marks
-    const fields = this.#fields(text)
-    if (this.#ofResponse) {
-      const version = text.charCodeAt(first + MINOR_VERSION) === ZERO ? '1.0' : '1.1'
-      const reason = text.slice(third, text.indexOf('\r', third))
-      return { method: '', target: text.slice(second, second + 3), version, reason, fields }
-    }
-    const version = text.charCodeAt(third + MINOR_VERSION) === ZERO ? '1.0' : '1.1'
-    const target = text.slice(second, third - 1)
-    return { method: text.slice(first, second - 1), target, version, reason: '', fields }
+    const [method = 0, target = 0, protocol = 0] = this.#marks
+    const version = versionAt(text, protocol)
+    const name = text.slice(method, target - 1)
+    return { method: name, target: text.slice(target, protocol - 1), version, fields: this.#fields(text) }
+  }
+
+  /** Returns the response head that is done and starts the next head. */
+  takeResponse(bytes: Buffer, start: number): ResponseHeadText {
+    const text = bytes.toString('latin1', start, start + this.#at)
+    this.#at = 0
+    const [protocol = 0, status = 0, reason = 0] = this.#marks
+    const version = versionAt(text, protocol)
+    const phrase = text.slice(reason, text.indexOf('\r', reason))
+    return { version, status: text.slice(status, status + 3), reason: phrase, fields: this.#fields(text) }
   }
 
   #fields(text: string): Fields {
@@ -231,20 +222,24 @@ export class HeadReader {
       let end = behind
       while (end > value && isBlank(text.charCodeAt(end - 1))) end -= 1
       const name = this.#names?.at((i - 3) / 4, text, marks[i] ?? 0, colon) ?? text.slice(marks[i], colon)
-      if (end < behind && !this.#ofResponse && isCoding(name) && text.slice(end, behind).includes('\t'))
-        end = behind
+      if (end < behind && !this.#ofResponse && keepsBlanks(name, text.slice(end, behind))) end = behind
       fields.push(name, text.slice(value, end))
     }
     return fields
   }
 }
 
-const TRANSFER_ENCODING = 'transfer-encoding'
+/** The version whose `HTTP/` begins at `start`. */
+function versionAt(text: string, start: number): '1.0' | '1.1' {
+  return text.charCodeAt(start + MINOR_VERSION) === ZERO ? '1.0' : '1.1'
+}
+
+const TRANSFER_ENCODING = /^transfer-encoding$/i
 
 /**
- * A tab after a request's transfer coding stays in the value, so the request is refused as an unknown coding. Some parsers,
- * Node's among them, do not know `chunked` with a tab after it; a device with such a parser would miss the body.
+ * A tab after a request's transfer coding stays in the value, so the gate refuses the request for an unknown coding. Some
+ * parsers, such as Node's, do not recognize `chunked` with a tab after it: a device with such a parser would miss the body.
  */
-function isCoding(name: string): boolean {
-  return name.length === TRANSFER_ENCODING.length && name.toLowerCase() === TRANSFER_ENCODING
+function keepsBlanks(name: string, blanks: string): boolean {
+  return blanks.includes('\t') && TRANSFER_ENCODING.test(name)
 }

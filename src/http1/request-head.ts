@@ -6,6 +6,14 @@ import { type HeadSurvey, requestFraming, surveyFields } from '../http/head-surv
 /** Where the body of a request ends: after this many bytes (0 for no body), or with its last chunk (RFC 9112 §6). */
 export type RequestBodyFraming = number | 'chunked'
 
+/** A request head as it stands on the wire, in Latin-1. */
+export interface RequestHeadText {
+  readonly method: string
+  readonly target: string
+  readonly version: '1.0' | '1.1'
+  readonly fields: Fields
+}
+
 /** The head of a request, and what it means for its connection. */
 export interface Http1RequestHead
   extends Pick<RequestHead, 'method' | 'target' | 'fields' | 'framing' | 'survey'> {
@@ -28,12 +36,12 @@ function interned(method: string): string {
 }
 
 /** Interprets a request head. Undefined where two readers could understand it differently. */
-export function meaningOf(
-  method: string,
-  target: string,
-  version: '1.0' | '1.1',
-  fields: Fields,
-): Http1RequestHead | undefined {
+export function interpretRequest({
+  method,
+  target,
+  version,
+  fields,
+}: RequestHeadText): Http1RequestHead | undefined {
   if (!isTarget(method, target)) return undefined
   const survey = surveyFields(fields)
   const framing = requestFraming(version, survey, false)

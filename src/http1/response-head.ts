@@ -1,9 +1,17 @@
-import { connectionMembers, lengthIn } from '../http/fields.ts'
-import type { HeadText } from './head-reader.ts'
+import { connectionMembers, type Fields, lengthIn } from '../http/fields.ts'
 import { persists } from './request-head.ts'
 
 /** How the body of a response ends (RFC 9112 §6.3): after this many bytes, with its chunks, or at the end of the connection. */
 type ResponseBodyFraming = number | 'chunked' | 'end'
+
+/** A response head as it stands on the wire, in Latin-1. */
+export interface ResponseHeadText {
+  readonly version: '1.0' | '1.1'
+  /** Three digits. */
+  readonly status: string
+  readonly reason: string
+  readonly fields: Fields
+}
 
 /** The head of a response as it stands on the wire (Latin-1), and what it means for its connection. */
 export interface Http1ResponseHead {
@@ -30,10 +38,8 @@ const TIMEOUT = /timeout=(\d+)/
  * Interprets a response head. Undefined where the end of the body is uncertain: two lengths, a length beside a coding, a
  * coding other than `chunked` (RFC 9112 §6.1), or a length of 2^53 or more. `method` is that of the request.
  */
-export function meaningOfResponse(
-  { target, version, reason, fields }: HeadText,
-  method: string,
-): Http1ResponseHead | undefined {
+export function interpretResponse(text: ResponseHeadText, method: string): Http1ResponseHead | undefined {
+  const { version, reason, fields } = text
   let length: string | undefined
   let coding: string | undefined
   let lengths = 0
@@ -61,7 +67,7 @@ export function meaningOfResponse(
         }
     }
   }
-  const status = Number(target)
+  const status = Number(text.status)
   const bodiless = endsWithHead(method, status)
   const framing = lengths > 1 ? undefined : responseFraming(length, coding, bodiless)
   if (framing === undefined) return undefined

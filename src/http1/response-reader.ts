@@ -3,7 +3,7 @@ import { onlyLineEnds } from './bytes.ts'
 import type { ChunkRules } from './chunks.ts'
 import type { HeadMemory } from './head-memory.ts'
 import { HeadReader } from './head-reader.ts'
-import { type Http1ResponseHead, meaningOfResponse } from './response-head.ts'
+import { type Http1ResponseHead, interpretResponse } from './response-head.ts'
 import { mayBeTolerantHead, readTolerantly, TolerantHeadEnd } from './tolerant-head.ts'
 
 /**
@@ -152,7 +152,9 @@ export class ResponseReader {
     if (progress === 'more') return undefined
     const { length } = this.#reader
     const head =
-      progress === 'done' ? meaningOfResponse(this.#reader.take(text, start), this.#method) : undefined
+      progress === 'done'
+        ? interpretResponse(this.#reader.takeResponse(text, start), this.#method)
+        : undefined
     if (head !== undefined) {
       if (repeatable && head.status >= 200) this.#known.keep(text, start, length, { ...head, repeated: true })
       this.#take(head, length)

@@ -1,6 +1,6 @@
 import { fieldValues, listMembers, withoutBlanks } from '../http/fields.ts'
 import { CR, LF } from './bytes.ts'
-import { endsWithHead, type Http1ResponseHead, meaningOfResponse } from './response-head.ts'
+import { endsWithHead, type Http1ResponseHead, interpretResponse } from './response-head.ts'
 
 const STATUS_LINE = /^HTTP\/\d+(?:\.\d+)?[ \t]+([1-9]\d\d)(?:[ \t]+([^\n]*))?$/i
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
@@ -25,11 +25,11 @@ export function readTolerantly(text: string, method: string): Http1ResponseHead 
   const match = STATUS_LINE.exec(first)
   if (match === null) return undefined
   const fields = readFields(lines)
-  const target = match[1] ?? ''
-  const framed = withOneFraming(fields, endsWithHead(method, Number(target)))
+  const status = match[1] ?? ''
+  const framed = withOneFraming(fields, endsWithHead(method, Number(status)))
   if (framed === undefined) return undefined
   const reason = printable(match[2] ?? '')
-  const head = meaningOfResponse({ method: '', target, version: '1.1', reason, fields: framed }, method)
+  const head = interpretResponse({ version: '1.1', status, reason, fields: framed }, method)
   return head === undefined ? undefined : { ...head, persists: false }
 }
 

@@ -5,7 +5,7 @@ import { forwardToDevice, type RoundTripEnd, type RoundTripRequest } from '../..
 import type { Forward } from '../../src/http/admission.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { fieldValues } from '../../src/http/fields.ts'
-import { meaningOf } from '../../src/http1/request-head.ts'
+import { interpretRequest } from '../../src/http1/request-head.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { movableClock } from '../support/clock.ts'
 import { startHttp1Server } from '../support/http1-server.ts'
@@ -35,7 +35,8 @@ export async function startFront(
   closeLater(() => connections.close())
   const serve = (exchange: Exchange): void => {
     const { method, target: path, fields, version } = exchange.head
-    const framing = meaningOf(method, path, version === '1.0' ? '1.0' : '1.1', fields)?.framing
+    const text = { method, target: path, version: version === '1.0' ? '1.0' : '1.1', fields } as const
+    const framing = interpretRequest(text)?.framing
     // Only the gate makes one; here there is none, and the lane reads these two.
     const admission = {
       target: path,

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { HeadMemory } from '../../src/http1/head-memory.ts'
+import { HeadMemory, NameMemory } from '../../src/http1/head-memory.ts'
 import { startHttp1Server } from '../support/http1-server.ts'
 import { rawConnection } from '../support/raw.ts'
 import { readAnswer } from './responses-read.ts'
@@ -92,4 +92,22 @@ it('C21 requests on one connection are read the same when their heads repeat, cu
     client.forget()
   }
   expect(seen).toEqual(sent)
+})
+
+describe('The memory of names', () => {
+  it('C21 gives each name that is asked for, whatever it remembers', () => {
+    const names = new NameMemory()
+    const read = (...texts: readonly string[]): string[] =>
+      texts.map((text, i) => names.at(i, `>${text}<`, 1, 1 + text.length))
+    for (const texts of [
+      ['Server', 'Content-Type', 'X-A'],
+      ['Server', 'Content-Type', 'X-A'],
+      ['server', 'Content-Typ', 'X-AB'],
+      ['Servet', 'Content-Type', 'X-A', ''],
+      ['', '<', '>', 'X-A'],
+      Array.from({ length: 100 }, (_, i) => `X-${i}`),
+      Array.from({ length: 100 }, (_, i) => `X-${i + 1}`),
+    ])
+      expect(read(...texts)).toEqual(texts)
+  })
 })

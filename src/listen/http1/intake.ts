@@ -4,7 +4,7 @@ import { type BodyReader, ChunkedBody, CountedBody } from '../../http1/body.ts'
 import type { ChunkRules } from '../../http1/chunks.ts'
 import { HeadMemory } from '../../http1/head-memory.ts'
 import { HeadReader } from '../../http1/head-reader.ts'
-import { type Http1RequestHead, meaningOf, type RequestBodyFraming } from '../../http1/request-head.ts'
+import { type Http1RequestHead, interpretRequest, type RequestBodyFraming } from '../../http1/request-head.ts'
 import { Http1Body } from './body.ts'
 
 /** What the intake asks and tells its connection. */
@@ -128,8 +128,7 @@ export class Http1Intake {
   #takeHead(): void {
     const bytes = this.#pending
     const { length } = this.#head
-    const { method, target, version, fields } = this.#head.take(bytes, 0)
-    const head = meaningOf(method, target, version, fields)
+    const head = interpretRequest(this.#head.takeRequest(bytes, 0))
     this.#drop(length)
     if (head === undefined) this.#events.refuse(MALFORMED)
     else if (head.bodyEnd === 0 || head.leavesHttp) {
