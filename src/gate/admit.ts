@@ -12,7 +12,7 @@ import type { Client, ClientOf } from './client-address.ts'
 import type { IsPublic } from './public-paths.ts'
 import { requestIdOf } from './request-id.ts'
 
-/** Which requests share a window: those of one client, of one grant, or all (C17). */
+/** Which requests share a rate-limit window: those of one client, those of one grant, or all (C17). */
 export type Per = 'client' | 'grant' | 'device'
 
 interface EndpointLimit extends WindowPolicy {
@@ -23,7 +23,7 @@ export interface GateSettings extends ClassifyRules {
   readonly limits: Readonly<Record<Endpoint, EndpointLimit>>
   readonly ietfHeaders: boolean
   readonly isPublic: IsPublic
-  /** False: the gate only observes. It forwards and records what it would refuse for its token or its rate. */
+  /** False: the gate only observes. It forwards requests that exceed the limit or lack a valid token, and records them. */
   readonly enforce: boolean
 }
 
@@ -38,32 +38,32 @@ export interface GateDependencies {
 
 type Identify = Tokens['identify']
 
-/** The grant of a request's token, or why the token is refused. */
-type Identified =
+/** The grant of a request's token, or the reason why the token is not accepted. */
+type Identity =
   | { readonly kind: 'valid'; readonly grant: string }
   | { readonly kind: 'refused'; readonly cause: AuthFailure }
 
-/** A value that is there at once, or a promise if another process has to be asked. */
+/** A value, or a promise of it if another process provides it. */
 type Later<T> = T | Promise<T>
 
-/** Decides about a request. Returns a promise only if the token lookup or the rate-limit table does. */
+/** Decides whether a request is admitted. Returns a promise only if the token lookup or the rate-limit table returns one. */
 export type Admit = (head: RequestHead) => Later<Admission>
 
-/** A classified request, and the settings at its arrival, by which it is judged. */
-interface Asked {
+/** A classified request, and the settings at its arrival. A reload does not change them for this request. */
+interface GateRequest {
   readonly head: RequestHead
   readonly request: Classified
   readonly client: Client
-  readonly now: GateSettings
+  readonly rules: GateSettings
   /** Set if the limit counts by grant and so needs the grant first. */
-  readonly who: Identified | undefined
+  readonly identity: Identity | undefined
 }
 
 /**
  * The gate: classify, identify, limit, authorize, in this order.
  *
- * - Identify refuses nothing. It comes before the limit only if the limit counts by grant; otherwise it comes after, so that a
- *   flood costs no token hash.
+ * - Identify refuses nothing. It comes before the limit only if the limit counts by grant. Otherwise it comes after the limit,
+ *   so that a flood costs no token hashes.
  * - The limit comes before every refusal, so each request counts (C13), and before any body is read (C15).
  */
 export function createGate({
@@ -75,40 +75,40 @@ export function createGate({
   settings,
 }: GateDependencies): Admit {
   function admit(head: RequestHead): Later<Admission> {
-    const now = settings()
-    const request = classify(head, now)
+    const rules = settings()
+    const request = classify(head, rules)
     const client = clientOf(head.peer, head.survey.forwardedFor)
-    const asked: Asked = { head, request, client, now, who: undefined }
-    if (now.limits[request.endpoint].per !== 'grant') return limit(asked)
+    const incoming: GateRequest = { head, request, client, rules, identity: undefined }
+    if (rules.limits[request.endpoint].per !== 'grant') return limit(incoming)
     const known = identifyBearer(head.survey.authorization, identify)
-    return known instanceof Promise ? later(asked, known, limitKnown) : limitKnown(asked, known)
+    return known instanceof Promise ? later(incoming, known, limitKnown) : limitKnown(incoming, known)
   }
 
-  function limitKnown(asked: Asked, who: Identified): Later<Admission> {
-    return limit({ ...asked, who })
+  function limitKnown(incoming: GateRequest, identity: Identity): Later<Admission> {
+    return limit({ ...incoming, identity })
   }
 
-  function limit(asked: Asked): Later<Admission> {
-    const { request, client, now, who } = asked
+  function limit(incoming: GateRequest): Later<Admission> {
+    const { request, client, rules, identity } = incoming
     const { endpoint } = request
-    const decision = tables[endpoint].count(windowKey(now.limits[endpoint].per, client, who))
-    return decision instanceof Promise ? later(asked, decision, judge) : judge(asked, decision)
+    const decision = tables[endpoint].count(windowKey(rules.limits[endpoint].per, client, identity))
+    return decision instanceof Promise ? later(incoming, decision, judge) : judge(incoming, decision)
   }
 
-  function judge(asked: Asked, decision: LimitDecision): Later<Admission> {
-    const { head, request, client, now, who } = asked
+  function judge(incoming: GateRequest, decision: LimitDecision): Later<Admission> {
+    const { head, request, client, rules, identity } = incoming
     const { endpoint, framing } = request
-    const passed = {
+    const common = {
       requestId: requestIdOf(head.survey.requestId, client.peerTrusted, newRequestId),
       endpoint,
       client: client.address,
-      limitFields: fieldsFor(endpoint, decision, now),
+      limitFields: fieldsFor(endpoint, decision, rules),
       framing,
     }
     const limited = decision.admitted ? undefined : rateLimited(decision)
-    if (limited !== undefined && isFinal(limited, request, now)) return refused(passed, limited, request)
-    const counted = { asked, passed, limited }
-    const known = who ?? identifyBearer(head.survey.authorization, identify)
+    if (limited !== undefined && isFinal(limited, request, rules)) return refused(common, limited, request)
+    const counted = { incoming, common, limited }
+    const known = identity ?? identifyBearer(head.survey.authorization, identify)
     return known instanceof Promise ? later(counted, known, authorize) : authorize(counted, known)
   }
 
@@ -125,8 +125,8 @@ export function createGate({
 }
 
 /**
- * Continues with `step` when the promise is fulfilled. It stands apart from the steps because V8 allocates a context on every
- * call of a function whose variables a closure captures, even if the closure is never made.
+ * Continues with `step` when the promise is fulfilled. It is a function of its own because V8 allocates a context on every call
+ * of a function whose variables a closure captures, even if the call never creates the closure.
  */
 function later<S, T>(
   state: S,
@@ -136,48 +136,48 @@ function later<S, T>(
   return pending.then((value) => step(state, value))
 }
 
-function identifyBearer(authorization: readonly string[], identify: Identify): Later<Identified> {
+function identifyBearer(authorization: readonly string[], identify: Identify): Later<Identity> {
   const presented = readBearer(authorization)
   return presented.kind === 'token' ? identify(presented.token) : { kind: 'refused', cause: presented.cause }
 }
 
-/** The key of a window. Grants and clients share one table; the prefix keeps a grant's id apart from every address. */
-function windowKey(per: Per, client: Client, who: Identified | undefined): string {
+/** The key of a window. Grants and clients share one table, so the prefix distinguishes a grant's id from an address. */
+function windowKey(per: Per, client: Client, identity: Identity | undefined): string {
   switch (per) {
     case 'device':
       return '*'
     case 'grant':
-      return who?.kind === 'valid' ? `grant ${who.grant}` : client.key
+      return identity?.kind === 'valid' ? `grant ${identity.grant}` : client.key
     case 'client':
       return client.key
   }
 }
 
-/** A request that the limit has counted. */
-interface Counted {
-  readonly asked: Asked
-  readonly passed: Passed
+/** A request that counts in its window. */
+interface CountedRequest {
+  readonly incoming: GateRequest
+  readonly common: CommonFacts
   /** Set if the limit is exceeded and the gate only observes. */
   readonly limited: Refusal | undefined
 }
 
-/** The last step: refuses a request for the limit, for its own fault or for its token, and admits every other one. */
-function authorize({ asked, passed, limited }: Counted, who: Identified): Admission {
-  const { request, client, now } = asked
-  const refusal = limited ?? request.fault ?? credentialFault(asked, who)
-  if (refusal !== undefined && isFinal(refusal, request, now)) return refused(passed, refusal, request)
+/** The last step. Refuses a request that exceeds the limit, is faulty or has no valid token, and admits every other one. */
+function authorize({ incoming, common, limited }: CountedRequest, identity: Identity): Admission {
+  const { request, client, rules } = incoming
+  const refusal = limited ?? request.fault ?? credentialFault(incoming, identity)
+  if (refusal !== undefined && isFinal(refusal, request, rules)) return refused(common, refusal, request)
   if (request.ownEndpoint !== undefined)
-    return { ...passed, kind: 'token-endpoint', ownEndpoint: request.ownEndpoint }
-  return forward(passed, request, who, client, refusal)
+    return { ...common, kind: 'token-endpoint', ownEndpoint: request.ownEndpoint }
+  return forward(common, request, identity, client, refusal)
 }
 
 /** The sidecar's own endpoints take POST and find the credential in the body. Every other path needs a valid token. */
-function credentialFault({ head, request, now }: Asked, who: Identified): Refusal | undefined {
+function credentialFault({ head, request, rules }: GateRequest, identity: Identity): Refusal | undefined {
   if (request.ownEndpoint !== undefined) {
     return head.method === 'POST' ? undefined : { kind: 'method-not-allowed', allow: 'POST' }
   }
-  if (who.kind === 'valid' || now.isPublic(request.target)) return undefined
-  return { kind: 'unauthorized', cause: who.cause }
+  if (identity.kind === 'valid' || rules.isPublic(request.target)) return undefined
+  return { kind: 'unauthorized', cause: identity.cause }
 }
 
 function rateLimited(decision: LimitDecision): Refusal {
@@ -185,38 +185,38 @@ function rateLimited(decision: LimitDecision): Refusal {
 }
 
 /**
- * Whether a refusal is sent. A gate that only observes forwards a request to the device despite its token or its rate, but
- * never a malformed request, nor one to the sidecar's own endpoints.
+ * Whether a refusal is sent. A gate that only observes also forwards requests that exceed the limit or have no valid token. It
+ * never forwards a faulty request, nor one to the sidecar's own endpoints.
  */
 function isFinal(refusal: Refusal, request: Classified, { enforce }: GateSettings): boolean {
   if (enforce || request.ownEndpoint !== undefined || request.fault !== undefined) return true
   return refusal.kind !== 'unauthorized' && refusal.kind !== 'rate-limited'
 }
 
-/** What every admission knows. */
-type Passed = Omit<TokenRequest, 'kind' | 'ownEndpoint'>
+/** The properties that every admission has. */
+type CommonFacts = Omit<TokenRequest, 'kind' | 'ownEndpoint'>
 
-/** Closes the connection behind an ambiguous request. */
-function refused(passed: Passed, refusal: Refusal, { ambiguous }: Classified): Admission {
-  return { ...passed, kind: 'refused', refusal, close: ambiguous }
+/** The connection of an ambiguous request closes: its next bytes could belong to this request or to another one. */
+function refused(common: CommonFacts, refusal: Refusal, { ambiguous }: Classified): Admission {
+  return { ...common, kind: 'refused', refusal, close: ambiguous }
 }
 
 function forward(
-  passed: Passed,
+  common: CommonFacts,
   request: Classified,
-  who: Identified,
+  identity: Identity,
   client: Client,
   wouldRefuse: Refusal | undefined,
 ): Admission {
   const admission = {
-    ...passed,
+    ...common,
     kind: 'forward' as const,
-    grant: who.kind === 'valid' ? who.grant : undefined,
+    grant: identity.kind === 'valid' ? identity.grant : undefined,
     wouldRefuse,
     peerTrusted: client.peerTrusted,
     target: request.target,
     host: request.host,
   }
-  // The brand of `Forward` exists only for the compiler. This function alone gives it, after the limit and the token check.
+  // The brand of `Forward` exists only for the compiler. Only this function sets it, after the limit and the token check.
   return admission as unknown as Forward
 }

@@ -1,6 +1,6 @@
 import type { AuthFailure } from '../http/refusal.ts'
 
-/** What the Authorization fields of a request amount to. */
+/** The bearer token of a request, or why there is none. */
 export type Presented =
   | { readonly kind: 'token'; readonly token: string }
   | { readonly kind: 'none'; readonly cause: Extract<AuthFailure, 'missing' | 'malformed'> }
@@ -9,8 +9,8 @@ export type Presented =
 const LONGEST_TOKEN = 512
 
 /**
- * RFC 6750 §2.1 with the scheme in any case and one or more spaces (RFC 9110 §11.4). The reader of HTTP/1 has taken blanks
- * around the value away; HTTP/2 forbids them (RFC 9113 §8.2.1).
+ * RFC 6750 §2.1, with the scheme in any letter case and one or more spaces (RFC 9110 §11.4). There are no blanks around the
+ * value: the HTTP/1 reader strips them, and HTTP/2 forbids them (RFC 9113 §8.2.1).
  */
 const BEARER = /^bearer +[A-Za-z0-9\-._~+/]+=*$/i
 
@@ -18,8 +18,8 @@ const BEARER_SCHEME_ONLY = /^bearer *$/i
 const BEARER_SCHEME = /^bearer[\t ,]/i
 
 /**
- * Reads the token out of the Authorization fields. `missing` means that no bearer token was shown at all: no field,
- * another scheme, or the bare scheme; then the challenge carries no error code (RFC 6750 §3.1).
+ * Reads the token from the `Authorization` fields. `missing`: the request shows no bearer token, because it has no field, another
+ * scheme, or the scheme alone. The challenge then carries no error code (RFC 6750 §3.1).
  */
 export function readBearer(fields: readonly string[]): Presented {
   const value = fields[0]

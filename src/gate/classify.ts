@@ -9,18 +9,18 @@ import { pathOf } from '../http/request-path.ts'
 const TOKEN_PATH = '/oauth/token'
 
 /**
- * Methods that are forwarded: Node's list, which has WebDAV's methods too. Any other method is refused. `head` in lower case
- * shows why: methods are case-sensitive (RFC 9110 §9.1), so it is no HEAD and its response has a body, but firmware that
- * ignores case sends none, and the sidecar would wait for it.
+ * The methods that are forwarded: Node's list, which includes those of WebDAV. Any other method is refused, for example `head` in
+ * lower case. Methods are case-sensitive (RFC 9110 §9.1), so its response has a body. Firmware that ignores case sends none, and
+ * the sidecar would wait for it.
  */
 const FORWARDED_METHODS: ReadonlySet<string> = new Set(
   METHODS.filter((name) => name !== 'TRACE' && name !== 'CONNECT'),
 )
 
-/** The `Allow` field of a refused method: the methods of an API, without WebDAV's. */
+/** The `Allow` field in the refusal of a method: the methods of an API, without those of WebDAV. */
 const NAMED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
-/** The largest request head: bytes of its names and values, and number of fields. */
+/** The caps on a request head: the bytes of its names and values, and the number of its fields. */
 interface HeaderCaps {
   readonly maxHeaderSize: number
   readonly maxHeaderCount: number
@@ -32,7 +32,7 @@ export interface ClassifyRules {
   readonly revocationPath: string | undefined
 }
 
-/** What a request is, as far as its head tells. */
+/** The facts about a request that its head alone determines. */
 export interface Classified {
   readonly endpoint: Endpoint
   /** Set for the sidecar's own endpoints. */
@@ -41,15 +41,15 @@ export interface Classified {
   readonly target: string
   readonly host: string
   readonly framing: null | number | 'chunked'
-  /** Set if the request is refused whatever its token. */
+  /** Set if the request is refused regardless of its token. */
   readonly fault: Refusal | undefined
-  /** Two readers could understand the request, or its end, differently: nothing after it on the connection is read. */
+  /** Two parsers could disagree about the request or its end. The connection closes, and no later byte on it is read. */
   readonly ambiguous: boolean
 }
 
 /**
- * Decides what a request is. A head that the readers of HTTP let through, but that two programs could understand differently,
- * is `malformed`: it is refused, and nothing after it on the connection is read.
+ * Classifies a request. A head that the HTTP readers accept, but that two programs could interpret differently, is `malformed`:
+ * it is refused, and no later byte on the connection is read.
  */
 export function classify(head: RequestHead, rules: ClassifyRules): Classified {
   const { framing, survey } = head
@@ -61,7 +61,7 @@ export function classify(head: RequestHead, rules: ClassifyRules): Classified {
     methodFault(head, ownEndpoint) ??
     targetFault(head, target) ??
     hostFault(head, authority) ??
-    (framing === 'broken' ? malformed('The length of the request body is not unmistakable.') : undefined) ??
+    (framing === 'broken' ? malformed('The length of the request body is ambiguous.') : undefined) ??
     fieldFault(head) ??
     upgradeFault(head)
   return {
@@ -80,8 +80,8 @@ function malformed(description: string): Refusal {
 }
 
 /**
- * Holds both caps for both versions of HTTP: the reader of HTTP/1 does not count fields, and nghttp2 applies the size only
- * after the client has acknowledged the sidecar's settings.
+ * Checks both caps for both HTTP versions: the HTTP/1 reader does not count fields, and nghttp2 enforces the size only after the
+ * client has acknowledged the sidecar's SETTINGS.
  */
 function capFault(head: RequestHead, caps: HeaderCaps): Refusal | undefined {
   const size = head.method.length + head.target.length + (head.authority?.length ?? 0) + head.survey.size
@@ -96,7 +96,7 @@ function methodFault({ method }: RequestHead, ownEndpoint: OwnEndpoint | undefin
 
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#]*)(.*)$/i
 
-/** Turns an absolute-form target (RFC 9112 §3.2.2) into origin form, so that later steps see one spelling. */
+/** Converts an absolute-form target (RFC 9112 §3.2.2) into origin form, so later steps handle only one form. */
 function originForm(head: RequestHead): { target: string; authority: string | undefined } {
   if (head.target.startsWith('/')) return { target: head.target, authority: undefined }
   const absolute = head.version === '2' ? null : ABSOLUTE_FORM.exec(head.target)
@@ -105,15 +105,15 @@ function originForm(head: RequestHead): { target: string; authority: string | un
   return { target: rest.startsWith('/') ? rest : `/${rest}`, authority: absolute[1] ?? '' }
 }
 
-/** Visible ASCII without `#`: a fragment or a raw 8-bit byte has no place in a request target (RFC 9112 §3.2). */
+/** Visible ASCII without `#`: a request target contains neither a fragment nor a raw 8-bit byte (RFC 9112 §3.2). */
 const ORIGIN_FORM = /^\/[!"$-~]*$/
 
-/** A target with any other byte was not percent-encoded by its client (RFC 3986 §2.1). */
+/** The client did not percent-encode a target with any other byte (RFC 3986 §2.1). */
 const ASCII = /^[\0-\x7f]*$/
 
 function targetFault(head: RequestHead, target: string): Refusal | undefined {
   if (head.method === 'OPTIONS' && target === '*') {
-    return { kind: 'invalid-request', description: 'OPTIONS needs a path here, not "*".' }
+    return { kind: 'invalid-request', description: 'The target of OPTIONS must be a path.' }
   }
   if (ORIGIN_FORM.test(target)) return undefined
   return ASCII.test(target)
@@ -122,8 +122,8 @@ function targetFault(head: RequestHead, target: string): Refusal | undefined {
 }
 
 /**
- * A registered name of RFC 3986 §3.2.2 with an optional port, and never userinfo. The comma of that grammar is refused: in
- * `X-Forwarded-Host` it would separate two names.
+ * A registered name (RFC 3986 §3.2.2) with an optional port, without userinfo. A comma, which that grammar allows, is refused:
+ * in `X-Forwarded-Host` it would separate two names.
  */
 const HOST_NAME = /^(?:[A-Za-z0-9\-._~!$&'()*+;=]|%[0-9A-Fa-f]{2})+(?::[0-9]{0,5})?$/
 
@@ -156,8 +156,9 @@ function isGiven(name: string | undefined): name is string {
 }
 
 function fieldFault({ version, survey }: RequestHead): Refusal | undefined {
-  if (survey.underscoreTwin) return malformed('A header field is a look-alike of one that the gate guards.')
-  if (survey.blankAround) return malformed('A header field value begins or ends with a blank.')
+  if (survey.underscoreTwin)
+    return malformed('A header field name has an underscore where a protected name has a hyphen.')
+  if (survey.blankAround) return malformed('A header field value begins or ends with a space or a tab.')
   const expected = survey.expect
   if (expected.length > 0 && (expected.length > 1 || expected[0]?.toLowerCase() !== '100-continue')) {
     return { kind: 'expectation-failed' }
@@ -166,11 +167,11 @@ function fieldFault({ version, survey }: RequestHead): Refusal | undefined {
 }
 
 /**
- * A WebSocket handshake is a GET (RFC 6455 §4.1) without a body: one reader takes the bytes after the head for a body, another
+ * A WebSocket handshake is a GET (RFC 6455 §4.1) without a body: one parser takes the bytes after the head for a body, another
  * for the first frames. `Content-Length: 0` announces no body.
  */
 function upgradeFault({ upgrade, method, framing }: RequestHead): Refusal | undefined {
   if (!upgrade) return undefined
-  if (framing !== null && framing !== 0) return malformed('An upgrade to websocket carries no body.')
-  return method === 'GET' ? undefined : malformed('An upgrade to websocket is a GET.')
+  if (framing !== null && framing !== 0) return malformed('An upgrade to websocket must not have a body.')
+  return method === 'GET' ? undefined : malformed('An upgrade to websocket must use GET.')
 }

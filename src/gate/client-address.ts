@@ -1,28 +1,29 @@
 import { listMembers } from '../http/fields.ts'
 import { type Cidr, matchesAny, normalizeAddress, prefix64 } from '../http/ip.ts'
 
-/** Who a request comes from. */
+/** The client that a request comes from. */
 export interface Client {
-  /** The address in canonical text; `unix` for a peer that has none. */
+  /** The address in canonical form; `unix` for a peer on a Unix socket. */
   readonly address: string
-  /** What the limits count by: an IPv4 address, or the /64 of an IPv6 one (C17). */
+  /** The key by which limits count: an IPv4 address, or the /64 prefix of an IPv6 address (C17). */
   readonly key: string
-  /** Whether the peer itself may speak for others. */
+  /** The peer is a trusted proxy: its forwarding headers name the client. */
   readonly peerTrusted: boolean
 }
 
-/** A peer over a Unix socket has no address; the file mode of the socket decides who it is. */
+/** The address of a peer on a Unix socket. The file mode of the socket decides which processes may connect. */
 export const UNIX_PEER = 'unix'
 
-/** Peers remembered between requests, so that an address is parsed once for a burst of requests. */
+/** How many peers are remembered, so that an address is parsed once for many requests. */
 const REMEMBERED_PEERS = 4096
 
-/** Tells the client of a request by its peer and the values of its `X-Forwarded-For`. */
+/** Determines the client of a request from its peer and the values of its `X-Forwarded-For`. */
 export type ClientOf = (peer: string, forwardedFor: readonly string[]) => Client
 
 /**
- * `X-Forwarded-For` counts only from trusted proxies and is read from the right: each hop vouches for the one before
- * it, and the first address that nobody trusted vouches for is the client. What stands left of it, the client wrote.
+ * `X-Forwarded-For` counts only from trusted proxies and is read from the right, because each proxy appends the address of its
+ * peer. The client is the first address that is not a trusted proxy. The client itself may have written all addresses left of it,
+ * so they are ignored.
  */
 export function createClientAddress(trustedProxies: readonly Cidr[], unixTrusted = false): ClientOf {
   const remembered = new Map<string, Client>()
@@ -54,7 +55,7 @@ export function createClientAddress(trustedProxies: readonly Cidr[], unixTrusted
   }
 }
 
-/** Some proxies write `192.0.2.1:4711` or `[2001:db8::1]:4711`. */
+/** Some proxies append the port: `192.0.2.1:4711` or `[2001:db8::1]:4711`. */
 function withoutPort(hop: string): string {
   return /^\[(.*)\](?::\d+)?$/.exec(hop)?.[1] ?? /^([\d.]+):\d+$/.exec(hop)?.[1] ?? hop
 }

@@ -1,32 +1,32 @@
-/** An exchange under way, and the grant that it was admitted under. Stands in a list, whose links it holds. */
+/** An exchange in flight, with the grant that admitted it. It is a node of a linked list and holds the links. */
 export abstract class LiveExchange {
   abstract readonly grant: string | undefined
-  /** The grant is worth nothing any more. */
+  /** Called when the grant is revoked. */
   abstract revoke(): void
 
   newer: LiveExchange | undefined
   older: LiveExchange | undefined
 }
 
-/** What is under way right now under some grant. */
+/** The exchanges in flight that were admitted by a grant. */
 export interface LiveExchanges {
   add(exchange: LiveExchange): void
-  /** Once for each that was added. */
+  /** Must be called exactly once for each added exchange. */
   delete(exchange: LiveExchange): void
-  /** Ends everything that was admitted under these grants (C8). */
+  /** Revokes every exchange that one of these grants admitted (C8). */
   cut(grants: readonly string[]): void
-  /** Remembers what is revoked from now on, for a request whose grant is still being asked for. */
-  watchRevoked(): RevokedMeanwhile
+  /** Collects the grants that are revoked from now on, for a request whose token lookup is pending. */
+  watchRevoked(): RevocationWatch
 }
 
-export interface RevokedMeanwhile {
+export interface RevocationWatch {
   has(grant: string): boolean
   close(): void
 }
 
 /**
- * One list for all grants: every request is added and deleted, and a grant is revoked once in a while. A `Set` takes
- * a microsecond for the two, most of it to make up a hash for the newcomer.
+ * One linked list for all grants, because every request is added and deleted but grants are rarely revoked. A `Set` takes a
+ * microsecond to add and delete, mostly to create a hash for the new object.
  */
 export function createLiveExchanges(): LiveExchanges {
   let newest: LiveExchange | undefined
@@ -47,17 +47,17 @@ export function createLiveExchanges(): LiveExchanges {
     },
     cut(grants) {
       const revoked = new Set(grants)
-      const hit: LiveExchange[] = []
+      const affected: LiveExchange[] = []
       for (let at = newest; at !== undefined; at = at.older) {
-        if (at.grant !== undefined && revoked.has(at.grant)) hit.push(at)
+        if (at.grant !== undefined && revoked.has(at.grant)) affected.push(at)
       }
-      for (const seen of watches) for (const grant of grants) seen.add(grant)
-      for (const exchange of hit) exchange.revoke()
+      for (const watched of watches) for (const grant of grants) watched.add(grant)
+      for (const exchange of affected) exchange.revoke()
     },
     watchRevoked() {
-      const seen = new Set<string>()
-      watches.add(seen)
-      return { has: (grant) => seen.has(grant), close: () => watches.delete(seen) }
+      const watched = new Set<string>()
+      watches.add(watched)
+      return { has: (grant) => watched.has(grant), close: () => watches.delete(watched) }
     },
   }
 }

@@ -19,20 +19,20 @@ export interface PassageDependencies {
   readonly clock: Clock
   readonly refusalSettings: () => { readonly statusCodes: StatusCodes; readonly realm: string }
   readonly record: (record: ExchangeRecord) => void
-  /** Called for a bug. The client gets `server_error`, the operator gets the cause. */
+  /** Called with the error of a bug, for the operator. The client gets `server_error`. */
   readonly onBug: (error: unknown) => void
 }
 
-/** Takes requests from a listener: each is admitted or refused, answered or forwarded, and recorded. */
+/** Handles the requests of a listener: each is refused, served by an own endpoint, or forwarded, and then recorded. */
 export interface Passage {
   request(exchange: Exchange): void
   upgrade(exchange: UpgradeExchange): void
-  /** The complete HTTP/1 message that answers bytes which never became a request (C20). */
+  /** The complete HTTP/1 response for bytes that are not a valid request (C20). */
   refusalMessage(refusal: Refusal): string
 }
 
 /** An unread request body up to this size (bytes) is drained to keep the connection; a larger one closes it. */
-const SWALLOWED_BODY = 8 * 1024
+const DRAINED_BODY = 8 * 1024
 
 export function createPassage(deps: PassageDependencies): Passage {
   const { admit, ownEndpoints, upstream } = deps
@@ -46,7 +46,7 @@ export function createPassage(deps: PassageDependencies): Passage {
     }
   }
 
-  /** Undefined if the gate threw an error; the exchange is then already answered. */
+  /** Undefined if the gate throws an error; the exchange then already has its response. */
   function admitted(exchange: Exchange): ReturnType<Admit> | undefined {
     try {
       return admit(exchange.head)
@@ -55,7 +55,7 @@ export function createPassage(deps: PassageDependencies): Passage {
     }
   }
 
-  /** While the lookup is pending, the client may leave and the grant may be revoked after the lookup has read it. */
+  /** While the lookup is pending, the client may leave, and the grant may be revoked after the lookup has read it. */
   async function passLater<E extends Exchange>(
     exchange: E,
     forward: ForwardBy<E>,
@@ -84,26 +84,23 @@ export function createPassage(deps: PassageDependencies): Passage {
       } catch (bug) {
         passage.failed(bug)
       }
-    } else answerToken(admission, exchange, passage).catch((bug: unknown) => passage.failed(bug))
+    } else serveOwnEndpoint(admission, exchange, passage).catch((bug: unknown) => passage.failed(bug))
   }
 
-  /** Answers for a bug of the gate. The request has no admission, so it is not recorded. */
+  /** Responds to a request on which the gate failed with a bug. It has no admission, so it is not recorded. */
   function gateFailed(exchange: Exchange, error: unknown): undefined {
     deps.onBug(error)
     exchange.reply(refusalReply({ kind: 'server-error' }, deps.refusalSettings()), { close: true })
   }
 
-  async function answerToken(
+  async function serveOwnEndpoint(
     admission: TokenAdmission,
     exchange: Exchange,
     passage: RequestPassage,
   ): Promise<void> {
-    const answer = await ownEndpoints[admission.ownEndpoint](admission, exchange)
-    if (answer.kind === 'refused') passage.refuse(answer.refusal, answer.close)
-    else {
-      const { reply } = answer
-      exchange.reply(withOwnFields(reply, admission))
-    }
+    const result = await ownEndpoints[admission.ownEndpoint](admission, exchange)
+    if (result.kind === 'refused') passage.refuse(result.refusal, result.close)
+    else exchange.reply(withOwnFields(result.reply, admission))
   }
 
   return {
@@ -137,7 +134,7 @@ class RequestPassage extends LiveExchange implements ForwardListener {
     exchange.onEnd((outcome) => this.#record(outcome))
   }
 
-  /** Refuses a request that has no response yet, as if it arrived now. Cuts a response that has begun. */
+  /** Refuses a request whose response has not begun, as if it arrived now. Cuts a response that has begun. */
   revoke(): void {
     if (this.#exchange.answered) this.#exchange.cut()
     else this.refuse({ kind: 'unauthorized', cause: 'revoked' }, false)
@@ -180,7 +177,7 @@ class RequestPassage extends LiveExchange implements ForwardListener {
   }
 }
 
-/** Adds the fields of each response that the sidecar makes: the rate-limit fields (C16) and the request's id (C22). */
+/** Adds the fields that each of the sidecar's own responses carries: the rate-limit fields (C16) and the request id (C22). */
 function withOwnFields(reply: Reply, { limitFields, requestId }: Admission): Reply {
   return { ...reply, fields: [...reply.fields, ...limitFields, 'X-Request-Id', requestId] }
 }
@@ -190,8 +187,8 @@ type ForwardBy<E> = (admission: Forwardable, exchange: E, listener: ForwardListe
 type Forwardable = Extract<Admission, { kind: 'forward' }>
 type TokenAdmission = Extract<Admission, { kind: 'token-endpoint' }>
 
-/** Whether more of the request body may come than the sidecar drains. */
+/** Whether the unread request body may be larger than the sidecar drains. */
 function leavesBody({ framing }: Pick<Refused, 'framing'>, exchange: Exchange): boolean {
   if (framing === null || !exchange.unread) return false
-  return framing === 'chunked' || framing > SWALLOWED_BODY
+  return framing === 'chunked' || framing > DRAINED_BODY
 }

@@ -1,11 +1,11 @@
 import { createPathTable, isAmbiguousPath, pathOf } from '../http/request-path.ts'
 
-/** Whether the target of a request needs no token. */
+/** Whether a request with this target needs no token. */
 export type IsPublic = (target: string) => boolean
 
 /**
- * Entries are compared with the path as the device will see it. An ambiguous path is never public, so that no spelling
- * of a guarded path passes for a public one, however the device reads it.
+ * Compares the entries with the path as the device receives it. An ambiguous path is never public: the device could resolve it to
+ * a path that needs a token.
  */
 export function createPublicPaths(entries: readonly string[]): IsPublic {
   if (entries.length === 0) return () => false

@@ -3,10 +3,10 @@ import { PSEUDONYM } from '../http/fields.ts'
 import { type JsonContent, jsonContent } from '../http/json-reply.ts'
 import type { Refusal, UpstreamFailure } from '../http/refusal.ts'
 
-/** `contract`: only the five statuses that the device's document lists; `http`: the precise ones (C19). */
+/** `contract`: only the five statuses that the device's documentation lists. `http`: the precise status (C19). */
 export type StatusCodes = 'contract' | 'http'
 
-/** The error codes that a client may meet (C18). */
+/** The error codes that clients receive (C18). */
 type ErrorCode =
   | 'invalid_request'
   | 'invalid_grant'
@@ -18,47 +18,51 @@ type ErrorCode =
   | 'upstream_timeout'
   | 'overloaded'
 
-interface Answer {
+interface RefusalResponse {
   readonly contract: 200 | 400 | 401 | 429 | 500
   readonly http: number
   readonly content: JsonContent
   readonly fields?: readonly string[]
 }
 
-function said(code: ErrorCode, description: string): JsonContent {
+function errorContent(code: ErrorCode, description: string): JsonContent {
   return jsonContent({ error: code, error_description: description })
 }
 
-/** What a flood is told, put together once. */
-const RATE_LIMITED = said('rate_limited', 'The rate limit is exceeded.')
-const TOKEN_MISSING = said('invalid_token', 'A bearer token is required.')
-const TOKEN_INVALID = said('invalid_token', 'The access token is not valid.')
+/** Built once, because a flood of requests gets these responses. */
+const RATE_LIMITED = errorContent('rate_limited', 'The rate limit is exceeded.')
+const TOKEN_MISSING = errorContent('invalid_token', 'A bearer token is required.')
+const TOKEN_INVALID = errorContent('invalid_token', 'The access token is not valid.')
 
 /**
- * The one place where a refusal becomes bytes. What it says is fixed text: nothing of the request, the device or
- * this machine can leak through it.
+ * The one place that turns a refusal into a response. The texts are fixed, so no detail of the request, the device or this
+ * machine can leak through them.
  */
 export function refusalReply(
   refusal: Refusal,
   { statusCodes, realm }: { readonly statusCodes: StatusCodes; readonly realm: string },
 ): Reply {
-  const { contract, http, content, fields = [] } = answerOf(refusal, realm)
+  const { contract, http, content, fields = [] } = responseFor(refusal, realm)
   const status = statusCodes === 'contract' ? contract : http
   return { status, fields: [...content.fields, ...fields], body: content.body }
 }
 
-function answerOf(refusal: Refusal, realm: string): Answer {
+function responseFor(refusal: Refusal, realm: string): RefusalResponse {
   switch (refusal.kind) {
     case 'malformed':
     case 'invalid-request':
       return invalidRequest(400, refusal.description)
     case 'invalid-grant':
-      return { contract: 400, http: 400, content: said('invalid_grant', refusal.description) }
+      return { contract: 400, http: 400, content: errorContent('invalid_grant', refusal.description) }
     case 'unsupported-grant-type':
-      return { contract: 400, http: 400, content: said('unsupported_grant_type', refusal.description) }
+      return {
+        contract: 400,
+        http: 400,
+        content: errorContent('unsupported_grant_type', refusal.description),
+      }
     case 'method-not-allowed':
       return {
-        ...invalidRequest(405, 'The method is not served at this path.'),
+        ...invalidRequest(405, 'The method is not allowed at this path.'),
         fields: ['Allow', refusal.allow],
       }
     case 'unsupported-media-type':
@@ -68,7 +72,7 @@ function answerOf(refusal: Refusal, realm: string): Answer {
     case 'request-timeout':
       return invalidRequest(408, 'The request did not arrive in time.')
     case 'expectation-failed':
-      return invalidRequest(417, 'The only expectation that is met is 100-continue.')
+      return invalidRequest(417, 'The only supported expectation is 100-continue.')
     case 'header-too-large':
       return invalidRequest(431, 'The header of the request is too large.')
     case 'unauthorized':
@@ -84,7 +88,7 @@ function answerOf(refusal: Refusal, realm: string): Answer {
       return {
         contract: 500,
         http: 503,
-        content: said('overloaded', 'Too many requests are waiting already.'),
+        content: errorContent('overloaded', 'Too many requests are waiting.'),
         fields: [
           'Retry-After',
           String(refusal.retryAfter),
@@ -98,28 +102,28 @@ function answerOf(refusal: Refusal, realm: string): Answer {
       return {
         contract: 500,
         http: 500,
-        content: said('server_error', 'The request failed on this side.'),
+        content: errorContent('server_error', 'The server failed to process the request.'),
       }
   }
 }
 
-function invalidRequest(http: number, description: string): Answer {
-  return { contract: 400, http, content: said('invalid_request', description) }
+function invalidRequest(http: number, description: string): RefusalResponse {
+  return { contract: 400, http, content: errorContent('invalid_request', description) }
 }
 
-/** RFC 6750 §3: the error code only where a token was shown. */
-function unauthorized(nothingShown: boolean, realm: string): Answer {
+/** The challenge carries an error code only if the request showed a token (RFC 6750 §3). */
+function unauthorized(tokenMissing: boolean, realm: string): RefusalResponse {
   const challenge = `Bearer realm="${realm}"`
   return {
     contract: 401,
     http: 401,
-    content: nothingShown ? TOKEN_MISSING : TOKEN_INVALID,
-    fields: ['WWW-Authenticate', nothingShown ? challenge : `${challenge}, error="invalid_token"`],
+    content: tokenMissing ? TOKEN_MISSING : TOKEN_INVALID,
+    fields: ['WWW-Authenticate', tokenMissing ? challenge : `${challenge}, error="invalid_token"`],
   }
 }
 
-/** A timeout is 504; a device that cannot be reached, or answers wrongly, is 502 (RFC 9110 §15.6, RFC 9209 §2.3). */
-function upstreamFailed(failure: UpstreamFailure): Answer {
+/** 504 for a timeout; 502 for a device that is unreachable or sends an invalid response (RFC 9110 §15.6, RFC 9209 §2.3). */
+function upstreamFailed(failure: UpstreamFailure): RefusalResponse {
   const fields = ['Proxy-Status', `${PSEUDONYM}; error=${failure}`]
   switch (failure) {
     case 'connection_timeout':
@@ -127,14 +131,14 @@ function upstreamFailed(failure: UpstreamFailure): Answer {
       return {
         contract: 500,
         http: 504,
-        content: said('upstream_timeout', 'The device did not answer in time.'),
+        content: errorContent('upstream_timeout', 'The device did not respond in time.'),
         fields,
       }
     default:
       return {
         contract: 500,
         http: 502,
-        content: said('upstream_unavailable', 'The device gave no usable answer.'),
+        content: errorContent('upstream_unavailable', 'The device sent no usable response.'),
         fields,
       }
   }

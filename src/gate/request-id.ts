@@ -1,18 +1,18 @@
 import type { RandomBytes } from '../tokens/mint.ts'
 
-/** Ids made at once. */
+/** How many ids are generated at once. */
 const BATCH = 64
-/** 128 bits each, so that no two are alike. */
+/** The size of an id (bytes): with 128 random bits a collision is practically impossible. */
 const BYTES = 16
 const DIGITS = 2 * BYTES
 
-/** Visible ASCII, short: anything else could forge log lines on the way. */
+/** Short visible ASCII: other characters could forge log lines in the programs behind the sidecar. */
 const WELL_FORMED = /^[\w.:/+=@-]{1,128}$/
 
 /**
- * The id of one request (C22): in the access line, in `X-Request-Id` towards the device and on the sidecar's own answers.
- * A trusted peer's id is kept if it is a single well-formed value, so that its log can be joined with ours; otherwise
- * `mint` makes one.
+ * The id of one request (C22). It stands in the access log, and as `X-Request-Id` in the request to the device and in the
+ * sidecar's own responses. The id of a trusted peer is kept if it is a single well-formed value, so that the logs of both can be
+ * joined. Otherwise `mint` creates one.
  */
 export function requestIdOf(presented: readonly string[], peerTrusted: boolean, mint: () => string): string {
   const [id] = presented
@@ -21,8 +21,8 @@ export function requestIdOf(presented: readonly string[], peerTrusted: boolean, 
 }
 
 /**
- * Gives a new request id for each call: 32 hexadecimal digits, cut from the text of a batch. A UUID costs five times as
- * much: it is put together digit by digit, and once more when it is sent.
+ * Each call of the returned function gives a new request id: 32 hexadecimal digits, a slice of the text of a batch. A UUID costs
+ * five times as much, because it is concatenated digit by digit and flattened again when it is sent.
  */
 export function createRequestIds(random: RandomBytes): () => string {
   let digits = ''
