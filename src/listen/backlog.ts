@@ -1,15 +1,15 @@
-/** An exchange as far as it waits for its client. */
-interface Waiting {
-  /** Bytes of the response that wait for the client to take them. */
+/** An exchange whose response the client may read slowly. */
+interface QueuedExchange {
+  /** Bytes of the response that are queued for the client. */
   readonly queued: number
 }
 
 /**
- * Whether a connection may keep what was queued just now: false, and `onOverfull` told, once more than `most` bytes of
- * all its exchanges together wait for a client that does not take them.
+ * Bounds the bytes that are queued for one client. Call the returned function after each addition. It returns true while all
+ * exchanges of the connection together have at most `most` bytes queued; otherwise it calls `onOverfull` and returns false.
  */
 export function boundBacklog(
-  exchanges: Iterable<Waiting>,
+  exchanges: Iterable<QueuedExchange>,
   most: number,
   onOverfull: () => void,
 ): () => boolean {

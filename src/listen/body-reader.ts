@@ -2,33 +2,33 @@ import type { Readable } from 'node:stream'
 import { BrokenBodyError, StalledBodyError } from '../http/exchange.ts'
 
 export interface BodyReader {
-  /** Bytes handed out so far. */
+  /** Bytes read so far. */
   readonly bytes: number
-  /** Reads on demand; never destroys the stream, so that an answer can still be sent on its connection. */
+  /** Reads on demand. Never destroys the stream, so a response can still be sent on it. `stallTimeout` in ms. */
   read(stallTimeout: number): AsyncGenerator<Buffer, void, void>
-  /** Makes a reader that waits, or comes later, fail: no more of the body will come. */
+  /** No more of the body will come: a pending read and all later ones fail. */
   break(): void
 }
 
 /**
- * The body of an HTTP/2 request, pulled. Node's own iterator would do but for one thing: it destroys what it did not
- * finish. `isWhole` says whether a stream that ended did so because the client was done: Node ends a stream that was reset, too.
+ * Reads the body of an HTTP/2 request on demand. Node's own iterator is not used because it destroys a stream that is not read to
+ * its end. `isWhole`: whether an ended stream holds the whole body; Node also ends a stream that was reset.
  */
 export function createBodyReader(stream: Readable, isWhole: () => boolean): BodyReader {
   let bytes = 0
   let broken = false
   let wake: (() => void) | undefined
 
-  const stir = (): void => wake?.()
+  const onChange = (): void => wake?.()
 
-  /** Resolves when something may have changed; false when nothing did within `patience` ms. */
-  function wait(patience: number): Promise<boolean> {
+  /** Resolves with true when the state of the stream may have changed, and with false after `timeout` ms. */
+  function wait(timeout: number): Promise<boolean> {
     return new Promise((resolve) => {
-      const timer = setTimeout(() => settle(false), patience)
-      const settle = (stirred: boolean): void => {
+      const timer = setTimeout(() => settle(false), timeout)
+      const settle = (changed: boolean): void => {
         clearTimeout(timer)
         wake = undefined
-        resolve(stirred)
+        resolve(changed)
       }
       wake = () => settle(true)
     })
@@ -40,10 +40,10 @@ export function createBodyReader(stream: Readable, isWhole: () => boolean): Body
     },
     break() {
       broken = true
-      stir()
+      onChange()
     },
     async *read(stallTimeout) {
-      for (const event of ['readable', 'end', 'error', 'close'] as const) stream.on(event, stir)
+      for (const event of ['readable', 'end', 'error', 'close'] as const) stream.on(event, onChange)
       try {
         for (;;) {
           const chunk: unknown = stream.read()
@@ -56,7 +56,7 @@ export function createBodyReader(stream: Readable, isWhole: () => boolean): Body
           } else if (!(await wait(stallTimeout))) throw new StalledBodyError()
         }
       } finally {
-        for (const event of ['readable', 'end', 'error', 'close'] as const) stream.off(event, stir)
+        for (const event of ['readable', 'end', 'error', 'close'] as const) stream.off(event, onChange)
       }
     },
   }

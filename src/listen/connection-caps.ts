@@ -2,11 +2,11 @@ import type { Server, Socket } from 'node:net'
 import type { Clock } from '../system/clock.ts'
 import type { ListenLimits, RefusedConnection } from './limits.ts'
 
-/** Whose connections count together. */
+/** A client as the caps on connections count it. */
 export interface ConnectedClient {
-  /** An IPv4 address, or the /64 of an IPv6 one. */
+  /** Connections with the same key count together: an IPv4 address, or the /64 prefix of an IPv6 address. */
   readonly key: string
-  /** A trusted proxy speaks for many clients, so that only the cap on all connections holds for it. */
+  /** A trusted proxy carries the requests of many clients, so only the cap on all connections applies to it. */
   readonly peerTrusted: boolean
 }
 
@@ -19,37 +19,37 @@ export interface ConnectionCapsDependencies {
 
 export interface ConnectionCaps {
   /**
-   * Whether a connection may stay; one that may not is closed already, without an answer: whoever is over a cap gets no
-   * work out of us.
+   * Whether a new connection is within the cap of its client. A connection over the cap is closed at once, without a response, so
+   * that it costs no work.
    */
   mayStay(socket: Socket): boolean
   /**
-   * A connection of that peer has closed on which it overdid something: it goes on counting for `idleTimeout`, as if many
-   * were open and idle. Otherwise a new connection would be all that it takes to begin again.
-   * @param part of what a connection is ended for, 0 to 1
+   * Call this when a connection of that peer has closed after overuse. It continues to count for `idleTimeout`, like several
+   * open idle connections. Otherwise a client could repeat the overuse by opening a new connection.
+   * @param part the overuse as a fraction of the bound that closes a connection, 0 to 1
    */
   remember(peer: string, part: number): void
 }
 
-/** So many connections that were ended for what they did make up the whole of what a client may have. */
-const MOST_ENDED = 25
+/** After this many connections that were closed for overuse, a client may open no more connections. */
+const MOST_OVERUSED = 25
 
-/** An open connection, in whole numbers so small that the least part of a twenty-fifth of one is one of them, too. */
+/** The weight of one open connection. It is a large integer so that a fraction of a connection is an integer, too. */
 const OPEN = 1_000
 
 /**
- * The most closed connections remembered, of all clients together (about 100 bytes each); the oldest are forgotten for
- * newer ones. More of them in a minute than a processor core has time to serve.
+ * How many closed connections of all clients are remembered (about 100 bytes each). Beyond that the oldest are forgotten. A
+ * processor core cannot serve this many in a minute.
  */
 const MOST_REMEMBERED = 20_000
 
-/** Holds a server to its connections, in all and per client, before anything is read or encrypted. */
+/** Enforces the caps on connections, in total and per client, before any byte is read or decrypted. */
 export function capConnections(
   server: Server,
   { clock, limits, clientOf, onRefused }: ConnectionCapsDependencies,
 ): ConnectionCaps {
   const counts = new Map<string, number>()
-  /** The oldest first. Each was a connection that had to be let in. */
+  /** Closed connections after overuse, the oldest first. */
   const remembered: { readonly key: string; readonly weight: number; readonly until: number }[] = []
   server.maxConnections = limits.maxConnections
   server.on('drop', () => onRefused('max_connections'))
@@ -76,7 +76,7 @@ export function capConnections(
   return {
     mayStay(socket) {
       const { remoteAddress } = socket
-      // Over a Unix socket all clients are alike.
+      // Clients on a Unix socket have no address by which they could be counted.
       if (remoteAddress === undefined) return true
       const { key, peerTrusted } = clientOf(remoteAddress)
       if (peerTrusted) return true
@@ -94,7 +94,7 @@ export function capConnections(
       const { key, peerTrusted } = clientOf(peer)
       if (peerTrusted) return
       const now = clock.monotonic()
-      const weight = Math.round((part * OPEN * limits.maxConnectionsPerClient) / MOST_ENDED)
+      const weight = Math.round((part * OPEN * limits.maxConnectionsPerClient) / MOST_OVERUSED)
       take(key, weight)
       remembered.push({ key, weight, until: now + limits.idleTimeout })
       forget(now, MOST_REMEMBERED)

@@ -8,8 +8,9 @@ export interface ListenLimits {
   readonly maxConnections: number
   readonly maxConnectionsPerClient: number
   readonly maxStreams: number
-  /** Streams that an HTTP/2 client may break off, and control frames that it may send, within `OVERUSE_SPAN`. */
+  /** How many streams an HTTP/2 client may reset within `OVERUSE_SPAN`. */
   readonly maxResets: number
+  /** How many control frames an HTTP/2 client may send within `OVERUSE_SPAN`. */
   readonly maxControlFrames: number
   readonly maxQueuedBytes: number
 }
@@ -17,11 +18,11 @@ export interface ListenLimits {
 /** The time over which resets and control frames are counted (ms). */
 export const OVERUSE_SPAN = 10_000
 
-/** Why a connection was closed before a byte of it was read: the `reason` label of its metric. */
+/** Why a connection is closed before any byte of it is read: the `reason` label of its metric. */
 export type RefusedConnection = 'max_connections' | 'max_connections_per_client'
 
-/** What ended a TLS handshake: the `reason` label of its metric. */
+/** Why a TLS handshake failed: the `reason` label of its metric. */
 export type FailedHandshake = 'handshake_timeout' | 'client_left' | 'tls_error'
 
-/** What a client did too much of on its connection: the `reason` label of its metric. */
+/** Which bound a client exceeded on its connection: the `reason` label of its metric. */
 export type Overuse = 'max_resets' | 'max_control_frames' | 'max_queued_bytes' | 'protocol_error'

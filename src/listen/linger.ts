@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 
-/** Bounds on a connection that lingers so that its client, which still sends, can read the answer. In ms and bytes. */
+/** Bounds on a lingering connection, whose client still sends and has yet to read the response. In ms and bytes. */
 interface Bounds {
   readonly time: number
   readonly silence: number
@@ -14,7 +14,7 @@ export interface LingeringBounds {
   readonly mostAtOnce: number
 }
 
-/** nginx's usual times (`lingering_time`, `lingering_timeout`). Discarding a GiB takes 0.7 s of a core, over TLS 1.2 s. */
+/** The usual times are nginx's (`lingering_time`, `lingering_timeout`). Discarding 1 GiB costs a core 0.7 s, over TLS 1.2 s. */
 const BOUNDS: LingeringBounds = {
   usual: { time: 30_000, silence: 5_000, bytes: 1024 ** 3 },
   brief: { time: 1_000, silence: 1_000, bytes: 256 * 1024 },
@@ -22,27 +22,26 @@ const BOUNDS: LingeringBounds = {
 }
 
 /**
- * How many lingering connections are read in one turn of the event loop, each by 128 KiB at most. Without this bound, 64
+ * How many lingering connections are read in one turn of the event loop, at most 128 KiB from each. Without this bound, 64
  * clients that send as fast as they can delay all others by 160 ms.
  */
 const READ_PER_TURN = 8
 
-/** Closes connections whose client may still be sending, and bounds what that costs. */
+/** Closes connections whose client may still be sending, at a bounded cost. */
 export interface Lingering {
   /**
-   * Sends the last bytes and closes a connection in two steps: our side ends, what the client is still sending is
-   * discarded within bounds, then the connection closes. Closing at once would reset it while the answer is underway, and
-   * the client would see an error instead (RFC 9112 §9.6). Nothing else reads the connection from here on, so that no
-   * byte behind the answered request can be taken for another one.
+   * Sends the last bytes and closes the connection in steps (RFC 9112 §9.6): it closes the sidecar's sending side, discards what
+   * the client still sends, within bounds, and then closes the connection. Closing at once would reset it, and the client could
+   * lose the response. Nothing else reads the connection from here on, so no byte after the last request is read as a request.
    */
   end(socket: Socket, lastBytes?: string): void
-  /** The sidecar stops: connections linger only briefly from now on. */
+  /** The sidecar stops: from now on connections linger only briefly. */
   drain(): void
 }
 
 export function createLingering({ usual, brief, mostAtOnce }: LingeringBounds = BOUNDS): Lingering {
   const lingering = new Set<LingeringSocket>()
-  /** Connections that wait for their turn to be read. */
+  /** Connections that wait for a turn of the event loop to be read. */
   const waiting: Socket[] = []
   let draining = false
 
@@ -61,21 +60,21 @@ export function createLingering({ usual, brief, mostAtOnce }: LingeringBounds = 
       if (socket.destroyed) return
       if (!socket.writableEnded) socket.end(lastBytes)
       const bounds = draining || lingering.size >= mostAtOnce ? brief : usual
-      const one = new LingeringSocket(socket, bounds, waitForTurn)
-      lingering.add(one)
+      const entry = new LingeringSocket(socket, bounds, waitForTurn)
+      lingering.add(entry)
       socket.once('close', () => {
-        lingering.delete(one)
-        one.stop()
+        lingering.delete(entry)
+        entry.stop()
       })
     },
     drain() {
       draining = true
-      for (const one of lingering) one.tighten(brief)
+      for (const entry of lingering) entry.tighten(brief)
     },
   }
 }
 
-/** A connection whose input is read only to be discarded. */
+/** A connection whose input is discarded. */
 class LingeringSocket {
   readonly #socket: Socket
   #left: number
@@ -91,7 +90,7 @@ class LingeringSocket {
       if (this.#left < 0) this.#close()
       else waitForTurn(socket)
     })
-    // The client has its answer, or has given up. What still waits to be written leaves before the connection closes.
+    // The client has closed its sending side too. Queued bytes are still written before the connection closes.
     socket.once('end', () => socket.destroySoon())
     socket.on('timeout', this.#close)
     socket.resume()
@@ -108,7 +107,7 @@ class LingeringSocket {
   }
 
   #limit({ time, silence }: Bounds): NodeJS.Timeout {
-    // Node restarts this timer at every byte that is read. A timeout of 0 stands for none.
+    // Node restarts this timer with every read. A timeout of 0 means that there is none.
     this.#socket.setTimeout(Math.min(this.#socket.timeout || silence, silence))
     return setTimeout(this.#close, time)
   }
@@ -118,10 +117,10 @@ class LingeringSocket {
   }
 }
 
-/** Ends a connection in a way that nobody can take for its orderly end, as far as `wire`, which carries it, knows one. */
+/** Closes a connection so that the client sees it broken: with a reset, unless `wire`, the socket below it, is a Unix socket. */
 export function endBroken(socket: Socket, wire: Socket): void {
-  // A Unix socket has no reset. A TLS socket is destroyed when its wire has closed; to destroy both at once, within a
-  // callback of that TLS connection, ends the process (Node 26.10: SIGSEGV).
+  // A Unix socket has no reset. A TLS socket is destroyed when its wire has closed. Destroying both within a callback of the TLS
+  // connection crashes the process (SIGSEGV in Node 26.10).
   if (wire.remoteAddress === undefined) socket.destroy()
   else wire.resetAndDestroy()
 }

@@ -1,6 +1,6 @@
 import type { Outcome } from '../http/exchange.ts'
 
-/** Tells the listeners of an exchange how it ended, exactly once, also those that come later. */
+/** Reports the end of an exchange to each listener exactly once, also to listeners that are added later. */
 export class OutcomeLatch {
   #outcome: Outcome | undefined
   #listeners: ((outcome: Outcome) => void)[] = []
@@ -12,9 +12,9 @@ export class OutcomeLatch {
   settle(outcome: Outcome): void {
     if (this.#outcome !== undefined) return
     this.#outcome = outcome
-    const told = this.#listeners
+    const listeners = this.#listeners
     this.#listeners = []
-    for (const listener of told) listener(outcome)
+    for (const listener of listeners) listener(outcome)
   }
 
   listen(listener: (outcome: Outcome) => void): void {

@@ -10,7 +10,7 @@ import { createHttp2Server } from './http2/server.ts'
 import type { FailedHandshake, ListenLimits, Overuse, RefusedConnection } from './limits.ts'
 import type { TlsMaterial } from './tls-pair.ts'
 
-/** How long a TLS handshake may still go on when the sidecar stops (ms). */
+/** How long a TLS handshake may continue after the sidecar begins to stop (ms). */
 const LAST_HANDSHAKE = 2_000
 
 type Protocol = 'http/1.1' | 'h2'
@@ -24,13 +24,13 @@ export interface PublicListenerDependencies {
   readonly onUpgrade: (exchange: UpgradeExchange) => void
   readonly refusalMessage: (refusal: Refusal) => string
   readonly onBug: (error: unknown) => void
-  /** Whose connections count together for the cap per client. */
+  /** Determines whose connections count together for the cap per client. */
   readonly clientOf: (peer: string) => ConnectedClient
   readonly events: ListenerEvents
 }
 
 interface ListenerEvents {
-  /** Called with +1 and -1 as connections come and go. */
+  /** Called with 1 when a connection opens and with -1 when it closes. */
   readonly connection: (protocol: Protocol, change: 1 | -1) => void
   readonly refused: (reason: RefusedConnection) => void
   readonly overused: (reason: Overuse) => void
@@ -39,15 +39,15 @@ interface ListenerEvents {
 
 export interface PublicListener {
   readonly server: TcpServer
-  /** New connections meet this certificate; running ones keep theirs. */
+  /** New connections use this certificate; open connections keep theirs. */
   applyTls(material: TlsMaterial): void
-  /** Takes no new connection and lets the running exchanges finish. Resolves when the last connection has gone. */
+  /** Accepts no new connections and lets the exchanges in flight finish. Resolves when the last connection has closed. */
   drain(): Promise<void>
-  /** Ends every connection that is left. */
+  /** Closes all remaining connections at once. */
   destroy(): void
 }
 
-/** One port for HTTP/1 and HTTP/2 over TLS, told apart by ALPN; or HTTP/1 alone in cleartext. */
+/** One port: HTTP/1 and HTTP/2 over TLS, selected by ALPN, or only HTTP/1 in cleartext. */
 export function createPublicListener(deps: PublicListenerDependencies): PublicListener {
   const { limits, clientOf, events } = deps
   const server = createTcpServer({ noDelay: true })
@@ -61,20 +61,20 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
     overTcp = typeof server.address() === 'object'
   })
   const handshakes = new Set<Handshake>()
-  /** Leads from a `TLSSocket` to the `Socket` below it, for which Node has no other public way. */
+  /** Finds the `Socket` below a `TLSSocket`. Node has no other public API for this. */
   const handshaking = new AsyncLocalStorage<Handshake>()
 
-  /** `wire` is what carries it: in cleartext the connection itself. */
+  /** `wire`: the TCP socket below `socket`; in cleartext `socket` itself. */
   function acceptHttp1(socket: Socket, wire: Socket): void {
-    // A client may close its sending side and wait for the answer; before there was a request it has only left.
+    // A half-closed client may still wait for a response. Before HTTP begins, a client that closes its side has left.
     socket.allowHalfOpen = true
     count('http/1.1', socket)
     http1.accept(socket, wire)
   }
 
   /**
-   * The client has reset the connection, and its address is gone with it. What it sent before would count as from a peer
-   * over a Unix socket, who alone has no address: in a window that is not its own (C17), or with the trust of a proxy.
+   * Whether the client has already reset the connection. Its address is then lost, and only peers on a Unix socket have none. So
+   * its requests would count in the window of those peers (C17), or be trusted like a proxy.
    */
   function hasLeft(socket: Socket): boolean {
     return overTcp && socket.remoteAddress === undefined
@@ -103,7 +103,7 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
     handshaking.run(handshake, () => server.emit('connection', socket))
   }
 
-  /** The handshake is over. Its socket is let go of: all that the connection starts asynchronously keeps the handshake. */
+  /** Ends a handshake. It releases the socket, because the connection's asynchronous resources keep the handshake in memory. */
   function settle(handshake: Handshake): void {
     handshakes.delete(handshake)
     handshake.wire = undefined
@@ -146,7 +146,7 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
   }
 }
 
-/** A TLS handshake; `wire` is the socket below it, until the handshake is over. */
+/** A TLS handshake. `wire`: the TCP socket, until the handshake is over. */
 interface Handshake {
   wire: Socket | undefined
 }
@@ -166,7 +166,7 @@ function createSecureFront(
     },
     accept,
   )
-  // Here to be heard of and not to end the process.
+  // A failed handshake only closes its connection and is counted.
   server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
     socket.destroy()
     onFailed(FAILED_BY_CODE.get(error.code) ?? 'tls_error')
@@ -174,7 +174,7 @@ function createSecureFront(
   return server
 }
 
-/** By Node's name for it: all else is TLS that was not agreed on, or no TLS at all. */
+/** By Node's error code. Any other code means that TLS could not be negotiated, or that the client does not speak TLS. */
 const FAILED_BY_CODE: ReadonlyMap<string | undefined, FailedHandshake> = new Map([
   ['ERR_TLS_HANDSHAKE_TIMEOUT', 'handshake_timeout'],
   ['ECONNRESET', 'client_left'],

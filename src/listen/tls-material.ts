@@ -16,21 +16,21 @@ interface PairPaths {
 
 export type TlsSetting = 'auto' | 'off' | PairPaths
 
-/** Where the self-signed pair of `tls: auto` lives. */
+/** The files of the self-signed pair of `tls: auto`. */
 export function selfSignedPaths(stateDir: string): PairPaths {
   return { cert: join(stateDir, 'tls', 'cert.pem'), key: join(stateDir, 'tls', 'key.pem') }
 }
 
-/** How a broken self-signed pair is replaced. */
+/** What is needed to replace a broken self-signed pair. */
 export interface Replacement {
   readonly clock: Clock
-  /** Called when the files of the pair have been renamed, before another pair is made. */
+  /** Called after the files of the pair are renamed and before a new pair is created. */
   readonly onSetAside: (reason: string, names: readonly string[]) => void
 }
 
 /**
- * Reads the pair that the public listener serves; for `auto`, makes it where there is none. Undefined for cleartext. A
- * pair that cannot be used fails with `SetupError`; that of `auto` is replaced instead, if there is a `replacement`.
+ * Reads the certificate and key of the public listener. For `auto` it creates a self-signed pair if there is none. Undefined for
+ * cleartext. Rejects with `SetupError` if the pair is unusable. A pair of `auto` is replaced instead, if `replacement` is set.
  */
 export async function loadTlsMaterial(
   setting: TlsSetting,
@@ -50,7 +50,7 @@ export async function loadTlsMaterial(
   return makeSelfSigned(stateDir)
 }
 
-/** Reads a pair that the operator provides. */
+/** Reads a pair that the operator provides. Rejects with `SetupError` if it is unusable. */
 export async function readPair(paths: PairPaths): Promise<TlsMaterial> {
   const [cert, key] = [await readPem(paths.cert), await readPem(paths.key)]
   const material = inspectPair(cert, key)
@@ -58,7 +58,7 @@ export async function readPair(paths: PairPaths): Promise<TlsMaterial> {
   return material
 }
 
-/** Reads the pair of `auto`, if there is one, and changes nothing. One file without the other is a broken pair. */
+/** Reads the pair of `auto` and changes nothing. One file without the other is a broken pair. */
 export async function findSelfSigned(
   stateDir: string,
 ): Promise<TlsMaterial | 'missing' | { readonly broken: string }> {
@@ -88,7 +88,7 @@ async function readIfThere(path: string): Promise<PemFile | undefined> {
   }
 }
 
-/** Renames the files of a pair, one without the other as well: it may be a key that is in use elsewhere. */
+/** Renames the files of a pair. They are not deleted, because the key may be in use elsewhere. */
 function setPairAside({ cert, key }: PairPaths, wall: number): readonly string[] {
   try {
     return [cert, key].filter((path) => existsSync(path)).map((path) => setAside(path, 'broken', wall))
@@ -99,10 +99,10 @@ function setPairAside({ cert, key }: PairPaths, wall: number): readonly string[]
   }
 }
 
-/** Ten years: a device that nobody touches must not fall silent because its own certificate ran out. */
+/** Ten years, so that an unattended device does not become unreachable because its certificate expires. */
 const SELF_SIGNED_YEARS = 10
 
-/** So that clients whose clock is behind ours accept the certificate, and we do when our own clock is set back. */
+/** Clients whose clock is behind accept the certificate, and so does the sidecar after its own clock is set back. */
 const BACKDATED_DAYS = 1
 
 async function makeSelfSigned(stateDir: string): Promise<TlsMaterial> {
@@ -139,15 +139,15 @@ async function makeSelfSigned(stateDir: string): Promise<TlsMaterial> {
     await writePrivately(paths.cert, pair.cert)
   } catch (error) {
     throw new SetupError(
-      `cannot keep the self-signed certificate in ${dirname(paths.cert)}: ${reasonOf(error)}`,
+      `cannot store the self-signed certificate in ${dirname(paths.cert)}: ${reasonOf(error)}`,
     )
   }
   return readPair(paths)
 }
 
 /**
- * Written beside and renamed, so that no start reads half a key, and flushed, so that a power cut does not leave an
- * empty file. Under its permission model Node writes the file and then refuses the flush; that error is ignored.
+ * Writes a new file and renames it, so that no start reads an incomplete key. Flushes it, so that a power failure leaves no empty
+ * file. Under its permission model Node writes the file and then refuses the flush; that error is ignored.
  */
 async function writePrivately(path: string, text: string): Promise<void> {
   const draft = `${path}.new`

@@ -4,14 +4,14 @@ import { reasonOf } from '../system/node-permission.ts'
 import { type Certificates, certificatesIn, nameOf, type PemFile, privateKeyIn } from '../system/pem.ts'
 import type { ValidPeriod } from './validity.ts'
 
-/** A certificate chain and its key, both PEM, with which TLS handshakes succeed. */
+/** A certificate chain and its key, both in PEM, with which TLS handshakes succeed. */
 export interface TlsMaterial {
   readonly cert: string
   readonly key: string
   readonly valid: ValidPeriod
 }
 
-/** The pair in these two files, if TLS handshakes can succeed with it; otherwise which file is wrong, and why. */
+/** Checks that TLS handshakes can succeed with the pair in these two files. Returns the pair, or which file is wrong and why. */
 export function inspectPair(cert: PemFile, key: PemFile): TlsMaterial | string {
   const chain = certificatesIn(cert)
   const secret = privateKeyIn(key)
@@ -37,8 +37,8 @@ function unusable(cert: PemFile, key: PemFile, why: string): string {
 }
 
 /**
- * Why TLS cannot use the key with the certificate; undefined when it can. Not left to OpenSSL, which accepts a key of
- * another kind than the certificate's and then fails every handshake.
+ * Why TLS cannot use the key with the certificate; undefined if it can. OpenSSL does not check this: it accepts a key of another
+ * type than the certificate's and then every handshake fails.
  */
 function mismatch(chain: Certificates, key: KeyObject): string | undefined {
   const [given, wanted] = [kindOf(key), kindOf(chain[0].publicKey)]
@@ -46,13 +46,14 @@ function mismatch(chain: Certificates, key: KeyObject): string | undefined {
     return KINDS.includes(given) ? undefined : `TLS has no signature scheme for a key that is ${given}`
   }
   const index = chain.findIndex((certificate) => certificate.checkPrivateKey(key))
-  if (index > 0) return `the key fits certificate ${index + 1} of the file, and must fit the first`
+  if (index > 0)
+    return `the key belongs to certificate ${index + 1} of the file, but must belong to the first`
   return given === wanted
     ? 'the key belongs to another certificate'
     : `the key is ${given}, the certificate is for ${wanted}`
 }
 
-/** The curves of RFC 8446 §4.2.3 and RFC 8734. With any other, OpenSSL accepts the pair and fails every handshake. */
+/** The curves of RFC 8446 §4.2.3 and RFC 8734. With any other curve OpenSSL accepts the pair and every handshake fails. */
 const CURVES = [
   'prime256v1',
   'secp384r1',

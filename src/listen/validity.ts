@@ -1,7 +1,7 @@
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 
-/** When a certificate chain is valid, and which of its certificates sets each bound. */
+/** The time in which a certificate chain is valid, with the certificate that sets each bound. */
 export interface ValidPeriod {
   readonly from: Bound
   readonly until: Bound
@@ -10,16 +10,16 @@ export interface ValidPeriod {
 interface Bound {
   /** Milliseconds since the Unix epoch. */
   readonly at: number
-  /** The certificate, as messages name it. */
+  /** The name of the certificate in messages. */
   readonly of: string
 }
 
-/** `valid` is followed by `expiring` for the last 30 days. */
+/** `expiring`: the last 30 days before the end. */
 export type Validity = 'not-yet-valid' | 'valid' | 'expiring' | 'expired'
 
 const DAY = 86_400_000
 
-/** How long a renewal may take that needs a person, a purchase and a maintenance window. */
+/** Long enough for a renewal that needs a purchase and a maintenance window. */
 const NOTICE = 30 * DAY
 
 /** @param wall milliseconds since the Unix epoch */
@@ -29,7 +29,7 @@ export function validityOf({ from, until }: ValidPeriod, wall: number): Validity
   return wall >= until.at - NOTICE ? 'expiring' : 'valid'
 }
 
-/** The validity as a sentence, for `check` and the log. */
+/** Describes the validity in one sentence, for `check` and the log. */
 export function describeValidity(period: ValidPeriod, wall: number): string {
   const { from, until } = period
   switch (validityOf(period, wall)) {
@@ -49,34 +49,34 @@ function dateOf({ at }: Bound): string {
 }
 
 export interface ValidityWatch {
-  /** New connections get this certificate from now on. */
+  /** Call this when new connections begin to use a certificate with this period. */
   served(period: ValidPeriod): void
   close(): void
 }
 
-/** How often the clock is compared with the certificate (ms). */
+/** How often the validity is checked (ms). */
 const INTERVAL = 1_000
 
 /** How often the log repeats that a certificate is not valid, or expires soon (ms). */
 const REPEAT = 86_400_000
 
 /**
- * Tells the log when the certificate that is served is not valid yet, expires soon or has expired: when it is first
- * served, when that changes while it is served, and once a day.
+ * Logs that the served certificate is not valid yet, expires soon or has expired: when it is first served, when this changes, and
+ * once a day.
  */
 export function watchValidity(clock: Clock, log: Logger): ValidityWatch {
   let period: ValidPeriod | undefined
-  let told: Validity = 'valid'
-  let toldAt = 0
+  let logged: Validity = 'valid'
+  let loggedAt = 0
 
-  function look(): void {
+  function check(): void {
     if (period === undefined) return
     const wall = clock.wall()
     const validity = validityOf(period, wall)
-    const isDue = validity !== 'valid' && Math.abs(wall - toldAt) >= REPEAT
-    if (validity === told && !isDue) return
-    told = validity
-    toldAt = wall
+    const isDue = validity !== 'valid' && Math.abs(wall - loggedAt) >= REPEAT
+    if (validity === logged && !isDue) return
+    logged = validity
+    loggedAt = wall
     report(validity, describeValidity(period, wall))
   }
 
@@ -87,12 +87,12 @@ export function watchValidity(clock: Clock, log: Logger): ValidityWatch {
     else log.info({ reason }, 'the certificate is valid')
   }
 
-  const timer = setInterval(look, INTERVAL).unref()
+  const timer = setInterval(check, INTERVAL).unref()
   return {
     served(next) {
       period = next
-      toldAt = 0
-      look()
+      loggedAt = 0
+      check()
     },
     close: () => clearInterval(timer),
   }

@@ -127,7 +127,7 @@ const CASES: readonly Case[] = [
   [
     'a chain whose first certificate is not that of the key',
     () => [other.cert + ec.cert, ec.key],
-    `${PAIR}the key fits certificate 2 of the file, and must fit the first`,
+    `${PAIR}the key belongs to certificate 2 of the file, but must belong to the first`,
   ],
 ]
 

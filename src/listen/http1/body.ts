@@ -1,9 +1,9 @@
 import { BrokenBodyError, StalledBodyError } from '../../http/exchange.ts'
 
-/** How many unread bytes of a body are kept. Beyond that the connection is not read. */
+/** How many unread bytes of a body are buffered. Beyond that the connection is not read. */
 const MOST_UNREAD = 64 * 1024
 
-interface Waiting {
+interface PendingRead {
   readonly resolve: (result: IteratorResult<Buffer, undefined>) => void
   readonly reject: (error: Error) => void
 }
@@ -17,21 +17,21 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
   readonly #onRoom: () => void
   #pieces: Buffer[] = []
   #held = 0
-  #state: 'coming' | 'whole' | 'broken' = 'coming'
+  #state: 'receiving' | 'whole' | 'broken' = 'receiving'
   #unread = true
-  #asked = false
-  #waiting: Waiting | undefined
+  #readBegun = false
+  #waiting: PendingRead | undefined
   #stallTimeout = 0
   /** One timer for the whole body. Each wait for data refreshes it. */
   #timer: NodeJS.Timeout | undefined
   #onBroken: (() => void) | undefined
 
-  /** `onRoom` is called when a full body has room again. */
+  /** `onRoom` is called when a full body has space again. */
   constructor(onRoom: () => void) {
     this.#onRoom = onRoom
   }
 
-  /** The body of a request that has none. */
+  /** The empty body of a request without one. */
   static empty(): Http1Body {
     const body = new Http1Body(() => {})
     body.finish()
@@ -43,9 +43,9 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
     return this.#unread
   }
 
-  /** More bytes of the body may come, and it was read in part or broke off, so the connection cannot skip it. */
+  /** More bytes of the body may come, and it was partly read or broke off. The connection closes and does not skip the rest. */
   get begun(): boolean {
-    return this.#unread && (this.#asked || this.#state === 'broken')
+    return this.#unread && (this.#readBegun || this.#state === 'broken')
   }
 
   /** The rest of the body can never come, or was dropped. */
@@ -53,13 +53,13 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
     return this.#state === 'broken'
   }
 
-  /** The client has to wait. */
+  /** The buffer is full: the client has to wait. */
   get full(): boolean {
     return this.#held > MOST_UNREAD
   }
 
   push(data: Buffer): void {
-    if (this.#state !== 'coming') return
+    if (this.#state !== 'receiving') return
     const waiting = this.#waiting
     if (waiting === undefined) {
       this.#pieces.push(data)
@@ -71,37 +71,37 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
     }
   }
 
-  /** All bytes of the body have come. */
+  /** All bytes of the body have arrived. */
   finish(): void {
     this.#unread = false
-    if (this.#state === 'coming') this.#end('whole')
+    if (this.#state === 'receiving') this.#end('whole')
   }
 
-  /** The rest will never come, or cannot be told from the next request. Kept bytes are dropped, and reading fails. */
+  /** The rest will never arrive, or its end is uncertain. Drops the buffered bytes; reading fails from now on. */
   break(): void {
     if (this.#state === 'broken') return
     this.drop()
     this.#onBroken?.()
   }
 
-  /** A later listener replaces the earlier one. If the body is broken already, the listener is called at once. */
+  /** A later listener replaces the earlier one. If the body is already broken, the listener is called at once. */
   onBroken(listener: () => void): void {
     this.#onBroken = listener
     if (this.broken) listener()
   }
 
-  /** Discards the kept bytes and all later ones. */
+  /** Discards the buffered bytes and all later ones. */
   drop(): void {
     this.#pieces = []
     this.#held = 0
     this.#end('broken')
   }
 
-  /** The bytes, read on demand. `stallTimeout` (ms) bounds a pause in the data; chunk framing without data does not end a pause. */
+  /** The bytes, read on demand. `stallTimeout` (ms) bounds a pause in the data; chunk framing alone does not end a pause. */
   within(stallTimeout: number): AsyncIterable<Buffer, undefined> {
     if (stallTimeout !== this.#stallTimeout) this.#forgetTimer()
     this.#stallTimeout = stallTimeout
-    this.#asked = true
+    this.#readBegun = true
     return this
   }
 
@@ -119,7 +119,7 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
       return Promise.resolve({ done: false, value: piece })
     }
     if (this.#state === 'whole') return Promise.resolve(END)
-    if (this.#state !== 'coming') return Promise.reject(new BrokenBodyError())
+    if (this.#state !== 'receiving') return Promise.reject(new BrokenBodyError())
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject }
       if (this.#timer === undefined) this.#timer = setTimeout(() => this.#stalled(), this.#stallTimeout)
@@ -141,7 +141,7 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
     this.#timer = undefined
   }
 
-  /** The timer is not stopped when data comes, so it may fire while no read is waiting. */
+  /** The timer keeps running when data arrives, so it may fire while no read is pending. */
   #stalled(): void {
     const waiting = this.#waiting
     this.#waiting = undefined

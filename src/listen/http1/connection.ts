@@ -1,21 +1,52 @@
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import type { Exchange, UpgradeExchange } from '../../http/exchange.ts'
 import type { Refusal } from '../../http/refusal.ts'
 import type { Http1RequestHead } from '../../http1/request-head.ts'
+import type { Lingering } from '../linger.ts'
 import type { Http1Body } from './body.ts'
-import { type Http1Carrier, Http1Exchange } from './exchange.ts'
+import { Http1Exchange, type Http1Transport } from './exchange.ts'
 import { Http1Intake, type IntakeEvents, MALFORMED } from './intake.ts'
-import type { ConnectionRules } from './rules.ts'
 import { Http1UpgradeExchange } from './upgrade.ts'
 
-/** How long (ms) the rest of a small unread body may take to arrive. It is discarded to keep the connection. */
-const SWALLOW_TIMEOUT = 5_000
+export interface Http1Handlers {
+  readonly onExchange: (exchange: Exchange) => void
+  readonly onUpgrade: (exchange: UpgradeExchange) => void
+  /** The complete HTTP/1 response for bytes that are not a valid request (C20). */
+  readonly refusalMessage: (refusal: Refusal) => string
+  /** Called with an unexpected error. Only the connection on which it occurred is closed. */
+  readonly onBug: (error: unknown) => void
+}
 
-/** One HTTP/1 connection, which serves one request after the other. */
-export class Http1Connection implements Http1Carrier, IntakeEvents {
+/** What all connections of a server share. Times in ms, sizes in bytes. */
+export interface ConnectionRules {
+  readonly headerTimeout: number
+  readonly idleTimeout: number
+  readonly maxHeaderSize: number
+  readonly handlers: Http1Handlers
+  readonly lingering: Lingering
+  /** See `Http1Transport`. */
+  readonly keepAliveFields: string
+  readonly dateLine: () => string
+  /** The server is stopping: it serves only requests that are already being sent. */
+  readonly isDraining: () => boolean
+  /** Closes these connections if they are still idle after a short time, in which a request that is in flight can arrive. */
+  readonly closeIdleSoon: (connections: Iterable<IdleConnection>) => void
+}
+
+export interface IdleConnection {
+  readonly idle: boolean
+  readonly socket: Socket
+}
+
+/** How long (ms) the rest of a small unread body may take to arrive. It is drained to keep the connection. */
+const DRAIN_TIMEOUT = 5_000
+
+/** One HTTP/1 connection. It serves one request after the other. */
+export class Http1Connection implements Http1Transport, IntakeEvents {
   readonly socket: Socket
   readonly wire: Socket
-  readonly facts: Http1Carrier['facts']
+  readonly facts: Http1Transport['facts']
   readonly #rules: ConnectionRules
   readonly #intake: Http1Intake
   /** The exchange that is being served. */
@@ -24,7 +55,7 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
   #closing = false
   /** The client has closed its sending side. */
   #ended = false
-  /** Runs while the connection waits for a head, or for an unread body that it drains. */
+  /** Runs while the connection waits for a head or drains an unread body. */
   #deadline: NodeJS.Timeout | undefined
 
   constructor(socket: Socket, wire: Socket, rules: ConnectionRules) {
@@ -37,7 +68,7 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
       peer: socket.remoteAddress ?? '',
       localPort: socket.localPort ?? 0,
     }
-    // Node restarts it with every byte that is read or written.
+    // Node restarts this timer with every byte that is read or written.
     socket.setTimeout(rules.idleTimeout)
     socket.on('data', this.#onData)
     socket.once('end', this.#onEnd)
@@ -49,7 +80,7 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
     this.awaitHead()
   }
 
-  /** Between two requests: no byte of the next one has come. Empty lines in front of it do not count. */
+  /** Between two requests: no byte of the next one has arrived. Empty lines before it do not count. */
   get idle(): boolean {
     return this.mayBegin && !this.#intake.withinHead && !this.#intake.withinBody
   }
@@ -66,14 +97,14 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
     return this.#rules.dateLine()
   }
 
-  /** The sidecar stops: the response that is still to come closes the connection, and a tunnel is closed. */
+  /** The sidecar stops: the connection closes after the pending response, and a tunnel is closed. */
   serverStopping(): void {
     this.#current?.serverStopping()
   }
 
   readonly onFlushed = (error?: Error | null): void => {
     const exchange = this.#current
-    // A response that did not get through ends with its connection.
+    // If the write failed, the `close` event ends the exchange.
     if (exchange === undefined || exchange.ended || error instanceof Error) return
     try {
       exchange.settle('complete')
@@ -102,7 +133,7 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
     const exchange = this.#current
     this.#closing = true
     if (exchange === undefined) this.#linger()
-    // An answer that is underway stays whole; the connection closes behind it.
+    // A response in flight is completed; then the connection closes.
     else if (!exchange.answered) exchange.breakBody()
   }
 
@@ -135,8 +166,8 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
   readonly #onDrain = (): void => this.#current?.drained()
 
   readonly #onTimeout = (): void => {
-    // Silence while the device thinks is not idleness: the device's own deadlines end that. Bytes that wait all the
-    // while for the client to take them are its own affair.
+    // A silent connection that waits for the device is not idle: the device's deadlines bound that. But a client that reads
+    // nothing of the bytes queued for it is.
     if (this.#current === undefined || this.socket.writableLength > 0) this.socket.destroy()
   }
 
@@ -150,7 +181,7 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
     else this.socket.destroy()
   }
 
-  /** An error that escaped would end the process, and every other connection with it. */
+  /** An uncaught error would end the process, and with it every other connection. */
   #fail(bug: unknown): void {
     this.#rules.handlers.onBug(bug)
     this.socket.destroy()
@@ -159,7 +190,7 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
   #serve<E extends Http1Exchange>(exchange: E): E {
     this.#current = exchange
     if (this.#rules.isDraining()) exchange.closeAfter()
-    // Deferred, because only the head of a request that waited its turn is read at this point.
+    // Deferred: the body of a pipelined request is not read yet at this point.
     if (this.#ended) setImmediate(() => exchange.halfClosed())
     return exchange
   }
@@ -177,13 +208,13 @@ export class Http1Connection implements Http1Carrier, IntakeEvents {
     })
   }
 
-  /** A response has left: the connection closes, or goes on with the next request. */
+  /** Called when the response is sent: closes the connection, or continues with the next request. */
   #served(exchange: Http1Exchange): void {
     this.#current = undefined
     if (exchange.persists && !exchange.closing && !this.#closing) {
-      // It was told before the stop that it may send another request.
+      // The response, sent before the stop, announced that the connection stays open.
       if (this.#rules.isDraining()) this.#rules.closeIdleSoon([this])
-      if (this.#intake.withinBody) this.#deadline = setTimeout(this.#linger, SWALLOW_TIMEOUT)
+      if (this.#intake.withinBody) this.#deadline = setTimeout(this.#linger, DRAIN_TIMEOUT)
       this.#intake.proceed()
       this.#finishIfDone()
     } else this.#linger()

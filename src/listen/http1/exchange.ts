@@ -11,7 +11,7 @@ import { probeWhileContested } from './half-closed.ts'
 import { Http1Response } from './response.ts'
 
 /** What an exchange needs of its connection. */
-export interface Http1Carrier {
+export interface Http1Transport {
   readonly socket: Socket
   /** The TCP socket below `socket`: the same one in cleartext. */
   readonly wire: Socket
@@ -30,15 +30,15 @@ const never = (): boolean => false
 /** One request on an HTTP/1 connection. The connection reports what the client does. */
 export class Http1Exchange implements Exchange {
   readonly head: RequestHead
-  protected readonly carrier: Http1Carrier
+  protected readonly transport: Http1Transport
   readonly #ended = new OutcomeLatch()
   readonly #mayPersist: boolean
   readonly #body: Http1Body | undefined
-  /** The client waits for `100 Continue`. Until it gets that, it may or may not send its body. */
+  /** The client waits for `100 Continue`. Until it receives that, it may or may not send its body. */
   #expects: boolean
-  /** The response that is being sent in pieces. */
+  /** The response, while it is being sent in pieces. */
   #response: Http1Response | undefined
-  /** Only closing the connection ends the response. It stays set while the last bytes wait to be sent. */
+  /** Only closing the connection ends the response. Still set while the last bytes are queued. */
   #endsByClosing = false
   #status = 0
   #sent = 0
@@ -49,9 +49,9 @@ export class Http1Exchange implements Exchange {
   #onDrain: (() => void) | undefined
 
   /** The connection pushes the request's bytes into `body`; undefined if the request has no body. */
-  constructor(carrier: Http1Carrier, request: Http1RequestHead, body: Http1Body | undefined) {
-    this.carrier = carrier
-    this.head = requestHead(request, carrier.facts)
+  constructor(transport: Http1Transport, request: Http1RequestHead, body: Http1Body | undefined) {
+    this.transport = transport
+    this.head = requestHead(request, transport.facts)
     this.#mayPersist = request.persists && !request.leavesHttp
     this.#expects = request.expects
     this.#body = body
@@ -73,12 +73,12 @@ export class Http1Exchange implements Exchange {
     return this.#body?.broken === true
   }
 
-  /** The response that was sent keeps the connection open. */
+  /** The response, which has begun, keeps the connection open. */
   get persists(): boolean {
     return this.#persists
   }
 
-  /** The connection carries no other request after this one. It lingers, so that bytes in flight do not reset the response. */
+  /** No other request follows on the connection. It lingers, so that bytes in flight do not reset it under the response. */
   get closing(): boolean {
     return this.#closing
   }
@@ -86,7 +86,7 @@ export class Http1Exchange implements Exchange {
   body(stallTimeout: number): AsyncIterable<Buffer> {
     if (this.#expects && this.unread && this.#mayInform) {
       this.#expects = false
-      this.carrier.socket.write(renderInterim(100, []), 'latin1')
+      this.transport.socket.write(renderInterim(100, []), 'latin1')
     }
     return (this.#body ?? Http1Body.empty()).within(stallTimeout)
   }
@@ -99,18 +99,18 @@ export class Http1Exchange implements Exchange {
     const head = this.#render({ status: reply.status, reason, fields: [], own: reply.fields }, body.length)
     const bodiless = head.framing === 'none'
     if (!bodiless) this.#sent = body.length
-    this.carrier.socket.write(bodiless ? head.text : head.text + body, 'latin1', this.carrier.onFlushed)
+    this.transport.socket.write(bodiless ? head.text : head.text + body, 'latin1', this.transport.onFlushed)
   }
 
   inform(status: number, fields: Fields): void {
-    if (this.#mayInform) this.carrier.socket.write(renderInterim(status, fields), 'latin1')
+    if (this.#mayInform) this.transport.socket.write(renderInterim(status, fields), 'latin1')
   }
 
   begin(head: ResponseHead): void {
     if (this.answered) return
-    // The device answered before the upload was over: what is left of it must not be read as a request.
+    // The device responds before the upload is complete: the rest of the upload must not be read as a request.
     if (this.#leavesBody) this.closeAfter()
-    this.#response = new Http1Response(this.carrier.socket, this.#render(head), this.carrier.onFlushed)
+    this.#response = new Http1Response(this.transport.socket, this.#render(head), this.transport.onFlushed)
   }
 
   write(chunk: Buffer): boolean {
@@ -160,19 +160,19 @@ export class Http1Exchange implements Exchange {
     this.#body?.onBroken(listener)
   }
 
-  /** The connection closes behind this exchange's response. */
+  /** The connection closes after the response of this exchange. */
   closeAfter(): void {
     this.#closing = true
   }
 
-  /** Closes the connection without another byte. A response that only closing ends must not look complete (C24). */
+  /** Closes the connection without sending more. A response that ends with the connection must not look complete (C24). */
   abandon(): void {
-    const { socket, wire } = this.carrier
+    const { socket, wire } = this.transport
     if (this.#endsByClosing) endBroken(socket, wire)
     else socket.destroy()
   }
 
-  /** The client has taken what waited for it. */
+  /** The client has read the queued bytes. */
   drained(): void {
     this.#onDrain?.()
   }
@@ -183,7 +183,7 @@ export class Http1Exchange implements Exchange {
     else probeWhileContested(this, () => this.#othersWait())
   }
 
-  /** The rest of the request body will never come, or cannot be told from the next request. */
+  /** The rest of the request body will never arrive, or its end is uncertain. */
   breakBody(): void {
     this.#body?.break()
   }
@@ -207,12 +207,12 @@ export class Http1Exchange implements Exchange {
     this.#ended.settle({ status, end, requestBytes, responseBytes })
   }
 
-  /** HTTP/1.0 knows no interim responses. */
+  /** HTTP/1.0 has no interim responses. */
   get #mayInform(): boolean {
     return this.head.version === '1.1' && !this.answered
   }
 
-  /** The next bytes on the connection may be the rest of a request body that is never read. */
+  /** The next bytes on the connection may be the rest of an unread request body. */
   get #leavesBody(): boolean {
     return this.#expects || this.#body?.begun === true
   }
@@ -221,8 +221,8 @@ export class Http1Exchange implements Exchange {
     const rendered = renderHead(head, size, {
       method: this.head.method,
       oldClient: this.head.version === '1.0',
-      keepAliveFields: this.#mayPersist && !this.#closing ? this.carrier.keepAliveFields : undefined,
-      date: this.carrier.dateLine(),
+      keepAliveFields: this.#mayPersist && !this.#closing ? this.transport.keepAliveFields : undefined,
+      date: this.transport.dateLine(),
     })
     this.#status = head.status
     this.#persists = rendered.persists

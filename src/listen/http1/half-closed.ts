@@ -1,28 +1,27 @@
 import type { Exchange } from '../../http/exchange.ts'
 
-/** Time between two probes (ms). The second one finds a client that is gone, which so loses its place within a second. */
+/** The time between two probes (ms). The second probe detects a client that is gone, so it loses its place within a second. */
 const INTERVAL = 250
 
-/** What a probe needs of an exchange. */
 type Probed = Pick<Exchange, 'answered' | 'inform' | 'onEnd'>
 
 /**
  * Probes a client that has closed its sending side.
  *
- * A client that still waits for its answer and one that has closed its connection send the same FIN. Only a write tells
- * them apart: a connection that no process holds answers the first probe with a reset, and the second probe fails. A probe
- * is an interim response, which primitive scripts take for the answer. So it is sent only while the exchange's place at the
- * device is `contested`.
+ * A client that still waits for its response and a client that has closed its connection send the same FIN. Only a write
+ * distinguishes them: the kernel of a client that is gone replies to the first probe with a reset, so the second probe fails. A
+ * probe is an interim response, which primitive scripts take for the final one. So probes are sent only while `contested`: other
+ * requests wait for this exchange's place at the device.
  *
- * Without probes the request of a client that is gone runs on, until the device answers and that write fails, or until
- * the device's deadlines (`upstream.response_timeout`, `upstream.idle_timeout`). That holds for a client of HTTP/1.0 as
- * well, which knows no interim responses. A response that has begun needs no probes, because it is written anyway.
+ * Without probes the request of a client that is gone continues until the device responds and that write fails, or until the
+ * device's deadlines (`upstream.response_timeout`, `upstream.idle_timeout`). The same holds for HTTP/1.0 clients, because
+ * HTTP/1.0 has no interim responses. A response that has begun needs no probes, because its own writes fail.
  */
 export function probeWhileContested(exchange: Probed, contested: () => boolean): void {
   if (exchange.answered) return
-  const clock = setInterval(() => {
-    if (exchange.answered) clearInterval(clock)
+  const timer = setInterval(() => {
+    if (exchange.answered) clearInterval(timer)
     else if (contested()) exchange.inform(102, [])
   }, INTERVAL)
-  exchange.onEnd(() => clearInterval(clock))
+  exchange.onEnd(() => clearInterval(timer))
 }

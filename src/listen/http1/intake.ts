@@ -7,26 +7,26 @@ import { HeadReader } from '../../http1/head-reader.ts'
 import { type Http1RequestHead, interpretRequest, type RequestBodyFraming } from '../../http1/request-head.ts'
 import { Http1Body } from './body.ts'
 
-/** What the intake asks and tells its connection. */
+/** The intake's view of its connection. */
 export interface IntakeEvents {
-  /** Whether the next message may be read: the one before has been served, and the connection goes on. */
+  /** Whether the next request may be read: the previous one is served, and the connection stays open. */
   readonly mayBegin: boolean
   /** A head has begun and is not complete. */
   awaitHead(): void
-  /** A head is complete. The intake pushes the bytes of its body, if it has one, into `body`. */
+  /** A head is complete. The intake pushes the bytes of the body into `body`; undefined if the request has none. */
   begin(head: Http1RequestHead, body: Http1Body | undefined): void
   /** The current body is complete. */
   bodyRead(): void
   /** The current body is malformed. The intake reads nothing more. */
   bodyBroken(): void
-  /** The bytes are not a request. The intake reads nothing more. */
+  /** The bytes are not a valid request. The intake reads nothing more. */
   refuse(refusal: Refusal): void
 }
 
-/** How many bytes are kept while a request is being served. Beyond that the connection is not read. */
+/** How many bytes are buffered while a request is being served. Beyond that the connection is not read. */
 const MOST_WAITING = 64 * 1024
 
-/** The bounds on what a client sends besides data. They keep a body of extensions alone, or endless trailers, from costing us work. */
+/** Bounds on chunk framing: a body of extensions alone, or endless trailers, would make the sidecar work for free. */
 const CHUNKS: ChunkRules = {
   longestExtension: 256,
   mostExcess: 16 * 1024,
@@ -34,7 +34,7 @@ const CHUNKS: ChunkRules = {
   tolerant: false,
 }
 
-/** How many heads of one connection are remembered: a page that polls asks for a few resources in turn. */
+/** How many heads of one connection are remembered: a page that polls requests a few resources in turn. */
 const HEADS_KNOWN = 4
 
 const NOTHING = Buffer.alloc(0)
@@ -45,8 +45,8 @@ export const MALFORMED: Refusal = {
 }
 
 /**
- * Reads the requests of one connection, each only after the previous one was served. So pipelined requests reach the device in
- * their order (RFC 9112 §9.3.2), cost only their bytes until then, and never become requests on a connection that closes.
+ * Reads the requests of one connection, each only after the previous one is served. So pipelined requests reach the device in
+ * order (RFC 9112 §9.3.2), cost only their bytes until then, and are never served on a connection that closes.
  */
 export class Http1Intake {
   readonly #socket: Socket
@@ -55,7 +55,7 @@ export class Http1Intake {
   readonly #head = new HeadReader('requests')
   /** Heads of requests without a body. */
   readonly #known = new HeadMemory<Http1RequestHead>(HEADS_KNOWN)
-  /** Bytes that were received and not read yet. */
+  /** Received bytes that are not read yet. */
   #pending: Buffer = NOTHING
   #reader: BodyReader | undefined
   #body: Http1Body | undefined
@@ -68,12 +68,12 @@ export class Http1Intake {
     this.#events = events
   }
 
-  /** Some of a head has been read. */
+  /** A part of a head has been read. */
   get withinHead(): boolean {
     return this.#head.begun
   }
 
-  /** Some of a body is still to come. */
+  /** A part of a body has yet to arrive. */
   get withinBody(): boolean {
     return this.#reader !== undefined
   }
@@ -84,7 +84,7 @@ export class Http1Intake {
     this.proceed()
   }
 
-  /** Continues with the bytes that waited. */
+  /** Continues with the pending bytes. */
   proceed(): void {
     while (this.#pending.length > 0 && !this.#socket.destroyed) {
       if (this.#reader !== undefined) {
@@ -94,7 +94,7 @@ export class Http1Intake {
     this.#regulate()
   }
 
-  /** Stops reading. Returns the bytes that were received and not read. */
+  /** Stops reading. Returns the bytes that are received but not read. */
   stop(): Buffer {
     const rest = this.#pending
     this.#stopped = true
@@ -137,12 +137,12 @@ export class Http1Intake {
     } else this.#beginBody(head, head.bodyEnd)
   }
 
-  /** The first `length` bytes that waited have been read. */
+  /** Removes the first `length` pending bytes, which have been read. */
   #drop(length: number): void {
     this.#pending = length === this.#pending.length ? NOTHING : this.#pending.subarray(length)
   }
 
-  /** Reads the body bytes that came with the head first: if they are malformed, the request never reaches the device. */
+  /** First reads the body bytes that came with the head: if they are malformed, the request never reaches the device. */
   #beginBody(head: Http1RequestHead, end: RequestBodyFraming): void {
     const body = new Http1Body(this.#regulate)
     this.#body = body
@@ -177,7 +177,7 @@ export class Http1Intake {
     this.#body?.push(end - start === bytes.length ? bytes : bytes.subarray(start, end))
   }
 
-  /** Pauses a client that sends faster than its requests are served or its body is read, and resumes it later. */
+  /** Pauses reading from a client that sends faster than its requests are served or its body is read. Resumes it later. */
   readonly #regulate = (): void => {
     const full = this.#pending.length > MOST_WAITING || this.#body?.full === true
     if (full === this.#held) return

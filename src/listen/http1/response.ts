@@ -3,24 +3,24 @@ import type { RenderedHead, ResponseFraming } from '../../http1/response-writer.
 import { writeSpent } from '../../system/spent-bytes.ts'
 import { writeSoon } from '../../system/write-soon.ts'
 
-/** A first piece of the body up to this size (bytes) leaves as text with the head; other pieces with their chunk lines. */
+/** A piece of the body up to this size (bytes) is sent as text: a first piece with the head, others with their chunk lines. */
 const LARGEST_TEXT = 8 * 1024
 
 const LAST_CHUNK = '0\r\n\r\n'
 
-const SOON = Promise.resolve()
+const RESOLVED = Promise.resolve()
 
 /**
- * A response in pieces. Its head waits for a microtask, so that body bytes of the same turn leave with it: one write costs much
- * less than two. The head of a stream without such bytes still leaves at once.
+ * A response in pieces. Its head is held for one microtask, so that body bytes of the same turn are sent with it: one write costs
+ * much less than two. A head without such bytes is sent right after.
  */
 export class Http1Response {
   readonly #socket: Socket
   readonly #framing: ResponseFraming
-  /** Called when the kernel has the whole response, or with the error. It is the same function for all responses. */
+  /** Called when the kernel has taken the whole response, or with an error. All responses of a connection share this function. */
   readonly #onFlushed: (error?: Error | null) => void
-  /** The head, and the body bytes that wait with it. */
-  #kept: string
+  /** The head and the body bytes that are held with it. */
+  #held: string
   /** Bytes of the body so far. */
   #bytes = 0
 
@@ -28,9 +28,9 @@ export class Http1Response {
     this.#socket = socket
     this.#framing = head.framing
     this.#onFlushed = onFlushed
-    this.#kept = head.text
-    // `queueMicrotask` would make an asynchronous resource of every call.
-    SOON.then(() => this.#letGo())
+    this.#held = head.text
+    // `queueMicrotask` would create an asynchronous resource for every call.
+    RESOLVED.then(() => this.#flush())
   }
 
   /** Whether `size` more bytes would exceed the length in the head. */
@@ -48,14 +48,14 @@ export class Http1Response {
     if (piece.length === 0 || this.#framing === 'none') return true
     const first = this.#bytes === 0
     this.#bytes += piece.length
-    if (this.#kept === '') return this.#send(piece)
+    if (this.#held === '') return this.#send(piece)
     if (first && piece.length <= LARGEST_TEXT) {
-      this.#kept += this.#asText(piece)
+      this.#held += this.#asText(piece)
       return true
     }
     const socket = this.#socket
     socket.cork()
-    this.#letGo()
+    this.#flush()
     const taken = this.#send(piece)
     socket.uncork()
     return taken
@@ -63,19 +63,19 @@ export class Http1Response {
 
   end(last: Buffer | undefined): void {
     if (last !== undefined && last.length <= LARGEST_TEXT) {
-      if (last.length > 0 && this.#framing !== 'none') this.#kept += this.#asText(last)
+      if (last.length > 0 && this.#framing !== 'none') this.#held += this.#asText(last)
     } else if (last !== undefined) this.write(last)
-    const text = this.#framing === 'chunked' ? this.#kept + LAST_CHUNK : this.#kept
-    this.#kept = ''
+    const text = this.#framing === 'chunked' ? this.#held + LAST_CHUNK : this.#held
+    this.#held = ''
     if (text !== '') writeSoon(this.#socket, text, this.#onFlushed)
     else if (this.#socket.writableLength > 0) this.#socket.write('', 'latin1', this.#onFlushed)
-    else SOON.then(() => this.#onFlushed())
+    else RESOLVED.then(() => this.#onFlushed())
   }
 
-  #letGo(): void {
-    if (this.#kept === '') return
-    this.#socket.write(this.#kept, 'latin1')
-    this.#kept = ''
+  #flush(): void {
+    if (this.#held === '') return
+    this.#socket.write(this.#held, 'latin1')
+    this.#held = ''
   }
 
   #asText(piece: Buffer): string {

@@ -2,23 +2,27 @@ import type { Socket } from 'node:net'
 import type { Clock } from '../../system/clock.ts'
 import type { ListenLimits } from '../limits.ts'
 import { createLingering } from '../linger.ts'
-import { Http1Connection } from './connection.ts'
-import type { ConnectionRules, Http1Handlers, IdleConnection } from './rules.ts'
+import {
+  type ConnectionRules,
+  Http1Connection,
+  type Http1Handlers,
+  type IdleConnection,
+} from './connection.ts'
 
 export interface Http1Server {
-  /** Takes a connection, in cleartext or decrypted, and what carries its bytes. */
+  /** Serves a connection, in cleartext or decrypted. `wire`: the TCP socket below it. */
   accept(socket: Socket, wire: Socket): void
   /**
-   * From now on every response closes its connection, tunnels are closed, and so, a moment later, are idle connections:
-   * a request that a client is just sending on one is still answered.
+   * From now on every connection closes after its response, and tunnels are closed. Idle connections are closed after
+   * `LAST_REQUEST`, so a request that is already in flight on one is still served.
    */
   drain(): void
 }
 
-/** How long a connection that seems idle may still bring a request when the sidecar stops (ms). */
+/** How long an idle connection may still bring a request after the sidecar begins to stop (ms). */
 export const LAST_REQUEST: number = 500
 
-/** So much longer (ms) than it was told an idle client may stay, so that its last request does not meet a closed door. */
+/** How much longer (ms) than announced an idle connection stays open, so that a late request still finds it open. */
 const IDLE_BUFFER = 1_000
 
 /** The HTTP/1 side of the public listener, for cleartext and TLS connections alike. */
@@ -46,7 +50,7 @@ export function createHttp1Server(
       const connection = new Http1Connection(socket, wire, rules)
       connections.add(connection)
       socket.once('close', () => connections.delete(connection))
-      // Its handshake was under way when the stop was asked for.
+      // The TLS handshake was in progress when the sidecar began to stop.
       if (draining) closeIdleSoon([connection])
     },
     drain() {
@@ -64,7 +68,7 @@ function closeIdleSoon(connections: Iterable<IdleConnection>): void {
   }, LAST_REQUEST).unref()
 }
 
-/** The `Date` of a response (RFC 9110 §6.6.1), put together once a second. */
+/** Formats the `Date` of responses (RFC 9110 §6.6.1), once a second. */
 function createDateLine(clock: Clock): () => string {
   let second = -1
   let line = ''

@@ -1,40 +1,40 @@
 import type { Socket } from 'node:net'
 import type { UpgradeExchange } from '../../http/exchange.ts'
 import type { Http1RequestHead } from '../../http1/request-head.ts'
-import { type Http1Carrier, Http1Exchange } from './exchange.ts'
+import { Http1Exchange, type Http1Transport } from './exchange.ts'
 
 /** How many bytes a client may send before the response to its upgrade. WebSocket clients send none. */
-const LARGEST_ADVANCE = 64 * 1024
+const LARGEST_EARLY = 64 * 1024
 
-/** An upgrade. Refused, it is answered like any request and the connection closed; otherwise it becomes a tunnel. */
+/** An upgrade request. It becomes a tunnel, or gets a response like any other request, and then the connection closes. */
 export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchange {
   readonly connection: Socket
   readonly #onTunnel: () => void
   /** Byte counts of the connection when the tunnel began. */
   #tunnel: { readonly read: number; readonly written: number } | undefined
-  /** The bytes that the client sent after the head. */
-  #advance: Buffer[]
-  #advanced: number
+  /** The bytes that the client sends after the head. */
+  #early: Buffer[]
+  #earlySize: number
 
   /** `early`: the bytes that came with the head. `onTunnel` is called when the connection leaves HTTP. */
-  constructor(carrier: Http1Carrier, request: Http1RequestHead, early: Buffer, onTunnel: () => void) {
-    super(carrier, request, undefined)
-    this.connection = carrier.socket
-    this.#advance = [early]
-    this.#advanced = early.length
+  constructor(transport: Http1Transport, request: Http1RequestHead, early: Buffer, onTunnel: () => void) {
+    super(transport, request, undefined)
+    this.connection = transport.socket
+    this.#early = [early]
+    this.#earlySize = early.length
     this.#onTunnel = onTunnel
-    // The next bytes may be of another protocol, so they are never read as a request.
+    // The next bytes may belong to another protocol, so they are never read as a request.
     this.closeAfter()
   }
 
-  /** A tunnel counts as answered, although no response of the exchange began it. */
+  /** A tunnel counts as answered, although this exchange sends no response for it. */
   override get answered(): boolean {
     return this.#tunnel !== undefined || super.answered
   }
 
   /**
-   * Until there is a tunnel nothing else reads the connection, and only reading tells that the client has reset it. One that
-   * has closed its sending side may wait for its answer; if it is gone, the device's deadlines end its upgrade.
+   * Until the tunnel begins nothing else reads the connection, and only a read detects a client that resets it. A half-closed
+   * client may still wait for its response. If it is gone, the device's deadlines end its upgrade.
    */
   watch(): void {
     this.connection.on('data', this.#hold)
@@ -47,12 +47,12 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
     socket.pause()
     this.#onTunnel()
     this.#tunnel = { read: socket.bytesRead, written: socket.bytesWritten }
-    const advance = Buffer.concat(this.#advance)
-    this.#advance = []
-    return advance
+    const early = Buffer.concat(this.#early)
+    this.#early = []
+    return early
   }
 
-  /** The sidecar stops: a tunnel is closed towards the client, what was sent before still arriving. */
+  /** The sidecar stops: closes a tunnel after the queued bytes are sent to the client. */
   override serverStopping(): void {
     if (this.#tunnel !== undefined) this.connection.destroySoon()
   }
@@ -68,8 +68,8 @@ export class Http1UpgradeExchange extends Http1Exchange implements UpgradeExchan
   }
 
   readonly #hold = (chunk: Buffer): void => {
-    this.#advance.push(chunk)
-    this.#advanced += chunk.length
-    if (this.#advanced > LARGEST_ADVANCE) this.connection.destroy()
+    this.#early.push(chunk)
+    this.#earlySize += chunk.length
+    if (this.#earlySize > LARGEST_EARLY) this.connection.destroy()
   }
 }
