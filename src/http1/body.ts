@@ -2,11 +2,11 @@ import { LARGE_PIECE } from '../system/spent-bytes.ts'
 import { type ChunkRules, Chunks } from './chunks.ts'
 import { Trailers } from './trailers.ts'
 
-/** Finds the data of one body, and its end, among the bytes of a connection (RFC 9112 §6). */
+/** Finds the data of one body and its end in the bytes of a connection (RFC 9112 §6). */
 export interface BodyReader {
-  /** The body has been read to its end. */
+  /** The body is read to its end. */
   readonly done: boolean
-  /** The body held something that only the tolerant rules accept, which leaves the start of the next message uncertain. */
+  /** Only the tolerant rules accept this body. The start of the next message is therefore uncertain. */
   readonly sloppy: boolean
   /** The trailer section exceeds its limit. */
   readonly tooLong: boolean
@@ -17,10 +17,10 @@ export interface BodyReader {
   read(bytes: Buffer, start: number, end: number, onData: OnData): number
 }
 
-/** Called with the start and the end of each run of data within the bytes that are being read. */
+/** Called with the start and the end of each run of data in the bytes that are being read. */
 export type OnData = (start: number, end: number) => void
 
-/** A body of a known length. An infinite length stands for a body that the end of the connection ends. */
+/** A body of a known length (bytes). An infinite length is a body that ends with the connection. */
 export class CountedBody implements BodyReader {
   #left: number
   readonly sloppy = false
@@ -42,7 +42,7 @@ export class CountedBody implements BodyReader {
   }
 }
 
-/** A chunked body. Its trailers are read and dropped, which RFC 9110 §6.5.1 allows: merged into the header, some would change the message. */
+/** A chunked body. Its trailers are dropped (RFC 9110 §6.5.1): merged into the header, some would change the message. */
 export class ChunkedBody implements BodyReader {
   readonly #chunks: Chunks
   readonly #trailers: Trailers | undefined
@@ -95,14 +95,14 @@ export class BodyPieces {
     this.size += end - start
   }
 
-  /** The bytes hold one large piece, so a large body is passing and more such pieces will follow. */
+  /** The bytes hold a single large piece, so a large body is in transfer and more such pieces will follow. */
   get large(): boolean {
     return this.#count === 2 && this.size >= LARGE_PIECE
   }
 
   /**
-   * Joins the pieces. They are copied, unless the reader owns the bytes (`own`) and one large piece fills them: that piece
-   * already has its memory to itself.
+   * Joins the pieces into a copy. If the reader owns the bytes (`own`) and one large piece fills them, returns the bytes
+   * themselves: no other data keeps their memory alive.
    */
   take(bytes: Buffer, own: boolean): Buffer | undefined {
     if (this.size === 0) return undefined

@@ -8,26 +8,26 @@ export const ONE = 0x31
 export const NINE = 0x39
 const DEL = 0x7f
 
-/** A table with a 1 for each byte of the class. Loops over every byte of a head look it up without a call. */
+/** A table with a 1 for each byte of a class. The loop over the bytes of a head needs no function call to test a byte. */
 function tableOf(isMember: (byte: number) => boolean): Uint8Array {
   return Uint8Array.from({ length: 256 }, (_, byte) => (isMember(byte) ? 1 : 0))
 }
 
 const TOKEN_TEXT = /[!#$%&'*+\-.^_`|~0-9A-Za-z]/
 
-/** The bytes of a token: of methods and field names (RFC 9110 §5.6.2). */
+/** The bytes of a token, such as a method or a field name (RFC 9110 §5.6.2). */
 export const TOKEN: Uint8Array = tableOf((byte) => TOKEN_TEXT.test(String.fromCharCode(byte)))
 
-/** The bytes of a field value (RFC 9110 §5.5): no CR, LF or NUL, and no other control character but the tab. */
+/** The bytes of a field value (RFC 9110 §5.5): every byte except control characters; the tab is allowed. */
 export const TEXT: Uint8Array = tableOf((byte) => byte === HTAB || (byte >= SP && byte !== DEL))
 
 /**
- * The bytes of a request target: visible ASCII (RFC 9112 §3.2), and 8-bit bytes too. The gate refuses those, and tells the
- * client to percent-encode them.
+ * The bytes of a request target: visible ASCII (RFC 9112 §3.2) and 8-bit bytes. The gate refuses 8-bit bytes with a description
+ * that names the fault: they must be percent-encoded.
  */
 export const TARGET: Uint8Array = tableOf((byte) => byte > SP && byte !== DEL)
 
-/** HTTP has two blanks: space and tab (RFC 9110 §5.6.3). */
+/** Whether a byte is a space or a tab, the two blanks of HTTP (RFC 9110 §5.6.3). */
 export function isBlank(byte: number | undefined): boolean {
   return byte === SP || byte === HTAB
 }
@@ -36,7 +36,7 @@ function isLineEnd(byte: number | undefined): boolean {
   return byte === CR || byte === LF
 }
 
-/** Whether bytes between two messages are only line ends. Some firmware sends them; RFC 9112 §2.2 ignores them. */
+/** Whether the bytes between two messages are only line ends. Some firmware sends them; RFC 9112 §2.2 allows to ignore them. */
 export function onlyLineEnds(bytes: Buffer, start: number, end: number): boolean {
   for (let at = start; at < end; at += 1) if (!isLineEnd(bytes[at])) return false
   return true

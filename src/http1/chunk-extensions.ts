@@ -6,8 +6,8 @@ const EQUALS = 0x3d
 const BACKSLASH = 0x5c
 
 /**
- * Reads the extensions of one chunk, after their first semicolon (RFC 9112 §7.1.1). Each is a name, optionally with `=` and
- * a token or a quoted string. Blanks between the parts are refused, because readers disagree about them.
+ * Reads the extensions of one chunk after the first semicolon (RFC 9112 §7.1.1). Each is a name, optionally with `=` and a token
+ * or a quoted string. Blanks between the parts are refused, because parsers disagree about them.
  */
 export class ChunkExtensions {
   #part: 'name' | 'value' | 'quoted' | 'escaped' | 'unquoted' = 'name'
@@ -20,14 +20,14 @@ export class ChunkExtensions {
   }
 
   /** Takes the next byte. False if the grammar does not allow it here. */
-  reads(byte: number): boolean {
+  accepts(byte: number): boolean {
     switch (this.#part) {
       case 'name':
         if (byte === EQUALS && !this.#empty) return this.#enter('value')
-        return this.#readsToken(byte)
+        return this.#acceptsToken(byte)
       case 'value':
         if (byte === QUOTE && this.#empty) return this.#enter('quoted')
-        return this.#readsToken(byte)
+        return this.#acceptsToken(byte)
       case 'quoted':
         if (byte === BACKSLASH) return this.#enter('escaped')
         if (byte === QUOTE) return this.#close()
@@ -40,7 +40,7 @@ export class ChunkExtensions {
     }
   }
 
-  #readsToken(byte: number): boolean {
+  #acceptsToken(byte: number): boolean {
     if (byte === SEMICOLON && !this.#empty) return this.#enter('name')
     this.#empty = false
     return TOKEN[byte] === 1

@@ -1,17 +1,17 @@
 import { CR, isBlank, LF } from './bytes.ts'
 import { ChunkExtensions } from './chunk-extensions.ts'
 
-/** The limits of a chunked body, and how strictly it is read. */
+/** The limits on a chunked body, and how strictly it is read. */
 export interface ChunkRules {
-  /** The longest extension of one chunk (bytes). Extensions are ignored (RFC 9112 §7.1.1). */
+  /** The longest extensions of one chunk (bytes). Their content is ignored (RFC 9112 §7.1.1). */
   readonly longestExtension: number
-  /** How many bytes of extensions may exceed the bytes of data: the bound on a body that is mostly extensions. */
+  /** By how many bytes all extensions may exceed the data. It bounds a body that is mostly extensions. */
   readonly mostExcess: number
-  /** The longest trailer section (bytes). Undefined: the body ends with the last chunk, and no trailers are read. */
+  /** The longest trailer section (bytes). Undefined: the body ends with the last chunk, and trailers are not read. */
   readonly longestTrailers: number | undefined
   /**
-   * Accepts also what old firmware sends: LF or CR CR LF as a line end, no line end after the data, blanks around the size,
-   * any bytes after a semicolon.
+   * Also accepts the deviations of old firmware: LF or CR CR LF as a line end, no line end after the data, blanks around the
+   * size, any bytes after a semicolon.
    */
   readonly tolerant: boolean
 }
@@ -27,7 +27,7 @@ type Part =
   | 'size'
   | 'padding'
   | 'extension'
-  | 'anything'
+  | 'sloppy-line'
   | 'line-end'
   | 'data'
   | 'data-end'
@@ -35,27 +35,28 @@ type Part =
   | 'done'
 
 /**
- * Reads the chunks of a body, the line of the last chunk included (RFC 9112 §7.1). The strict rules take a size up to 2^53 - 1
- * and only CRLF as a line end: two readers that disagree about a chunk line disagree about where the next message begins
+ * Reads the chunks of a body, including the line of the last chunk (RFC 9112 §7.1). The strict rules accept a size up to 2^53 - 1
+ * and only CRLF as a line end. Two parsers that disagree about a chunk line also disagree about the start of the next message
  * (request smuggling).
  */
 export class Chunks {
   readonly #rules: ChunkRules
   #part: Part = 'size'
-  /** Digits of the size so far, or bytes of the extension so far. */
+  /** The number of digits of the size, or of bytes of the extensions, read so far. */
   #count = 0
+  /** The size read so far, then the bytes of data that are left. */
   #left = 0
   #extensions = new ChunkExtensions()
-  /** Bytes of extensions so far that exceed the bytes of data. */
+  /** By how many bytes the extensions read so far exceed the data. */
   #excess = 0
-  /** The chunks held something that only the tolerant rules accept. */
+  /** Only the tolerant rules accept these chunks. */
   sloppy = false
 
   constructor(rules: ChunkRules) {
     this.#rules = rules
   }
 
-  /** The last chunk has been read; the trailer section follows. */
+  /** The last chunk is read; the trailer section follows. */
   get done(): boolean {
     return this.#part === 'done'
   }
@@ -75,7 +76,7 @@ export class Chunks {
         at += taken
         if (this.#left === 0) this.#enter('data-end')
       } else if (this.#lacksLineEnd(byte)) this.#enter('size')
-      else if (this.#reads(byte)) at += 1
+      else if (this.#accepts(byte)) at += 1
       else return -1
     }
     return at
@@ -92,23 +93,23 @@ export class Chunks {
     return this.#rules.tolerant
   }
 
-  /** The next chunk begins directly after the data of the one before. */
+  /** The next chunk begins directly after the data of the previous one. */
   #lacksLineEnd(byte: number): boolean {
     const atEnd = this.#part === 'data-end' || this.#part === 'data-line-end'
     return atEnd && byte !== CR && byte !== LF && this.#tolerates()
   }
 
-  /** Takes a byte that is not data. False if the rules do not allow it here. */
-  #reads(byte: number): boolean {
+  /** Reads a byte that is not data. False if the rules do not allow it here. */
+  #accepts(byte: number): boolean {
     switch (this.#part) {
       case 'size':
-        return this.#readsSize(byte)
+        return this.#acceptsSize(byte)
       case 'padding':
-        return isBlank(byte) || this.#readsBehindSize(byte)
+        return isBlank(byte) || this.#acceptsAfterSize(byte)
       case 'extension':
-        return this.#readsExtension(byte)
-      case 'anything':
-        return this.#readsAnything(byte)
+        return this.#acceptsExtension(byte)
+      case 'sloppy-line':
+        return this.#acceptsSloppyLine(byte)
       case 'line-end':
         return byte === LF ? this.#endLine() : byte === CR && this.#tolerates()
       case 'data-end':
@@ -119,7 +120,7 @@ export class Chunks {
     }
   }
 
-  #readsSize(byte: number): boolean {
+  #acceptsSize(byte: number): boolean {
     const digit = hexDigit(byte)
     if (digit >= 0) {
       this.#left = this.#count === 0 ? digit : this.#left * 16 + digit
@@ -127,10 +128,10 @@ export class Chunks {
       return this.#count <= MOST_SIZE_DIGITS && this.#left <= Number.MAX_SAFE_INTEGER
     }
     if (this.#count === 0) return isBlank(byte) && this.#tolerates()
-    return isBlank(byte) ? this.#tolerates() && this.#enter('padding') : this.#readsBehindSize(byte)
+    return isBlank(byte) ? this.#tolerates() && this.#enter('padding') : this.#acceptsAfterSize(byte)
   }
 
-  #readsBehindSize(byte: number): boolean {
+  #acceptsAfterSize(byte: number): boolean {
     switch (byte) {
       case CR:
         return this.#enter('line-end')
@@ -144,20 +145,20 @@ export class Chunks {
     }
   }
 
-  #readsExtension(byte: number): boolean {
+  #acceptsExtension(byte: number): boolean {
     if (byte === CR) {
       this.#excess = Math.max(0, this.#excess + this.#count - this.#left)
       const sound = this.#excess <= this.#rules.mostExcess && this.#extensions.complete
-      return sound ? this.#enter('line-end') : this.#tolerates() && this.#enter('anything')
+      return sound ? this.#enter('line-end') : this.#tolerates() && this.#enter('sloppy-line')
     }
     this.#count += 1
-    if (this.#extensions.reads(byte) && this.#count <= this.#rules.longestExtension) return true
+    if (this.#extensions.accepts(byte) && this.#count <= this.#rules.longestExtension) return true
     if (!this.#tolerates()) return false
-    this.#part = 'anything'
-    return this.#readsAnything(byte)
+    this.#part = 'sloppy-line'
+    return this.#acceptsSloppyLine(byte)
   }
 
-  #readsAnything(byte: number): boolean {
+  #acceptsSloppyLine(byte: number): boolean {
     this.#count += 1
     return byte === LF ? this.#endLine() : this.#count <= LONGEST_SLOPPY_LINE
   }

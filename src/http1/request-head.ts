@@ -3,7 +3,7 @@ import type { RequestHead } from '../http/exchange.ts'
 import { type Fields, lengthIn, listMembers } from '../http/fields.ts'
 import { type HeadSurvey, requestFraming, surveyFields } from '../http/head-survey.ts'
 
-/** Where the body of a request ends: after this many bytes (0 for no body), or with its last chunk (RFC 9112 §6). */
+/** The end of a request body: after this many bytes (0 for no body), or with its last chunk (RFC 9112 §6). */
 export type RequestBodyFraming = number | 'chunked'
 
 /** A request head as it stands on the wire, in Latin-1. */
@@ -14,11 +14,11 @@ export interface RequestHeadText {
   readonly fields: Fields
 }
 
-/** The head of a request, and what it means for its connection. */
+/** A parsed request head, and its effects on the connection. */
 export interface Http1RequestHead
   extends Pick<RequestHead, 'method' | 'target' | 'fields' | 'framing' | 'survey'> {
   readonly version: '1.0' | '1.1'
-  /** Where this request ends and the next one begins. Known also for a request whose `framing` the gate refuses. */
+  /** Where this request ends and the next one begins. Also set for a request whose `framing` the gate refuses. */
   readonly bodyEnd: RequestBodyFraming
   /** The client may send another request on this connection (RFC 9112 §9.3). */
   readonly persists: boolean
@@ -30,12 +30,12 @@ export interface Http1RequestHead
 
 const KNOWN_METHODS: ReadonlyMap<string, string> = new Map(METHODS.map((method) => [method, method]))
 
-/** A known method as one shared string. GET, the commonest, skips the `Map`, because V8 interns what it looks up there. */
+/** Returns one shared string for a known method. GET, the most frequent, skips the lookup, which makes V8 intern the string. */
 function interned(method: string): string {
   return method === 'GET' ? 'GET' : (KNOWN_METHODS.get(method) ?? method)
 }
 
-/** Interprets a request head. Undefined where two readers could understand it differently. */
+/** Interprets a request head. Undefined if two parsers could disagree about its target or its end. */
 export function interpretRequest({
   method,
   target,
@@ -83,18 +83,18 @@ const AUTHORITY = "(?:[A-Za-z0-9\\-._~!$&'()*+,;=:%[\\]]|@(?!@))*(?:[/?].*)?$"
 const ABSOLUTE_FORM = new RegExp(`^[A-Za-z]+://${AUTHORITY}`)
 const AUTHORITY_FORM = new RegExp(`^${AUTHORITY}`)
 
-/** Whether a target has one of the four forms of RFC 9112 §3.2, roughly. The gate checks it exactly and names the fault. */
+/** A rough check for the four target forms of RFC 9112 §3.2. The gate checks the target exactly and names the fault. */
 function isTarget(method: string, target: string): boolean {
   if (method === 'CONNECT') return AUTHORITY_FORM.test(target)
   return target.startsWith('/') || target.startsWith('*') || ABSOLUTE_FORM.test(target)
 }
 
-/** `chunked` once, as the last coding. The gate refuses the other codings. */
+/** `chunked` occurs once, as the last coding. The gate refuses all other codings. */
 const CHUNKED_LAST = /^(?!.*chunked[ \t]*,)(?:.*,)?[ \t]*chunked$/i
 
 /**
- * Where a request ends whose framing the gate refuses. Undefined for a length beside a coding, and for two of either: two
- * readers could pick different ends (RFC 9112 §6.3).
+ * The end of a request whose framing the gate refuses. Undefined if there are both a length and a coding, or two of either: two
+ * parsers could choose different ends (RFC 9112 §6.3).
  */
 function brokenEnd({ contentLength, transferEncoding }: HeadSurvey): RequestBodyFraming | undefined {
   if (contentLength.length + transferEncoding.length > 1) return undefined
@@ -103,7 +103,7 @@ function brokenEnd({ contentLength, transferEncoding }: HeadSurvey): RequestBody
   return lengthIn(contentLength[0] ?? '')
 }
 
-/** Whether the sender of a message leaves the connection open after it (RFC 9112 §9.3). `connection`: in lower case. */
+/** Whether the sender of a message keeps the connection open (RFC 9112 §9.3). `connection`: its options in lower case. */
 export function persists(version: '1.0' | '1.1', connection: readonly string[]): boolean {
   return !connection.includes('close') && (version === '1.1' || connection.includes('keep-alive'))
 }

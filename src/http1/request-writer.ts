@@ -1,12 +1,12 @@
 import type { Fields } from '../http/fields.ts'
 import { CR, HTAB, LF, SP } from './bytes.ts'
 
-/** The head of a request to a server, and how its body is delimited. */
+/** The head of a request to the device, and the framing of its body. */
 export interface OutgoingRequest {
   readonly method: string
   /** In origin form, byte for byte. */
   readonly target: string
-  /** They hold `Content-Length` where it frames the body, and no other field of the framing or the connection. */
+  /** They include `Content-Length` if it frames the body, and no other field about framing or the connection. */
   readonly fields: Fields
   readonly framing: null | number | 'chunked'
 }
@@ -18,9 +18,9 @@ const LINE = /^[!#$%&'*+.^_`|~\w-]+ [\x21-\x7e\x80-\xff]+$/
 const WITH_BODY: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'QUERY', 'PROPFIND', 'PROPPATCH'])
 
 /**
- * Whether another request may follow on the same connection. Not after a body that firmware may overlook, such as a GET's: it
- * would read the body as the next request. Not after HEAD: a body that firmware sends all the same would be read as the next
- * response.
+ * Whether another request may follow on the same connection. False after a body that firmware may ignore, such as that of a GET:
+ * the firmware would read it as the next request. False after HEAD: firmware may send a body all the same, and the sidecar would
+ * read it as the next response.
  */
 export function mayPersist({ method, framing }: OutgoingRequest): boolean {
   const bodiless = framing === null || framing === 0
@@ -28,8 +28,8 @@ export function mayPersist({ method, framing }: OutgoingRequest): boolean {
 }
 
 /**
- * Writes a request head, one character for each byte. Undefined if a part of it holds a character that a head cannot carry, so
- * a value cannot add a field or a request (header injection).
+ * Writes a request head in Latin-1. Undefined if a part of it contains a character that is not allowed in a head, so no value can
+ * add a field or a request (header injection).
  * @param host the `Host` of a request without one, which HTTP/1.1 requires
  * @param persists another request may follow on the connection
  */
@@ -58,21 +58,21 @@ export function writeRequestHead(
   return LINE.test(line) && hasLines(head, lines) ? head : undefined
 }
 
-/** The framing field that `fields` do not hold, with its line end. */
+/** The framing field that `fields` lack, with its line end; empty if none is needed. */
 function lengthField(method: string, framing: OutgoingRequest['framing']): string {
   if (framing === 'chunked') return 'Transfer-Encoding: chunked\r\n'
   return framing === null && WITH_BODY.has(method) ? 'Content-Length: 0\r\n' : ''
 }
 
-/** The buffer in which heads are checked. It grows to twice the largest head. */
+/** The buffer for checking heads. It grows to twice the size of the largest head. */
 let bytes = Buffer.alloc(16 * 1024)
 let words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4)
 
 /**
- * Whether a head, as it will be sent, has exactly this number of CRLF, and no other control character below 0x20 but the tab: a
- * CR, LF or NUL within a value is one more line to some reader. The check reads bytes, not characters, because `latin1` sends
- * only the low byte of a character above 0xFF. It reads four bytes at a time, which takes a fifth of the time of a regular
- * expression; it runs for every request.
+ * Whether a head has exactly this number of line ends, and no other control character below 0x20 except the tab. Some parsers
+ * take a CR, LF or NUL in a value for a line end. The check reads the bytes as they are sent, because `latin1` sends only the low
+ * byte of a character above 0xFF. It runs for every request and reads four bytes at a time: a regular expression takes five
+ * times as long.
  */
 function hasLines(head: string, lines: number): boolean {
   if (head.length > bytes.length) grow(head.length)
@@ -81,13 +81,13 @@ function hasLines(head: string, lines: number): boolean {
   let found = 0
   for (let i = 0; i < whole; i += 1) {
     const word = words[i] ?? 0
-    // The subtraction sets the highest bit of a byte below 0x20. `~word` leaves out bytes whose highest bit was set before.
+    // The subtraction sets the highest bit of each byte below 0x20. `~word` excludes bytes whose highest bit was already set.
     if (((word - 0x20202020) & ~word & 0x80808080) !== 0) found += lineBytes(4 * i, 4 * i + 4)
   }
   return found + lineBytes(4 * whole, length) === 2 * lines
 }
 
-/** Counts the bytes that are CR or LF. NaN if there is another control character but the tab. */
+/** Counts the CR and LF bytes. NaN if there is another control character except the tab. */
 function lineBytes(start: number, end: number): number {
   let found = 0
   for (let at = start; at < end; at += 1) {

@@ -1,7 +1,7 @@
 import { connectionMembers, type Fields, lengthIn } from '../http/fields.ts'
 import { persists } from './request-head.ts'
 
-/** How the body of a response ends (RFC 9112 §6.3): after this many bytes, with its chunks, or at the end of the connection. */
+/** The end of a response body (RFC 9112 §6.3): after this many bytes, with its last chunk, or with the connection. */
 type ResponseBodyFraming = number | 'chunked' | 'end'
 
 /** A response head as it stands on the wire, in Latin-1. */
@@ -13,21 +13,21 @@ export interface ResponseHeadText {
   readonly fields: Fields
 }
 
-/** The head of a response as it stands on the wire (Latin-1), and what it means for its connection. */
+/** A parsed response head in Latin-1, and its effects on the connection. */
 export interface Http1ResponseHead {
   readonly status: number
   readonly reason: string
   readonly fields: readonly string[]
   readonly framing: ResponseBodyFraming
-  /** The server takes another request on this connection (RFC 9112 §9.3), and the end of this response is certain. */
+  /** The device accepts another request on this connection (RFC 9112 §9.3), and the end of this response is certain. */
   readonly persists: boolean
-  /** How long (ms) the server keeps an idle connection, by its own `Keep-Alive: timeout`. */
+  /** How long (ms) the device keeps an idle connection open, from its `Keep-Alive: timeout`. */
   readonly keptFor: number | undefined
-  /** The server sends this head again and again, and `fields` is the same array each time. */
+  /** A remembered head: for each repetition `fields` is the same array. */
   readonly repeated: boolean
 }
 
-/** Whether a response has no body, whatever its fields say (RFC 9112 §6.3). */
+/** Whether a response has no body regardless of its fields (RFC 9112 §6.3). */
 export function endsWithHead(method: string, status: number): boolean {
   return method === 'HEAD' || status < 200 || status === 204 || status === 304
 }
@@ -35,8 +35,8 @@ export function endsWithHead(method: string, status: number): boolean {
 const TIMEOUT = /timeout=(\d+)/
 
 /**
- * Interprets a response head. Undefined where the end of the body is uncertain: two lengths, a length beside a coding, a
- * coding other than `chunked` (RFC 9112 §6.1), or a length of 2^53 or more. `method` is that of the request.
+ * Interprets a response head. Undefined if the end of the body is uncertain: two lengths, both a length and a coding, a coding
+ * other than `chunked` (RFC 9112 §6.1), or a length of 2^53 or more. `method`: that of the request.
  */
 export function interpretResponse(text: ResponseHeadText, method: string): Http1ResponseHead | undefined {
   const { version, reason, fields } = text
@@ -48,7 +48,7 @@ export function interpretResponse(text: ResponseHeadText, method: string): Http1
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const name = fields[i] ?? ''
     const value = fields[i + 1] ?? ''
-    // Most names are told apart by their length alone.
+    // The length alone distinguishes most names.
     switch (name.length) {
       case 10:
         if (name.toLowerCase() === 'connection') connection = [...connection, ...connectionMembers(value)]
@@ -71,7 +71,7 @@ export function interpretResponse(text: ResponseHeadText, method: string): Http1
   const bodiless = endsWithHead(method, status)
   const framing = lengths > 1 ? undefined : responseFraming(length, coding, bodiless)
   if (framing === undefined) return undefined
-  // Firmware that announces a body where HTTP allows none may send one.
+  // Firmware that announces a body for a bodiless response may send one.
   const clean = bodiless ? coding === undefined && !Number(length) : framing !== 'end'
   return {
     status,

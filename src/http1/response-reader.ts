@@ -7,12 +7,12 @@ import { type Http1ResponseHead, interpretResponse } from './response-head.ts'
 import { mayBeTolerantHead, readTolerantly, TolerantHeadEnd } from './tolerant-head.ts'
 
 /**
- * How responses are read. `strict`: by RFC 9112. `tolerant`: as old firmware sends them. `auto`: strictly, but a response that
- * the strict rules refuse is read by the tolerant rules from the same bytes on.
+ * How responses are read. `strict`: by RFC 9112. `tolerant`: with the deviations of old firmware. `auto`: strictly, but the
+ * tolerant rules take over from the bytes that the strict rules refuse.
  */
 export type ResponseRules = 'strict' | 'tolerant' | 'auto'
 
-/** Why a response cannot be read to its end. */
+/** Why a response could not be read to its end. */
 export type ResponseFault = 'malformed' | 'too-large' | 'incomplete'
 
 export interface ResponseEvents {
@@ -20,20 +20,20 @@ export interface ResponseEvents {
   onInterim(head: Http1ResponseHead): void
   onHead(head: Http1ResponseHead): void
   onBody(chunk: Buffer): void
-  /** Called once, with the last piece of the body if it came with its end. `clean`: no stray bytes followed in the packet. */
+  /** Called once, with the last piece of the body if it arrives together with the end. `clean`: no stray bytes follow it. */
   onWhole(last: Buffer | undefined, clean: boolean): void
   onFault(fault: ResponseFault): void
-  /** Called in `auto` when the strict rules refuse what the tolerant rules read. */
+  /** Called in `auto` when the tolerant rules read a response that the strict rules refuse. */
   onSloppy(): void
 }
 
 /** The largest response head and the largest trailer section (bytes). */
 const LARGEST_RESPONSE_HEAD: number = 64 * 1024
 
-/** The most interim responses to one request. A device that sends more makes no progress. */
+/** The most interim responses to one request. More of them could delay the final response without end. */
 const MOST_INTERIM = 16
 
-/** The limits on chunk extensions of a device: each one is bounded, their sum is not. */
+/** The limits on chunk extensions of a device: those of one chunk are bounded, their sum is not. */
 const EXTENSIONS = { longestExtension: 4096, mostExcess: Number.POSITIVE_INFINITY }
 const CHUNKS: Readonly<Record<ResponseRules, ChunkRules>> = {
   strict: { ...EXTENSIONS, longestTrailers: LARGEST_RESPONSE_HEAD, tolerant: false },
@@ -41,28 +41,28 @@ const CHUNKS: Readonly<Record<ResponseRules, ChunkRules>> = {
   tolerant: { ...EXTENSIONS, longestTrailers: undefined, tolerant: true },
 }
 
-/** The heads that a device repeats. */
+/** The remembered response heads of one device. */
 export type KnownHeads = HeadMemory<Http1ResponseHead>
 
-/** Reads the bytes of one connection to a server as responses: one response after each `expect`, until `close`. */
+/** Reads the responses on one connection to the device: one response after each `expect`, until `close`. */
 export class ResponseReader {
   readonly #events: ResponseEvents
   readonly #reader = new HeadReader('responses')
   readonly #known: KnownHeads
-  /** Created for a head that the tolerant rules read. */
+  /** Set while the tolerant rules read a head. */
   #tolerantEnd: TolerantHeadEnd | undefined
   readonly #pieces = new BodyPieces()
   readonly #addPiece = (start: number, end: number): void => this.#pieces.add(start, end)
   #rules: ResponseRules = 'strict'
   #method = ''
-  /** The part of a head that came in earlier packets. */
+  /** The part of a head that arrived in earlier packets. */
   #pending: Buffer | undefined
-  /** The strict rules refused this head; the tolerant rules read it. */
+  /** The strict rules refused this head, so the tolerant rules read it. */
   #refused = false
   #body: BodyReader | undefined
   #wanted = false
   #interim = 0
-  /** A byte was received since the last `expect`. */
+  /** At least one byte has arrived since the last `expect`. */
   heard = false
   /** The head of the final response; undefined until it is complete. */
   head: Http1ResponseHead | undefined
@@ -88,14 +88,14 @@ export class ResponseReader {
     this.head = undefined
   }
 
-  /** The server takes another request on this connection, and the end of its response is certain. */
+  /** The device accepts another request on this connection, and the end of its response is certain. */
   get persists(): boolean {
     return this.head?.persists === true && this.#body?.sloppy !== true
   }
 
   /**
-   * Reads the first `length` bytes. `own`: the reader may keep `bytes`, so a body piece that fills them is not copied.
-   * Returns whether a large body passes: its next piece then deserves a buffer of its own, which saves a copy.
+   * Reads the first `length` bytes. `own`: the reader may keep `bytes`, so it does not copy a body piece that fills them.
+   * Returns whether a large body is in transfer. If so, reading its next piece into a buffer of its own saves a copy.
    */
   receive(bytes: Buffer, length: number, own: boolean): boolean {
     this.heard = true
@@ -108,19 +108,19 @@ export class ResponseReader {
     return this.#pieces.large
   }
 
-  /** The server closed the connection: `inOrder` by a FIN, otherwise by a reset. Only a FIN ends a body without a length. */
+  /** The device closed the connection: by a FIN if `inOrder`, otherwise by a reset. Only a FIN ends a body without a length. */
   finish(inOrder: boolean): void {
     if (this.head === undefined) return
     if (inOrder && this.head.framing === 'end') this.#end(undefined, true)
     else this.#fail('incomplete')
   }
 
-  /** Stops reading. Later bytes cause no event. */
+  /** Stops reading. Later bytes cause no events. */
   close(): void {
     this.#wanted = false
   }
 
-  /** Returns the position after the head, or after the part of it that was received. */
+  /** Returns the position after the head, or after the part of it that has arrived. */
   #readHead(bytes: Buffer, at: number, end: number): number {
     const before = this.#pending
     const text = before === undefined ? bytes : Buffer.concat([before, bytes.subarray(at, end)])
@@ -141,7 +141,7 @@ export class ResponseReader {
   /** Returns the position after a complete head; undefined if it is incomplete or malformed. */
   #parseHead(text: Buffer, start: number, stop: number): number | undefined {
     if (this.#refused || this.#rules === 'tolerant') return this.#parseTolerantly(text, start, stop)
-    // What a head means depends on whether the request was HEAD.
+    // The same head has another meaning in the response to a HEAD.
     const repeatable = this.#method !== 'HEAD'
     const known = repeatable && this.#reader.length === 0 ? this.#known.find(text, start, stop) : undefined
     if (known !== undefined) {
@@ -191,7 +191,7 @@ export class ResponseReader {
   /** @param size bytes */
   #take(head: Http1ResponseHead, size: number): void {
     if (size > LARGEST_RESPONSE_HEAD) this.#fail('too-large')
-    else if (head.status < 200) this.#inform(head)
+    else if (head.status < 200) this.#takeInterim(head)
     else {
       this.head = head
       this.#body = this.#bodyOf(head)
@@ -205,11 +205,11 @@ export class ResponseReader {
     return new CountedBody(framing === 'end' ? Number.POSITIVE_INFINITY : framing)
   }
 
-  #inform(head: Http1ResponseHead): void {
+  #takeInterim(head: Http1ResponseHead): void {
     this.#interim += 1
     // The request asked for no other protocol, so `101` is a fault.
     if (head.status === 101 || this.#interim > MOST_INTERIM) this.#fail('malformed')
-    // `100 Continue` is dropped: `Expect` is never forwarded, so it answers nothing that the client sent.
+    // `100 Continue` is dropped: the sidecar never forwards `Expect`, so the device responds to nothing that the client sent.
     else if (head.status !== 100) this.#events.onInterim(head)
   }
 
@@ -226,7 +226,7 @@ export class ResponseReader {
       this.#end(data, onlyLineEnds(bytes, behind, end))
       return behind
     }
-    // Only data restarts the idle deadline: chunk framing without data could keep the connection open without end.
+    // Only data restarts the idle deadline: chunk framing without data could keep the connection open forever.
     if (data !== undefined) this.#events.onBody(data)
     if (behind >= 0) return behind
     this.#fail(body.tooLong ? 'too-large' : 'malformed')

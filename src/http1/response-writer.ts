@@ -3,27 +3,27 @@ import type { ResponseHead } from '../http/exchange.ts'
 import { type Fields, lengthIn } from '../http/fields.ts'
 import { endsWithHead } from './response-head.ts'
 
-/** A status, reason phrase or field that an HTTP/1 head cannot carry. */
+/** A status, reason phrase or field that is not allowed in an HTTP/1 head. */
 export class UnsendableHeadError extends Error {
   override readonly name = 'UnsendableHeadError'
 }
 
-/** How a response ends (RFC 9112 §6.3): with its head, after this many bytes, with its chunks, or by closing the connection. */
+/** The end of a response (RFC 9112 §6.3): with its head, after this many bytes, with its last chunk, or with the connection. */
 export type ResponseFraming = 'none' | 'chunked' | 'close' | number
 
-/** What the request and the connection say about a response. */
+/** The properties of the request and the connection that a response head depends on. */
 export interface ResponseFacts {
   readonly method: string
-  /** An HTTP/1.0 client: it knows no chunks, so closing the connection ends a body without a length. */
+  /** An HTTP/1.0 client. It does not support chunks, so a body without a length ends with the connection. */
   readonly oldClient: boolean
-  /** The field lines that keep the connection open, with their line ends; undefined to close it after this response. */
+  /** The field lines that keep the connection open, with their line ends. Undefined: it closes after this response. */
   readonly keepAliveFields: string | undefined
   /** The `Date` line, with its line end. */
   readonly date: string
 }
 
 export interface RenderedHead {
-  /** Latin-1, the empty line included. */
+  /** In Latin-1, with the empty line at the end. */
   readonly text: string
   readonly framing: ResponseFraming
   readonly persists: boolean
@@ -33,8 +33,8 @@ const NO_TOKEN = /[^!#$%&'*+\-.^_`|~0-9A-Za-z]/
 const NO_TEXT = /[^\t -~\x80-\xff]/
 
 /**
- * Writes the head of a final response: its fields unchanged, then `Date` if it has none, then the fields of the connection
- * and the framing, which only the sidecar sets. `size` is the length of the body (bytes), if it is known.
+ * Writes the head of a final response: its fields unchanged, `Date` if it is missing, and the fields of the connection and the
+ * framing, which only the sidecar sets. `size`: the length of the body (bytes), if it is known. Throws `UnsendableHeadError`.
  */
 export function renderHead(
   { status, reason, fields, repeated = false, own = NONE }: ResponseHead,
@@ -61,7 +61,7 @@ export function renderHead(
 
 const NONE: Fields = []
 
-/** By the fields: those of a head that the device repeats are the same array. */
+/** Keyed by the fields: a repeated head of the device has the same array. */
 const renderedBefore = new WeakMap<Fields, RenderedFields>()
 
 function renderedOnce(fields: Fields): RenderedFields {
@@ -84,7 +84,7 @@ function joined(first: RenderedFields, own: Fields): RenderedFields {
   }
 }
 
-/** A complete interim response (RFC 9110 §15.2). `101` is refused, because it ends HTTP on the connection. */
+/** Writes an interim response (RFC 9110 §15.2). Throws `UnsendableHeadError`, also for `101`: it ends HTTP on the connection. */
 export function renderInterim(status: number, fields: Fields): string {
   if (status < 100 || status > 199 || status === 101)
     throw new UnsendableHeadError(`${status} is not an interim status`)
@@ -93,7 +93,7 @@ export function renderInterim(status: number, fields: Fields): string {
 
 function statusLine(status: number, reason: string): string {
   if (!(status >= 100 && status <= 999)) throw new UnsendableHeadError(`${status} is not a status`)
-  if (NO_TEXT.test(reason)) throw new UnsendableHeadError('the reason phrase holds a control character')
+  if (NO_TEXT.test(reason)) throw new UnsendableHeadError('the reason phrase contains a control character')
   return `HTTP/1.1 ${status} ${reason}\r\n`
 }
 
@@ -113,7 +113,7 @@ function renderFields(fields: Fields): RenderedFields {
     const value = fields[i + 1] ?? ''
     checkName(name)
     if (NO_TEXT.test(value))
-      throw new UnsendableHeadError(`the value of ${name} holds a character that HTTP/1 cannot carry`)
+      throw new UnsendableHeadError(`the value of ${name} contains a character that HTTP/1 does not allow`)
     text += `${name}: ${value}\r\n`
     switch (name.length) {
       case 4:
@@ -126,7 +126,7 @@ function renderFields(fields: Fields): RenderedFields {
   return { text, length, dated }
 }
 
-/** Names that passed `checkName`. Responses repeat few names, so each is checked once. */
+/** The names that passed `checkName`. Responses use few different names, so each is checked once. */
 const seenNames = new Set<string>()
 const MOST_SEEN = 500
 
@@ -146,7 +146,7 @@ function lengthOf(value: string, before: number | undefined): number {
   return length
 }
 
-/** A text as its UTF-8 bytes, each of them one Latin-1 character. */
+/** Encodes a text in UTF-8 and returns each byte as one Latin-1 character. */
 export function latin1Of(text: string): string {
   const size = Buffer.byteLength(text)
   return size === text.length ? text : Buffer.from(text).toString('latin1')

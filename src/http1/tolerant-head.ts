@@ -8,8 +8,8 @@ const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
 const CONTROL = /[\x00-\x08\x0a-\x1f\x7f]/g
 
 /**
- * Reads a response head as the device meant it; `text` does not hold the empty line at its end. The connection does not
- * persist. It accepts:
+ * Reads a response head with the deviations of old firmware. `text` ends before the empty line. `method`: that of the request.
+ * The connection does not persist after it. Accepted are:
  *
  * - LF or CR CR LF as a line end,
  * - a status line in any letter case, and without a reason phrase,
@@ -17,8 +17,8 @@ const CONTROL = /[\x00-\x08\x0a-\x1f\x7f]/g
  * - control characters in values, which become spaces (RFC 9110 §5.5),
  * - lines that are not a field, which are dropped.
  *
- * Undefined where a guess could show the client a wrong body: a first line that is not HTTP, lengths that differ or are not
- * a number, a transfer coding other than `chunked` before a body. `method` is that of the request.
+ * Undefined if the client could get a wrong body: for a first line that is not HTTP, lengths that differ or are not a number, or
+ * a transfer coding other than `chunked` before a body.
  */
 export function readTolerantly(text: string, method: string): Http1ResponseHead | undefined {
   const [first = '', ...lines] = text.split('\n').map(withoutReturns)
@@ -34,20 +34,19 @@ export function readTolerantly(text: string, method: string): Http1ResponseHead 
 }
 
 /**
- * Finds where a head ends and its body begins: at the first empty line, with any kind of line end. Line ends before the head
- * do not count. Every byte is read once, however the head is split into packets: a search that starts again with each packet
- * takes quadratic time.
+ * Finds the end of a head: the first empty line, with any kind of line end. Line ends before the head do not count. Every byte is
+ * read once, however the head is split into packets: a search that restarts with each packet would take quadratic time.
  */
 export class TolerantHeadEnd {
-  /** How many bytes have been searched. All positions count from the first byte of the head. */
+  /** How many bytes have been searched. All positions count from the first byte that `find` receives. */
   #at = 0
   #firstLine: number | undefined
   /** Where the previous line ends. */
   #lineEnd = 0
-  /** The current line holds nothing but CR so far. */
+  /** The current line contains only CR so far. */
   #empty = false
 
-  /** Where the first line begins; before there is one, how many bytes have been searched. */
+  /** Where the first line begins. Until it is found: how many bytes have been searched. */
   get from(): number {
     return this.#firstLine ?? this.#at
   }
@@ -77,13 +76,13 @@ export class TolerantHeadEnd {
 
 const HTTP = 'http/'
 
-/** Whether the received bytes may be the start of a response head. */
+/** Whether the received bytes can be the start of a response head. */
 export function mayBeTolerantHead(bytes: Buffer, start: number, end: number): boolean {
   const text = bytes.toString('latin1', start, Math.min(start + HTTP.length, end)).toLowerCase()
   return HTTP.startsWith(text)
 }
 
-/** A line without the CRs at its end. A regular expression would take quadratic time: six seconds for 60 KB of CRs. */
+/** A line without the CRs at its end. A regular expression takes quadratic time: six seconds for 60 KB of CRs. */
 function withoutReturns(line: string): string {
   let end = line.length
   while (line[end - 1] === '\r') end -= 1
@@ -95,7 +94,7 @@ function readFields(lines: readonly string[]): string[] {
   let folds = false
   for (const line of lines) {
     if (/^[ \t]/.test(line)) {
-      // A line folded after a dropped line is dropped too: otherwise it would join another field.
+      // A line that is folded onto a dropped line is dropped too: otherwise it would extend another field.
       if (folds) fields.push(withoutBlanks(`${fields.pop()} ${printable(line)}`))
       continue
     }
@@ -107,15 +106,15 @@ function readFields(lines: readonly string[]): string[] {
   return fields
 }
 
-/** Removes the framing fields but one (RFC 9112 §6.3); undefined where the body's end stays uncertain. */
+/** Removes all framing fields except one (RFC 9112 §6.3). Undefined if the end of the body is uncertain. */
 function withOneFraming(fields: readonly string[], bodiless: boolean): string[] | undefined {
   const codings = listMembers(fieldValues(fields, 'transfer-encoding')).filter((name) => name !== 'identity')
   if (!bodiless && codings.some((coding) => coding !== 'chunked')) return undefined
   const chunked = codings.length > 0
-  // Chunks carry their own length, so a `Content-Length` beside them is ignored.
-  const said = chunked ? [] : fieldValues(fields, 'content-length')
-  const lengths = listMembers(said)
-  if (said.length > 0 && !isOneLength(lengths)) return undefined
+  // A `Content-Length` in addition to chunks is ignored, because chunks have their own lengths.
+  const values = chunked ? [] : fieldValues(fields, 'content-length')
+  const lengths = listMembers(values)
+  if (values.length > 0 && !isOneLength(lengths)) return undefined
   const framing = chunked ? 'chunked' : lengths[0]
   const framedBy = chunked ? 'transfer-encoding' : 'content-length'
   const kept: string[] = []
@@ -132,12 +131,12 @@ function withOneFraming(fields: readonly string[], bodiless: boolean): string[] 
   return kept
 }
 
-/** Whether all values are the same number (RFC 9110 §8.6 allows the repetition). */
+/** Whether all values are the same number. RFC 9110 §8.6 allows a repeated length. */
 function isOneLength(lengths: readonly string[]): boolean {
   return new Set(lengths).size === 1 && /^\d{1,15}$/.test(lengths[0] ?? '')
 }
 
-/** A value for the next reader: CR, LF and NUL would split it, so each control character but the tab becomes a space. */
+/** Replaces each control character except the tab by a space: some parsers take CR, LF or NUL for the end of a line. */
 function printable(value: string): string {
   return withoutBlanks(value.replace(CONTROL, ' '))
 }

@@ -11,7 +11,7 @@ export class Trailers {
     this.#longest = longest
   }
 
-  /** The section exceeds `longest`. */
+  /** The section is larger than `longest`. */
   get tooLong(): boolean {
     return this.#count > this.#longest
   }
@@ -23,11 +23,11 @@ export class Trailers {
   /** Reads the next bytes. Returns the position after the last byte of the section, or -1 if it is malformed. */
   read(bytes: Buffer, start: number, end: number): number {
     let at = start
-    while (at < end && this.#part !== 'done') if (!this.#reads(bytes[at++] ?? 0)) return -1
+    while (at < end && this.#part !== 'done') if (!this.#accepts(bytes[at++] ?? 0)) return -1
     return at
   }
 
-  #reads(byte: number): boolean {
+  #accepts(byte: number): boolean {
     this.#count += 1
     switch (this.#part) {
       case 'start':
