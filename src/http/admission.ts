@@ -29,7 +29,7 @@ export interface Refused extends Passed {
   readonly close: boolean
 }
 
-/** What the sidecar serves itself: tokens, and where it is switched on their revocation (RFC 7009). */
+/** The endpoints that the sidecar serves itself: tokens, and their revocation (RFC 7009) if it is switched on. */
 export type OwnEndpoint = 'token' | 'revocation'
 
 export interface TokenRequest extends Passed {

@@ -35,7 +35,7 @@ type Part =
   | 'done'
 
 /**
- * Reads the chunks of a body, including the line of the last chunk (RFC 9112 §7.1). The strict rules accept a size up to 2^53 - 1
+ * Reads the chunks of a body, including the line of the last chunk (RFC 9112 §7.1). The strict rules accept sizes to 2^53 - 1
  * and only CRLF as a line end. Two parsers that disagree about a chunk line also disagree about the start of the next message
  * (request smuggling).
  */
