@@ -3,11 +3,9 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { compareResults, TOLERANCE } from './compare.ts'
-import { runProgram, unlessEnding } from './end.ts'
-import type { Figure, Findings } from './figure.ts'
-import { FIGURES } from './figures/all.ts'
-import { clockTime, rounded } from './format.ts'
-import { CURVES } from './growth/all.ts'
+import { type Figure, type Findings, verdictOf } from './figure.ts'
+import { CURVES, FIGURES } from './figures/all.ts'
+import { clockTime, formatChecks, formatFindings, formatTable, rounded } from './format.ts'
 import { openLab } from './lab.ts'
 import { proofFindings, proveLimits } from './limits/proof.ts'
 import { currentLoad, describeMachine } from './machine.ts'
@@ -15,13 +13,11 @@ import { HELP, type Options, readOptions, UsageError } from './options.ts'
 import { shippedProgram, sourceProgram } from './program.ts'
 import { renderPage } from './report/page.ts'
 import { FORMAT, type MeasuredFigure, type Result, readResult } from './result.ts'
-import { say } from './say.ts'
-import { formatChecks, formatFindings, formatTable } from './table.ts'
-import { verdictOf } from './verdict.ts'
+import { runProgram, say, unlessEnding } from './run-program.ts'
 
 const RESULTS = fileURLToPath(new URL('results/', import.meta.url))
 
-/** What `--only` calls the proof of the limits. */
+/** Name of the proof of the limits in `--only`. */
 const LIMITS = 'limits'
 
 /** `npm run bench`: see `--help` and bench/README.md. */
@@ -32,21 +28,23 @@ async function main(): Promise<0 | 1> {
     process.stdout.write(HELP)
     return 0
   }
-  // Read first: a file that is none is told at once, and the one written at the end may be the same.
-  const before = options.compare === undefined ? undefined : await earlierResult(options.compare)
+  // Read before the run: an invalid file fails immediately, and `--out` may overwrite the same file.
+  const before = options.compare === undefined ? undefined : await readEarlierResult(options.compare)
   const result = await run(options)
 
   process.stdout.write(`\n${formatChecks(result.figures)}\n\n`)
   await save(options.out, result)
-  const regressed = before === undefined ? false : tellComparison(before, result)
+  const regressed = before === undefined ? false : printComparison(before, result)
   const faults = result.figures.flatMap((figure) => figure.faults.map((fault) => `${figure.id}: ${fault}`))
   for (const fault of faults) process.stdout.write(`FAIL  ${fault}\n`)
-  const short = result.figures.flatMap(({ checks }) => checks).filter((check) => verdictOf(check) === 'short')
+  const missed = result.figures
+    .flatMap(({ checks }) => checks)
+    .filter((check) => verdictOf(check) === 'short')
   process.stdout.write(
-    `${short.length} thresholds missed, ${faults.length} faults; ${clockTime(result.took)} minutes, ` +
+    `${missed.length} thresholds missed, ${faults.length} faults; ${clockTime(result.took)} minutes, ` +
       `load average ${result.machine.loadAverage} before, ${result.loadAfter} after\n`,
   )
-  return faults.length > 0 || regressed || (options.strict && short.length > 0) ? 1 : 0
+  return faults.length > 0 || regressed || (options.strict && missed.length > 0) ? 1 : 0
 }
 
 async function run({
@@ -65,12 +63,12 @@ async function run({
   say(`${machine.cores} × ${machine.processor}, Node ${machine.node}, load average ${machine.loadAverage}`)
 
   const figures: MeasuredFigure[] = []
-  const take = async (figure: Omit<Figure, 'measure'>, measure: () => Promise<Findings>): Promise<void> => {
+  const add = async (figure: Omit<Figure, 'measure'>, measure: () => Promise<Findings>): Promise<void> => {
     say(`${figure.id}  ${figure.title}`)
     const from = performance.now()
-    // One that fails does not take the others with it.
+    // A figure that fails must not end the others.
     const findings = await measure().catch((error: unknown) => failed(error))
-    // What was broken off by Ctrl-C is no result.
+    // A measurement that Ctrl-C interrupted is no result.
     await unlessEnding()
     const { id, title, about } = figure
     const measured = { id, title, about, ...findings, took: (performance.now() - from) / 1000 }
@@ -78,16 +76,16 @@ async function run({
     process.stdout.write(`${formatFindings(measured)}\n`)
   }
 
-  // Before anything is pinned: it takes the whole machine.
+  // Runs before processes are pinned, because it uses all cores.
   if (only === undefined || only.includes(LIMITS)) {
-    await take(THE_PROOF, async () => proofFindings(await proveLimits([])))
+    await add(LIMITS_PROOF, async () => proofFindings(await proveLimits([])))
   }
   const program = source ? sourceProgram(nodeFlags) : await shippedProgram(nodeFlags)
   const lab = await openLab(effort, { peers, program, everyCapability: floor })
-  const wanted = [...FIGURES, ...CURVES].filter((figure) =>
+  const selected = [...FIGURES, ...CURVES].filter((figure) =>
     only === undefined ? growth || FIGURES.includes(figure) : only.includes(figure.id),
   )
-  for (const figure of wanted) await take(figure, () => figure.measure(lab))
+  for (const figure of selected) await add(figure, () => figure.measure(lab))
   return {
     format: FORMAT,
     at,
@@ -105,11 +103,11 @@ async function run({
   }
 }
 
-const THE_PROOF = {
+const LIMITS_PROOF = {
   id: LIMITS,
   title: 'Exactly the limit passes',
   about:
-    'autocannon floods the sidecar over cleartext and TLS, and every response is held against the document: exactly 60 requests in 60 s pass, 30 for /oauth/token; everything else is 429.',
+    'autocannon floods the sidecar over cleartext and TLS, and every response is checked against the documented limits: exactly 60 requests in 60 s pass, 30 for /oauth/token; all others get 429.',
 }
 
 function failed(error: unknown): Findings {
@@ -125,7 +123,7 @@ async function save(name: string, result: Result): Promise<void> {
   say(`written: ${file}.json and .html`)
 }
 
-async function earlierResult(file: string): Promise<Result> {
+async function readEarlierResult(file: string): Promise<Result> {
   try {
     return await readResult(file)
   } catch (error) {
@@ -133,8 +131,8 @@ async function earlierResult(file: string): Promise<Result> {
   }
 }
 
-/** Prints how this run stands to an earlier one, and tells whether anything is worse. */
-function tellComparison(before: Result, now: Result): boolean {
+/** Prints this run beside an earlier one. Returns whether a figure is worse. */
+function printComparison(before: Result, now: Result): boolean {
   const comparisons = compareResults(before, now)
   const rows = comparisons.map(({ id, unit, regressed, ...values }) => [
     regressed ? 'WORSE' : '',
@@ -146,13 +144,14 @@ function tellComparison(before: Result, now: Result): boolean {
   process.stdout.write(
     `Compared with ${before.machine.commit} of ${before.at}\n\n${formatTable(head, rows)}\n\n`,
   )
-  process.stdout.write(`allowed: ${TOLERANCE * 100} % and half of what the rounds of each run differ by\n`)
-  if (before.quick || now.quick) process.stdout.write('a quick run is among them: it proves little\n')
+  process.stdout.write(`allowed: ${TOLERANCE * 100} % plus half of the range of the rounds of each run\n`)
+  if (before.quick || now.quick)
+    process.stdout.write('one of them is a quick run: its figures are not reliable\n')
   return comparisons.some(({ regressed }) => regressed)
 }
 
-/** Twice what everything takes (ms). */
-const LONGEST = 50 * 60_000
+/** Twice the time of a run with every figure (ms). */
+const TIME_LIMIT = 50 * 60_000
 
 await runProgram(
   () =>
@@ -161,5 +160,5 @@ await runProgram(
       process.stderr.write(`${error.message}\n\n${HELP}`)
       return 1
     }),
-  LONGEST,
+  TIME_LIMIT,
 )

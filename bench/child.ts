@@ -7,27 +7,27 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { atEnd } from './end.ts'
+import { atEnd } from './run-program.ts'
 
 export interface ChildOptions {
   /** The core that the process is pinned to, where `taskset` is installed. */
   readonly core?: number | undefined
-  /** A file for standard output; thrown away when not given. */
+  /** File for standard output, which is discarded otherwise. */
   readonly outputTo?: string
-  /** Laid over the environment. */
+  /** Added to the environment; overrides it. */
   readonly env?: Readonly<Record<string, string>>
-  /** Gives way to every other process on its core. */
-  readonly humble?: boolean
+  /** Runs only when no other process on its core is ready to. */
+  readonly idlePriority?: boolean
 }
 
 export interface Child {
   readonly pid: number
-  /** What it wrote to standard error so far. */
-  readonly complaints: string
-  /** Asks it to end, makes it end after `patience` ms, and tells how it went. */
-  stop(patience?: number): Promise<Exit>
-  /** Rejects when the process ends before it was told to. */
-  readonly untimelyEnd: Promise<never>
+  /** What it has written to standard error. */
+  readonly errorOutput: string
+  /** Sends SIGTERM, and SIGKILL after `grace` ms. Resolves when the process has exited. */
+  stop(grace?: number): Promise<Exit>
+  /** Rejects when the process exits before `stop` is called. */
+  readonly unexpectedExit: Promise<never>
 }
 
 interface Exit {
@@ -35,85 +35,85 @@ interface Exit {
   readonly signal: NodeJS.Signals | null
 }
 
-/** Starts a process that ends with this program at the latest. Its environment is ours without our own settings. */
+/** Starts a process. It is stopped when this program ends. Its environment is PATH, HOME and `env`. */
 export async function startChild(
   command: string,
   args: readonly string[],
-  { core, outputTo, env, humble = false }: ChildOptions = {},
+  { core, outputTo, env, idlePriority = false }: ChildOptions = {},
 ): Promise<Child> {
   const output = outputTo === undefined ? undefined : await open(outputTo, 'w')
-  const [program, ...programArgs] = await placed([command, ...args], core, humble)
+  const [program, ...programArgs] = await commandOnCore([command, ...args], core, idlePriority)
   const child = spawn(program, programArgs, {
     stdio: ['ignore', output?.fd ?? 'ignore', 'pipe'],
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
   })
-  let complaints = ''
+  let errorOutput = ''
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    complaints += text
+    errorOutput += text
   })
   const exited = once(child, 'exit').then(([code, signal]): Exit => ({ code, signal }))
-  let told = false
-  const stop = async (patience = 5_000): Promise<Exit> => {
-    told = true
-    endChild(child, 'SIGTERM')
-    const timer = setTimeout(() => endChild(child, 'SIGKILL'), patience)
+  let stopping = false
+  const stop = async (grace = 5_000): Promise<Exit> => {
+    stopping = true
+    signalChild(child, 'SIGTERM')
+    const timer = setTimeout(() => signalChild(child, 'SIGKILL'), grace)
     const exit = await exited
     clearTimeout(timer)
     return exit
   }
-  const undo = atEnd(async () => {
+  const cleanup = atEnd(async () => {
     await stop()
   })
-  exited.then(undo.cancel, undo.cancel)
+  exited.then(cleanup.cancel, cleanup.cancel)
   await Promise.race([once(child, 'spawn'), once(child, 'error').then(([error]) => Promise.reject(error))])
   await output?.close()
 
-  const untimelyEnd = exited.then(({ code, signal }): Promise<never> => {
-    if (told) return new Promise(() => {})
-    return Promise.reject(new Error(`${command} ended (${code ?? signal}): ${complaints.trim()}`))
+  const unexpectedExit = exited.then(({ code, signal }): Promise<never> => {
+    if (stopping) return new Promise(() => {})
+    return Promise.reject(new Error(`${command} exited (${code ?? signal}): ${errorOutput.trim()}`))
   })
-  untimelyEnd.catch(() => {})
+  unexpectedExit.catch(() => {})
   return {
     pid: child.pid ?? 0,
-    get complaints() {
-      return complaints
+    get errorOutput() {
+      return errorOutput
     },
     stop,
-    untimelyEnd,
+    unexpectedExit,
   }
 }
 
-/** Runs a program to its end, within `longest` ms, and gives what it wrote, standard error last. */
+/** Runs a program for at most `timeout` ms. Resolves with its standard output followed by its standard error. */
 export async function outputOf(
   command: string,
   args: readonly string[],
-  { core, longest = 10_000, humble = false }: RunOptions = {},
+  { core, timeout = 10_000, idlePriority = false }: RunOptions = {},
 ): Promise<string> {
-  const [program, ...programArgs] = await placed([command, ...args], core, humble)
-  const running = promisify(execFile)(program, programArgs, { timeout: longest, maxBuffer: LARGEST_OUTPUT })
-  const undo = atEnd(() => endChild(running.child, 'SIGKILL'))
+  const [program, ...programArgs] = await commandOnCore([command, ...args], core, idlePriority)
+  const running = promisify(execFile)(program, programArgs, { timeout, maxBuffer: LARGEST_OUTPUT })
+  const cleanup = atEnd(() => signalChild(running.child, 'SIGKILL'))
   try {
     const { stdout, stderr } = await running
     return stdout + stderr
   } catch (error) {
     throw new ProgramError(command, error as ExecFileException)
   } finally {
-    undo.cancel()
+    cleanup.cancel()
   }
 }
 
 export interface RunOptions {
   readonly core?: number | undefined
   /** Milliseconds. */
-  readonly longest?: number
-  /** Gives way to every other process on its core. */
-  readonly humble?: boolean
+  readonly timeout?: number
+  /** Runs only when no other process on its core is ready to. */
+  readonly idlePriority?: boolean
 }
 
-/** A program ended otherwise than it should. Its arguments are not told: a token may be among them. */
+/** A program failed. The message omits its arguments, because they may contain a token. */
 export class ProgramError extends Error {
   override readonly name = 'ProgramError'
-  /** What it wrote until then. */
+  /** Its standard output followed by its standard error. */
   readonly output: string
 
   constructor(program: string, { code, signal, stdout, stderr }: ExecFileException) {
@@ -128,25 +128,29 @@ export class ProgramError extends Error {
 
 const LARGEST_OUTPUT = 64 << 20
 
-function endChild(child: ChildProcess, signal: NodeJS.Signals): void {
+function signalChild(child: ChildProcess, signal: NodeJS.Signals): void {
   if (child.exitCode === null && child.signalCode === null) child.kill(signal)
 }
 
 type CommandLine = readonly [program: string, ...args: string[]]
 
-async function placed(command: CommandLine, core: number | undefined, humble: boolean): Promise<CommandLine> {
+async function commandOnCore(
+  command: CommandLine,
+  core: number | undefined,
+  idlePriority: boolean,
+): Promise<CommandLine> {
   return [
     ...(core === undefined ? [] : ['taskset', '-c', String(core)]),
-    ...(humble ? await modesty() : []),
+    ...(idlePriority ? await idlePriorityCommand() : []),
     ...command,
-  ] as [string, ...string[]] // the command has a program
+  ] as [string, ...string[]] // `command` names a program
 }
 
 /**
- * What makes a process run only when nobody else wants to. Linux has a scheduling class for it, which never keeps
- * anybody waiting; the lowest priority still does a little.
+ * The command that starts a process at idle priority. The Linux class SCHED_IDLE takes nearly nothing from other processes;
+ * `nice -n 19`, where `chrt` is missing, takes a little.
  */
-function modesty(): Promise<readonly string[]> {
+function idlePriorityCommand(): Promise<readonly string[]> {
   const idle = ['chrt', '--idle', '0']
   return promisify(execFile)(idle[0] ?? '', [...idle.slice(1), 'true']).then(
     () => idle,
@@ -154,11 +158,11 @@ function modesty(): Promise<readonly string[]> {
   )
 }
 
-/** Below those that systems give out by themselves, so that nobody is given ours between our look and its use. */
+/** Below the ephemeral ports: the kernel gives none of these to another socket between the check and the use. */
 const LOWEST_PORT = 10_240
 const HIGHEST_PORT = 32_767
 
-/** A port of this machine that is free. */
+/** A free TCP port on 127.0.0.1. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = LOWEST_PORT + Math.floor(Math.random() * (HIGHEST_PORT - LOWEST_PORT + 1))
@@ -174,18 +178,18 @@ function isFree(port: number): Promise<boolean> {
   })
 }
 
-/** Waits until somebody takes connections on a port of this machine. */
-export async function listening(port: number, child: Child, patience = 15_000): Promise<void> {
-  const tries = async (): Promise<void> => {
-    for (const end = performance.now() + patience; performance.now() < end; await pause(20)) {
-      if (await takesConnections(port)) return
+/** Waits up to `timeout` ms until a port on 127.0.0.1 accepts connections. */
+export async function listening(port: number, child: Child, timeout = 15_000): Promise<void> {
+  const poll = async (): Promise<void> => {
+    for (const end = performance.now() + timeout; performance.now() < end; await pause(20)) {
+      if (await acceptsConnections(port)) return
     }
-    throw new Error(`nobody listens on port ${port} after ${patience} ms: ${child.complaints.trim()}`)
+    throw new Error(`nothing listens on port ${port} after ${timeout} ms: ${child.errorOutput.trim()}`)
   }
-  await Promise.race([tries(), child.untimelyEnd])
+  await Promise.race([poll(), child.unexpectedExit])
 }
 
-function takesConnections(port: number): Promise<boolean> {
+function acceptsConnections(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1')
     socket.once('connect', () => {
@@ -196,7 +200,7 @@ function takesConnections(port: number): Promise<boolean> {
   })
 }
 
-/** A new folder, removed with all in it when the program ends. */
+/** Creates a folder that is deleted with its contents when the program ends. */
 export async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'postern-bench-'))
   atEnd(() => rm(folder, { recursive: true, force: true }))

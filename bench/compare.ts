@@ -1,23 +1,23 @@
 import type { Check } from './figure.ts'
 import type { Result } from './result.ts'
 
-/** A part of the earlier value: what two quiet runs of the same program differ by. */
+/** Fraction of the earlier value: two runs of the same program on an idle machine differ by as much. */
 export const TOLERANCE = 0.1
 
 export interface Comparison {
   readonly id: string
   readonly before: number
   readonly now: number
-  /** By how much it may be worse, in its unit. */
+  /** The value may be worse by this much, in its unit. */
   readonly allowed: number
   readonly unit: string
   readonly regressed: boolean
 }
 
 /**
- * Holds one result against an earlier one: what both have, and what can be compared. Ratios to peers can be anywhere;
- * microseconds only on the same machine with the same Node; latencies in milliseconds never, because they are mostly
- * the machine's. Allowed is `TOLERANCE` of the earlier value, and half of what the rounds of either run were apart.
+ * Compares the checks that two results share. Ratios to peers are comparable between all machines, microseconds only between
+ * runs on the same processor and the same Node, latencies in milliseconds never, because they depend mostly on the machine.
+ * `allowed` is `TOLERANCE` of the earlier value plus half of the range of the rounds of each run.
  */
 export function compareResults(before: Result, now: Result): Comparison[] {
   const sameMachine =

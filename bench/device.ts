@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { type Child, freePort, listening, startChild } from './child.ts'
 import { nginxVersion, startNginx } from './peers/nginx-process.ts'
 
-/** 27 bytes of JSON, the answer to everything. */
+/** 27 bytes of JSON: the body of every response. */
 export const DEVICE_BODY = '{"status":"ok","uptime":42}'
 
 export interface Device {
@@ -12,7 +12,7 @@ export interface Device {
   readonly child: Child
 }
 
-/** A device that is never the bottleneck: nginx where it is installed, a Node server elsewhere. */
+/** Starts a device that is never the bottleneck: nginx if it is installed, otherwise a Node server. */
 export async function startFastDevice(core: number | undefined): Promise<Device> {
   const version = await nginxVersion()
   if (version === undefined) return startNodeDevice(core)
@@ -23,7 +23,7 @@ export async function startFastDevice(core: number | undefined): Promise<Device>
   return { name: `nginx ${version}`, ...started }
 }
 
-/** A device that takes bodies, gives them (`/bytes/SIZE`), tunnels, and knows how many requests it saw. */
+/** Starts a device that receives bodies, sends bodies (`/bytes/SIZE`), accepts upgrades and counts its requests. */
 export async function startNodeDevice(core: number | undefined): Promise<Device> {
   const port = await freePort()
   const program = fileURLToPath(new URL('node-device.ts', import.meta.url))

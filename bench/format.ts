@@ -1,4 +1,7 @@
-/** A number with so many digits behind the point; `-` for none. */
+import { boundOf, type Findings, type Verdict, verdictOf } from './figure.ts'
+import type { MeasuredFigure } from './result.ts'
+
+/** A number with this many decimals; `-` if there is none. */
 export function fixed(value: number | undefined, digits: number): string {
   return value === undefined || !Number.isFinite(value) ? '-' : value.toFixed(digits)
 }
@@ -7,7 +10,7 @@ export function percent(part: number | undefined): string {
   return part === undefined ? '-' : `${fixed(part * 100, 0)} %`
 }
 
-/** Three digits that count, or all before the point: 0.0234, 1.25, 48.1, 1534; whole numbers as they are. */
+/** Three significant digits, or all digits before the point: 0.0234, 1.25, 48.1, 1534. Integers stay unchanged. */
 export function rounded(value: number | undefined): string {
   if (value === undefined || !Number.isFinite(value)) return '-'
   if (Number.isInteger(value)) return String(value)
@@ -15,7 +18,7 @@ export function rounded(value: number | undefined): string {
   return value.toFixed(Math.min(4, Math.max(0, 3 - before)))
 }
 
-/** The lowest and the highest round; empty where there was one only. */
+/** Lowest and highest round; empty if they are equal. */
 export function rangeText(range: readonly [low: number, high: number] | undefined): string {
   return range === undefined || range[0] === range[1] ? '' : range.map(rounded).join(' to ')
 }
@@ -24,4 +27,59 @@ export function rangeText(range: readonly [low: number, high: number] | undefine
 export function clockTime(seconds: number): string {
   const whole = Math.floor(seconds)
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`
+}
+
+/** Formats rows in columns for a terminal. Columns with only numbers below the head are aligned right. */
+export function formatTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = head.map((name, column) =>
+    Math.max(name.length, ...rows.map((row) => (row[column] ?? '').length)),
+  )
+  const numeric = head.map((_, column) => rows.every((row) => /^(?:[\d.,:+ -]*)$/.test(row[column] ?? '')))
+  const line = (row: readonly string[]): string =>
+    widths
+      .map((width, column) => {
+        const cell = row[column] ?? ''
+        return numeric[column] ? cell.padStart(width) : cell.padEnd(width)
+      })
+      .join('  ')
+      .trimEnd()
+  return [line(head), widths.map((width) => '-'.repeat(width)).join('  '), ...rows.map(line)].join('\n')
+}
+
+/** The tables, notes and faults of a figure. */
+export function formatFindings({
+  tables,
+  notes,
+  faults,
+}: Pick<Findings, 'tables' | 'notes' | 'faults'>): string {
+  return [
+    ...tables
+      .filter(({ rows }) => rows.length > 0)
+      .map(({ caption, head, rows }) => `\n${caption}\n\n${formatTable(head, rows)}\n`),
+    ...notes.map((note) => `note  ${note}`),
+    ...faults.map((fault) => `FAIL  ${fault}`),
+  ].join('\n')
+}
+
+/** A table of all checks and their verdicts. */
+export function formatChecks(figures: readonly MeasuredFigure[]): string {
+  const rows = figures.flatMap(({ checks }) =>
+    checks.map((check) => [
+      VERDICTS[verdictOf(check)],
+      check.id,
+      check.what,
+      check.value === undefined ? '-' : `${rounded(check.value)} ${check.unit}`,
+      rangeText(check.range),
+      boundOf(check),
+    ]),
+  )
+  return formatTable(['', 'figure', 'what', 'value', 'rounds', 'threshold'], rows)
+}
+
+export const VERDICTS: Readonly<Record<Verdict, string>> = {
+  aim: 'pass, aim reached',
+  pass: 'pass',
+  short: 'SHORT',
+  measured: '',
+  absent: 'not measured',
 }

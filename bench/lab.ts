@@ -7,37 +7,37 @@ import { h2loadGenerator } from './load/h2load.ts'
 import { wrkGenerator } from './load/wrk.ts'
 import { canPin } from './machine.ts'
 import type { Program } from './program.ts'
-import { say } from './say.ts'
+import { say } from './run-program.ts'
 
-/** How long and how often things are measured. */
+/** Duration and number of the measurements. */
 export interface Effort {
   readonly rounds: number
-  /** Of one round. */
+  /** Length of one round. */
   readonly seconds: number
   readonly warmUpSeconds: number
-  /** For figures that count rather than time: what part of the full number will do. */
+  /** Fraction of the full number, for figures that run until a count is reached. */
   readonly part: number
 }
 
-/** Where everything is measured: the cores, the fast device, the load generators. */
+/** What all figures share: the cores, the fast device, the load generators. */
 export interface Lab extends Effort {
-  /** The proxy has this core for itself; undefined where processes cannot be pinned. */
+  /** Core of the proxy alone; undefined if processes cannot be pinned. */
   readonly proxyCore: number | undefined
-  /** Device, load and this program share the other. */
+  /** Core that the device, the load and this program share. */
   readonly otherCore: number | undefined
-  /** nginx where it is installed. */
+  /** nginx if it is installed, otherwise a Node server. */
   readonly device: Device
   readonly autocannon: Generator
-  /** Undefined where not installed. */
+  /** Undefined if not installed. */
   readonly wrk: Generator | undefined
   readonly h2load: Generator | undefined
-  /** Names and versions of what of these is there. */
+  /** Names and versions of the installed load generators. */
   readonly tools: readonly string[]
-  /** What is measured as Postern. */
+  /** The program that is measured as Postern. */
   readonly program: Program
   /** Names of the peers to measure; undefined for all. */
   readonly peers: readonly string[] | undefined
-  /** P1f adds each capability to the floor, where it otherwise measures the floor and Postern alone. */
+  /** Whether P1f adds each capability to the floor. Otherwise it measures only the floor and Postern. */
   readonly everyCapability: boolean
 }
 
@@ -47,18 +47,18 @@ export async function openLab(
 ): Promise<Lab> {
   const pinned = await canPin()
   const [proxyCore, otherCore] = pinned ? [0, 1] : [undefined, undefined]
-  if (!pinned) say('processes are not pinned: no taskset, or a single core')
-  // So that the bench itself never disturbs the proxy; all threads, and what is started without a core of its own.
+  if (!pinned) say('processes are not pinned: taskset is not installed, or there is only one core')
+  // Keeps all threads of this program, and children without a core of their own, off the core of the proxy.
   else await outputOf('taskset', ['-a', '-c', '-p', String(otherCore), String(process.pid)])
   const device = await startFastDevice(otherCore)
   const [autocannon, wrk, h2load] = await Promise.all(
     [autocannonGenerator, wrkGenerator, h2loadGenerator].map(async (generator) => {
       const version = await generator.version()
-      if (version === undefined) say(`${generator.name} is not installed: left out`)
+      if (version === undefined) say(`${generator.name} is not installed: skipped`)
       return { generator, version }
     }),
   )
-  const there = (
+  const ifInstalled = (
     tool: { generator: Generator; version: string | undefined } | undefined,
   ): Generator | undefined => (tool?.version === undefined ? undefined : tool.generator)
   return {
@@ -68,8 +68,8 @@ export async function openLab(
     otherCore,
     device,
     autocannon: autocannonGenerator,
-    wrk: there(wrk),
-    h2load: there(h2load),
+    wrk: ifInstalled(wrk),
+    h2load: ifInstalled(h2load),
     tools: [autocannon, wrk, h2load].flatMap((tool) =>
       tool?.version === undefined ? [] : [`${tool.generator.name} ${tool.version}`],
     ),

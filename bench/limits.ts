@@ -1,14 +1,14 @@
 import { availableParallelism, loadavg } from 'node:os'
 import process from 'node:process'
 import { parseArgs } from 'node:util'
-import { runProgram } from './end.ts'
+import { formatFindings } from './format.ts'
 import { proofFindings, proveLimits } from './limits/proof.ts'
-import { formatFindings } from './table.ts'
+import { runProgram } from './run-program.ts'
 
 /**
- * `npm run bench:limits`: floods the real sidecar and holds every response against the document's limits. Exit code
- * 0 when all of it holds, 1 otherwise. `--set key=value` changes the sidecar but not what is expected of it, so
- * `--set limits.api.requests=61` has to fail.
+ * `npm run bench:limits`: floods the real sidecar and checks every response against the documented limits. Exits with 0 if
+ * all responses are correct, otherwise with 1. `--set key=value` changes the sidecar but not the expectation:
+ * `--set limits.api.requests=61` must fail.
  */
 async function main(): Promise<0 | 1> {
   const { values } = parseArgs({ options: { set: { type: 'string', multiple: true, default: [] } } })
@@ -22,7 +22,7 @@ async function main(): Promise<0 | 1> {
   return findings.faults.length === 0 ? 0 : 1
 }
 
-/** Several times what it takes where nothing else runs (ms). */
-const LONGEST = 180_000
+/** Several times its duration on an idle machine (ms). */
+const TIME_LIMIT = 180_000
 
-await runProgram(main, LONGEST)
+await runProgram(main, TIME_LIMIT)

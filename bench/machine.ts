@@ -1,15 +1,16 @@
+import { readFile } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, release, totalmem, type } from 'node:os'
 import process from 'node:process'
 import { outputOf } from './child.ts'
 
-/** Where and on what figures were taken. */
+/** The machine and the commit that were measured. */
 export interface Machine {
   readonly processor: string
   readonly cores: number
   readonly memory: string
   readonly kernel: string
   readonly node: string
-  /** Of this repository, with `-dirty` where files differ from it. */
+  /** Commit of this repository, with `-dirty` if files are changed. */
   readonly commit: string
   readonly loadAverage: number
 }
@@ -31,11 +32,21 @@ export function currentLoad(): number {
   return Math.round((loadavg()[0] ?? 0) * 10) / 10
 }
 
-/** Whether processes can be pinned here: `taskset`, and two cores to tell apart. */
+/** Whether processes can be pinned: `taskset` is installed, and there are at least two cores. */
 export async function canPin(): Promise<boolean> {
   if (availableParallelism() < 2) return false
   return outputOf('taskset', ['-c', '0,1', 'true']).then(
     () => true,
     () => false,
   )
+}
+
+/** The version of an npm package; undefined if it is not installed. */
+export async function packageVersion(name: string): Promise<string | undefined> {
+  const manifest = new URL(`../node_modules/${name}/package.json`, import.meta.url)
+  try {
+    return (JSON.parse(await readFile(manifest, 'utf8')) as { version: string }).version // npm packages have a version
+  } catch {
+    return undefined
+  }
 }

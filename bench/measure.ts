@@ -1,29 +1,29 @@
 import type { Check, Range } from './figure.ts'
 
-/** What one run of a load generator against one peer gave. */
+/** Result of one run of a load generator against one peer. */
 export interface Sample {
   readonly requestsPerSecond: number
-  /** Milliseconds; undefined where the generator does not tell. */
+  /** Milliseconds; undefined if the generator does not report them. */
   readonly p50: number | undefined
   readonly p90: number | undefined
   readonly p99: number | undefined
-  /** Microseconds of the proxy's own processor time per request: hardly moved by what else the machine does. */
+  /** Processor time of the proxy per request (µs): other processes hardly affect it. */
   readonly cpuPerRequest: number | undefined
-  /** The part of its core that the proxy used. Well below 1, something else was the bottleneck. */
+  /** Fraction of its core that the proxy used. Well below 1, the proxy was not the bottleneck. */
   readonly busy: number | undefined
-  /** Answers that were not the expected one, and errors. */
+  /** Unexpected responses, and errors. */
   readonly failed: number
 }
 
-/** The figures of several rounds. */
+/** Median and range of several rounds. */
 export interface Summary {
   readonly median: number
   readonly range: Range
 }
 
 /**
- * Runs every contestant once per round, in turn, so that a machine that becomes busier or slower meets all of them.
- * Each round begins with another contestant, so that nobody always runs first.
+ * Runs every contestant once per round, in turn: a machine that becomes slower affects all of them. Each round begins with
+ * the next contestant, so none always runs first.
  */
 export async function alternate<Contestant, Result>(
   contestants: readonly Contestant[],
@@ -40,7 +40,7 @@ export async function alternate<Contestant, Result>(
   return results
 }
 
-/** Median, lowest and highest of those that are numbers; undefined where none is. */
+/** Summarizes the finite numbers; undefined if there are none. */
 export function summarize(values: readonly (number | undefined)[]): Summary | undefined {
   const sorted = values
     .filter((value): value is number => value !== undefined && Number.isFinite(value))
@@ -53,7 +53,7 @@ export function summarize(values: readonly (number | undefined)[]): Summary | un
   return { median: (below + above) / 2, range: [low, high] }
 }
 
-/** What two series amount to when held against each other round by round, so that both met the same machine. */
+/** Combines two series round by round, so that both values come from the same moment, and summarizes the results. */
 export function summarizePairs(
   ours: readonly (number | undefined)[],
   theirs: readonly (number | undefined)[],
@@ -67,7 +67,7 @@ export function summarizePairs(
   )
 }
 
-/** Our values as a multiple of others, round by round. */
+/** A check of our values as a multiple of those of a peer, round by round. */
 export function ratioOf(
   ours: readonly (number | undefined)[],
   theirs: readonly (number | undefined)[],
@@ -75,4 +75,20 @@ export function ratioOf(
 ): Check {
   const ratio = summarizePairs(ours, theirs, (a, b) => a / b)
   return { ...check, unit: '×', value: ratio?.median, range: ratio?.range, comparable: 'anywhere' }
+}
+
+/** Percentiles of durations, in the unit of the durations; NaN if there are none. */
+export interface LatencySummary {
+  readonly count: number
+  readonly p50: number
+  readonly p90: number
+  readonly p99: number
+  readonly max: number
+}
+
+/** Nearest-rank percentiles: each is one of the values. */
+export function summarizeLatencies(values: readonly number[]): LatencySummary {
+  const sorted = Float64Array.from(values).sort()
+  const at = (part: number): number => sorted[Math.max(0, Math.ceil(part * sorted.length) - 1)] ?? Number.NaN
+  return { count: sorted.length, p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1) }
 }

@@ -1,15 +1,15 @@
-import { ask } from './ask.ts'
+import { requestOnce } from './request.ts'
 
-/** What a sidecar says of itself at one moment. */
+/** The metrics of a sidecar at one moment. */
 export interface Metrics {
-  /** The sum of all series of a metric (its name without `postern_`), or of those with this reason. */
+  /** Sum of all series of a metric, or of those with this `reason`. `name` omits the prefix `postern_`. */
   sum(name: string, reason?: string): number
 }
 
-/** @param admin the URL of its admin listener */
+/** @param admin URL of the admin listener */
 export async function readMetrics(admin: string): Promise<Metrics> {
-  const { status, body } = await ask(`${admin}/metrics`)
-  if (status !== 200) throw new Error(`no metrics: ${status}`)
+  const { status, body } = await requestOnce(`${admin}/metrics`)
+  if (status !== 200) throw new Error(`GET /metrics: ${status}`)
   return parseMetrics(body)
 }
 

@@ -2,11 +2,11 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import process from 'node:process'
 
 /**
- * `node bench/node-device.ts PORT BODY`: answers BODY to everything but
+ * `node bench/node-device.ts PORT BODY`: a device that responds with BODY, except to
  * - `/bytes/N`: N bytes;
- * - a POST: the number of bytes in its body, once all of it is there;
- * - `/seen`: how many requests there were, this one not counted;
- * - an upgrade: 101, then whatever it gets.
+ * - POST: the size of the request body, after all of it has arrived;
+ * - `/seen`: the number of requests, without those for `/seen`;
+ * - an upgrade: 101, then an echo of what it receives.
  */
 const [, , port, body = ''] = process.argv
 const PIECE = Buffer.alloc(256 * 1024, 'x')
@@ -14,14 +14,14 @@ let seen = 0
 
 const server = createServer({ keepAliveTimeout: 3_600_000, requestTimeout: 0 }, (req, res) => {
   if (req.url === '/seen') {
-    answer(res, String(seen))
+    respond(res, String(seen))
     return
   }
   seen += 1
   const size = /^\/bytes\/(\d+)$/.exec(req.url ?? '')?.[1]
-  if (req.method === 'POST') count(req, res)
-  else if (size !== undefined) give(res, Number(size))
-  else answer(res, body)
+  if (req.method === 'POST') respondWithSize(req, res)
+  else if (size !== undefined) sendBytes(res, Number(size))
+  else respond(res, body)
 })
 server.on('upgrade', (_req, socket, head) => {
   socket.on('error', () => socket.destroy())
@@ -31,20 +31,20 @@ server.on('upgrade', (_req, socket, head) => {
 })
 server.listen({ port: Number(port), host: '127.0.0.1', backlog: 1024 })
 
-function answer(res: ServerResponse, text: string): void {
+function respond(res: ServerResponse, text: string): void {
   res.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text) })
   res.end(text)
 }
 
-function count(req: IncomingMessage, res: ServerResponse): void {
+function respondWithSize(req: IncomingMessage, res: ServerResponse): void {
   let bytes = 0
   req.on('data', (chunk: Buffer) => {
     bytes += chunk.length
   })
-  req.on('end', () => answer(res, String(bytes)))
+  req.on('end', () => respond(res, String(bytes)))
 }
 
-function give(res: ServerResponse, size: number): void {
+function sendBytes(res: ServerResponse, size: number): void {
   let left = size
   res.writeHead(200, { 'Content-Type': 'application/octet-stream', 'Content-Length': size })
   const more = (): void => {

@@ -22,7 +22,7 @@ bench/results/latest.json and latest.html. See bench/README.md.
   --help            this
 `
 
-/** The figure that `--floor` is about. */
+/** The figure that `--floor` extends, and runs alone without `--only`. */
 const FLOOR = 'P1f'
 
 export interface Options {
@@ -40,12 +40,12 @@ export interface Options {
   readonly out: string
 }
 
-/** The command line is not as the help has it; the message says what is wrong. */
+/** An invalid command line. The message names the mistake. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** Reads the command line. `known` is what `--only` may name. */
+/** Reads the command line. `known` are the names that `--only` accepts. */
 export function readOptions(args: readonly string[], known: readonly string[]): Options {
   const values = parse(args)
   const only = list(values.only) ?? (values.floor ? [FLOOR] : undefined)
@@ -76,7 +76,7 @@ export function readOptions(args: readonly string[], known: readonly string[]): 
   }
 }
 
-interface Given {
+interface RawOptions {
   readonly help: boolean
   readonly only?: string
   readonly growth: boolean
@@ -92,7 +92,7 @@ interface Given {
   readonly out: string
 }
 
-function parse(args: readonly string[]): Given {
+function parse(args: readonly string[]): RawOptions {
   try {
     const { values } = parseArgs({
       args: [...args],
@@ -118,13 +118,13 @@ function parse(args: readonly string[]): Given {
   }
 }
 
-function list(given: string | undefined): readonly string[] | undefined {
-  return given?.split(',').map((name) => name.trim())
+function list(text: string | undefined): readonly string[] | undefined {
+  return text?.split(',').map((name) => name.trim())
 }
 
-/** wrk and h2load take whole seconds only. */
-function positive(name: string, given: string | undefined, initial: number): number {
-  if (given === undefined) return initial
-  if (!/^[1-9]\d{0,3}$/.test(given)) throw new UsageError(`--${name}: must be a whole number from 1 to 9999`)
-  return Number(given)
+/** Only integers: wrk and h2load accept no fractions of a second. */
+function positive(name: string, text: string | undefined, initial: number): number {
+  if (text === undefined) return initial
+  if (!/^[1-9]\d{0,3}$/.test(text)) throw new UsageError(`--${name}: must be a whole number from 1 to 9999`)
+  return Number(text)
 }

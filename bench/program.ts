@@ -7,18 +7,18 @@ import { outputOf, temporaryFolder } from './child.ts'
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
 
-/** What is started as Postern. */
+/** A build of Postern to measure. */
 export interface Program {
   readonly name: string
   readonly file: string
-  /** Flags of Node's, for a sidecar whose configuration and state are in this folder. */
+  /** Flags for Node, for a sidecar with its configuration and state in this folder. */
   readonly flags: (folder: string) => readonly string[]
-  /** Those among them that change how fast or how large a process is: bare servers beside it get them as well. */
+  /** The flags that change speed or memory. The bare Node servers of a comparison get them too. */
   readonly tuning: readonly string[]
   readonly env: Readonly<Record<string, string>>
 }
 
-/** The source as it stands, without any flags but these. */
+/** The source, with these flags only. */
 export function sourceProgram(nodeFlags: readonly string[] = []): Program {
   return {
     name: 'src/main.ts',
@@ -30,13 +30,13 @@ export function sourceProgram(nodeFlags: readonly string[] = []): Program {
 }
 
 /** Milliseconds. */
-const LONGEST_BUILD = 120_000
+const BUILD_TIMEOUT = 120_000
 
-/** What is deployed: the bundle, made anew in a folder of its own, with the flags of the systemd unit and these. */
+/** Builds the bundle that is deployed. Its flags are those of the systemd unit, then these. */
 export async function shippedProgram(nodeFlags: readonly string[]): Promise<Program> {
   const program = await temporaryFolder()
   const dist = join(program, 'dist')
-  await outputOf(process.execPath, [join(ROOT, 'deploy/bundle.ts'), dist], { longest: LONGEST_BUILD })
+  await outputOf(process.execPath, [join(ROOT, 'deploy/bundle.ts'), dist], { timeout: BUILD_TIMEOUT })
   const unit = await readFile(join(ROOT, 'deploy/postern.service'), 'utf8')
   const flags = (folder: string): string[] => [
     ...unitArguments(unit, { program, configuration: folder, state: stateFolder(folder) }).slice(0, -1),
@@ -51,7 +51,7 @@ export async function shippedProgram(nodeFlags: readonly string[]): Promise<Prog
   }
 }
 
-/** Of the sidecar with this folder. */
+/** State folder of the sidecar that is configured in `folder`. */
 export function stateFolder(folder: string): string {
   return join(folder, 'state')
 }

@@ -1,54 +1,54 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import process from 'node:process'
-import { ask } from './ask.ts'
 import { type Child, freePort, listening, startChild, temporaryFolder } from './child.ts'
 import { type Program, sourceProgram, stateFolder } from './program.ts'
+import { requestOnce } from './request.ts'
 
-/** The password of the device that the sidecar stands in front of. */
+/** The device password. */
 export const PASSWORD = 'correct horse battery staple'
 
 export interface SidecarOptions {
-  /** The URL of the device. */
+  /** URL of the device. */
   readonly device: string
   readonly tls: boolean
-  /** Keys laid over the defaults, as in the YAML file. */
+  /** Keys of `limits` that differ from the defaults. */
   readonly limits?: Readonly<
     Record<'api' | 'oauth', { readonly requests?: number; readonly window?: string }>
   >
-  /** `key=value` each, stronger than all else. */
+  /** Arguments of `--set`, each `key=value`. */
   readonly set?: readonly string[]
   readonly core?: number | undefined
-  /** The source where nothing else is given. */
+  /** Default: the source. */
   readonly program?: Program | undefined
 }
 
 export interface RunningSidecar {
   readonly url: string
-  /** Where its metrics are. */
+  /** URL of the admin listener, which serves the metrics. */
   readonly admin: string
   readonly child: Child
-  /** Ends it, and gives what it complained about: an exit code, standard error, log lines of level error and above. */
+  /** Stops it. Resolves with its exit code if not 0, its standard error, and log lines of level error and above. */
   stop(): Promise<string[]>
 }
 
-/** A sidecar with a port, a configuration and a state folder of its own. */
-export interface LaidOutSidecar {
+/** A sidecar with its own port, configuration and state folder. */
+export interface PreparedSidecar {
   readonly url: string
   readonly port: number
-  /** Starts its process, and waits for nothing. The state of an earlier start is still there. */
+  /** Starts the process without waiting until it listens. Keeps the state of earlier starts. */
   launch(): Promise<RunningSidecar>
 }
 
-/** Starts the real sidecar and waits until it takes connections. */
+/** Starts the real sidecar and waits until it accepts connections. */
 export async function startSidecar(options: SidecarOptions): Promise<RunningSidecar> {
-  const sidecar = await layOutSidecar(options)
+  const sidecar = await prepareSidecar(options)
   const running = await sidecar.launch()
   await listening(sidecar.port, running.child)
   return running
 }
 
-export async function layOutSidecar(options: SidecarOptions): Promise<LaidOutSidecar> {
+export async function prepareSidecar(options: SidecarOptions): Promise<PreparedSidecar> {
   const folder = await temporaryFolder()
   const port = await freePort()
   const adminPort = await freePort()
@@ -56,7 +56,7 @@ export async function layOutSidecar(options: SidecarOptions): Promise<LaidOutSid
   await writeFile(password, `${PASSWORD}\n`, { mode: 0o600 })
   const config = join(folder, 'postern.yaml')
   const yaml = {
-    // The whole crowd comes from this machine, and so from one address.
+    // All connections of a load come from one address.
     listen: {
       address: `127.0.0.1:${port}`,
       tls: options.tls ? 'auto' : 'off',
@@ -91,16 +91,16 @@ export async function layOutSidecar(options: SidecarOptions): Promise<LaidOutSid
 
 async function stopSidecar(child: Child, log: string): Promise<string[]> {
   const { code, signal } = await child.stop()
-  const ended = code === 0 ? [] : [`it ended with ${code ?? signal}`]
-  const lines = [...errorLines(await readFile(log, 'utf8')), ...child.complaints.split('\n')]
-  return [...ended, ...lines.filter((line) => line.trim() !== '')]
+  const exit = code === 0 ? [] : [`the sidecar exited with ${code ?? signal}`]
+  const lines = [...errorLines(await readFile(log, 'utf8')), ...child.errorOutput.split('\n')]
+  return [...exit, ...lines.filter((line) => line.trim() !== '')]
 }
 
-/** An access token, for the password. */
+/** Logs in with the password. Resolves with the access token. */
 export async function askForToken(url: string): Promise<string> {
-  const answer = await ask(`${url}/oauth/token`, tokenRequest())
-  if (answer.status !== 200) throw new Error(`the sidecar gives no token: ${answer.status} ${answer.body}`)
-  return (JSON.parse(answer.body) as { access_token: string }).access_token // C4
+  const { status, body } = await requestOnce(`${url}/oauth/token`, tokenRequest())
+  if (status !== 200) throw new Error(`the sidecar issues no token: ${status} ${body}`)
+  return (JSON.parse(body) as { access_token: string }).access_token // C4
 }
 
 /** The password grant (C3). */
@@ -116,7 +116,7 @@ export function tokenRequest(password: string = PASSWORD): {
   }
 }
 
-/** The pino levels from which on somebody has to look. */
+/** pino level `error`. */
 const ERROR_LEVEL = 50
 
 function errorLines(log: string): string[] {

@@ -1,17 +1,17 @@
-import { type Answer, ask } from '../ask.ts'
 import type { Child } from '../child.ts'
 import type { Lab } from '../lab.ts'
-import type { ExpectedAnswer, Generator, Load } from '../load/generator.ts'
+import type { ExpectedResponse, Generator, Load } from '../load/generator.ts'
 import { alternate, type Sample } from '../measure.ts'
 import type { Peer, RunningPeer } from '../peers/peer.ts'
-import { processorTime } from '../processor-time.ts'
-import { say } from '../say.ts'
+import { processorTime } from '../process-usage.ts'
+import { requestOnce } from '../request.ts'
+import { say } from '../run-program.ts'
 import { type Row, rowOf } from './row.ts'
 
 /** Keep-alive connections of a load, unless a figure says otherwise. */
 export const CONNECTIONS = 64
 
-/** A peer that runs, under one load generator. */
+/** A running peer and the load generator that loads it. */
 export interface Contestant {
   readonly peer: Peer
   readonly version: string
@@ -20,13 +20,13 @@ export interface Contestant {
 }
 
 export interface Rules {
-  /** What every answer must be; its head is measured once. */
+  /** Status and body of every response. The size of the head is measured once. */
   readonly status: number
   readonly body: string
   readonly connections?: number
 }
 
-/** Those that are installed and wanted, started. */
+/** Starts the peers that are installed and selected by `--peers`. */
 export async function startPeers(
   lab: Lab,
   peers: readonly Peer[],
@@ -36,7 +36,7 @@ export async function startPeers(
   for (const peer of peers) {
     if (lab.peers !== undefined && !lab.peers.includes(peer.name)) continue
     const version = await peer.version()
-    if (version === undefined) say(`${peer.name} is not installed: left out`)
+    if (version === undefined) say(`${peer.name} is not installed: skipped`)
     else {
       const running = await peer.start({ devicePort, core: lab.proxyCore })
       contestants.push({ peer, version, running, generator: lab.autocannon })
@@ -49,7 +49,7 @@ export async function stopPeers(contestants: readonly Contestant[]): Promise<voi
   for (const { running } of contestants) await Promise.all(running.children.map((child) => child.stop()))
 }
 
-/** Runs all in turn, round after round, each once warmed up and found to answer as it must. */
+/** Checks the response of each contestant and warms it up, then measures all of them in turn, once per round. */
 export async function compete(
   lab: Lab,
   contestants: readonly Contestant[],
@@ -58,7 +58,7 @@ export async function compete(
   const loads = new Map<Contestant, Omit<Load, 'until'>>()
   for (const contestant of contestants) {
     const { running } = contestant
-    const expected = await mustAnswer(contestant, status, body)
+    const expected = await expectResponse(contestant, status, body)
     const load = { ...running, connections, expected, core: lab.otherCore }
     loads.set(contestant, load)
     if (lab.warmUpSeconds > 0) {
@@ -67,7 +67,7 @@ export async function compete(
   }
   const samples = await alternate(contestants, lab.rounds, async (contestant, round) => {
     const load = loads.get(contestant)
-    if (load === undefined) throw new Error('a contestant without a load')
+    if (load === undefined) throw new Error('contestant without a load')
     const sample = await measure(contestant, { ...load, until: { seconds: lab.seconds } })
     const { peer, generator } = contestant
     say(`  round ${round + 1}: ${peer.name}, ${generator.name}: ${sample.requestsPerSecond.toFixed(0)}/s`)
@@ -76,7 +76,7 @@ export async function compete(
   return [...samples].map(([contestant, taken]) => rowOf(contestant, taken))
 }
 
-/** Loads a contestant, and reads what processor time that cost it. */
+/** Loads a contestant and measures the processor time that its processes used. */
 export async function measure({ running, generator }: Contestant, load: Load): Promise<Sample> {
   const before = await timeOf(running.children)
   const result = await generator.run(load)
@@ -88,7 +88,7 @@ export async function measure({ running, generator }: Contestant, load: Load): P
     p50,
     p90,
     p99,
-    // A run without a single answer is a failure, whatever the generator says.
+    // A run without any response has failed, even if the generator reports no error.
     failed: requests === 0 ? 1 : failed,
     cpuPerRequest: used === undefined ? undefined : (used * 1000) / requests,
     busy: used === undefined ? undefined : (used * requestsPerSecond) / requests / 1000,
@@ -100,15 +100,15 @@ async function timeOf(children: readonly Child[]): Promise<number | undefined> {
   return times.reduce((sum, time) => (sum === undefined || time === undefined ? undefined : sum + time), 0)
 }
 
-/** Fails where a peer answers otherwise, so that no figure is of something else. */
-async function mustAnswer(
+/** Throws if the peer responds differently: its figure would measure something else. */
+async function expectResponse(
   { peer, running: { url, headers } }: Contestant,
   status: number,
   body: string,
-): Promise<ExpectedAnswer> {
-  const answer: Answer = await ask(url, { headers })
-  if (answer.status !== status || answer.body !== body) {
-    throw new Error(`${peer.name} answers ${answer.status} ${answer.body.slice(0, 200)}`)
+): Promise<ExpectedResponse> {
+  const response = await requestOnce(url, { headers })
+  if (response.status !== status || response.body !== body) {
+    throw new Error(`${peer.name} responds with ${response.status} ${response.body.slice(0, 200)}`)
   }
-  return { status, body, headBytes: answer.headBytes }
+  return { status, body, headBytes: response.headBytes }
 }

@@ -1,9 +1,9 @@
-import type { BarChart, Check, Table } from '../figure.ts'
+import type { BarChart, BarRow, Check, Table } from '../figure.ts'
 import { fixed, percent } from '../format.ts'
-import { ratioOf, type Sample, type Summary, summarize } from '../measure.ts'
+import { type LatencySummary, ratioOf, type Sample, type Summary, summarize } from '../measure.ts'
 import type { Contestant } from './contest.ts'
 
-/** The figures of one contestant over all rounds. */
+/** The samples of one contestant, one per round. */
 export interface Row {
   readonly name: string
   readonly version: string
@@ -24,7 +24,7 @@ function over({ samples }: Row, measure: Measure): Summary | undefined {
 
 const OURS = 'postern'
 
-/** Our own row under the same generator as `row`. */
+/** The row of Postern under this generator. */
 function oursBeside(rows: readonly Row[], generator: string): Row | undefined {
   return rows.find((row) => row.name === OURS && row.generator === generator)
 }
@@ -33,7 +33,7 @@ interface RatioCheck extends Pick<Check, 'id' | 'what' | 'reach' | 'aim'> {
   readonly peer: string
 }
 
-/** Our requests per second as a multiple of a peer's, round by round. */
+/** Requests per second of Postern as a multiple of those of a peer, round by round. */
 export function ratioCheck(rows: readonly Row[], { peer, ...check }: RatioCheck): Check {
   const theirs = rows.find(({ name }) => name === peer)
   const ours = theirs && oursBeside(rows, theirs.generator)
@@ -42,7 +42,7 @@ export function ratioCheck(rows: readonly Row[], { peer, ...check }: RatioCheck)
   return ratioOf(rates(ours), rates(theirs), { ...check, better: 'more' })
 }
 
-/** Our own processor time per request: moved little by what else the machine does, but another on each machine. */
+/** Processor time of Postern per request: other processes hardly affect it, but it differs between machines. */
 export function costCheck(rows: readonly Row[], id: string, what: string): Check {
   const own = rows.find(({ name }) => name === OURS)
   const cost = own && over(own, 'cpuPerRequest')
@@ -60,7 +60,7 @@ export function costCheck(rows: readonly Row[], id: string, what: string): Check
 const HEAD = ['peer', 'does besides', 'load', 'req/s', '±', 'we are', 'CPU µs/req', 'by CPU', 'busy']
 const TAIL = ['p50 ms', 'p90 ms', 'p99 ms', 'failed']
 
-/** All rows, and how Postern stands to each: by requests per second, and by processor time. */
+/** All rows, with the ratio of Postern to each: by requests per second, and by processor time. */
 export function rowsTable(caption: string, rows: readonly Row[]): Table {
   return {
     caption,
@@ -76,9 +76,9 @@ export function rowsTable(caption: string, rows: readonly Row[]): Table {
         row.generator,
         fixed(rate?.median, 0),
         percent(spread),
-        times(ours && over(ours, 'requestsPerSecond'), rate),
+        ratioText(ours && over(ours, 'requestsPerSecond'), rate),
         fixed(cost?.median, 1),
-        times(cost, ours && over(ours, 'cpuPerRequest')),
+        ratioText(cost, ours && over(ours, 'cpuPerRequest')),
         percent(over(row, 'busy')?.median),
         fixed(over(row, 'p50')?.median, 2),
         fixed(over(row, 'p90')?.median, 2),
@@ -89,7 +89,7 @@ export function rowsTable(caption: string, rows: readonly Row[]): Table {
   }
 }
 
-function times(above: Summary | undefined, below: Summary | undefined): string {
+function ratioText(above: Summary | undefined, below: Summary | undefined): string {
   return above === undefined || below === undefined ? '-' : `× ${fixed(above.median / below.median, 2)}`
 }
 
@@ -115,18 +115,17 @@ export function rateChart(title: string, rows: readonly Row[]): BarChart {
   }
 }
 
-/** Percentiles of those whose generator tells them. */
+/** Percentiles, where the generator reports them. */
 export function latencyChart(title: string, rows: readonly Row[]): BarChart {
-  const measures = ['p50', 'p90', 'p99'] as const
   return {
     kind: 'bars',
     title,
     unit: 'ms',
-    series: measures,
+    series: PERCENTILES,
     rows: rows.map((row) => ({
       label: labelOf(row, rows),
       ours: row.name === OURS,
-      values: measures.map((measure) => over(row, measure)?.median),
+      values: PERCENTILES.map((measure) => over(row, measure)?.median),
     })),
   }
 }
@@ -136,10 +135,10 @@ function labelOf(row: Row, rows: readonly Row[]): string {
   return several ? `${row.name} (${row.generator})` : row.name
 }
 
-/** Below this part of its core, a proxy was not what limited the rate. */
+/** A proxy that used a smaller fraction of its core did not limit the rate. */
 export const BUSY_ENOUGH = 0.9
 
-/** Who was not the bottleneck: there the ratio says less than the processor time does. */
+/** Names the programs that were not the bottleneck: compare their processor time, not their rate. */
 export function busyNotes(rows: readonly Row[]): string[] {
   return rows.flatMap((row) => busyNote(labelOf(row, rows), over(row, 'busy')?.median))
 }
@@ -151,6 +150,17 @@ export function busyNote(name: string, busy: number | undefined): string[] {
 
 export function rowFaults(rows: readonly Row[]): string[] {
   return rows.flatMap((row) =>
-    failures(row) === 0 ? [] : [`${labelOf(row, rows)}: ${failures(row)} answers were wrong or missing`],
+    failures(row) === 0 ? [] : [`${labelOf(row, rows)}: ${failures(row)} responses were wrong or missing`],
   )
+}
+
+export const PERCENTILES = ['p50', 'p90', 'p99'] as const
+
+/** Each percentile as the median of the rounds. */
+export function latencyRow(label: string, ours: boolean, reports: readonly LatencySummary[]): BarRow {
+  return {
+    label,
+    ours,
+    values: PERCENTILES.map((name) => summarize(reports.map((report) => report[name]))?.median),
+  }
 }

@@ -1,11 +1,11 @@
 import process from 'node:process'
 import { openGate } from './gate.ts'
 
-/** `node admission-program.ts MS`: prints what one admission takes (µs), over so many milliseconds. */
+/** `node admission-program.ts MS`: measures for MS milliseconds and prints the processor time of one admission (µs). */
 
 const gate = openGate(1_000_000_000)
 const { admit } = gate
-/** As of a load generator: the fewest fields that a client sends. */
+/** The fields that a load generator sends. */
 const heads = gate.heads(1_000, (token) => [
   'Host',
   'device.local:8443',
@@ -17,7 +17,7 @@ const heads = gate.heads(1_000, (token) => [
   '*/*',
 ])
 
-/** Goes round for so long (ms), and gives the microseconds of processor time of each, the collector's threads included. */
+/** Loops for `duration` ms. Returns the processor time per admission (µs), including the threads of the garbage collector. */
 function run(duration: number): number {
   let count = 0
   const before = process.cpuUsage()
@@ -25,7 +25,7 @@ function run(duration: number): number {
   while (performance.now() < end) {
     for (const head of heads) {
       const admission = admit(head)
-      if (admission instanceof Promise) throw new Error('what is known at once was promised')
+      if (admission instanceof Promise) throw new Error('admission was asynchronous')
       if (admission.kind !== 'forward') throw new Error('a valid token was refused')
     }
     count += heads.length

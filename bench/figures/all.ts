@@ -1,4 +1,9 @@
 import type { Figure } from '../figure.ts'
+import { connections } from '../growth/g1-connections.ts'
+import { bodySize } from '../growth/g2-body-size.ts'
+import { clients } from '../growth/g3-clients.ts'
+import { tokens } from '../growth/g4-tokens.ts'
+import { tunnels } from '../growth/g5-tunnels.ts'
 import { forwarding } from './p1-forwarding.ts'
 import { floor } from './p1f-floor.ts'
 import { refusals } from './p2-refusals.ts'
@@ -9,11 +14,10 @@ import { memory } from './p6-memory.ts'
 import { start } from './p7-start.ts'
 import { growthOfTables } from './p8-growth.ts'
 import { bulk } from './p9-bulk.ts'
-import { admission } from './p10-admission.ts'
-import { middle } from './p11-middle.ts'
+import { admission, middle } from './p10-p11-request-cost.ts'
 import { slowAndMany } from './s1-slow-and-many.ts'
 
-/** In the order in which they are measured and told. */
+/** In the order in which they are measured and reported. */
 export const FIGURES: readonly Figure[] = [
   forwarding,
   floor,
@@ -29,3 +33,6 @@ export const FIGURES: readonly Figure[] = [
   middle,
   slowAndMany,
 ]
+
+/** The figures that `--growth` adds. */
+export const CURVES: readonly Figure[] = [connections, bodySize, clients, tokens, tunnels]

@@ -2,46 +2,46 @@ import { type AttackKind, startAttack } from '../load/attack.ts'
 import { type SlowTest, startSlowAttack } from '../load/slowhttptest.ts'
 import type { Metrics } from '../metrics.ts'
 
-/** Connections that an attacker opens in a second. */
+/** Connections that an attacker opens per second. */
 const RATE = 200
 
-/** So many of them slowhttptest has to have open, also where it hardly gets its turn. */
+/** slowhttptest must hold at least this many connections open, although it runs at idle priority. */
 const SLOW_AT_LEAST = 100
 
-/** Connections of a flood, each opened again when it is closed. */
+/** Connections of a flood. Each is reopened when the sidecar closes it. */
 const FLOODERS = 50
 
-/** Fewer than the places at the device: who takes nothing of a response may keep one of them for a while. */
+/** Fewer than `upstream.max_in_flight`: a client that reads nothing may hold a place at the device for a while. */
 const READERS = 48
 
-/** What none of those readers takes (bytes): more than any buffer on the way holds. */
+/** Size of the response that these clients do not read (bytes): more than all buffers on the path hold. */
 const UNREAD = 16 << 20
 
-/** Under which the sidecar stands: what it lets in is as it comes, or as much as there is. */
+/** Whether the sidecar has its default connection caps, or caps above the number of connections. */
 export type Caps = 'lifted' | 'as they come'
 
-/** Something that is done to the sidecar while somebody else is served. */
+/** An attack on the sidecar while a good client is served. */
 export interface Attack {
   readonly name: string
   readonly caps: Caps
-  /** Whether it may take the good client no more than twice its time; otherwise what it takes is told. */
+  /** Whether the p99 of the good client has a threshold during this attack; otherwise it is only reported. */
   readonly judged: boolean
-  /** Connections that have to be open before anything is measured. */
-  readonly crowd: number
-  /** Whether the sidecar's own deadline (ms) ends all of it. */
+  /** Connections that must be open before the measurement begins. */
+  readonly heldOpen: number
+  /** The deadline by which the sidecar closes all connections of the attack (ms), if it has one. */
   readonly deadline?: number
   start(target: Target): Promise<RunningAttack>
-  /** What the sidecar has to have done against it, given its metrics before and while it goes on; undefined where it has. */
-  missing(signs: Signs): string | undefined
+  /** The defence that the metrics before and during the attack do not show; undefined if they show it. */
+  missing(metrics: MetricsPair): string | undefined
 }
 
 interface Target {
   readonly url: string
   readonly token: string
   readonly core: number | undefined
-  /** Where an attacker may leave a file. */
+  /** Folder for the files of the attacker. */
   readonly folder: string
-  /** How long it goes on at the least. */
+  /** Minimum duration of the attack. */
   readonly seconds: number
 }
 
@@ -49,15 +49,15 @@ interface RunningAttack {
   stop(): Promise<unknown>
 }
 
-interface Signs {
+interface MetricsPair {
   readonly before: Metrics
   readonly during: Metrics
 }
 
 /**
- * With the caps as they come everything from one address; what needs more connections than that, and what the caps keep
- * off, with the caps lifted from as many addresses as it takes.
- * @param part how many of the idle connections will do
+ * With the default caps each attack comes from one address. With lifted caps it comes from many addresses: attacks with more
+ * connections than the caps allow, and attacks that the caps stop.
+ * @param part fraction of the idle connections to open
  */
 export function attacks(part: number, withSlow: boolean): readonly Attack[] {
   const many = Math.round(5_000 * part)
@@ -74,7 +74,7 @@ export function attacks(part: number, withSlow: boolean): readonly Attack[] {
       judged: true,
       connections: many,
       rate: 5_000,
-      crowd: many,
+      heldOpen: many,
       missing: unlessOpen(many),
     }),
     ownAttack('idle', { caps: 'as they come', connections: 5_000, missing: unlessRefused }),
@@ -83,7 +83,7 @@ export function attacks(part: number, withSlow: boolean): readonly Attack[] {
     ownAttack('zero windows', {
       caps: 'as they come',
       connections: READERS,
-      crowd: READERS,
+      heldOpen: READERS,
       missing: unlessOpen(READERS),
     }),
     ...(withSlow ? [slow('-H', 'lifted')] : []),
@@ -96,11 +96,11 @@ interface OwnAttack {
   readonly judged?: boolean
   readonly connections?: number
   readonly rate?: number
-  readonly crowd?: number
+  readonly heldOpen?: number
   readonly missing: Attack['missing']
 }
 
-/** Of the attackers: what they did from one of them is held against it for a minute, and so each attack has its own. */
+/** Number of the last attacker network. Each attack has its own, because the sidecar counts offences per address for a minute. */
 let networks = 0
 
 function ownAttack(
@@ -110,7 +110,7 @@ function ownAttack(
     judged = caps === 'as they come',
     connections = FLOODERS,
     rate = RATE,
-    crowd = 0,
+    heldOpen = 0,
     missing,
   }: OwnAttack,
 ): Attack {
@@ -118,7 +118,7 @@ function ownAttack(
     name: named(kind === 'idle' ? `${connections} idle` : kind, caps),
     caps,
     judged,
-    crowd,
+    heldOpen,
     start({ url, token, folder, core }) {
       networks += 1
       const from = { network: networks, addresses: caps === 'lifted' ? 'many' : 'one' } as const
@@ -130,21 +130,21 @@ function ownAttack(
   }
 }
 
-/** How long the sidecar waits for a head, and for the body of a token request, as it comes (ms). */
-const PATIENCE = 10_000
+/** Default deadline of the sidecar for a request head, and for the body of a token request (ms). */
+const HEAD_DEADLINE = 10_000
 
 function slow(test: SlowTest, caps: Caps): Attack {
-  // What is refused has no handshake, and so costs little.
+  // A refused connection has no TLS handshake, so it costs little: the attacker opens more of them.
   const rate = caps === 'lifted' ? RATE : 5 * RATE
   const most = caps === 'lifted' ? Number.POSITIVE_INFINITY : 4 * 250
   return {
     name: named(`slowhttptest ${test}`, caps),
     caps,
     judged: caps === 'as they come',
-    crowd: 0,
-    ...(test === '-X' ? {} : { deadline: PATIENCE }),
+    heldOpen: 0,
+    ...(test === '-X' ? {} : { deadline: HEAD_DEADLINE }),
     start({ url, core, seconds }) {
-      // The only body that the sidecar reads for somebody without a token.
+      // The token endpoint is the only one whose request body the sidecar reads without a token.
       const target = test === '-B' ? `${url}/oauth/token` : url
       const connections = Math.min(rate * seconds, most)
       return startSlowAttack({ test, url: target, connections, rate }, core)
@@ -160,7 +160,7 @@ function named(name: string, caps: Caps): string {
 function unlessOpen(connections: number): Attack['missing'] {
   return ({ during }) => {
     const open = during.sum('connections')
-    return open >= connections ? undefined : `was held by ${open} connections instead of ${connections}`
+    return open >= connections ? undefined : `only ${open} of ${connections} connections were open`
   }
 }
 

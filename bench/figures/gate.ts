@@ -7,21 +7,21 @@ import type { Fields } from '../../src/http/fields.ts'
 import { surveyFields } from '../../src/http/head-survey.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import { openTokenStore } from '../token-store.ts'
+import { openTokenStore } from './token-store.ts'
 
-/** The sidecar's gate with its own window tables and token store, and requests for it. */
+/** The gate of the sidecar with real window tables and a real token store, and requests for it. */
 export interface BenchGate {
   readonly admit: Admit
   /**
-   * Requests of so many clients, each with a token of its own; they take turns, so that nothing is found where it was found
-   * last. `fieldsWith`: their header, with this token.
+   * One request for each of `count` tokens. Requests in turn with different tokens defeat caches of the last lookup.
+   * `fieldsWith` makes the header fields.
    */
   heads(count: number, fieldsWith: (token: string) => Fields): RequestHead[]
 }
 
 const CLIENT = '192.0.2.7'
 
-/** `requests`: how many each client has in a minute. */
+/** @param requests the limit of each client per minute */
 export function openGate(requests: number): BenchGate {
   const limit = { requests, window: 60_000, per: 'client' } as const
   const tables = {

@@ -16,8 +16,8 @@ import { summarize } from '../measure.ts'
 import { openGate } from './gate.ts'
 
 /**
- * `node middle-program.ts MS forward|refuse`: prints what one request takes (µs) between the two connections, over so many
- * milliseconds: everything but reading and writing HTTP. Requests come in rounds of as many as are at the device at once.
+ * `node middle-program.ts MS forward|refuse`: measures for MS milliseconds and prints the processor time of one request (µs)
+ * without reading and writing HTTP. Requests come in batches of `IN_FLIGHT`.
  */
 
 const IN_FLIGHT = 64
@@ -37,8 +37,8 @@ function unexpected(error: unknown): never {
   throw error
 }
 
-/** As nginx answers. */
-const ANSWER = [
+/** The fields of a response of nginx. */
+const RESPONSE_FIELDS = [
   'Server',
   'nginx',
   'Date',
@@ -51,9 +51,9 @@ const ANSWER = [
   'keep-alive',
 ]
 
-const HEAD = { status: 200, reason: 'OK', fields: ANSWER, repeated: false }
+const HEAD = { status: 200, reason: 'OK', fields: RESPONSE_FIELDS, repeated: false }
 
-/** What the device has still to answer. */
+/** Each function completes a request that is at the device. */
 let atDevice: (() => void)[] = []
 
 const passage = createPassage({
@@ -91,8 +91,8 @@ const passage = createPassage({
   },
 })
 
-/** Notes what it is told, and nothing else. */
-class NotedExchange implements Exchange {
+/** An exchange without a connection: records the status. */
+class RecordedExchange implements Exchange {
   readonly head: RequestHead
   readonly unread = false
   readonly broken = false
@@ -109,7 +109,7 @@ class NotedExchange implements Exchange {
   }
 
   body(): never {
-    return unexpected('nobody reads a body that is not there')
+    return unexpected('no request has a body')
   }
 
   reply({ status }: { readonly status: number }): void {
@@ -146,7 +146,7 @@ class NotedExchange implements Exchange {
   }
 }
 
-/** As a program or a browser sends it, over a connection of its own. */
+/** The fields of a browser over HTTP/1.1. */
 const heads = gate.heads(1_024, (token) => [
   'Host',
   'device.local:8443',
@@ -165,19 +165,19 @@ const expected = kind === 'refuse' ? 429 : 200
 
 async function serveAll(): Promise<void> {
   for (let first = 0; first < heads.length; first += IN_FLIGHT) {
-    const exchanges = heads.slice(first, first + IN_FLIGHT).map((head) => new NotedExchange(head))
+    const exchanges = heads.slice(first, first + IN_FLIGHT).map((head) => new RecordedExchange(head))
     for (const exchange of exchanges) passage.request(exchange)
-    const answers = atDevice
+    const pending = atDevice
     atDevice = []
-    for (const answer of answers) answer()
+    for (const respond of pending) respond()
     await setImmediate()
-    for (const { status } of exchanges) if (status !== expected) unexpected(new Error(`answered ${status}`))
+    for (const { status } of exchanges) if (status !== expected) unexpected(new Error(`status ${status}`))
   }
 }
 
 /**
- * Goes round for so long (ms), and gives the microseconds of processor time of each request, the collector's threads
- * included: the median of the rounds, because what else the machine does makes single ones dearer.
+ * Loops for `duration` ms. Returns the processor time per request (µs), including the threads of the garbage collector: the
+ * median of the rounds, because other processes make single rounds more expensive.
  */
 async function run(duration: number): Promise<number | undefined> {
   const rounds: number[] = []

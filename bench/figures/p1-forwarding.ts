@@ -11,19 +11,22 @@ import {
 import { DEVICE_BODY } from '../device.ts'
 import type { Figure } from '../figure.ts'
 import type { Lab } from '../lab.ts'
-import { fastProxyPeer } from '../peers/fast-proxy.ts'
-import { fastifyPeer } from '../peers/fastify.ts'
 import { haproxyPeer } from '../peers/haproxy.ts'
-import { httpProxy3KeepAlivePeer, httpProxy3Peer } from '../peers/http-proxy-3.ts'
 import { nginxAuthPeer, nginxPeer } from '../peers/nginx.ts'
+import {
+  fastifyPeer,
+  fastProxyPeer,
+  httpProxy3KeepAlivePeer,
+  httpProxy3Peer,
+  tcpRelayPeer,
+  undiciPeer,
+} from '../peers/node-peers.ts'
 import { posternPeer } from '../peers/postern.ts'
-import { tcpRelayPeer } from '../peers/tcp-relay.ts'
-import { undiciPeer } from '../peers/undici.ts'
 
 export const forwarding: Figure = {
   id: 'P1',
   title: 'Admitted requests forwarded per second',
-  about: `${CONNECTIONS} keep-alive HTTP/1.1 connections ask for 27 bytes of JSON. Postern checks the token, counts the window, keeps its metrics and writes its log; only its limits are lifted.`,
+  about: `${CONNECTIONS} keep-alive HTTP/1.1 connections request 27 bytes of JSON. Postern checks the token, counts the window, updates its metrics and writes its log; only its limits are lifted.`,
   async measure(lab) {
     const started = await startPeers(
       lab,
@@ -64,7 +67,7 @@ export const forwarding: Figure = {
   },
 }
 
-/** autocannon for all that it is fast enough for; wrk for the others, and for Postern a second time beside them. */
+/** autocannon loads the peers that it can saturate, wrk the others. Postern runs under both, for comparison with each. */
 function underGenerators({ wrk, autocannon }: Lab, started: readonly Contestant[]): Contestant[] {
   return started.flatMap((contestant) => {
     const under = (generator: Contestant['generator']): Contestant => ({ ...contestant, generator })

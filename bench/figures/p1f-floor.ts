@@ -14,13 +14,13 @@ import { posternPeer } from '../peers/postern.ts'
 
 const HTTP2_CONNECTIONS = 32
 
-/** Over HTTP/2, V8 is done with optimizing only after some 100,000 requests: without more time a floor costs twice as much. */
+/** Multiple of the usual warm-up. Over HTTP/2, V8 optimizes for about 100,000 requests; until then the floor costs twice. */
 const HTTP2_WARM_UP = 3
 
 export const floor: Figure = {
   id: 'P1f',
   title: 'Processor time beside the floor',
-  about: `The floor reads both heads as text, hashes and looks up the token, counts a window, rewrites fields and keeps connections to the device. It does nothing else. The ratio says what the rest of Postern costs: over HTTP/1.1 and TLS with ${CONNECTIONS} connections, over HTTP/2 with ${HTTP2_CONNECTIONS} connections of ${STREAMS} streams each. --floor adds Postern's capabilities to the floor one by one.`,
+  about: `The floor reads both heads as text, hashes and looks up the token, counts a window, rewrites fields and keeps connections to the device. It does nothing else. The ratio is the cost of the rest of Postern: over HTTP/1.1 and TLS with ${CONNECTIONS} connections, over HTTP/2 with ${HTTP2_CONNECTIONS} connections of ${STREAMS} streams each. --floor adds the capabilities of Postern to the floor one by one.`,
   async measure(lab) {
     const plain = await contest(lab, false, [
       { generator: lab.wrk ?? lab.autocannon, connections: CONNECTIONS },
@@ -46,14 +46,14 @@ export const floor: Figure = {
 }
 
 interface Loading {
-  /** Undefined where it is not installed. */
+  /** Undefined if it is not installed. */
   readonly generator: Generator | undefined
   readonly connections: number
-  /** So many times as long as others. */
+  /** Multiple of the usual warm-up. */
   readonly warmUp?: number
 }
 
-/** The rows of each load, one load after the other, under the same processes. */
+/** Runs one load after the other against the same processes. Returns the rows of each load. */
 async function contest(lab: Lab, tls: boolean, loads: readonly Loading[]): Promise<Row[][]> {
   const started = await startPeers(lab, peersOf(lab, tls), lab.device.port)
   const results: Row[][] = []
@@ -79,9 +79,9 @@ function peersOf({ program, everyCapability }: Lab, tls: boolean): Peer[] {
   ]
 }
 
-/** Postern's processor time per request as a multiple of the floor's, round by round. */
+/** Processor time per request of Postern as a multiple of that of the floor, round by round. */
 export function ratioToFloor(id: string, protocol: string, rows: readonly Row[], reach: number): Check {
-  const what = `of the processor time of the floor, ${protocol}`
+  const what = `multiple of the processor time of the floor, ${protocol}`
   return ratioOf(costsOf(rows, 'postern'), costsOf(rows, 'floor'), { id, what, better: 'less', reach })
 }
 
@@ -90,7 +90,7 @@ function costsOf(rows: readonly Row[], name: string): (number | undefined)[] {
   return row?.samples.map(({ cpuPerRequest }) => cpuPerRequest) ?? []
 }
 
-/** What each row costs, what that is more than the row above, and how often the floor. */
+/** The cost of each row, its difference to the row above, and its ratio to the floor. */
 export function costTable(caption: string, rows: readonly Row[]): Table {
   const costs = rows.map(({ name }) => summarize(costsOf(rows, name)))
   const base = costs[rows.findIndex(({ name }) => name === 'floor')]

@@ -1,21 +1,21 @@
-import { ask } from '../ask.ts'
 import { type Contestant, compete, startPeers, stopPeers } from '../contest/contest.ts'
 import { busyNotes, costCheck, rateChart, ratioCheck, rowFaults, rowsTable } from '../contest/row.ts'
 import type { Figure } from '../figure.ts'
-import { answeringPeer, type FixedAnswer } from '../peers/answering.ts'
+import { type FixedResponse, fixedResponsePeer } from '../peers/node-peers.ts'
 import { posternPeer } from '../peers/postern.ts'
+import { requestOnce } from '../request.ts'
 
-/** Longer than any run, so that nothing is let through in the middle of it. */
+/** Longer than any run, so that no new window opens during it. */
 const LONG_WINDOW = ['limits.api.window=1d']
 
-/** Tries after which the documented limit of 60 is used up. */
+/** More requests than the documented limit of 60. */
 const MORE_THAN_THE_LIMIT = 100
 
 export const refusals: Figure = {
   id: 'P2',
   title: 'Refusals per second',
   about:
-    'Everything is past the limit and gets 429, beside a bare node:http server that answers the same bytes to everybody without looking.',
+    'Every request is past the limit and gets 429, beside a bare node:http server that sends the same bytes to every client without checks.',
   async measure(lab) {
     const { port } = lab.device
     const ours = await startPeers(
@@ -23,13 +23,13 @@ export const refusals: Figure = {
       [posternPeer({ lifted: false, set: LONG_WINDOW, program: lab.program })],
       port,
     )
-    const answer = await refusalOf(ours[0])
-    const bare = await startPeers(lab, [answeringPeer(answer, lab.program)], port)
+    const refusal = await refusalOf(ours[0])
+    const bare = await startPeers(lab, [fixedResponsePeer(refusal, lab.program)], port)
     const contestants = [...ours, ...bare].map((contestant) => ({
       ...contestant,
       generator: lab.wrk ?? lab.autocannon,
     }))
-    const rows = await compete(lab, contestants, answer)
+    const rows = await compete(lab, contestants, refusal)
     await stopPeers(contestants)
     const what = 'of the rate of bare node:http with the same bytes'
     return {
@@ -45,18 +45,18 @@ export const refusals: Figure = {
   },
 }
 
-/** What Postern says past the limit, without what Node's server adds to every answer by itself. */
-async function refusalOf(contestant: Contestant | undefined): Promise<FixedAnswer> {
+/** The refusal of Postern past the limit, without the fields that the server of Node adds to each response. */
+async function refusalOf(contestant: Contestant | undefined): Promise<FixedResponse> {
   if (contestant === undefined) throw new Error('Postern is not among the peers')
   const { url, headers } = contestant.running
   for (let tries = 0; tries < MORE_THAN_THE_LIMIT; tries += 1) {
-    const { status, fields, body } = await ask(url, { headers })
-    if (status === 429) return { status, fields: withoutNodesOwn(fields), body }
+    const { status, fields, body } = await requestOnce(url, { headers })
+    if (status === 429) return { status, fields: withoutNodeFields(fields), body }
   }
   throw new Error('Postern refuses nothing')
 }
 
-function withoutNodesOwn(fields: readonly string[]): string[] {
+function withoutNodeFields(fields: readonly string[]): string[] {
   const own = /^(?:date|connection|keep-alive)$/i
   return fields.filter((_, i) => !own.test(fields[i - (i % 2)] ?? ''))
 }

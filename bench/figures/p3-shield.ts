@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { ask } from '../ask.ts'
+import { latencyRow, PERCENTILES } from '../contest/row.ts'
 import { DEVICE_BODY, startNodeDevice } from '../device.ts'
 import type { Figure } from '../figure.ts'
 import type { Lab } from '../lab.ts'
@@ -7,28 +7,28 @@ import type { LoadResult } from '../load/generator.ts'
 import { runSteadily, type SteadyReport, WARM_UP } from '../load/steady.ts'
 import { summarize } from '../measure.ts'
 import { posternPeer } from '../peers/postern.ts'
-import { say } from '../say.ts'
-import { latencyRow, PERCENTILES } from './percentiles.ts'
+import { requestOnce } from '../request.ts'
+import { say } from '../run-program.ts'
 
 const FLOODERS = 64
 
-/** Requests per second of the client that keeps to its limit. */
+/** Requests per second of the client that stays within its limit. */
 const PACE = 200
 
 /** The flood comes from 127.0.0.1. */
 const OTHER_ADDRESS = '127.0.0.2'
 
-/** By which the flood begins before the other client, and by about which it ends after it (ms). */
+/** The flood begins this long before the other client, and ends about this long after it (ms). */
 const HEAD_START = 1_000
 
 export const shield: Figure = {
   id: 'P3',
   title: 'A flood does not touch the others',
-  about: `${FLOODERS} connections of one client ask for more than their limit, as fast as they can; another client keeps to its own with ${PACE} requests/s. The flood gives way to that client on the core that both run on, so that what is measured is the sidecar and not their fight for it.`,
+  about: `${FLOODERS} connections of one client send requests past their limit, as fast as they can; another client stays within its own limit with ${PACE} requests/s. Both run on one core, where the flood has idle priority: the figure measures the sidecar, not the competition for the core.`,
   async measure(lab) {
     const device = await startNodeDevice(lab.otherCore)
     const paced = PACE * (WARM_UP + lab.seconds)
-    // Both clients have the same limit: enough for all rounds of the one, used up at once by the other.
+    // Both clients have the same limit: enough for all rounds of one client; the flood uses it up first.
     const limit = Math.ceil(2 * lab.rounds * paced)
     const set = [`limits.api.requests=${limit}`, 'limits.api.window=1d']
     const peer = posternPeer({ lifted: false, set, program: lab.program })
@@ -51,7 +51,7 @@ export const shield: Figure = {
       flooded.push(await runSteadily({ ...client, seconds: lab.seconds }, lab.otherCore))
       const { statuses, failed } = await flooding
       refused += statuses.get(429) ?? 0
-      if (failed > 0) faults.push(`${failed} answers to the flood were not 429`)
+      if (failed > 0) faults.push(`${failed} responses to the flood were not 429`)
       say(
         `  round ${round + 1}: p99 ${flooded.at(-1)?.p99.toFixed(2)} ms, alone ${alone.at(-1)?.p99.toFixed(2)} ms`,
       )
@@ -59,7 +59,7 @@ export const shield: Figure = {
     const failures = [...alone, ...flooded].reduce((sum, { failed }) => sum + failed, 0)
     if (failures > 0) faults.push(`${failures} requests of the admitted client failed`)
     const admitted = limit + [...alone, ...flooded].reduce((sum, { answered }) => sum + answered, 0)
-    const seen = Number((await ask(`http://127.0.0.1:${device.port}/seen`)).body)
+    const seen = Number((await requestOnce(`http://127.0.0.1:${device.port}/seen`)).body)
     if (seen !== admitted) faults.push(`the device saw ${seen} requests, ${admitted} were admitted`)
     await Promise.all([...running.children, device.child].map((child) => child.stop()))
 
@@ -93,14 +93,14 @@ export const shield: Figure = {
   },
 }
 
-interface Flooded {
+interface FloodTarget {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
 }
 
 function flood(
   lab: Lab,
-  { url, headers }: Flooded,
+  { url, headers }: FloodTarget,
   until: { seconds: number } | { requests: number },
 ): Promise<LoadResult> {
   return lab.autocannon.run({
@@ -108,9 +108,9 @@ function flood(
     headers,
     connections: FLOODERS,
     until,
-    // By its status; what a 429 says is proved elsewhere.
+    // Checks the status only: the proof of the limits checks the rest of a 429.
     expected: { status: 429, body: '', headBytes: 0 },
     core: lab.otherCore,
-    humble: true,
+    idlePriority: true,
   })
 }

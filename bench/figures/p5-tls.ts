@@ -29,7 +29,7 @@ export const tls: Figure = {
     const peers = [
       posternPeer({
         tls: true,
-        // As many places at the device as there are requests at once: nginx does not queue either.
+        // As many places at the device as concurrent requests: nginx does not queue either.
         set: [`upstream.max_in_flight=${HTTP2_CONNECTIONS * STREAMS}`],
         program: lab.program,
       }),
@@ -38,12 +38,12 @@ export const tls: Figure = {
     const started = await startPeers(lab, peers, lab.device.port)
     const under = (generator: typeof lab.autocannon): typeof started =>
       started.map((contestant) => ({ ...contestant, generator }))
-    const answer = { status: 200, body: DEVICE_BODY }
-    const http1 = await compete(lab, under(lab.wrk ?? lab.autocannon), answer)
+    const rules = { status: 200, body: DEVICE_BODY }
+    const http1 = await compete(lab, under(lab.wrk ?? lab.autocannon), rules)
     const http2 =
       lab.h2load === undefined
         ? []
-        : await compete(lab, under(lab.h2load), { ...answer, connections: HTTP2_CONNECTIONS })
+        : await compete(lab, under(lab.h2load), { ...rules, connections: HTTP2_CONNECTIONS })
     await stopPeers(started)
 
     const ratio = (id: string, rows: readonly Row[], protocol: string, reach: number): Check =>

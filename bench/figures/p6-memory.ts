@@ -1,30 +1,30 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { ask } from '../ask.ts'
 import { CONNECTIONS, startPeers, stopPeers } from '../contest/contest.ts'
 import { DEVICE_BODY } from '../device.ts'
 import type { Check, Figure, Line } from '../figure.ts'
 import type { Lab } from '../lab.ts'
 import { alternate, ratioOf, summarize } from '../measure.ts'
-import { answeringPeer } from '../peers/answering.ts'
+import { fixedResponsePeer } from '../peers/node-peers.ts'
 import type { Peer } from '../peers/peer.ts'
 import { posternPeer } from '../peers/postern.ts'
-import { MEBIBYTE, type MemoryRecord, residentMemory, watchMemory } from '../resident-memory.ts'
-import { say } from '../say.ts'
+import { MEBIBYTE, type MemoryRecord, residentMemory, watchMemory } from '../process-usage.ts'
+import { requestOnce } from '../request.ts'
+import { say } from '../run-program.ts'
 
 const REQUESTS = 1_000_000
 
-/** After the start, and after the load: long enough for what is only put off to be done (ms). */
-const REST = 3_000
+/** Pause after the start and after the load, so that deferred work finishes (ms). */
+const SETTLE_TIME = 3_000
 
-/** What the bare server answers, of the size of the device's answer. */
-const HELLO = {
+/** The response of the bare server, as large as that of the device. */
+const FIXED_RESPONSE = {
   status: 200,
   fields: ['Content-Type', 'application/json', 'Content-Length', String(DEVICE_BODY.length)],
   body: DEVICE_BODY,
 }
 
-/** Bytes. */
-interface Course extends MemoryRecord {
+/** Resident memory of a server in one round (bytes). */
+interface MemoryRun extends MemoryRecord {
   readonly idle: number | undefined
   readonly after: number | undefined
   readonly failed: number
@@ -34,14 +34,17 @@ export const memory: Figure = {
   id: 'P6',
   title: 'Memory',
   about:
-    'Resident memory when idle, and after a million requests over 64 connections, beside a bare node:http server with the same flags after the same load; both are started anew for each round.',
+    'Resident memory when idle, and after a million requests over 64 connections, beside a bare node:http server with the same flags after the same load; both are restarted for each round.',
   async measure(lab) {
     const requests = Math.round(REQUESTS * lab.part)
-    const [ours, bare] = [posternPeer({ program: lab.program }), answeringPeer(HELLO, lab.program)]
-    const courses = await alternate([ours, bare], lab.rounds, (peer) => run(lab, peer, requests))
-    const coursesOf = (peer: Peer): readonly Course[] => courses.get(peer) ?? []
+    const [ours, bare] = [
+      posternPeer({ program: lab.program }),
+      fixedResponsePeer(FIXED_RESPONSE, lab.program),
+    ]
+    const runs = await alternate([ours, bare], lab.rounds, (peer) => runLoad(lab, peer, requests))
+    const runsOf = (peer: Peer): readonly MemoryRun[] => runs.get(peer) ?? []
     const check = (id: string, what: string, when: 'idle' | 'after', reach: number): Check => {
-      const [own, theirs] = [ours, bare].map((peer) => coursesOf(peer).map((course) => course[when]))
+      const [own, theirs] = [ours, bare].map((peer) => runsOf(peer).map((run) => run[when]))
       return ratioOf(own ?? [], theirs ?? [], {
         id,
         what: `${what}, of bare node:http`,
@@ -52,11 +55,11 @@ export const memory: Figure = {
     const series = (peer: Peer): Line => ({
       name: peer.name,
       ours: peer === ours,
-      points: coursesOf(peer).at(-1)?.points ?? [],
+      points: runsOf(peer).at(-1)?.points ?? [],
     })
     const row = (peer: Peer): string[] =>
       (['idle', 'peak', 'after'] as const).map((when) =>
-        mebibytes(summarize(coursesOf(peer).map((course) => course[when]))?.median),
+        mebibytes(summarize(runsOf(peer).map((run) => run[when]))?.median),
       )
     return {
       checks: [
@@ -81,23 +84,23 @@ export const memory: Figure = {
       ],
       notes: requests < REQUESTS ? [`${requests} requests, not a million: this was a quick run`] : [],
       faults: [ours, bare].flatMap((peer) =>
-        coursesOf(peer).flatMap(({ failed }) =>
-          failed === 0 ? [] : [`${peer.name}: ${failed} answers were wrong or missing`],
+        runsOf(peer).flatMap(({ failed }) =>
+          failed === 0 ? [] : [`${peer.name}: ${failed} responses were wrong or missing`],
         ),
       ),
     }
   },
 }
 
-async function run(lab: Lab, peer: Peer, requests: number): Promise<Course> {
+async function runLoad(lab: Lab, peer: Peer, requests: number): Promise<MemoryRun> {
   const [contestant] = await startPeers(lab, [peer], lab.device.port)
   if (contestant === undefined) throw new Error(`${peer.name} does not start`)
   const { url, headers, children } = contestant.running
   const pid = children[0]?.pid ?? 0
   const watch = watchMemory(pid)
-  await pause(REST)
+  await pause(SETTLE_TIME)
   const idle = await residentMemory(pid)
-  const { headBytes } = await ask(url, { headers })
+  const { headBytes } = await requestOnce(url, { headers })
   const { failed } = await lab.autocannon.run({
     url,
     headers,
@@ -106,7 +109,7 @@ async function run(lab: Lab, peer: Peer, requests: number): Promise<Course> {
     expected: { status: 200, body: DEVICE_BODY, headBytes },
     core: lab.otherCore,
   })
-  await pause(REST)
+  await pause(SETTLE_TIME)
   const after = await residentMemory(pid)
   const record = await watch.stop()
   say(`  ${peer.name}: ${mebibytes(idle)} MiB idle, ${mebibytes(after)} MiB after ${requests} requests`)

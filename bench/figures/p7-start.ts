@@ -3,25 +3,25 @@ import { connect } from 'node:tls'
 import { outputOf } from '../child.ts'
 import type { Figure } from '../figure.ts'
 import { alternate, ratioOf, summarize } from '../measure.ts'
-import { say } from '../say.ts'
-import { askForToken, type LaidOutSidecar, layOutSidecar } from '../sidecar.ts'
+import { say } from '../run-program.ts'
+import { askForToken, type PreparedSidecar, prepareSidecar } from '../sidecar.ts'
 
 /** Starts in each round. */
 const STARTS = 5
 
-/** From the start of the process (ms). */
-const LONGEST_START = 20_000
+/** Milliseconds from the start of the process. */
+const START_TIMEOUT = 20_000
 
 export const start: Figure = {
   id: 'P7',
   title: 'Process start to the first 200',
   about:
-    'Default configuration with TLS, a token that an earlier process gave, and a client that tries until a request reaches the device; beside `node -e 0`, which only starts Node and ends.',
+    'Default configuration with TLS, a token that an earlier process issued, and a client that retries until a request reaches the device; beside `node -e 0`, which only starts Node and exits.',
   async measure(lab) {
     const device = `http://127.0.0.1:${lab.device.port}`
     const { program, proxyCore: core } = lab
     const set = ['limits.api.requests=1000']
-    const sidecar = await layOutSidecar({ device, tls: true, set, core, program })
+    const sidecar = await prepareSidecar({ device, tls: true, set, core, program })
     const first = await sidecar.launch()
     await untilStatus(sidecar, 'none', '401')
     const token = await askForToken(sidecar.url)
@@ -32,7 +32,7 @@ export const start: Figure = {
       async postern() {
         const begin = performance.now()
         const running = await sidecar.launch()
-        await Promise.race([untilStatus(sidecar, token, '200'), running.child.untimelyEnd])
+        await Promise.race([untilStatus(sidecar, token, '200'), running.child.unexpectedExit])
         const took = performance.now() - begin
         faults.push(...(await running.stop()))
         return took
@@ -66,7 +66,7 @@ export const start: Figure = {
         },
         ratioOf(ours ?? [], bare ?? [], {
           id: 'P7 node',
-          what: 'start to first 200, of `node -e 0`',
+          what: 'start to first 200, as a multiple of `node -e 0`',
           better: 'less',
           reach: 4,
         }),
@@ -90,17 +90,17 @@ export const start: Figure = {
   },
 }
 
-/** Asks again and again, until the answer has this status. */
-async function untilStatus({ port }: LaidOutSidecar, token: string, status: string): Promise<void> {
+/** Repeats the request until the response has this status. */
+async function untilStatus({ port }: PreparedSidecar, token: string, status: string): Promise<void> {
   const head = `GET / HTTP/1.1\r\nHost: device\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`
-  const end = performance.now() + LONGEST_START
+  const end = performance.now() + START_TIMEOUT
   while (performance.now() < end) {
     if ((await statusOf(port, head)) === status) return
   }
-  throw new Error(`no ${status} within ${LONGEST_START} ms`)
+  throw new Error(`no ${status} within ${START_TIMEOUT} ms`)
 }
 
-/** The status of the answer; undefined where nobody takes the connection, which is known at once. */
+/** The status of the response; undefined if the connection is refused, which is known immediately. */
 function statusOf(port: number, head: string): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false })

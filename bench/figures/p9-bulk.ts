@@ -8,28 +8,27 @@ import { type Transfer, transfer } from '../load/transfer.ts'
 import { alternate, ratioOf, summarize } from '../measure.ts'
 import { nginxStreamPeer } from '../peers/nginx.ts'
 import { posternPeer } from '../peers/postern.ts'
-import { processorTime } from '../processor-time.ts'
-import { MEBIBYTE, type MemoryRecord, residentMemory, watchMemory } from '../resident-memory.ts'
-import { say } from '../say.ts'
+import { MEBIBYTE, type MemoryRecord, processorTime, residentMemory, watchMemory } from '../process-usage.ts'
+import { say } from '../run-program.ts'
 
 const GIBIBYTE = 2 ** 30
 
 type Direction = Transfer['direction']
 
-/** One large body through one proxy. */
-interface Passage {
+/** The transfer of one large body through one proxy. */
+interface Measured {
   /** MiB per second. */
   readonly rate: number
-  /** The part of its core that the proxy used. */
+  /** Fraction of its core that the proxy used. */
   readonly busy: number | undefined
-  /** Bytes that the proxy's memory grew by meanwhile, at most. */
+  /** Peak memory of the proxy minus its memory before the transfer (bytes). */
   readonly grown: number | undefined
   readonly memory: MemoryRecord
   readonly fault: string | undefined
 }
 
 /** A proxy and a direction. */
-interface Lane {
+interface Combination {
   readonly contestant: Contestant
   readonly direction: Direction
 }
@@ -38,7 +37,7 @@ export const bulk: Figure = {
   id: 'P9',
   title: 'One large body',
   about:
-    '1 GiB up and 1 GiB down, beside nginx that keeps nothing in files. The device counts what it gets; the client counts what comes.',
+    '1 GiB up and 1 GiB down, beside nginx without temporary files. The device counts the bytes of an upload, the client those of a download.',
   async measure(lab) {
     const bytes = Math.round(GIBIBYTE * Math.max(lab.part, 1 / 8))
     const device = await startNodeDevice(lab.otherCore)
@@ -47,37 +46,37 @@ export const bulk: Figure = {
       [posternPeer({ program: lab.program }), nginxStreamPeer],
       device.port,
     )
-    const lanes = proxies.flatMap((contestant) =>
-      (['up', 'down'] as const).map((direction): Lane => ({ contestant, direction })),
+    const combinations = proxies.flatMap((contestant) =>
+      (['up', 'down'] as const).map((direction): Combination => ({ contestant, direction })),
     )
-    const results = await alternate(lanes, lab.rounds, async (lane, round) => {
-      const passed = await pass(lane, bytes, lab)
-      const { contestant, direction } = lane
-      say(`  round ${round + 1}: ${contestant.peer.name} ${direction}: ${passed.rate.toFixed(0)} MiB/s`)
-      return passed
+    const results = await alternate(combinations, lab.rounds, async (combination, round) => {
+      const measured = await measureTransfer(combination, bytes, lab)
+      const { contestant, direction } = combination
+      say(`  round ${round + 1}: ${contestant.peer.name} ${direction}: ${measured.rate.toFixed(0)} MiB/s`)
+      return measured
     })
     await stopPeers(proxies)
     await device.child.stop()
 
-    const of = (name: string, direction: Direction): readonly Passage[] =>
+    const of = (name: string, direction: Direction): readonly Measured[] =>
       [...results].find(
-        ([lane]) => lane.contestant.peer.name === name && lane.direction === direction,
+        ([combination]) => combination.contestant.peer.name === name && combination.direction === direction,
       )?.[1] ?? []
     const rateCheck = (direction: Direction): Check => {
       const rates = (name: string): number[] => of(name, direction).map(({ rate }) => rate)
-      const what = `of nginx's rate, ${direction}`
+      const what = `of the rate of nginx, ${direction}`
       const check = { id: `P9 ${direction}`, what, better: 'more', reach: 0.6 } as const
       return ratioOf(rates('postern'), rates('nginx'), check)
     }
     const ours = [...of('postern', 'up'), ...of('postern', 'down')]
-    const grown = ours.map((passed) => passed.grown).filter((value) => value !== undefined)
+    const grown = ours.map((measured) => measured.grown).filter((value) => value !== undefined)
     return {
       checks: [
         rateCheck('up'),
         rateCheck('down'),
         {
           id: 'P9 memory',
-          what: 'memory grows while a body passes, at most',
+          what: 'largest growth of memory during a transfer',
           unit: 'MiB',
           better: 'less',
           reach: 20,
@@ -91,8 +90,8 @@ export const bulk: Figure = {
           title: `Rate of a body of ${bytes / MEBIBYTE} MiB`,
           unit: 'MiB/s',
           series: ['MiB/s'],
-          rows: lanes.map(({ contestant: { peer }, direction }) => {
-            const rate = summarize(of(peer.name, direction).map((passed) => passed.rate))
+          rows: combinations.map(({ contestant: { peer }, direction }) => {
+            const rate = summarize(of(peer.name, direction).map((measured) => measured.rate))
             return {
               label: `${peer.name}, ${direction}`,
               ours: peer.name === 'postern',
@@ -103,10 +102,10 @@ export const bulk: Figure = {
         },
         {
           kind: 'lines',
-          title: 'Resident memory while the first body of each kind passes',
+          title: 'Resident memory during the first transfer of each kind',
           x: { label: 'seconds', scale: 'linear' },
           y: { label: 'MiB', scale: 'linear' },
-          series: lanes.map(({ contestant: { peer }, direction }): Line => {
+          series: combinations.map(({ contestant: { peer }, direction }): Line => {
             const points = of(peer.name, direction)[0]?.memory.points ?? []
             return { name: `${peer.name}, ${direction}`, ours: peer.name === 'postern', points }
           }),
@@ -116,32 +115,36 @@ export const bulk: Figure = {
         {
           caption: 'Large bodies',
           head: ['proxy', 'way', 'MiB/s', 'busy', 'memory grew by, MiB'],
-          rows: lanes.map(({ contestant: { peer }, direction }) => {
-            const passed = of(peer.name, direction)
+          rows: combinations.map(({ contestant: { peer }, direction }) => {
+            const measured = of(peer.name, direction)
             const [rate, busy, most] = [
-              summarize(passed.map((one) => one.rate))?.median,
-              summarize(passed.map((one) => one.busy))?.median,
-              summarize(passed.map((one) => one.grown))?.range[1],
+              summarize(measured.map((one) => one.rate))?.median,
+              summarize(measured.map((one) => one.busy))?.median,
+              summarize(measured.map((one) => one.grown))?.range[1],
             ]
             return [peer.name, direction, fixed(rate, 0), percent(busy), fixed(most && most / MEBIBYTE, 1)]
           }),
         },
       ],
       notes: [
-        ...lanes.flatMap(({ contestant: { peer }, direction }) => {
-          const busy = summarize(of(peer.name, direction).map((passed) => passed.busy))?.median
+        ...combinations.flatMap(({ contestant: { peer }, direction }) => {
+          const busy = summarize(of(peer.name, direction).map((measured) => measured.busy))?.median
           return busyNote(`${peer.name}, ${direction}`, busy)
         }),
         ...(bytes < GIBIBYTE ? [`${bytes / MEBIBYTE} MiB, not 1 GiB: this was a quick run`] : []),
       ],
-      faults: [...results].flatMap(([{ contestant }, passed]) =>
-        passed.flatMap(({ fault }) => (fault === undefined ? [] : [`${contestant.peer.name}: ${fault}`])),
+      faults: [...results].flatMap(([{ contestant }, measured]) =>
+        measured.flatMap(({ fault }) => (fault === undefined ? [] : [`${contestant.peer.name}: ${fault}`])),
       ),
     }
   },
 }
 
-async function pass({ contestant: { running }, direction }: Lane, bytes: number, lab: Lab): Promise<Passage> {
+async function measureTransfer(
+  { contestant: { running }, direction }: Combination,
+  bytes: number,
+  lab: Lab,
+): Promise<Measured> {
   const pid = running.children[0]?.pid ?? 0
   const [memoryBefore, timeBefore] = [await residentMemory(pid), await processorTime(pid)]
   const watch = watchMemory(pid)

@@ -9,45 +9,44 @@ import { runSteadily, type SteadyLoad, type SteadyReport, WARM_UP } from '../loa
 import { alternate } from '../measure.ts'
 import { type Metrics, readMetrics } from '../metrics.ts'
 import { NO_LIMIT } from '../peers/postern.ts'
-import { processorTime } from '../processor-time.ts'
-import { residentMemory, watchMemory } from '../resident-memory.ts'
-import { say } from '../say.ts'
+import { processorTime, residentMemory, watchMemory } from '../process-usage.ts'
+import { say } from '../run-program.ts'
 import { askForToken, type RunningSidecar, startSidecar } from '../sidecar.ts'
+import { type AttackRound, attackFindings } from './attack-findings.ts'
 import { type Attack, attacks, type Caps } from './attacks.ts'
-import { type Ordeal, ordealFindings } from './ordeals.ts'
 
-/** Requests per second of the client that is to be served all the while. */
+/** Requests per second of the good client. */
 const PACE = 200
 
-/** Neither slowhttptest's nor that of our own attackers. */
+/** Not an address of an attacker. */
 const GOOD_ADDRESS = '127.0.0.2'
 
-/** By which an attack begins before the other client (ms). */
+/** An attack begins this long before the good client (ms). */
 const HEAD_START = 1_000
 
-/** For the crowd of an attack to come together, and for it to be gone again (ms). */
-const LONGEST_GATHERING = 90_000
+/** Time limit for an attack to open its connections (ms). */
+const OPENING_TIMEOUT = 90_000
 
-/** After an attack, before the memory is looked at: long enough for what is only put off to be done (ms). */
-const REST = 2_000
+/** Pause after an attack before memory is measured, so that deferred work finishes (ms). */
+const SETTLE_TIME = 2_000
 
-/** Connections that the good client may have open by then. */
-const ITS_OWN = 16
+/** Connections that the good client may still have open. */
+const GOOD_CONNECTIONS = 16
 
-/** By which a connection may outlive its deadline: an attack may have opened it late, and is looked at now and then (ms). */
+/** Tolerance after a deadline (ms): the attack may have opened a connection late, and the sidecar checks periodically. */
 const LATE = 20_000
 
 const CAPS: Readonly<Record<Caps, readonly string[]>> = {
   lifted: ['listen.max_connections=6000', 'listen.max_connections_per_client=100000'],
-  // The bench's own sidecars have another cap per client.
+  // Restores the default, which the configuration of the bench overrides.
   'as they come': ['listen.max_connections_per_client=250'],
 }
 
-/** A sidecar under attack, and the good client's load. */
-interface Besieged {
+/** A sidecar under attack, and the load of the good client. */
+interface AttackedSidecar {
   readonly sidecar: RunningSidecar
   readonly token: string
-  /** For what an attacker leaves. */
+  /** Folder for the files of an attacker. */
   readonly folder: string
   readonly load: SteadyLoad
 }
@@ -55,46 +54,46 @@ interface Besieged {
 export const slowAndMany: Figure = {
   id: 'S1',
   title: 'Slow and many do not touch the others',
-  about: `A client asks ${PACE} times a second over TLS, alone and while the sidecar is attacked: by slowhttptest, by 5,000 idle connections, by floods of HTTP/2 frames from 50 connections that are opened again, up to 200 a second, whenever they are closed, and by readers that take nothing. With the caps as they come an attacker has one address, from which it has done what it may within two seconds, before that client is timed. With the caps lifted it goes on as if from as many addresses as it takes: what that does is told, not judged. The attackers give way to that client on the core that all of them run on, so that what is measured is the sidecar and not their fight for it.`,
+  about: `A good client sends ${PACE} requests/s over TLS, alone and during attacks: slowhttptest, 5,000 idle connections, floods of HTTP/2 frames on 50 connections that are reopened whenever the sidecar closes them (up to 200 a second), and clients that do not read. With the default caps an attacker has one address and reaches its caps within two seconds, before the good client is timed. With lifted caps the attacker has many addresses; those results are reported without a threshold. All clients run on one core, where the attackers have idle priority: the figure measures the sidecar, not the competition for the core.`,
   async measure(lab) {
     const device = await startNodeDevice(lab.otherCore)
-    const besieged = new Map<Caps, Besieged>()
+    const sidecars = new Map<Caps, AttackedSidecar>()
     for (const caps of ['lifted', 'as they come'] as const) {
-      besieged.set(caps, await besiege(lab, caps, `http://127.0.0.1:${device.port}`))
+      sidecars.set(caps, await startSidecarFor(lab, caps, `http://127.0.0.1:${device.port}`))
     }
     const tool = await slowhttptestVersion()
-    if (tool === undefined) say('slowhttptest is not installed: left out')
+    if (tool === undefined) say('slowhttptest is not installed: skipped')
     const faults: string[] = []
-    const ordeals = await alternate(
+    const rounds = await alternate(
       attacks(lab.part, tool !== undefined),
       lab.rounds,
       async (attack, round) => {
-        const place = besieged.get(attack.caps)
-        if (place === undefined) throw new Error('an attack on nobody')
-        const ordeal = await endure(lab, attack, place, round === lab.rounds - 1)
-        const { alone, during } = ordeal
+        const target = sidecars.get(attack.caps)
+        if (target === undefined) throw new Error('attack without a sidecar')
+        const measured = await measureRound(lab, attack, target, round === lab.rounds - 1)
+        const { alone, during } = measured
         say(
           `  round ${round + 1}: ${attack.name}: p99 ${fixed(during.p99, 2)} ms, alone ${fixed(alone.p99, 2)} ms`,
         )
-        return ordeal
+        return measured
       },
     )
-    for (const { sidecar } of besieged.values()) faults.push(...(await sidecar.stop()))
+    for (const { sidecar } of sidecars.values()) faults.push(...(await sidecar.stop()))
     await device.child.stop()
-    const findings = ordealFindings(ordeals)
+    const findings = attackFindings(rounds)
     return {
       ...findings,
       notes: [
         ...findings.notes,
-        ...(tool === undefined ? ['slowhttptest is not installed: its attacks are left out'] : []),
-        ...(lab.part < 1 ? ['fewer idle connections than 5,000: this was a quick run'] : []),
+        ...(tool === undefined ? ['slowhttptest is not installed: its attacks were skipped'] : []),
+        ...(lab.part < 1 ? ['fewer than 5,000 idle connections: this was a quick run'] : []),
       ],
       faults: [...findings.faults, ...faults],
     }
   },
 }
 
-async function besiege(lab: Lab, caps: Caps, device: string): Promise<Besieged> {
+async function startSidecarFor(lab: Lab, caps: Caps, device: string): Promise<AttackedSidecar> {
   const set = [`limits.api.requests=${NO_LIMIT}`, `limits.oauth.requests=${NO_LIMIT}`, ...CAPS[caps]]
   const sidecar = await startSidecar({ device, tls: true, set, core: lab.proxyCore, program: lab.program })
   const token = await askForToken(sidecar.url)
@@ -111,13 +110,13 @@ async function besiege(lab: Lab, caps: Caps, device: string): Promise<Besieged> 
   return { sidecar, token, folder: await temporaryFolder(), load }
 }
 
-/** The good client alone, then during one attack; `last` to see as well whether the deadlines end it. */
-async function endure(
+/** Measures the good client alone, then during one attack. `last`: also checks that the deadline ends the attack. */
+async function measureRound(
   lab: Lab,
   attack: Attack,
-  { sidecar, token, folder, load }: Besieged,
+  { sidecar, token, folder, load }: AttackedSidecar,
   last: boolean,
-): Promise<Ordeal> {
+): Promise<AttackRound> {
   const { admin, url, child } = sidecar
   const alone = await runSteadily(load, lab.otherCore)
   const memory = { before: await residentMemory(child.pid) }
@@ -127,20 +126,20 @@ async function endure(
   const running = await attack.start({ url, token, folder, core: lab.otherCore, seconds })
   const faults: string[] = []
   await pause(HEAD_START)
-  const crowd = before.sum('connections') + attack.crowd
-  if (!(await connectionsAre(admin, (open) => open >= crowd, LONGEST_GATHERING)))
-    faults.push('did not come together')
+  const wanted = before.sum('connections') + attack.heldOpen
+  if (!(await connectionsAre(admin, (open) => open >= wanted, OPENING_TIMEOUT)))
+    faults.push('did not open its connections')
   const full = await residentMemory(child.pid)
-  const during = await attacked(lab, load, child.pid)
+  const during = await measureClient(lab, load, child.pid)
   const after = await readMetrics(admin)
-  if (last && attack.deadline !== undefined && !(await endsBy(admin, attack.deadline)))
-    faults.push('was not ended by the deadline')
+  if (last && attack.deadline !== undefined && !(await closesWithin(admin, attack.deadline)))
+    faults.push('outlived the deadline')
   await running.stop()
   const { peak } = await watch.stop()
   const missing = attack.missing({ before, during: after })
   if (missing !== undefined) faults.push(missing)
-  if (!(await endsBy(admin, 0))) faults.push('left connections behind')
-  await pause(REST)
+  if (!(await closesWithin(admin, 0))) faults.push('left connections behind')
+  await pause(SETTLE_TIME)
   return {
     alone,
     ...during,
@@ -153,7 +152,7 @@ async function endure(
   }
 }
 
-async function attacked(
+async function measureClient(
   lab: Lab,
   load: SteadyLoad,
   pid: number,
@@ -168,17 +167,17 @@ function difference(before: Metrics, after: Metrics, name: string): number {
   return after.sum(name) - before.sum(name)
 }
 
-function endsBy(admin: string, deadline: number): Promise<boolean> {
-  return connectionsAre(admin, (open) => open <= ITS_OWN, deadline + LATE)
+function closesWithin(admin: string, deadline: number): Promise<boolean> {
+  return connectionsAre(admin, (open) => open <= GOOD_CONNECTIONS, deadline + LATE)
 }
 
-/** Waits until the number of open connections is right; whether it does within `patience` ms. */
+/** Polls the number of open connections for up to `timeout` ms. Returns whether it became `enough`. */
 async function connectionsAre(
   admin: string,
   enough: (open: number) => boolean,
-  patience: number,
+  timeout: number,
 ): Promise<boolean> {
-  for (const end = performance.now() + patience; ; await pause(200)) {
+  for (const end = performance.now() + timeout; ; await pause(200)) {
     if (enough((await readMetrics(admin)).sum('connections'))) return true
     if (performance.now() > end) return false
   }

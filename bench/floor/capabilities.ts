@@ -1,4 +1,4 @@
-/** What the floor can do beside forwarding, in the order in which the table adds it up. */
+/** What the floor can do besides forwarding, in the order in which the table adds it. */
 export const CAPABILITIES = [
   'deadlines',
   'caps',
@@ -13,20 +13,20 @@ export const CAPABILITIES = [
 
 export type Capability = (typeof CAPABILITIES)[number]
 
-/** What each is, for the table. */
+/** Descriptions for the table. */
 export const MEANINGS: Readonly<Record<Capability, string>> = {
   deadlines: 'idle client, late response, stalled body',
-  caps: 'connections, size of a head, unread answers',
+  caps: 'connections, size of a head, unread responses',
   strict: 'heads read and written by src/http1',
   policy: 'requestFields and responseFields, request ids',
-  queue: 'a place at the device',
+  queue: 'the queue for the device',
   live: 'the list of live exchanges',
   metrics: 'two histograms, counters',
   log: 'an access line',
-  batch: 'messages of one turn written together',
+  batch: 'one write for all messages of an event-loop turn',
 }
 
-/** Reads names with commas between them; an empty text names none. Throws for a name that is none of `CAPABILITIES`. */
+/** Reads a comma-separated list of names. Throws for a name that is not in `CAPABILITIES`. */
 export function readCapabilities(text: string): ReadonlySet<Capability> {
   return new Set(text === '' ? [] : text.split(',').map(capabilityOf))
 }

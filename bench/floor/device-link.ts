@@ -4,16 +4,16 @@ import { HeadMemory } from '../../src/http1/head-memory.ts'
 import { type ResponseEvents, ResponseReader } from '../../src/http1/response-reader.ts'
 import type { FloorExchange } from './exchange.ts'
 import type { Floor } from './floor.ts'
-import { looseAnswer } from './lines.ts'
+import { readResponse } from './lines.ts'
 
-/** Milliseconds, as Postern has them when nothing is configured. */
+/** The defaults of Postern (ms). */
 const RESPONSE_TIMEOUT = 30_000
 const BODY_TIMEOUT = 60_000
 
-/** One for all connections: what is read is made into text at once. */
+/** Shared by all connections: what is read is decoded immediately. */
 const BUFFER = Buffer.allocUnsafeSlow(64 * 1024)
 
-/** One connection to the device. It carries one exchange at a time, and the floor never closes it. */
+/** A connection to the device. It carries one exchange at a time; the floor never closes it. */
 export class DeviceLink {
   readonly #floor: Floor
   readonly #socket: Socket
@@ -46,7 +46,7 @@ export class DeviceLink {
     this.#socket.on('error', () => {}).on('close', () => this.#exchange?.client.cut())
   }
 
-  /** @param text the head */
+  /** @param text head of the request */
   send(exchange: FloorExchange, text: string): void {
     this.#exchange = exchange
     this.#body = ''
@@ -55,12 +55,12 @@ export class DeviceLink {
     this.#floor.write(this.#socket, text)
   }
 
-  /** Every response comes in one piece: the device is one of the bench's. */
+  /** Each response arrives in one piece: the device is one of the bench. */
   #receive(text: string): void {
     const exchange = this.#take()
     this.#bodyLimit?.begin()
-    if (this.#floor.readsFields) this.#floor.answered(exchange, looseAnswer(text))
-    else this.#floor.answeredInText(exchange, text)
+    if (this.#floor.readsFields) this.#floor.onResponse(exchange, readResponse(text))
+    else this.#floor.relayText(exchange, text)
   }
 
   #strictReader(): ResponseReader {
@@ -73,7 +73,7 @@ export class DeviceLink {
       onWhole: (last) => {
         const { status = 0, reason = '', fields = [] } = reader.head ?? {}
         const body = last === undefined ? this.#body : this.#body + last.toString('latin1')
-        this.#floor.answered(this.#take(), { status, reason, fields, body })
+        this.#floor.onResponse(this.#take(), { status, reason, fields, body })
       },
       onFault: () => this.#socket.destroy(),
       onSloppy() {},
@@ -82,10 +82,10 @@ export class DeviceLink {
     return reader
   }
 
-  /** The exchange that was answered. The link is free for another. */
+  /** Returns the exchange that the response belongs to. The link is free for another. */
   #take(): FloorExchange {
     const exchange = this.#exchange
-    if (exchange === undefined) throw new Error('an answer to nothing')
+    if (exchange === undefined) throw new Error('response without a request')
     this.#exchange = undefined
     this.#floor.free(this)
     return exchange

@@ -5,31 +5,31 @@ import type { Fields } from '../../src/http/fields.ts'
 import type { Leave } from '../../src/system/bounded-queue.ts'
 
 /** A whole response of the device. Its body is Latin-1. */
-export interface Answer {
+export interface DeviceResponse {
   readonly status: number
   readonly reason: string
   readonly fields: Fields
   readonly body: string
 }
 
-/** The side of an exchange that asked. */
+/** The client side of an exchange. */
 export interface FloorClient {
-  /** Answers with a response as the device wrote it; only its lines are looked at. */
+  /** Sends a response of the device whose lines are rewritten but not parsed. */
   relay(text: string): void
-  /** Answers with a response whose fields are those of the client's connection. */
-  answer(answer: Answer, exchange: FloorExchange): void
+  /** Sends a response whose fields are those for the client. */
+  respond(response: DeviceResponse, exchange: FloorExchange): void
   cut(): void
 }
 
-/** One request without a body on its way through the floor. */
+/** One request without a body, and its response. */
 export class FloorExchange extends LiveExchange {
   readonly grant = 'floor'
   readonly client: FloorClient
   /** The field value, scheme included. */
   readonly authorization: string
-  /** The head for the device, where lines are copied; empty where `head` is written instead. */
+  /** Head for the device, if the floor copies lines; empty if it writes `head`. */
   readonly text: string
-  /** Undefined where nothing that is switched on asks for it. */
+  /** Undefined if no enabled capability needs it. */
   readonly head: RequestHead | undefined
   started = 0
   requestId = ''

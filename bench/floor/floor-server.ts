@@ -12,8 +12,8 @@ import { Http1Client, IDLE_TIMEOUT } from './http1-client.ts'
 import { serveHttp2 } from './http2-client.ts'
 
 /**
- * `node floor-server.ts PORT DEVICE_PORT CAPABILITIES [FOLDER]`: the floor. With a folder, in which its certificate is or will be,
- * it speaks TLS with HTTP/1.1 and HTTP/2, otherwise cleartext HTTP/1.1. Access lines go to standard output.
+ * `node floor-server.ts PORT DEVICE_PORT CAPABILITIES [FOLDER]`: the floor. With FOLDER, which holds or gets the certificate, it
+ * speaks HTTP/1.1 and HTTP/2 over TLS, otherwise cleartext HTTP/1.1. Access lines go to standard output.
  */
 
 const [, , port = '', devicePort = '', names = '', folder] = process.argv

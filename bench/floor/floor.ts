@@ -18,10 +18,10 @@ import { writeSoon } from '../../src/system/write-soon.ts'
 import { PEER_TOKEN } from '../peers/peer.ts'
 import type { Capability } from './capabilities.ts'
 import { DeviceLink } from './device-link.ts'
-import type { Answer, FloorExchange } from './exchange.ts'
+import type { DeviceResponse, FloorExchange } from './exchange.ts'
 import { fieldsForClient, fieldsForDevice } from './lines.ts'
 
-/** As many as the largest load has under way at once. */
+/** The largest load has this many requests in flight. */
 const QUEUE = { inside: 256, waiting: 256, patience: 5_000 }
 
 /** More than any run sends. */
@@ -33,8 +33,8 @@ const RESPONSE_SETTINGS = { origin: ORIGIN, host: undefined, replaced: LIMIT_FIE
 const BEARER = 'Bearer '.length
 
 /**
- * The core of the work of a sidecar, and nothing else that is not switched on: tokens, one window, connections to the device.
- * It takes requests without a body, and answers that come in one piece.
+ * The core work of a sidecar (tokens, one window, connections to the device) and the capabilities that are enabled. Requests
+ * have no body, and each response arrives in one piece.
  */
 export class Floor {
   readonly #capabilities: ReadonlySet<Capability>
@@ -50,12 +50,12 @@ export class Floor {
   readonly #metrics: Count | undefined
   readonly #log: AccessLog | undefined
   #counted = 0
-  /** Heads are read as fields, not copied as lines. */
+  /** Whether heads are parsed into fields, not copied as lines. */
   readonly readsFields: boolean
-  /** Something asks what the request was. */
+  /** Whether a capability needs the request head. */
   readonly describes: boolean
 
-  /** @param log where access lines go, if that is switched on */
+  /** @param log for access lines, if that capability is enabled */
   constructor(capabilities: ReadonlySet<Capability>, devicePort: number, log: AccessLog | undefined) {
     this.#capabilities = capabilities
     this.#devicePort = devicePort
@@ -75,39 +75,39 @@ export class Floor {
     return this.#capabilities.has(capability)
   }
 
-  /** Lets an exchange through to the device. */
+  /** Checks the token and forwards the exchange to the device. */
   pass(exchange: FloorExchange): void {
-    if (!this.#admits(exchange.authorization)) {
+    if (!this.#isAdmitted(exchange.authorization)) {
       exchange.client.cut()
       return
     }
     if (this.#timed) exchange.started = systemClock.monotonic()
     this.#live?.add(exchange)
-    if (this.#queue !== undefined) exchange.leave = this.#place(this.#queue)
+    if (this.#queue !== undefined) exchange.leave = this.#enter(this.#queue)
     this.#forward(exchange)
   }
 
-  /** The link carries nothing any more. */
+  /** Returns a link that carries no exchange any more. */
   free(link: DeviceLink): void {
     this.#spare.push(link)
   }
 
-  answeredInText(exchange: FloorExchange, text: string): void {
+  relayText(exchange: FloorExchange, text: string): void {
     exchange.client.relay(text)
     this.#finish(exchange, Number(text.slice(9, 12)), text.length)
   }
 
-  answered(exchange: FloorExchange, answer: Answer): void {
-    const { status, reason, body } = answer
+  onResponse(exchange: FloorExchange, response: DeviceResponse): void {
+    const { status, reason, body } = response
     const { admission, head } = exchange
     const fields =
       admission === undefined || head === undefined
-        ? fieldsForClient(answer.fields, this.limitFields())
+        ? fieldsForClient(response.fields, this.limitFields())
         : [
-            ...responseFields({ ...answer, repeated: false }, head, admission, RESPONSE_SETTINGS),
+            ...responseFields({ ...response, repeated: false }, head, admission, RESPONSE_SETTINGS),
             ...admission.limitFields,
           ]
-    exchange.client.answer({ status, reason, fields, body }, exchange)
+    exchange.client.respond({ status, reason, fields, body }, exchange)
     this.#finish(exchange, status, body.length)
   }
 
@@ -128,15 +128,15 @@ export class Floor {
     ]
   }
 
-  /** The token is hashed and looked up, and the window counted. */
-  #admits(authorization: string): boolean {
+  /** Hashes and looks up the token, and counts the window. */
+  #isAdmitted(authorization: string): boolean {
     this.#counted += 1
     return this.#tokens.has(hash('sha256', authorization.slice(BEARER), 'base64url'))
   }
 
-  #place(queue: BoundedQueue): Leave {
+  #enter(queue: BoundedQueue): Leave {
     const leave = queue.tryEnter()
-    if (leave === undefined) throw new Error('more requests at once than a load has')
+    if (leave === undefined) throw new Error('more requests in flight than a load has')
     return leave
   }
 
@@ -145,16 +145,16 @@ export class Floor {
     link.send(exchange, this.readsFields ? this.#headFor(exchange) : exchange.text)
   }
 
-  /** The head of a request that was read as fields. */
+  /** The head for the device of a request that was parsed into fields. */
   #headFor(exchange: FloorExchange): string {
     const { head } = exchange
-    if (head === undefined) throw new Error('a request without a head')
+    if (head === undefined) throw new Error('request without a head')
     const { method, target } = head
     const fields = this.#fieldsFor(exchange, head)
     if (!this.#strict)
       return `${method} ${target} HTTP/1.1\r\n${fieldLines(fields)}Connection: keep-alive\r\n\r\n`
     const text = writeRequestHead({ method, target, fields, framing: null }, ORIGIN, true)
-    if (text === undefined) throw new Error('a head that cannot be written')
+    if (text === undefined) throw new Error('head that cannot be written')
     return text
   }
 
@@ -179,10 +179,10 @@ export class Floor {
       target: head.target,
       host: head.authority ?? head.survey.host[0] ?? '',
     }
-    return admission as Forward // only the gate makes one, and the floor has none
+    return admission as Forward // the type reserves this for the gate, which the floor does not have
   }
 
-  /** @param size of the body (bytes), or about that */
+  /** @param size of the body (bytes), approximate where lines are copied */
   #finish(exchange: FloorExchange, status: number, size: number): void {
     exchange.leave?.()
     this.#live?.delete(exchange)
@@ -207,7 +207,7 @@ export class Floor {
 /** @param size of the body (bytes) @param duration ms */
 type Count = (method: string, status: number, size: number, duration: number) => void
 
-/** As Postern counts: every request in one tally, its bytes, and two durations. */
+/** Counts as Postern does: a tally of requests, their bytes, and two durations. */
 function createFloorMetrics(): Count {
   const requests = createTally()
   const whole = createHistogram('floor_request_duration_seconds', 'Of requests.').series({ endpoint: 'api' })

@@ -6,19 +6,19 @@ import { surveyFields } from '../../src/http/head-survey.ts'
 import { HeadReader } from '../../src/http1/head-reader.ts'
 import { interpretRequest, requestHead } from '../../src/http1/request-head.ts'
 import { renderHead } from '../../src/http1/response-writer.ts'
-import { type Answer, type FloorClient, FloorExchange } from './exchange.ts'
+import { type DeviceResponse, type FloorClient, FloorExchange } from './exchange.ts'
 import type { Floor } from './floor.ts'
-import { firstLine, looseFields, rewriteRequest, rewriteResponse } from './lines.ts'
+import { firstLine, readFields, rewriteRequest, rewriteResponse } from './lines.ts'
 
-/** As Postern has them when nothing is configured: milliseconds, bytes, fields. */
+/** The defaults of Postern (ms, bytes, number of fields, bytes). */
 export const IDLE_TIMEOUT = 60_000
-const LARGEST_HEAD = 16 * 1024
-export const MOST_FIELDS = 100
-const MOST_UNREAD = 1024 * 1024
+const MAX_HEAD_SIZE = 16 * 1024
+export const MAX_FIELDS = 100
+const MAX_UNREAD = 1024 * 1024
 
 const KEEP_ALIVE = 'Connection: keep-alive\r\n'
 
-/** A client over HTTP/1.1, which sends each request in one piece, and the next one when it has its answer. */
+/** An HTTP/1.1 client that sends each request in one piece, and the next one after the response. */
 export class Http1Client implements FloorClient {
   readonly #floor: Floor
   readonly #socket: Socket
@@ -43,7 +43,7 @@ export class Http1Client implements FloorClient {
     this.#send(rewriteResponse(text, fieldLines(this.#floor.limitFields())))
   }
 
-  answer({ status, reason, fields, body }: Answer, { head }: FloorExchange): void {
+  respond({ status, reason, fields, body }: DeviceResponse, { head }: FloorExchange): void {
     if (this.#reader === undefined || head === undefined) {
       this.#send(`HTTP/1.1 ${status} ${reason}\r\n${fieldLines(fields)}\r\n${body}`)
       return
@@ -57,7 +57,7 @@ export class Http1Client implements FloorClient {
   }
 
   #receive(bytes: Buffer): void {
-    if (this.#capped && (bytes.length > LARGEST_HEAD || this.#socket.writableLength > MOST_UNREAD)) {
+    if (this.#capped && (bytes.length > MAX_HEAD_SIZE || this.#socket.writableLength > MAX_UNREAD)) {
       this.cut()
       return
     }
@@ -73,7 +73,7 @@ export class Http1Client implements FloorClient {
 
   #takeHead(bytes: Buffer): void {
     const head = this.#reader === undefined ? this.#looseHead(bytes) : this.#strictHead(bytes, this.#reader)
-    if (head === undefined || (this.#capped && head.fields.length > 2 * MOST_FIELDS)) this.cut()
+    if (head === undefined || (this.#capped && head.fields.length > 2 * MAX_FIELDS)) this.cut()
     else this.#floor.pass(new FloorExchange(this, head.survey.authorization[0] ?? '', '', head))
   }
 
@@ -85,7 +85,7 @@ export class Http1Client implements FloorClient {
 
   #looseHead(bytes: Buffer): RequestHead {
     const text = bytes.toString('latin1')
-    return this.#describe(text, looseFields(text))
+    return this.#describe(text, readFields(text))
   }
 
   #describe(text: string, fields: Fields): RequestHead {

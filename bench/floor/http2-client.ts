@@ -4,10 +4,10 @@ import { createPatience } from '../../src/device/patience.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import type { Fields } from '../../src/http/fields.ts'
 import { requestFraming, surveyFields } from '../../src/http/head-survey.ts'
-import { type Answer, type FloorClient, FloorExchange } from './exchange.ts'
+import { type DeviceResponse, type FloorClient, FloorExchange } from './exchange.ts'
 import type { Floor } from './floor.ts'
-import { IDLE_TIMEOUT, MOST_FIELDS } from './http1-client.ts'
-import { fieldsForClient, looseAnswer, rewriteHttp2Request } from './lines.ts'
+import { IDLE_TIMEOUT, MAX_FIELDS } from './http1-client.ts'
+import { fieldsForClient, readResponse, rewriteHttp2Request } from './lines.ts'
 
 /** Serves the streams of one connection. */
 export function serveHttp2(floor: Floor, socket: TLSSocket): void {
@@ -28,7 +28,7 @@ export function serveHttp2(floor: Floor, socket: TLSSocket): void {
       return
     }
     const head = describe(raw, fieldsOf(raw), peer, localPort)
-    if (capped && head.fields.length > 2 * MOST_FIELDS) client.cut()
+    if (capped && head.fields.length > 2 * MAX_FIELDS) client.cut()
     else floor.pass(new FloorExchange(client, head.survey.authorization[0] ?? '', '', head))
   })
 }
@@ -43,11 +43,11 @@ class Http2Client implements FloorClient {
   }
 
   relay(text: string): void {
-    const { status, fields, body } = looseAnswer(text)
+    const { status, fields, body } = readResponse(text)
     this.#respond(status, fieldsForClient(fields, this.#floor.limitFields()), body)
   }
 
-  answer({ status, fields, body }: Answer): void {
+  respond({ status, fields, body }: DeviceResponse): void {
     this.#respond(status, fields, body)
   }
 
@@ -65,7 +65,7 @@ class Http2Client implements FloorClient {
   }
 }
 
-/** Without the pseudo-headers, which stand in front (RFC 9113 §8.3). */
+/** The fields after the pseudo-headers, which come first (RFC 9113 §8.3). */
 function fieldsOf(raw: Fields): Fields {
   let start = 0
   while (raw[start]?.startsWith(':')) start += 2
@@ -73,14 +73,14 @@ function fieldsOf(raw: Fields): Fields {
 }
 
 function describe(raw: Fields, fields: Fields, peer: string, localPort: number): RequestHead {
-  const said = (name: string): string => raw[raw.indexOf(name) + 1] ?? ''
+  const pseudoHeader = (name: string): string => raw[raw.indexOf(name) + 1] ?? ''
   const survey = surveyFields(fields)
   return {
     version: '2',
     secure: true,
-    method: said(':method'),
-    target: said(':path'),
-    authority: said(':authority'),
+    method: pseudoHeader(':method'),
+    target: pseudoHeader(':path'),
+    authority: pseudoHeader(':authority'),
     fields,
     peer,
     localPort,

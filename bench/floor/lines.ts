@@ -1,9 +1,9 @@
 import { type Fields, fieldLines, keepFields } from '../../src/http/fields.ts'
-import type { Answer } from './exchange.ts'
+import type { DeviceResponse } from './exchange.ts'
 
 const HEAD_END = '\r\n\r\n'
 
-/** What the floor adds to every request, where the header policy is not switched on. */
+/** Fields that the floor adds to every request when the capability `policy` is disabled. */
 const ADDED: Fields = [
   'X-Forwarded-For',
   '127.0.0.1',
@@ -16,10 +16,10 @@ const ADDED: Fields = [
 ]
 const END_OF_REQUEST = `${fieldLines(ADDED)}Connection: keep-alive\r\n\r\n`
 
-/** The lines of a head, without its blank line. Throws where the head is not whole: the floor keeps no rest. */
+/** The lines of a head. Throws if the head is incomplete: the floor does not buffer. */
 function headLines(text: string): { readonly lines: readonly string[]; readonly end: number } {
   const end = text.indexOf(HEAD_END)
-  if (end === -1) throw new Error('a head that did not come in one piece')
+  if (end === -1) throw new Error('head that did not arrive in one piece')
   return { lines: text.slice(0, end).split('\r\n'), end: end + HEAD_END.length }
 }
 
@@ -27,17 +27,17 @@ function nameOf(line: string): string {
   return line.slice(0, line.indexOf(':')).toLowerCase()
 }
 
-/** What servers say of the connection; the floor knows no more of it. */
-function isOfConnection(name: string): boolean {
+/** The connection fields that the floor drops. */
+function isConnectionField(name: string): boolean {
   return name === 'connection' || name === 'keep-alive'
 }
 
-/** The first line of a head in its parts. */
+/** The parts of the first line of a head. */
 export function firstLine(text: string): readonly string[] {
   return text.slice(0, text.indexOf('\r\n')).split(' ')
 }
 
-/** The same request for the device: without the credential, with what a proxy adds. */
+/** The request for the device: without the credential, with the fields of a proxy. */
 export function rewriteRequest(text: string): { readonly authorization: string; readonly rewritten: string } {
   const { lines } = headLines(text)
   let authorization = ''
@@ -51,7 +51,7 @@ export function rewriteRequest(text: string): { readonly authorization: string; 
   return { authorization, rewritten: rewritten + END_OF_REQUEST }
 }
 
-/** A request that came over HTTP/2, as the device reads it. */
+/** The HTTP/1.1 head for the device of a request over HTTP/2. */
 export function rewriteHttp2Request(raw: Fields): {
   readonly authorization: string
   readonly rewritten: string
@@ -72,24 +72,24 @@ export function rewriteHttp2Request(raw: Fields): {
   }
 }
 
-/** The same response for the client: with `added`, which are whole lines, and nothing of the device's connection. */
+/** The response for the client: without connection fields, with the lines of `added`. */
 export function rewriteResponse(text: string, added: string): string {
   const { lines, end } = headLines(text)
   let head = `${lines[0]}\r\n`
   for (let i = 1; i < lines.length; i += 1) {
     const line = lines[i] ?? ''
-    if (!isOfConnection(nameOf(line))) head += `${line}\r\n`
+    if (!isConnectionField(nameOf(line))) head += `${line}\r\n`
   }
   return `${head}${added}\r\n${text.slice(end)}`
 }
 
-/** The fields of a request head, as loosely read as the floor reads its lines. */
-export function looseFields(text: string): string[] {
+/** Parses the fields of a request head without checks. */
+export function readFields(text: string): string[] {
   return fieldsOf(headLines(text).lines)
 }
 
-/** A response, as loosely read. */
-export function looseAnswer(text: string): Answer {
+/** Parses a response without checks. */
+export function readResponse(text: string): DeviceResponse {
   const { lines, end } = headLines(text)
   const line = lines[0] ?? ''
   const status = Number(line.slice(9, 12))
@@ -106,14 +106,14 @@ function fieldsOf(lines: readonly string[]): string[] {
   return fields
 }
 
-/** Fields for the device, where the header policy is not switched on. */
+/** The fields for the device when the capability `policy` is disabled. */
 export function fieldsForDevice(fields: Fields, authority: string | undefined): string[] {
   const host = authority === undefined ? [] : ['Host', authority]
   const kept = keepFields(fields, (name) => name !== 'connection' && name !== 'authorization')
   return [...host, ...kept, ...ADDED]
 }
 
-/** Fields for the client, likewise. */
+/** The fields for the client when the capability `policy` is disabled. */
 export function fieldsForClient(fields: Fields, added: Fields): string[] {
-  return [...keepFields(fields, (name) => !isOfConnection(name)), ...added]
+  return [...keepFields(fields, (name) => !isConnectionField(name)), ...added]
 }

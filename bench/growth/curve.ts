@@ -2,14 +2,14 @@ import { BUSY_ENOUGH } from '../contest/row.ts'
 import type { Check, Findings, LineChart } from '../figure.ts'
 import { percent, rounded } from '../format.ts'
 
-/** What was measured with so many of something. */
+/** One measurement of a curve: `x` is the quantity that grows. */
 export interface Point {
   readonly x: number
-  /** Of whatever is counted per second. */
+  /** Events per second. */
   readonly rate: number
-  /** The part of its core that the proxy used. */
+  /** Fraction of its core that the proxy used. */
   readonly busy: number | undefined
-  /** Resident memory (MiB), at its highest. */
+  /** Peak resident memory (MiB). */
   readonly memory: number | undefined
   readonly failed: number
 }
@@ -20,10 +20,10 @@ export interface Curve {
   readonly points: readonly Point[]
 }
 
-/** Part of the best rate below which a curve has left its plateau. */
+/** A rate below this fraction of the best one is off the plateau. */
 const PLATEAU = 0.9
 
-/** Where a curve reaches its plateau, and where it leaves it again for good; undefined where it never does. */
+/** The points where a curve reaches its plateau and where it finally leaves it; undefined if it never does. */
 export function bendsOf(points: readonly Pick<Point, 'x' | 'rate'>[]): {
   readonly reached: number | undefined
   readonly left: number | undefined
@@ -38,19 +38,19 @@ export function bendsOf(points: readonly Pick<Point, 'x' | 'rate'>[]): {
 }
 
 export interface CurveAbout {
-  /** Of the figure, for the id of its check. */
+  /** Id of the figure, for the id of its check. */
   readonly id: string
   readonly what: string
   readonly rate: string
   readonly scale: 'linear' | 'log'
-  /** Why the rate stops rising, and why it falls. */
+  /** Reasons why the rate stops rising, and why it falls. */
   readonly rises: string
   readonly falls: string
-  /** To tell what one more of them takes in memory; left out where that is less than the collector's leeway. */
+  /** Name of one item, for the check of its memory; absent if that is less than the noise of the heap. */
   readonly unit?: string
 }
 
-/** The charts of some curves over the same quantity, where ours bends, and what one more takes in memory. */
+/** Charts of curves over one quantity, notes where Postern's curve bends, and the check of memory per item. */
 export function curveFindings(about: CurveAbout, curves: readonly Curve[]): Findings {
   const { id, what, rate, scale, unit } = about
   const chart = (title: string, y: string, value: (point: Point) => number | undefined): LineChart => ({
@@ -96,11 +96,11 @@ export function curveFindings(about: CurveAbout, curves: readonly Curve[]): Find
 
 function bendNotes({ what, rises, falls }: CurveAbout, { name, points }: Curve): string[] {
   const { reached, left } = bendsOf(points)
-  /** What we know about a point does not explain it where something else was the bottleneck. */
+  /** The given reason does not apply where the proxy was not the bottleneck. */
   const because = (x: number, why: string): string => {
     const busy = points.find((point) => point.x === x)?.busy
     if (busy === undefined || busy >= BUSY_ENOUGH) return why
-    return `its core was ${percent(busy)} busy, so the load, the device or another program held it back`
+    return `its core was ${percent(busy)} busy, so the load, the device or another program was the bottleneck`
   }
   const flat = reached === points[0]?.x && left === undefined
   if (flat) return [`${name}: flat over ${what}: every point is within ${percent(1 - PLATEAU)} of the best`]
@@ -114,7 +114,7 @@ function bendNotes({ what, rises, falls }: CurveAbout, { name, points }: Curve):
   return notes
 }
 
-/** From the first point to the last: what one more takes (KiB). */
+/** Memory per item between the first point and the last (KiB). */
 function memoryCheck(id: string, unit: string, points: readonly Point[]): Check {
   const [first, last] = [points[0], points.at(-1)]
   const known = first?.memory !== undefined && last?.memory !== undefined && last.x > first.x

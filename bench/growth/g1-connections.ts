@@ -7,14 +7,14 @@ import { measurePoint } from './point.ts'
 
 const CONNECTIONS = [1, 2, 4, 16, 64, 256, 1_000]
 
-/** Postern takes 1,000 connections as it comes, and has 64 places at the device with 128 waiting. */
+/** By default Postern accepts 1,000 connections; 64 requests are at the device and 128 wait. */
 const ROOM = ['listen.max_connections=2000', 'upstream.queue.size=2000']
 
 export const connections: Figure = {
   id: 'G1',
   title: 'Throughput by connections',
   about:
-    'Admitted requests over 1 to 1,000 keep-alive connections. Of all that come at once 64 are at the device (`upstream.max_in_flight`) and the others wait; the queue is long enough for all of them here.',
+    'Admitted requests over 1 to 1,000 keep-alive connections. At most 64 requests are at the device at once (`upstream.max_in_flight`) and the others wait; here the queue is long enough for all of them.',
   async measure(lab) {
     const peers = [posternPeer({ set: ROOM, program: lab.program }), haproxyPeer]
     const started = await startPeers(lab, peers, lab.device.port)
@@ -42,9 +42,9 @@ export const connections: Figure = {
         rate: 'requests/s',
         scale: 'log',
         unit: 'connection',
-        rises: 'one connection waits for its own answer; from here on there is always a request to work on',
+        rises: 'one connection waits for its own response; from here on there is always a request to process',
         falls:
-          'more requests than upstream.max_in_flight lets through wait in the queue, and each connection is one more socket to poll',
+          'requests past upstream.max_in_flight wait in the queue, and each connection is one more socket to poll',
       },
       curves,
     )

@@ -9,14 +9,14 @@ const SIZES = [0, 1 << 10, 1 << 14, 1 << 18, 1 << 20, 10 << 20]
 
 const CONNECTIONS = 16
 
-/** For large bodies, so that some are through when the time is up. */
+/** Connections for large bodies, so that some transfers complete within a round. */
 const FEW = 4
 const LARGE = 1 << 20
 
 export const bodySize: Figure = {
   id: 'G2',
   title: 'Throughput by body size',
-  about: `Bodies of 0 to 10 MiB, down from the device and up to it, on ${CONNECTIONS} connections, of 1 MiB and more on ${FEW}; on the axis 0.1 KiB stands for none. Downloads are read by wrk where it is installed, because autocannon keeps every body.`,
+  about: `Bodies of 0 to 10 MiB, down from the device and up to it, on ${CONNECTIONS} connections, from 1 MiB on ${FEW}; 0.1 KiB on the axis means no body. wrk reads the downloads if it is installed, because autocannon buffers every body.`,
   async measure(lab) {
     const device = await startNodeDevice(lab.otherCore)
     const contestant = await startPostern(lab, lab.autocannon, [], device.port)
@@ -48,13 +48,13 @@ const ABOUT = {
   what: 'KiB of body',
   rate: 'MiB/s',
   scale: 'log',
-  rises: 'below that, the cost of a request counts, not that of its bytes',
+  rises: 'below that size the cost per request dominates, not that per byte',
   falls: 'every piece is copied through four sockets, whose buffers no longer fit the processor caches',
 } as const
 
 const MEBIBYTE = 1 << 20
 
-/** The size in KiB, with a tenth of one for none, which no logarithmic axis has; the rate in MiB. */
+/** Size in KiB, rate in MiB/s. A logarithmic axis has no zero, so no body becomes 0.1 KiB. */
 function perKibibyte({ x, rate, ...point }: Point): Point {
   return { ...point, x: x === 0 ? 0.1 : x / 1024, rate: (rate * x) / MEBIBYTE }
 }

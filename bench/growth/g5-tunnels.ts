@@ -3,9 +3,8 @@ import { stopPeers } from '../contest/contest.ts'
 import { startNodeDevice } from '../device.ts'
 import type { Figure } from '../figure.ts'
 import { runTunnels } from '../load/tunnels.ts'
-import { processorTime } from '../processor-time.ts'
-import { MEBIBYTE, watchMemory } from '../resident-memory.ts'
-import { say } from '../say.ts'
+import { MEBIBYTE, processorTime, watchMemory } from '../process-usage.ts'
+import { say } from '../run-program.ts'
 import { curveFindings, type Point } from './curve.ts'
 import { startPostern } from './point.ts'
 
@@ -15,14 +14,14 @@ export const tunnels: Figure = {
   id: 'G5',
   title: 'Throughput by tunnels',
   about:
-    'WebSocket upgrades, all tunnels open at once; on each a message of 32 bytes goes to the device and comes back, again and again.',
+    'WebSocket upgrades, all tunnels open at once; on each a message of 32 bytes goes to the device and back, repeatedly.',
   async measure(lab) {
     const device = await startNodeDevice(lab.otherCore)
     const set = ['listen.max_connections=6000', 'upstream.max_tunnels=6000']
     const contestant = await startPostern(lab, lab.autocannon, set, device.port)
     const { url, headers, children } = contestant.running
     const pid = children[0]?.pid ?? 0
-    const most = await mostTunnels()
+    const most = await maxTunnels()
     const points: Point[] = []
     for (const count of TUNNELS.filter((wanted) => wanted <= most)) {
       const watch = watchMemory(pid)
@@ -45,7 +44,7 @@ export const tunnels: Figure = {
         rate: 'messages/s',
         scale: 'log',
         unit: 'tunnel',
-        rises: 'one tunnel waits for its own echo; from here on there is always one to work on',
+        rises: 'one tunnel waits for its own echo; from here on there is always a message to process',
         falls:
           'each tunnel is two more sockets to poll, with buffers that no longer fit the processor caches',
       },
@@ -56,16 +55,16 @@ export const tunnels: Figure = {
       ? findings
       : {
           ...findings,
-          notes: [...findings.notes, `left out: ${missed.join(', ')} tunnels need more open files`],
+          notes: [...findings.notes, `skipped: ${missed.join(', ')} tunnels need more open files`],
         }
   },
 }
 
-/** What else a process has open. */
+/** Open files of a process besides its tunnels. */
 const OTHER_FILES = 200
 
-/** As many as the limit on open files lets one process have, at two sockets each. */
-async function mostTunnels(): Promise<number> {
+/** Tunnels of two sockets each that the limit on open files allows one process. */
+async function maxTunnels(): Promise<number> {
   const limits = await readFile('/proc/self/limits', 'utf8').catch(() => '')
   const hard = /^Max open files\s+\S+\s+(\d+)/m.exec(limits)?.[1]
   return hard === undefined ? Number.POSITIVE_INFINITY : (Number(hard) - OTHER_FILES) / 2

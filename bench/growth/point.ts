@@ -1,15 +1,15 @@
 import { VERSION } from '../../src/version.ts'
-import { ask } from '../ask.ts'
 import { type Contestant, measure } from '../contest/contest.ts'
 import type { Findings } from '../figure.ts'
 import type { Lab } from '../lab.ts'
 import type { Generator, Load } from '../load/generator.ts'
 import { posternPeer } from '../peers/postern.ts'
-import { MEBIBYTE, watchMemory } from '../resident-memory.ts'
-import { say } from '../say.ts'
+import { MEBIBYTE, watchMemory } from '../process-usage.ts'
+import { requestOnce } from '../request.ts'
+import { say } from '../run-program.ts'
 import type { Point } from './curve.ts'
 
-/** Postern alone, under one load generator. */
+/** Starts Postern as the only contestant. */
 export async function startPostern(
   lab: Lab,
   generator: Generator,
@@ -21,20 +21,20 @@ export async function startPostern(
   return { peer, version: VERSION, running, generator }
 }
 
-/** What is found where the program that is needed is not installed. */
-export function leftOut(program: string): Findings {
-  return { checks: [], charts: [], tables: [], notes: [`left out: ${program} is not installed`], faults: [] }
+/** The findings when a required program is not installed. */
+export function notInstalled(program: string): Findings {
+  return { checks: [], charts: [], tables: [], notes: [`skipped: ${program} is not installed`], faults: [] }
 }
 
-/** One point of a curve: a contestant under a load. Its answer to one request is what all must be. */
+/** Measures one point of a curve. The first response of the contestant is the expected one. */
 export async function measurePoint(
   contestant: Contestant,
   x: number,
   what: string,
   load: Omit<Load, 'expected'> & { readonly body?: string },
 ): Promise<Point> {
-  const { status, body, headBytes } = await ask(load.url, { headers: contestant.running.headers })
-  if (status !== 200) throw new Error(`${contestant.peer.name} answers ${status} ${body.slice(0, 200)}`)
+  const { status, body, headBytes } = await requestOnce(load.url, { headers: contestant.running.headers })
+  if (status !== 200) throw new Error(`${contestant.peer.name} responds with ${status} ${body.slice(0, 200)}`)
   const watch = watchMemory(contestant.running.children[0]?.pid ?? 0)
   const expected = { status, body: load.body ?? body, headBytes }
   const sample = await measure(contestant, { ...load, expected })

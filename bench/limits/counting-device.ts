@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { atEnd } from '../end.ts'
+import { atEnd } from '../run-program.ts'
 
-/** The one path that the floods ask for, and what the device answers there. */
+/** The path of all requests to the device, and the body of its responses. */
 export const DEVICE_PATH = '/api/status'
 export const DEVICE_BODY = '{"status":"ok","uptime":42}'
 
-/** A device that keeps count. Its own rate-limit fields, which nobody may ever see, claim that nothing is limited. */
+/** A device that counts its requests. It sends rate-limit fields with wrong values, which must never reach a client. */
 export interface CountingDevice {
   readonly url: string
   /** Requests for `DEVICE_PATH` without a bearer token. */

@@ -2,37 +2,37 @@ import { type Limit, limitFieldFaults, limitFieldsOf, refusalFaults } from './li
 import type { Observation } from './observation.ts'
 import type { RequestKind } from './request-kind.ts'
 
-/** What the responses of one endpoint type amount to. */
+/** Totals of the responses of one endpoint type. */
 export interface Account {
-  /** How many passed in each window, in the order of the windows. */
+  /** Requests that passed in each window, in the order of the windows. */
   readonly passed: readonly number[]
   readonly refused: number
-  /** Responses that are neither 429 nor what the request should get. */
+  /** Responses that are neither 429 nor the expected status. */
   readonly other: number
-  /** How many of those that passed the device must have seen. */
+  /** Requests that passed and must have reached the device. */
   readonly reachedDevice: number
-  /** What is wrong, each with the number of responses of which it is true. */
+  /** Faults, each with the number of responses that have it. */
   readonly faults: readonly string[]
 }
 
 export interface Ledger {
-  see(kind: RequestKind, observation: Observation): void
+  add(kind: RequestKind, observation: Observation): void
   account(): Account
 }
 
-/** One window, told apart by its reset label. */
+/** One window, identified by its X-RateLimit-Reset. */
 interface WindowAccount {
   readonly reset: number
   passed: number
   refused: number
-  /** How often each X-RateLimit-Remaining was shown to a request that passed. */
+  /** How often each X-RateLimit-Remaining occurred among the requests that passed. */
   readonly remaining: Map<number, number>
   firstPass: number
 }
 
 /**
- * Books every response of one endpoint type against its limit. Windows are told apart by their reset label: it may
- * differ by a second within one window (rounding), never by as much as a window is long.
+ * Checks every response of one endpoint type against its limit. X-RateLimit-Reset identifies the window: within one window
+ * it may differ by a second (rounding), which is less than the length of a window.
  */
 export function createLedger(limit: Limit, expectedWindows: number): Ledger {
   const windows: WindowAccount[] = []
@@ -41,7 +41,7 @@ export function createLedger(limit: Limit, expectedWindows: number): Ledger {
   let other = 0
   let reachedDevice = 0
 
-  function note(found: readonly string[]): void {
+  function addFaults(found: readonly string[]): void {
     for (const fault of found) faults.set(fault, (faults.get(fault) ?? 0) + 1)
   }
 
@@ -60,33 +60,33 @@ export function createLedger(limit: Limit, expectedWindows: number): Ledger {
     return opened
   }
 
-  function bookPass(kind: RequestKind, observation: Observation): void {
-    note(kind.answerFaults(observation))
+  function addPass(kind: RequestKind, observation: Observation): void {
+    addFaults(kind.responseFaults(observation))
     if (kind.reachesDevice) reachedDevice += 1
-    if (observation.fields.has('retry-after')) note([`${observation.status} with Retry-After`])
-    const said = limitFieldsOf(observation)
-    if (said === undefined) return
-    const window = windowOf(said.reset)
+    if (observation.fields.has('retry-after')) addFaults([`${observation.status} with Retry-After`])
+    const fields = limitFieldsOf(observation)
+    if (fields === undefined) return
+    const window = windowOf(fields.reset)
     window.passed += 1
     window.firstPass = Math.min(window.firstPass, observation.at)
-    window.remaining.set(said.remaining, (window.remaining.get(said.remaining) ?? 0) + 1)
+    window.remaining.set(fields.remaining, (window.remaining.get(fields.remaining) ?? 0) + 1)
   }
 
-  function bookRefusal(observation: Observation): void {
+  function addRefusal(observation: Observation): void {
     refused += 1
-    note(refusalFaults(observation, limit))
-    const said = limitFieldsOf(observation)
-    if (said !== undefined) windowOf(said.reset).refused += 1
+    addFaults(refusalFaults(observation, limit))
+    const fields = limitFieldsOf(observation)
+    if (fields !== undefined) windowOf(fields.reset).refused += 1
   }
 
   return {
-    see(kind, observation) {
-      note(limitFieldFaults(observation, limit))
-      if (observation.status === 429) bookRefusal(observation)
-      else if (observation.status === kind.status) bookPass(kind, observation)
+    add(kind, observation) {
+      addFaults(limitFieldFaults(observation, limit))
+      if (observation.status === 429) addRefusal(observation)
+      else if (observation.status === kind.status) addPass(kind, observation)
       else {
         other += 1
-        note([`${observation.status} instead of ${kind.status} or 429`])
+        addFaults([`${observation.status} instead of ${kind.status} or 429`])
       }
     },
     account: () => ({
@@ -116,7 +116,7 @@ function windowFaults(windows: readonly WindowAccount[], limit: Limit, expected:
       if (times !== 1) found.push(`X-RateLimit-Remaining: ${left} shown ${times} times${name}, not once`)
     }
     const before = windows[i - 1]
-    // The label is rounded up by less than a second, so the window before closed at this time at the earliest.
+    // X-RateLimit-Reset is rounded up by less than a second: the window before closed no earlier than this.
     if (before !== undefined && window.firstPass < (before.reset - 1) * 1000) {
       found.push(`window ${i + 1} opened before window ${i} had closed`)
     }

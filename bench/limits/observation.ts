@@ -1,14 +1,14 @@
-/** One response, as the load generator's client saw it. */
+/** One response, as the load generator received it. */
 export interface Observation {
   readonly status: number
   /** Every value of every field, by lower-case name. */
   readonly fields: ReadonlyMap<string, readonly string[]>
   readonly body: string
-  /** Unix time in ms when it had arrived. */
+  /** Time of arrival (Unix time in ms). */
   readonly at: number
 }
 
-/** Gathers header fields by lower-case name, so that a name sent twice in two spellings is seen as a repeat. */
+/** Groups header fields by lower-case name, so that two spellings of one name count as a repeat. */
 export function foldFields(
   headers: Readonly<Record<string, string | readonly string[] | undefined>>,
 ): ReadonlyMap<string, readonly string[]> {
@@ -21,13 +21,13 @@ export function foldFields(
   return fields
 }
 
-/** The value of a field that must be there exactly once. */
+/** The value of a field that occurs exactly once; otherwise undefined. */
 export function only({ fields }: Observation, name: string): string | undefined {
   const values = fields.get(name)
   return values?.length === 1 ? values[0] : undefined
 }
 
-/** A whole number written as such, without a sign or anything around it. */
+/** A number of decimal digits only: no sign, no whitespace. */
 export function wholeNumber(text: string | undefined): number | undefined {
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined
 }

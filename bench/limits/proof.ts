@@ -1,11 +1,11 @@
 import type { BarChart, Findings, Table } from '../figure.ts'
-import { say } from '../say.ts'
+import { say } from '../run-program.ts'
 import type { Account } from './ledger.ts'
 import type { Endpoint } from './request-kind.ts'
 import { DOCUMENTED, type Report, runScenario, type Scenario } from './scenario.ts'
 import { reopening, scenarios } from './scenarios.ts'
 
-/** Floods the real sidecar over both transports; `sets` change it, but not what is expected of it. */
+/** Floods the real sidecar over both transports. `sets` change its configuration, but not the expectation. */
 export async function proveLimits(sets: readonly string[]): Promise<readonly Report[]> {
   const run = async (scenario: Scenario): Promise<Report> => {
     const report = await runScenario(scenario, sets)
@@ -34,14 +34,14 @@ export function proofFindings(reports: readonly Report[]): Findings {
     checks: [],
     charts: [windowChart(reports, 'api'), windowChart(reports, 'oauth')],
     tables: [proofTable(reports)],
-    notes: [`${held} of ${reports.length} floods as promised, every response checked`],
+    notes: [`${held} of ${reports.length} floods passed, every response checked`],
     faults: reports.flatMap(({ title, faults }) => faults.map((fault) => `${title}: ${fault}`)),
   }
 }
 
 function proofTable(reports: readonly Report[]): Table {
   return {
-    caption: 'What came of each flood',
+    caption: 'Responses to each flood',
     head: ['', 'flood', 'limit', 'passed per window', '429', 'other', 'device saw'],
     rows: reports.flatMap((report) =>
       [...report.accounts].map(([endpoint, account], i) => [

@@ -6,16 +6,16 @@ import { type Observation, only } from './observation.ts'
 
 export type Endpoint = 'api' | 'oauth'
 
-/** One sort of request that a flood is made of, and what becomes of it when the limit lets it pass. */
+/** One kind of request in a flood, and the response that it gets when it passes the limit. */
 export interface RequestKind {
   readonly name: string
   readonly endpoint: Endpoint
   readonly request: FloodRequest
-  /** The status of one that passes the limit. */
+  /** Status of the response when the request passes the limit. */
   readonly status: 200 | 400 | 401
   readonly reachesDevice: boolean
-  /** What is wrong with the rest of an answer that has this status. */
-  readonly answerFaults: (observation: Observation) => string[]
+  /** The faults of a response with this status. */
+  readonly responseFaults: (observation: Observation) => string[]
 }
 
 export function withToken(token: string): RequestKind {
@@ -25,7 +25,7 @@ export function withToken(token: string): RequestKind {
     request: { method: 'GET', path: DEVICE_PATH, headers: { authorization: `Bearer ${token}` } },
     status: 200,
     reachesDevice: true,
-    answerFaults: ({ body }) => (body === DEVICE_BODY ? [] : ["200 without the device's body"]),
+    responseFaults: ({ body }) => (body === DEVICE_BODY ? [] : ["200 without the device's body"]),
   }
 }
 
@@ -35,7 +35,7 @@ export const WITHOUT_TOKEN: RequestKind = {
   request: { method: 'GET', path: DEVICE_PATH },
   status: 401,
   reachesDevice: false,
-  answerFaults: (observation) => [
+  responseFaults: (observation) => [
     ...jsonFaults(observation),
     ...errorFault(observation, 'invalid_token'),
     ...(only(observation, 'www-authenticate') === 'Bearer realm="device"'
@@ -50,7 +50,7 @@ export const RIGHT_PASSWORD: RequestKind = {
   request: passwordGrant(PASSWORD),
   status: 200,
   reachesDevice: false,
-  answerFaults: (observation) => [...jsonFaults(observation), ...tokenFaults(observation)],
+  responseFaults: (observation) => [...jsonFaults(observation), ...tokenFaults(observation)],
 }
 
 export const WRONG_PASSWORD: RequestKind = {
@@ -59,7 +59,7 @@ export const WRONG_PASSWORD: RequestKind = {
   request: passwordGrant('wrong'),
   status: 400,
   reachesDevice: false,
-  answerFaults: (observation) => [...jsonFaults(observation), ...errorFault(observation, 'invalid_grant')],
+  responseFaults: (observation) => [...jsonFaults(observation), ...errorFault(observation, 'invalid_grant')],
 }
 
 function passwordGrant(password: string): FloodRequest {
@@ -75,7 +75,7 @@ function tokenFaults({ body }: Observation): string[] {
   return names.every((name) => member(body, name) !== undefined) ? [] : ['200 without the four token fields']
 }
 
-/** A member of a JSON object, if the text is one. */
+/** A member of a JSON object; undefined if the text is no JSON object. */
 export function member(text: string, name: string): unknown {
   try {
     const value: unknown = JSON.parse(text)

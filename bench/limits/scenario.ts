@@ -7,7 +7,7 @@ import type { Limit } from './limit-faults.ts'
 import { foldFields, type Observation, only, wholeNumber } from './observation.ts'
 import { type Endpoint, member, type RequestKind, RIGHT_PASSWORD } from './request-kind.ts'
 
-/** What the document promises. */
+/** The documented limits (C13). */
 export const DOCUMENTED: Readonly<Record<Endpoint, Limit>> = {
   api: { requests: 60, window: 60 },
   oauth: { requests: 30, window: 60 },
@@ -17,18 +17,18 @@ export interface Scenario {
   readonly title: string
   readonly tls: boolean
   readonly limits: Readonly<Record<Endpoint, Limit>>
-  /** Windows that each flooded endpoint type must have gone through in the end. */
+  /** Number of windows that the flood of each endpoint type must span. */
   readonly windows: number
   run(stage: Stage): Promise<void>
 }
 
-/** One sidecar in front of one device, and what floods it. */
+/** One sidecar in front of one device, and the ways to load it. */
 export interface Stage {
-  /** An access token; it costs one request of the `/oauth/token` window. */
+  /** Logs in, which uses one request of the `/oauth/token` window. Resolves with the access token. */
   token(): Promise<string>
-  /** Floods with requests of these kinds in turn. */
+  /** Sends requests of these kinds in turn. */
   flood(kinds: readonly RequestKind[], shape: Shape): Promise<void>
-  /** Waits as long as the last 429 asked for, then sends one request of this kind, which must pass. */
+  /** Waits for the Retry-After of the last 429, then sends one request of this kind, which must pass. */
   waitAndAsk(kind: RequestKind): Promise<void>
 }
 
@@ -41,12 +41,12 @@ export interface Shape {
 export interface Report {
   readonly title: string
   readonly accounts: ReadonlyMap<Endpoint, Account>
-  /** What the device saw of it. */
+  /** Number of requests that reached the device. */
   readonly deviceSaw: number
   readonly faults: readonly string[]
 }
 
-/** Runs one scenario against a sidecar and a device of its own. */
+/** Runs one scenario against its own sidecar and device. */
 export async function runScenario(scenario: Scenario, sets: readonly string[]): Promise<Report> {
   const device = await startCountingDevice()
   const sidecar = await startSidecar({
@@ -58,7 +58,7 @@ export async function runScenario(scenario: Scenario, sets: readonly string[]): 
   const ledgers = new Map<Endpoint, Ledger>()
   const faults: string[] = []
   await scenario.run(stageOf(scenario, sidecar, ledgers, faults))
-  faults.push(...(await sidecar.stop()).map((complaint) => `the sidecar complained: ${complaint}`))
+  faults.push(...(await sidecar.stop()).map((line) => `the sidecar reported: ${line}`))
 
   const accounts = new Map([...ledgers].map(([endpoint, ledger]) => [endpoint, ledger.account()]))
   for (const [endpoint, account] of accounts) {
@@ -68,7 +68,9 @@ export async function runScenario(scenario: Scenario, sets: readonly string[]): 
   if (device.expected !== reached)
     faults.push(`the device saw ${device.expected} requests, ${reached} passed`)
   if (device.unexpected.length > 0) {
-    faults.push(`the device saw ${device.unexpected.length} strange requests, e.g. ${device.unexpected[0]}`)
+    faults.push(
+      `the device saw ${device.unexpected.length} unexpected requests, e.g. ${device.unexpected[0]}`,
+    )
   }
   return { title: scenario.title, accounts, deviceSaw: device.expected + device.unexpected.length, faults }
 }
@@ -86,7 +88,7 @@ function stageOf(
   faults: string[],
 ): Stage {
   const lastRefusals = new Map<Endpoint, Observation>()
-  /** The grant that gave us a token: booked when its endpoint type is flooded as well. */
+  /** Responses to our own logins: they count when `/oauth/token` is flooded too. */
   const grants: Observation[] = []
 
   function ledgerOf(endpoint: Endpoint): Ledger {
@@ -94,19 +96,19 @@ function stageOf(
     if (known !== undefined) return known
     const ledger = createLedger(limits[endpoint], windows)
     ledgers.set(endpoint, ledger)
-    if (endpoint === 'oauth') for (const grant of grants) ledger.see(RIGHT_PASSWORD, grant)
+    if (endpoint === 'oauth') for (const grant of grants) ledger.add(RIGHT_PASSWORD, grant)
     return ledger
   }
 
-  function book(kind: RequestKind, observation: Observation): void {
+  function record(kind: RequestKind, observation: Observation): void {
     if (observation.status === 429) lastRefusals.set(kind.endpoint, observation)
-    ledgerOf(kind.endpoint).see(kind, observation)
+    ledgerOf(kind.endpoint).add(kind, observation)
   }
 
   async function send(
     kinds: readonly RequestKind[],
     { connections, pipelining = 1, until }: Shape,
-    see: (kind: RequestKind, observation: Observation) => void,
+    onResponseOf: (kind: RequestKind, observation: Observation) => void,
   ): Promise<void> {
     const report = await flood({
       url: sidecar.url,
@@ -116,7 +118,8 @@ function stageOf(
       until,
       onResponse(index, { status, headers, body }) {
         const kind = kinds[index]
-        if (kind !== undefined) see(kind, { status, fields: foldFields(headers), body, at: Date.now() })
+        if (kind !== undefined)
+          onResponseOf(kind, { status, fields: foldFields(headers), body, at: Date.now() })
       },
     })
     faults.push(...report.faults)
@@ -126,10 +129,10 @@ function stageOf(
     async token() {
       await send([RIGHT_PASSWORD], ONE, (_kind, observation) => grants.push(observation))
       const token = member(grants.at(-1)?.body ?? '', 'access_token')
-      if (typeof token !== 'string') throw new Error('the sidecar gave no token')
+      if (typeof token !== 'string') throw new Error('the sidecar issued no token')
       return token
     },
-    flood: (kinds, shape) => send(kinds, shape, book),
+    flood: (kinds, shape) => send(kinds, shape, record),
     async waitAndAsk(kind) {
       const lastRefusal = lastRefusals.get(kind.endpoint)
       const wait = lastRefusal && wholeNumber(only(lastRefusal, 'retry-after'))
@@ -138,7 +141,7 @@ function stageOf(
       await pause(Math.max(0, lastRefusal.at + wait * 1000 - Date.now()))
       await send([kind], ONE, (_kind, observation) => {
         if (observation.status === 429) faults.push(`${kind.name}: 429 although Retry-After was waited for`)
-        book(kind, observation)
+        record(kind, observation)
       })
     },
   }

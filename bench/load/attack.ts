@@ -13,39 +13,39 @@ export type AttackKind =
   | 'SETTINGS'
   | 'zero windows'
 
-/** TLS connections that do one thing each; one that the sidecar closes is opened again. */
+/** TLS connections with one behaviour. Each is reopened when the sidecar closes it. */
 export interface AttackPlan {
   readonly kind: AttackKind
   readonly port: number
-  /** Open at once. */
+  /** Connections open at a time. */
   readonly connections: number
-  /** The most that are opened in a second, first and again. */
+  /** Maximum of opened and reopened connections per second. */
   readonly rate: number
-  /** Of the client's, in 127.0.network.0: the connections spread over all of them, or all from the first. */
+  /** Client addresses in 127.0.network.0/24: all connections come from the first, or spread over all. */
   readonly addresses: 'one' | 'many'
   readonly network: number
   readonly token: string
-  /** For `zero windows`: what is asked for and not taken. */
+  /** Path of the response that `zero windows` requests and does not read. */
   readonly path: string
 }
 
 export interface AttackReport {
-  /** Handshakes that were finished. */
+  /** Completed handshakes. */
   readonly opened: number
-  /** Connections that the sidecar closed, with a handshake or without. */
+  /** Connections that the sidecar closed, before or after the handshake. */
   readonly closed: number
 }
 
 export interface Attack {
-  /** How it goes, a moment ago at the latest. */
-  look(): Promise<AttackReport>
-  /** Ends it, and tells how it went. */
+  /** The latest report, at most 100 ms old. */
+  report(): Promise<AttackReport>
+  /** Ends the attack. Resolves with the final report. */
   stop(): Promise<AttackReport>
 }
 
 /**
- * An attacker in a process of its own. On a core that is named it gives way to whoever is measured there.
- * @param folder where the process may leave its report
+ * Starts an attacker in a separate process. On a given core it runs at idle priority.
+ * @param folder for the report of the process
  */
 export async function startAttack(
   plan: AttackPlan,
@@ -55,17 +55,17 @@ export async function startAttack(
   const program = fileURLToPath(new URL('attack-program.ts', import.meta.url))
   const outputTo = join(folder, `report of ${plan.kind}`)
   const args = [program, JSON.stringify(plan)]
-  const child = await startChild(process.execPath, args, { core, humble: core !== undefined, outputTo })
-  const look = async (): Promise<AttackReport> => {
+  const child = await startChild(process.execPath, args, { core, idlePriority: core !== undefined, outputTo })
+  const report = async (): Promise<AttackReport> => {
     const lines = (await readFile(outputTo, 'utf8')).trimEnd().split('\n')
     const none: AttackReport = { opened: 0, closed: 0 }
-    return lines.at(-1) === '' ? none : (JSON.parse(lines.at(-1) ?? '') as AttackReport) // of our own program
+    return lines.at(-1) === '' ? none : (JSON.parse(lines.at(-1) ?? '') as AttackReport) // `attack-program.ts` prints it
   }
   return {
-    look,
+    report,
     async stop() {
       await child.stop()
-      return look()
+      return report()
     },
   }
 }

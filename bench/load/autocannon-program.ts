@@ -1,11 +1,11 @@
 import process from 'node:process'
 import autocannon from 'autocannon'
+import { summarizeLatencies } from '../measure.ts'
 import type { AutocannonPlan, AutocannonReport } from './autocannon.ts'
-import { summarizeLatencies } from './latencies.ts'
 
 /**
- * `node autocannon-program.ts PLAN`: runs autocannon with these options and prints one line of JSON. autocannon's own
- * percentiles are whole milliseconds, which is as long as some answers take; these are not rounded.
+ * `node autocannon-program.ts PLAN`: runs autocannon with these options and prints one line of JSON. The percentiles are not
+ * rounded; autocannon rounds its own to milliseconds, and a response may take less than one.
  */
 const latencies: number[] = []
 const { upload, ...plan } = JSON.parse(process.argv[2] ?? '{}') as AutocannonPlan

@@ -2,15 +2,15 @@ import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import type { Options } from 'autocannon'
 import { outputOf } from '../child.ts'
-import { packageVersion } from '../peers/package-version.ts'
-import { type Generator, patienceFor, rightSize } from './generator.ts'
+import { packageVersion } from '../machine.ts'
+import { type Generator, rightSize, timeoutFor } from './generator.ts'
 
-/** What `autocannon-program.ts` is given: autocannon's options, and the size of the bodies to send. */
+/** Argument of `autocannon-program.ts`: the options of autocannon, and the size of the request bodies. */
 export interface AutocannonPlan extends Options {
   readonly upload?: number | undefined
 }
 
-/** What it prints. */
+/** Output of `autocannon-program.ts`. */
 export interface AutocannonReport {
   readonly requests: number
   readonly seconds: number
@@ -19,21 +19,21 @@ export interface AutocannonReport {
   readonly p90: number
   readonly p99: number
   readonly statuses: Readonly<Record<string, number>>
-  /** Errors, timeouts included, and bodies that were not the expected one. */
+  /** Errors including timeouts, and unexpected bodies. */
   readonly failed: number
 }
 
-/** The longest body that fits into the arguments of a process (bytes); longer ones are told by their length alone. */
-const LONGEST_BODY = 64 * 1024
+/** Largest body that fits into the arguments of a process (bytes). Of larger bodies only the length is checked. */
+const MAX_BODY_ARGUMENT = 64 * 1024
 
-/** autocannon in a process of its own, so that it can be pinned. It reads every answer's status and body. */
+/** autocannon in a separate process, which can be pinned. It checks the status and body of every response. */
 export const autocannonGenerator: Generator = {
   name: 'autocannon',
   version: () => packageVersion('autocannon'),
   async run(load) {
-    const { url, headers, connections, until, upload, expected, core, humble = false } = load
+    const { url, headers, connections, until, upload, expected, core, idlePriority = false } = load
     const program = fileURLToPath(new URL('autocannon-program.ts', import.meta.url))
-    const checksBody = expected.body !== '' && expected.body.length <= LONGEST_BODY
+    const checksBody = expected.body !== '' && expected.body.length <= MAX_BODY_ARGUMENT
     const plan = {
       url,
       headers,
@@ -44,10 +44,10 @@ export const autocannonGenerator: Generator = {
     }
     const output = await outputOf(process.execPath, [program, JSON.stringify(plan)], {
       core,
-      humble,
-      longest: patienceFor(load),
+      idlePriority,
+      timeout: timeoutFor(load),
     })
-    const report = JSON.parse(output) as AutocannonReport // of our own program
+    const report = JSON.parse(output) as AutocannonReport // `autocannon-program.ts` prints it
     const statuses = new Map(Object.entries(report.statuses).map(([code, count]) => [Number(code), count]))
     const wrongSize = expected.body === '' || rightSize(report, expected, connections) ? 0 : report.requests
     return {

@@ -8,7 +8,7 @@ export interface FloodRequest {
   readonly body?: string
 }
 
-/** What came back for one request; a field that came more than once has an array. */
+/** The response to one request. A repeated field has an array. */
 interface FloodResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
@@ -20,28 +20,28 @@ export interface Flood {
   /** Sent in turn on every connection. */
   readonly requests: readonly FloodRequest[]
   readonly connections: number
-  /** Requests under way on one connection at once. */
+  /** Requests in flight per connection. */
   readonly pipelining: number
-  /** How much each connection sends: a number of requests, or whatever it can in a time (seconds). */
+  /** Each connection sends this many requests, or as many as it can within a time (seconds). */
   readonly until: { readonly requestsEach: number } | { readonly seconds: number }
-  /** Called for every single response, with the index of its request. */
+  /** Called for each response, with the index of its request. */
   readonly onResponse: (request: number, response: FloodResponse) => void
 }
 
 export interface FloodReport {
-  /** What broke, in words: connection errors, timeouts, responses that never came. */
+  /** Connection errors, timeouts and missing responses, as text. */
   readonly faults: readonly string[]
 }
 
-/** A request without an answer for this long is an error (seconds). */
+/** A request without a response after this time is an error (seconds). */
 const TIMEOUT = 10
 
 /**
- * Sends a flood with autocannon from this process and hands over every response with all its fields.
+ * Sends a flood with autocannon from this process, and passes on every response with all its fields.
  *
- * When a connection has sent what it shall, autocannon closes it at the next response, so with pipelining the last
- * `pipelining - 1` answers of each connection are never read. Whoever counts on seeing every request that passes a
- * limit lets each connection send at least the limit plus `pipelining`: then those last ones are past it.
+ * After the last request of a connection autocannon closes it at the next response: with pipelining it never reads the last
+ * `pipelining - 1` responses. To observe every request that passes a limit, let each connection send at least the limit plus
+ * `pipelining` requests: the unread responses are then refusals.
  */
 export async function flood(plan: Flood): Promise<FloodReport> {
   const { connections, pipelining, until } = plan
@@ -55,12 +55,12 @@ export async function flood(plan: Flood): Promise<FloodReport> {
   }))
   const result = await autocannon({
     url: plan.url,
-    // The types have every request's body as `string | Buffer | undefined`, and forget that `onResponse` may be typed closer.
+    // The types of autocannon declare the parameters of `onResponse` more loosely than they are.
     requests: requests as autocannon.Request[],
     connections,
     pipelining,
     timeout: TIMEOUT,
-    // How often (ms) autocannon looks whether it is done.
+    // Interval at which autocannon checks whether it is done (ms).
     sampleInt: 20,
     ...('seconds' in until ? { duration: until.seconds } : { amount: connections * until.requestsEach }),
   })

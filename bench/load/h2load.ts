@@ -1,10 +1,10 @@
 import { outputOf } from '../child.ts'
-import { type Generator, type Load, type LoadResult, patienceFor } from './generator.ts'
+import { type Generator, type Load, type LoadResult, timeoutFor } from './generator.ts'
 
-/** Requests under way at once on each connection. */
+/** Requests in flight per connection. */
 export const STREAMS = 8
 
-/** h2load, for HTTP/2, which autocannon and wrk do not speak. It counts statuses by class, and the bytes of bodies. */
+/** h2load, for HTTP/2, which autocannon and wrk do not support. It reports statuses by class and the size of all bodies. */
 export const h2loadGenerator: Generator = {
   name: 'h2load',
   async version() {
@@ -12,7 +12,7 @@ export const h2loadGenerator: Generator = {
     return /nghttp2\/(\S+)/.exec(text)?.[1]
   },
   async run(load) {
-    const { url, headers, connections, until, core, humble = false } = load
+    const { url, headers, connections, until, core, idlePriority = false } = load
     const fields = Object.entries(headers).flatMap(([name, value]) => [
       '-H',
       `${name.toLowerCase()}: ${value}`,
@@ -21,14 +21,14 @@ export const h2loadGenerator: Generator = {
     const options = ['-t1', '-c', String(connections), '-m', String(STREAMS), ...length]
     const text = await outputOf('h2load', [...options, ...fields, url], {
       core,
-      humble,
-      longest: patienceFor(load),
+      idlePriority,
+      timeout: timeoutFor(load),
     })
     return readReport(text, load)
   },
 }
 
-/** What h2load printed of a load. */
+/** Parses the output of h2load. */
 export function readReport(text: string, { expected, connections }: Load): LoadResult {
   const number = (pattern: RegExp): number => Number(pattern.exec(text)?.[1] ?? 0)
   const requests = number(/(\d+) done/)
@@ -36,7 +36,7 @@ export function readReport(text: string, { expected, connections }: Load): LoadR
   const right = Number(classes[Math.floor(expected.status / 100) - 2] ?? 0)
   const others = classes.reduce((sum, count) => sum + Number(count), 0) - right
   const broken = number(/(\d+) errored/) + number(/(\d+) timeout/)
-  // A status is counted when the head is there. At the end of a timed run each stream may lack its body.
+  // h2load counts a status when the head arrives. At the end of a timed run the body of each stream may be missing.
   const size = Buffer.byteLength(expected.body)
   const missing = right * size - number(/\((\d+)\) data/)
   const wrongSize = missing < 0 || missing > connections * STREAMS * size

@@ -1,4 +1,4 @@
--- Each request speaks for another client or shows another token: `clients COUNT FIRST`, or `tokens FILE`.
+-- Each request names another client or carries another token: `clients COUNT FIRST`, or `tokens FILE`.
 dofile(debug.getinfo(1, 'S').source:sub(2):match('(.*/)') .. 'report.lua')
 
 local head, values, count, nth

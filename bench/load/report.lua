@@ -1,4 +1,4 @@
--- Prints what happened as JSON. Reads nothing of an answer while the load runs, which would make wrk slow.
+-- Prints the result as JSON. Does not inspect responses during the load, which would slow wrk down.
 done = function(summary, latency, requests)
   local e = summary.errors
   io.write(string.format(

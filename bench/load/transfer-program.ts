@@ -7,7 +7,7 @@ const { port, headers, direction, bytes } = JSON.parse(process.argv[2] ?? '{}') 
 const PIECE = Buffer.alloc(1 << 20, 'x')
 
 let head = ''
-/** Bytes of the answer's body so far, and the beginning of them. */
+/** Bytes of the response body so far, and its first 100 characters. */
 let received = 0
 let text = ''
 
@@ -62,8 +62,8 @@ function faultOf(): string | undefined {
   const line = head.slice(0, head.indexOf('\r\n'))
   if (!line.startsWith('HTTP/1.1 200 ')) return `${direction}: ${line} ${text.slice(0, 100)}`
   if (direction === 'up')
-    return text === String(bytes) ? undefined : `up: the device got ${text} of ${bytes} bytes`
-  return received === bytes ? undefined : `down: ${received} of ${bytes} bytes came`
+    return text === String(bytes) ? undefined : `up: the device received ${text} of ${bytes} bytes`
+  return received === bytes ? undefined : `down: received ${received} of ${bytes} bytes`
 }
 
 function finish(fault: string | undefined): void {

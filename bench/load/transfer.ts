@@ -2,7 +2,7 @@ import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { outputOf } from '../child.ts'
 
-/** One large body, to `/` of the device (which counts it) or from its `/bytes/SIZE`. */
+/** One large body: up to `/` of the device, which counts the bytes, or down from `/bytes/SIZE`. */
 export interface Transfer {
   readonly port: number
   readonly headers: Readonly<Record<string, string>>
@@ -12,16 +12,16 @@ export interface Transfer {
 
 export interface TransferReport {
   readonly seconds: number
-  /** What came: another status, another number of bytes; undefined where all was right. */
+  /** Another status or another number of bytes; undefined if the transfer was correct. */
   readonly fault?: string
 }
 
 /** Milliseconds. */
-const LONGEST = 120_000
+const TIMEOUT = 120_000
 
-/** autocannon keeps every body in memory, so this is a client of our own, on a bare socket, in a process of its own. */
+/** Runs a client of our own, on a bare socket, in a separate process: autocannon buffers every body. */
 export async function transfer(plan: Transfer, core: number | undefined): Promise<TransferReport> {
   const program = fileURLToPath(new URL('transfer-program.ts', import.meta.url))
   const args = [program, JSON.stringify(plan)]
-  return JSON.parse(await outputOf(process.execPath, args, { core, longest: LONGEST })) as TransferReport // of our own program
+  return JSON.parse(await outputOf(process.execPath, args, { core, timeout: TIMEOUT })) as TransferReport // see the program
 }

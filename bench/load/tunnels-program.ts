@@ -7,7 +7,7 @@ import type { TunnelReport, Tunnels } from './tunnels.ts'
 const plan = JSON.parse(process.argv[2] ?? '{}') as Tunnels // of `runTunnels`
 const MESSAGE = 'there and back again, 32 bytes..'
 
-/** So many are opened at once. */
+/** Tunnels that are opened concurrently. */
 const BATCH = 50
 
 let failed = 0
@@ -17,7 +17,7 @@ let sending = true
 const fields = Object.entries(plan.headers).map(([name, value]) => `${name}: ${value}\r\n`)
 const request = `GET / HTTP/1.1\r\nHost: device\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${fields.join('')}\r\n`
 
-/** Undefined where the answer is not 101. */
+/** Resolves with undefined unless the response is 101. */
 function open(): Promise<Socket | undefined> {
   return new Promise((resolve) => {
     const socket = connect(plan.port, '127.0.0.1', () => socket.write(request))
@@ -34,17 +34,17 @@ function open(): Promise<Socket | undefined> {
   })
 }
 
-function talk(socket: Socket): void {
-  let came = ''
+function exchangeMessages(socket: Socket): void {
+  let received = ''
   socket.on('data', (chunk: Buffer) => {
-    came += chunk.toString('latin1')
-    if (came.length < MESSAGE.length) return
-    if (came !== MESSAGE) {
+    received += chunk.toString('latin1')
+    if (received.length < MESSAGE.length) return
+    if (received !== MESSAGE) {
       failed += 1
       socket.destroy()
       return
     }
-    came = ''
+    received = ''
     messages += 1
     if (sending) socket.write(MESSAGE)
   })
@@ -63,7 +63,7 @@ while (tunnels.length + failed < plan.count) {
   }
 }
 const begin = performance.now()
-for (const socket of tunnels) talk(socket)
+for (const socket of tunnels) exchangeMessages(socket)
 await pause(plan.seconds * 1000)
 sending = false
 const report: TunnelReport = { rate: (messages * 1000) / (performance.now() - begin), failed }

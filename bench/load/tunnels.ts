@@ -2,29 +2,29 @@ import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { outputOf } from '../child.ts'
 
-/** Tunnels through an upgrade, all open at once, on each of which messages go to and fro. */
+/** Upgraded connections, all open at once, with a message going back and forth on each. */
 export interface Tunnels {
   readonly port: number
   readonly headers: Readonly<Record<string, string>>
   readonly count: number
-  /** How long messages are sent once all are open. */
+  /** Duration of the messages, after all tunnels are open. */
   readonly seconds: number
 }
 
 export interface TunnelReport {
-  /** Messages that came back, per second. */
+  /** Echoed messages per second. */
   readonly rate: number
-  /** Tunnels that did not open, broke, or gave back something else. */
+  /** Tunnels that did not open, closed, or returned another message. */
   readonly failed: number
 }
 
-/** For opening them (ms). */
-const LONGEST_OPENING = 60_000
+/** Time limit for opening all tunnels (ms). */
+const OPENING_TIMEOUT = 60_000
 
-/** autocannon knows no upgrades, so this is a client of our own, in a process of its own. */
+/** Runs a client of our own in a separate process: autocannon does not support upgrades. */
 export async function runTunnels(plan: Tunnels, core: number | undefined): Promise<TunnelReport> {
   const program = fileURLToPath(new URL('tunnels-program.ts', import.meta.url))
-  const longest = LONGEST_OPENING + plan.seconds * 1000
-  const output = await outputOf(process.execPath, [program, JSON.stringify(plan)], { core, longest })
-  return JSON.parse(output) as TunnelReport // of our own program
+  const timeout = OPENING_TIMEOUT + plan.seconds * 1000
+  const output = await outputOf(process.execPath, [program, JSON.stringify(plan)], { core, timeout })
+  return JSON.parse(output) as TunnelReport // `tunnels-program.ts` prints it
 }

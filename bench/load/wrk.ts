@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url'
 import { outputOf, type ProgramError } from '../child.ts'
-import { type Generator, type Load, patienceFor, rightSize } from './generator.ts'
+import { type Generator, type Load, rightSize, timeoutFor } from './generator.ts'
 
-/** What `report.lua` prints; times in milliseconds. `refused` counts statuses of 400 and above. */
+/** Output of `report.lua`. Percentiles in milliseconds; `refused` counts statuses of 400 and above. */
 interface WrkReport {
   readonly requests: number
   readonly microseconds: number
@@ -14,17 +14,17 @@ interface WrkReport {
   readonly errors: number
 }
 
-/** wrk, in C: where autocannon would be the bottleneck. It counts statuses of 400 and above, and bytes. */
+/** wrk, for peers that are faster than autocannon. It reports only statuses of 400 and above, and the number of bytes. */
 export const wrkGenerator: Generator = {
   name: 'wrk',
   async version() {
-    // wrk ends with 1 after `-v`.
+    // `wrk -v` exits with 1.
     const text = await outputOf('wrk', ['-v']).catch((error: ProgramError) => error.output)
     return /wrk (\S+)/.exec(text)?.[1]
   },
   async run(load) {
-    const { url, headers, connections, until, core, humble = false, many } = load
-    if (!('seconds' in until)) throw new Error('wrk runs for a time, not for a number of requests')
+    const { url, headers, connections, until, core, idlePriority = false, many } = load
+    if (!('seconds' in until)) throw new Error('wrk needs a duration, not a number of requests')
     const fields = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
     const script = new URL(many === undefined ? 'report.lua' : 'many.lua', import.meta.url)
     const options = [
@@ -38,12 +38,12 @@ export const wrkGenerator: Generator = {
     ]
     const text = await outputOf('wrk', [...options, ...fields, url, '--', ...(many ?? [])], {
       core,
-      humble,
-      longest: patienceFor(load),
+      idlePriority,
+      timeout: timeoutFor(load),
     })
     const line = text.split('\n').find((candidate) => candidate.startsWith('{'))
-    if (line === undefined) throw new Error(`wrk gave no result: ${text}`)
-    const report = JSON.parse(line) as WrkReport // of our own script
+    if (line === undefined) throw new Error(`wrk printed no result: ${text}`)
+    const report = JSON.parse(line) as WrkReport // `report.lua` prints it
     return {
       requests: report.requests,
       requestsPerSecond: report.requests / (report.microseconds / 1e6),
@@ -59,7 +59,7 @@ export const wrkGenerator: Generator = {
 function failures(report: WrkReport, { expected, connections }: Load): number {
   const { requests, refused, errors } = report
   const wrongStatus = expected.status < 400 ? refused : requests - refused
-  // Every answer of the run, because it cannot be told which.
+  // Counts every response, because wrk does not report which one was wrong.
   const wrongSize = requests === 0 || rightSize(report, expected, connections) ? 0 : requests
   return Math.max(wrongStatus, wrongSize) + errors
 }

@@ -4,7 +4,7 @@ import proxy from '@fastify/http-proxy'
 import rateLimit from '@fastify/rate-limit'
 import fastify from 'fastify'
 
-/** `node fastify-server.ts PORT DEVICE-PORT TOKEN`: limit, token check and proxy, without a log. */
+/** `node fastify-server.ts PORT DEVICE-PORT TOKEN`: rate limit, token check and proxy, no log. */
 const [, , port, devicePort, token = ''] = process.argv
 const server = fastify({ logger: false, keepAliveTimeout: 3_600_000 })
 await server.register(rateLimit, { max: 1_000_000_000, timeWindow: '1 minute' })

@@ -4,20 +4,19 @@ import { fileURLToPath } from 'node:url'
 import { freePort, listening, startChild, temporaryFolder } from '../child.ts'
 import { type Capability, MEANINGS } from '../floor/capabilities.ts'
 import type { Program } from '../program.ts'
-import { startNodePeer } from './node-peer.ts'
+import { startNodePeer, tcpRelayPeer } from './node-peers.ts'
 import { PEER_HEADERS, type Peer } from './peer.ts'
-import { tcpRelayPeer } from './tcp-relay.ts'
 
 const SERVER = fileURLToPath(new URL('../floor/floor-server.ts', import.meta.url))
 
 export interface FloorOptions {
   readonly tls: boolean
   readonly capabilities: readonly Capability[]
-  /** Its flags of Node's are the floor's as well. */
+  /** The floor runs with the same Node flags. */
   readonly program: Program
 }
 
-/** The floor (`bench/floor`), called after the last of its capabilities. */
+/** The floor (`bench/floor`), named after its last capability. */
 export function floorPeer({ tls, capabilities, program }: FloorOptions): Peer {
   const last = capabilities.at(-1)
   return {
@@ -44,7 +43,7 @@ export function floorPeer({ tls, capabilities, program }: FloorOptions): Peer {
   }
 }
 
-/** The bare relay with the same flags. */
+/** The bare relay with the Node flags of `program`. */
 export function relayPeer(program: Program): Peer {
   const start: Peer['start'] = (place) => startNodePeer('tcp-relay-server.ts', place, [], program)
   return { ...tcpRelayPeer, name: 'relay', start }

@@ -4,8 +4,8 @@ import { freePort, listening, outputOf, startChild, temporaryFolder } from '../c
 import { PEER_HEADERS, PEER_TOKEN, type Peer } from './peer.ts'
 
 /**
- * HAProxy doing our job: a token map, a stick table with 429 past the limit, the rate-limit fields, the forwarding
- * fields, the credential dropped. One thread; no log, which only makes it faster.
+ * HAProxy with the work of Postern: a token map, a stick table with 429 past the limit, the rate-limit fields, the forwarding
+ * fields, the credential removed. One thread; no log, which is to its advantage.
  */
 export const haproxyPeer: Peer = {
   name: 'haproxy',

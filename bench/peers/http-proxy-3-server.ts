@@ -3,7 +3,6 @@ import process from 'node:process'
 import { createProxyServer } from 'http-proxy-3'
 
 const [, , port, devicePort, how] = process.argv
-/** Without an agent http-proxy-3 opens a connection to the device for each request. */
 const agent =
   how === 'keep-alive' ? new Agent({ keepAlive: true, maxSockets: 256, scheduling: 'lifo' }) : undefined
 const proxy = createProxyServer({ target: `http://127.0.0.1:${devicePort}`, agent })

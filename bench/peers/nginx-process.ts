@@ -2,15 +2,15 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Child, freePort, listening, outputOf, startChild, temporaryFolder } from '../child.ts'
 
-/** The version that `nginx -v` prints, or undefined when nginx is not on the PATH. */
+/** The version of nginx; undefined if it is not installed. */
 export async function nginxVersion(): Promise<string | undefined> {
   const text = await outputOf('nginx', ['-v']).catch(() => '')
   return /nginx\/(\S+)/.exec(text)?.[1]
 }
 
 /**
- * Starts one worker of nginx, without a log and with connections that stay, on a free port. `http` is what stands in
- * the block of that name for this port.
+ * Starts nginx with one worker, keep-alive and no log on a free port. `http` returns the contents of the `http` block for this
+ * port.
  */
 export async function startNginx(
   http: (port: number, folder: string) => string,

@@ -1,5 +1,5 @@
 import { nginxVersion, startNginx } from './nginx-process.ts'
-import { startNodePeer } from './node-peer.ts'
+import { startNodePeer } from './node-peers.ts'
 import { PEER_HEADERS, PEER_TOKEN, type Peer } from './peer.ts'
 
 const PROXY = 'proxy_pass http://device; proxy_http_version 1.1; proxy_set_header Connection "";'
@@ -24,7 +24,7 @@ export const nginxPeer: Peer = {
   },
 }
 
-/** nginx over TLS, HTTP/1.1 and HTTP/2, with a certificate (PEM files) of somebody else's making. */
+/** nginx over TLS, with HTTP/1.1 and HTTP/2. `certificate` holds the paths of the PEM files. */
 export function nginxTlsPeer(certificate: { readonly cert: string; readonly key: string }): Peer {
   return {
     ...nginxPeer,
@@ -44,7 +44,7 @@ export function nginxTlsPeer(certificate: { readonly cert: string; readonly key:
   }
 }
 
-/** nginx for bodies of any size: nothing is kept in files, and buffers are large. */
+/** nginx for bodies of any size: no temporary files, large buffers. */
 export const nginxStreamPeer: Peer = {
   ...nginxPeer,
   does: 'streaming',
@@ -63,7 +63,7 @@ export const nginxStreamPeer: Peer = {
   },
 }
 
-/** nginx that asks a token service, in Node, about every request: how it is done where nginx has to know tokens. */
+/** nginx with auth_request to a token service in Node: the usual way to check tokens with nginx. */
 export const nginxAuthPeer: Peer = {
   name: 'nginx auth_request',
   does: 'token service, limit',

@@ -5,11 +5,11 @@ import type { Peer } from './peer.ts'
 
 export interface PosternOptions {
   readonly tls?: boolean
-  /** False to leave the limits as `set` or the defaults have them. */
+  /** Whether to lift the limits; otherwise `set` or the defaults apply. */
   readonly lifted?: boolean
-  /** `key=value` each. */
+  /** Arguments of `--set`, each `key=value`. */
   readonly set?: readonly string[]
-  /** The source where nothing else is given. */
+  /** Default: the source. */
   readonly program?: Program
 }
 
@@ -18,7 +18,7 @@ export const NO_LIMIT = 1_000_000_000
 
 const LIFTED = [`limits.api.requests=${NO_LIMIT}`, `limits.oauth.requests=${NO_LIMIT}`]
 
-/** The sidecar, with its limits lifted unless told otherwise, and everything else as it comes. */
+/** The sidecar, with lifted limits unless `lifted` is false, and defaults otherwise. */
 export function posternPeer({ tls = false, lifted = true, set = [], program }: PosternOptions = {}): Peer {
   return {
     name: 'postern',

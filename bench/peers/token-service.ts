@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import process from 'node:process'
 
-/** `node token-service.ts PORT DEVICE-PORT TOKEN`: 204 for the one token it knows, 401 for all else. */
+/** `node token-service.ts PORT DEVICE-PORT TOKEN`: 204 for TOKEN, 401 for all others. */
 const [, , port, , token = ''] = process.argv
 const known = new Set([`Bearer ${token}`])
 createServer({ keepAliveTimeout: 3_600_000 }, (req, res) => {

@@ -5,7 +5,7 @@ import { type Dispatcher, Pool } from 'undici'
 const [, , port, devicePort] = process.argv
 const device = new Pool(`http://127.0.0.1:${devicePort}`, { connections: 256, pipelining: 1 })
 
-/** Forwards bodiless requests only: all that the load sends. */
+/** Forwards only requests without a body: the load sends no others. */
 createServer((req, res) => {
   const fields = req.rawHeaders.filter((_, i) => req.rawHeaders[i - (i % 2)]?.toLowerCase() !== 'connection')
   device.dispatch(
@@ -16,10 +16,10 @@ createServer((req, res) => {
 
 function relayTo(res: ServerResponse): Dispatcher.DispatchHandler {
   return {
-    // undici tells its present handlers from those of its past by this one.
+    // undici recognizes the current handler interface by this method.
     onRequestStart() {},
     onResponseStart(controller, status) {
-      // Of a dispatch, undici's raw header is a list of buffers.
+      // For a dispatch the raw headers of undici are buffers.
       const raw = (controller.rawHeaders as Buffer[]).map((bytes) => bytes.toString('latin1'))
       res.writeHead(
         status,

@@ -11,7 +11,7 @@ const WIDEST_LABEL = 370
 const VALUE = 64
 const BELOW = 22
 
-/** Bars that lie, so that long names can stand beside them. */
+/** Horizontal bars: long names fit beside them. */
 export function drawBars({ series, rows, mark }: BarChart): string {
   const label = Math.min(WIDEST_LABEL, 12 + CHARACTER * Math.max(...rows.map((row) => row.label.length)))
   const top = mark === undefined ? 4 : 20
@@ -57,7 +57,7 @@ function drawRow(row: BarRow, series: number, scale: Scale, label: number, top: 
   return name + bars.join('')
 }
 
-/** From the slowest round to the fastest. */
+/** A whisker from the lowest round to the highest. */
 function drawRange([low, high]: readonly [number, number], scale: Scale, y: number): string {
   const [from, to] = [scale.place(low), scale.place(high)]
   if (to - from < 3) return ''

@@ -4,7 +4,7 @@ import { drawBars } from './bars.ts'
 import { drawLines, legend } from './lines.ts'
 import { escapeText } from './markup.ts'
 
-/** A chart with its title, its legend, and the table of what it shows. Empty where there is nothing to show. */
+/** A chart with title, legend and data table. Empty if there is no data. */
 export function chartFigure(chart: Chart, id: string): string {
   const empty =
     chart.kind === 'bars' ? chart.rows.length === 0 : chart.series.every(({ points }) => points.length === 0)
@@ -34,7 +34,7 @@ function lineLegend({ series }: LineChart): string {
   )
 }
 
-/** The numbers behind a chart. */
+/** The data of a chart. */
 function tableOf(chart: Chart): Table {
   if (chart.kind === 'bars') {
     const ranged = chart.rows.some(({ range }) => range !== undefined)
@@ -54,16 +54,16 @@ function tableOf(chart: Chart): Table {
     head: [chart.x.label, ...chart.series.map(({ name }) => name)],
     rows: sampled(xs).map((x) => [
       rounded(x),
-      ...chart.series.map(({ points }) => rounded(points.find(([there]) => there === x)?.[1])),
+      ...chart.series.map(({ points }) => rounded(points.find(([pointX]) => pointX === x)?.[1])),
     ]),
   }
 }
 
-/** Rows that somebody may want to read. */
-const MOST_ROWS = 40
+/** Limit on the rows of a data table. */
+const MAX_ROWS = 40
 
 function sampled(xs: readonly number[]): readonly number[] {
-  const step = Math.ceil(xs.length / MOST_ROWS)
+  const step = Math.ceil(xs.length / MAX_ROWS)
   return xs.filter((_, i) => i % step === 0 || i === xs.length - 1)
 }
 

@@ -9,10 +9,10 @@ const RIGHT = WIDTH - 16
 const TOP = 12
 const BOTTOM = HEIGHT - 44
 
-/** Above so many points a line has no dots. */
-const DOTS = 20
+/** A line with more points has no dots. */
+const MAX_DOTS = 20
 
-/** Lines over an axis that may be logarithmic; each differs from the others by its dashes, not by its colour alone. */
+/** Lines over a linear or logarithmic axis. They differ by dashes, not only by colour. */
 export function drawLines({ x, y, series }: LineChart): string {
   const points = series.flatMap((line) => line.points)
   const across = scaleFor(
@@ -46,7 +46,7 @@ export function drawLines({ x, y, series }: LineChart): string {
       const places = line.points.map(([a, b]) => [at(across.place(a)), at(up.place(b))] as const)
       const path = places.map(([left, height], n) => `${n === 0 ? 'M' : 'L'}${left} ${height}`).join('')
       const dots =
-        places.length > DOTS
+        places.length > MAX_DOTS
           ? []
           : places.map(([cx, cy]) => `<circle class="dot s${i}" cx="${cx}" cy="${cy}" r="3.5"/>`)
       return `<path class="line s${i}" d="${path}"/>${dots.join('')}`
@@ -61,7 +61,7 @@ function scaleFor(axis: Axis, values: readonly number[], span: readonly [number,
     : linearScale(Math.max(0, ...values), span)
 }
 
-/** Which line is whose, as HTML. */
+/** The legend, as HTML; empty for a single series. */
 export function legend(names: readonly string[], sample: (i: number) => string): string {
   const items = names.map((name, i) => `<li>${sample(i)}${escapeText(name)}</li>`)
   return names.length < 2 ? '' : `<ul class="legend">${items.join('')}</ul>`

@@ -1,19 +1,19 @@
-/** Text as it stands between tags, or between quotes. */
+/** Escapes text for HTML content and attribute values. */
 export function escapeText(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }
 
-/** A sentence of ours, in which backticks stand around what a computer reads. */
+/** Escapes a sentence and turns backticks into `<code>`. */
 export function prose(text: string): string {
   return escapeText(text).replace(/`([^`]*)`/g, '<code>$1</code>')
 }
 
-/** A coordinate: a tenth of a pixel is enough for anyone. */
+/** A coordinate, rounded to a tenth of a pixel. */
 export function at(value: number): string {
   return String(Math.round(value * 10) / 10)
 }
 
-/** A number as an axis has it: `1.5k`, `10M`, `0.25`. */
+/** A number for an axis: `1.5k`, `10M`, `0.25`. */
 export function short(value: number): string {
   const sizes = [
     [1e6, 'M'],

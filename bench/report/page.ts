@@ -1,13 +1,11 @@
-import type { Check } from '../figure.ts'
-import { clockTime, rangeText, rounded } from '../format.ts'
+import { boundOf, type Check, verdictOf } from '../figure.ts'
+import { clockTime, rangeText, rounded, VERDICTS } from '../format.ts'
 import type { MeasuredFigure, Result } from '../result.ts'
-import { VERDICTS } from '../table.ts'
-import { boundOf, verdictOf } from '../verdict.ts'
 import { chartFigure, tableElement } from './chart.ts'
 import { escapeText, prose } from './markup.ts'
 import { STYLE } from './style.ts'
 
-/** The whole report: one file that needs nothing else. */
+/** The report as one self-contained HTML file. */
 export function renderPage(result: Result): string {
   const title = `Postern bench, ${result.at.slice(0, 10)}`
   return `<!doctype html>
@@ -21,7 +19,7 @@ export function renderPage(result: Result): string {
 <body>
 <header>
 <h1>Postern, measured</h1>
-${result.quick ? '<p><strong>A quick run: one short round of everything. It shows that the bench works, and no more.</strong></p>' : ''}
+${result.quick ? '<p><strong>A quick run: one short round of each figure. It shows that the bench works; the figures are not reliable.</strong></p>' : ''}
 ${sums(result)}
 ${machine(result)}
 </header>
@@ -29,9 +27,9 @@ ${machine(result)}
 ${overview(result.figures)}
 ${result.figures.map(section).join('\n')}
 </main>
-<footer><p>× is a multiple of what another program reached in the same run on the same core. A figure is the median of
-${result.rounds} rounds of ${result.seconds} s, in which everybody took turns; the thin line over a bar spans the rounds.
-The numbers are in the JSON file beside this page; bench/README.md tells how they were taken.</p></footer>
+<footer><p>× is a ratio to another program in the same run on the same core. A figure is the median of
+${result.rounds} rounds of ${result.seconds} s, in which all programs took turns; the thin line over a bar is the range of the rounds.
+The JSON file beside this page holds the numbers; bench/README.md describes the method.</p></footer>
 </body>
 </html>
 `

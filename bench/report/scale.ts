@@ -1,4 +1,4 @@
-/** Where a value stands on an axis, and what is written beside it. */
+/** The position of a value on an axis, and the ticks of the axis. */
 export interface Scale {
   readonly place: (value: number) => number
   readonly ticks: readonly number[]
@@ -6,7 +6,7 @@ export interface Scale {
 
 type Span = readonly [from: number, to: number]
 
-/** From zero to beyond the largest value, with ticks at round numbers. */
+/** From zero to at least the largest value, with ticks at round numbers. */
 export function linearScale(largest: number, [from, to]: Span): Scale {
   const top = largest > 0 ? largest : 1
   const step = roundStep(top / 5)
@@ -18,7 +18,7 @@ export function linearScale(largest: number, [from, to]: Span): Scale {
   }
 }
 
-/** From one power of ten to another around all values, which must be above zero. */
+/** From one power of ten to another, around all values. The values must be positive. */
 export function logScale(values: readonly number[], [from, to]: Span): Scale {
   const low = Math.floor(Math.log10(Math.min(...values)) + 1e-9)
   const high = Math.max(low + 1, Math.ceil(Math.log10(Math.max(...values)) - 1e-9))
@@ -28,7 +28,7 @@ export function logScale(values: readonly number[], [from, to]: Span): Scale {
   }
 }
 
-/** The next of 1, 2, 2.5, 5 or 10 times a power of ten. */
+/** Rounds up to 1, 2, 2.5, 5 or 10 times a power of ten. */
 function roundStep(least: number): number {
   const power = 10 ** Math.floor(Math.log10(least))
   const step = [1, 2, 2.5, 5, 10].find((factor) => factor * power >= least * (1 - 1e-9))

@@ -1,4 +1,4 @@
-/** Light and dark, screen and paper; nothing from elsewhere. */
+/** For light and dark mode, screen and print; loads no other files. */
 export const STYLE = `
 :root { color-scheme: light dark; --back: #fff; --raised: #f5f6f8; --ink: #1c2024; --quiet: #5b6570; --rule: #d9dde3;
   --ours: #0b62c4; --other: #98a2b0; --good: #1a6d34; --bad: #b3261e; --mark: #b3261e;

@@ -39,7 +39,7 @@ it.each<readonly [AttackKind, 'stays' | 'is cut', (metrics: Metrics) => boolean]
   const attack = await startAttack(plan, temporaryDirectory(), undefined)
   onTestFinished(async () => void (await attack.stop()))
   const seen = async (): Promise<boolean> => {
-    const { opened } = await attack.look()
+    const { opened } = await attack.report()
     const metrics = parseMetrics(await sidecar.metrics())
     // Of what comes and is broken off in one breath nothing is sent on: it takes a connection that was read in between.
     const reached = kind !== 'rapid reset with a token' || device.requests.length > 0

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { compareResults } from '../../bench/compare.ts'
-import type { Check } from '../../bench/figure.ts'
-import { verdictOf } from '../../bench/verdict.ts'
+import { type Check, verdictOf } from '../../bench/figure.ts'
 import { aCheck, aResult } from './a-result.ts'
 
 function regressed(before: Partial<Check>, now: Partial<Check>, processor = 'the same'): boolean | undefined {

@@ -21,7 +21,7 @@ async function startProgram(body: string): Promise<Program> {
   const source = `
     import { existsSync, readFileSync } from 'node:fs'
     import { outputOf, startChild, temporaryFolder } from '${BENCH}/child.ts'
-    import { runProgram, unlessEnding } from '${BENCH}/end.ts'
+    import { runProgram, unlessEnding } from '${BENCH}/run-program.ts'
     const tell = (pid) => process.stdout.write(pid + '\\n')
     await runProgram(async () => {
       const folder = await temporaryFolder()
@@ -80,7 +80,7 @@ it('Ctrl-C lets the program go no further', async () => {
   const program = await startProgram(`
     const child = await startChild('sleep', ['60'])
     tell(child.pid)
-    await child.untimelyEnd.catch(() => {})
+    await child.unexpectedExit.catch(() => {})
     await unlessEnding()
     tell(0)`)
   process.kill(program.pids()[0] ?? 0, 'SIGKILL')
@@ -97,7 +97,7 @@ it('Ctrl-C lets the program go no further', async () => {
 
 it('a load that runs is ended with the bench', async () => {
   const program = await startProgram(`
-    outputOf('sh', ['-c', 'echo $$ > ' + folder + '/pid; exec sleep 60'], { longest: 60_000 }).catch(() => {})
+    outputOf('sh', ['-c', 'echo $$ > ' + folder + '/pid; exec sleep 60'], { timeout: 60_000 }).catch(() => {})
     const look = setInterval(() => {
       const pid = existsSync(folder + '/pid') ? readFileSync(folder + '/pid', 'utf8').trim() : ''
       if (pid === '') return // the shell opens the file before it writes to it

@@ -44,7 +44,7 @@ function refused({ at = NOW, body = REFUSAL_BODY, headers = {} }: Changes = {}):
 
 function account(observations: readonly Observation[], windows = 1): Account {
   const ledger = createLedger(LIMIT, windows)
-  for (const observation of observations) ledger.see(withToken('t'), observation)
+  for (const observation of observations) ledger.add(withToken('t'), observation)
   return ledger.account()
 }
 
@@ -116,7 +116,7 @@ test('it is a fault when a window opens before the one before it has closed', ()
 
 test('a 401 needs its challenge and its code', () => {
   const ledger = createLedger(LIMIT, 1)
-  ledger.see(WITHOUT_TOKEN, { ...passed(2), status: 401 })
+  ledger.add(WITHOUT_TOKEN, { ...passed(2), status: 401 })
   const { faults } = ledger.account()
   expect(faults).toContain('401 without its challenge (1 times)')
   expect(faults).toContain('401 whose error is not invalid_token (1 times)')

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { rightSize } from '../../bench/load/generator.ts'
-import { summarizeLatencies } from '../../bench/load/latencies.ts'
-import { alternate, summarize, summarizePairs } from '../../bench/measure.ts'
+import { alternate, summarize, summarizeLatencies, summarizePairs } from '../../bench/measure.ts'
 
 describe('Rounds', () => {
   it('have everybody run once in each, beginning with another one each time', async () => {

@@ -19,23 +19,23 @@ const QUEUE = 8
 const SESSIONS = 20
 const RESETS = 90
 
-it('H37 C25 requests that are reset in the breath that they came in cost the device nothing', async () => {
+it('H37 C25 requests that the client resets immediately open no connection to the device', async () => {
   const sidecar = await startSidecar({
     transport: 'h2',
     config: { upstream: { max_in_flight: PLACES, queue: { size: QUEUE } } },
   })
   const token = await sidecar.token()
   const fields = requestFields(['authorization', `Bearer ${token}`])
-  const broken = Array.from({ length: RESETS }, (_, at) => [
-    headers(2 * at + 1, fields),
-    resetStream(2 * at + 1),
+  const frames = Array.from({ length: RESETS }, (_, i) => [
+    headers(2 * i + 1, fields),
+    resetStream(2 * i + 1),
   ]).flat()
   for (let session = 0; session < SESSIONS; session += 1) {
-    const { raw } = await rawSession(sidecar.url, { opening: [settings(), ...broken] })
+    const { raw } = await rawSession(sidecar.url, { opening: [settings(), ...frames] })
     raw.end()
   }
   await expectUnharmed(sidecar, token)
-  // A packet may end between a request and its reset.
+  // Each session may forward one request: a packet may end between a request and its reset.
   expect(sidecar.device.connections).toBeLessThanOrEqual(SESSIONS)
 })
 
@@ -57,41 +57,41 @@ function open(origin: string, connect: number, ca?: string, clock = movableClock
   return connections
 }
 
-/** Sends a request, and gives how it ended. */
-function ask(connection: Connection): Promise<string> {
+/** Sends a request. Resolves with `responded` or the failure. */
+function sendRequest(connection: Connection): Promise<string> {
   return new Promise((resolve) => {
-    const over = (how: string, answered: boolean): void => {
-      connection.release(answered)
-      resolve(how)
+    const finish = (result: string, responded: boolean): void => {
+      connection.release(responded)
+      resolve(result)
     }
     connection.send(GET, {
       inform() {},
       head() {},
       data() {},
-      end: () => over('answered', true),
-      failed: (error) => over(failureOf(error), false),
+      end: () => finish('responded', true),
+      failed: (error) => finish(failureOf(error), false),
     })
   })
 }
 
-/** A client comes, and leaves before its connection is open. */
-async function comeAndLeave(connections: Connections): Promise<void> {
+/** Borrows a connection and aborts its request before the connection is open. */
+async function abortWhileConnecting(connections: Connections): Promise<void> {
   const connection = connections.borrow(true)
-  const end = ask(connection)
+  const end = sendRequest(connection)
   connection.abort(new Error('the client has left'))
   await end
 }
 
-/** Takes connections, and says nothing on them. */
-const silent = () => startRawDevice(() => new Promise<void>(() => {}))
+/** A device that accepts connections and sends nothing. */
+const startSilentDevice = () => startRawDevice(() => new Promise<void>(() => {}))
 
 function fakeTimers(): void {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
 }
 
-describe('A connection that is still being opened when its client leaves', () => {
-  it('C24 carries the next request, and that alone', async () => {
+describe('a connection whose client leaves while it is being opened', () => {
+  it('C24 carries the next request, and not the aborted one', async () => {
     let requests = 0
     const device = await startRawDevice(async (peer) => {
       for (;;) {
@@ -101,14 +101,14 @@ describe('A connection that is still being opened when its client leaves', () =>
       }
     })
     const connections = open(device.url, 2000)
-    for (let i = 0; i < 10; i += 1) await comeAndLeave(connections)
-    expect(await ask(connections.borrow(true))).toBe('answered')
-    expect(await ask(connections.borrow(true))).toBe('answered')
+    for (let i = 0; i < 10; i += 1) await abortWhileConnecting(connections)
+    expect(await sendRequest(connections.borrow(true))).toBe('responded')
+    expect(await sendRequest(connections.borrow(true))).toBe('responded')
     expect(device.peers).toHaveLength(1)
     expect(requests).toBe(2)
   })
 
-  it('C24 carries the next request in TLS', async () => {
+  it('C24 carries the next request over TLS', async () => {
     const { key, cert } = await makeCertificate()
     let opened = 0
     const server = createTlsServer({ key, cert }, (socket) => {
@@ -122,37 +122,37 @@ describe('A connection that is still being opened when its client leaves', () =>
     const address = server.address()
     const port = typeof address === 'object' ? address?.port : 0
     const connections = open(`https://127.0.0.1:${port}`, 2000, cert)
-    await comeAndLeave(connections)
-    expect(await ask(connections.borrow(true))).toBe('answered')
+    await abortWhileConnecting(connections)
+    expect(await sendRequest(connections.borrow(true))).toBe('responded')
     expect(opened).toBe(1)
   })
 
-  it('H46 is given up at its own deadline, whoever has it by then', async () => {
-    const device = await silent()
+  it('H46 fails at its own connect deadline, although another request has it by then', async () => {
+    const device = await startSilentDevice()
     fakeTimers()
     const connections = open(device.url.replace('http:', 'https:'), 3000)
-    await comeAndLeave(connections)
+    await abortWhileConnecting(connections)
     await device.waitForConnection(1)
     vi.advanceTimersByTime(2000)
-    const end = ask(connections.borrow(true))
+    const end = sendRequest(connections.borrow(true))
     vi.advanceTimersByTime(1001)
     expect(await end).toBe('connection_timeout')
     expect(device.peers).toHaveLength(1)
   })
 
-  it('C24 fails with whoever has it by then', async () => {
+  it('C24 fails the request that has it by then', async () => {
     const connections = open(`http://127.0.0.1:${await unusedPort()}`, 2000)
-    await comeAndLeave(connections)
-    expect(await ask(connections.borrow(true))).toBe('connection_refused')
-    expect(await ask(connections.borrow(true))).toBe('connection_refused')
+    await abortWhileConnecting(connections)
+    expect(await sendRequest(connections.borrow(true))).toBe('connection_refused')
+    expect(await sendRequest(connections.borrow(true))).toBe('connection_refused')
   })
 
-  it('H100 is closed like any other that nobody uses', async () => {
-    const device = await silent()
+  it('H100 is closed when it stays idle, like any other', async () => {
+    const device = await startSilentDevice()
     fakeTimers()
     const clock = movableClock()
     const connections = open(device.url, 60_000, undefined, clock)
-    await comeAndLeave(connections)
+    await abortWhileConnecting(connections)
     const { socket } = await device.waitForConnection(1)
     const closed = once(socket, 'end')
     clock.advance(5000)
@@ -160,25 +160,25 @@ describe('A connection that is still being opened when its client leaves', () =>
     await closed
   })
 
-  it('C24 is taken for one that the device may have closed meanwhile, once it is open', async () => {
+  it('C24 counts as reused once it is open, because the device may have closed it', async () => {
     const device = await startRawDevice(async (peer) => {
       await nextRequest(peer)
       peer.socket.resetAndDestroy()
     })
     const connections = open(device.url, 2000)
-    await comeAndLeave(connections)
+    await abortWhileConnecting(connections)
     const early = connections.borrow(true)
-    expect(await ask(early)).toBe('connection_terminated')
+    expect(await sendRequest(early)).toBe('connection_terminated')
     expect(early.reused).toBe(false)
-    await comeAndLeave(connections)
+    await abortWhileConnecting(connections)
     await device.waitForConnection(2)
     for (let i = 0; i < 2; i += 1) await new Promise(setImmediate)
     const late = connections.borrow(true)
-    expect(await ask(late)).toBe('connection_terminated')
+    expect(await sendRequest(late)).toBe('connection_terminated')
     expect(late.reused).toBe(true)
   })
 
-  it('H48 tells nothing of how long the device keeps connections', async () => {
+  it('H48 does not count when the sidecar learns how long the device keeps idle connections', async () => {
     let closing = true
     const device = await startRawDevice(async (peer) => {
       if (closing) peer.end()
@@ -189,17 +189,20 @@ describe('A connection that is still being opened when its client leaves', () =>
         }
     })
     const connections = open(device.url, 2000)
-    await comeAndLeave(connections)
+    await abortWhileConnecting(connections)
     await once((await device.waitForConnection(1)).socket, 'close')
     closing = false
-    for (let i = 0; i < 3; i += 1) expect(await ask(connections.borrow(false))).toBe('answered')
+    for (let i = 0; i < 3; i += 1) expect(await sendRequest(connections.borrow(false))).toBe('responded')
     expect(device.peers).toHaveLength(2)
   })
 
-  it('is closed at once when the sidecar stops', async () => {
-    const device = await silent()
+  it('is closed immediately when the sidecar stops', async () => {
+    const device = await startSilentDevice()
     const connections = open(device.url.replace('http:', 'https:'), 60_000)
-    await comeAndLeave(connections)
+    await abortWhileConnecting(connections)
+    const { socket } = await device.waitForConnection(1)
+    const closed = once(socket, 'end')
     await connections.close()
+    await closed
   })
 })

@@ -8,7 +8,7 @@ function stillClock() {
   return { monotonic: () => now, wall: () => now, advance: (ms: number) => (now += ms) }
 }
 
-it('the device counts as down after three failures to reach it in a row, and one probe a second goes through', () => {
+it('after three failures in a row to reach the device the breaker refuses requests, except one probe per second', () => {
   const clock = stillClock()
   const breaker = createBreaker(clock)
   for (let i = 0; i < 3; i += 1) {
@@ -23,7 +23,7 @@ it('the device counts as down after three failures to reach it in a row, and one
   expect(breaker.refuse()).toBe('connection_refused')
 })
 
-it('a probe that fails leaves it down, one that is answered opens it for everybody', () => {
+it('a failed probe keeps the breaker open, and a successful one closes it for all requests', () => {
   const clock = stillClock()
   const breaker = createBreaker(clock)
   for (let i = 0; i < 3; i += 1) breaker.failed('connection_timeout')
@@ -38,7 +38,7 @@ it('a probe that fails leaves it down, one that is answered opens it for everybo
   expect(breaker.refuse()).toBeUndefined()
 })
 
-it('a device that answers badly or slowly is there: that is no reason to shut it off', () => {
+it('a device that responds slowly or with protocol errors does not open the breaker', () => {
   const breaker = createBreaker(stillClock())
   for (let i = 0; i < 10; i += 1) breaker.failed('http_response_timeout')
   for (let i = 0; i < 2; i += 1) breaker.failed('connection_refused')
@@ -47,7 +47,7 @@ it('a device that answers badly or slowly is there: that is no reason to shut it
   expect(breaker.refuse()).toBeUndefined()
 })
 
-it('C19 a device known to be down is answered for at once and left alone, and served again when it is back', async () => {
+it('C19 a device that is down gets no requests while the sidecar refuses them, and serves again after it is back', async () => {
   const device = await startDevice()
   const port = Number(new URL(device.url).port)
   const sidecar = await startSidecar({ device })

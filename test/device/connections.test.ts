@@ -15,13 +15,13 @@ import { startRawDevice } from '../support/device.ts'
 import type { RawPeer } from '../support/raw.ts'
 import { nextRequest, OK } from '../support/scripted.ts'
 
-interface World {
+interface OpenOptions {
   readonly deadlines?: Partial<UpstreamDeadlines>
   readonly target?: Partial<UpstreamTarget>
   readonly clock?: Clock
 }
 
-function open(url: string, { deadlines, target, clock = movableClock() }: World = {}): Connections {
+function open(url: string, { deadlines, target, clock = movableClock() }: OpenOptions = {}): Connections {
   const connections = createConnections(
     {
       origin: url,
@@ -39,35 +39,35 @@ function open(url: string, { deadlines, target, clock = movableClock() }: World 
   return connections
 }
 
-interface Told {
-  readonly said: readonly string[]
+interface Recorded {
+  readonly events: readonly string[]
   readonly connection: Connection
 }
 
-/** Sends one request, and gives what was told of its answer, once that is over; the connection is given back. */
-function ask(
+/** Sends one request and releases the connection after its response. Resolves with the events of the response. */
+function sendRequest(
   connections: Connections,
   request: Partial<DeviceRequest> = {},
   act: (event: string, connection: Connection) => void = () => {},
-): Promise<Told> {
+): Promise<Recorded> {
   return new Promise((resolve) => {
     const connection = connections.borrow(false)
-    const said: string[] = []
-    const tell = (event: string): void => {
-      said.push(event)
+    const events: string[] = []
+    const record = (event: string): void => {
+      events.push(event)
       act(event, connection)
     }
-    const over = (event: string, answered: boolean): void => {
-      tell(event)
-      connection.release(answered)
-      resolve({ said, connection })
+    const finish = (event: string, responded: boolean): void => {
+      record(event)
+      connection.release(responded)
+      resolve({ events, connection })
     }
     const handler: ResponseHandler = {
-      inform: (status) => tell(`interim ${status}`),
-      head: ({ status }) => tell(`head ${status}`),
-      data: (chunk) => tell(chunk.toString()),
-      end: (last) => over(`end ${last?.toString() ?? ''}`, true),
-      failed: (error, silent) => over(`${failureOf(error)}${silent ? ', in silence' : ''}`, false),
+      inform: (status) => record(`interim ${status}`),
+      head: ({ status }) => record(`head ${status}`),
+      data: (chunk) => record(chunk.toString()),
+      end: (last) => finish(`end ${last?.toString() ?? ''}`, true),
+      failed: (error, silent) => finish(`${failureOf(error)}${silent ? ', without a byte' : ''}`, false),
     }
     connection.send(
       { method: 'GET', target: '/', fields: ['Host', 'd'], framing: null, body: undefined, ...request },
@@ -87,77 +87,82 @@ const upload = (framing: number | 'chunked', ...texts: readonly string[]): Parti
   body: pieces(...texts),
 })
 
-/** A device that answers every request in this way, on every connection. */
-const answering = (act: (peer: RawPeer, head: string) => unknown) =>
+/** A device that responds to every request with `act`. */
+const startResponding = (act: (peer: RawPeer, head: string) => unknown) =>
   startRawDevice(async (peer) => {
     for (;;) await act(peer, await nextRequest(peer))
   })
 
 const NEVER = new Promise<void>(() => {})
 
-describe('A connection to the device', () => {
-  it('carries one request after another, the answer in one go where it came in one', async () => {
-    const device = await answering((peer) => peer.write(OK))
+describe('a connection to the device', () => {
+  it('carries one request after another, and delivers a response of one packet in one event', async () => {
+    const device = await startResponding((peer) => peer.write(OK))
     const connections = open(device.url)
-    for (let i = 0; i < 3; i += 1) expect((await ask(connections)).said).toEqual(['head 200', 'end ok'])
+    for (let i = 0; i < 3; i += 1)
+      expect((await sendRequest(connections)).events).toEqual(['head 200', 'end ok'])
     expect(device.peers).toHaveLength(1)
   })
 
   it.each([
-    ['that the device closes', 'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n'],
     [
-      'that the device closes, said with a tab',
+      'the response has Connection: close',
+      'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n',
+    ],
+    [
+      'the response has Connection: close and a tab',
       'HTTP/1.1 200 OK\r\nConnection: close\t\r\nContent-Length: 0\r\n\r\n',
     ],
     [
-      'that the device closes, said with tabs in a list',
+      'the response has close in a list with tabs',
       'HTTP/1.1 200 OK\r\nConnection: x\t,\tclose\t, y\r\nContent-Length: 0\r\n\r\n',
     ],
-    ['of HTTP/1.0', 'HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n'],
+    ['the response is HTTP/1.0', 'HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n'],
     [
-      'that the device keeps for two seconds only',
+      'the response has Keep-Alive: timeout=2',
       'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=2\r\nContent-Length: 0\r\n\r\n',
     ],
-    ['with a 204 that announces a body', 'HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n'],
-    ['with an answer nobody asked for behind the first', `${OK}${OK}`],
-  ])('H100 H48 is not used again: %s', async (_name, bytes) => {
-    const device = await answering((peer) => peer.write(bytes))
+    ['a 204 has a Content-Length', 'HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n'],
+    ['an unsolicited response follows the first', `${OK}${OK}`],
+  ])('H100 H48 is not reused if %s', async (_name, bytes) => {
+    const device = await startResponding((peer) => peer.write(bytes))
     const connections = open(device.url)
-    await ask(connections)
-    await ask(connections)
+    await sendRequest(connections)
+    await sendRequest(connections)
     expect(device.peers).toHaveLength(2)
   })
 
-  it('H100 is closed at a byte that answers no request', async () => {
-    const device = await answering((peer) => peer.write(OK))
+  it('H100 is closed at the first unsolicited byte', async () => {
+    const device = await startResponding((peer) => peer.write(OK))
     const connections = open(device.url)
-    await ask(connections)
+    await sendRequest(connections)
     const peer = await device.waitForConnection(1)
     const closed = once(peer.socket, 'end')
     peer.write(OK.replace('ok', 'no'))
     await closed
-    expect((await ask(connections)).said).toEqual(['head 200', 'end ok'])
+    expect((await sendRequest(connections)).events).toEqual(['head 200', 'end ok'])
     expect(device.peers).toHaveLength(2)
   })
 
-  it('H57 is kept where a device of HTTP/1.0 says so, with a tab behind it', async () => {
-    const device = await answering((peer) =>
+  it('H57 is reused if an HTTP/1.0 response has Connection: keep-alive with a trailing tab', async () => {
+    const device = await startResponding((peer) =>
       peer.write('HTTP/1.0 200 OK\r\nConnection: keep-alive\t\r\nContent-Length: 0\t\r\n\r\n'),
     )
     const connections = open(device.url)
-    for (let i = 0; i < 3; i += 1) expect((await ask(connections)).said).toEqual(['head 200', 'end '])
+    for (let i = 0; i < 3; i += 1)
+      expect((await sendRequest(connections)).events).toEqual(['head 200', 'end '])
     expect(device.peers).toHaveLength(1)
   })
 
-  it('H57 is kept through a line end too many behind an answer', async () => {
-    const device = await answering((peer) => peer.write(`${OK}\r\n`))
+  it('H57 is reused despite an extra CRLF after a response', async () => {
+    const device = await startResponding((peer) => peer.write(`${OK}\r\n`))
     const connections = open(device.url)
-    for (let i = 0; i < 3; i += 1) expect((await ask(connections)).said.at(-1)).toBe('end ok')
+    for (let i = 0; i < 3; i += 1) expect((await sendRequest(connections)).events.at(-1)).toBe('end ok')
     expect(device.peers).toHaveLength(1)
   })
 
-  it('H100 is closed when nobody has used it for four seconds, however long it is in use', async () => {
-    const device = await answering((peer) => peer.write(OK))
+  it('H100 is closed after four idle seconds, regardless of its age', async () => {
+    const device = await startResponding((peer) => peer.write(OK))
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
     const clock = stillClock()
@@ -169,46 +174,48 @@ describe('A connection to the device', () => {
     }
     const connections = open(device.url, { clock })
     for (let i = 0; i < 30; i += 1) {
-      await ask(connections)
+      await sendRequest(connections)
       pass(150)
     }
     const { socket } = await device.waitForConnection(1)
     const closed = once(socket, 'end')
     pass(3800)
-    await ask({ ...connections, borrow: () => connections.borrow(true) })
+    await sendRequest({ ...connections, borrow: () => connections.borrow(true) })
     pass(4050)
     expect(device.peers).toHaveLength(1)
     await closed
   })
 
-  it('H55 a response deadline below a second is exact', async () => {
-    const device = await answering(() => NEVER)
+  it('H55 a response deadline below one second is exact', async () => {
+    const device = await startResponding(() => NEVER)
     const connections = open(device.url, { deadlines: { response: 120 } })
     const start = performance.now()
-    const here = delay(120).then(() => performance.now() - start) // as late as this machine is
-    expect((await ask(connections)).said).toEqual(['http_response_timeout, in silence'])
+    const here = delay(120).then(() => performance.now() - start) // includes the delay of this machine
+    expect((await sendRequest(connections)).events).toEqual(['http_response_timeout, without a byte'])
     expect(performance.now() - start).toBeGreaterThan(115)
     expect(performance.now() - start - (await here)).toBeLessThan(500)
   })
 
-  it('H55 the deadline is that of each request, not of the connection', async () => {
-    let asked = 0
-    const device = await answering(async (peer) => {
-      asked += 1
+  it('H55 the response deadline applies to each request, not to the connection', async () => {
+    let requests = 0
+    const device = await startResponding(async (peer) => {
+      requests += 1
       await new Promise((resolve) => setTimeout(resolve, 60))
-      if (asked < 6) peer.write(OK)
+      if (requests < 6) peer.write(OK)
     })
     const connections = open(device.url, { deadlines: { response: 200 } })
-    for (let i = 0; i < 5; i += 1) expect((await ask(connections)).said.at(-1)).toBe('end ok')
-    expect((await ask(connections)).said).toEqual(['http_response_timeout, in silence'])
+    for (let i = 0; i < 5; i += 1) expect((await sendRequest(connections)).events.at(-1)).toBe('end ok')
+    expect((await sendRequest(connections)).events).toEqual(['http_response_timeout, without a byte'])
     expect(device.peers).toHaveLength(1)
   })
 
-  it('H55 a body that stalls is told from one that its reader holds up', async () => {
-    const device = await answering((peer) => peer.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf'))
+  it('H55 the body deadline does not run while the reader has paused the connection', async () => {
+    const device = await startResponding((peer) =>
+      peer.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf'),
+    )
     const connections = open(device.url, { deadlines: { idle: 100 } })
     let resumed = 0
-    const { said } = await ask(connections, {}, (event, connection) => {
+    const { events } = await sendRequest(connections, {}, (event, connection) => {
       if (event !== 'half') return
       connection.pause()
       setTimeout(() => {
@@ -216,53 +223,55 @@ describe('A connection to the device', () => {
         connection.resume()
       }, 300)
     })
-    expect(said).toEqual(['head 200', 'half', 'http_response_incomplete'])
+    expect(events).toEqual(['head 200', 'half', 'http_response_incomplete'])
     expect(performance.now() - resumed).toBeGreaterThan(90)
   })
 
-  it('H49 C24 a reset never ends a body, also where only the end of the connection would', async () => {
-    const device = await answering((peer) => peer.write('HTTP/1.1 200 OK\r\n\r\nhalf'))
-    const { said } = await ask(open(device.url), {}, (event) => {
+  it('H49 C24 a reset never completes a body, even one that ends with the connection', async () => {
+    const device = await startResponding((peer) => peer.write('HTTP/1.1 200 OK\r\n\r\nhalf'))
+    const { events } = await sendRequest(open(device.url), {}, (event) => {
       if (event === 'half') device.peers[0]?.socket.resetAndDestroy()
     })
-    expect(said).toEqual(['head 200', 'half', 'connection_terminated'])
-    const closing = await answering((peer) => peer.end('HTTP/1.1 200 OK\r\n\r\nwhole'))
-    expect((await ask(open(closing.url))).said.join()).toMatch(/^head 200,(?:end whole|whole,end )$/)
+    expect(events).toEqual(['head 200', 'half', 'connection_terminated'])
+    const closing = await startResponding((peer) => peer.end('HTTP/1.1 200 OK\r\n\r\nwhole'))
+    expect((await sendRequest(open(closing.url))).events.join()).toMatch(
+      /^head 200,(?:end whole|whole,end )$/,
+    )
   })
 
   it.each([
-    ['before a byte of the answer', '', ['connection_terminated, in silence']],
+    ['before the first byte of the response', '', ['connection_terminated, without a byte']],
     ['within its head', 'HTTP/1.1 2', ['connection_terminated']],
     [
       'within its body',
       'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf',
       ['head 200', 'half', 'http_response_incomplete'],
     ],
-  ])('H49 that the device closes %s is told so', async (_name, bytes, said) => {
-    const device = await answering((peer) => peer.end(bytes))
-    expect((await ask(open(device.url))).said).toEqual(said)
+  ])('H49 that the device closes %s fails with the matching error', async (_name, bytes, events) => {
+    const device = await startResponding((peer) => peer.end(bytes))
+    expect((await sendRequest(open(device.url))).events).toEqual(events)
   })
 
-  it('H46 that does not open in time is given up', async () => {
-    // Takes the connection, and says nothing of TLS.
+  it('H46 that is not open at the connect deadline fails', async () => {
+    // Accepts the connection and sends no TLS record.
     const device = await startRawDevice(() => NEVER)
     const connections = open(device.url.replace('http:', 'https:'), { deadlines: { connect: 100 } })
-    expect((await ask(connections)).said).toEqual(['connection_timeout, in silence'])
+    expect((await sendRequest(connections)).events).toEqual(['connection_timeout, without a byte'])
   })
 })
 
-describe('An upload', () => {
+describe('an upload', () => {
   it.each<[string, number | 'chunked', readonly string[], string]>([
     ['of one piece', 5, ['hello'], '\r\n\r\nhello'],
-    ['of several', 11, ['hello', '', ' world'], '\r\n\r\nhello world'],
+    ['of several pieces', 11, ['hello', '', ' world'], '\r\n\r\nhello world'],
     [
       'in chunks',
       'chunked',
       ['hello', '', ' world!!!!'],
       '\r\n\r\n5\r\nhello\r\na\r\n world!!!!\r\n0\r\n\r\n',
     ],
-    ['in chunks, of nothing', 'chunked', [], '\r\n\r\n0\r\n\r\n'],
-  ])('C21 %s arrives whole, and the connection is kept', async (_name, framing, texts, end) => {
+    ['in chunks, empty', 'chunked', [], '\r\n\r\n0\r\n\r\n'],
+  ])('C21 %s arrives complete, and the connection is reused', async (_name, framing, texts, end) => {
     const request = upload(framing, ...texts)
     const device = await startRawDevice(async (peer) => {
       for (let i = 1; i < 3; i += 1) {
@@ -271,8 +280,8 @@ describe('An upload', () => {
       }
     })
     const connections = open(device.url)
-    expect((await ask(connections, request)).said).toEqual(['head 200', 'end ok'])
-    expect((await ask(connections, { ...request, body: pieces(...texts) })).said).toEqual([
+    expect((await sendRequest(connections, request)).events).toEqual(['head 200', 'end ok'])
+    expect((await sendRequest(connections, { ...request, body: pieces(...texts) })).events).toEqual([
       'head 200',
       'end ok',
     ])
@@ -280,28 +289,33 @@ describe('An upload', () => {
   })
 
   it.each([
-    ['longer', upload(5, 'hell', 'o, GET / HTTP/1.1\r\n\r\n')],
-    ['longer from the first piece on', upload(5, 'hello, GET / HTTP/1.1\r\n\r\n')],
-    ['shorter', upload(5, 'hell')],
-  ])('H100 that is %s than it said fails, and nothing follows it', async (_name, request) => {
+    ['longer than its Content-Length', upload(5, 'hell', 'o, GET / HTTP/1.1\r\n\r\n')],
+    ['longer than its Content-Length in its first piece', upload(5, 'hello, GET / HTTP/1.1\r\n\r\n')],
+    ['shorter than its Content-Length', upload(5, 'hell')],
+  ])('H100 that is %s fails, and no further byte reaches the device', async (_name, request) => {
     const device = await startRawDevice(() => NEVER)
-    expect((await ask(open(device.url), request)).said).toEqual(['http_protocol_error, in silence'])
+    expect((await sendRequest(open(device.url), request)).events).toEqual([
+      'http_protocol_error, without a byte',
+    ])
     for (const { received } of device.peers) expect(received).not.toMatch(/GET/)
   })
 
-  it('C24 is answered early: the answer counts, and the connection does not carry another request', async () => {
-    const device = await answering((peer) => peer.write(OK))
+  it('C24 that gets an early response delivers it, and the connection is not reused', async () => {
+    const device = await startResponding((peer) => peer.write(OK))
     const connections = open(device.url)
     async function* endless(): AsyncGenerator<Buffer, void, void> {
       yield Buffer.from('begun')
       await NEVER
     }
-    expect((await ask(connections, { ...upload(500), body: endless() })).said).toEqual(['head 200', 'end ok'])
-    expect((await ask(connections)).said).toEqual(['head 200', 'end ok'])
+    expect((await sendRequest(connections, { ...upload(500), body: endless() })).events).toEqual([
+      'head 200',
+      'end ok',
+    ])
+    expect((await sendRequest(connections)).events).toEqual(['head 200', 'end ok'])
     expect(device.peers).toHaveLength(2)
   })
 
-  it('H55 may be slow, but a device that takes nothing of it is given up', async () => {
+  it('H55 may have a slow client, but fails if the device stops reading', async () => {
     const device = await startRawDevice(({ socket }) => {
       socket.pause()
     })
@@ -312,14 +326,14 @@ describe('An upload', () => {
       for (;;) yield Buffer.alloc(1024 * 1024)
     }
     const start = performance.now()
-    const { said } = await ask(connections, { ...upload('chunked'), body: slow() })
-    expect(said).toEqual(['http_response_timeout, in silence'])
+    const { events } = await sendRequest(connections, { ...upload('chunked'), body: slow() })
+    expect(events).toEqual(['http_response_timeout, without a byte'])
     expect(performance.now() - start).toBeGreaterThan(440)
   })
 })
 
 describe('TLS to the device', () => {
-  it('takes up the session of the connection before', async () => {
+  it('resumes the session of the previous connection', async () => {
     const { key, cert } = await makeCertificate()
     const reused: boolean[] = []
     const server = createTlsServer({ key, cert }, (socket) => {
@@ -333,7 +347,7 @@ describe('TLS to the device', () => {
     const address = server.address()
     const port = typeof address === 'object' ? address?.port : 0
     const connections = open(`https://127.0.0.1:${port}`, { target: { ca: cert } })
-    for (let i = 0; i < 3; i += 1) expect((await ask(connections)).said.at(-1)).toBe('end ok')
+    for (let i = 0; i < 3; i += 1) expect((await sendRequest(connections)).events.at(-1)).toBe('end ok')
     expect(reused).toEqual([false, true, true])
   })
 })

@@ -10,7 +10,7 @@ import { stillClock } from '../support/clock.ts'
 import { admitted } from '../support/forward.ts'
 import { requestHead } from '../support/request-head.ts'
 
-const withCode = (code: string): Error => Object.assign(new Error('said by Node'), { code })
+const withCode = (code: string): Error => Object.assign(new Error('from Node'), { code })
 
 it.each([
   ['ENOTFOUND', 'dns_error'],
@@ -31,34 +31,34 @@ it.each([
   ['ERR_TLS_CERT_ALTNAME_INVALID', 'tls_certificate_error'],
   ['ERR_SSL_WRONG_VERSION_NUMBER', 'tls_protocol_error'],
   ['EPROTO', 'tls_protocol_error'],
-])('C19 %s is told as %s', (code, failure) => {
+])('C19 %s is reported as %s', (code, failure) => {
   expect(failureOf(withCode(code))).toBe(failure)
 })
 
-it('C19 what nobody has a name for is the fault of the protocol, not a crash', () => {
+it('C19 an unknown error is reported as http_protocol_error and does not throw', () => {
   for (const error of [new Error('?'), 'text', undefined, null, { code: 'ECONNREFUSED' }, withCode('')]) {
     expect(failureOf(error)).toBe('http_protocol_error')
   }
 })
 
-it('C19 of several addresses that failed the first one speaks', () => {
+it('C19 a failure of several addresses is reported as that of the first', () => {
   expect(failureOf(new AggregateError([withCode('ECONNREFUSED'), withCode('ETIMEDOUT')]))).toBe(
     'connection_refused',
   )
 })
 
-it('C19 a fault that was named on the way keeps its name', () => {
+it('C19 a DeviceFault keeps its failure', () => {
   expect(failureOf(new DeviceFault('http_upgrade_failed'))).toBe('http_upgrade_failed')
 })
 
-it('C19 an error of the language is a bug of ours, an error with a code is not', () => {
+it('C19 a TypeError without a code is a bug of the sidecar, an error with a code is not', () => {
   expect([new TypeError('x is not a function'), new RangeError('too deep')].map(isBug)).toEqual([true, true])
   const fromNode = Object.assign(new TypeError('a status'), { code: 'ERR_HTTP2_STATUS_INVALID' })
   const others = [fromNode, withCode('ECONNRESET'), new Error('?'), new DeviceFault('dns_error'), undefined]
   expect(others.map(isBug)).toEqual([false, false, false, false, false])
 })
 
-it('C18 a bug on the way to the device is not counted as the failure of the device', async () => {
+it('C18 a bug of the sidecar does not count as a failure of the device', async () => {
   const bug = new TypeError('x is not a function')
   const failures: string[] = []
   const clock = stillClock()
@@ -70,9 +70,9 @@ it('C18 a bug on the way to the device is not counted as the failure of the devi
     request: () => ({ host: undefined, added: [] }),
     clock,
     events: { failed: (failure: string) => failures.push(failure) },
-  } as unknown as UpstreamDependencies) // all that a forwarded request without an answer asks for
+  } as unknown as UpstreamDependencies) // `forward` uses no others for a request without a response
   const head = requestHead()
-  const exchange = { head, broken: false, contestedWhile() {} } as unknown as Exchange // likewise
+  const exchange = { head, broken: false, contestedWhile() {} } as unknown as Exchange // see above
   const ended = new Promise<unknown>((ended, failed) =>
     upstream.forward(admitted(head), exchange, { ended, failed }),
   )

@@ -12,7 +12,7 @@ const READY = [200, { ready: true }]
 const NOT_READY = [503, { ready: false, reasons: ['the device does not respond'] }]
 
 describe('upstream.health', () => {
-  it('makes readiness and postern_upstream_up follow the device, without any client', async () => {
+  it('updates readiness and postern_upstream_up without any client request', async () => {
     const device = await startDevice()
     const config = { upstream: { health: { path: '/alive?', interval: '20ms' } } }
     const sidecar = await startSidecar({ device, config })
@@ -24,7 +24,7 @@ describe('upstream.health', () => {
     expect(await sidecar.metric('postern_upstream_up')).toBe(0)
   })
 
-  it('takes an answer of 500 and above for a device that is not up, and any other for one that is', async () => {
+  it('takes a status of 500 and above for a device that is down, and any other for one that is up', async () => {
     const device = await startDevice()
     let status = 503
     device.handle((_, response) => response.writeHead(status).end())
@@ -35,7 +35,7 @@ describe('upstream.health', () => {
     await expect.poll(() => ready(sidecar)).toEqual(READY)
   })
 
-  it('asks the services of upstream.routes as well', async () => {
+  it('checks the services of upstream.routes too', async () => {
     const [device, camera] = [await startDevice(), await startDevice()]
     const health = { path: '/', interval: '20ms' }
     const sidecar = await startSidecar({
@@ -48,7 +48,7 @@ describe('upstream.health', () => {
     await expect.poll(() => ready(sidecar)).toEqual(NOT_READY)
   })
 
-  it('is off unless configured, and then readiness does not depend on the device', async () => {
+  it('is off by default, and readiness then does not depend on the device', async () => {
     const device = await startDevice()
     const sidecar = await startSidecar({ device })
     const token = await sidecar.token()

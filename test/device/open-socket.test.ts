@@ -6,15 +6,15 @@ import { createSocketOpener } from '../../src/device/open-socket.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 
-/** A connection of ours, the device's end of it, and what happens to ours, in words. */
+/** A connection, the end of the device, and the events of ours as text. */
 async function connected(tls: TlsOptions | undefined) {
-  // Nagle's algorithm would keep the answer back behind what the handshake sends, and a reset throws it away.
+  // Nagle's algorithm would delay the response until the handshake is acknowledged, and a reset discards it.
   const server = tls === undefined ? createServer() : createTlsServer({ ...tls, noDelay: true })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number } // listening on TCP
-  const wired = once(server, 'connection')
-  const accepted = tls === undefined ? wired : once(server, 'secureConnection')
+  const connection = once(server, 'connection')
+  const accepted = tls === undefined ? connection : once(server, 'secureConnection')
   const origin = `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`
   const opener = createSocketOpener({
     origin,
@@ -33,7 +33,7 @@ async function connected(tls: TlsOptions | undefined) {
   const closed = new Promise((resolve) => socket.once('close', resolve))
   socket.on('error', (error) => events.push(error.message))
   socket.on('end', () => events.push(socket.destroyed ? 'reset' : 'end'))
-  const [[wire], [device]] = (await Promise.all([wired, accepted])) as [[Socket], [Socket]]
+  const [[rawSocket], [device]] = (await Promise.all([connection, accepted])) as [[Socket], [Socket]]
   await opened.promise
   device.on('error', () => {})
   closeLater(() => {
@@ -41,22 +41,22 @@ async function connected(tls: TlsOptions | undefined) {
     device.destroy()
     server.close()
   })
-  return { socket, device, wire, events, closed }
+  return { socket, device, rawSocket, events, closed }
 }
 
-const over = [
+const TRANSPORTS = [
   ['cleartext', async () => undefined],
   ['TLS', () => makeCertificate()],
 ] as const
 
-/** The answer is there, and waits in the kernel. */
-async function answerUnread(device: Socket, socket: Socket): Promise<void> {
+/** Sends a response that stays in the receive buffer of the kernel. */
+async function respondUnread(device: Socket, socket: Socket): Promise<void> {
   socket.pause()
   await new Promise((resolve) => device.write('413', resolve))
 }
 
-/** Only the second write meets the reset that the first one drew. */
-async function writeInVain(socket: Socket): Promise<void> {
+/** The first write triggers a reset, and the second one fails with it. */
+async function writeUntilReset(socket: Socket): Promise<void> {
   for (let i = 0; i < 3; i += 1) {
     await new Promise((resolve) => socket.write('more of the upload', resolve))
     await new Promise(setImmediate)
@@ -64,22 +64,25 @@ async function writeInVain(socket: Socket): Promise<void> {
   socket.resume()
 }
 
-it.each(over)('H56 an answer is read although the device reset the connection: %s', async (_name, tls) => {
-  const { socket, device, wire, events, closed } = await connected(await tls())
-  await answerUnread(device, socket)
-  wire.resetAndDestroy()
-  await writeInVain(socket)
-  await closed
-  expect(events).toEqual(['413', 'reset'])
-})
-
-it.each(over)(
-  'H56 an answer is read although the device has closed the connection: %s',
+it.each(TRANSPORTS)(
+  'H56 a response is read although the device reset the connection: %s',
   async (_name, tls) => {
-    const { socket, device, wire, events, closed } = await connected(await tls())
-    await answerUnread(device, socket)
-    wire.destroy()
-    await writeInVain(socket)
+    const { socket, device, rawSocket, events, closed } = await connected(await tls())
+    await respondUnread(device, socket)
+    rawSocket.resetAndDestroy()
+    await writeUntilReset(socket)
+    await closed
+    expect(events).toEqual(['413', 'reset'])
+  },
+)
+
+it.each(TRANSPORTS)(
+  'H56 a response is read although the device closed the connection: %s',
+  async (_name, tls) => {
+    const { socket, device, rawSocket, events, closed } = await connected(await tls())
+    await respondUnread(device, socket)
+    rawSocket.destroy()
+    await writeUntilReset(socket)
     await closed
     expect(events).toEqual(['413', 'end'])
   },

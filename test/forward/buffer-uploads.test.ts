@@ -19,7 +19,7 @@ interface World {
   readonly fields: readonly string[]
 }
 
-/** @param upstream beside `buffer_uploads` */
+/** @param upstream added to `buffer_uploads` */
 async function start(transport: Transport, upstream: YamlPart = {}, config: YamlPart = {}): Promise<World> {
   const device = await startDevice()
   const sidecar = await startSidecar({
@@ -31,7 +31,7 @@ async function start(transport: Transport, upstream: YamlPart = {}, config: Yaml
   return { device, sidecar, token, fields: ['Authorization', `Bearer ${token}`] }
 }
 
-/** How the device was told the length of the body of its last request, and what it read. */
+/** The method, framing fields and body size of the last request at the device. */
 function received({ device }: World): readonly unknown[] {
   const request = device.requests.at(-1)
   const framing = ['Content-Length', 'Transfer-Encoding', 'Expect', 'Trailer'].map((name) =>
@@ -40,7 +40,7 @@ function received({ device }: World): readonly unknown[] {
   return [request?.method, ...framing, request?.body?.length]
 }
 
-/** Begins an upload of unknown length, and leaves it there. With `Expect` it is known when it is being collected. */
+/** Begins an upload of unknown length and pauses. 100 Continue shows that the sidecar collects it. */
 async function begin({ sidecar, fields }: World, piece = 'the first piece'): Promise<Exchange> {
   const connection = await sidecar.connect()
   const expecting = [...fields, 'Expect', '100-continue']
@@ -53,27 +53,30 @@ async function begin({ sidecar, fields }: World, piece = 'the first piece'): Pro
 const SIZE = 100 * 1024
 
 describeTransports('upstream.buffer_uploads', (transport) => {
-  describe.each(['strict', 'tolerant'])('to a device that is read in a %s way', (parser) => {
-    it('C21 an upload of unknown length reaches the device with its length, byte for byte', async () => {
+  describe.each(['strict', 'tolerant'])('with parser: %s', (parser) => {
+    it('C21 an upload of unknown length reaches the device with a Content-Length, byte for byte', async () => {
       const world = await start(transport, { parser })
       const pieces = Array.from({ length: 80 }, (_, i) => Buffer.alloc(1000, i))
-      const answer = await world.sidecar.request({ token: world.token, method: 'PUT', body: pieces })
-      expect([answer.status, answer.text]).toEqual([200, 'from the device'])
+      const response = await world.sidecar.request({ token: world.token, method: 'PUT', body: pieces })
+      expect([response.status, response.text]).toEqual([200, 'from the device'])
       expect(received(world)).toEqual(['PUT', '80000', undefined, undefined, undefined, 80_000])
       expect(world.device.requests[0]?.body).toEqual(Buffer.concat(pieces))
     })
 
-    it.each(['POST', 'GET', 'DELETE'])('an empty one says so: %s', async (method) => {
-      const world = await start(transport, { parser })
-      const connection = await world.sidecar.connect()
-      const exchange = connection.start({ method, fields: world.fields, open: true })
-      exchange.end()
-      expect((await exchange.response).status).toBe(200)
-      expect(received(world)).toEqual([method, '0', undefined, undefined, undefined, 0])
-    })
+    it.each(['POST', 'GET', 'DELETE'])(
+      'an empty upload reaches the device with Content-Length: 0: %s',
+      async (method) => {
+        const world = await start(transport, { parser })
+        const connection = await world.sidecar.connect()
+        const exchange = connection.start({ method, fields: world.fields, open: true })
+        exchange.end()
+        expect((await exchange.response).status).toBe(200)
+        expect(received(world)).toEqual([method, '0', undefined, undefined, undefined, 0])
+      },
+    )
   })
 
-  it('one that ends exactly at the size passes, a byte more is refused, and nothing of it sent', async () => {
+  it('an upload of exactly the limit passes, and one byte more is refused before any byte reaches the device', async () => {
     for (const [codes, status] of [
       ['contract', 400],
       ['http', 413],
@@ -91,7 +94,7 @@ describeTransports('upstream.buffer_uploads', (transport) => {
     }
   })
 
-  it('one that goes on and on is refused as soon as it is too long', async () => {
+  it('an upload without end is refused as soon as it exceeds the limit', async () => {
     const world = await start(transport)
     const exchange = await begin(world, 'x'.repeat(SIZE))
     exchange.write('y')
@@ -99,7 +102,7 @@ describeTransports('upstream.buffer_uploads', (transport) => {
     expect(world.device.byteCount).toBe(0)
   })
 
-  it('one that says its length is streamed, however long it is', async () => {
+  it('an upload with a Content-Length is streamed, even above the limit', async () => {
     const world = await start(transport, { buffer_uploads: '1KiB' })
     const connection = await world.sidecar.connect()
     const fields = [...world.fields, 'Content-Length', '5000']
@@ -112,7 +115,7 @@ describeTransports('upstream.buffer_uploads', (transport) => {
     expect(received(world)).toEqual(['POST', '5000', undefined, undefined, undefined, 5000])
   })
 
-  it('C25 one that comes slowly keeps no place at the device', async () => {
+  it('C25 a slow upload holds no place at the device while it is collected', async () => {
     const world = await start(transport, { max_in_flight: 1 })
     const slow = await begin(world)
     await slow.waitForInformational(100)
@@ -123,7 +126,7 @@ describeTransports('upstream.buffer_uploads', (transport) => {
     expect(received(world)).toEqual(['POST', '27', undefined, undefined, undefined, 27])
   })
 
-  it('C25 no more than max_in_flight are held at once; the next waits, and is told when it waits too long', async () => {
+  it('C25 at most max_in_flight uploads are collected at once; the next one waits, and is refused at the queue timeout', async () => {
     const world = await start(transport, { max_in_flight: 2, queue: { size: 1, timeout: '300ms' } })
     const held = [await begin(world), await begin(world)]
     for (const each of held) await each.waitForInformational(100)
@@ -141,7 +144,7 @@ describeTransports('upstream.buffer_uploads', (transport) => {
     expect(world.device.requests).toHaveLength(3)
   })
 
-  it('one that stalls is refused, and nothing of it sent', async () => {
+  it('an upload that stalls is refused before any byte reaches the device', async () => {
     for (const [codes, status] of [
       ['contract', 400],
       ['http', 408],
@@ -153,7 +156,7 @@ describeTransports('upstream.buffer_uploads', (transport) => {
     }
   })
 
-  it('C24 a client that leaves meanwhile leaves nothing at the device, and gives its place back', async () => {
+  it('C24 a client that leaves during the collection sends nothing to the device and frees its place', async () => {
     const world = await start(transport, { max_in_flight: 1, queue: { size: 0, timeout: '1s' } })
     for (let i = 0; i < 3; i += 1) {
       const exchange = await begin(world)
@@ -165,7 +168,7 @@ describeTransports('upstream.buffer_uploads', (transport) => {
     expect((await world.sidecar.request({ token: world.token, body: ['it ', 'works'] })).status).toBe(200)
   })
 
-  it('C8 one whose token is revoked meanwhile is refused, and nothing of it sent', async () => {
+  it('C8 an upload whose token is revoked during the collection is refused before any byte reaches the device', async () => {
     const world = await start(transport)
     const exchange = await begin(world)
     await exchange.waitForInformational(100)
@@ -191,7 +194,7 @@ describe('upstream.buffer_uploads', () => {
     expect(received(world)).toEqual(['POST', undefined, 'chunked', undefined, undefined, 2])
   })
 
-  it('C23 H13 100-continue is said when the request is admitted and may be held, not before', async () => {
+  it('C23 H13 100 Continue is sent when the request is admitted and has its place, not before', async () => {
     const world = await start('http1', { max_in_flight: 1 })
     const head = (...fields: string[]): string =>
       typed('POST / HTTP/1.1', 'Host: d', 'Expect: 100-continue', 'Transfer-Encoding: chunked', ...fields)
@@ -214,9 +217,9 @@ describe('upstream.buffer_uploads', () => {
   })
 
   it.each([
-    ['its framing', 'zz\r\n'],
-    ['its sending side, too early', ''],
-  ])('C20 one whose client breaks %s is refused, and nothing of it sent', async (_what, bytes) => {
+    ['sends invalid framing', 'zz\r\n'],
+    ['closes its sending side early', ''],
+  ])('C20 an upload whose client %s is refused before any byte reaches the device', async (_what, bytes) => {
     const world = await start('http1')
     const raw = await rawConnection(world.sidecar.url)
     raw.write(typed('POST / HTTP/1.1', 'Host: d', 'Transfer-Encoding: chunked', world.fields.join(': ')))
@@ -227,7 +230,7 @@ describe('upstream.buffer_uploads', () => {
     expect(world.device.byteCount).toBe(0)
   })
 
-  it('one that the device asks to sign in for is sent once more, however long it is', async () => {
+  it('an upload that the device challenges is repeated after the sign-in, regardless of its size', async () => {
     const CHALLENGE = { 'WWW-Authenticate': 'Basic realm="device"' }
     let challenges = 0
     const device = await startDevice(async (request, response) => {
@@ -243,8 +246,8 @@ describe('upstream.buffer_uploads', () => {
     const sidecar = await startSidecar({ device, config: { upstream: { auth, buffer_uploads: '1MiB' } } })
     const body = Buffer.alloc(500_000, 'firmware')
     const pieces = [body.subarray(0, 90_000), body.subarray(90_000)]
-    const answer = await sidecar.request({ token: await sidecar.token(), method: 'PUT', body: pieces })
-    expect([answer.status, challenges]).toEqual([200, 1])
+    const response = await sidecar.request({ token: await sidecar.token(), method: 'PUT', body: pieces })
+    expect([response.status, challenges]).toEqual([200, 1])
     const uploads = device.requests.filter(({ method }) => method === 'PUT')
     expect(uploads.map((each) => each.body?.equals(body))).toEqual([true, true])
   })

@@ -61,7 +61,7 @@ const value = fc.oneof(
   fc.constantFrom('evil.example', '192.0.2.66', 'a, b', ''),
   fc.stringMatching(/^[!-~]{0,12}$/),
 )
-/** What `Connection` may name: anything there is. */
+/** `Connection` with arbitrary names. */
 const connection = fc
   .array(fc.constantFrom(...SPECIAL, ...ORDINARY, 'keep-alive', 'close'), { maxLength: 4 })
   .chain((names) => fc.mixedCase(fc.constant(['Connection', names.join(' , ')].join('\n'))))
@@ -81,8 +81,8 @@ const nominatedBy = (fields: readonly string[]): string[] =>
     list.split(',').map((item) => item.trim().toLowerCase()),
   )
 
-/** Sends fields through the policy. What frames or addresses the request itself comes from the gate, in any case. */
-function sent(fields: readonly string[], over: Partial<RequestHead>, trusted: readonly string[]) {
+/** Applies the policy to these fields. The framing and the address of the request come from the gate. */
+function project(fields: readonly string[], over: Partial<RequestHead>, trusted: readonly string[]) {
   const plain = requestHead({ ...over })
   const admission = admitted(plain, trusted)
   return requestFields(requestHead({ ...plain, fields }), admission, {
@@ -91,10 +91,10 @@ function sent(fields: readonly string[], over: Partial<RequestHead>, trusted: re
   })
 }
 
-it('C22 whatever a client sends, what belongs to its connection and its credentials stay here', () => {
+it('C22 no connection field and no credential of a client reaches the device', () => {
   fc.assert(
     fc.property(anyFields, fc.boolean(), (fields, trusted) => {
-      const out = sent(fields, {}, trusted ? ['192.0.2.1'] : [])
+      const out = project(fields, {}, trusted ? ['192.0.2.1'] : [])
       const names = pairsOf(out).map(([field]) => field.toLowerCase())
       for (const lower of [
         ...HOP_BY_HOP,
@@ -120,10 +120,10 @@ it('C22 whatever a client sends, what belongs to its connection and its credenti
   )
 })
 
-it('C22 what Connection names stays here, unless it is what the sidecar itself says', () => {
+it('C22 no field that Connection names reaches the device, unless the sidecar itself sends it', () => {
   fc.assert(
     fc.property(anyFields, (fields) => {
-      const out = pairsOf(sent(fields, {}, ['192.0.2.1'])).map(([field]) => field.toLowerCase())
+      const out = pairsOf(project(fields, {}, ['192.0.2.1'])).map(([field]) => field.toLowerCase())
       const ours = [
         'host',
         'via',
@@ -140,11 +140,13 @@ it('C22 what Connection names stays here, unless it is what the sidecar itself s
   )
 })
 
-it('C22 an untrusted peer has no say in any forwarding field', () => {
+it('C22 an untrusted peer cannot influence a forwarding field', () => {
   fc.assert(
     fc.property(anyFields, (fields) => {
-      const said = pairsOf(sent(fields, {}, [])).filter(([field]) => FORWARDING.includes(field.toLowerCase()))
-      expect(said).toEqual([
+      const forwarding = pairsOf(project(fields, {}, [])).filter(([field]) =>
+        FORWARDING.includes(field.toLowerCase()),
+      )
+      expect(forwarding).toEqual([
         ['X-Forwarded-For', '192.0.2.1'],
         ['X-Forwarded-Proto', 'http'],
         ['X-Forwarded-Host', 'device.example'],
@@ -155,7 +157,7 @@ it('C22 an untrusted peer has no say in any forwarding field', () => {
   )
 })
 
-it('C21 everything else arrives as it was sent: order, casing, repeats, values', () => {
+it('C21 all other fields arrive unchanged: order, casing, repeats, values', () => {
   fc.assert(
     fc.property(anyFields, (fields) => {
       const ordinary = ([field]: [string, string]) => ORDINARY.includes(field.toLowerCase())
@@ -163,13 +165,13 @@ it('C21 everything else arrives as it was sent: order, casing, repeats, values',
       const expected = pairsOf(fields).filter(
         (pair) => ordinary(pair) && !nominated.includes(pair[0].toLowerCase()),
       )
-      expect(pairsOf(sent(fields, {}, [])).filter(ordinary)).toEqual(expected)
+      expect(pairsOf(project(fields, {}, [])).filter(ordinary)).toEqual(expected)
     }),
     { numRuns: 500 },
   )
 })
 
-it('C22 a body length goes out once and as the gate read it, whatever the fields claim', () => {
+it('C22 the Content-Length is sent once, with the value of the gate, regardless of the fields', () => {
   fc.assert(
     fc.property(anyFields, fc.nat(), (fields, length) => {
       const head = requestHead({ method: 'POST', fields: ['Host', 'x', 'Content-Length', String(length)] })
@@ -182,7 +184,7 @@ it('C22 a body length goes out once and as the gate read it, whatever the fields
   )
 })
 
-it('C22 upstream.headers and upstream.host win over anything sent', () => {
+it('C22 upstream.headers and upstream.host override all fields of the client', () => {
   fc.assert(
     fc.property(anyFields, (fields) => {
       const head = requestHead()
@@ -196,7 +198,7 @@ it('C22 upstream.headers and upstream.host win over anything sent', () => {
   )
 })
 
-it('C22 C16 whatever a device answers, its connection fields and its own limits stay behind, and ours are there once', () => {
+it('C22 C16 no connection field and no rate-limit field of a device reaches the client, and those of the sidecar occur once', () => {
   const limitNames = ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset']
   fc.assert(
     fc.property(anyFields, fc.constantFrom(200, 103, 204, 304, 401, 500), (fields, status) => {
@@ -219,7 +221,7 @@ it('C22 C16 whatever a device answers, its connection fields and its own limits 
   )
 })
 
-it('C22 hop-by-hop is decided by name alone, without regard to case in Connection', () => {
+it('C22 isHopByHop depends only on the name, and connectionOptions ignores case', () => {
   const options = connectionOptions(['connection', 'X-A, x-b', 'CONNECTION', ',,  x-C '])
   expect(options).toEqual(['x-a', 'x-b', 'x-c'])
   for (const name of [...HOP_BY_HOP, 'te', 'upgrade', 'proxy-anything'])

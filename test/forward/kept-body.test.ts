@@ -17,21 +17,21 @@ async function read(body: AsyncIterable<Buffer>): Promise<string> {
 setFlagsFromString('--expose-gc')
 const collectGarbage: () => void = runInNewContext('gc')
 
-/** Bytes outside of the heap that are in use. */
+/** Size of the live buffers outside the heap (bytes). */
 function liveBuffers(): number {
-  // Buffers are swept in the background: the second collection waits for the sweep of the first.
+  // The collector sweeps buffers in the background: the second collection waits for the sweep of the first.
   collectGarbage()
   collectGarbage()
   return process.memoryUsage().arrayBuffers
 }
 
-/** Pieces of one byte, each from a read buffer of its own, as a connection hands them on. */
+/** One-byte pieces, each a slice of its own read buffer, as connections deliver them. */
 async function* crumbs(count: number): AsyncGenerator<Buffer> {
   for (let i = 0; i < count; i += 1) yield Buffer.alloc(64 * 1024, 'x').subarray(0, 1)
 }
 
-describe('A kept body', () => {
-  it('can be collected before it is opened, up to its bound and not a byte beyond', async () => {
+describe('a kept body', () => {
+  it('can be collected before it is opened, up to its limit and not a byte more', async () => {
     const body = keepBody(pieces('abc', '', 'de'), 5)
     expect(await body.collect()).toBe(5)
     expect(body.repeatable).toBe(true)
@@ -40,7 +40,7 @@ describe('A kept body', () => {
     expect(await keepBody(pieces(), 5).collect()).toBe(0)
   })
 
-  it('that is longer than its bound is not read on', async () => {
+  it('is not read any further past its limit', async () => {
     let read = 0
     async function* endless(): AsyncGenerator<Buffer> {
       for (;;) {
@@ -52,16 +52,16 @@ describe('A kept body', () => {
     expect(read).toBe(4)
   })
 
-  it('takes as much memory as its bytes, in however small pieces it came', async () => {
+  it('uses as much memory as it has bytes, however small its pieces are', async () => {
     const before = liveBuffers()
     const body = keepBody(crumbs(5000), 5000)
     expect(await body.collect()).toBe(5000)
-    // The buffers that these pieces were cut from are 327 MB.
+    // The read buffers of these pieces add up to 327 MB.
     expect(liveBuffers() - before).toBeLessThan(1024 * 1024)
     expect(await read(body.open())).toBe('x'.repeat(5000))
   })
 
-  it('can be read once more when it was read to its end', async () => {
+  it('can be read again after it was read to its end', async () => {
     const body = keepBody(pieces('a', 'b', 'c'))
     expect(body.repeatable).toBe(false)
     expect(await read(body.open())).toBe('abc')
@@ -69,13 +69,13 @@ describe('A kept body', () => {
     expect(await read(body.open())).toBe('abc')
   })
 
-  it('cannot when it was broken off', async () => {
+  it('cannot be read again after an incomplete read', async () => {
     const body = keepBody(pieces('a', 'b'))
     for await (const _ of body.open()) break
     expect(body.repeatable).toBe(false)
   })
 
-  it('is a copy, because the memory of what is sent is freed', async () => {
+  it('is a copy, because the memory of sent pieces is freed', async () => {
     const body = keepBody(Readable.from([Buffer.alloc(20_000, 'x'), Buffer.alloc(20_000, 'y')]))
     const device = new PassThrough().resume()
     for await (const piece of body.open()) writeSpent(device, piece)
@@ -84,7 +84,7 @@ describe('A kept body', () => {
     expect(await read(body.open())).toBe('x'.repeat(20_000) + 'y'.repeat(20_000))
   })
 
-  it('can be read any number of times: a request may be repeated more than once', async () => {
+  it('can be read any number of times, because a request may be repeated more than once', async () => {
     const body = keepBody(Readable.from([Buffer.alloc(40_000, 'x'), Buffer.from('y')]))
     for (let i = 0; i < 4; i += 1) {
       const device = new PassThrough().resume()
@@ -99,13 +99,13 @@ describe('A kept body', () => {
     }
   })
 
-  it('goes through whole, and is not kept, when it is long', async () => {
+  it('passes through completely, and is not kept, if it is too long', async () => {
     const body = keepBody(pieces('x'.repeat(65_536), 'y'))
     expect(await read(body.open())).toHaveLength(65_537)
     expect(body.repeatable).toBe(false)
   })
 
-  it('fails as its source fails', async () => {
+  it('fails with the error of its source', async () => {
     async function* broken(): AsyncGenerator<Buffer> {
       yield Buffer.from('a')
       throw new Error('stalled')

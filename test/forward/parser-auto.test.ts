@@ -12,14 +12,14 @@ function warnings(lines: readonly string[]): string[] {
 }
 
 describe.each(['http1', 'h2'] as const)('upstream.parser over %s', (transport) => {
-  it('auto reads a sloppy answer at once, warns once, and stays tolerant', async () => {
+  it('auto reads the first sloppy response, warns once, and stays tolerant', async () => {
     const device = await startCannedDevice(SLOPPY)
     const sidecar = await startSidecar({ transport, device })
     const token = await sidecar.token()
     expect(await sidecar.metric('postern_upstream_tolerant')).toBe(0)
     for (let i = 0; i < 3; i += 1) {
-      const answer = await sidecar.request({ token })
-      expect([answer.status, answer.text, answer.header('X-A')]).toEqual([200, 'hi', 'b'])
+      const response = await sidecar.request({ token })
+      expect([response.status, response.text, response.header('X-A')]).toEqual([200, 'hi', 'b'])
     }
     expect(await sidecar.metric('postern_upstream_tolerant')).toBe(1)
     expect(await sidecar.metric('postern_upstream_errors_total')).toBe(0)
@@ -28,7 +28,7 @@ describe.each(['http1', 'h2'] as const)('upstream.parser over %s', (transport) =
     expect(device.peers).toHaveLength(3)
   })
 
-  it('auto reads also the first answer to what may have done something, and asks once', async () => {
+  it('auto also reads the first response to a POST, and sends the request once', async () => {
     const device = await startCannedDevice(SLOPPY)
     const sidecar = await startSidecar({ transport, device })
     const token = await sidecar.token()
@@ -39,7 +39,7 @@ describe.each(['http1', 'h2'] as const)('upstream.parser over %s', (transport) =
   })
 
   it.each(['HTTP/1.1 200 O\x01K', 'HTTP/1.1 200 \0', 'HTTP/1.1 200 OK\x7f'])(
-    'auto finds a status line sloppy, whatever the client speaks: %j',
+    'auto treats the status line as sloppy for clients of any protocol: %j',
     async (line) => {
       const device = await startCannedDevice(`${line}\r\nContent-Length: 2\r\n\r\nhi`)
       const sidecar = await startSidecar({ transport, device })
@@ -48,7 +48,7 @@ describe.each(['http1', 'h2'] as const)('upstream.parser over %s', (transport) =
     },
   )
 
-  it('auto keeps its connections to a device that speaks HTTP', async () => {
+  it('auto reuses connections to a device that follows HTTP', async () => {
     const device = await startDevice()
     const sidecar = await startSidecar({ transport, device })
     const token = await sidecar.token()
@@ -57,7 +57,7 @@ describe.each(['http1', 'h2'] as const)('upstream.parser over %s', (transport) =
     expect(await sidecar.metric('postern_upstream_tolerant')).toBe(0)
   })
 
-  it('strict refuses a sloppy answer, every time', async () => {
+  it('strict refuses every sloppy response', async () => {
     const device = await startCannedDevice(SLOPPY)
     const sidecar = await startSidecar({ transport, device, config: { upstream: { parser: 'strict' } } })
     const token = await sidecar.token()
@@ -65,7 +65,7 @@ describe.each(['http1', 'h2'] as const)('upstream.parser over %s', (transport) =
     expect(device.peers).toHaveLength(2)
   })
 
-  it('tolerant reads a sloppy answer without trying to be strict', async () => {
+  it('tolerant reads a sloppy response from the start, without a warning', async () => {
     const device = await startRawDevice(async (peer) => {
       await peer.waitFor('\r\n\r\n')
       peer.end(SLOPPY)
@@ -78,11 +78,11 @@ describe.each(['http1', 'h2'] as const)('upstream.parser over %s', (transport) =
   })
 })
 
-describe('A status above 599 (RFC 9110 §15)', () => {
+describe('a status above 599 (RFC 9110 §15)', () => {
   const odd = (status: number): string => OK.replace('200 OK', `${status} Odd`)
 
   it.each([600, 799, 999])(
-    'H45 C19 C21 %d fails alone over HTTP/2, which Node cannot carry it in',
+    'H45 C19 C21 %d fails only its own request over HTTP/2, because Node cannot send it',
     async (status) => {
       const device = await startRawDevice(async (peer) => {
         for (;;) {
@@ -98,11 +98,11 @@ describe('A status above 599 (RFC 9110 §15)', () => {
         const token = await sidecar.token()
         const before = device.peers.length
         for (const path of ['/odd', '/fine', '/odd', '/fine']) {
-          const answer = await sidecar.request({ path, token })
-          if (path === '/fine') expect([answer.status, answer.text]).toEqual([200, 'ok'])
+          const response = await sidecar.request({ path, token })
+          if (path === '/fine') expect([response.status, response.text]).toEqual([200, 'ok'])
           else {
-            expectError(answer, own, 'upstream_unavailable')
-            expect(proxyError(answer)).toBe('http_protocol_error')
+            expectError(response, own, 'upstream_unavailable')
+            expect(proxyError(response)).toBe('http_protocol_error')
           }
         }
         expect(await sidecar.metric('postern_upstream_tolerant')).toBe(0)
@@ -110,13 +110,13 @@ describe('A status above 599 (RFC 9110 §15)', () => {
           2,
         )
         expect(warnings(sidecar.logLines())).toEqual([])
-        // Each of the two ended its connection, and was asked for once.
+        // Each of the two odd responses ended its connection, and none was requested again.
         expect(device.peers.length - before).toBe(3)
       }
     },
   )
 
-  it.each(['strict', 'tolerant', 'auto'])('C21 passes through as it is over HTTP/1 (%s)', async (parser) => {
+  it.each(['strict', 'tolerant', 'auto'])('C21 passes unchanged over HTTP/1.1 (%s)', async (parser) => {
     const device = await startCannedDevice(odd(799))
     const sidecar = await startSidecar({ device, config: { upstream: { parser } } })
     const { status, reason, text } = await sidecar.request({ token: await sidecar.token() })

@@ -8,8 +8,8 @@ import { nextRequest, OK } from '../support/scripted.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
-/** A device that answers and keeps its connections; it counts them, and the requests that said that they close. */
-async function startKeeping(): Promise<{ readonly url: string; figures(): readonly number[] }> {
+/** A device that keeps its connections. `figures` are its requests, those with Connection: close, and its connections. */
+async function startCounting(): Promise<{ readonly url: string; figures(): readonly number[] }> {
   const heads: string[] = []
   const { url, peers } = await startRawDevice(async (peer) => {
     for (;;) {
@@ -21,7 +21,7 @@ async function startKeeping(): Promise<{ readonly url: string; figures(): readon
   return { url, figures: () => [heads.length, closing(), peers.length] }
 }
 
-/** Answers, and sends the rest of these bytes when its next connection has brought a request. */
+/** A device that sends `late` on all earlier connections whenever a connection brings a request. */
 async function startLate(late: string) {
   const before: RawPeer[] = []
   return startRawDevice(async (peer) => {
@@ -36,9 +36,9 @@ async function startLate(late: string) {
 
 describeTransports('upstream.reuse', (transport) => {
   it.each(['strict', 'tolerant', 'auto'])(
-    'H100 never: each request has a connection of its own, %s',
+    'H100 never: each request has its own connection, parser: %s',
     async (parser) => {
-      const device = await startKeeping()
+      const device = await startCounting()
       const sidecar = await startSidecar({
         transport,
         device,
@@ -56,15 +56,15 @@ describeTransports('upstream.reuse', (transport) => {
 })
 
 describe('upstream.reuse', () => {
-  it('H100 shared, the default: one connection for one request after another', async () => {
-    const device = await startKeeping()
+  it('H100 shared, the default: sequential requests use one connection', async () => {
+    const device = await startCounting()
     const sidecar = await startSidecar({ device })
     const token = await sidecar.token()
     for (let i = 0; i < 3; i += 1) expect((await sidecar.request({ token })).text).toBe('ok')
     expect(device.figures()).toEqual([3, 0, 1])
   })
 
-  it('H100 never: the connection is closed behind the answer, also where the device would keep it', async () => {
+  it('H100 never: the connection is closed after the response, even if the device would keep it', async () => {
     const device = await startRawDevice(async (peer) => {
       await nextRequest(peer)
       peer.write(OK)
@@ -75,24 +75,24 @@ describe('upstream.reuse', () => {
     await expect.poll(() => socket.readableEnded).toBe(true)
   })
 
-  it('H100 never: what a device sends too late reaches no client', async () => {
+  it('H100 never: bytes that a device sends too late reach no client', async () => {
     const device = await startLate('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlate')
     const sidecar = await startSidecar({ device, config: { upstream: { reuse: 'never' } } })
     const token = await sidecar.token()
     for (let i = 0; i < 10; i += 1) expect((await sidecar.request({ token })).text).toBe('ok')
   })
 
-  it('H100 never: health checks have connections of their own as well', async () => {
-    const device = await startKeeping()
+  it('H100 never: each health check has its own connection too', async () => {
+    const device = await startCounting()
     const health = { path: '/', interval: '20ms' }
     await startSidecar({ device, config: { upstream: { reuse: 'never', health } } })
     await expect.poll(() => device.figures()[0]).toBeGreaterThan(3)
-    const [asked = 0, closing = 0, connections = 0] = device.figures()
-    expect(closing).toBe(asked)
-    expect(connections).toBeGreaterThanOrEqual(asked)
+    const [requests = 0, closing = 0, connections = 0] = device.figures()
+    expect(closing).toBe(requests)
+    expect(connections).toBeGreaterThanOrEqual(requests)
   })
 
-  it('H100 never: so have the sign-in and what it repeats', async () => {
+  it('H100 never: the sign-in and the repeated request have their own connections too', async () => {
     const device = await startDevice((request, response) => {
       if (request.headers.authorization === undefined)
         response.writeHead(401, { 'WWW-Authenticate': 'Basic realm="device"' })
@@ -121,8 +121,8 @@ describe('upstream.reuse', () => {
     ])
   })
 
-  it('H100 shared: the log warns once that a device sends bytes that answer no request', async () => {
-    for (const [reuse, stray, said] of [
+  it('H100 shared: the log warns once about a device that sends unsolicited bytes', async () => {
+    for (const [reuse, stray, count] of [
       ['shared', OK, 1],
       ['shared', '\r\n', 0],
       ['never', OK, 0],
@@ -136,7 +136,7 @@ describe('upstream.reuse', () => {
       await sidecar.request({ token })
       await sidecar.request({ token, timeout: 500 }).catch(() => {})
       const warnings = sidecar.logLines().filter((line) => /upstream\.reuse/.test(line))
-      expect(warnings, `${reuse} ${JSON.stringify(stray)}`).toHaveLength(said)
+      expect(warnings, `${reuse} ${JSON.stringify(stray)}`).toHaveLength(count)
     }
   })
 })

@@ -16,7 +16,7 @@ const routeOf = createRouter(
   new Map(['/cam/', '/cam/hd/', '/cam/raw', '/x'].map((path) => [path, path])),
 )
 
-describe('A route', () => {
+describe('a route', () => {
   it.each([
     ['/', 'main'],
     ['/cam', 'main'],
@@ -38,7 +38,7 @@ describe('A route', () => {
     ['/%c0propos', 'main'],
     ['/a;b/c', 'main'],
     ['//files', 'main'],
-  ])('takes a path byte for byte, the longest one first: %s', (target, route) =>
+  ])('matches a path byte for byte, and the longest route wins: %s', (target, route) =>
     expect(routeOf(target)).toBe(route),
   )
 
@@ -63,11 +63,11 @@ describe('A route', () => {
     '/cam/%u002e%u002e/api',
     '/api/%e0%80%ae%e0%80%ae/cam/1',
     `/${'%25'.repeat(1)}${'25'.repeat(20)}2e/cam`,
-  ])('none takes a path that a reader could take for that of another service: %s', (target) =>
+  ])('does not match a path that a device could resolve to another service: %s', (target) =>
     expect(routeOf(target)).toBe(undefined),
   )
 
-  it('what is routed lies, for a reader who decodes and resolves, where it was routed', () => {
+  it('matches the decoded and resolved form of each path that it matches', () => {
     const pieces = fc.constantFrom(
       '/',
       '.',
@@ -98,7 +98,7 @@ describe('A route', () => {
 })
 
 describeTransports('upstream.routes', (transport) => {
-  it('C21 each service gets the requests for its paths, byte for byte, and no other', async () => {
+  it('C21 each service gets only the requests for its paths, byte for byte', async () => {
     const [device, camera] = [await startDevice(), await startDevice()]
     const config = { upstream: { routes: { '/cam/': { url: camera.url, headers: { 'X-Camera': 'yes' } } } } }
     const sidecar = await startSidecar({ transport, device, config })
@@ -112,7 +112,7 @@ describeTransports('upstream.routes', (transport) => {
     expect(device.requests[0]?.header('x-camera')).toBe(undefined)
   })
 
-  it('C12 needs the same token, and the limits count it all together', async () => {
+  it('C12 all services need the same token and share the limits', async () => {
     const [device, camera] = [await startDevice(), await startDevice()]
     const config = {
       upstream: { routes: { '/cam/': { url: camera.url } } },
@@ -127,7 +127,7 @@ describeTransports('upstream.routes', (transport) => {
     expect(camera.requests).toHaveLength(1)
   })
 
-  it('H24 a path that could be read as that of another service is refused, and reaches none', async () => {
+  it('H24 a path that a device could resolve to another service is refused and reaches no service', async () => {
     const [device, camera] = [await startDevice(), await startDevice()]
     const config = { upstream: { routes: { '/cam/': { url: camera.url } } } }
     const sidecar = await startSidecar({ transport, device, config })
@@ -139,8 +139,8 @@ describeTransports('upstream.routes', (transport) => {
   })
 })
 
-describe('The services of a device', () => {
-  it('fail, and are up, each for itself', async () => {
+describe('the services of a device', () => {
+  it('fail independently, and each has its own up metric', async () => {
     const device = await startDevice()
     const gone = `http://127.0.0.1:${await unusedPort()}`
     const config = { upstream: { routes: { '/cam/': { url: gone } } } }
@@ -154,7 +154,7 @@ describe('The services of a device', () => {
     expect(await sidecar.metrics()).toContain('postern_route_up{route="/cam/"} 0')
   })
 
-  it('tunnel WebSockets, each its own', async () => {
+  it('each tunnel the WebSockets for their paths', async () => {
     const [device, camera] = [await startDevice(), await startDevice()]
     const upgrades = acceptWebSockets(camera)
     const config = { upstream: { routes: { '/cam/': { url: camera.url } } } }
@@ -166,7 +166,7 @@ describe('The services of a device', () => {
     expect(device.requests).toEqual([])
   })
 
-  it('are signed in to with accounts of their own', async () => {
+  it('each have their own account for the sign-in', async () => {
     const file = join(temporaryDirectory(), 'camera-password')
     writeFileSync(file, 'lens cap\n')
     const [device, camera] = [await startDevice(), await startDevice()]

@@ -13,11 +13,11 @@ async function secureDevice(): Promise<{ device: Device; caFile: string }> {
   return { device: await startDevice(undefined, { tls: certificate }), caFile: certificate.certFile }
 }
 
-/** A sidecar in front of a device, a request through it, and a WebSocket through it. */
+/** Sends a request through a sidecar; `echoed` sends a message through a WebSocket. */
 async function tryBoth(
   device: Device,
   upstream: YamlPart,
-): Promise<{ sidecar: TestSidecar; answer: Response; echoed: () => Promise<string> }> {
+): Promise<{ sidecar: TestSidecar; response: Response; echoed: () => Promise<string> }> {
   const sidecar = await startSidecar({
     device,
     config: { upstream: { ...upstream, response_timeout: '5s' } },
@@ -25,12 +25,14 @@ async function tryBoth(
   const token = await sidecar.token()
   return {
     sidecar,
-    answer: await sidecar.request({ token, path: '/a%2fb', body: 'up' }),
+    response: await sidecar.request({ token, path: '/a%2fb', body: 'up' }),
     async echoed() {
       const { socket } = await openWebSocket(sidecar.url, { token })
-      const heard = new Promise<string>((resolve) => socket.once('message', (data) => resolve(String(data))))
+      const message = new Promise<string>((resolve) =>
+        socket.once('message', (data) => resolve(String(data))),
+      )
       socket.send('hello')
-      return heard
+      return message
     },
   }
 }
@@ -38,36 +40,36 @@ async function tryBoth(
 const faultOf = (fields: readonly string[]): string | undefined => fields[fields.indexOf('Proxy-Status') + 1]
 
 describe('a device that speaks HTTPS', () => {
-  it('is trusted when its own CA vouches for it, for requests and for WebSockets', async () => {
+  it('is trusted with a certificate of the configured CA, for requests and WebSockets', async () => {
     const { device, caFile } = await secureDevice()
     acceptWebSockets(device)
-    const { answer, echoed } = await tryBoth(device, { tls: { ca: caFile } })
-    expect([answer.status, answer.text]).toEqual([200, 'from the device'])
+    const { response, echoed } = await tryBoth(device, { tls: { ca: caFile } })
+    expect([response.status, response.text]).toEqual([200, 'from the device'])
     expect(device.requests[0]).toMatchObject({ target: '/a%2fb', version: '1.1' })
     expect(device.requests[0]?.body?.toString()).toBe('up')
     expect(await echoed()).toBe('hello')
   })
 
-  it('is taken as it is with insecure, for both', async () => {
+  it('is trusted with any certificate if insecure is set, for requests and WebSockets', async () => {
     const { device } = await secureDevice()
     acceptWebSockets(device)
-    const { answer, echoed } = await tryBoth(device, { tls: { insecure: true } })
-    expect(answer.status).toBe(200)
+    const { response, echoed } = await tryBoth(device, { tls: { insecure: true } })
+    expect(response.status).toBe(200)
     expect(await echoed()).toBe('hello')
   })
 
   it.each([
-    ['nobody vouches for it', async () => ({})],
+    ['its certificate is self-signed', async () => ({})],
     [
-      'another CA than the one configured vouches for it',
+      'its certificate is from another CA than the configured one',
       async () => ({ tls: { ca: (await makeCertificate()).certFile } }),
     ],
   ])('gets no request and no upgrade when %s', async (_name, upstream) => {
     const { device } = await secureDevice()
     const { upgrades } = acceptWebSockets(device)
-    const { sidecar, answer } = await tryBoth(device, await upstream())
-    expectError(answer, 500, 'upstream_unavailable')
-    expect(answer.header('Proxy-Status')).toBe('postern; error=tls_certificate_error')
+    const { sidecar, response } = await tryBoth(device, await upstream())
+    expectError(response, 500, 'upstream_unavailable')
+    expect(response.header('Proxy-Status')).toBe('postern; error=tls_certificate_error')
     const refused = await refusedWebSocket(sidecar.url, { token: await sidecar.token() })
     expect([refused.status, faultOf(refused.fields)]).toEqual([500, 'postern; error=tls_certificate_error'])
     expect(device.requests).toHaveLength(0)
@@ -75,25 +77,25 @@ describe('a device that speaks HTTPS', () => {
     expect(device.byteCount).toBe(0)
   })
 
-  it('gets none when its certificate is for another name', async () => {
+  it('gets no request when its certificate is for another name', async () => {
     const { device, caFile } = await secureDevice()
-    // The certificate names 127.0.0.1 and localhost; 127.0.0.1 in another spelling is neither.
+    // The certificate names 127.0.0.1 and localhost. Another notation of 127.0.0.1 matches neither.
     const other = { url: device.url.replace('127.0.0.1', '[::ffff:127.0.0.1]') }
     const sidecar = await startSidecar({ device: other, config: { upstream: { tls: { ca: caFile } } } })
-    const answer = await sidecar.request({ token: await sidecar.token() })
-    expectError(answer, 500, 'upstream_unavailable')
-    expect(answer.header('Proxy-Status')).toBe('postern; error=tls_certificate_error')
+    const response = await sidecar.request({ token: await sidecar.token() })
+    expectError(response, 500, 'upstream_unavailable')
+    expect(response.header('Proxy-Status')).toBe('postern; error=tls_certificate_error')
     expect(device.requests).toHaveLength(0)
   })
 
-  it('C23 is who `upstream.url` says, whatever Host the client of a WebSocket names', async () => {
+  it('C23 is verified against `upstream.url`, not against the Host of a WebSocket client', async () => {
     const { device, caFile } = await secureDevice()
     const { upgrades } = acceptWebSockets(device)
     const config = { upstream: { tls: { ca: caFile } } }
     const right = await startSidecar({ device, config })
     const headers = { Host: 'not.in.the.certificate' }
-    const { answer } = await openWebSocket(right.url, { token: await right.token(), headers })
-    expect([answer.statusCode, upgrades[0]?.headers.host]).toEqual([101, 'not.in.the.certificate'])
+    const { answer: response } = await openWebSocket(right.url, { token: await right.token(), headers })
+    expect([response.statusCode, upgrades[0]?.headers.host]).toEqual([101, 'not.in.the.certificate'])
 
     const wrong = await startSidecar({
       device: { url: device.url.replace('127.0.0.1', '[::ffff:127.0.0.1]') },
@@ -108,26 +110,29 @@ describe('a device that speaks HTTPS', () => {
   })
 
   it.each<[string, (pem: string) => string, string]>([
-    ['nothing', () => '', 'is empty'],
-    ['half a certificate behind a whole one', (pem) => pem + pem.slice(0, 300), 'is incomplete'],
-    ['a damaged one behind a whole one', (pem) => pem + pem.replace(/\n..../, '\n@@@@'), '2 of 2'],
-    ['something else', () => 'no certificate', 'holds no certificate in PEM'],
+    ['no bytes', () => '', 'is empty'],
+    ['a truncated second certificate', (pem) => pem + pem.slice(0, 300), 'is incomplete'],
+    ['a damaged second certificate', (pem) => pem + pem.replace(/\n..../, '\n@@@@'), '2 of 2'],
+    ['other text', () => 'no certificate', 'holds no certificate in PEM'],
     ['DER', (pem) => String(Buffer.from(pem.replace(/-----.*-----/g, ''), 'base64')), 'must be PEM'],
-  ])('with %s in `upstream.tls.ca` is refused at the start, by key and file', async (_what, spoil, says) => {
-    const { cert, certFile } = await makeCertificate()
-    writeFileSync(certFile, spoil(cert))
-    const config = { upstream: { tls: { ca: certFile } } }
-    const message = startSidecar({ device: { url: 'https://127.0.0.1:9' }, config }).then(
-      () => 'it started',
-      (error: Error) => error.message,
-    )
-    expect(await message).toMatch(/^upstream\.tls\.ca: /)
-    expect(await message).toContain(certFile)
-    expect(await message).toContain(says)
-  })
+  ])(
+    'with %s in `upstream.tls.ca` prevents the start, with the key and the file in the message',
+    async (_what, spoil, says) => {
+      const { cert, certFile } = await makeCertificate()
+      writeFileSync(certFile, spoil(cert))
+      const config = { upstream: { tls: { ca: certFile } } }
+      const message = startSidecar({ device: { url: 'https://127.0.0.1:9' }, config }).then(
+        () => 'it started',
+        (error: Error) => error.message,
+      )
+      expect(await message).toMatch(/^upstream\.tls\.ca: /)
+      expect(await message).toContain(certFile)
+      expect(await message).toContain(says)
+    },
+  )
 
   it.each(['strict', 'tolerant'])(
-    'is asked for by the name in `upstream.url`, if it is one: %s',
+    'gets the host name of `upstream.url` as SNI, but no address, with parser: %s',
     async (parser) => {
       const certificate = await makeCertificate()
       const names: string[] = []
@@ -141,34 +146,34 @@ describe('a device that speaks HTTPS', () => {
       const tls = { ca: certificate.certFile }
       await (await tryBoth(device, { parser, tls })).echoed()
       expect(names).toEqual([])
-      const { answer, echoed } = await tryBoth(device, {
+      const { response, echoed } = await tryBoth(device, {
         parser,
         tls,
         url: device.url.replace('127.0.0.1', 'localhost'),
       })
-      expect([answer.status, await echoed()]).toEqual([200, 'hello'])
+      expect([response.status, await echoed()]).toEqual([200, 'hello'])
       expect(names).toEqual(['localhost', 'localhost'])
     },
   )
 
   it.each(['strict', 'tolerant'])(
-    'is spoken to in HTTP/1.1, also if it offers HTTP/2: %s',
+    'gets HTTP/1.1 even if it offers HTTP/2, with parser: %s',
     async (parser) => {
       const certificate = await makeCertificate()
       const offers = { ...certificate, ALPNProtocols: ['h2', 'http/1.1'] }
       const device = await startDevice(undefined, { tls: offers })
-      const { answer } = await tryBoth(device, { parser, tls: { ca: certificate.certFile } })
-      expect([answer.status, device.requests[0]?.version]).toEqual([200, '1.1'])
+      const { response } = await tryBoth(device, { parser, tls: { ca: certificate.certFile } })
+      expect([response.status, device.requests[0]?.version]).toEqual([200, '1.1'])
     },
   )
 
-  it('is not there when it speaks cleartext after all', async () => {
+  it('is unavailable if it speaks cleartext', async () => {
     const device = await startDevice()
     const sidecar = await startSidecar({ device: { url: device.url.replace('http:', 'https:') } })
     const token = await sidecar.token()
-    const answer = await sidecar.request({ token })
-    expectError(answer, 500, 'upstream_unavailable')
-    expect(answer.header('Proxy-Status')).toMatch(
+    const response = await sidecar.request({ token })
+    expectError(response, 500, 'upstream_unavailable')
+    expect(response.header('Proxy-Status')).toMatch(
       /^postern; error=(?:tls_protocol_error|connection_terminated)$/,
     )
     const refused = await refusedWebSocket(sidecar.url, { token })
@@ -176,17 +181,17 @@ describe('a device that speaks HTTPS', () => {
     expect(device.requests).toHaveLength(0)
   })
 
-  it('keeps its redirects in the public scheme', async () => {
+  it('has its redirects rewritten to the public origin', async () => {
     const { device, caFile } = await secureDevice()
     device.handle((_request, response) => {
       response.writeHead(302, { Location: `${device.url}/next` })
       response.end()
     })
-    const { answer, sidecar } = await tryBoth(device, { tls: { ca: caFile } })
-    expect(answer.header('Location')).toBe(`${sidecar.url}/next`)
+    const { response, sidecar } = await tryBoth(device, { tls: { ca: caFile } })
+    expect(response.header('Location')).toBe(`${sidecar.url}/next`)
   })
 
-  it('is not waited for when the CA file cannot be read: the sidecar says so and does not start', async () => {
+  it('prevents the start with a message if the CA file cannot be read', async () => {
     const { device } = await secureDevice()
     for (const [name, content] of [
       ['missing.pem', undefined],
@@ -204,16 +209,16 @@ describe('a device that speaks HTTPS', () => {
 })
 
 describe('a device on a Unix socket', () => {
-  it('serves requests and WebSockets, and sees the Host that the client asked for', async () => {
+  it('serves requests and WebSockets, and gets the Host of the client', async () => {
     const device = await startDevice(undefined, { path: join(temporaryDirectory(), 'device.sock') })
     acceptWebSockets(device)
-    const { sidecar, answer, echoed } = await tryBoth(device, {})
-    expect([answer.status, answer.text]).toEqual([200, 'from the device'])
+    const { sidecar, response, echoed } = await tryBoth(device, {})
+    expect([response.status, response.text]).toEqual([200, 'from the device'])
     expect(device.requests[0]?.header('Host')).toBe(new URL(sidecar.url).host)
     expect(await echoed()).toBe('hello')
   })
 
-  it('is unavailable when the socket is not there, or nobody listens on it', async () => {
+  it('is unavailable if the socket does not exist or nothing listens on it', async () => {
     const path = join(temporaryDirectory(), 'device.sock')
     const sidecar = await startSidecar({ device: { url: `http+unix:${path}` } })
     const token = await sidecar.token()

@@ -7,25 +7,25 @@ import { startCannedDevice, startDevice, startRawDevice } from '../support/devic
 import { BrokenTransfer } from '../support/message.ts'
 import { type FrontOptions, startFront } from './tolerant-front.ts'
 
-async function failureTowards(device: { url: string }, options: FrontOptions = {}): Promise<string> {
+async function failureOfRequestTo(device: { url: string }, options: FrontOptions = {}): Promise<string> {
   const front = await startFront(device, options)
-  const answer = await send({ transport: 'http1', url: front.url })
-  expect(answer.status).toBe(502)
+  const response = await send({ transport: 'http1', url: front.url })
+  expect(response.status).toBe(502)
   const end = await front.waitForEnd()
   return end.kind === 'failed' ? failureOf(end.error) : end.kind
 }
 
-describe('The tolerant lane shows', () => {
+describe('the tolerant parser', () => {
   it.each([
-    ['a length', 'HTTP/1.1 200 OK\nContent-Length: 20\n\nshort'],
-    ['chunks', 'HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n5\nshort\n'],
-  ])('C24 a body cut short of %s as broken', async (_name, bytes) => {
+    ['its Content-Length is reached', 'HTTP/1.1 200 OK\nContent-Length: 20\n\nshort'],
+    ['its last chunk', 'HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n5\nshort\n'],
+  ])('C24 breaks the transfer of a body that ends before %s', async (_name, bytes) => {
     const front = await startFront(await startCannedDevice(bytes))
     const broken = await send({ transport: 'http1', url: front.url }).catch((error: unknown) => error)
     expect(broken).toBeInstanceOf(BrokenTransfer)
   })
 
-  it('C24 a chunk that is none as broken', async () => {
+  it('C24 breaks the transfer at an invalid chunk', async () => {
     const device = await startRawDevice(async (peer) => {
       await peer.waitFor('\r\n\r\n')
       peer.write('HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n5\nwhole\n')
@@ -42,7 +42,7 @@ describe('The tolerant lane shows', () => {
     expect(end.kind === 'broken' && failureOf(end.error)).toBe('http_protocol_error')
   })
 
-  it('C24 a reset without a length as broken, never as the end', async () => {
+  it('C24 breaks the transfer at a reset, which never completes a body without a length', async () => {
     const device = await startRawDevice(async (peer) => {
       await peer.waitFor('\r\n\r\n')
       peer.write('HTTP/1.0 200 OK\n\nhalf of it')
@@ -55,26 +55,26 @@ describe('The tolerant lane shows', () => {
     expect((await front.waitForEnd()).kind).toBe('broken')
   })
 
-  it('C24 a device that is down, drops the connection, or never answers', async () => {
+  it('C24 reports a device that is down, closes the connection, or never responds', async () => {
     const device = await startDevice(() => {})
-    expect(await failureTowards(device, { deadlines: { response: 100 } })).toBe('http_response_timeout')
+    expect(await failureOfRequestTo(device, { deadlines: { response: 100 } })).toBe('http_response_timeout')
     await device.stop()
-    expect(await failureTowards(device)).toBe('connection_refused')
-    expect(await failureTowards(await startCannedDevice(''))).toBe('connection_terminated')
+    expect(await failureOfRequestTo(device)).toBe('connection_refused')
+    expect(await failureOfRequestTo(await startCannedDevice(''))).toBe('connection_terminated')
   })
 
-  it('C24 a device whose certificate nobody vouches for', async () => {
+  it('C24 reports a device with an untrusted certificate', async () => {
     const device = await startDevice(undefined, { tls: await makeCertificate() })
-    expect(await failureTowards(device)).toBe('tls_certificate_error')
+    expect(await failureOfRequestTo(device)).toBe('tls_certificate_error')
   })
 
-  it('C24 a device that accepts and says nothing of TLS', async () => {
+  it('C24 reports a device that accepts connections and sends no TLS record', async () => {
     const mute = await startRawDevice(() => {})
     const url = mute.url.replace('http:', 'https:')
-    expect(await failureTowards({ url }, { deadlines: { connect: 100 } })).toBe('connection_timeout')
+    expect(await failureOfRequestTo({ url }, { deadlines: { connect: 100 } })).toBe('connection_timeout')
   })
 
-  it('C24 a device that stalls within a body', async () => {
+  it('C24 breaks the transfer of a device that stalls within a body', async () => {
     const device = await startRawDevice(async (peer) => {
       await peer.waitFor('\r\n\r\n')
       peer.write('HTTP/1.1 200 OK\nContent-Length: 20\n\nstalls')
@@ -86,20 +86,23 @@ describe('The tolerant lane shows', () => {
     expect(end.kind === 'broken' && failureOf(end.error)).toBe('http_response_incomplete')
   })
 
-  it.each(['before the head', 'within the body'])('C24 the device that its client left %s', async (when) => {
-    const device = await startRawDevice(async (peer) => {
-      await peer.waitFor('\r\n\r\n')
-      if (when === 'within the body') peer.write('HTTP/1.1 200 OK\nContent-Length: 20\n\nhalf')
-    })
-    const front = await startFront(device)
-    const connection = await connect({ transport: 'http1', url: front.url })
-    const exchange = connection.start({})
-    const peer = await device.waitForConnection(1)
-    if (when === 'within the body') await exchange.waitFor('half')
-    else await peer.waitFor('\r\n\r\n')
-    const left = once(peer.socket, 'end')
-    exchange.abort()
-    await left
-    expect((await front.waitForEnd()).kind).toBe('abandoned')
-  })
+  it.each(['before the head', 'within the body'])(
+    'C24 closes the connection to the device when the client leaves %s',
+    async (when) => {
+      const device = await startRawDevice(async (peer) => {
+        await peer.waitFor('\r\n\r\n')
+        if (when === 'within the body') peer.write('HTTP/1.1 200 OK\nContent-Length: 20\n\nhalf')
+      })
+      const front = await startFront(device)
+      const connection = await connect({ transport: 'http1', url: front.url })
+      const exchange = connection.start({})
+      const peer = await device.waitForConnection(1)
+      if (when === 'within the body') await exchange.waitFor('half')
+      else await peer.waitFor('\r\n\r\n')
+      const left = once(peer.socket, 'end')
+      exchange.abort()
+      await left
+      expect((await front.waitForEnd()).kind).toBe('abandoned')
+    },
+  )
 })

@@ -12,7 +12,7 @@ import { startHttp1Server } from '../support/http1-server.ts'
 
 export interface Front {
   readonly url: string
-  /** How the attempts ended, in order. */
+  /** The ends of the requests, in order. */
   readonly ends: readonly RoundTripEnd[]
   waitForEnd(): Promise<RoundTripEnd>
 }
@@ -22,7 +22,7 @@ export interface FrontOptions {
   readonly target?: Partial<UpstreamTarget>
 }
 
-/** The tolerant lane behind a real listener, without gate or header policy, so that its own doing shows. */
+/** Forwarding with the tolerant parser behind a real listener, without gate and header policy, which would hide its effects. */
 export async function startFront(
   device: { readonly url: string },
   options: FrontOptions = {},
@@ -37,7 +37,7 @@ export async function startFront(
     const { method, target: path, fields, version } = exchange.head
     const text = { method, target: path, version: version === '1.0' ? '1.0' : '1.1', fields } as const
     const framing = interpretRequest(text)?.framing
-    // Only the gate makes one; here there is none, and the lane reads these two.
+    // Only the gate makes a complete one. Forwarding reads these two members.
     const admission = {
       target: path,
       framing: framing === 0 && fieldValues(fields, 'content-length').length === 0 ? null : framing,
@@ -68,7 +68,7 @@ export async function startFront(
     ends,
     async waitForEnd() {
       if (ends.length === 0) await once(changes, 'end')
-      return ends[0] as RoundTripEnd // just seen to be there
+      return ends[0] as RoundTripEnd // `once` has waited for it
     },
   }
 }

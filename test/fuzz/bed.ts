@@ -3,26 +3,26 @@ import { prepareSite, type Served } from '../process/serve.ts'
 import { figuresOf } from '../support/process-figures.ts'
 import { ACCESS, REFRESH, type Setting } from './case.ts'
 
-/** A sidecar under test, as a process of its own. */
+/** A sidecar under test in a separate process. */
 export interface Bed {
   readonly setting: Setting
   readonly served: Served
   readonly token: string
-  /** The bytes of a text, with live tokens where it only marks their places. */
+  /** The bytes of a text, with live tokens in place of the placeholders. */
   bytesOf(text: string): Buffer
-  /** Another address of this machine each time, so that whatever reaches the device tells whose it is. */
+  /** A new loopback address each time, which identifies the client at the device. */
   nextClient(): string
-  /** What must not be: the process has gone, or its log speaks of a bug. Each is told once. */
+  /** New faults: the process has exited, or its log has errors. Each is returned once. */
   newFaults(): string[]
-  /** What the log says about a client's requests. */
+  /** The log lines about the requests of a client. */
   loggedOf(client: string): string
-  /** Whether it still serves as it should. */
+  /** The faults of a valid request. */
   control(): Promise<string[]>
-  /** What is left behind once every client has gone: connections, exchanges, sockets. */
+  /** Connections, exchanges and sockets that remain after every client has left. */
   leftBehind(): Promise<string[]>
 }
 
-/** Deadlines are short here, so that what stays open is soon closed, but not so short that a busy machine misses them. */
+/** Short, so that open connections close soon, and long enough for a busy machine. */
 const DEADLINES = { header_timeout: '4s', body_timeout: '4s', idle_timeout: '5s' }
 
 let clients = 0
@@ -41,14 +41,14 @@ export async function makeBed(setting: Setting, device: { readonly url: string }
     },
   })
   const served = await site.serve()
-  let ended = ''
+  let exit = ''
   void served.exit.then(({ code, signal }) => {
-    ended = `the process ended with ${code ?? signal}`
+    exit = `the process exited with ${code ?? signal}`
   })
   const { access_token, refresh_token } = await served.grant()
-  if (access_token.length !== ACCESS.length) throw new Error('the stand-ins are not as long as tokens are')
+  if (access_token.length !== ACCESS.length) throw new Error('the placeholders are not as long as tokens')
   let readLog = 0
-  let told = ''
+  let reportedExit = ''
   const socketsAtRest = figuresOf(served.pid).sockets
 
   return {
@@ -65,19 +65,19 @@ export async function makeBed(setting: Setting, device: { readonly url: string }
       const lines = served.log.slice(readLog)
       readLog = served.log.length
       const faults = lines.filter(({ level }) => level >= 50).map((line) => `logged: ${JSON.stringify(line)}`)
-      if (ended !== told) faults.push(ended)
-      told = ended
+      if (exit !== reportedExit) faults.push(exit)
+      reportedExit = exit
       return faults
     },
     loggedOf: (client) => JSON.stringify(served.log.filter((line) => line.client === client)),
     async control() {
       const path = `/control/${clients}`
-      const answer = await served.request({ path, token: access_token }).catch((error: Error) => error)
-      if (answer instanceof Error) return [`a good request fails: ${answer.message}`]
-      return answer.status === 200 && answer.text === `GET ${path}`
+      const response = await served.request({ path, token: access_token }).catch((error: Error) => error)
+      if (response instanceof Error) return [`a valid request fails: ${response.message}`]
+      return response.status === 200 && response.text === `GET ${path}`
         ? []
-        : [`a good request gets ${answer.status} ${answer.text}`]
+        : [`a valid request gets ${response.status} ${response.text}`]
     },
-    leftBehind: async () => (ended === '' ? leftBehind(served, socketsAtRest) : []),
+    leftBehind: async () => (exit === '' ? leftBehind(served, socketsAtRest) : []),
   }
 }

@@ -2,45 +2,45 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** What one try consists of: plain data, so that it can be kept, played again and made smaller. */
+/** One case, as plain data, so that it can be saved, replayed and shrunk. */
 export interface Case {
-  /** Bytes as latin1 text, write by write: a client's towards the sidecar, or a device's towards it. */
+  /** Latin-1 text of each write, by a client or by the device. */
   readonly writes: readonly string[]
-  /** What happens behind the last write: FIN, RST, or nothing. */
+  /** What follows the last write: FIN, RST, or nothing. */
   readonly ending: 'end' | 'reset' | 'open'
-  /** Where the bytes are a device's answer: what the client asked. */
+  /** The request of the client, if the bytes are a response of the device. */
   readonly ask?: 'GET' | 'HEAD' | 'POST' | 'upgrade'
 }
 
-/** What the sidecar is that the case is played to. */
+/** Configuration of the sidecar under test. */
 export interface Setting {
-  /** `h2`: over TLS, where HTTP/2 is spoken as well. */
+  /** `h2`: TLS with HTTP/1.1 and HTTP/2. */
   readonly transport: 'http1' | 'h2'
   readonly parser: 'strict' | 'tolerant'
 }
 
-/** A failure that was found once, as a file. */
+/** A saved failure. */
 export interface KeptCase {
   readonly target: string
   readonly why: string
   readonly seed: number
   readonly setting: Setting
-  /** One, or those that failed only together. */
+  /** One case, or several that failed only together. */
   readonly cases: readonly Case[]
 }
 
-/** Stand where a live token goes, and are as long as one, so that lengths around them stay right. */
+/** Placeholders for live tokens, of the same length, so that the lengths around them stay right. */
 export const ACCESS: string = 'ACCESS'.padEnd(43, '_')
 export const REFRESH: string = 'REFRESH'.padEnd(43, '_')
 
-/** The most tokens that a text shows: no more requests than that can have been admitted because of it. */
+/** Number of live tokens in a case: at most as many of its requests may be admitted. */
 export function tokensIn({ writes }: Case): number {
   return writes.join('').split(ACCESS).length - 1
 }
 
 const FOLDER = join(import.meta.dirname, 'cases')
 
-/** Every kept case, with the name of its file. */
+/** All saved cases, with their file names. */
 export function keptCases(): readonly (readonly [string, KeptCase])[] {
   return readdirSync(FOLDER)
     .filter((name) => name.endsWith('.json'))
@@ -49,8 +49,8 @@ export function keptCases(): readonly (readonly [string, KeptCase])[] {
 }
 
 /**
- * Keeps a failure, and gives the path of its file. One case is for the suite to play again; several, none of which fails
- * by itself, are for somebody to look at, out of the way.
+ * Saves a failure and returns the path of its file. The test suite replays a single case. Several cases that fail only together
+ * are saved in the temporary folder, for inspection.
  */
 export function keepCase(kept: KeptCase): string {
   const folder = kept.cases.length === 1 ? FOLDER : tmpdir()

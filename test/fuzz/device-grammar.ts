@@ -121,8 +121,8 @@ const framed = fc.oneof(
   },
 )
 
-/** What a device answers: mostly right, often odd. */
-export const answerText: fc.Arbitrary<string> = fc
+/** Responses of a device: mostly valid, often odd. */
+export const deviceResponse: fc.Arbitrary<string> = fc
   .record({
     interim,
     statusLine,

@@ -5,33 +5,33 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { closeLater } from '../support/cleanup.ts'
 import type { Case } from './case.ts'
 
-/** A request as a device saw it. */
+/** A request as the device received it. */
 export interface Seen {
   readonly method: string
   readonly target: string
 }
 
-/** A device that tells afterwards what each client's requests were when they came through. */
+/** A device that records the requests of each client. */
 export interface WitnessDevice {
   readonly url: string
-  /** What came from a client of the sidecar, in order; forgotten by `forget`. */
+  /** Requests from a client address, in order, since the last `forget`. */
   seenFrom(client: string): readonly Seen[]
-  /** Requests without the fields that the sidecar sends, and what was no request at all: nobody may cause any. */
+  /** Requests without the fields of the sidecar, and bytes that are no request: the sidecar must never send any. */
   strays(): readonly string[]
   forget(): void
 }
 
-/** A witness that answers requests for `/case/KEY` as it is told to, byte for byte. */
+/** A witness that responds to `/case/KEY` with the scripted bytes. */
 export interface ScriptedDevice extends WitnessDevice {
-  script(key: string, answer: Case): void
-  /** Closes every connection, idle ones too. */
+  script(key: string, response: Case): void
+  /** Closes all connections, including idle ones. */
   hangUp(): void
 }
 
-/** The field by which an answer shows that it is the device's; nginx sends it unasked, the sidecar never. */
+/** The field that identifies a response of the device. nginx always sends it, the sidecar never. */
 export const MARK = 'Server'
 
-/** Node's parser in front, its responses left out: every answer goes straight to the socket. */
+/** Uses the request parser of Node, and writes responses directly to the socket. */
 export async function startScriptedDevice(): Promise<ScriptedDevice> {
   const seen = new Map<string, Seen[]>()
   const scripts = new Map<string, Case>()
@@ -43,10 +43,10 @@ export async function startScriptedDevice(): Promise<ScriptedDevice> {
     if (typeof client === 'string') seen.set(client, [...(seen.get(client) ?? []), { method, target: url }])
     else strays.push(`${method} ${url}`)
     const script = scripts.get(/^\/case\/([^/?]+)/.exec(url)?.[1] ?? '')
-    // A body is read first, except by what is scripted: that may answer early.
+    // Reads the body first, except for a scripted response, which may come early.
     if (script !== undefined) void playTo(socket, script)
-    else if (request.complete || request.headers.upgrade !== undefined) answer(socket, method, url)
-    else request.resume().once('end', () => answer(socket, method, url))
+    else if (request.complete || request.headers.upgrade !== undefined) respond(socket, method, url)
+    else request.resume().once('end', () => respond(socket, method, url))
   }
 
   const server = http.createServer({ requestTimeout: 0, keepAliveTimeout: 0 }, (request) =>
@@ -57,7 +57,7 @@ export async function startScriptedDevice(): Promise<ScriptedDevice> {
     socket.on('error', () => {})
   })
   server.on('clientError', (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
-    // A request that the sidecar breaks off, because its client did, is no stray.
+    // A request that the sidecar aborts, because its client did, is no stray.
     if (error.code?.startsWith('HPE_') && error.code !== 'HPE_INVALID_EOF_STATE')
       strays.push(`${error.code} ${JSON.stringify(error.rawPacket?.toString('latin1'))}`)
     socket.destroy()
@@ -78,12 +78,12 @@ export async function startScriptedDevice(): Promise<ScriptedDevice> {
       scripts.clear()
       strays.length = 0
     },
-    script: (key, answer) => scripts.set(key, answer),
+    script: (key, response) => scripts.set(key, response),
     hangUp: () => server.closeAllConnections(),
   }
 }
 
-function answer(socket: Socket, method: string, target: string): void {
+function respond(socket: Socket, method: string, target: string): void {
   const body = `${method} ${target}`
   const head = `HTTP/1.1 200 OK\r\n${MARK}: Node\r\nContent-Length: ${Buffer.byteLength(body, 'latin1')}\r\n\r\n`
   if (socket.writable) socket.write(Buffer.from(method === 'HEAD' ? head : head + body, 'latin1'))

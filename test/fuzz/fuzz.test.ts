@@ -5,10 +5,10 @@ import { faultsTogether, playRound } from './round.ts'
 import { CLEARTEXT, createScenes, ENCRYPTED, type Scenes, type Target } from './target.ts'
 import { targets } from './targets.ts'
 
-/** The same cases each time. */
+/** Fixed, so that every run plays the same cases. */
 const SEED = 20_261
 
-/** Started once for all: a sidecar is a process. */
+/** Shared by all tests, because each sidecar is a process. */
 const scenes: Scenes[] = []
 
 beforeAll(async () => {
@@ -19,11 +19,11 @@ beforeAll(async () => {
   ])
 })
 
-const alike = (one: Setting, other: Setting): boolean =>
+const isSameSetting = (one: Setting, other: Setting): boolean =>
   one.transport === other.transport && one.parser === other.parser
 
-/** What only a deadline ends is left to longer runs. */
-const impatient = (target: Target): Target => ({
+/** Ends the connections that only a deadline would end: `npm run fuzz` covers those. */
+const withoutDeadlines = (target: Target): Target => ({
   ...target,
   cases: target.cases.map((item) => (item.ending === 'open' ? { ...item, ending: 'end' } : item)),
 })
@@ -34,41 +34,38 @@ function targetOf(name: string): Target {
   return target
 }
 
-/** Cases for each turn: what a busy machine can play in some hundred milliseconds, over TLS less than in cleartext. */
+/** Cases per test: what a busy machine plays in a few hundred milliseconds, fewer over TLS. */
 const COUNTS: Readonly<Record<Setting['transport'], number>> = { http1: 100, h2: 40 }
 
-describe('a short part of the fuzzing', () => {
+describe('a short fuzzing run', () => {
   const turns = targets.flatMap(({ name, settings }) => settings.map((setting) => ({ name, ...setting })))
   it.each(
     turns
-      .filter((turn) => [CLEARTEXT, ENCRYPTED].some((setting) => alike(turn, setting)))
+      .filter((turn) => [CLEARTEXT, ENCRYPTED].some((setting) => isSameSetting(turn, setting)))
       .filter(({ name, transport }) => name !== 'differential' || transport === 'http1'),
-  )(
-    'C20 C12 C24 whatever comes, every answer keeps the contract: $name, $transport',
-    async ({ name, ...setting }) => {
-      if (name === 'differential') needs('nginx')
-      const scene = scenes.find((each) => alike(each.setting, setting))
-      if (scene === undefined) throw new Error('no such scene')
-      const { failure, played } = await playRound(scene, {
-        target: impatient(targetOf(name)),
-        seed: SEED,
-        count: COUNTS[setting.transport],
-      })
-      expect(failure).toBeUndefined()
-      expect(played).toBeGreaterThan(0)
-    },
-  )
+  )('C20 C12 C24 every response keeps the contract: $name, $transport', async ({ name, ...setting }) => {
+    if (name === 'differential') needs('nginx')
+    const scene = scenes.find((each) => isSameSetting(each.setting, setting))
+    if (scene === undefined) throw new Error('no scene for this setting')
+    const { failure, played } = await playRound(scene, {
+      target: withoutDeadlines(targetOf(name)),
+      seed: SEED,
+      count: COUNTS[setting.transport],
+    })
+    expect(failure).toBeUndefined()
+    expect(played).toBeGreaterThan(0)
+  })
 })
 
-describe('what the fuzzer once found', () => {
-  it.each(keptCases())('stays mended: %s', async (_name, { target, setting, cases }) => {
+describe('a saved failure of the fuzzer', () => {
+  it.each(keptCases())('stays fixed: %s', async (_name, { target, setting, cases }) => {
     if (target === 'differential') needs('nginx')
-    const scene = scenes.find((each) => alike(each.setting, setting)) ?? createScenes(setting)
+    const scene = scenes.find((each) => isSameSetting(each.setting, setting)) ?? createScenes(setting)
     expect(await faultsTogether(scene, await targetOf(target).open(scene), cases)).toEqual([])
   })
 })
 
-it('C24 when all have gone nothing is left behind', async () => {
+it('C24 no connection, exchange or socket remains after all clients have left', async () => {
   const scripted = await Promise.all(scenes.map((each) => each.scripted()))
   for (const { device } of scripted) device.hangUp()
   expect((await Promise.all(scripted.map(({ bed }) => bed.leftBehind()))).flat()).toEqual([])

@@ -1,7 +1,6 @@
 import { parseArgs } from 'node:util'
-import { runProgram } from '../../bench/end.ts'
-import { say } from '../../bench/say.ts'
-import { formatTable } from '../../bench/table.ts'
+import { formatTable } from '../../bench/format.ts'
+import { runProgram, say } from '../../bench/run-program.ts'
 import { closeAll } from '../support/cleanup.ts'
 import { figuresOf } from '../support/process-figures.ts'
 import { keepCase } from './case.ts'
@@ -11,15 +10,15 @@ import { targets } from './targets.ts'
 
 const HELP = `npm run fuzz -- [--minutes N] [--seed S] [--target NAME,...]
 
-Throws grammar-made and damaged bytes at real sidecars and holds every answer to the contract.
-  --minutes  how long in all (default 5)
-  --seed     where to begin; each round prints its own, which plays that round again (default: the time)
+Sends generated and damaged bytes to real sidecars and checks every response against the contract.
+  --minutes  duration (default 5)
+  --seed     the first seed; each round prints its own, which repeats that round (default: the time)
   --target   ${targets.map(({ name }) => name).join(', ')} (default: all)
 
-A failure is made small, printed, and kept in test/fuzz/cases, which the test suite plays again. Exit code 1 if any.
+A failure is shrunk, printed and saved in test/fuzz/cases, which the test suite replays. Exits with 1 after a failure.
 `
 
-/** A round has this many cases at most, and lasts this long at most (ms), so that a sidecar's log stays small. */
+/** Limits of a round: its cases, and its duration (ms). They keep the log of its sidecar small. */
 const CASES = 3000
 const ROUND = 30_000
 
@@ -85,10 +84,10 @@ function report(failure: Failure): void {
   for (const { writes, ending, ask } of failure.cases.slice(0, 3)) {
     say(`      ${JSON.stringify(writes)} ${ending} ${ask ?? ''}`)
   }
-  say(`      kept in ${keepCase(failure)}`)
+  say(`      saved in ${keepCase(failure)}`)
 }
 
-/** The longest that anybody asks for, and what its end may take (ms). */
-const LONGEST = 24 * 60 * 60_000
+/** Upper bound of `--minutes` with its cleanup (ms). */
+const TIME_LIMIT = 24 * 60 * 60_000
 
-await runProgram(() => main().finally(closeAll), LONGEST)
+await runProgram(() => main().finally(closeAll), TIME_LIMIT)

@@ -107,7 +107,7 @@ const FIELDS = [
   ],
 ]
 
-/** A live token, or what is none. */
+/** A live token, another credential, or none. */
 const credentials: fc.Arbitrary<string> = fc.oneof(
   { weight: 6, arbitrary: fc.constant(`Authorization: Bearer ${ACCESS}`) },
   { weight: 2, arbitrary: fc.constantFrom('', 'Authorization: Bearer x', 'Authorization: Basic eA==') },
@@ -125,7 +125,7 @@ const BODIES: readonly string[] = [
   ...['3\r\nabc\r\n0\r\n\r\n', '0\r\n\r\n', '3\r\nabc\r\n0\r\nX-T: 1\r\n\r\n', '3;a=b\r\nabc\r\n0\r\n\r\n'],
 ]
 
-/** A request: mostly right, often odd. */
+/** Requests: mostly valid, often odd. */
 export const requestText: fc.Arbitrary<string> = fc
   .record({
     empty: fc.oneof(

@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { ACCESS } from './case.ts'
 
-/** One change to some bytes. Places are parts of a whole, so that they fit any text. */
+/** One change to a text. `at` is a fraction of its length. */
 type Mutation =
   | { readonly kind: 'set'; readonly at: number; readonly bytes: string }
   | { readonly kind: 'insert'; readonly at: number; readonly bytes: string }
   | { readonly kind: 'remove'; readonly at: number; readonly count: number }
   | { readonly kind: 'repeat'; readonly at: number; readonly count: number }
 
-/** What makes two parsers disagree. */
+/** Bytes that make parsers disagree. */
 const TROUBLE = [
   ...['\r\n', '\n', '\r', '\0', ' ', '\t', ':', ',', ';', '\r\n\r\n', '\n\n', '\r\r\n', '\r\n ', '0\r\n\r\n'],
   ...['\x80', '\xff', '\x0b', '\x0c', '\x1b', '\x7f', '%00', '%0d%0a', '..', '//', '?', '#', '"', '\\'],
@@ -53,14 +53,14 @@ function apply(text: string, change: Mutation): string {
   }
 }
 
-/** Texts of a grammar, of which more than half are damaged in up to three places. */
+/** Texts of a grammar. More than half are damaged in up to three places. */
 export function mutated(grammar: fc.Arbitrary<string>): fc.Arbitrary<string> {
   return fc
     .tuple(grammar, fc.oneof(fc.constant([]), fc.array(mutation, { minLength: 1, maxLength: 3 })))
     .map(([text, changes]) => changes.reduce(apply, text))
 }
 
-/** The same text in one to three writes. */
+/** The text in one to three writes. */
 export function inPieces(whole: fc.Arbitrary<string>): fc.Arbitrary<string[]> {
   return fc
     .tuple(whole, fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, fc.array(place, { maxLength: 2 })))
@@ -75,12 +75,12 @@ export function inPieces(whole: fc.Arbitrary<string>): fc.Arbitrary<string[]> {
     .map((pieces) => pieces.filter((piece, i) => i === 0 || piece !== ''))
 }
 
-/** As long as a token, and none. */
-export const STRANGE: string = 'x'.repeat(ACCESS.length)
+/** An unknown token, as long as a live one. */
+export const UNKNOWN_TOKEN: string = 'x'.repeat(ACCESS.length)
 
-/** The same, but every fourth time without any live token: then nothing may reach the device. */
+/** Removes the live tokens from a fourth of the texts: nothing of those may reach the device. */
 export function oftenWithoutTokens(whole: fc.Arbitrary<string>): fc.Arbitrary<string> {
   return fc
     .tuple(whole, fc.nat(3))
-    .map(([text, chance]) => (chance === 0 ? text.replaceAll(ACCESS, STRANGE) : text))
+    .map(([text, chance]) => (chance === 0 ? text.replaceAll(ACCESS, UNKNOWN_TOKEN) : text))
 }

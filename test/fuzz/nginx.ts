@@ -11,26 +11,26 @@ import type { Seen, WitnessDevice } from './device.ts'
 
 export interface NginxDevice extends WitnessDevice {
   /**
-   * A target that nginx does not take is refused before it reads the fields, so its log does not tell whose it was.
-   * Takes up to `count` of those out of the strays whose method and target stand in `sent`, and gives them.
+   * nginx refuses an invalid target before it reads the fields, so its log line lacks the client. Removes up to `count` of these
+   * requests from the strays if `sent` contains their method and target, and returns them.
    */
   claim(count: number, sent: string): readonly Seen[]
 }
 
-/** Another process may take the free port before nginx does. */
-const MOST_STARTS = 5
+/** Attempts to start nginx: another process may take the free port first. */
+const MAX_STARTS = 5
 
-/** nginx as the device, its access log as the witness. */
+/** Starts nginx as the device. Its access log is the record of requests. */
 export async function startNginxDevice(): Promise<NginxDevice> {
   if ((await nginxVersion()) === undefined) throw new Error('nginx is not on the PATH')
-  for (let start = 1; start <= MOST_STARTS; start += 1) {
+  for (let start = 1; start <= MAX_STARTS; start += 1) {
     const device = await tryNginx()
     if (device !== undefined) return device
   }
-  throw new Error(`nginx ended ${MOST_STARTS} times before it answered`)
+  throw new Error(`nginx exited ${MAX_STARTS} times before its first response`)
 }
 
-/** Undefined where nginx ends before it answers. */
+/** Resolves with undefined if nginx exits before its first response. */
 async function tryNginx(): Promise<NginxDevice | undefined> {
   const folder = temporaryDirectory()
   const port = await unusedPort()
@@ -57,30 +57,30 @@ http {
   const child = spawn('nginx', ['-e', '/dev/null', '-c', join(folder, 'nginx.conf')], {
     stdio: 'ignore',
   })
-  const gone = once(child, 'exit')
+  const exited = once(child, 'exit')
   await once(child, 'spawn')
   closeLater(async () => {
     child.kill('SIGTERM')
-    await gone
+    await exited
   })
   const url = `http://127.0.0.1:${port}`
   while (
     child.exitCode === null &&
-    // Named like a client's, because nginx writes its log line when this has been answered already.
+    // The field names a client: nginx writes the log line only after the response.
     !(await fetch(url, { headers: { 'X-Forwarded-For': 'start' } }).then(
       () => true,
       () => false,
     ))
   )
     await delay(20)
-  // A log line is written when the answer has gone out already; this line is not of a case.
+  // nginx writes a log line after the response. This one belongs to no case.
   while (child.exitCode === null && readFileSync(log).length === 0) await delay(5)
   if (child.exitCode !== null) return undefined
 
   const seen = new Map<string, Seen[]>()
   let strays: string[] = []
   let read = readFileSync(log, 'latin1').length
-  function readOn(): void {
+  function readNewLines(): void {
     const text = readFileSync(log, 'latin1')
     const end = text.lastIndexOf('\n') + 1
     for (const line of text.slice(read, end).split('\n').filter(Boolean)) {
@@ -93,15 +93,15 @@ http {
   return {
     url,
     seenFrom(client) {
-      readOn()
+      readNewLines()
       return seen.get(client) ?? []
     },
     strays() {
-      readOn()
+      readNewLines()
       return strays
     },
     claim(count, sent) {
-      readOn()
+      readNewLines()
       const claimed: Seen[] = []
       strays = strays.filter((request) => {
         const [method = '', target = ''] = request.split(' ')
@@ -113,12 +113,12 @@ http {
       return claimed
     },
     forget() {
-      readOn()
+      readNewLines()
       seen.clear()
       strays = []
     },
   }
 }
 
-/** An escape that is none, a NUL, or a way out above the root. */
+/** A target with an invalid escape, a NUL, or a path above the root. */
 const TARGET_REFUSED = /^[A-Z-]+ \S*(?:%(?![0-9A-Fa-f]{2})|%00|\.\.|%2e)\S* HTTP\/1\.1$/i

@@ -1,40 +1,40 @@
-import { faultsOf, isDevices, type Reading, readAnswers } from './answers.ts'
 import { type Case, tokensIn } from './case.ts'
 import type { WitnessDevice } from './device.ts'
+import { faultsOf, isFromDevice, type Reading, readResponses } from './responses.ts'
 import type { Scene } from './target.ts'
 import { play } from './wire.ts'
 
-/** What became of a client's bytes. */
+/** The result of playing the bytes of a client. */
 export interface Played extends Reading {
-  /** The address that they came from. */
+  /** Address of the client. */
   readonly client: string
   readonly faults: readonly string[]
-  /** The connection was reset, so that answers may have been lost. */
+  /** The connection was reset, so responses may be lost. */
   readonly broken: boolean
 }
 
-/** Plays a client's bytes to the sidecar and holds all that comes back, and all that reaches the device, to the contract. */
+/** Sends the bytes of a client to the sidecar, and checks all responses and all requests at the device against the contract. */
 export async function playRequests({ bed, device }: Scene<WitnessDevice>, item: Case): Promise<Played> {
   const client = bed.nextClient()
-  const heard = await play(
+  const received = await play(
     bed.served.url,
     { writes: item.writes.map(bed.bytesOf), ending: item.ending },
     { from: client },
   )
-  const reading = readAnswers(heard.bytes, /head/i.test(item.writes.join('')))
-  const { answers, fault } = reading
-  const faults = answers.flatMap((answer, i) => faultsOf(answer, i === answers.length - 1))
-  // Who resets the connection may find its last answer cut short.
-  if (fault !== undefined && item.ending !== 'reset' && heard.end !== 'broken') faults.push(fault)
-  if (heard.end === 'deaf') faults.push('the connection was never closed')
-  if (answers.some(({ status }) => status === 500)) faults.push('a device that works is said to fail')
+  const reading = readResponses(received.bytes, /head/i.test(item.writes.join('')))
+  const { responses, fault } = reading
+  const faults = responses.flatMap((response, i) => faultsOf(response, i === responses.length - 1))
+  // A client that resets the connection may lose a part of the last response.
+  if (fault !== undefined && item.ending !== 'reset' && received.end !== 'broken') faults.push(fault)
+  if (received.end === 'timeout') faults.push('the connection was never closed')
+  if (responses.some(({ status }) => status === 500)) faults.push('a 500 although the device works')
   const admitted = device.seenFrom(client).length
   if (admitted > tokensIn(item))
     faults.push(`${admitted} requests reached the device with ${tokensIn(item)} tokens`)
-  return { ...reading, client, faults, broken: heard.end === 'broken' }
+  return { ...reading, client, faults, broken: received.end === 'broken' }
 }
 
-/** How many of the answers are the device's. */
-export function devicesAnswers({ answers }: Reading): number {
-  return answers.filter(isDevices).length
+/** Number of responses from the device. */
+export function deviceResponses({ responses }: Reading): number {
+  return responses.filter(isFromDevice).length
 }

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { among, BODIES, row, ruling } from '../listen/http1-messages.ts'
-import { answerText } from './device-grammar.ts'
+import { deviceResponse } from './device-grammar.ts'
 import { mutated } from './mutation.ts'
 
-/** Heads whose framing is anything, with bodies that may be theirs. */
-const framedAnswer = fc
+/** Heads with arbitrary framing, and bodies that may fit them. */
+const framedResponse = fc
   .record({
     interim: among('', '', '', 'HTTP/1.1 100 Continue\r\n\r\n', 'HTTP/1.1 103 x\r\nLink: </a>\r\n\r\n'),
     version: among('1.1', '1.1', '1.0'),
@@ -17,7 +17,7 @@ const framedAnswer = fc
       `${interim}HTTP/${version} ${status}\r\n${fields}\r\n${body}`,
   )
 
-/** Old firmware breaks RFC 9112 in these ways. The strict rules refuse them. */
+/** Violations of RFC 9112 in old firmware. The strict rules refuse them. */
 const LOOSENINGS: readonly ((text: string) => string)[] = [
   (text) => text,
   (text) => text.replaceAll('\r\n', '\n'),
@@ -30,11 +30,11 @@ const LOOSENINGS: readonly ((text: string) => string)[] = [
   (text) => text.replace(/\r\n([0-9a-f]+)\r\n/, '\r\n $1 \r\n'),
 ]
 
-/** Answers as devices send them, loosened as by old firmware, and damaged. */
+/** Responses of devices, some with violations of old firmware, and damaged. */
 export const responseText: fc.Arbitrary<string> = mutated(
   fc
     .tuple(
-      fc.oneof(answerText, framedAnswer),
+      fc.oneof(deviceResponse, framedResponse),
       fc.constantFrom(LOOSENINGS[0], LOOSENINGS[0], ...LOOSENINGS).filter((loosen) => loosen !== undefined),
     )
     .map(([text, loosen]) => loosen(text)),

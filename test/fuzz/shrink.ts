@@ -1,12 +1,12 @@
 import type { Case } from './case.ts'
 
-/** The most attempts that one failure is worth. */
-const TRIES = 400
+/** Limit on the attempts for one failure. */
+const MAX_ATTEMPTS = 400
 
-/** Makes a failing case smaller as long as it still fails: first whole writes are left out, then parts of each. */
+/** Shrinks a failing case while it still fails: removes whole writes first, then parts of each. */
 export async function shrink(item: Case, stillFails: (smaller: Case) => Promise<boolean>): Promise<Case> {
   let best = item
-  let left = TRIES
+  let left = MAX_ATTEMPTS
 
   async function accept(smaller: Case): Promise<boolean> {
     if (left <= 0) return false

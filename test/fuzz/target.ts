@@ -10,24 +10,24 @@ export interface Scene<D extends WitnessDevice = ScriptedDevice> {
   readonly device: D
 }
 
-/** The scenes of one setting, started when they are first wanted. */
+/** The scenes of one setting, started at first use. */
 export interface Scenes {
   readonly setting: Setting
   scripted(): Promise<Scene>
   nginx(): Promise<Scene<NginxDevice>>
-  /** Those that were started. */
+  /** The scenes that have been started. */
   started(): Promise<readonly Scene<WitnessDevice>[]>
 }
 
-/** Plays one case, and says what of the answers broke a promise. */
-export type Try = (item: Case) => Promise<string[]>
+/** Plays one case. Resolves with the violations of the contract. */
+export type PlayCase = (item: Case) => Promise<string[]>
 
-/** One kind of bytes to throw at the sidecar. */
+/** One kind of bytes to send to the sidecar. */
 export interface Target {
   readonly name: string
   readonly settings: readonly Setting[]
   readonly cases: fc.Arbitrary<Case>
-  open(scenes: Scenes): Promise<Try>
+  open(scenes: Scenes): Promise<PlayCase>
 }
 
 export const CLEARTEXT: Setting = { transport: 'http1', parser: 'strict' }

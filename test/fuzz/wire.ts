@@ -3,21 +3,21 @@ import { setTimeout as delay } from 'node:timers/promises'
 import tls from 'node:tls'
 import type { Case } from './case.ts'
 
-/** What a client got back on a connection, and how that ended: `deaf` when it never did. */
-export interface Heard {
+/** The bytes that a client received, and the end of its connection: `timeout` if it never ended. */
+export interface Received {
   readonly bytes: Buffer
-  readonly end: 'closed' | 'broken' | 'deaf'
+  readonly end: 'closed' | 'broken' | 'timeout'
 }
 
-/** Much longer than any deadline of the sidecar under test, on a machine that does other things as well (ms). */
-const PATIENCE = 15_000
+/** Much longer than any deadline of the sidecar under test, even on a busy machine (ms). */
+const TIMEOUT = 15_000
 
-/** Sends bytes on a connection of their own, and resolves once it is closed. */
+/** Sends bytes on a new connection. Resolves when it is closed. */
 export async function play(
   url: string,
   { writes, ending }: { readonly writes: readonly Buffer[]; readonly ending: Case['ending'] },
   { from, alpn = 'http/1.1' }: { readonly from?: string; readonly alpn?: string } = {},
-): Promise<Heard> {
+): Promise<Received> {
   const { protocol, hostname, port } = new URL(url)
   const target = {
     host: hostname,
@@ -30,7 +30,7 @@ export async function play(
     ? tls.connect({ ...target, rejectUnauthorized: false, ALPNProtocols: [alpn] })
     : net.connect(target)
   const chunks: Buffer[] = []
-  let end: Heard['end'] = 'closed'
+  let end: Received['end'] = 'closed'
   socket.on('data', (chunk: Buffer) => chunks.push(chunk))
   socket.on('error', () => {
     end = 'broken'
@@ -40,15 +40,15 @@ export async function play(
     socket.once('close', () => resolve())
   })
   const timer = setTimeout(() => {
-    end = 'deaf'
+    end = 'timeout'
     socket.destroy()
-  }, PATIENCE)
+  }, TIMEOUT)
   await Promise.race([
     closed,
     new Promise<void>((resolve) => socket.once(secure ? 'secureConnect' : 'connect', () => resolve())),
   ])
   for (const [i, bytes] of writes.entries()) {
-    // So that the pieces are likely to be read one by one.
+    // The pause makes it likely that the sidecar reads each piece separately.
     if (i > 0) await delay(1)
     if (socket.writable) socket.write(bytes)
   }

@@ -18,13 +18,13 @@ const LIMIT = 2
 const VALID: TokenLookup = { kind: 'valid', grant: 'c0ffee' }
 const UNKNOWN: TokenLookup = { kind: 'refused', cause: 'unknown' }
 
-const shown = requestHead({ fields: ['Host', 'device.example', 'Authorization', 'Bearer shown'] })
-const bare = requestHead()
+const withToken = requestHead({ fields: ['Host', 'device.example', 'Authorization', 'Bearer shown'] })
+const withoutToken = requestHead()
 
 interface Gate {
   readonly identify: GateDependencies['identify']
   readonly per?: Per
-  /** Whether the windows, too, answer later. */
+  /** Whether the windows are asynchronous too. */
   readonly sharedWindows?: boolean
 }
 
@@ -44,48 +44,56 @@ function gate({ identify, per = 'client', sharedWindows = false }: Gate): Return
 }
 
 for (const per of ['client', 'grant', 'device'] as const) {
-  it(`makes no promise where all is known at once, with a limit per ${per}`, () => {
+  it(`admission is synchronous if the token store is, with a limit per ${per}`, () => {
     const admit = gate({ identify: (token) => (token === 'shown' ? VALID : UNKNOWN), per })
     const other = requestHead({ fields: ['Host', 'a', 'Authorization', 'Bearer other'] })
     const login = requestHead({ method: 'POST', target: '/oauth/token' })
-    for (const head of [shown, bare, other, login, { ...shown, method: 'TRACE' }, shown, shown]) {
+    for (const head of [
+      withToken,
+      withoutToken,
+      other,
+      login,
+      { ...withToken, method: 'TRACE' },
+      withToken,
+      withToken,
+    ]) {
       expect(admit(head)).not.toBeInstanceOf(Promise)
     }
   })
 
-  it(`gives the same answers when the token is looked up elsewhere, with a limit per ${per}`, async () => {
-    const heads = [shown, bare, shown, shown]
-    const atOnce = gate({ identify: () => VALID, per })
-    const later = gate({ identify: async () => VALID, per })
+  it(`asynchronous admission decides the same, with a limit per ${per}`, async () => {
+    const heads = [withToken, withoutToken, withToken, withToken]
+    const synchronous = gate({ identify: () => VALID, per })
+    const asynchronous = gate({ identify: async () => VALID, per })
     const shared = gate({ identify: async () => VALID, per, sharedWindows: true })
     for (const head of heads) {
-      const expected = await atOnce(head)
-      expect(await later(head)).toEqual(expected)
+      const expected = await synchronous(head)
+      expect(await asynchronous(head)).toEqual(expected)
       expect(await shared(head)).toEqual(expected)
     }
   })
 }
 
-it('C13 asks nobody past the limit', async () => {
-  let asked = 0
+it('C13 a request past the limit causes no token lookup', async () => {
+  let lookups = 0
   const admit = gate({
     async identify() {
-      asked += 1
+      lookups += 1
       return VALID
     },
   })
-  for (let i = 0; i < LIMIT + 3; i += 1) await admit(shown)
-  expect(asked).toBe(LIMIT)
+  for (let i = 0; i < LIMIT + 3; i += 1) await admit(withToken)
+  expect(lookups).toBe(LIMIT)
 })
 
-/** An exchange that notes its answer. Nothing else of it is asked for. */
-function notedExchange(): { exchange: Exchange; replies: Reply[]; leave: () => void } {
+/** An exchange without a connection: records its replies. */
+function recordedExchange(): { exchange: Exchange; replies: Reply[]; leave: () => void } {
   const latch = new OutcomeLatch()
   const replies: Reply[] = []
   const settle = (status: number, end: Outcome['end']): void =>
     latch.settle({ status, end, requestBytes: 0, responseBytes: 0 })
   const exchange = {
-    head: shown,
+    head: withToken,
     unread: false,
     get answered() {
       return latch.settled
@@ -100,26 +108,26 @@ function notedExchange(): { exchange: Exchange; replies: Reply[]; leave: () => v
   return { exchange: exchange as unknown as Exchange, replies, leave: () => settle(0, 'aborted') }
 }
 
-/** A passage whose tokens are looked up elsewhere: `answer` is what comes from there, for the request that waits. */
-function passageWith(): {
+/** A passage with an asynchronous token lookup; `lookup` is its result. */
+function createWaitingPassage(): {
   readonly pass: (exchange: Exchange) => void
-  readonly answer: PromiseWithResolvers<TokenLookup>
+  readonly lookup: PromiseWithResolvers<TokenLookup>
   readonly revoke: (grant: string) => void
   readonly forwarded: readonly Forward[]
   readonly records: readonly ExchangeRecord[]
-  /** Settles with the first of them. */
+  /** Resolves with the first record. */
   readonly recorded: Promise<void>
   readonly bugs: readonly unknown[]
 } {
-  const answer = Promise.withResolvers<TokenLookup>()
+  const lookup = Promise.withResolvers<TokenLookup>()
   const live = createLiveExchanges()
   const forwarded: Forward[] = []
   const records: ExchangeRecord[] = []
   const recorded = Promise.withResolvers<void>()
   const bugs: unknown[] = []
-  const unexpected = (): never => expect.fail('not asked for')
+  const unexpected = (): never => expect.fail('unexpected call')
   const passage = createPassage({
-    admit: gate({ identify: () => answer.promise }),
+    admit: gate({ identify: () => lookup.promise }),
     ownEndpoints: { token: unexpected, revocation: unexpected },
     upstream: {
       async forward(admission, exchange) {
@@ -142,75 +150,75 @@ function passageWith(): {
   })
   const revoke = (grant: string): void => live.cut([grant])
   const { promise } = recorded
-  return { pass: passage.request, answer, revoke, forwarded, records, recorded: promise, bugs }
+  return { pass: passage.request, lookup, revoke, forwarded, records, recorded: promise, bugs }
 }
 
-/** Everything that waited for the answer has gone on. */
-const gone = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+/** Resolves after all continuations of the lookup have run. */
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-it('forwards what is let through later', async () => {
-  const { pass, answer, forwarded, records } = passageWith()
-  const { exchange, replies } = notedExchange()
+it('a request whose token is valid is forwarded after the lookup', async () => {
+  const { pass, lookup, forwarded, records } = createWaitingPassage()
+  const { exchange, replies } = recordedExchange()
   pass(exchange)
   expect([forwarded, records]).toEqual([[], []])
-  answer.resolve(VALID)
-  await gone()
+  lookup.resolve(VALID)
+  await settled()
   expect(forwarded).toMatchObject([{ kind: 'forward', grant: 'c0ffee' }])
   expect(replies.map(({ status }) => status)).toEqual([200])
   expect(records).toMatchObject([{ grant: 'c0ffee', outcome: { status: 200 } }])
 })
 
-it('refuses what is not', async () => {
-  const { pass, answer, forwarded, records } = passageWith()
-  const { exchange, replies } = notedExchange()
+it('a request whose token is unknown is refused after the lookup', async () => {
+  const { pass, lookup, forwarded, records } = createWaitingPassage()
+  const { exchange, replies } = recordedExchange()
   pass(exchange)
-  answer.resolve(UNKNOWN)
-  await gone()
+  lookup.resolve(UNKNOWN)
+  await settled()
   expect(forwarded).toEqual([])
   expect(replies.map(({ status }) => status)).toEqual([401])
   expect(records).toMatchObject([{ refusal: { kind: 'unauthorized', cause: 'unknown' } }])
 })
 
-it('C24 a client that leaves meanwhile is not forwarded, and recorded once', async () => {
-  const { pass, answer, forwarded, records } = passageWith()
-  const { exchange, leave } = notedExchange()
+it('C24 a request whose client leaves during the lookup is not forwarded, and recorded once', async () => {
+  const { pass, lookup, forwarded, records } = createWaitingPassage()
+  const { exchange, leave } = recordedExchange()
   pass(exchange)
   leave()
-  answer.resolve(VALID)
-  await gone()
+  lookup.resolve(VALID)
+  await settled()
   expect(forwarded).toEqual([])
   expect(records).toMatchObject([{ outcome: { status: 0, end: 'aborted' } }])
 })
 
-it('C8 a grant that is revoked meanwhile lets nothing through, whatever the answer was', async () => {
-  const { pass, answer, revoke, forwarded, records } = passageWith()
-  const { exchange, replies } = notedExchange()
+it('C8 a request whose grant is revoked during the lookup is refused, even if the lookup succeeds', async () => {
+  const { pass, lookup, revoke, forwarded, records } = createWaitingPassage()
+  const { exchange, replies } = recordedExchange()
   pass(exchange)
-  answer.resolve(VALID)
+  lookup.resolve(VALID)
   revoke('c0ffee')
-  await gone()
+  await settled()
   expect(forwarded).toEqual([])
   expect(replies.map(({ status }) => status)).toEqual([401])
   expect(records).toMatchObject([{ refusal: { kind: 'unauthorized', cause: 'revoked' } }])
 })
 
-it('another grant that is revoked meanwhile, or this one earlier, changes nothing', async () => {
-  const { pass, answer, revoke, forwarded } = passageWith()
+it('the revocation of another grant during the lookup, or of the same grant before it, has no effect', async () => {
+  const { pass, lookup, revoke, forwarded } = createWaitingPassage()
   revoke('c0ffee')
-  pass(notedExchange().exchange)
+  pass(recordedExchange().exchange)
   revoke('another')
-  answer.resolve(VALID)
-  await gone()
+  lookup.resolve(VALID)
+  await settled()
   expect(forwarded).toHaveLength(1)
 })
 
-it('a look-up that fails is a bug, and no way to the device', async () => {
-  const { pass, answer, forwarded, bugs } = passageWith()
-  const { exchange, replies } = notedExchange()
+it('a failed lookup is reported as a bug, and the request is not forwarded', async () => {
+  const { pass, lookup, forwarded, bugs } = createWaitingPassage()
+  const { exchange, replies } = recordedExchange()
   const bug = new Error('bug')
   pass(exchange)
-  answer.reject(bug)
-  await gone()
+  lookup.reject(bug)
+  await settled()
   expect([forwarded, bugs]).toEqual([[], [bug]])
   expect(replies.map(({ status }) => status)).toEqual([500])
 })
@@ -218,31 +226,31 @@ it('a look-up that fails is a bug, and no way to the device', async () => {
 const UPLOAD =
   'POST /a HTTP/1.1\r\nHost: device.example\r\nAuthorization: Bearer shown\r\nContent-Length: 6\r\n\r\nabc'
 
-/** A real client whose request waits for the answer. */
+/** A real client whose request waits for the lookup. */
 async function waitingClient(pass: (exchange: Exchange) => void): ReturnType<typeof rawConnection> {
-  const asked = Promise.withResolvers<void>()
+  const received = Promise.withResolvers<void>()
   const url = await startHttp1Server((exchange) => {
     pass(exchange)
-    asked.resolve()
+    received.resolve()
   })
   const client = await rawConnection(url)
   client.write(UPLOAD)
-  await asked.promise
+  await received.promise
   return client
 }
 
-it('an upload that came before the answer arrives whole, and the next request after it', async () => {
-  const { pass, answer } = passageWith()
+it('an upload that starts before the lookup ends arrives complete, and so does the next request', async () => {
+  const { pass, lookup } = createWaitingPassage()
   const client = await waitingClient(pass)
   client.write(`def${UPLOAD}ghi`)
-  answer.resolve(VALID)
+  lookup.resolve(VALID)
   expect(await client.waitFor(/abcdef.*abcghi/s)).toMatch(/^HTTP\/1\.1 200 /)
 })
 
-it('C24 a client that resets its connection before the answer is recorded, and not forwarded', async () => {
-  const { pass, answer, forwarded, records, recorded } = passageWith()
+it('C24 a request whose client resets the connection during the lookup is recorded and not forwarded', async () => {
+  const { pass, lookup, forwarded, records, recorded } = createWaitingPassage()
   const client = await waitingClient((exchange) => {
-    exchange.onEnd(() => answer.resolve(VALID))
+    exchange.onEnd(() => lookup.resolve(VALID))
     pass(exchange)
   })
   client.reset()

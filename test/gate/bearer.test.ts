@@ -13,7 +13,7 @@ const token68 = fc
 
 const anyCase = (text: string): fc.Arbitrary<string> => fc.mixedCase(fc.constant(text))
 
-/** What may stand in a field value, and then some. */
+/** Field values, valid and invalid. */
 const anyValue = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 60 }),
   fc
@@ -23,7 +23,7 @@ const anyValue = fc.oneof(
     .map((parts) => parts.join('')),
 )
 
-it('C10 takes any token after the scheme in any case and one or more spaces', () => {
+it('C10 readBearer accepts any token after the scheme in any case and one or more spaces', () => {
   fc.assert(
     fc.property(anyCase('bearer'), fc.integer({ min: 1, max: 9 }), token68, (scheme, spaces, token) => {
       expect(readBearer([`${scheme}${' '.repeat(spaces)}${token}`])).toEqual({ kind: 'token', token })
@@ -31,7 +31,7 @@ it('C10 takes any token after the scheme in any case and one or more spaces', ()
   )
 })
 
-it('C10 never throws, and takes a token out of nothing but one whole, well-formed field', () => {
+it('C10 readBearer never throws, and finds a token only in a single well-formed field', () => {
   fc.assert(
     fc.property(fc.array(anyValue, { maxLength: 3 }), (values) => {
       const presented = readBearer(values)
@@ -50,7 +50,7 @@ it('C10 never throws, and takes a token out of nothing but one whole, well-forme
   )
 })
 
-it('C10 two fields are never a token, also when both are the same good one', () => {
+it('C10 two Authorization fields are refused, even with the same valid token', () => {
   fc.assert(
     fc.property(token68, token68, (one, other) => {
       expect(readBearer([`Bearer ${one}`, `Bearer ${other}`]).kind).toBe('none')
@@ -76,11 +76,11 @@ it.each([
   [['Bearer \xe9'], 'malformed'],
   [[`Bearer ${'a'.repeat(8192)}`], 'malformed'],
   [['Bearer a', ''], 'malformed'],
-] as const)('C11 tells a token that was shown from none: %j is %s', (values, cause) => {
+] as const)('C11 readBearer tells a malformed token from a missing one: %j is %s', (values, cause) => {
   expect(readBearer(values)).toEqual({ kind: 'none', cause })
 })
 
-it('C10 an endless value is read in linear time', () => {
+it('C10 a very long value is read in linear time', () => {
   const start = performance.now()
   for (const value of [
     `Bearer ${' '.repeat(1 << 20)}`,

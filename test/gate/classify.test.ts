@@ -27,7 +27,7 @@ const fieldValue = fc.oneof(
   anyText,
 )
 
-/** Paths made of the pieces from which disguises of the token path are made. */
+/** Paths made of pieces that can disguise the path of the token endpoint. */
 const path = fc
   .array(
     fc.constantFrom(
@@ -85,7 +85,7 @@ const anyPart: fc.Arbitrary<HeadPart> = fc.record({
 
 const anyHead = anyPart.map(requestHead)
 
-it('C20 never throws, whatever the head', () => {
+it('C20 classify never throws', () => {
   fc.assert(
     fc.property(anyHead, (head) => {
       const { endpoint } = classify(head, rules)
@@ -95,7 +95,7 @@ it('C20 never throws, whatever the head', () => {
   )
 })
 
-it('C1 only the exact path is the token endpoint, whatever stands in the query', () => {
+it('C1 only the exact path is the token endpoint, with any query', () => {
   fc.assert(
     fc.property(
       path.map((tail) => `/${tail}`),
@@ -117,7 +117,7 @@ it('C1 only the exact path is the token endpoint, whatever stands in the query',
   )
 })
 
-it('C21 a target in origin form is handed on byte for byte', () => {
+it('C21 a target in origin form is kept byte for byte', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: fc.integer({ min: 0x21, max: 0x7e }).map((c) => String.fromCharCode(c)) }),
@@ -130,7 +130,7 @@ it('C21 a target in origin form is handed on byte for byte', () => {
   )
 })
 
-it('C21 an absolute-form target becomes its origin form, so that there is one spelling behind the gate', () => {
+it('C21 a target in absolute form becomes its origin form', () => {
   const at = (target: string) => classified({ target })
   expect(at('http://device.example/a?b')).toMatchObject({ target: '/a?b', fault: undefined })
   expect(at('HTTPS://Device.Example')).toMatchObject({ target: '/', fault: undefined })
@@ -142,8 +142,8 @@ it('C21 an absolute-form target becomes its origin form, so that there is one sp
   expect(at('//device.example/')).toMatchObject({ target: '//device.example/', fault: undefined })
 })
 
-/** What any two parsers agree about: the least that must hold of a head without a fault. */
-function expectUnmistakable(head: RequestHead, { target, host, framing }: Classified): void {
+/** A head without a fault must satisfy at least this, so that any two parsers agree about it. */
+function expectUnambiguous(head: RequestHead, { target, host, framing }: Classified): void {
   expect(target).toMatch(/^\/[\x21-\x7e]*$/)
   expect(target).not.toContain('#')
   expect(METHODS).toContain(head.method)
@@ -171,18 +171,18 @@ function expectUnmistakable(head: RequestHead, { target, host, framing }: Classi
   }
 }
 
-it('C20 a head without a fault is unmistakable: one path, one host, one framing', () => {
+it('C20 a head without a fault is unambiguous: one path, one host, one framing', () => {
   let passed = 0
   fc.assert(
     fc.property(anyHead, (head) => {
       const found = classify(head, rules)
       if (found.fault !== undefined) return
       passed += 1
-      expectUnmistakable(head, found)
+      expectUnambiguous(head, found)
     }),
     { numRuns: 20_000 },
   )
-  expect(passed, 'heads that passed, without which nothing was shown').toBeGreaterThan(100)
+  expect(passed, 'too few heads without a fault to test anything').toBeGreaterThan(100)
 })
 
 it.each([
@@ -208,7 +208,7 @@ it.each([
     { fields: [...Array<string>(200).fill('x'), 'Host', 'a', 'Content-Length', '1'.repeat(16)] },
   ],
 ])(
-  'C20 an uncertain end closes the connection, also behind %s, which is refused for something else',
+  'C20 ambiguous framing closes the connection, even of a request that is refused for another reason: %s',
   (_name, part) => {
     const { fault, ambiguous } = classified(part)
     expect(fault?.kind).not.toBe('malformed')

@@ -30,7 +30,7 @@ const noAddress = fc.constantFrom(
   '"1.2.3.4"',
 )
 
-it('C17 an untrusted peer is who it is, whatever it claims', () => {
+it('C17 the client is the peer if the peer is untrusted, regardless of X-Forwarded-For', () => {
   fc.assert(
     fc.property(
       address.filter((ip) => !matchesAny(ip, trusted)),
@@ -44,7 +44,7 @@ it('C17 an untrusted peer is who it is, whatever it claims', () => {
   )
 })
 
-it('C17 the client is the first address from the right that is not trusted, if all to its right are', () => {
+it('C17 the client of a trusted peer is the first untrusted address from the right', () => {
   fc.assert(
     fc.property(fc.array(fc.oneof(address, noAddress), { maxLength: 6 }), (hops) => {
       const { address: found, peerTrusted } = createClientAddress(trusted)('10.0.0.1', [hops.join(', ')])
@@ -61,7 +61,7 @@ it('C17 the client is the first address from the right that is not trusted, if a
   )
 })
 
-it('C17 how the list is split over fields, spaced, or given ports makes no difference', () => {
+it('C17 the client does not depend on how the list is split over fields, on spaces, or on ports', () => {
   fc.assert(
     fc.property(
       fc.array(address, { minLength: 1, maxLength: 5 }),
@@ -78,7 +78,7 @@ it('C17 how the list is split over fields, spaced, or given ports makes no diffe
   )
 })
 
-it('C17 two addresses share a window exactly if they are one IPv4 address or one /64', () => {
+it('C17 two addresses share a window exactly if they are the same IPv4 address or in the same IPv6 /64', () => {
   const clientOf = createClientAddress([])
   const key = (ip: string) => clientOf(ip, []).key
   fc.assert(
@@ -107,19 +107,19 @@ it('C17 two addresses share a window exactly if they are one IPv4 address or one
   )
 })
 
-it('C17 every peer of a Unix socket is the same client, and speaks for others only where `unix` is trusted', () => {
+it('C17 all peers of a Unix socket are one client, and may name other clients only if `unix` is trusted', () => {
   const clientOf = createClientAddress(trusted)
   expect(clientOf('', ['192.0.2.1'])).toEqual({ address: 'unix', key: 'unix', peerTrusted: false })
-  const behind = createClientAddress([], true)
-  expect(behind('', [])).toEqual({ address: 'unix', key: 'unix', peerTrusted: true })
-  expect(behind('', ['192.0.2.9, 192.0.2.1'])).toEqual({
+  const trusting = createClientAddress([], true)
+  expect(trusting('', [])).toEqual({ address: 'unix', key: 'unix', peerTrusted: true })
+  expect(trusting('', ['192.0.2.9, 192.0.2.1'])).toEqual({
     address: '192.0.2.1',
     key: '192.0.2.1',
     peerTrusted: true,
   })
 })
 
-it('C22 a proxy on a Unix socket says who the client is, where `unix` is trusted', async () => {
+it('C22 a proxy on a Unix socket may name the client if `unix` is trusted', async () => {
   const device = await startDevice()
   const socketPath = join(temporaryDirectory(), 'in')
   const config = { listen: { address: `unix:${socketPath}`, trusted_proxies: ['unix'] }, public_paths: ['/'] }

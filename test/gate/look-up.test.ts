@@ -10,7 +10,7 @@ import { requestHead } from '../support/request-head.ts'
 const LIMIT = 2
 const FLOOD = 5
 
-/** What becomes of a flood whose requests show a live token, and how often that was looked up. */
+/** The admissions of a flood with a live token, and the number of token lookups. */
 function flood({ per, enforce }: { readonly per: Per; readonly enforce: boolean }): {
   readonly kinds: readonly Admission['kind'][]
   readonly lookups: number
@@ -33,7 +33,7 @@ function flood({ per, enforce }: { readonly per: Per; readonly enforce: boolean 
   const head = requestHead({ fields: ['Host', 'device.example', 'Authorization', 'Bearer shown'] })
   const kinds = Array.from({ length: FLOOD }, () => {
     const admission = admit(head)
-    return admission instanceof Promise ? expect.fail('what is known at once was promised') : admission.kind
+    return admission instanceof Promise ? expect.fail('admission was asynchronous') : admission.kind
   })
   return { kinds, lookups }
 }
@@ -41,16 +41,16 @@ function flood({ per, enforce }: { readonly per: Per; readonly enforce: boolean 
 const PAST_THE_LIMIT = ['forward', 'forward', 'refused', 'refused', 'refused']
 
 for (const per of ['client', 'device'] as const) {
-  it(`C13 past a limit per ${per} nobody is looked up: a flood costs no hash`, () => {
+  it(`C13 a flood past a limit per ${per} costs no hash: its tokens are not looked up`, () => {
     expect(flood({ per, enforce: true })).toEqual({ kinds: PAST_THE_LIMIT, lookups: LIMIT })
   })
 }
 
-it('C17 a limit per grant looks up everybody, once, because it counts by them', () => {
+it('C17 a limit per grant looks up each token once, because it counts by grant', () => {
   expect(flood({ per: 'grant', enforce: true })).toEqual({ kinds: PAST_THE_LIMIT, lookups: FLOOD })
 })
 
-it('whoever is only observed past the limit is looked up, because the device gets to know', () => {
+it('with enforce off, tokens past the limit are looked up, because those requests reach the device', () => {
   const kinds = Array.from({ length: FLOOD }, () => 'forward')
   expect(flood({ per: 'client', enforce: false })).toEqual({ kinds, lookups: FLOOD })
 })

@@ -7,9 +7,9 @@ import { describeTransports } from '../support/transports.ts'
 
 const isPublic = createPublicPaths(['/login', '/static/'])
 
-describe('A public path', () => {
+describe('a public path', () => {
   it.each(['/login', '/login?next=/api', '/static/', '/static/logo.png', '/static/a/b;v=1?x=../..'])(
-    'is taken as it is written: %s',
+    'matches byte for byte: %s',
     (target) => expect(isPublic(target)).toBe(true),
   )
 
@@ -37,9 +37,9 @@ describe('A public path', () => {
     '/static/%c0%ae%c0%ae/api',
     '/static/%e0%80%ae./api',
     '/static/%u002e%u002e/api',
-  ])('no other spelling passes for one: %s', (target) => expect(isPublic(target)).toBe(false))
+  ])('does not match %s', (target) => expect(isPublic(target)).toBe(false))
 
-  it('nothing is public that a reader who decodes and resolves would find elsewhere', () => {
+  it('matches only targets that decode and resolve to a public path', () => {
     const pieces = fc.constantFrom('/', '.', '..', '%2e', '%2f', '%5c', '\\', ';', 'a', 'static', '%25', '?')
     fc.assert(
       fc.property(fc.array(pieces, { maxLength: 12 }), (parts) => {
@@ -53,7 +53,7 @@ describe('A public path', () => {
 })
 
 describeTransports('public_paths', (transport) => {
-  it('a public path needs no token and is counted by the limits, everything else needs one', async () => {
+  it('a public path needs no token and counts against the limits; all other paths need a token', async () => {
     const device = await startDevice()
     const config = { public_paths: ['/login', '/static/'], limits: { api: { requests: 3 } } }
     const sidecar = await startSidecar({ transport, device, config })
@@ -66,7 +66,7 @@ describeTransports('public_paths', (transport) => {
 })
 
 describeTransports('enforce: false', (transport) => {
-  it('lets through what it would refuse, counts it and says so, and still guards the token endpoint', async () => {
+  it('forwards what it would refuse, counts and logs it, and still protects the token endpoint', async () => {
     const device = await startDevice()
     const config = { enforce: false, limits: { api: { requests: 2 } } }
     const sidecar = await startSidecar({ transport, device, config })

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { createRequestIds, requestIdOf } from '../../src/gate/request-id.ts'
 
-it('C22 an id is taken over from a trusted peer only, and only a single well-formed one', () => {
+it('C22 a request id is accepted only from a trusted peer, and only a single well-formed one', () => {
   const mint = () => 'minted'
   fc.assert(
     fc.property(fc.array(fc.string({ unit: 'binary', maxLength: 140 }), { maxLength: 2 }), (ids) => {
@@ -16,7 +16,7 @@ it('C22 an id is taken over from a trusted peer only, and only a single well-for
   expect(requestIdOf(['one', 'two'], true, mint)).toBe('minted')
 })
 
-it('C22 request ids are 128 random bits in hexadecimal, each another, from one batch to the next', () => {
+it('C22 request ids are unique, 128 random bits in hexadecimal, across batches', () => {
   const newId = createRequestIds(randomBytes)
   const ids = Array.from({ length: 1_000 }, newId)
   expect(new Set(ids).size).toBe(1_000)

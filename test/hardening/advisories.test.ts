@@ -127,19 +127,22 @@ describeTransports(
       it.each([
         ['of some length', `Content-Length: ${INNER.length}`, INNER],
         ['in chunks', 'Transfer-Encoding: chunked', `${INNER.length.toString(16)}\r\n${INNER}\r\n0\r\n\r\n`],
-      ])('H91 a request in a body %s is none, in one packet or later', async (_framed, framing, body) => {
-        const before = front.sidecar.device.byteCount
-        for (const later of [false, true]) {
-          const raw = await front.send(head(framing) + (later ? '' : body))
-          if (later) {
-            await raw.waitFor('\r\n\r\n{')
-            raw.write(body)
+      ])(
+        'H91 a request in a body %s is no request, in one packet or later',
+        async (_framed, framing, body) => {
+          const before = front.sidecar.device.byteCount
+          for (const later of [false, true]) {
+            const raw = await front.send(head(framing) + (later ? '' : body))
+            if (later) {
+              await raw.waitFor('\r\n\r\n{')
+              raw.write(body)
+            }
+            raw.end()
+            expect((await raw.closed).match(/HTTP\/1\.1 \d+/g)).toHaveLength(1)
           }
-          raw.end()
-          expect((await raw.closed).match(/HTTP\/1\.1 \d+/g)).toHaveLength(1)
-        }
-        expect(front.sidecar.device.byteCount).toBe(before)
-      })
+          expect(front.sidecar.device.byteCount).toBe(before)
+        },
+      )
     })
 
     // Lengths kept in too few bits, of a name or a value (CVE-2021-40346 in HAProxy).

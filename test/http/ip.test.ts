@@ -14,8 +14,8 @@ describe('normalizeAddress', () => {
     ['2001:DB8:0:0::1', '2001:db8::1'],
     ['fe80::1%eth0', 'fe80::1'],
     ['::', '::'],
-  ])('writes %s as %s', (given, expected) => {
-    expect(normalizeAddress(given)).toBe(expected)
+  ])('normalizes %s to %s', (address, expected) => {
+    expect(normalizeAddress(address)).toBe(expected)
   })
 
   it.each([
@@ -30,11 +30,11 @@ describe('normalizeAddress', () => {
     'fe80::1::2',
     '[::1]',
     ' ::1',
-  ])('takes %j for no address', (given) => {
+  ])('rejects %j', (given) => {
     expect(normalizeAddress(given)).toBeUndefined()
   })
 
-  it('leaves its own text as it is', () => {
+  it('does not change a normalized address', () => {
     fc.assert(
       fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), (address) => {
         const once = normalizeAddress(address)
@@ -44,7 +44,7 @@ describe('normalizeAddress', () => {
     )
   })
 
-  it('knows a mapped address by the name of the IPv4 address', () => {
+  it('turns an IPv4-mapped address into the IPv4 address', () => {
     fc.assert(
       fc.property(fc.ipV4(), (address) => {
         expect(normalizeAddress(`::ffff:${address}`)).toBe(address)
@@ -54,17 +54,17 @@ describe('normalizeAddress', () => {
 })
 
 describe('prefix64', () => {
-  it('gives two addresses of one /64 the same text, and another /64 another', () => {
+  it('is equal for two addresses of one /64 and different for another /64', () => {
     expect(prefix64('2001:db8:1:2::1')).toBe('2001:db8:1:2::/64')
     expect(prefix64('2001:db8:1:2:ffff:ffff:ffff:ffff')).toBe('2001:db8:1:2::/64')
     expect(prefix64('2001:db8:1:3::1')).toBe('2001:db8:1:3::/64')
   })
 
-  it('leaves IPv4 as it is', () => {
+  it('does not change an IPv4 address', () => {
     expect(prefix64('192.0.2.1')).toBe('192.0.2.1')
   })
 
-  it('leaves what is no address as it is', () => {
+  it('does not change a text that is no address', () => {
     expect(prefix64('unix')).toBe('unix')
   })
 })
@@ -88,7 +88,7 @@ describe('parseCidr and matchesAny', () => {
     expect(matchesAny(address, ranges(range))).toBe(expected)
   })
 
-  it('matches when any of several ranges does', () => {
+  it('match if any of several ranges matches', () => {
     expect(matchesAny('fd00::1', ranges('10.0.0.0/8', 'fd00::/8'))).toBe(true)
     expect(matchesAny('fd00::1', [])).toBe(false)
   })
@@ -103,7 +103,7 @@ describe('parseCidr and matchesAny', () => {
     'example.org',
     'fe80::1%eth0/64',
     '10.0.0.0/8/8',
-  ])('takes %j for no range', (text) => {
+  ])('reject the range %j', (text) => {
     expect(parseCidr(text)).toBeUndefined()
   })
 })

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { HeadMemory, NameMemory } from '../../src/http1/head-memory.ts'
 import { startHttp1Server } from '../support/http1-server.ts'
 import { rawConnection } from '../support/raw.ts'
-import { readAnswer } from './responses-read.ts'
+import { readResponse } from './read-response.ts'
 
 const latin1 = (text: string): Buffer => Buffer.from(text, 'latin1')
 
@@ -63,7 +63,7 @@ it('C21 a response is read the same with a memory of heads and without, by all r
       const known = new HeadMemory<never>(2)
       for (const { text, method, rules, cut } of responses) {
         const pieces = [text.slice(0, cut), text.slice(cut)].filter((piece) => piece !== '').map(latin1)
-        expect(readAnswer(pieces, method, rules, known)).toEqual(readAnswer(pieces, method, rules))
+        expect(readResponse(pieces, method, rules, known)).toEqual(readResponse(pieces, method, rules))
       }
     }),
     { numRuns: 1000 },

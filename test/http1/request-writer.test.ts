@@ -13,10 +13,10 @@ const request = (part: Partial<OutgoingRequest>): OutgoingRequest => ({
 const written = (part: Partial<OutgoingRequest>): string | undefined =>
   writeRequestHead(request(part), 'other', true)
 
-const refused = (part: Partial<OutgoingRequest>): void => expect(written(part)).toBeUndefined()
+const expectRefused = (part: Partial<OutgoingRequest>): void => expect(written(part)).toBeUndefined()
 
-describe('The head of a request to the device', () => {
-  it('C21 C22 has target and fields byte for byte, and asks for the connection to be kept', () => {
+describe('the head of a request to the device', () => {
+  it('C21 C22 carries target and fields byte for byte, and Connection: keep-alive', () => {
     const fields = ['HOST', 'device', 'X-Latin', 'Gr\xfc\xdfe\t"!', 'x-latin', '', 'Content-Length', '3']
     expect(written({ method: 'PUT', target: '/a%2F?\xe4=[|]', fields, framing: 3 })).toBe(
       'PUT /a%2F?\xe4=[|] HTTP/1.1\r\nHOST: device\r\nX-Latin: Gr\xfc\xdfe\t"!\r\nx-latin: \r\nContent-Length: 3\r\n' +
@@ -24,7 +24,7 @@ describe('The head of a request to the device', () => {
     )
   })
 
-  it('names a host where none was named (RFC 9112 §3.2)', () => {
+  it('gets a Host field if the request has none (RFC 9112 §3.2)', () => {
     expect(written({ fields: ['Accept', '*/*'] })).toBe(
       'GET / HTTP/1.1\r\nHost: other\r\nAccept: */*\r\nConnection: keep-alive\r\n\r\n',
     )
@@ -35,9 +35,9 @@ describe('The head of a request to the device', () => {
     ['DELETE', null, ''],
     ['POST', null, 'Content-Length: 0\r\n'],
     ['POST', 'chunked', 'Transfer-Encoding: chunked\r\n'],
-  ] as const)('says of a %s with the framing %s: %j', (method, framing, said) => {
+  ] as const)('frames a %s with the body %s by the line %j', (method, framing, line) => {
     expect(written({ method, framing })).toBe(
-      `${method} / HTTP/1.1\r\nHost: device\r\n${said}Connection: keep-alive\r\n\r\n`,
+      `${method} / HTTP/1.1\r\nHost: device\r\n${line}Connection: keep-alive\r\n\r\n`,
     )
   })
 
@@ -48,22 +48,22 @@ describe('The head of a request to the device', () => {
     ['GET', 0, true],
     ['PUT', 3, true],
   ] as const)(
-    'H100 another may follow a %s with the framing %s: %s, as firmware and we could disagree about what follows',
-    (method, framing, follows) => {
-      expect(mayPersist(request({ method, framing }))).toBe(follows)
+    'H100 after a %s with the framing %s the connection persists: %s, because firmware may disagree where the request ends',
+    (method, framing, persists) => {
+      expect(mayPersist(request({ method, framing }))).toBe(persists)
     },
   )
 
   it.each(['\r', '\n', '\r\n', '\0', '\u010a', '\u010d', '\u0100', '\u560a', '\r\nX: y', '\x1f'])(
-    'H101 C22 nothing becomes another line, or half of one: %j',
-    (forgery) => {
+    'H101 C22 no method, target, field name or value injects %j into the head',
+    (injection) => {
       for (const at of ['', 'a', 'ab', 'abc', 'abcd', 'abcde']) {
-        refused({ fields: ['Host', 'device', 'X-A', `${at}${forgery}${at}`] })
-        refused({ fields: ['Host', 'device', `${at}${forgery}${at}`, 'y'] })
-        refused({ fields: ['Host', `${at}${forgery}`] })
-        refused({ fields: ['X', 'y'.repeat(40_000), 'X-A', `${at}${forgery}`] })
-        refused({ target: `/${at}${forgery}${at}` })
-        refused({ method: `G${at}${forgery}` })
+        expectRefused({ fields: ['Host', 'device', 'X-A', `${at}${injection}${at}`] })
+        expectRefused({ fields: ['Host', 'device', `${at}${injection}${at}`, 'y'] })
+        expectRefused({ fields: ['Host', `${at}${injection}`] })
+        expectRefused({ fields: ['X', 'y'.repeat(40_000), 'X-A', `${at}${injection}`] })
+        expectRefused({ target: `/${at}${injection}${at}` })
+        expectRefused({ method: `G${at}${injection}` })
       }
     },
   )
@@ -75,9 +75,9 @@ describe('The head of a request to the device', () => {
     { method: 'GET /x' },
     { method: '' },
     { method: 'G(T' },
-  ])('H101 the request line is of three words: %o', (part) => refused(part))
+  ])('H101 a request line that would not have three words is refused: %o', (part) => expectRefused(part))
 
-  it('H101 whatever the fields hold, the lines are as many as the fields, or there is no request', () => {
+  it('H101 the head has one line per field, or the request is refused', () => {
     const text = fc.string({
       unit: fc.constantFrom('a', ' ', '\t', '\r', '\n', '\0', '\xff', '\u010a'),
       maxLength: 9,
@@ -86,7 +86,7 @@ describe('The head of a request to the device', () => {
       fc.property(fc.array(fc.tuple(text, text), { maxLength: 6 }), (pairs) => {
         const fields = ['Host', 'device', ...pairs.flat()]
         const plain = /^[\t\x20-\x7e\x80-\xff]*$/.test(fields.join(''))
-        if (!plain) refused({ fields })
+        if (!plain) expectRefused({ fields })
         else expect(written({ fields })?.split('\r\n')).toHaveLength(fields.length / 2 + 4)
       }),
     )

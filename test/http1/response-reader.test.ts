@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { compareAnswers } from './answers-compared.ts'
-import { type Read, readAnswer } from './responses-read.ts'
+import { compareResponses } from './compare-responses.ts'
+import { type Read, readResponse } from './read-response.ts'
 
 const latin1 = (text: string): Buffer => Buffer.from(text, 'latin1')
-const read = (text: string, method?: string): Read => readAnswer([latin1(text)], method)
+const read = (text: string, method?: string): Read => readResponse([latin1(text)], method)
 const whole = (head: Read['head'], body: string): Read => ({
   interim: [],
   head,
@@ -13,8 +13,8 @@ const whole = (head: Read['head'], body: string): Read => ({
   sloppy: false,
 })
 
-/** Answers of every shape that a device has. */
-const ANSWERS: readonly string[] = [
+/** Responses of every kind that a device sends. */
+const RESPONSES: readonly string[] = [
   'HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: b\r\n\r\nhello',
   'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n',
   'HTTP/1.0 404 Not here, Gr\xfc\xdfe\r\nServer: old/1\r\n\r\nuntil the end',
@@ -30,42 +30,42 @@ const ANSWERS: readonly string[] = [
   `HTTP/1.1 200 OK\r\nX-Long: ${'y'.repeat(300)} \t\r\nContent-Length: 1\r\n\r\nz`,
 ]
 
-describe('An answer of the device', () => {
-  it('H54 follows an interim one of HTTP/1.0, or that says close', () => {
+describe('a response of the device', () => {
+  it('H54 may follow an interim response of HTTP/1.0 with Connection: close', () => {
     const interim = 'HTTP/1.0 102 Wait\r\nConnection: close\r\n\r\n'
-    expect(read(interim + ANSWERS[1])).toEqual({
-      ...read(ANSWERS[1] ?? ''),
+    expect(read(interim + RESPONSES[1])).toEqual({
+      ...read(RESPONSES[1] ?? ''),
       interim: [[102, ['Connection', 'close']]],
     })
   })
 
-  it('C21 is taken byte for byte: status, reason, fields in order, casing and repeats, body', () => {
-    expect(read(ANSWERS[2] ?? '')).toEqual(
+  it('C21 is read byte for byte: status, reason, fields with their order, casing and repeats, body', () => {
+    expect(read(RESPONSES[2] ?? '')).toEqual(
       whole([404, 'Not here, Gr\xfc\xdfe', ['Server', 'old/1']], 'until the end'),
     )
-    expect(read(ANSWERS[4] ?? '')).toEqual(
+    expect(read(RESPONSES[4] ?? '')).toEqual(
       whole(
         [204, 'No Content', ['Set-Cookie', 'a=1', 'set-cookie', 'b=2', 'X-Empty', '', 'X-Blank', '']],
         '',
       ),
     )
-    expect(read(ANSWERS[6] ?? '')).toEqual(whole([200, 'OK', ['Transfer-Encoding', 'chunked']], 'hello!'))
-    expect(read(ANSWERS[8] ?? '')).toEqual({
+    expect(read(RESPONSES[6] ?? '')).toEqual(whole([200, 'OK', ['Transfer-Encoding', 'chunked']], 'hello!'))
+    expect(read(RESPONSES[8] ?? '')).toEqual({
       ...whole([200, 'OK', ['Content-Length', '2']], 'ok'),
       interim: [[103, ['Link', '</a>']]],
     })
   })
 
-  it('C21 may have tabs for blanks around its values (RFC 9110 §5.6.3), and keeps those within', () => {
-    expect(read(ANSWERS[10] ?? '')).toEqual(
+  it('C21 may have tabs around its values (RFC 9110 §5.6.3), and keeps tabs within them', () => {
+    expect(read(RESPONSES[10] ?? '')).toEqual(
       whole([200, 'OK', ['Transfer-Encoding', 'chunked', 'X-A', '"b\tc"']], '1\t2\t3'),
     )
-    expect(read(ANSWERS[11] ?? '')).toEqual(
+    expect(read(RESPONSES[11] ?? '')).toEqual(
       whole([200, '\tOK\t', ['Connection', 'x\t,\tclose', 'Content-Length', '3']], '\t\t\t'),
     )
   })
 
-  it.each(['\xa0', '\x0b', '\f'])('C21 has no blank in %j: where that frames it, it is malformed', (odd) => {
+  it.each(['\xa0', '\x0b', '\f'])('C21 is malformed with %j as whitespace in a framing field', (odd) => {
     for (const value of [
       `Content-Length: 0${odd}`,
       `Content-Length:${odd}0`,
@@ -80,17 +80,20 @@ describe('An answer of the device', () => {
     'HTTP/1.1 200\t',
     'HTTP/1.1 \t200 OK',
     '\tHTTP/1.1 200 OK',
-  ])('C21 has spaces and no tabs between the parts of its first line: %j', (line) => {
+  ])('C21 is malformed with a tab between the parts of the status line: %j', (line) => {
     expect(read(`${line}\r\nContent-Length: 0\r\n\r\n`).end).toBe('malformed')
   })
 
-  it.each(['X-A\t: b', '\tX-A: b', 'X-B: a\r\n\tb'])('C21 has no tab elsewhere in its head: %j', (line) => {
-    expect(read(`HTTP/1.1 200 OK\r\n${line}\r\nContent-Length: 0\r\n\r\n`).end).toBe('malformed')
-  })
+  it.each(['X-A\t: b', '\tX-A: b', 'X-B: a\r\n\tb'])(
+    'C21 is malformed with a tab elsewhere in its head: %j',
+    (line) => {
+      expect(read(`HTTP/1.1 200 OK\r\n${line}\r\nContent-Length: 0\r\n\r\n`).end).toBe('malformed')
+    },
+  )
 
-  it('C21 ends with its head where the request was HEAD, and at 204 and 304, whatever its fields say', () => {
+  it('C21 ends with its head for HEAD, 204 and 304, regardless of its fields', () => {
     const fields = ['Content-Length', '5', 'ETag', '"x"']
-    expect(read(ANSWERS[5] ?? '')).toEqual(whole([304, 'Not Modified', fields], ''))
+    expect(read(RESPONSES[5] ?? '')).toEqual(whole([304, 'Not Modified', fields], ''))
     expect(read('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n', 'HEAD')).toEqual(
       whole([200, 'OK', ['Content-Length', '5']], ''),
     )
@@ -98,48 +101,48 @@ describe('An answer of the device', () => {
   })
 
   it.each<[string, string, string]>([
-    ['nothing at all', '', 'open'],
-    ['half of a head', 'HTTP/1.1 200 OK\r\nContent-', 'open'],
-    ['a body shorter than it said', 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell', 'incomplete'],
-    ['a cut chunk', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel', 'incomplete'],
-    ['no last chunk', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n', 'incomplete'],
+    ['empty', '', 'open'],
+    ['cut within the head', 'HTTP/1.1 200 OK\r\nContent-', 'open'],
+    ['shorter than its Content-Length', 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell', 'incomplete'],
+    ['cut within a chunk', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel', 'incomplete'],
+    ['without a last chunk', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n', 'incomplete'],
     [
-      'a status that there is not',
+      'with an invalid status',
       'HTTP/1.1 099 What\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n',
       'malformed',
     ],
-    ['no HTTP', 'SSH-2.0-dropbear\r\n', 'malformed'],
-    ['two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab', 'malformed'],
+    ['of another protocol', 'SSH-2.0-dropbear\r\n', 'malformed'],
+    ['with two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab', 'malformed'],
     [
-      'a length beside chunks',
+      'with a length and chunks',
       'HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
       'malformed',
     ],
-    ['a folded field', 'HTTP/1.1 200 OK\r\nX-A: b\r\n c\r\nContent-Length: 0\r\n\r\n', 'malformed'],
-    ['a bare LF', 'HTTP/1.1 200 OK\nContent-Length: 0\r\n\r\n', 'malformed'],
-    ['a NUL in a value', 'HTTP/1.1 200 OK\r\nX-A: b\0c\r\nContent-Length: 0\r\n\r\n', 'malformed'],
+    ['with a folded field', 'HTTP/1.1 200 OK\r\nX-A: b\r\n c\r\nContent-Length: 0\r\n\r\n', 'malformed'],
+    ['with a bare LF', 'HTTP/1.1 200 OK\nContent-Length: 0\r\n\r\n', 'malformed'],
+    ['with a NUL in a value', 'HTTP/1.1 200 OK\r\nX-A: b\0c\r\nContent-Length: 0\r\n\r\n', 'malformed'],
     [
-      'another protocol, unasked',
+      'that switches protocols without a request to,',
       'HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n',
       'malformed',
     ],
-    ['no end of interim answers', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(17), 'malformed'],
+    ['with 17 interim responses before it', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(17), 'malformed'],
     [
-      'a head of more than 64 KiB',
+      'with a head of more than 64 KiB',
       `HTTP/1.1 200 OK\r\nX: ${'y'.repeat(65_536)}\r\nContent-Length: 0\r\n\r\n`,
       'too-large',
     ],
-    ['a head without end', `HTTP/1.1 200 ${'y'.repeat(65_536)}`, 'too-large'],
+    ['with a head that does not end', `HTTP/1.1 200 ${'y'.repeat(65_536)}`, 'too-large'],
     [
-      'trailers of more than 64 KiB',
+      'with trailers of more than 64 KiB',
       `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n${'X-T: trailing\r\n'.repeat(9000)}\r\n`,
       'too-large',
     ],
-  ])('C24 that is %s has a name for its fault', (_name, bytes, fault) => {
+  ])('C24 %s has its fault named', (_name, bytes, fault) => {
     expect(read(bytes).end).toBe(fault)
   })
 
-  it('C24 shows what was good in front of a fault', () => {
+  it('C24 is reported up to its fault', () => {
     const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ngood\r\nbad'
     expect(read(chunked)).toMatchObject({ head: [200, 'OK', ['Transfer-Encoding', 'chunked']], body: 'good' })
   })
@@ -148,17 +151,17 @@ describe('An answer of the device', () => {
     'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil',
     'HTTP/1.1 304 Not Modified\r\nContent-Length: 4\r\n\r\nevil',
     'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n0\r\n\r\n',
-  ])('C24 is told from what stands behind it: %j', (bytes) => {
-    expect(read(bytes).end).toBe('whole, with more behind it')
+  ])('C24 is separated from the bytes after it: %j', (bytes) => {
+    expect(read(bytes).end).toBe('whole, with more after it')
   })
 })
 
-const answer = fc.constantFrom(...ANSWERS)
+const response = fc.constantFrom(...RESPONSES)
 
-/** Cuts, repeats, and puts in what parsers stumble over. */
+/** Cuts, repeats and inserts bytes that are difficult for parsers. */
 const mutated = fc
   .tuple(
-    answer,
+    response,
     fc.array(
       fc.record({
         at: fc.nat(400),
@@ -201,8 +204,8 @@ const mutated = fc
     }, text),
   )
 
-/** Answers that break RFC 9112 in a way that old firmware has. */
-const sloppyAnswer = mutated.chain((text) =>
+/** Responses that violate RFC 9112 the way old firmware does. */
+const sloppyResponse = mutated.chain((text) =>
   fc.constantFrom(
     text.replaceAll('\r\n', '\n'),
     text.replace('HTTP/', 'http/'),
@@ -219,32 +222,32 @@ function piecesOf(bytes: Buffer, cuts: readonly number[]): Buffer[] {
   return [...places, bytes.length].map((end, i) => bytes.subarray(places[i - 1] ?? 0, end))
 }
 
-describe('The reader of answers', () => {
-  it('finds the same byte by byte', () => {
-    for (const text of ANSWERS) {
+describe('the response reader', () => {
+  it('reads the same from single bytes as from one piece', () => {
+    for (const text of RESPONSES) {
       const bytes = latin1(text)
-      expect(readAnswer(Array.from(bytes, (byte) => Buffer.of(byte)))).toEqual(read(text))
+      expect(readResponse(Array.from(bytes, (byte) => Buffer.of(byte)))).toEqual(read(text))
     }
   })
 
-  it('takes by the strict rules nothing that Node does not take likewise, by `auto` the same or what the tolerant ones take, and by all of them the same however the bytes are split', async () => {
-    let taken = 0
+  it('agrees with Node where the strict rules accept, falls back from `auto` to the tolerant rules, and ignores how the bytes are split', async () => {
+    let accepted = 0
     let sloppy = 0
     await fc.assert(
       fc.asyncProperty(
-        fc.oneof(mutated, sloppyAnswer),
+        fc.oneof(mutated, sloppyResponse),
         cuts,
         fc.constantFrom('GET', 'HEAD'),
         async (text, places, method) => {
-          const found = await compareAnswers(piecesOf(latin1(text), places), method)
-          if (found.strict) taken += 1
+          const found = await compareResponses(piecesOf(latin1(text), places), method)
+          if (found.strict) accepted += 1
           if (found.sloppy) sloppy += 1
           expect(found.disagreements).toEqual([])
         },
       ),
       { numRuns: 5000 },
     )
-    expect(taken).toBeGreaterThan(500)
+    expect(accepted).toBeGreaterThan(500)
     expect(sloppy).toBeGreaterThan(300)
   })
 })

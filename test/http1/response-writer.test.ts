@@ -4,7 +4,7 @@ import { renderHead, UnsendableHeadError } from '../../src/http1/response-writer
 const FACTS = { method: 'GET', oldClient: false, keepAliveFields: undefined, date: '' }
 
 it.each(['Connection', 'transfer-encoding', 'TRANSFER-ENCODING', '', 'X Y'])(
-  'H101 a response never carries a field "%s", however often it is tried',
+  'H101 a response with a field "%s" is refused on every attempt',
   (name) => {
     const render = () => renderHead({ status: 200, reason: 'OK', fields: [name, 'x'] }, 0, FACTS)
     for (let i = 0; i < 3; i += 1) expect(render).toThrow(UnsendableHeadError)

@@ -5,7 +5,7 @@ import { parseCidr } from '../../src/http/ip.ts'
 import { type ConnectionCaps, capConnections } from '../../src/listen/connection-caps.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
 
-/** A connection from that address, which exists only as far as it is looked at. */
+/** A socket that is not connected and reports this remote address. */
 function from(remoteAddress: string | undefined): Socket {
   const socket = new Socket()
   Object.defineProperty(socket, 'remoteAddress', { value: remoteAddress })
@@ -14,7 +14,7 @@ function from(remoteAddress: string | undefined): Socket {
 
 const IDLE_TIMEOUT = 60_000
 
-function door(maxConnectionsPerClient: number): ConnectionCaps & {
+function createCaps(maxConnectionsPerClient: number): ConnectionCaps & {
   readonly clock: MovableClock
   readonly refused: readonly string[]
 } {
@@ -30,8 +30,8 @@ function door(maxConnectionsPerClient: number): ConnectionCaps & {
   return { ...caps, clock, refused }
 }
 
-it('the addresses of one IPv6 /64 are one client, those of another are not', () => {
-  const { mayStay, refused } = door(2)
+it('addresses of one IPv6 /64 count as one client, addresses of another /64 do not', () => {
+  const { mayStay, refused } = createCaps(2)
   expect(mayStay(from('2001:db8:1:2::1'))).toBe(true)
   expect(mayStay(from('2001:db8:1:2:ffff::1'))).toBe(true)
   expect(mayStay(from('2001:db8:1:2::1'))).toBe(false)
@@ -39,20 +39,20 @@ it('the addresses of one IPv6 /64 are one client, those of another are not', () 
   expect(refused).toEqual(['max_connections_per_client'])
 })
 
-it('an IPv4-mapped address is the IPv4 one, and a trusted proxy it may be', () => {
-  const { mayStay } = door(1)
+it('an IPv4-mapped address counts as the IPv4 address, and as a trusted proxy if that is one', () => {
+  const { mayStay } = createCaps(1)
   expect(mayStay(from('192.0.2.1'))).toBe(true)
   expect(mayStay(from('::ffff:192.0.2.1'))).toBe(false)
   for (let i = 0; i < 5; i += 1) expect(mayStay(from('::ffff:10.1.2.3'))).toBe(true)
 })
 
-it('over a Unix socket, where all are alike, nobody is one too many', () => {
-  const { mayStay } = door(1)
+it('connections over a Unix socket have no cap per client, because all have the same address', () => {
+  const { mayStay } = createCaps(1)
   for (let i = 0; i < 5; i += 1) expect(mayStay(from(undefined))).toBe(true)
 })
 
-it('a connection that has closed makes room once, and leaves nothing in memory', () => {
-  const { mayStay } = door(1)
+it('a closed connection frees its place once, and a refused one frees none', () => {
+  const { mayStay } = createCaps(1)
   const first = from('192.0.2.1')
   expect(mayStay(first)).toBe(true)
   const second = from('192.0.2.1')
@@ -63,8 +63,8 @@ it('a connection that has closed makes room once, and leaves nothing in memory',
   expect(mayStay(from('192.0.2.1'))).toBe(true)
 })
 
-it('a connection that was ended counts for idle_timeout after it has closed, and for no other client', () => {
-  const { mayStay, remember, clock, refused } = door(2)
+it('a connection that was ended for an offence counts against its client for idle_timeout, and against no other client', () => {
+  const { mayStay, remember, clock, refused } = createCaps(2)
   for (let i = 0; i < 25; i += 1) {
     const connection = from('192.0.2.1')
     expect(mayStay(connection)).toBe(true)
@@ -76,23 +76,23 @@ it('a connection that was ended counts for idle_timeout after it has closed, and
   expect(refused).toEqual(['max_connections_per_client'])
   expect(mayStay(from('192.0.2.2'))).toBe(true)
   clock.advance(IDLE_TIMEOUT - 25_000)
-  expect(mayStay(from('192.0.2.1')), 'the first is forgotten').toBe(true)
-  expect(mayStay(from('192.0.2.1')), 'the others are not').toBe(false)
+  expect(mayStay(from('192.0.2.1')), 'the first offence has expired').toBe(true)
+  expect(mayStay(from('192.0.2.1')), 'the others have not').toBe(false)
   clock.advance(24_000)
   expect(mayStay(from('192.0.2.1'))).toBe(true)
 })
 
 const parts = [
-  ['ended', 1, 25],
-  ['half way there', 0.5, 50],
-  ['a tenth of the way there', 0.1, 250],
+  ['ended for an offence', 1, 25],
+  ['halfway to an offence', 0.5, 50],
+  ['a tenth of the way to an offence', 0.1, 250],
 ] as const
 const cases = [1, 2, 10, 250].flatMap((allowed) => parts.map((part) => [allowed, ...part] as const))
 
 it.each(cases)(
-  'of %i connections that a client may have, one that was %s takes its part',
+  'with a cap of %i, a connection that was %s counts proportionally',
   (allowed, _what, part, most) => {
-    const { mayStay, remember, clock } = door(allowed)
+    const { mayStay, remember, clock } = createCaps(allowed)
     for (let i = 0; i < most; i += 1) {
       const connection = from('192.0.2.1')
       expect(mayStay(connection), String(i)).toBe(true)
@@ -102,18 +102,18 @@ it.each(cases)(
     expect(mayStay(from('192.0.2.1'))).toBe(false)
     clock.advance(IDLE_TIMEOUT)
     const others = Array.from({ length: allowed + 1 }, () => mayStay(from('192.0.2.1')))
-    expect(others.indexOf(false), 'nothing of it is left').toBe(allowed)
+    expect(others.indexOf(false), 'all offences have expired').toBe(allowed)
   },
 )
 
-it('what a trusted proxy passes on is not held against it', () => {
-  const { mayStay, remember } = door(1)
+it('offences of the clients of a trusted proxy do not count against the proxy', () => {
+  const { mayStay, remember } = createCaps(1)
   for (let i = 0; i < 50; i += 1) remember('10.1.2.3', 1)
   expect(mayStay(from('10.1.2.3'))).toBe(true)
 })
 
-it('of what is remembered, the oldest is forgotten when there is too much of it', () => {
-  const { mayStay, remember } = door(1)
+it('the oldest offence is forgotten when the memory for offences is full', () => {
+  const { mayStay, remember } = createCaps(1)
   for (let i = 0; i < 25; i += 1) remember('192.0.2.1', 1)
   for (let i = 0; i < 25; i += 1) remember('192.0.2.2', 1)
   for (let i = 50; i < 20_000; i += 1) remember(`198.${18 + (i >> 16)}.${(i >> 8) & 255}.${i & 255}`, 1)

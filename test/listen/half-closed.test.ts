@@ -7,13 +7,13 @@ afterEach(() => void vi.useRealTimers())
 
 const OUTCOME: Outcome = { status: 0, end: 'aborted', requestBytes: 0, responseBytes: 0 }
 
-/** An exchange of a half-closed client, with what it was told. */
+/** An exchange of a half-closed client, which records its calls. */
 function halfClosed() {
   const onEnd = vi.fn<Exchange['onEnd']>()
   return { answered: false, inform: vi.fn(), onEnd }
 }
 
-it('C20 a half-closed client is probed only while others wait for its place', () => {
+it('C20 a half-closed client is probed only while other requests wait for its place', () => {
   const exchange = halfClosed()
   let contested = false
   probeWhileContested(exchange, () => contested)
@@ -27,26 +27,26 @@ it('C20 a half-closed client is probed only while others wait for its place', ()
   expect(exchange.inform).toHaveBeenCalledTimes(4)
 })
 
-it.each(['is answered', 'has ended'])('C20 and no longer once its exchange %s', (how) => {
+it.each(['has its response', 'has ended'])('C20 the probes stop once the exchange %s', (how) => {
   const exchange = halfClosed()
   probeWhileContested(exchange, () => true)
   vi.advanceTimersByTime(500)
   expect(exchange.inform).toHaveBeenCalledTimes(2)
-  if (how === 'is answered') exchange.answered = true
+  if (how === 'has its response') exchange.answered = true
   else exchange.onEnd.mock.calls[0]?.[0](OUTCOME)
   vi.advanceTimersByTime(500)
   expect(exchange.inform).toHaveBeenCalledTimes(2)
   expect(vi.getTimerCount()).toBe(0)
 })
 
-it('a half-closed client costs one listener on its exchange, however long it is probed', () => {
+it('any number of probes adds a single listener to the exchange', () => {
   const exchange = halfClosed()
   probeWhileContested(exchange, () => true)
   vi.advanceTimersByTime(60_000)
   expect(exchange.onEnd).toHaveBeenCalledTimes(1)
 })
 
-it('C20 a client whose answer has begun is not probed, because the answer is written anyway', () => {
+it('C20 a client whose response has begun is not probed: writing the response detects its absence', () => {
   const exchange = halfClosed()
   probeWhileContested(Object.assign(exchange, { answered: true }), () => true)
   expect(vi.getTimerCount()).toBe(0)

@@ -10,7 +10,7 @@ import { rawConnection } from '../support/raw.ts'
 const UPLOAD = 'POST / HTTP/1.1\r\nHost: x\r\n'
 const CHUNKED = `${UPLOAD}Transfer-Encoding: chunked\r\n\r\n`
 
-/** Reads to the end, or to what broke it. */
+/** Reads until the end or the error. */
 async function read(body: AsyncIterable<Buffer>): Promise<{ text: string; error: unknown }> {
   let text = ''
   try {
@@ -21,8 +21,8 @@ async function read(body: AsyncIterable<Buffer>): Promise<{ text: string; error:
   }
 }
 
-/** A server whose one exchange reads its body, and what it has read of it. */
-async function reading(stallTimeout: number) {
+/** A server that reads the body of its only exchange, and what it reads. */
+async function startReading(stallTimeout: number) {
   const result = Promise.withResolvers<Awaited<ReturnType<typeof read>>>()
   const outcome = Promise.withResolvers<Outcome>()
   const url = await startHttp1Server((exchange: Exchange) => {
@@ -35,8 +35,8 @@ async function reading(stallTimeout: number) {
   return { url, result: result.promise, outcome: outcome.promise }
 }
 
-it('C9 a body that passes bit by bit is read for as long as it takes, each pause less than the deadline', async () => {
-  const { url, result, outcome } = await reading(1000)
+it('C9 a slow body is read for as long as each pause is shorter than the deadline', async () => {
+  const { url, result, outcome } = await startReading(1000)
   const raw = await rawConnection(url)
   raw.write(CHUNKED)
   for (let i = 0; i < 6; i += 1) {
@@ -51,12 +51,12 @@ it('C9 a body that passes bit by bit is read for as long as it takes, each pause
 
 it.each([
   ['nothing', ''],
-  ['digits of a size', '0'],
-  ['an extension', 'a'],
+  ['digits of a chunk size', '0'],
+  ['a chunk extension', 'a'],
 ])(
-  'C9 of a body that brings %s instead of data for longer than the deadline, no more is awaited',
+  'C9 a body that brings %s instead of data for longer than the deadline is given up',
   async (_, trickle) => {
-    const { url, result } = await reading(500)
+    const { url, result } = await startReading(500)
     const raw = await rawConnection(url)
     raw.write(`${CHUNKED}1\r\nx\r\n${trickle === 'a' ? '1;' : ''}`)
     const start = performance.now()
@@ -66,12 +66,12 @@ it.each([
     expect(text).toBe('x')
     expect(error).toBeInstanceOf(StalledBodyError)
     expect(performance.now() - start).toBeGreaterThan(400)
-    // What is left of it is never read as a request.
+    // The rest of the body is never read as a request.
     expect(await raw.closed).toContain('\r\nConnection: close\r\n')
   },
 )
 
-it('C21 a client that sends ahead of its reader is held back, and let go on', async () => {
+it('C21 backpressure stops a client that sends faster than its body is read, and lets it continue', async () => {
   const exchange = Promise.withResolvers<Exchange>()
   const url = await startHttp1Server(exchange.resolve)
   const raw = await rawConnection(url)
@@ -79,7 +79,7 @@ it('C21 a client that sends ahead of its reader is held back, and let go on', as
   raw.write(`${UPLOAD}Content-Length: ${size}\r\n\r\n`)
   raw.write(Buffer.alloc(size, 'x'))
   const body = (await exchange.promise).body(5000)
-  // The kernel's buffers take some of it, the sidecar's a little more.
+  // The buffers of the kernel and of the sidecar hold a part of the body.
   await expect
     .poll(async () => {
       const before = raw.socket.bytesWritten - raw.socket.writableLength
@@ -91,7 +91,7 @@ it('C21 a client that sends ahead of its reader is held back, and let go on', as
   expect((await read(body)).text).toHaveLength(size)
 })
 
-it('C12 a small body that nobody read is passed over, and the next request on the connection is served', async () => {
+it('C12 a small unread body is drained, and the next request on the connection is served', async () => {
   const targets: string[] = []
   const url = await startHttp1Server((exchange) => {
     targets.push(exchange.head.target)
@@ -105,7 +105,7 @@ it('C12 a small body that nobody read is passed over, and the next request on th
   expect(targets).toEqual(['/', '/next'])
 })
 
-it('C12 a small body that takes too long to be discarded does not cost the client its answer', async () => {
+it('C12 a client whose small body takes too long to drain still gets its response', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   try {
     const url = await startHttp1Server((exchange) => {
@@ -127,8 +127,8 @@ it('C12 a small body that takes too long to be discarded does not cost the clien
   }
 })
 
-it('C23 100 Continue is sent once, when the body is asked for and has not come', async () => {
-  const { url } = await reading(5000)
+it('C23 100 Continue is sent once, when the body is read and has not arrived', async () => {
+  const { url } = await startReading(5000)
   const raw = await rawConnection(url)
   raw.write(`${UPLOAD}Expect: 100-continue\r\nContent-Length: 2\r\n\r\n`)
   expect(await raw.waitFor('\r\n\r\n')).toBe('HTTP/1.1 100 Continue\r\n\r\n')
@@ -137,11 +137,11 @@ it('C23 100 Continue is sent once, when the body is asked for and has not come',
   expect(await raw.waitFor('read')).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
 })
 
-it('C24 of a body that breaks nothing is handed on any more, and whoever waits for it is told', async () => {
+it('C24 a broken body yields no more bytes, and its reader gets the error', async () => {
   const body = new Http1Body(() => {})
-  let told = 0
+  let calls = 0
   body.onBroken(() => {
-    told += 1
+    calls += 1
   })
   const pieces = body.within(5000)[Symbol.asyncIterator]()
   body.push(Buffer.from('a'))
@@ -150,5 +150,5 @@ it('C24 of a body that breaks nothing is handed on any more, and whoever waits f
   body.break()
   body.break()
   await expect(pieces.next()).rejects.toBeInstanceOf(BrokenBodyError)
-  expect([told, body.bytes, body.unread, body.full]).toEqual([1, 1, true, false])
+  expect([calls, body.bytes, body.unread, body.full]).toEqual([1, 1, true, false])
 })

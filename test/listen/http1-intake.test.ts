@@ -5,7 +5,7 @@ import { mutated } from '../fuzz/mutation.ts'
 import { gistOf, readInPieces } from '../support/http1-intake.ts'
 import { message } from './http1-messages.ts'
 
-/** The same bytes, cut at these places. */
+/** The bytes, cut at these places. */
 function cut(bytes: Buffer, cuts: readonly number[]): Buffer[] {
   const places = [0, ...cuts.map((place) => place % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]
   return places.slice(1).map((end, i) => bytes.subarray(places[i], end))
@@ -13,7 +13,7 @@ function cut(bytes: Buffer, cuts: readonly number[]): Buffer[] {
 
 const bytewise = (bytes: Buffer): Buffer[] => [...bytes].map((byte) => Buffer.of(byte))
 
-it('C21 reads every message for what it is, however they are cut into packets', async () => {
+it('C21 messages are read correctly however they are cut into packets', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(message, { minLength: 1, maxLength: 4 }),
@@ -31,7 +31,7 @@ it('C21 reads every message for what it is, however they are cut into packets', 
   )
 })
 
-it('H96 damaged bytes come to the same, whole or byte by byte or cut anywhere', async () => {
+it('H96 damaged bytes are read the same in one piece, byte by byte or cut anywhere', async () => {
   let faults = 0
   await fc.assert(
     fc.asyncProperty(
@@ -80,7 +80,7 @@ it.each([
   expect((await readInPieces([bytes])).fault).toBe('malformed')
 })
 
-it('H22 a head of so many bytes is read, one of a byte more is too large, also if it never ends', async () => {
+it('H22 a head of max_header_size bytes is read, and one byte more is too large, even if the head never ends', async () => {
   const head = `GET / HTTP/1.1\r\nA: ${'b'.repeat(100)}\r\n\r\n`
   const readings = [head.length, head.length - 1].map((maxHeaderSize) =>
     readInPieces([Buffer.from(head)], { maxHeaderSize }),

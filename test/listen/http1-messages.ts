@@ -5,7 +5,7 @@ export const among = (...texts: readonly string[]): fc.Arbitrary<string> => fc.c
 export const row = (unit: fc.Arbitrary<string>, maxLength: number, minLength = 0): fc.Arbitrary<string> =>
   fc.array(unit, { minLength, maxLength }).map((parts) => parts.join(''))
 
-/** A well-formed request, and what is in it. */
+/** A well-formed request and its parts. */
 export interface Message {
   readonly text: string
   readonly method: string
@@ -21,10 +21,10 @@ const value = row(among('v', ' ', '\t', ':', ',', '\x80', '\xff', '"'), 6).map((
 )
 const blank = among('', ' ', '\t', '  ')
 
-const field = fc.record({ name, value, before: blank, behind: blank })
+const field = fc.record({ name, value, before: blank, after: blank })
 
 const byte = among('a', '\r', '\n', '0', ';', '\x00', '\xff')
-/** In hexadecimal the longer ones have two digits. */
+/** Chunk data: the longer ones have a size of two hexadecimal digits. */
 const data = fc.oneof(row(byte, 8, 1), row(byte, 40, 17))
 
 const chunk = fc
@@ -39,7 +39,7 @@ const chunk = fc
     return { data, text: `${upper ? size.toUpperCase() : size}${extension}\r\n${data}\r\n` }
   })
 
-/** Fields that frame a body, and how it stands on the wire. */
+/** Fields that frame a body, and the body as sent. */
 const framedBody: fc.Arbitrary<{
   readonly fields: readonly string[]
   readonly body: string
@@ -67,7 +67,7 @@ export const message: fc.Arbitrary<Message> = fc
   .map(({ empty, method, target, fields, framed }) => {
     const all = [...fields.flatMap(({ name, value }) => [name, value]), ...framed.fields]
     const lines = [
-      ...fields.map(({ name, value, before, behind }) => `${name}:${before}${value}${behind}\r\n`),
+      ...fields.map(({ name, value, before, after }) => `${name}:${before}${value}${after}\r\n`),
       ...(framed.fields.length > 0 ? [`${framed.fields.join(': ')}\r\n`] : []),
     ]
     const text = `${empty}${method} ${target} HTTP/1.1\r\n${lines.join('')}\r\n${framed.text}`
@@ -88,7 +88,7 @@ export const BODIES: readonly string[] = [
 const BLANKS = [',', ', ', ' ', '\t', ' ,']
 const ODD = [';', '"', '+', 'x', '\x80', '\xa0', '\x0b', '\x00', '\r', '\r\n ']
 
-/** The fields that rule a connection, put together from what their values are made of. */
+/** Framing and connection fields with values made of valid and invalid parts. */
 export const ruling: fc.Arbitrary<string> = fc.oneof(
   ...[
     {
@@ -113,7 +113,7 @@ export const ruling: fc.Arbitrary<string> = fc.oneof(
   ),
 )
 
-/** Heads whose framing is anything, with bodies that may be theirs. */
+/** Heads with arbitrary framing, and bodies that may fit them. */
 export const framed: fc.Arbitrary<string> = fc
   .record({
     version: among('1.1', '1.1', '1.0'),
@@ -123,7 +123,7 @@ export const framed: fc.Arbitrary<string> = fc
   })
   .map(({ version, method, fields, body }) => `${method} /x HTTP/${version}\r\n${fields}\r\n${body}`)
 
-/** Request lines of all kinds, before a plain header. */
+/** Request lines of all kinds, with plain fields. */
 export const requestLines: fc.Arbitrary<string> = fc
   .record({
     before: among('', '', '', '', '', '\r\n', '\n', ' ', '\r\n\r\n', '\r\r\n', '\r\n'.repeat(9)),
@@ -178,7 +178,7 @@ export const requestLines: fc.Arbitrary<string> = fc
   })
   .map(({ before, method, target, version }) => `${before}${method} ${target} ${version}\r\nHost: x\r\n\r\n`)
 
-/** Fields of any bytes. */
+/** Fields with arbitrary bytes. */
 export const anyFields: fc.Arbitrary<string> = fc
   .array(
     fc.tuple(

@@ -9,8 +9,8 @@ import { socketPair } from '../support/socket-pair.ts'
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
 
-/** A server that answers as told, and the outcomes of its exchanges. */
-async function answering(
+/** A server that responds with `respond`, and the outcomes of its exchanges. */
+async function startResponding(
   respond: (exchange: Exchange) => unknown,
 ): Promise<{ url: string; outcomes: Promise<Outcome>[]; ask: (bytes: string) => Promise<RawPeer> }> {
   const outcomes: Promise<Outcome>[] = []
@@ -42,10 +42,10 @@ it.each([
   ['a short piece and a long one', [EVERY_BYTE, LONG]],
   ['a long piece and a short one', [LONG, EVERY_BYTE]],
 ])(
-  'C21 a response of %s arrives byte for byte, at once or in turns, with a length or in chunks',
+  'C21 a response of %s arrives byte for byte, in one or several event-loop turns, with a length or in chunks',
   async (_, pieces) => {
     const whole = Buffer.concat(pieces)
-    const ways: ((exchange: Exchange) => unknown)[] = [
+    const writers: ((exchange: Exchange) => unknown)[] = [
       (exchange) => {
         for (const piece of pieces) exchange.write(piece)
         exchange.end()
@@ -64,15 +64,15 @@ it.each([
       },
     ]
     for (const fields of [[], ['Content-Length', String(whole.length)]]) {
-      for (const way of ways) {
-        const { ask, outcomes } = await answering((exchange) => {
+      for (const write of writers) {
+        const { ask, outcomes } = await startResponding((exchange) => {
           exchange.begin({ ...HEAD, fields: [...HEAD.fields, ...fields] })
-          way(exchange)
+          write(exchange)
         })
         const raw = await ask(REQUEST.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
-        const [answer] = answersIn(await raw.closed)
-        expect(answer?.header('X-Own')).toBe('yes')
-        expect(answer?.body).toEqual(whole)
+        const [response] = answersIn(await raw.closed)
+        expect(response?.header('X-Own')).toBe('yes')
+        expect(response?.body).toEqual(whole)
         expect(await outcomes[0]).toEqual({
           status: 200,
           end: 'complete',
@@ -84,9 +84,9 @@ it.each([
   },
 )
 
-it('C23 the head of a stream leaves before there is any of its body, and a first piece before there is a second', async () => {
+it('C23 the head of a stream is sent before its body, and each piece before the next one exists', async () => {
   let running: Exchange | undefined
-  const { ask } = await answering((exchange) => {
+  const { ask } = await startResponding((exchange) => {
     running = exchange
     exchange.begin(HEAD)
   })
@@ -97,28 +97,25 @@ it('C23 the head of a stream leaves before there is any of its body, and a first
 })
 
 it.each([
-  ['shorter', (exchange: Exchange) => exchange.end(Buffer.from('only'))],
-  ['longer', (exchange: Exchange) => exchange.end(Buffer.from('only this and'))],
+  ['shorter than its Content-Length', (exchange: Exchange) => exchange.end(Buffer.from('only'))],
+  ['longer than its Content-Length', (exchange: Exchange) => exchange.end(Buffer.from('only this and'))],
   [
-    'longer, in pieces',
+    'longer than its Content-Length, in pieces',
     (exchange: Exchange) => {
       exchange.write(Buffer.from('only this'))
       exchange.write(Buffer.from(' and'))
       exchange.end()
     },
   ],
-])(
-  'C24 a body that is %s than its length is a broken transfer, and nothing of what is too much is sent',
-  async (_, respond) => {
-    const { ask, outcomes } = await answering((exchange) => {
-      exchange.begin({ ...HEAD, fields: ['Content-Length', '9'] })
-      respond(exchange)
-    })
-    const raw = await ask(REQUEST)
-    expect(await raw.closed).not.toContain('and')
-    expect((await outcomes[0])?.end).toBe('cut')
-  },
-)
+])('C24 a body that is %s becomes a broken transfer without the excess bytes', async (_, respond) => {
+  const { ask, outcomes } = await startResponding((exchange) => {
+    exchange.begin({ ...HEAD, fields: ['Content-Length', '9'] })
+    respond(exchange)
+  })
+  const raw = await ask(REQUEST)
+  expect(await raw.closed).not.toContain('and')
+  expect((await outcomes[0])?.end).toBe('cut')
+})
 
 const persistence: readonly (readonly [string, string, readonly string[], string])[] = [
   ['HTTP/1.1', '', ['Content-Length', '2'], 'keep-alive'],
@@ -130,25 +127,25 @@ const persistence: readonly (readonly [string, string, readonly string[], string
 ]
 
 it.each(persistence)(
-  'C21 %s "%s", answered with %j: the connection is told to %s, and does',
-  async (version, field, fields, said) => {
-    const { ask } = await answering((exchange) => {
+  'C21 %s with "%s" and the response fields %j gets Connection: %s, and the connection obeys it',
+  async (version, field, fields, option) => {
+    const { ask } = await startResponding((exchange) => {
       exchange.begin({ ...HEAD, fields })
       exchange.end(Buffer.from('ok'))
     })
     const request = `GET / ${version}\r\nHost: x\r\n${field === '' ? '' : `${field}\r\n`}\r\n`
     const raw = await ask(request)
-    if (said === 'keep-alive') {
+    if (option === 'keep-alive') {
       await raw.waitFor('ok')
       raw.write(request)
       raw.end()
     }
-    const answers = (await raw.closed).split('HTTP/1.1 ').slice(1)
-    expect(answers).toHaveLength(said === 'keep-alive' ? 2 : 1)
-    for (const answer of answers) {
-      expect(answer).toContain(`\r\nConnection: ${said}\r\n`)
-      expect(answer.includes('\r\nKeep-Alive: timeout=60\r\n')).toBe(said === 'keep-alive')
-      expect(answer.includes('Transfer-Encoding')).toBe(version === 'HTTP/1.1' && fields.length === 0)
+    const responses = (await raw.closed).split('HTTP/1.1 ').slice(1)
+    expect(responses).toHaveLength(option === 'keep-alive' ? 2 : 1)
+    for (const response of responses) {
+      expect(response).toContain(`\r\nConnection: ${option}\r\n`)
+      expect(response.includes('\r\nKeep-Alive: timeout=60\r\n')).toBe(option === 'keep-alive')
+      expect(response.includes('Transfer-Encoding')).toBe(version === 'HTTP/1.1' && fields.length === 0)
     }
   },
 )
@@ -159,9 +156,9 @@ it.each([
   ['GET', 204, []],
   ['GET', 304, ['Content-Length', '1000']],
 ])(
-  'C21 %s answered with %i %j: the head is all, and the next answer follows',
+  'C21 a response to %s with %i and %j ends with its head, and the next response follows',
   async (method, status, fields) => {
-    const { ask } = await answering((exchange) => {
+    const { ask } = await startResponding((exchange) => {
       exchange.begin({ status, reason: 'R', fields })
       exchange.write(Buffer.from('never sent'))
       exchange.end()
@@ -175,16 +172,16 @@ it.each([
   },
 )
 
-it('C21 the device’s own Date is kept, and one is added where it sent none', async () => {
+it('C21 the Date of the device is kept, and a missing one is added', async () => {
   const dates: (readonly string[])[] = []
   for (const fields of [[], ['date', 'yesterday']]) {
-    const { ask } = await answering((exchange) => {
+    const { ask } = await startResponding((exchange) => {
       exchange.begin({ ...HEAD, fields: ['Content-Length', '0', ...fields] })
       exchange.end()
     })
     const raw = await ask(REQUEST)
-    const [answer] = answersIn(await raw.waitFor('\r\n\r\n'))
-    dates.push(answer?.values('date') ?? [])
+    const [response] = answersIn(await raw.waitFor('\r\n\r\n'))
+    dates.push(response?.values('date') ?? [])
   }
   expect(dates).toEqual([
     [expect.stringMatching(/^\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/)],
@@ -193,11 +190,13 @@ it('C21 the device’s own Date is kept, and one is added where it sent none', a
   expect(Math.abs(Date.parse(dates[0]?.[0] ?? '') - Date.now())).toBeLessThan(5000)
 })
 
-it('C18 a whole answer carries its length, in bytes, whatever its letters', async () => {
-  const { ask } = await answering((exchange) => exchange.reply({ status: 200, fields: [], body: 'naïve €' }))
+it('C18 a response that the sidecar generates has its Content-Length in bytes, not in characters', async () => {
+  const { ask } = await startResponding((exchange) =>
+    exchange.reply({ status: 200, fields: [], body: 'naïve €' }),
+  )
   const raw = await ask(REQUEST.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
-  const [answer] = answersIn(await raw.closed)
-  expect([answer?.header('Content-Length'), answer?.text]).toEqual(['10', 'naïve €'])
+  const [response] = answersIn(await raw.closed)
+  expect([response?.header('Content-Length'), response?.text]).toEqual(['10', 'naïve €'])
 })
 
 it.each([
@@ -215,14 +214,14 @@ it.each([
   ['value', 200, 'OK', ['X', 'a\x7f']],
   ['value', 200, 'OK', ['X', 'a\u20ac']],
   ['length', 200, 'OK', ['Content-Length', '1, 1']],
-  ['second length', 200, 'OK', ['Content-Length', '1', 'content-length', '1']],
-  ['framing of its own', 200, 'OK', ['transfer-encoding', 'gzip']],
-  ['connection of its own', 200, 'OK', ['Connection', 'close']],
+  ['duplicate length', 200, 'OK', ['Content-Length', '1', 'content-length', '1']],
+  ['framing field', 200, 'OK', ['transfer-encoding', 'gzip']],
+  ['Connection field', 200, 'OK', ['Connection', 'close']],
 ])(
-  'C24 a head with a %s that HTTP/1 cannot carry is refused before anything is sent: %j %j %j',
+  'C24 a head with an invalid %s is refused before anything is sent: %j %j %j',
   async (_, status, reason, fields) => {
     let thrown: unknown
-    const { ask } = await answering((exchange) => {
+    const { ask } = await startResponding((exchange) => {
       try {
         exchange.begin({ status, reason, fields })
       } catch (error) {
@@ -236,10 +235,10 @@ it.each([
   },
 )
 
-it('C21 a client that reads nothing stops the writer, and one that reads on lets it go on', async () => {
+it('C21 a client that stops reading stops the writer, and one that resumes lets it continue', async () => {
   let taken = true
   const drained = Promise.withResolvers<void>()
-  const { ask } = await answering((exchange) => {
+  const { ask } = await startResponding((exchange) => {
     exchange.onDrain(() => drained.resolve())
     exchange.begin(HEAD)
     for (let i = 0; i < 1000 && taken; i += 1) taken = exchange.write(Buffer.alloc(65_536))
@@ -252,9 +251,9 @@ it('C21 a client that reads nothing stops the writer, and one that reads on lets
   await drained.promise
 })
 
-it('C24 a response that only the end of the connection ends breaks visibly, also while its last piece waits for the turn to end', async () => {
+it('C24 a response that ends with the connection is broken by a reset, even while its last piece waits for the end of the turn', async () => {
   const other = await socketPair()
-  const { ask, outcomes } = await answering(async (exchange) => {
+  const { ask, outcomes } = await startResponding(async (exchange) => {
     exchange.begin({ ...HEAD, fields: [] })
     exchange.write(EVERY_BYTE)
     await turn()

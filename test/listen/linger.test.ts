@@ -4,13 +4,13 @@ import { expect, it } from 'vitest'
 import { createLingering, type LingeringBounds } from '../../src/listen/linger.ts'
 import { closeLater } from '../support/cleanup.ts'
 
-const FOR_EVER = 3_600_000
-const EASY = { time: FOR_EVER, silence: FOR_EVER, bytes: Number.POSITIVE_INFINITY }
-const ANSWER = 'refused'
+const UNLIMITED = 3_600_000
+const NO_BOUNDS = { time: UNLIMITED, silence: UNLIMITED, bytes: Number.POSITIVE_INFINITY }
+const RESPONSE = 'refused'
 
-/** A server that only lingers, and its clients, which take their time to close their side. */
+/** A server that sends a response and lingers, and clients that do not close their side. */
 async function startLingering(bounds: Partial<LingeringBounds>) {
-  const lingering = createLingering({ usual: EASY, brief: EASY, mostAtOnce: 1000, ...bounds })
+  const lingering = createLingering({ usual: NO_BOUNDS, brief: NO_BOUNDS, mostAtOnce: 1000, ...bounds })
   const server = createServer({ allowHalfOpen: true }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number } // listening on TCP
@@ -27,13 +27,13 @@ async function startLingering(bounds: Partial<LingeringBounds>) {
         socket.destroy()
       })
       const closed = once(socket, 'close')
-      lingering.end(socket, ANSWER)
+      lingering.end(socket, RESPONSE)
       return { client, socket, closed }
     },
   }
 }
 
-/** Sends as fast as it can for as long as it can. */
+/** Sends as fast as possible, without end. */
 function flood(client: Socket): void {
   const piece = Buffer.alloc(64 * 1024)
   const send = (): void => {
@@ -43,10 +43,10 @@ function flood(client: Socket): void {
   send()
 }
 
-it('C12 a client has its answer while it still sends, and the connection closes when the client does', async () => {
+it('C12 a client gets its response while it still sends, and the connection closes when the client closes', async () => {
   const { client } = await startLingering({})
   const one = await client()
-  expect(String((await once(one.client, 'data'))[0])).toBe(ANSWER)
+  expect(String((await once(one.client, 'data'))[0])).toBe(RESPONSE)
   for (let sent = 0; sent < 100; sent += 1) {
     if (!one.client.write(Buffer.alloc(1 << 20))) await once(one.client, 'drain')
   }
@@ -56,11 +56,11 @@ it('C12 a client has its answer while it still sends, and the connection closes 
 })
 
 it.each([
-  ['that sends a byte now and then for ever', { time: 300, silence: FOR_EVER }, 'drip'],
-  ['that sends as fast as it can for ever', { time: 300, silence: FOR_EVER }, 'flood'],
-  ['that neither sends nor leaves', { time: FOR_EVER, silence: 300 }, 'wait'],
-] as const)('C12 a client %s is closed in time', async (_name, times, manner) => {
-  const { client } = await startLingering({ usual: { ...EASY, ...times } })
+  ['that sends single bytes without end', { time: 300, silence: UNLIMITED }, 'drip'],
+  ['that sends as fast as possible without end', { time: 300, silence: UNLIMITED }, 'flood'],
+  ['that neither sends nor closes', { time: UNLIMITED, silence: 300 }, 'wait'],
+] as const)('C12 a client %s is closed at the time limit', async (_name, times, manner) => {
+  const { client } = await startLingering({ usual: { ...NO_BOUNDS, ...times } })
   const start = performance.now()
   const one = await client()
   const drip = setInterval(() => manner === 'drip' && one.client.write('x'), 20)
@@ -70,12 +70,12 @@ it.each([
   expect(performance.now() - start).toBeGreaterThan(280)
 })
 
-it('C12 silence is counted from the last byte', async () => {
-  const { client } = await startLingering({ usual: { ...EASY, silence: 500 } })
+it('C12 the silence limit counts from the last byte', async () => {
+  const { client } = await startLingering({ usual: { ...NO_BOUNDS, silence: 500 } })
   const one = await client()
   const start = performance.now()
   let last = start
-  // A pause of the machine's own may end it earlier; then it was silent for as long.
+  // A pause of the test process may end the connection earlier; the client was then silent for that long.
   const drip = setInterval(() => {
     if (last - start > 1000) return
     last = performance.now()
@@ -86,9 +86,9 @@ it('C12 silence is counted from the last byte', async () => {
   expect(performance.now() - last).toBeGreaterThan(450)
 })
 
-it('C12 a client that sends more than is discarded is closed', async () => {
+it('C12 a client that sends more than the byte limit is closed', async () => {
   const bytes = 4 << 20
-  const { client } = await startLingering({ usual: { ...EASY, bytes } })
+  const { client } = await startLingering({ usual: { ...NO_BOUNDS, bytes } })
   const one = await client()
   flood(one.client)
   await one.closed
@@ -96,8 +96,8 @@ it('C12 a client that sends more than is discarded is closed', async () => {
   expect(one.socket.bytesRead).toBeLessThan(bytes + (256 << 10))
 })
 
-it('C12 one connection too many lingers briefly, and has room again once another has closed', async () => {
-  const { client } = await startLingering({ brief: { ...EASY, bytes: 10 }, mostAtOnce: 2 })
+it('C12 a connection past the number limit lingers only briefly, until another one has closed', async () => {
+  const { client } = await startLingering({ brief: { ...NO_BOUNDS, bytes: 10 }, mostAtOnce: 2 })
   const [first, second] = [await client(), await client()]
   const third = await client()
   third.client.write(Buffer.alloc(100))
@@ -113,14 +113,14 @@ it('C12 one connection too many lingers briefly, and has room again once another
   expect([second.socket.bytesRead, fourth.socket.bytesRead]).toEqual([100, 100])
 })
 
-it('C12 when the sidecar stops, connections linger briefly: those that do so already and those that will', async () => {
+it('C12 when the sidecar stops, present and later lingering connections close soon', async () => {
   const { client, lingering } = await startLingering({ brief: { time: 50, silence: 50, bytes: 10 } })
   const before = await client()
   lingering.drain()
   await Promise.all([before.closed, (await client()).closed])
 })
 
-it('H98 of 64 clients that send as fast as they can, eight are read in a turn of the event loop', async () => {
+it('H98 of 64 lingering clients that send as fast as possible, eight are read per event-loop turn', async () => {
   const { client } = await startLingering({})
   const all: Awaited<ReturnType<typeof client>>[] = []
   for (let i = 0; i < 64; i += 1) all.push(await client())
@@ -131,6 +131,6 @@ it('H98 of 64 clients that send as fast as they can, eight are read in a turn of
   for (let turn = 0; turn < turns; turn += 1) await new Promise(setImmediate)
   const perTurn = (read() - before) / turns
   expect(perTurn).toBeGreaterThan(0)
-  // Eight of 128 KiB; all of them are read once before they have to wait for their turn.
+  // Eight reads of 128 KiB per turn. Each client is read once before it waits for its turn.
   expect(perTurn).toBeLessThan(((8 * turns + 64) * (128 << 10)) / turns)
 })

@@ -26,7 +26,7 @@ const inspect = (cert: string, key: string): ReturnType<typeof inspectPair> =>
 
 const half = (pem: string): string => pem.slice(0, pem.length / 2)
 
-/** What is in a PEM block, in binary. */
+/** The DER of a PEM block. */
 function der(pem: string): Buffer {
   return Buffer.from(pem.replace(/-----.*-----/g, ''), 'base64')
 }
@@ -132,14 +132,14 @@ const CASES: readonly Case[] = [
 ]
 
 describe('H76 a certificate and its key', () => {
-  it.each(CASES)('%s: says which file is wrong and why', (_what, files, says) => {
+  it.each(CASES)('are refused with the file and the reason: %s', (_what, files, says) => {
     expect(inspect(...files())).toBe(says)
   })
 
-  it('cut off anywhere, is refused', () => {
+  it('are refused if either is truncated at any byte', () => {
     for (let length = 0; length < ec.cert.trimEnd().length; length += 1) {
       expect(inspect(ec.cert.slice(0, length), ec.key)).toMatch(/^cert.pem (?:is empty|is incomplete)/)
-      // A chain whose second certificate has not begun is a shorter chain.
+      // Without any byte of the second certificate, the chain is valid and shorter.
       if (length > 0) {
         expect(inspect(ec.cert + other.cert.slice(0, length), ec.key)).toMatch(/^cert.pem is incomplete/)
       }
@@ -150,23 +150,20 @@ describe('H76 a certificate and its key', () => {
   })
 
   const GOOD: readonly (readonly [what: string, files: () => readonly [string, string]])[] = [
-    ['as they are', () => [ec.cert, ec.key]],
-    ['of RSA', () => [rsa.cert, rsa.key]],
+    ['unchanged', () => [ec.cert, ec.key]],
+    ['with RSA', () => [rsa.cert, rsa.key]],
     ['with a chain', () => [ec.cert + other.cert + rsa.cert, ec.key]],
-    [
-      'with the line ends of Windows',
-      () => [ec.cert.replaceAll('\n', '\r\n'), ec.key.replaceAll('\n', '\r\n')],
-    ],
+    ['with CRLF line ends', () => [ec.cert.replaceAll('\n', '\r\n'), ec.key.replaceAll('\n', '\r\n')]],
     ['both in one file', () => [ec.key + ec.cert, ec.key + ec.cert]],
     [
-      'with text around',
+      'with text around the PEM blocks',
       () => [`0 s:CN = x\n---\n${ec.cert}\n- über\n${other.cert}\n`, `Bag Attributes\n${ec.key}`],
     ],
-    ['behind a byte order mark', () => [`\ufeff${ec.cert}`, `\ufeff${ec.key}`]],
-    ['in the old form of the key', () => [ec.cert, sec1(ec.key)]],
+    ['with a byte order mark', () => [`\ufeff${ec.cert}`, `\ufeff${ec.key}`]],
+    ['with the key in SEC 1 form', () => [ec.cert, sec1(ec.key)]],
   ]
 
-  it.each(GOOD)('%s, are taken, and serve a handshake', async (_what, files) => {
+  it.each(GOOD)('are accepted and serve a handshake: %s', async (_what, files) => {
     const [cert, key] = files()
     const found = inspect(cert, key)
     if (typeof found === 'string') throw new Error(found)
@@ -176,20 +173,20 @@ describe('H76 a certificate and its key', () => {
   it.each([
     ['DSA', ['dsaparam', '-genkey', '2048'], 'TLS has no signature scheme for a key that is DSA'],
     [
-      'EC on a curve of no TLS',
+      'EC on a curve that TLS does not use',
       ['ecparam', '-name', 'secp256k1', '-genkey', '-noout'],
       'TLS has no signature scheme for a key that is EC (secp256k1)',
     ],
-    ['RSA that is too short', ['genrsa', '1024'], 'error:0A00018F:SSL routines::ee key too small'],
-  ])('of %s: are refused, as every handshake would be', async (_what, makeKey, says) => {
+    ['RSA of 1024 bits', ['genrsa', '1024'], 'error:0A00018F:SSL routines::ee key too small'],
+  ])('are refused if every handshake would fail: %s', async (_what, makeKey, says) => {
     needs('openssl')
     const [cert, key] = await signedByOpenssl(makeKey)
     expect(inspect(cert, key)).toBe(PAIR + says)
-    // Why it is refused here: OpenSSL takes the first two, and fails every client.
+    // OpenSSL accepts the first two and then fails every handshake.
     if (!says.startsWith('error')) expect(await handshake(cert, key)).toBe('failed')
   })
 
-  it('in PKCS #12, are named as such', async () => {
+  it('are refused as PKCS #12 with the commands that convert them', async () => {
     needs('openssl')
     const file = join(temporaryDirectory(), 'both.p12')
     const { certFile, keyFile } = ec
@@ -203,7 +200,7 @@ describe('H76 a certificate and its key', () => {
     )
   })
 
-  it('are converted and decrypted by the commands that the messages give', async () => {
+  it('are converted and decrypted by the commands in the messages', async () => {
     needs('openssl')
     const folder = temporaryDirectory()
     const [cert, key, result] = ['cert', 'key', 'result'].map((name) => join(folder, name)) as [
@@ -244,7 +241,7 @@ async function signedByOpenssl(makeKey: readonly string[]): Promise<readonly [ce
   return [readFileSync(cert, 'utf8'), readFileSync(key, 'utf8')]
 }
 
-/** What a client that takes any certificate meets. */
+/** The result of a handshake with a client that accepts any certificate. */
 async function handshake(cert: string, key: string): Promise<'done' | 'failed'> {
   const server = tls.createServer({ cert, key }).on('tlsClientError', () => {})
   closeLater(() => void server.close())

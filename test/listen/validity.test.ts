@@ -8,7 +8,7 @@ import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 const DAY = 86_400_000
 const SECOND = 1_000
 
-/** In whole seconds, as certificates have them. */
+/** Whole seconds, the resolution of certificates. */
 const dayFrom = (clock: MovableClock, days: number): Date =>
   new Date(Math.round(clock.wall() / SECOND) * SECOND + days * DAY)
 
@@ -27,13 +27,13 @@ interface Line {
   readonly reason: string
 }
 
-const told = (sidecar: TestSidecar): readonly Line[] =>
+const certificateLines = (sidecar: TestSidecar): readonly Line[] =>
   sidecar
     .logLines()
     .map((line) => JSON.parse(line))
     .filter(({ msg }) => msg.startsWith('the certificate'))
 
-it('a certificate is expiring in its last 30 days, and valid to its last second', () => {
+it('a certificate is expiring in its last 30 days, until its last second', () => {
   const bound = (at: number) => ({ at, of: 'it' })
   const period = { from: bound(0), until: bound(100 * DAY) }
   expect(
@@ -41,7 +41,7 @@ it('a certificate is expiring in its last 30 days, and valid to its last second'
   ).toEqual(['not-yet-valid', 'valid', 'valid', 'expiring', 'expiring', 'expired'])
 })
 
-it('of a chain, the certificate that expires first counts, and the one that is valid last', async () => {
+it('a chain is valid from the last start to the first expiry among its certificates', async () => {
   const clock = stillClock()
   const leaf = await makeCertificate('leaf', { notBefore: dayFrom(clock, -9), notAfter: dayFrom(clock, 90) })
   const middle = await makeCertificate('middle', {
@@ -63,26 +63,26 @@ it('of a chain, the certificate that expires first counts, and the one that is v
   )
 })
 
-it('a running sidecar warns when the last 30 days begin, once a day and at the expiry, and serves on', async () => {
+it('a running sidecar logs the last 30 days, once a day, and the expiry, and keeps serving', async () => {
   const { sidecar, clock, certFile } = await startWith((at) => ({ notAfter: dayFrom(at, 40) }))
   const expiry = dayFrom(clock, 40)
   expect(await sidecar.metric('postern_certificate_expiry_timestamp_seconds')).toBe(expiry.getTime() / SECOND)
-  expect(told(sidecar)).toEqual([])
+  expect(certificateLines(sidecar)).toEqual([])
 
   clock.advance(10 * DAY + SECOND)
-  await expect.poll(() => told(sidecar)).toHaveLength(1)
-  expect(told(sidecar)[0]).toMatchObject({
+  await expect.poll(() => certificateLines(sidecar)).toHaveLength(1)
+  expect(certificateLines(sidecar)[0]).toMatchObject({
     level: 40,
     msg: 'the certificate expires soon',
     reason: `the certificate in ${certFile} expires on ${expiry.toISOString()}, in 30 days`,
   })
   clock.advance(DAY)
-  await expect.poll(() => told(sidecar)).toHaveLength(2)
-  expect(told(sidecar)[1]?.reason).toMatch(/in 29 days$/)
+  await expect.poll(() => certificateLines(sidecar)).toHaveLength(2)
+  expect(certificateLines(sidecar)[1]?.reason).toMatch(/in 29 days$/)
 
   clock.advance(29 * DAY)
-  await expect.poll(() => told(sidecar)).toHaveLength(3)
-  expect(told(sidecar)[2]).toMatchObject({
+  await expect.poll(() => certificateLines(sidecar)).toHaveLength(3)
+  expect(certificateLines(sidecar)[2]).toMatchObject({
     level: 50,
     msg: 'the certificate has expired',
     reason: `the certificate in ${certFile} expired on ${expiry.toISOString()}: clients that check it do not connect`,
@@ -90,25 +90,25 @@ it('a running sidecar warns when the last 30 days begin, once a day and at the e
   expect((await sidecar.request({})).status).toBe(401)
 })
 
-it('an expired certificate does not keep the sidecar from starting, and is logged as an error', async () => {
+it('a sidecar with an expired certificate starts and logs an error', async () => {
   const { sidecar, clock } = await startWith((at) => ({
     notBefore: dayFrom(at, -9),
     notAfter: dayFrom(at, -1),
   }))
-  expect(told(sidecar)).toMatchObject([{ level: 50, msg: 'the certificate has expired' }])
+  expect(certificateLines(sidecar)).toMatchObject([{ level: 50, msg: 'the certificate has expired' }])
   expect(await sidecar.metric('postern_certificate_expiry_timestamp_seconds')).toBe(
     dayFrom(clock, -1).getTime() / SECOND,
   )
   expect((await sidecar.request({})).status).toBe(401)
 })
 
-it('a certificate that is not valid yet is logged, and so is the time when it becomes valid', async () => {
+it('a certificate that is not valid yet is logged as an error, and the moment it becomes valid as information', async () => {
   const { sidecar, clock, certFile } = await startWith((at) => ({
     notBefore: dayFrom(at, 2),
     notAfter: dayFrom(at, 90),
   }))
   const from = dayFrom(clock, 2)
-  expect(told(sidecar)).toMatchObject([
+  expect(certificateLines(sidecar)).toMatchObject([
     {
       level: 50,
       msg: 'the certificate is not valid yet',
@@ -120,11 +120,11 @@ it('a certificate that is not valid yet is logged, and so is the time when it be
   )
   expect((await sidecar.request({})).status).toBe(401)
   clock.advance(2 * DAY + SECOND)
-  await expect.poll(() => told(sidecar)).toHaveLength(2)
-  expect(told(sidecar)[1]).toMatchObject({ level: 30, msg: 'the certificate is valid' })
+  await expect.poll(() => certificateLines(sidecar)).toHaveLength(2)
+  expect(certificateLines(sidecar)[1]).toMatchObject({ level: 30, msg: 'the certificate is valid' })
 })
 
-it('without TLS no certificate is logged or measured', async () => {
+it('a sidecar without TLS logs and measures no certificate', async () => {
   const sidecar = await startSidecar()
   expect(await sidecar.metrics()).not.toMatch(/^postern_certificate_/m)
 })

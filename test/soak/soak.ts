@@ -1,7 +1,6 @@
 import { parseArgs } from 'node:util'
-import { runProgram } from '../../bench/end.ts'
-import { say } from '../../bench/say.ts'
-import { formatTable } from '../../bench/table.ts'
+import { formatTable } from '../../bench/format.ts'
+import { runProgram, say } from '../../bench/run-program.ts'
 import { closeAll } from '../support/cleanup.ts'
 import { type SoakReport, soak } from './run.ts'
 

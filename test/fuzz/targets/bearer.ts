@@ -31,7 +31,7 @@ const damage = fc.oneof(
   fc.constant((token: string) => `${token}${token}`),
 )
 
-const shown = fc.oneof(
+const presented = fc.oneof(
   { weight: 4, arbitrary: fc.constant(ACCESS) },
   { weight: 2, arbitrary: damage.map((change) => change(ACCESS)) },
   {
@@ -47,22 +47,22 @@ const line = fc
     before,
     scheme,
     gap,
-    shown,
+    presented,
     before,
   )
   .map(([name, ...value]) => `${name}:${value.join('')}`)
 
-/** What `listen.max_header_size` is by default (bytes). */
-const LARGEST_HEAD = 16 * 1024
+/** The default of `listen.max_header_size` (bytes). */
+const MAX_HEAD_SIZE = 16 * 1024
 
 const request = fc
   .tuple(fc.oneof({ weight: 8, arbitrary: line.map((one) => [one]) }, fc.array(line, { maxLength: 3 })))
   .map(([lines]) => `${START}${lines.join('\r\n')}`)
   .map((head) => `${head}\r\n\r\n`)
-  // A larger head is refused for its size, whatever it shows.
-  .filter((head) => head.length <= LARGEST_HEAD)
+  // A larger head is refused for its size, with any token.
+  .filter((head) => head.length <= MAX_HEAD_SIZE)
 
-/** C10, written anew from its words: one field, the scheme in any case, spaces, the token and nothing else. */
+/** An independent implementation of C10: one field, the scheme in any case, spaces, the token and nothing else. */
 function admits(head: string): boolean {
   if (!head.startsWith(START) || !head.endsWith('\r\n\r\n')) return false
   const values = head
@@ -76,7 +76,7 @@ function admits(head: string): boolean {
   )
 }
 
-/** Every way of showing a token; only the right one gets in. */
+/** All forms of a credential. Only the valid one is admitted. */
 export const bearer: Target = {
   name: 'bearer',
   settings: [CLEARTEXT, ENCRYPTED],
@@ -84,12 +84,12 @@ export const bearer: Target = {
   async open(scenes) {
     const scene = await scenes.scripted()
     return async (item) => {
-      const { answers, faults } = await playRequests(scene, item)
-      const admitted = answers.some(({ status }) => status === 200)
-      const refused = answers.some(({ status }) => status === 401)
+      const { responses, faults } = await playRequests(scene, item)
+      const admitted = responses.some(({ status }) => status === 200)
+      const refused = responses.some(({ status }) => status === 401)
       return admits(item.writes.join(''))
-        ? [...faults, ...(admitted ? [] : ['a good token is refused'])]
-        : [...faults, ...(refused && !admitted ? [] : ['a bad token is admitted, or something else'])]
+        ? [...faults, ...(admitted ? [] : ['a valid token is refused'])]
+        : [...faults, ...(refused && !admitted ? [] : ['an invalid token does not get a 401'])]
     }
   },
 }

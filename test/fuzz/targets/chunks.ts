@@ -63,15 +63,15 @@ const upload = fc
     fields: fc.constantFrom('', 'Expect: 100-continue\r\n', 'Connection: close\r\n', 'Trailer: X-T\r\n'),
     chunks: fc.array(chunk, { maxLength: 5 }),
     lastChunk,
-    behind: fc.constantFrom('', 'GET /behind HTTP/1.1\r\nHost: x\r\n\r\n'),
+    after: fc.constantFrom('', 'GET /after HTTP/1.1\r\nHost: x\r\n\r\n'),
   })
   .map(
-    ({ target, token, fields, chunks, lastChunk, behind }) =>
+    ({ target, token, fields, chunks, lastChunk, after }) =>
       `POST ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n${fields}` +
-      `Transfer-Encoding: chunked\r\n\r\n${chunks.join('')}${lastChunk}${behind}`,
+      `Transfer-Encoding: chunked\r\n\r\n${chunks.join('')}${lastChunk}${after}`,
   )
 
-/** Chunked uploads, and what could be smuggled behind them. */
+/** Chunked uploads, and requests that could be smuggled after them. */
 export const chunks: Target = {
   name: 'chunks',
   settings: [CLEARTEXT, ENCRYPTED],

@@ -3,10 +3,10 @@ import { fieldValues } from '../../../src/http/fields.ts'
 import { connect } from '../../support/client.ts'
 import { createHttp1Reader } from '../../support/http1-reader.ts'
 import { BrokenTransfer, type Head, type Response } from '../../support/message.ts'
-import { faultsOf, readAnswers } from '../answers.ts'
 import { ACCESS, type Case, type Setting } from '../case.ts'
-import { answerText } from '../device-grammar.ts'
+import { deviceResponse } from '../device-grammar.ts'
 import { inPieces, mutated } from '../mutation.ts'
+import { faultsOf, readResponses } from '../responses.ts'
 import { CLEARTEXT, ENCRYPTED, type Scene, type Target } from '../target.ts'
 import { play } from '../wire.ts'
 
@@ -16,19 +16,19 @@ const ending = fc.oneof(
   { weight: 1, arbitrary: fc.constant('open' as const) },
 )
 
-/** What a client got: an answer that looks whole, or something broken. */
-type Got = Response | 'broken'
+/** What a client got: a response that looks complete, or a broken transfer. */
+type Result = Response | 'broken'
 
-/** What the device's bytes say to a strict reader. */
-type Meant =
+/** The meaning of the device's bytes to a strict reader. */
+type Expected =
   | { readonly kind: 'whole'; readonly status: number; readonly body: Buffer }
   | { readonly kind: 'cut' }
   | { readonly kind: 'malformed' }
 
-/** A chunk of size zero. Read tolerantly it is the end, whatever is missing behind it. */
+/** A chunk of size zero. For the tolerant parser it ends the body, even if bytes after it are missing. */
 const LAST_CHUNK = /\n0+[ \t]*(?:;[^\n]*)?\r*\n/
 
-function meaningOf({ writes, ending, ask }: Case, parser: Setting['parser']): Meant {
+function expectedFrom({ writes, ending, ask }: Case, parser: Setting['parser']): Expected {
   let head: Head | undefined
   let whole = false
   const chunks: Buffer[] = []
@@ -47,23 +47,23 @@ function meaningOf({ writes, ending, ask }: Case, parser: Setting['parser']): Me
     reader.feed(Buffer.from(writes.join(''), 'latin1'))
     if (ending === 'end') reader.close()
   } catch {
-    // What follows a whole answer belongs to nobody.
+    // Bytes after a complete response do not matter.
     if (!whole) return { kind: 'malformed' }
   }
-  // To whoever reads tolerantly there may be a head where there is none for us.
+  // The tolerant parser may find a head where this strict reader finds none.
   if (head === undefined) return { kind: 'malformed' }
   if (!whole && parser === 'tolerant' && LAST_CHUNK.test(writes.join(''))) return { kind: 'malformed' }
   if (!whole) return { kind: 'cut' }
   return { kind: 'whole', status: head.status, body: Buffer.concat(chunks) }
 }
 
-/** Where a field may begin in what the device sent: behind a line feed, never behind a bare CR or a NUL. */
-function sent(name: string, { writes }: Case): boolean {
+/** Whether the device sent this field: it begins after a line feed, never after a bare CR or a NUL. */
+function wasSent(name: string, { writes }: Case): boolean {
   const lines = writes.join('').toLowerCase().split('\n')
   return lines.some((line) => line.replaceAll(/[ \t]+:/g, ':').startsWith(`${name.toLowerCase()}:`))
 }
 
-const OURS = new Set([
+const SIDECAR_FIELDS = new Set([
   ...[
     'x-ratelimit-limit',
     'x-ratelimit-remaining',
@@ -83,26 +83,27 @@ const OURS = new Set([
   ],
 ])
 
-function faultsIn(got: Got, item: Case, parser: Setting['parser']): string[] {
+function faultsIn(got: Result, item: Case, parser: Setting['parser']): string[] {
   if (got === 'broken') return []
   const own = fieldValues(got.fields, 'proxy-status').length > 0
   if (own) return faultsOf(got, true)
-  const meant = meaningOf(item, parser)
+  const expected = expectedFrom(item, parser)
   const faults: string[] = []
-  if (meant.kind === 'cut')
-    faults.push(`what was cut short looks whole: ${got.status} ${got.body.length} bytes`)
-  if (meant.kind === 'whole') {
-    if (got.status !== meant.status) faults.push(`${got.status} instead of ${meant.status}`)
-    if (!got.body.equals(meant.body))
-      faults.push(`another body: ${got.body.length} bytes of ${meant.body.length}`)
+  if (expected.kind === 'cut')
+    faults.push(`an incomplete response looks complete: ${got.status} ${got.body.length} bytes`)
+  if (expected.kind === 'whole') {
+    if (got.status !== expected.status) faults.push(`${got.status} instead of ${expected.status}`)
+    if (!got.body.equals(expected.body))
+      faults.push(`another body: ${got.body.length} bytes of ${expected.body.length}`)
   }
   for (let i = 0; i < got.fields.length; i += 2) {
     const name = got.fields[i] ?? ''
-    if (!OURS.has(name.toLowerCase()) && !sent(name, item)) faults.push(`a field from nowhere: ${name}`)
+    if (!SIDECAR_FIELDS.has(name.toLowerCase()) && !wasSent(name, item))
+      faults.push(`a field that the device did not send: ${name}`)
   }
-  if (got.status === 101 && item.ask !== 'upgrade') faults.push('a 101 that nobody asked for')
+  if (got.status === 101 && item.ask !== 'upgrade') faults.push('an unsolicited 101')
   if (fieldValues(got.fields, 'x-ratelimit-limit').join() !== '1000000')
-    faults.push('X-RateLimit fields amiss')
+    faults.push('wrong X-RateLimit fields')
   return faults
 }
 
@@ -115,7 +116,7 @@ const UPGRADE = [
   ],
 ]
 
-async function askHttp1({ bed }: Scene, path: string, ask: Case['ask'], faults: string[]): Promise<Got> {
+async function askHttp1({ bed }: Scene, path: string, ask: Case['ask'], faults: string[]): Promise<Result> {
   const lines = [
     `${ask === 'upgrade' || ask === undefined ? 'GET' : ask} ${path} HTTP/1.1`,
     ...['Host: x', `Authorization: Bearer ${ACCESS}`],
@@ -123,19 +124,19 @@ async function askHttp1({ bed }: Scene, path: string, ask: Case['ask'], faults: 
     ...(ask === 'POST' ? ['Content-Length: 5'] : []),
   ]
   const head = bed.bytesOf(`${lines.join('\r\n')}\r\n\r\n${ask === 'POST' ? 'hello' : ''}`)
-  const heard = await play(bed.served.url, { writes: [head], ending: ask === 'upgrade' ? 'end' : 'open' })
-  if (heard.end === 'deaf') faults.push('the connection was never closed')
-  const { answers, fault } = readAnswers(heard.bytes, ask === 'HEAD')
-  const [got] = answers
-  if (fault !== undefined && fault !== 'the last answer is cut short') faults.push(fault)
-  if (answers.length > 1) faults.push(`${answers.length} answers to one question`)
-  // A body that ends with the connection is whole only if that ended in good order.
+  const received = await play(bed.served.url, { writes: [head], ending: ask === 'upgrade' ? 'end' : 'open' })
+  if (received.end === 'timeout') faults.push('the connection was never closed')
+  const { responses, fault } = readResponses(received.bytes, ask === 'HEAD')
+  const [got] = responses
+  if (fault !== undefined && fault !== 'the last response is incomplete') faults.push(fault)
+  if (responses.length > 1) faults.push(`${responses.length} responses to one request`)
+  // A body that ends with the connection is complete only if the connection ended without a reset.
   const endsWithConnection =
     got?.values('content-length').length === 0 && got.values('transfer-encoding').length === 0
-  return got === undefined || (heard.end === 'broken' && endsWithConnection) ? 'broken' : got
+  return got === undefined || (received.end === 'broken' && endsWithConnection) ? 'broken' : got
 }
 
-async function askHttp2({ bed }: Scene, path: string, ask: Case['ask'], faults: string[]): Promise<Got> {
+async function askHttp2({ bed }: Scene, path: string, ask: Case['ask'], faults: string[]): Promise<Result> {
   const connection = await connect({ transport: 'h2', url: bed.served.url })
   try {
     return await connection.send({
@@ -146,7 +147,7 @@ async function askHttp2({ bed }: Scene, path: string, ask: Case['ask'], faults: 
     })
   } catch (error) {
     if (!(error instanceof BrokenTransfer)) throw error
-    if (error.message.startsWith('no whole answer within')) faults.push(error.message)
+    if (/ within \d+ ms$/.test(error.message)) faults.push(error.message)
     return 'broken'
   } finally {
     connection.close()
@@ -155,7 +156,7 @@ async function askHttp2({ bed }: Scene, path: string, ask: Case['ask'], faults: 
 
 let keys = 0
 
-/** Whatever a device may answer. A client sees an answer as it was meant, or a broken one. */
+/** Arbitrary responses of a device. A client gets the response that was meant, or a broken transfer. */
 export const device: Target = {
   name: 'device',
   settings: [
@@ -165,7 +166,7 @@ export const device: Target = {
     { transport: 'h2', parser: 'strict' },
   ],
   cases: fc.record({
-    writes: inPieces(mutated(answerText)),
+    writes: inPieces(mutated(deviceResponse)),
     ending,
     ask: fc.constantFrom('GET', 'GET', 'GET', 'HEAD', 'POST', 'upgrade'),
   }),
@@ -177,7 +178,7 @@ export const device: Target = {
       scene.device.script(String(keys), item)
       const faults: string[] = []
       const got = await ask(scene, `/case/${keys}`, item.ask, faults)
-      // The next request must get its own answer, whatever was left on the device's connection.
+      // The next request must get its own response, whatever remains on the connection to the device.
       return [...faults, ...faultsIn(got, item, scenes.setting.parser), ...(await scene.bed.control())]
     }
   },

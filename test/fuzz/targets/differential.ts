@@ -4,44 +4,46 @@ import type { Case } from '../case.ts'
 import type { Seen, WitnessDevice } from '../device.ts'
 import { inPieces } from '../mutation.ts'
 import type { NginxDevice } from '../nginx.ts'
-import { devicesAnswers, playRequests } from '../requests.ts'
+import { deviceResponses, playRequests } from '../requests.ts'
 import { CLEARTEXT, ENCRYPTED, type Scene, type Target } from '../target.ts'
 import { connection } from './heads.ts'
 
-/** Plays a case through the sidecar to one device: what that device saw, and what was wrong. */
-async function through(
+/** Plays a case through the sidecar to one device. Resolves with the requests at that device and the faults. */
+async function playThrough(
   scene: Scene<WitnessDevice>,
   item: Case,
   claim: NginxDevice['claim'],
-): Promise<{ seen: readonly Seen[]; answers: number; faults: string[] }> {
+): Promise<{ seen: readonly Seen[]; responses: number; faults: string[] }> {
   const played = await playRequests(scene, item)
-  const answered = devicesAnswers(played)
-  // A request whose body breaks has been begun at the device, and its answer is not the device's.
-  const broken = played.answers.some(({ status }) => status === 400) || played.fault !== undefined ? 1 : 0
-  // A log line is written when the answer has gone out already.
+  const answered = deviceResponses(played)
+  // A request with a broken body may have reached the device, but its response is from the sidecar.
+  const broken = played.responses.some(({ status }) => status === 400) || played.fault !== undefined ? 1 : 0
+  // nginx writes a log line after the response.
   const sent = item.writes.join('')
   const claims: Seen[] = []
-  const look = (): readonly Seen[] => scene.device.seenFrom(played.client)
-  let seen = look()
+  const requestsSeen = (): readonly Seen[] => scene.device.seenFrom(played.client)
+  let seen = requestsSeen()
   for (let tries = 0; seen.length < answered && tries < 50; tries++) {
     const claimed = claim(answered - seen.length, sent)
     if (claimed.length > 0) claims.push(...claimed)
     else await delay(10)
-    seen = [...look(), ...claims]
+    seen = [...requestsSeen(), ...claims]
   }
-  const right = seen.length >= answered && (played.broken || seen.length <= answered + broken)
+  const consistent = seen.length >= answered && (played.broken || seen.length <= answered + broken)
   return {
     seen,
-    answers: played.answers.length,
-    faults: right ? [...played.faults] : [...played.faults, `${seen.length} seen, ${answered} answered`],
+    responses: played.responses.length,
+    faults: consistent
+      ? [...played.faults]
+      : [...played.faults, `the device saw ${seen.length} requests and sent ${answered} responses`],
   }
 }
 
-/** As a set: requests of one connection may be under way side by side. */
-const tally = (seen: readonly Seen[]): string[] =>
+/** Sorted: requests of one connection may be in flight at the same time. */
+const sorted = (seen: readonly Seen[]): string[] =>
   seen.map(({ method, target }) => `${method} ${target}`).sort()
 
-/** Sends the same requests through the sidecar to nginx and to Node: each sees exactly what was admitted, and the same. */
+/** Sends the same requests through sidecars to nginx and to Node: both see exactly the admitted requests, and the same. */
 export const differential: Target = {
   name: 'differential',
   settings: [CLEARTEXT, ENCRYPTED],
@@ -50,19 +52,21 @@ export const differential: Target = {
     const [node, nginx] = await Promise.all([scenes.scripted(), scenes.nginx()])
     return async (item) => {
       const [one, other] = await Promise.all([
-        through(node, item, () => []),
-        through(nginx, item, (count) => nginx.device.claim(count, item.writes.join(''))),
+        playThrough(node, item, () => []),
+        playThrough(nginx, item, (count) => nginx.device.claim(count, item.writes.join(''))),
       ])
       const faults = [
         ...one.faults.map((fault) => `Node: ${fault}`),
         ...other.faults.map((fault) => `nginx: ${fault}`),
       ]
-      // A deadline that passes on one side only is the machine's affair, and so is whether a request whose body breaks has
-      // reached the device by then.
-      const alike =
-        faults.length === 0 && one.answers === other.answers && one.seen.length === other.seen.length
-      if (alike && tally(one.seen).join('\n') !== tally(other.seen).join('\n')) {
-        faults.push(`Node saw ${JSON.stringify(tally(one.seen))}, nginx ${JSON.stringify(tally(other.seen))}`)
+      // Not compared after a fault or with different counts: timing decides whether a deadline passes on one side only, and
+      // whether a request with a broken body reaches the device.
+      const comparable =
+        faults.length === 0 && one.responses === other.responses && one.seen.length === other.seen.length
+      if (comparable && sorted(one.seen).join('\n') !== sorted(other.seen).join('\n')) {
+        faults.push(
+          `Node saw ${JSON.stringify(sorted(one.seen))}, nginx ${JSON.stringify(sorted(other.seen))}`,
+        )
       }
       return faults
     }

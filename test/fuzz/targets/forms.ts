@@ -47,13 +47,13 @@ const name = fc.constantFrom(
 const pair = fc.tuple(name, fc.constantFrom('=', '=', '=', '', '=='), value).map((parts) => parts.join(''))
 const joint = fc.constantFrom('&', '&', '&', '&&', ';', '\n')
 
-const rightGrant = fc.oneof(
+const validGrant = fc.oneof(
   fc.constantFrom(...passwords).map((password) => `grant_type=password&password=${password}`),
   fc.constant(`grant_type=refresh_token&refresh_token=${REFRESH}`),
 )
 const form = fc.oneof(
-  { weight: 2, arbitrary: mutated(rightGrant) },
-  { weight: 1, arbitrary: fc.tuple(rightGrant, joint, pair).map((parts) => parts.join('')) },
+  { weight: 2, arbitrary: mutated(validGrant) },
+  { weight: 1, arbitrary: fc.tuple(validGrant, joint, pair).map((parts) => parts.join('')) },
   {
     weight: 3,
     arbitrary: fc.tuple(fc.array(pair, { maxLength: 5 }), joint).map(([pairs, by]) => pairs.join(by)),
@@ -95,7 +95,7 @@ const request = fc
     framing: fc.constantFrom('length', 'length', 'chunked'),
     off: fc.constantFrom(0, 0, 0, 0, 0, 0, 0, -1, 1),
   })
-  // The live tokens are not to be revoked, they are needed.
+  // Never revokes the live tokens: the other cases need them.
   .filter(({ path, form }) => path !== '/oauth/revoke' || !(form.includes(ACCESS) || form.includes(REFRESH)))
   .map(({ path, type, form, framing, off }) => {
     const head = `POST ${path} HTTP/1.1\r\nHost: x\r\n${type}`
@@ -104,7 +104,7 @@ const request = fc
       : `${head}Content-Length: ${Math.max(0, form.length + off)}\r\n\r\n${form}`
   })
 
-/** Whether the text holds a right credential, in whatever spelling. */
+/** Whether the text contains a valid credential in any encoding. */
 function knowsSecret(text: string): boolean {
   const bytes = text
     .replaceAll('+', ' ')
@@ -113,7 +113,7 @@ function knowsSecret(text: string): boolean {
   return plain.includes(PASSWORD) || text.includes(REFRESH) || plain.includes(REFRESH)
 }
 
-/** Forms for the token endpoint. Whoever gets tokens has shown the password or a refresh token. */
+/** Forms for the token endpoint. Only a form with the password or a refresh token gets tokens. */
 export const forms: Target = {
   name: 'forms',
   settings: [CLEARTEXT, ENCRYPTED],
@@ -121,10 +121,10 @@ export const forms: Target = {
   async open(scenes) {
     const scene = await scenes.scripted()
     return async (item) => {
-      const { answers, faults } = await playRequests(scene, item)
-      const given = answers.some(({ text }) => text.includes('access_token"'))
-      return given && !knowsSecret(item.writes.join(''))
-        ? [...faults, 'tokens for no credential']
+      const { responses, faults } = await playRequests(scene, item)
+      const issued = responses.some(({ text }) => text.includes('access_token"'))
+      return issued && !knowsSecret(item.writes.join(''))
+        ? [...faults, 'tokens without a credential']
         : [...faults]
     }
   },

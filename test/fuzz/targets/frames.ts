@@ -13,7 +13,7 @@ import {
   uint32,
 } from '../../support/http2-bytes.ts'
 import { ACCESS, type Case, tokensIn } from '../case.ts'
-import { mutated, STRANGE } from '../mutation.ts'
+import { mutated, UNKNOWN_TOKEN } from '../mutation.ts'
 import { ENCRYPTED, type Target } from '../target.ts'
 import { play } from '../wire.ts'
 import { endings } from './heads.ts'
@@ -95,7 +95,7 @@ const block = fc
 const id = fc.constantFrom(1, 1, 1, 3, 3, 5, 7, 2, 0, 0x7fffffff)
 const flags = fc.constantFrom(0, END_STREAM, END_HEADERS, END_STREAM | END_HEADERS, 0x08, 0x20, 0xff)
 
-/** What belongs to one stream: a request with its body, in one or two header frames. */
+/** The frames of one stream: a request with its body, in one or two header frames. */
 const exchange = fc
   .record({
     block,
@@ -156,16 +156,16 @@ const damaged = session.chain((frames) =>
     .chain((at) => mutated(fc.constant(frames[at] ?? '')).map((text) => frames.with(at, text))),
 )
 
-/** The connection ends by itself once everything is answered: GOAWAY asks for that, FIN forces it. */
+/** GOAWAY lets the sidecar close the connection after its last response; a FIN forces that. */
 const GOODBYE = frame(TYPES.goaway, 0, 0, uint32(0) + uint32(0))
 
 function faultsIn(bytes: Buffer, item: Case): string[] {
   const { frames, rest } = readFrames(bytes)
   const faults: string[] = []
-  const over = new Set<number>()
+  const ended = new Set<number>()
   const begun = new Set<number>()
-  for (const [i, each] of frames.entries()) faults.push(...faultOf(each, i, begun, over))
-  if (rest > 0 && item.ending !== 'reset') faults.push(`${rest} bytes behind the last frame`)
+  for (const [i, each] of frames.entries()) faults.push(...faultOf(each, i, begun, ended))
+  if (rest > 0 && item.ending !== 'reset') faults.push(`${rest} bytes after the last frame`)
   return faults
 }
 
@@ -173,32 +173,34 @@ function faultOf(
   { type, flags, stream, payload }: Frame,
   i: number,
   begun: Set<number>,
-  over: Set<number>,
+  ended: Set<number>,
 ): string[] {
   if (i === 0 && type !== TYPES.settings) return ['the first frame is not SETTINGS']
   if (type > TYPES.continuation || type === TYPES.push) return [`a frame of type ${type}`]
   if (type !== TYPES.headers && type !== TYPES.data) return []
   const faults: string[] = []
-  if (stream % 2 === 0) faults.push(`an answer on stream ${stream}`)
-  if (over.has(stream)) faults.push(`more on stream ${stream} behind its end`)
+  if (stream % 2 === 0) faults.push(`a response on stream ${stream}`)
+  if (ended.has(stream)) faults.push(`a frame on stream ${stream} after its end`)
   if (type === TYPES.data && !begun.has(stream)) faults.push(`a body without a head on stream ${stream}`)
   if (type === TYPES.headers) {
     const status = statusOf(payload)
     if (status !== undefined && ![100, 200, 400, 401].includes(status)) faults.push(`the status ${status}`)
     if (status !== 100) begun.add(stream)
   }
-  if (flags & END_STREAM) over.add(stream)
+  if (flags & END_STREAM) ended.add(stream)
   return faults
 }
 
-/** Frames of HTTP/2, in and out of order, damaged in one of them. */
+/** HTTP/2 frames, in and out of order, one of them damaged. */
 export const frames: Target = {
   name: 'frames',
   settings: [ENCRYPTED],
   cases: fc.record({
     writes: fc
       .tuple(damaged, tokenless)
-      .map(([frames, strange]) => (strange ? frames.map((text) => text.replaceAll(ACCESS, STRANGE)) : frames))
+      .map(([frames, withoutToken]) =>
+        withoutToken ? frames.map((text) => text.replaceAll(ACCESS, UNKNOWN_TOKEN)) : frames,
+      )
       .map((frames) => [PREFACE + NO_TABLE, ...frames, GOODBYE]),
     ending: endings,
   }),
@@ -206,13 +208,13 @@ export const frames: Target = {
     const { bed, device } = await scenes.scripted()
     return async (item) => {
       const client = bed.nextClient()
-      const heard = await play(
+      const received = await play(
         bed.served.url,
         { writes: item.writes.map(bed.bytesOf), ending: item.ending },
         { from: client, alpn: 'h2' },
       )
-      const faults = faultsIn(heard.bytes, item)
-      if (heard.end === 'deaf') faults.push('the connection was never closed')
+      const faults = faultsIn(received.bytes, item)
+      if (received.end === 'timeout') faults.push('the connection was never closed')
       const admitted = device.seenFrom(client).length
       if (admitted > tokensIn(item))
         faults.push(`${admitted} requests at the device with ${tokensIn(item)} tokens`)

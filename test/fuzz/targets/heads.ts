@@ -4,12 +4,12 @@ import { inPieces, mutated, oftenWithoutTokens } from '../mutation.ts'
 import { playRequests } from '../requests.ts'
 import { CLEARTEXT, ENCRYPTED, type Target } from '../target.ts'
 
-/** What a client sends on one connection. */
+/** The requests of a client on one connection. */
 export const connection: fc.Arbitrary<string> = oftenWithoutTokens(
   fc.array(mutated(requestText), { minLength: 1, maxLength: 4 }).map((requests) => requests.join('')),
 )
 
-/** How a client leaves: most wait for their answers. */
+/** How a client closes the connection: most wait for their responses. */
 export const endings: fc.Arbitrary<'end' | 'reset' | 'open'> = fc.oneof(
   { weight: 30, arbitrary: fc.constant('end' as const) },
   { weight: 4, arbitrary: fc.constant('reset' as const) },

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { compareAnswers } from '../../http1/answers-compared.ts'
+import { compareResponses } from '../../http1/compare-responses.ts'
 import { anyFields, framed, message, requestLines } from '../../listen/http1-messages.ts'
 import { gistOf, readInPieces } from '../../support/http1-intake.ts'
 import { compareWithNode } from '../../support/two-readings.ts'
@@ -26,10 +26,10 @@ async function faultsOfRequests(pieces: readonly Buffer[]): Promise<string[]> {
   const { disagreements } = await compareWithNode(bytes)
   const [inOne, inMany] = await Promise.all([[bytes], pieces].map((given) => readInPieces(given)))
   const alike = inOne && inMany && JSON.stringify(gistOf(inOne)) === JSON.stringify(gistOf(inMany))
-  return alike ? [...disagreements] : [...disagreements, 'cuts make a difference']
+  return alike ? [...disagreements] : [...disagreements, 'the pieces make a difference']
 }
 
-/** Requests and responses to the readers of HTTP/1 by themselves, beside Node's parser, whole and in pieces. No sidecar takes part. */
+/** Compares the HTTP/1 readers, without a sidecar, with the parser of Node, in one piece and in several. */
 export const readers: Target = {
   name: 'readers',
   settings: [CLEARTEXT],
@@ -38,7 +38,7 @@ export const readers: Target = {
     return async ({ writes, ask }) => {
       const pieces = writes.map((text) => Buffer.from(text, 'latin1'))
       if (ask === undefined) return faultsOfRequests(pieces)
-      return [...(await compareAnswers(pieces, ask)).disagreements]
+      return [...(await compareResponses(pieces, ask)).disagreements]
     }
   },
 }

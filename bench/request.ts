@@ -1,26 +1,29 @@
 import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 
-export interface Question {
+export interface RequestOptions {
   readonly method?: 'GET' | 'POST'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
 }
 
-export interface Answer {
+export interface ReceivedResponse {
   readonly status: number
-  /** Names and values in turn, as they came. */
+  /** Alternating names and values, as received. */
   readonly fields: readonly string[]
   readonly body: string
-  /** The bytes of status line and fields. */
+  /** Size of the status line, the fields and the empty line (bytes). */
   readonly headBytes: number
 }
 
-/** Asks a server of ours one thing, on a connection of its own; whoever vouches for its certificate. Within 10 s. */
-export function ask(url: string, { method = 'GET', headers = {}, body }: Question = {}): Promise<Answer> {
+/** Sends one request on its own connection. Accepts any certificate; fails after 10 s. */
+export function requestOnce(
+  url: string,
+  { method = 'GET', headers = {}, body }: RequestOptions = {},
+): Promise<ReceivedResponse> {
   const request = url.startsWith('https:') ? requestHttps : requestHttp
   return new Promise((resolve, reject) => {
-    // The certificates here are self-signed, by the sidecar, on loopback.
+    // The sidecar signs its own certificate, and the connection stays on loopback.
     const options = { method, headers: { ...headers }, agent: false, rejectUnauthorized: false }
     const sent = request(url, { ...options, signal: AbortSignal.timeout(10_000) }, (response) => {
       const { statusCode: status = 0, statusMessage = '', rawHeaders: fields } = response
@@ -35,7 +38,7 @@ export function ask(url: string, { method = 'GET', headers = {}, body }: Questio
       )
     })
     sent.on('error', reject)
-    // Otherwise Node says `close`, and an answer to that is not like those to a load.
+    // Without this Node sends `Connection: close`, and the response differs from those that a load gets.
     sent.setHeader('Connection', 'keep-alive')
     sent.end(body)
   })
@@ -43,6 +46,6 @@ export function ask(url: string, { method = 'GET', headers = {}, body }: Questio
 
 function headBytes(reason: string, fields: readonly string[]): number {
   const line = 'HTTP/1.1 200 \r\n'.length + reason.length
-  // Behind each name `: `, behind each value CRLF; then an empty line.
+  // Each name is followed by `: `, each value by CRLF; the head ends with an empty line.
   return line + fields.reduce((sum, text) => sum + Buffer.byteLength(text, 'latin1') + 2, 0) + 2
 }

@@ -8,14 +8,18 @@ import type { Request, Response } from '../support/message.ts'
 import { rawConnection } from '../support/raw.ts'
 import { type FrontOptions, startFront } from './tolerant-front.ts'
 
-/** One request through the lane to a device that answers with these bytes and closes. */
-async function ask(bytes: string, request: Request = {}, options: FrontOptions = {}): Promise<Response> {
+/** Sends one request to a device that responds with these bytes and closes. */
+async function requestOnce(
+  bytes: string,
+  request: Request = {},
+  options: FrontOptions = {},
+): Promise<Response> {
   const front = await startFront(await startCannedDevice(bytes), options)
   return send({ transport: 'http1', url: front.url, ...request })
 }
 
-describe('The tolerant lane sends', () => {
-  it('C21 the path byte for byte, and the fields in order, repeated, as they were spelt', async () => {
+describe('forwarding with the tolerant parser sends', () => {
+  it('C21 the path byte for byte, and the fields with their order, repeats and casing', async () => {
     const device = await startDevice()
     const front = await startFront(device)
     const path = "/a//b/../c\\d|'?q=1&q=?x=%zz&y#f".replace('#f', '?')
@@ -27,7 +31,7 @@ describe('The tolerant lane sends', () => {
   })
 
   it.each(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'PROPFIND', 'REPORT'])(
-    'C21 a %s without a body, without chunks',
+    'C21 a %s without a body and without Transfer-Encoding',
     async (method) => {
       const device = await startDevice()
       const front = await startFront(device)
@@ -39,17 +43,20 @@ describe('The tolerant lane sends', () => {
     },
   )
 
-  it.each(['GET', 'DELETE', 'OPTIONS', 'POST'])('C21 the body of a %s, whole or chunked', async (method) => {
-    const device = await startDevice()
-    const front = await startFront(device)
-    const url = front.url
-    await send({ transport: 'http1', url, method, body: 'whole body' })
-    await send({ transport: 'http1', url, method, body: ['two ', 'pieces'] })
-    expect(device.requests.map(({ body }) => body?.toString())).toEqual(['whole body', 'two pieces'])
-    expect(device.requests.map((request) => request.header('Content-Length'))).toEqual(['10', undefined])
-  })
+  it.each(['GET', 'DELETE', 'OPTIONS', 'POST'])(
+    'C21 the body of a %s, with a length or in chunks',
+    async (method) => {
+      const device = await startDevice()
+      const front = await startFront(device)
+      const url = front.url
+      await send({ transport: 'http1', url, method, body: 'whole body' })
+      await send({ transport: 'http1', url, method, body: ['two ', 'pieces'] })
+      expect(device.requests.map(({ body }) => body?.toString())).toEqual(['whole body', 'two pieces'])
+      expect(device.requests.map((request) => request.header('Content-Length'))).toEqual(['10', undefined])
+    },
+  )
 
-  it('a host, also for a client that named none', async () => {
+  it('a Host, even for a client that sends none', async () => {
     const device = await startDevice()
     const front = await startFront(device)
     const peer = await rawConnection(front.url)
@@ -58,7 +65,7 @@ describe('The tolerant lane sends', () => {
     expect(device.requests[0]?.values('Host')).toEqual([new URL(device.url).host])
   })
 
-  it('every request on a connection of its own', async () => {
+  it('every request on its own connection', async () => {
     const device = await startDevice()
     const front = await startFront(device)
     const connection = await connect({ transport: 'http1', url: front.url })
@@ -90,7 +97,7 @@ describe('The tolerant lane sends', () => {
     expect(device.byteCount).toBeGreaterThan(sent << 16)
   })
 
-  it('to a Unix socket, and over TLS to a certificate that it can check', async () => {
+  it('to a Unix socket, and over TLS to a trusted certificate', async () => {
     const local = await startDevice(undefined, { path: join(temporaryDirectory(), 'device.sock') })
     const behindSocket = await startFront(local)
     expect((await send({ transport: 'http1', url: behindSocket.url })).text).toBe('from the device')
@@ -101,8 +108,8 @@ describe('The tolerant lane sends', () => {
   })
 })
 
-describe('The tolerant lane hands on', () => {
-  it('an early answer while the upload still runs', async () => {
+describe('forwarding with the tolerant parser delivers', () => {
+  it('an early response while the upload still runs', async () => {
     const device = await startRawDevice(async (peer) => {
       await peer.waitFor('\r\n\r\n')
       peer.write('http/1.1 413 too large\nContent-Length: 2\n\nno')
@@ -111,18 +118,18 @@ describe('The tolerant lane hands on', () => {
     const connection = await connect({ transport: 'http1', url: front.url })
     const exchange = connection.start({ method: 'POST', open: true })
     exchange.write('x')
-    const answer = await exchange.response
-    expect([answer.status, answer.text]).toEqual([413, 'no'])
+    const response = await exchange.response
+    expect([response.status, response.text]).toEqual([413, 'no'])
   })
 
-  it('C23 interim answers, but for 100, and not without end', async () => {
+  it('C23 interim responses except 100, up to a limit', async () => {
     const hint = 'HTTP/1.1 103 Early Hints\nLink: </a>\n\n'
-    const answer = await ask(`HTTP/1.1 100 Continue\r\n\r\n${hint}HTTP/1.1 200 OK\r\n\r\nhi`)
-    expect(answer.informational.map(({ status, fields }) => [status, ...fields])).toEqual([
+    const response = await requestOnce(`HTTP/1.1 100 Continue\r\n\r\n${hint}HTTP/1.1 200 OK\r\n\r\nhi`)
+    expect(response.informational.map(({ status, fields }) => [status, ...fields])).toEqual([
       [103, 'Link', '</a>'],
     ])
-    expect(answer.text).toBe('hi')
-    expect((await ask(`${hint.repeat(500)}HTTP/1.1 200 OK\r\n\r\nhi`)).status).toBe(502)
+    expect(response.text).toBe('hi')
+    expect((await requestOnce(`${hint.repeat(500)}HTTP/1.1 200 OK\r\n\r\nhi`)).status).toBe(502)
   })
 
   it('C21 a download no faster than the client reads it', async () => {
@@ -145,7 +152,7 @@ describe('The tolerant lane hands on', () => {
     expect((await exchange.response).body.length).toBe(size)
   })
 
-  it('C21 the whole of a download whose device has gone before the client read on', async () => {
+  it('C21 a complete download after the device has closed and before the client reads on', async () => {
     const size = 4 << 20
     const device = await startRawDevice(async (peer) => {
       await peer.waitFor('\r\n\r\n')

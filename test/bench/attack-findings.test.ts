@@ -1,18 +1,18 @@
 import { expect, it } from 'vitest'
 import type { Check } from '../../bench/figure.ts'
+import { type AttackRound, attackFindings } from '../../bench/figures/attack-findings.ts'
 import { attacks } from '../../bench/figures/attacks.ts'
-import { type Ordeal, ordealFindings } from '../../bench/figures/ordeals.ts'
 
 const MIB = 2 ** 20
 const [idle, ...others] = attacks(1, false)
 const reset = others.find(({ name }) => name === 'rapid reset')
 const distributed = others.find(({ name }) => name === 'rapid reset, caps lifted')
 
-function report(p99: number, failed = 0): Ordeal['alone'] {
+function report(p99: number, failed = 0): AttackRound['alone'] {
   return { count: 800, answered: 800, p50: 1, p90: 1, p99, max: p99, failed }
 }
 
-function ordeal(alone: number, during: number, failed = 0, peak = 450): Ordeal {
+function round(alone: number, during: number, failed = 0, peak = 450): AttackRound {
   return {
     alone: report(alone),
     during: report(during, failed),
@@ -29,11 +29,11 @@ function ordeal(alone: number, during: number, failed = 0, peak = 450): Ordeal {
 it('the p99 of the good client is held against that of the same round', () => {
   if (idle === undefined || reset === undefined || distributed === undefined)
     throw new Error('the attacks have other names')
-  const { checks, faults } = ordealFindings(
+  const { checks, faults } = attackFindings(
     new Map([
-      [idle, [ordeal(1, 1), ordeal(10, 15), ordeal(2, 8)]],
-      [reset, [ordeal(1, 3), ordeal(1, 1, 2)]],
-      [distributed, [ordeal(1, 4, 5)]],
+      [idle, [round(1, 1), round(10, 15), round(2, 8)]],
+      [reset, [round(1, 3), round(1, 1, 2)]],
+      [distributed, [round(1, 4, 5)]],
     ]),
   )
   const found = (id: string): Check | undefined => checks.find((check) => check.id === id)
@@ -47,18 +47,18 @@ it('the p99 of the good client is held against that of the same round', () => {
 
 it('an attack that was none is a fault, with its round', () => {
   if (reset === undefined) throw new Error('the attacks have other names')
-  const second = { ...ordeal(1, 1), faults: ['cut nothing for max_resets'] }
-  const { faults } = ordealFindings(new Map([[reset, [ordeal(1, 1), second]]]))
+  const second = { ...round(1, 1), faults: ['cut nothing for max_resets'] }
+  const { faults } = attackFindings(new Map([[reset, [round(1, 1), second]]]))
   expect(faults).toEqual(['rapid reset, round 2: cut nothing for max_resets'])
 })
 
 it('memory is held against the unit under its own caps, and against the round before under any', () => {
   const capped = others.find(({ caps }) => caps === 'as they come')
   if (idle === undefined || capped === undefined) throw new Error('the attacks have other caps')
-  const { checks } = ordealFindings(
+  const { checks } = attackFindings(
     new Map([
-      [idle, [ordeal(1, 1, 0, 300), ordeal(1, 1, 0, 500), ordeal(1, 1, 0, 600)]],
-      [capped, [ordeal(1, 1, 0, 150), ordeal(1, 1, 0, 170), ordeal(1, 1, 0, 160)]],
+      [idle, [round(1, 1, 0, 300), round(1, 1, 0, 500), round(1, 1, 0, 600)]],
+      [capped, [round(1, 1, 0, 150), round(1, 1, 0, 170), round(1, 1, 0, 160)]],
     ]),
   )
   const value = (id: string): number | undefined => checks.find((check) => check.id === id)?.value

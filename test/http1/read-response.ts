@@ -8,18 +8,18 @@ import {
   type ResponseRules,
 } from '../../src/http1/response-reader.ts'
 
-/** What came of some bytes. */
+/** The reading of some bytes. */
 export interface Read {
   readonly interim: readonly (readonly [number, readonly string[]])[]
   readonly head: readonly [number, string, readonly string[]] | undefined
   readonly body: string
-  /** The strict rules would have refused something of it. */
+  /** Whether the strict rules refuse a part of it. */
   readonly sloppy: boolean
-  readonly end: 'whole' | 'whole, with more behind it' | 'open' | string
+  readonly end: 'whole' | 'whole, with more after it' | 'open' | string
 }
 
-/** Reads an answer that comes in these pieces, behind which the connection ends. */
-export function readAnswer(
+/** Reads a response that arrives in these pieces, after which the connection ends. */
+export function readResponse(
   pieces: readonly Buffer[],
   method = 'GET',
   rules: ResponseRules = 'strict',
@@ -33,7 +33,7 @@ export function readAnswer(
   const take = (chunk: Buffer | undefined): void => {
     body += chunk?.toString('latin1') ?? ''
   }
-  const over = (how: string): void => {
+  const finish = (how: string): void => {
     end = end === 'open' ? how : `${end} and ${how}`
   }
   const events: ResponseEvents = {
@@ -44,9 +44,9 @@ export function readAnswer(
     onBody: take,
     onWhole(last, clean) {
       take(last)
-      over(clean ? 'whole' : 'whole, with more behind it')
+      finish(clean ? 'whole' : 'whole, with more after it')
     },
-    onFault: over,
+    onFault: finish,
     onSloppy() {
       sloppy = true
     },
@@ -59,10 +59,10 @@ export function readAnswer(
   return { interim, head, body, end, sloppy }
 }
 
-/** What Node's own client makes of an answer. */
+/** The reading of a response by the client of Node. */
 export type NodesRead = Pick<Read, 'interim' | 'head' | 'body'>
 
-/** The same as Node's own client has it; undefined where that refuses it. `lenient`: by the rules that Node calls insecure. */
+/** Reads a response with the client of Node; undefined if Node refuses it. `lenient`: with `insecureHTTPParser`. */
 export function readByNode(
   bytes: Buffer,
   {
@@ -85,7 +85,7 @@ export function readByNode(
     asked.on('error', () => resolve(undefined))
     asked.on('upgrade', () => resolve(undefined))
     asked.on('information', ({ statusCode, rawHeaders }) => {
-      // To Node `100 Continue` is another event, and here none.
+      // Node reports `100 Continue` as another event, and the sidecar does not report it.
       if (statusCode !== 100) interim.push([statusCode, rawHeaders])
     })
     asked.on('response', (response) => {

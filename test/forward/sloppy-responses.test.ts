@@ -12,27 +12,27 @@ interface Sloppy {
   readonly bytes: string
   readonly reason?: string
   readonly body?: string
-  /** The fields that the client sees, less `Content-Length: 2`. */
+  /** The `X-` fields that the client gets. */
   readonly fields?: readonly string[]
 }
 
 const readable: readonly Sloppy[] = [
   { name: 'bare LF', bytes: 'HTTP/1.1 200 OK\nX-A: b\nContent-Length: 2\n\nhi', fields: ['X-A', 'b'] },
   { name: 'CR CR LF', bytes: 'HTTP/1.1 200 OK\r\r\nContent-Length: 2\r\r\n\r\r\nhi' },
-  { name: 'newlines before the answer', bytes: `\r\n\n\r\n${ok}Content-Length: 2\r\n\r\nhi` },
-  { name: 'one length twice', bytes: `${ok}Content-Length: 2\r\ncontent-length: 2\r\n\r\nhi` },
-  { name: 'one length as a list', bytes: `${ok}Content-Length: 2, 2\r\n\r\nhi` },
-  { name: 'a space behind the length', bytes: `${ok}Content-Length: 2 \r\n\r\nhi` },
+  { name: 'newlines before the response', bytes: `\r\n\n\r\n${ok}Content-Length: 2\r\n\r\nhi` },
+  { name: 'the same length twice', bytes: `${ok}Content-Length: 2\r\ncontent-length: 2\r\n\r\nhi` },
+  { name: 'the same length twice in a list', bytes: `${ok}Content-Length: 2, 2\r\n\r\nhi` },
+  { name: 'a space after the length', bytes: `${ok}Content-Length: 2 \r\n\r\nhi` },
   {
-    name: 'a length beside chunks',
+    name: 'a length and chunks',
     bytes: `${ok}Content-Length: 7\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n`,
   },
   {
-    name: 'chunked said twice',
+    name: 'chunked in two fields',
     bytes: `${ok}Transfer-Encoding: chunked\r\ntransfer-encoding: Chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n`,
   },
   {
-    name: 'chunks on bare LF',
+    name: 'chunks with bare LF',
     bytes: `${ok}Transfer-Encoding: chunked\r\n\r\n1;x=y\nh\n01  \ni\n0\n\nand more`,
   },
   {
@@ -43,7 +43,7 @@ const readable: readonly Sloppy[] = [
   { name: 'no reason phrase', bytes: 'HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nhi', reason: '' },
   { name: 'a lower-case status line', bytes: 'http/1.1 200 ok\r\nContent-Length: 2\r\n\r\nhi', reason: 'ok' },
   { name: 'a status line with gaps', bytes: 'HTTP/1.1  200\t OK\r\nContent-Length: 2\r\n\r\nhi' },
-  { name: 'a version that does not exist', bytes: 'HTTP/1.12 200 OK\r\nContent-Length: 2\r\n\r\nhi' },
+  { name: 'an unknown minor version', bytes: 'HTTP/1.12 200 OK\r\nContent-Length: 2\r\n\r\nhi' },
   { name: 'a control character in the reason', bytes: 'HTTP/1.1 200 O\x01K\r\n\r\nhi', reason: 'O K' },
   {
     name: 'control characters in a value',
@@ -66,13 +66,13 @@ const readable: readonly Sloppy[] = [
     fields: ['X-A', 'b c', 'X-B', 'd'],
   },
   {
-    name: 'lines that are no field, and what is folded behind them',
+    name: 'lines that are no field, with folded lines after them',
     bytes: `${ok}nonsense\r\n lost\r\nX(odd): a\r\n: b\r\nX-\xe9: c\r\n d\r\nX-A: b\r\nContent-Length: 2\r\n\r\nhi`,
     fields: ['X-A', 'b'],
   },
-  { name: 'an unasked 100', bytes: `HTTP/1.1 100 Continue\n\n\n${ok}Content-Length: 2\r\n\r\nhi` },
-  { name: 'more body than it said', bytes: `${ok}Content-Length: 2\r\n\r\nhi and more` },
-  { name: 'HTTP/1.0 and the end of the connection', bytes: 'HTTP/1.0 200 OK\n\nhi' },
+  { name: 'an unsolicited 100', bytes: `HTTP/1.1 100 Continue\n\n\n${ok}Content-Length: 2\r\n\r\nhi` },
+  { name: 'more body than its length', bytes: `${ok}Content-Length: 2\r\n\r\nhi and more` },
+  { name: 'HTTP/1.0 with a body that ends with the connection', bytes: 'HTTP/1.0 200 OK\n\nhi' },
   {
     name: 'two thousand fields',
     bytes: `${ok}${'X-A: b\n'.repeat(2000)}Content-Length: 2\n\nhi`,
@@ -86,34 +86,38 @@ const readable: readonly Sloppy[] = [
 ]
 
 const unreadable: readonly { readonly name: string; readonly bytes: string; readonly failure?: string }[] = [
-  { name: 'lengths that differ', bytes: `${ok}Content-Length: 2\r\nContent-Length: 3\r\n\r\nhi!` },
+  { name: 'two different lengths', bytes: `${ok}Content-Length: 2\r\nContent-Length: 3\r\n\r\nhi!` },
   { name: 'a length that is no number', bytes: `${ok}Content-Length: 2 bytes\r\n\r\nhi` },
   { name: 'a negative length', bytes: `${ok}Content-Length: -1\r\n\r\nhi` },
   { name: 'an empty length', bytes: `${ok}Content-Length:\r\n\r\nhi` },
-  { name: 'a length beyond counting', bytes: `${ok}Content-Length: ${'9'.repeat(20)}\r\n\r\nhi` },
+  { name: 'a length of twenty digits', bytes: `${ok}Content-Length: ${'9'.repeat(20)}\r\n\r\nhi` },
   { name: 'another transfer coding', bytes: `${ok}Transfer-Encoding: gzip, chunked\r\n\r\nhi` },
   { name: 'a status of two digits', bytes: 'HTTP/1.1 20 OK\r\n\r\nhi' },
   { name: 'a status of four digits', bytes: 'HTTP/1.1 2000 OK\r\n\r\nhi' },
   { name: 'a status below 100', bytes: 'HTTP/1.1 099 OK\r\n\r\nhi' },
-  { name: 'an unasked 101', bytes: 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nhi' },
+  { name: 'an unsolicited 101', bytes: 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nhi' },
   { name: 'HTTP/0.9', bytes: '<html>hello</html>' },
-  { name: 'text before the answer', bytes: `debug: hello\r\n${ok}\r\nhi` },
+  { name: 'text before the response', bytes: `debug: hello\r\n${ok}\r\nhi` },
   { name: 'another protocol', bytes: 'ICY 200 OK\r\n\r\nhi' },
   {
     name: 'an endless head',
     bytes: `${ok}${'X-Filler: 0123456789\r\n'.repeat(20_000)}\r\nhi`,
     failure: 'http_response_header_section_size',
   },
-  { name: 'a head without end', bytes: `${ok}Content-Length: 2\r\n`, failure: 'connection_terminated' },
+  {
+    name: 'a head that the connection ends',
+    bytes: `${ok}Content-Length: 2\r\n`,
+    failure: 'connection_terminated',
+  },
 ]
 
-describe('The tolerant lane reads', () => {
+describe('the tolerant parser reads', () => {
   it.each(readable)('$name', async ({ bytes, reason = 'OK', body = 'hi', fields = [] }) => {
     const front = await startFront(await startCannedDevice(bytes))
-    const answer = await send({ transport: 'http1', url: front.url })
-    expect([answer.status, answer.reason, answer.text]).toEqual([200, reason, body])
-    const shown = answer.fields.filter((_, i, all) => OWN.test(all[i - (i % 2)] ?? ''))
-    expect(shown).toEqual(fields)
+    const response = await send({ transport: 'http1', url: front.url })
+    expect([response.status, response.reason, response.text]).toEqual([200, reason, body])
+    const own = response.fields.filter((_, i, all) => OWN.test(all[i - (i % 2)] ?? ''))
+    expect(own).toEqual(fields)
     expect(await front.waitForEnd()).toEqual({ kind: 'relayed' })
   })
 
@@ -121,33 +125,33 @@ describe('The tolerant lane reads', () => {
     ['HEAD', `${ok}Content-Length: 2\n\nhi`, 200],
     ['GET', 'HTTP/1.1 204 No Content\nContent-Length: 2\n\nhi', 204],
     ['GET', 'HTTP/1.1 304 Not Modified\nContent-Length: 2\n\nhi', 304],
-  ])('an answer to %s with a body that must not be there', async (method, bytes, status) => {
+  ])('a response to %s without the body that it must not have', async (method, bytes, status) => {
     const front = await startFront(await startCannedDevice(bytes))
-    const answer = await send({ transport: 'http1', url: front.url, method })
-    expect([answer.status, answer.text]).toEqual([status, ''])
+    const response = await send({ transport: 'http1', url: front.url, method })
+    expect([response.status, response.text]).toEqual([status, ''])
   })
 })
 
-it('The tolerant lane reads a head in time that grows with its length, not with the square of that', () => {
+it('the tolerant parser reads a head in linear time', () => {
   const start = performance.now()
   const head = readTolerantly(`HTTP/1.1 200 OK\r\nX-A: a${'\r'.repeat(60_000)}b\r\nX-B: c`, 'GET')
-  // The square of it took six seconds.
+  // A quadratic reader took six seconds.
   expect(performance.now() - start).toBeLessThan(1000)
   expect(head?.fields.map((each) => each.length)).toEqual([3, 60_002, 3, 1])
 })
 
-it('The tolerant lane looks at every byte of a head once, however it is split', () => {
+it('the tolerant parser scans each byte of a head once, however it is split', () => {
   const bytes = Buffer.from(`HTTP/1.1 200 OK\n${'a\n'.repeat(30_000)}\nbody`)
   const ending = new TolerantHeadEnd()
   const start = performance.now()
   let found: ReturnType<TolerantHeadEnd['find']>
   for (let end = 1; found === undefined && end <= bytes.length; end += 1) found = ending.find(bytes, 0, end)
-  // To begin anew with every byte took 38 seconds.
+  // A scan from the start for every byte took 38 seconds.
   expect(performance.now() - start).toBeLessThan(1000)
   expect(found).toEqual({ head: bytes.length - 6, body: bytes.length - 4 })
 })
 
-describe('The tolerant lane does not guess at', () => {
+describe('the tolerant parser refuses', () => {
   it.each(unreadable)('$name', async ({ bytes, failure = 'http_protocol_error' }) => {
     const front = await startFront(await startCannedDevice(bytes))
     expect((await send({ transport: 'http1', url: front.url })).status).toBe(502)
@@ -156,5 +160,5 @@ describe('The tolerant lane does not guess at', () => {
   })
 })
 
-/** Less what the front and Node's server add. */
+/** Excludes the fields that the front and the server of Node add. */
 const OWN = /^x-/i

@@ -9,7 +9,7 @@ import type { Exchange, UpgradeExchange } from '../../src/http/exchange.ts'
 import { startRawDevice } from '../support/device.ts'
 import { socketPair } from '../support/socket-pair.ts'
 
-/** Revoked while it waited: its refusal has been written, and may not have left yet. */
+/** An exchange that was revoked while it waited: its refusal is written but may not have been sent. */
 function refusedExchange(): UpgradeExchange {
   const head = { method: 'GET', fields: [] }
   const exchange: Partial<UpgradeExchange> = {
@@ -36,7 +36,7 @@ function requestOf(exchange: Exchange, onEnd: (end: RoundTripEnd) => void): Roun
   return { admission: ADMISSION, exchange, fields: [], body: undefined, ...rules, onEnd }
 }
 
-it('C8 a request that was refused before its turn came never reaches the device, by no lane', async () => {
+it('C8 a request or upgrade that was refused while it waited never reaches the device', async () => {
   const device = await startRawDevice(() => {})
   const target = targetOf(device.url)
   const connections = { borrow: vi.fn() } as unknown as Connections
@@ -58,7 +58,7 @@ it('C8 a request that was refused before its turn came never reaches the device,
 })
 
 it.each([true, false])(
-  'C8 an upgrade that was refused meanwhile becomes no tunnel (refused: %s)',
+  'C8 an upgrade that is refused before the 101 of the device becomes no tunnel (refused: %s)',
   async (refused) => {
     const client = await socketPair()
     const exchange: UpgradeExchange = Object.assign(refusedExchange(), {
@@ -87,7 +87,7 @@ it.each([true, false])(
 )
 
 it.each([false, true])(
-  'C8 a refusal is not cut short by a device that fails behind it; an answer of the device is (begun: %s)',
+  'C8 a failure of the device cuts its own response, but not a refusal (response begun: %s)',
   (begun) => {
     const exchange = { ...refusedExchange(), answered: false }
     const ends: RoundTripEnd[] = []
@@ -113,7 +113,7 @@ it.each([false, true])(
   },
 )
 
-it('C24 an upgrade under way leaves the idle timer of its client running', async () => {
+it('C24 a pending upgrade does not change the idle timer of its client', async () => {
   const client = await socketPair()
   client.from.setTimeout(4711)
   const exchange: UpgradeExchange = Object.assign(refusedExchange(), {

@@ -2,19 +2,18 @@ import process from 'node:process'
 import { createClientAddress } from '../../src/gate/client-address.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import { openTokenStore } from '../token-store.ts'
-import type { HeapPoint } from './heap.ts'
-import { addressOf } from './many-clients.ts'
+import type { HeapPoint } from './p8-growth.ts'
+import { openTokenStore } from './token-store.ts'
 
-/** The cap on windows (`limits.max_keys`) as it comes. */
+/** The default of `limits.max_keys`. */
 const MAX_KEYS = 100_000
 const HOUR = 3_600_000
 
-/** Each has something grow by one at a time, up to a count. */
+/** Each returns a function that adds entry `i` to a table. */
 const growers = {
   tokens(most: number): (i: number) => void {
     const store = openTokenStore(most)
-    // A login gives two tokens, which are counted as the two that they are.
+    // One login issues two tokens, and both count.
     return (i) => {
       if (i % 2 === 0) store.issue(addressOf(i))
     }
@@ -34,16 +33,21 @@ function heap(): number {
   return heapUsed + external
 }
 
-const [, , what = '', given = '[]'] = process.argv
-const counts = JSON.parse(given) as number[] // of heap.ts
+const [, , what = '', countsText = '[]'] = process.argv
+const counts = JSON.parse(countsText) as number[] // of `heapGrowth`
 const before = heap()
 const grow = growers[what === 'tokens' ? 'tokens' : 'windows'](Math.max(...counts))
 const points: HeapPoint[] = []
-let there = 0
+let entries = 0
 for (const count of counts) {
-  for (; there < count; there += 1) grow(there)
+  for (; entries < count; entries += 1) grow(entries)
   points.push([count, heap() - before])
 }
 process.stdout.write(`${JSON.stringify(points)}\n`)
-// So that what grew is still in use when it is measured.
-grow(there)
+// Keeps the table reachable until after the last measurement.
+grow(entries)
+
+/** The address of client `i`, of up to sixteen million. */
+function addressOf(i: number): string {
+  return `10.${(i >> 16) & 255}.${(i >> 8) & 255}.${i & 255}`
+}

@@ -2,39 +2,39 @@ import type { Check, Findings } from '../figure.ts'
 import { fixed, percent } from '../format.ts'
 import type { SteadyReport } from '../load/steady.ts'
 import { summarize, summarizePairs } from '../measure.ts'
-import { MEBIBYTE } from '../resident-memory.ts'
+import { MEBIBYTE } from '../process-usage.ts'
 import type { Attack, Caps } from './attacks.ts'
 
-/** One round of one attack: how the good client fared, and what the sidecar did. */
-export interface Ordeal {
+/** One round of one attack: the latency of the good client, and the defence of the sidecar. */
+export interface AttackRound {
   readonly alone: SteadyReport
   readonly during: SteadyReport
-  /** The part of its core that the sidecar used. */
+  /** Fraction of its core that the sidecar used. */
   readonly busy: number | undefined
-  /** Of the sidecar, resident, in bytes: `full` once the crowd of the attack was there, `after` some seconds past its end. */
+  /** Resident memory of the sidecar (bytes): `full` with all connections of the attack open, `after` seconds after its end. */
   readonly memory: Readonly<Record<'before' | 'full' | 'peak' | 'after', number | undefined>>
-  /** Connections more than before, while the attack went on. */
+  /** Connections that the attack added. */
   readonly connections: number
-  /** Connections refused, connections and streams broken off, requests of the attackers answered. */
+  /** Connections refused, connections and streams cut, responses to requests of the attacker. */
   readonly refused: number
   readonly cut: number
   readonly answered: number
   readonly faults: readonly string[]
 }
 
-/** The p99 of a good client may be so many times what it is without an attack. */
-const MOST_P99 = 2
+/** The p99 of a good client during an attack may be at most this multiple of its p99 alone. */
+const MAX_P99_RATIO = 2
 
-/** What the unit gives the whole sidecar (MiB; `MemoryMax`). */
-const MOST_MEMORY = 512
+/** `MemoryMax` of the systemd unit (MiB). */
+const MAX_MEMORY = 512
 
-/** A last round may need so many times the memory of the one before: what an attack took is there for the next. */
-const MOST_GROWTH = 1.1
+/** The last round may need at most this multiple of the memory of the round before: memory is reused, not leaked. */
+const MAX_GROWTH = 1.1
 
-/** What the reference of the configuration says that an idle connection may take (KiB; `listen.max_connections`). */
-const MOST_PER_CONNECTION = 80
+/** Memory of an idle connection according to the configuration reference (KiB; `listen.max_connections`). */
+const MAX_PER_CONNECTION = 80
 
-export function ordealFindings(all: ReadonlyMap<Attack, readonly Ordeal[]>): Findings {
+export function attackFindings(all: ReadonlyMap<Attack, readonly AttackRound[]>): Findings {
   const rows: Rows = [...all]
   const check = (
     id: string,
@@ -48,13 +48,13 @@ export function ordealFindings(all: ReadonlyMap<Attack, readonly Ordeal[]>): Fin
     ...rest,
   })
   const ratios = rows.map(([{ name, judged }, rounds]) => {
-    const p99 = (which: 'alone' | 'during'): number[] => rounds.map((ordeal) => ordeal[which].p99)
+    const p99 = (which: 'alone' | 'during'): number[] => rounds.map((round) => round[which].p99)
     const times = summarizePairs(p99('during'), p99('alone'), (during, alone) => during / alone)
-    const what = `p99 of a good client during ${name}, of its p99 alone`
-    const reach = judged ? { reach: MOST_P99 } : {}
+    const what = `p99 of a good client during ${name}, as a multiple of its p99 alone`
+    const reach = judged ? { reach: MAX_P99_RATIO } : {}
     return check(name, what, { unit: '×', ...reach, value: times?.median, range: times?.range })
   })
-  const idle = rows.find(([{ crowd, name }]) => crowd > 0 && name.includes('idle'))?.[1]
+  const idle = rows.find(([{ heldOpen, name }]) => heldOpen > 0 && name.includes('idle'))?.[1]
   const each = summarize(
     idle?.map(({ memory: { full, before }, connections }) =>
       full === undefined || before === undefined ? undefined : (full - before) / 1024 / connections,
@@ -63,19 +63,19 @@ export function ordealFindings(all: ReadonlyMap<Attack, readonly Ordeal[]>): Fin
   return {
     checks: [
       ...ratios,
-      check('memory', 'resident memory at its highest, with the caps as they come', {
+      check('memory', 'peak resident memory, with the default caps', {
         unit: 'MiB',
-        reach: MOST_MEMORY,
+        reach: MAX_MEMORY,
         value: mebibytes(peakOf(rows, 'as they come')),
       }),
-      check('growth', 'of the round before, the memory of the last at its highest, with the caps lifted', {
+      check('growth', 'peak memory of the last round, as a multiple of the round before, with lifted caps', {
         unit: '×',
-        reach: MOST_GROWTH,
+        reach: MAX_GROWTH,
         value: growthOf(rows),
       }),
       check('connection', 'memory of an idle TLS connection', {
         unit: 'KiB',
-        reach: MOST_PER_CONNECTION,
+        reach: MAX_PER_CONNECTION,
         value: each?.median,
         range: each?.range,
       }),
@@ -96,7 +96,7 @@ export function ordealFindings(all: ReadonlyMap<Attack, readonly Ordeal[]>): Fin
     ],
     tables: [
       {
-        caption: 'The good client (ms), and the sidecar (medians of the rounds; memory in MiB)',
+        caption: 'Good client (ms) and sidecar (medians of the rounds; memory in MiB)',
         head: [
           'attack',
           ...['p50 alone', 'p50', 'p99 alone', 'p99', 'failed'],
@@ -153,9 +153,9 @@ export function ordealFindings(all: ReadonlyMap<Attack, readonly Ordeal[]>): Fin
   }
 }
 
-type Rows = readonly (readonly [attack: Attack, rounds: readonly Ordeal[]])[]
+type Rows = readonly (readonly [attack: Attack, rounds: readonly AttackRound[]])[]
 
-/** The most that the sidecar with these caps took in all rounds, or in one of them (bytes). */
+/** Peak memory of the sidecar with these caps in all rounds, or in one of them (bytes). */
 function peakOf(rows: Rows, caps: Caps, round?: number): number | undefined {
   const peaks = rows
     .filter(([attack]) => attack.caps === caps)
@@ -164,14 +164,14 @@ function peakOf(rows: Rows, caps: Caps, round?: number): number | undefined {
   return summarize(peaks)?.range[1]
 }
 
-/** Undefined where there was one round only. */
+/** Undefined after a single round. */
 function growthOf(rows: Rows): number | undefined {
   const last = Math.max(...rows.map(([, rounds]) => rounds.length)) - 1
   const [before, after] = [peakOf(rows, 'lifted', last - 1), peakOf(rows, 'lifted', last)]
   return last < 1 || before === undefined || after === undefined ? undefined : after / before
 }
 
-function faultsOf({ name, judged }: Attack, rounds: readonly Ordeal[]): string[] {
+function faultsOf({ name, judged }: Attack, rounds: readonly AttackRound[]): string[] {
   const [during, alone] = [failures(rounds, 'during'), failures(rounds, 'alone')]
   return [
     ...rounds.flatMap(({ faults }, round) => faults.map((fault) => `${name}, round ${round + 1}: ${fault}`)),
@@ -180,11 +180,14 @@ function faultsOf({ name, judged }: Attack, rounds: readonly Ordeal[]): string[]
   ]
 }
 
-function failures(rounds: readonly Ordeal[], which: 'alone' | 'during'): number {
-  return rounds.reduce((sum, ordeal) => sum + ordeal[which].failed, 0)
+function failures(rounds: readonly AttackRound[], which: 'alone' | 'during'): number {
+  return rounds.reduce((sum, round) => sum + round[which].failed, 0)
 }
 
-function median(rounds: readonly Ordeal[], of: (ordeal: Ordeal) => number | undefined): number | undefined {
+function median(
+  rounds: readonly AttackRound[],
+  of: (round: AttackRound) => number | undefined,
+): number | undefined {
   return summarize(rounds.map(of))?.median
 }
 

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { systemClock } from '../src/system/clock.ts'
-import { createMemoryJournal } from '../src/tokens/token-journal.ts'
-import { createTokenStore, type TokenStore } from '../src/tokens/token-store.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { createMemoryJournal } from '../../src/tokens/token-journal.ts'
+import { createTokenStore, type TokenStore } from '../../src/tokens/token-store.ts'
 
 const HOUR = 3_600_000
 
-/** The sidecar's own token store, in memory, with the lifetimes that it has by default. */
+/** The token store of the sidecar, in memory, with the default lifetimes. */
 export function openTokenStore(capacity: number): TokenStore {
   return createTokenStore({
     policy: {

@@ -1,0 +1,99 @@
+import process from 'node:process'
+import { fileURLToPath } from 'node:url'
+import { freePort, listening, startChild } from '../child.ts'
+import { packageVersion } from '../machine.ts'
+import type { Program } from '../program.ts'
+import { PEER_HEADERS, PEER_TOKEN, type Peer, type Place, type RunningPeer } from './peer.ts'
+
+/** Starts a server program of this folder with its own port, the port of the device, and `more` as arguments. */
+export async function startNodePeer(
+  file: string,
+  { devicePort, core }: Place,
+  more: readonly string[] = [],
+  { tuning, env }: Pick<Program, 'tuning' | 'env'> = { tuning: [], env: { NODE_ENV: 'production' } },
+): Promise<RunningPeer> {
+  const port = await freePort()
+  const program = fileURLToPath(new URL(file, import.meta.url))
+  const child = await startChild(
+    process.execPath,
+    [...tuning, program, String(port), String(devicePort), ...more],
+    {
+      core,
+      env,
+    },
+  )
+  await listening(port, child)
+  return { url: `http://127.0.0.1:${port}`, children: [child], headers: PEER_HEADERS }
+}
+
+/** Bare `http-proxy-3` with its defaults: it opens a connection to the device for each request. */
+export const httpProxy3Peer: Peer = {
+  name: 'http-proxy-3',
+  does: 'nothing else, no agent',
+  fast: false,
+  version: () => packageVersion('http-proxy-3'),
+  start: (place) => startNodePeer('http-proxy-3-server.ts', place),
+}
+
+/** `http-proxy-3` with a keep-alive agent, its fastest configuration. */
+export const httpProxy3KeepAlivePeer: Peer = {
+  name: 'http-proxy-3-keep-alive',
+  does: 'nothing else',
+  fast: false,
+  version: () => packageVersion('http-proxy-3'),
+  start: (place) => startNodePeer('http-proxy-3-server.ts', place, ['keep-alive']),
+}
+
+/** Fastify with its proxy, rate-limit and bearer plugins: the work of Postern, made of well-known parts. */
+export const fastifyPeer: Peer = {
+  name: 'fastify',
+  does: 'http-proxy, rate-limit, bearer-auth',
+  fast: false,
+  version: () => packageVersion('fastify'),
+  start: (place) => startNodePeer('fastify-server.ts', place, [PEER_TOKEN]),
+}
+
+/** `fast-proxy` with undici, as its documentation recommends. */
+export const fastProxyPeer: Peer = {
+  name: 'fast-proxy',
+  does: 'nothing else',
+  fast: false,
+  version: () => packageVersion('fast-proxy'),
+  start: (place) => startNodePeer('fast-proxy-server.ts', place),
+}
+
+/** A `node:http` server and undici `Pool.dispatch`: the cost of forwarding with public parts alone. */
+export const undiciPeer: Peer = {
+  name: 'node:http-undici',
+  does: 'nothing else',
+  fast: false,
+  version: () => packageVersion('undici'),
+  start: (place) => startNodePeer('undici-server.ts', place),
+}
+
+/** Two sockets without HTTP: the upper bound of any proxy in Node. */
+export const tcpRelayPeer: Peer = {
+  name: 'node tcp relay',
+  does: 'no HTTP',
+  fast: true,
+  version: async () => process.versions.node,
+  start: (place) => startNodePeer('tcp-relay-server.ts', place),
+}
+
+export interface FixedResponse {
+  readonly status: number
+  /** Alternating names and values. */
+  readonly fields: readonly string[]
+  readonly body: string
+}
+
+/** Bare `node:http` that always sends the same bytes, with the flags and environment of `program`. */
+export function fixedResponsePeer(response: FixedResponse, program?: Program): Peer {
+  return {
+    name: 'node:http',
+    does: 'always the same bytes',
+    fast: true,
+    version: async () => process.versions.node,
+    start: (place) => startNodePeer('fixed-response-server.mjs', place, [JSON.stringify(response)], program),
+  }
+}

@@ -1,0 +1,64 @@
+import process from 'node:process'
+import { clockTime } from './format.ts'
+
+type Cleanup = () => void | Promise<void>
+
+const cleanups = new Set<Cleanup>()
+const ending = new AbortController()
+
+/** Resolves immediately. Never resolves once the program is ending, so that its caller does not continue. */
+export function unlessEnding(): Promise<void> {
+  return ending.signal.aborted ? new Promise(() => {}) : Promise.resolve()
+}
+
+/** Registers a cleanup for the end of the program, however it ends. The last one registered runs first. */
+export function atEnd(cleanup: Cleanup): { readonly cancel: () => void } {
+  cleanups.add(cleanup)
+  return { cancel: () => cleanups.delete(cleanup) }
+}
+
+/**
+ * Runs a program: exits with the code that `main` resolves with, or with 1 when `main` throws or runs for more than
+ * `timeLimit` ms. Cleanups run in each case and after SIGINT and SIGTERM, so no child process outlives the program.
+ */
+export async function runProgram(main: () => Promise<0 | 1>, timeLimit: number): Promise<void> {
+  let ended: Promise<void> | undefined
+  const end = (code: number): Promise<void> => {
+    ending.abort()
+    ended ??= runCleanups().finally(() => process.exit(code))
+    return ended
+  }
+  const failWith = (message: string): void => {
+    process.stderr.write(`${message}\n`)
+    end(1)
+  }
+  process.once('SIGINT', () => end(130))
+  process.once('SIGTERM', () => end(143))
+  setTimeout(() => failWith(`stopped: not done after ${timeLimit / 1000} s`), timeLimit).unref()
+  try {
+    await end(await main())
+  } catch (error) {
+    failWith(error instanceof Error ? (error.stack ?? error.message) : String(error))
+  }
+}
+
+/** Includes cleanups that are registered meanwhile: the program keeps running until this function is done. */
+async function runCleanups(): Promise<void> {
+  for (let cleanup = last(); cleanup !== undefined; cleanup = last()) {
+    cleanups.delete(cleanup)
+    try {
+      await cleanup()
+    } catch (error) {
+      process.stderr.write(`cleanup failed: ${String(error)}\n`)
+    }
+  }
+}
+
+function last(): Cleanup | undefined {
+  return [...cleanups].at(-1)
+}
+
+/** Prints progress to standard error: standard output carries only the result. */
+export function say(line: string): void {
+  process.stderr.write(`[${clockTime(performance.now() / 1000).padStart(5)}] ${line}\n`)
+}
