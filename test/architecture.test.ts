@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import {
   ambientReads,
-  importRings,
+  importCycles,
   importsOf,
   packageOf,
   readTree,
@@ -13,7 +13,7 @@ import {
 const root = join(import.meta.dirname, '..')
 const source = readTree(root, 'src')
 
-/** The rooms, and those that each of them may import. What is not in its list is a sibling, or stands above it. */
+/** The rooms, and those that each room may import. The others are siblings of it or above it. */
 const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'main.ts': ['commands', 'node-version.cjs', 'system', 'version.ts'],
   commands: [
@@ -66,13 +66,13 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'node-version.cjs': [],
 }
 
-/** Where the outside world comes in, and nowhere else. */
+/** The only files that may read ambient state: process, clock, randomness. */
 const AMBIENT: Readonly<Record<string, { readonly reads: readonly string[]; readonly why: string }>> = {
   'src/main.ts': {
     reads: ['node:process', 'process'],
-    why: 'the edge: arguments, environment, signals, exit',
+    why: 'the entry point: arguments, environment, signals, exit',
   },
-  'src/node-version.cjs': { reads: ['process'], why: 'which Node runs it, before all else' },
+  'src/node-version.cjs': { reads: ['process'], why: 'checks the version of Node before all else' },
   'src/compose/sidecar.ts': {
     reads: ['node:process'],
     why: 'the version of Node, which `build_info` reports',
@@ -80,14 +80,14 @@ const AMBIENT: Readonly<Record<string, { readonly reads: readonly string[]; read
   'src/system/clock.ts': { reads: ['performance', 'Date.now'], why: 'the one real clock' },
   'src/listen/tls-material.ts': {
     reads: ['new Date()'],
-    why: "the dates of a certificate are the world's time, also for a sidecar under test",
+    why: 'a certificate needs the real time, also for a sidecar under test',
   },
 }
 
 const roomOf = (path: string): string => path.split('/')[1] ?? ''
 
-/** Every import that leaves its room. */
-function crossings(tree: SourceTree): { from: string; to: string; text: string }[] {
+/** Every import of another room. */
+function roomImports(tree: SourceTree): { from: string; to: string; text: string }[] {
   return [...tree].flatMap(([path, text]) =>
     importsOf(path, text)
       .filter((target) => target.startsWith('src/') && roomOf(target) !== roomOf(path))
@@ -96,7 +96,7 @@ function crossings(tree: SourceTree): { from: string; to: string; text: string }
 }
 
 const wrongImports = (tree: SourceTree): string[] =>
-  crossings(tree).flatMap(({ from, to, text }) => (ROOMS[from]?.includes(to) ? [] : [text]))
+  roomImports(tree).flatMap(({ from, to, text }) => (ROOMS[from]?.includes(to) ? [] : [text]))
 
 function importersByPackage(tree: SourceTree): Map<string, Set<string>> {
   const importers = new Map<string, Set<string>>()
@@ -113,7 +113,7 @@ const sharedPackages = (tree: SourceTree): string[] =>
     files.size > 1 ? [`${name}: ${[...files].join(', ')}`] : [],
   )
 
-function strayReads(tree: SourceTree): string[] {
+function forbiddenReads(tree: SourceTree): string[] {
   return [...tree].flatMap(([path, text]) => {
     const allowed = AMBIENT[path]?.reads ?? []
     return ambientReads(text)
@@ -122,18 +122,18 @@ function strayReads(tree: SourceTree): string[] {
   })
 }
 
-describe('the house', () => {
-  it('has the rooms of the plan and no others', () => {
+describe('the source', () => {
+  it('has only the rooms of this list', () => {
     const rooms = new Set([...source.keys()].map(roomOf))
     expect([...rooms].filter((room) => !(room in ROOMS))).toEqual([])
     expect(source.size).toBeGreaterThan(50)
   })
 
-  it('is entered from above: a room imports only those that it may, and siblings do not know each other', () => {
+  it('has no import that its room may not have', () => {
     expect(wrongImports(source)).toEqual([])
   })
 
-  it('has a page that names each of its rooms, and files that are there', () => {
+  it('has a page that lists every room and names only existing files', () => {
     const page = readFileSync(join(root, 'src/README.md'), 'utf8')
     for (const room of Object.keys(ROOMS).filter((name) => !/^(?:version|node-version)/.test(name)))
       expect(page).toContain(`| \`${room}\` |`)
@@ -141,13 +141,13 @@ describe('the house', () => {
     expect(named.filter((file) => !source.has(file) && !existsSync(join(root, file.slice(4))))).toEqual([])
   })
 
-  it('still needs each of the ways between its rooms', () => {
-    const used = new Set(crossings(source).map(({ from, to }) => `${from} to ${to}`))
+  it('uses every permitted import between rooms', () => {
+    const used = new Set(roomImports(source).map(({ from, to }) => `${from} to ${to}`))
     const allowed = Object.entries(ROOMS).flatMap(([from, rooms]) => rooms.map((to) => `${from} to ${to}`))
     expect(allowed.filter((way) => !used.has(way))).toEqual([])
   })
 
-  it('has no rings of rooms', () => {
+  it('has no import cycles between rooms', () => {
     const below = (room: string, seen: readonly string[]): readonly string[] =>
       seen.includes(room)
         ? [[...seen, room].join(' > ')]
@@ -155,36 +155,36 @@ describe('the house', () => {
     expect(Object.keys(ROOMS).flatMap((room) => below(room, []))).toEqual([])
   })
 
-  it('has no rings of imports, also within a room', () => {
-    expect(importRings(source)).toEqual([])
+  it('has no import cycles between files', () => {
+    expect(importCycles(source)).toEqual([])
   })
 
-  it('imports only files that are there', () => {
+  it('imports only existing files', () => {
     const targets = [...source].flatMap(([path, text]) => importsOf(path, text))
     expect(targets.filter((target) => target.startsWith('src/') && !source.has(target))).toEqual([])
   })
 
-  it('has one door for each outside package, types and lazy imports counted', () => {
+  it('imports each package in one file only, including types and dynamic imports', () => {
     expect(sharedPackages(source)).toEqual([])
   })
 
-  it('ships every package that it uses, and uses every package that it ships', () => {
+  it('imports exactly the packages in `dependencies`', () => {
     const manifest: unknown = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-    const { dependencies } = manifest as { dependencies: Record<string, string> } // our own file
+    const { dependencies } = manifest as { dependencies: Record<string, string> } // package.json of this project
     expect([...importersByPackage(source).keys()].sort()).toEqual(Object.keys(dependencies).sort())
   })
 
-  it('is told the time, the chance and its surroundings; only the edge looks for itself', () => {
-    expect(strayReads(source)).toEqual([])
+  it('reads clock, randomness and process only in the listed files', () => {
+    expect(forbiddenReads(source)).toEqual([])
   })
 
-  it('still needs each of the exceptions to that', () => {
+  it('needs every listed exception', () => {
     for (const [path, { reads }] of Object.entries(AMBIENT)) {
       expect(new Set(ambientReads(source.get(path) ?? '')), path).toEqual(new Set(reads))
     }
   })
 
-  it('is honest with the compiler and the linter', () => {
+  it('has no `any` and suppresses no compiler error', () => {
     const evasion =
       /\bas any\b|[:<|]\s*any\b|\bany\[\]|@ts-(?:ignore|nocheck|expect-error)|biome-ignore.*(?:noExplicitAny|noNonNull)/
     const prose = /\/\*[\s\S]*?\*\/|(?:^|\s)\/\/ (?!biome-ignore|@ts-).*$/gm
@@ -192,12 +192,12 @@ describe('the house', () => {
     expect(evading.map(([path]) => path)).toEqual([])
   })
 
-  it('keeps every file short enough to read at one sitting', () => {
+  it('has no file of more than 250 lines', () => {
     const long = [...source].map(([path, text]) => [path, text.split('\n').length - 1] as const)
     expect(long.filter(([, lines]) => lines > 250)).toEqual([])
   })
 
-  it('has no barrels and no drawers', () => {
+  it('has no barrel files and no files for miscellaneous helpers', () => {
     expect(
       [...source.keys()].filter((path) =>
         /(?:^|\/)(?:index|utils?|helpers?|misc|common)(?:\.ts|\/)/.test(path),
@@ -205,7 +205,7 @@ describe('the house', () => {
     ).toEqual([])
   })
 
-  it('speaks of nothing outside of this repository', () => {
+  it('refers to no page outside of this repository', () => {
     const places = ['src', 'test', 'bench', 'deploy', '.ci'].filter((place) => existsSync(join(root, place)))
     const texts = new Map(readTree(root, ...places))
     const pages = readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)
@@ -228,10 +228,10 @@ describe('the house', () => {
   })
 })
 
-describe('these checks can fail', () => {
+describe('these checks detect', () => {
   const tree = (files: Readonly<Record<string, string>>): SourceTree => new Map(Object.entries(files))
 
-  it('an import upwards, in any form', () => {
+  it('an import of a higher room, in any form', () => {
     const broken = tree({
       'src/http/a.ts': "import { x } from '../gate/admit.ts'\n",
       'src/limits/b.ts': "import type {\n  X,\n} from '../oauth/form-request.ts'\n",
@@ -244,29 +244,29 @@ describe('these checks can fail', () => {
     expect(wrongImports(broken).map((line) => line.split(' ')[0])).toEqual([...broken.keys()].slice(0, 6))
   })
 
-  it('a ring', () => {
-    const ring = tree({
+  it('an import cycle', () => {
+    const cycle = tree({
       'src/http/a.ts': "import './b.ts'\n",
       'src/http/b.ts': "import type { X } from './c.ts'\n",
       'src/http/c.ts': "import './a.ts'\n",
       'src/http/d.ts': "import './a.ts'\n",
     })
-    expect(importRings(ring)).toHaveLength(1)
+    expect(importCycles(cycle)).toHaveLength(1)
   })
 
-  it('a second door for a package', () => {
-    const doors = tree({
+  it('a package that two files import', () => {
+    const shared = tree({
       'src/http/a.ts': "import { Client } from 'package'\nimport x from '@scope/name/deep'\n",
       'src/http/b.ts': "import type { Dispatcher } from 'package'\n",
       'src/http/c.ts': "const load = () => import('@scope/name')\nimport { once } from 'node:events'\n",
     })
-    expect(sharedPackages(doors)).toEqual([
+    expect(sharedPackages(shared)).toEqual([
       'package: src/http/a.ts, src/http/b.ts',
       '@scope/name: src/http/a.ts, src/http/c.ts',
     ])
   })
 
-  it('a look at the clock, the dice or the process', () => {
+  it('a read of clock, randomness or process', () => {
     const text = `
       import { env } from 'node:process'
       const a = Date.now(), b = new Date(), c = performance.now(), d = process.env.X

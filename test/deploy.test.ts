@@ -23,13 +23,13 @@ test('the first configuration loads as written', () => {
   expect(config.password).toEqual({ file: '/etc/postern/password' })
 })
 
-test('status and revoke find the service: the first configuration names the state folder that the unit makes', () => {
+test('the first configuration has the state folder of the unit, so that status and revoke find the service', () => {
   const { stateDir } = loadConfig({ file: readConfigFile(inDeploy('postern.yaml')), env: {}, sets: [] })
   const [, folder] = /^StateDirectory=(\S+)$/m.exec(read('postern.service')) ?? []
   expect(stateDir).toBe(`/var/lib/${folder}`)
 })
 
-test('every key that the first configuration shows commented out loads too, and defaults are called defaults', () => {
+test('every commented-out key of the first configuration loads, and those that it calls defaults are defaults', () => {
   const text = read('postern.yaml')
   const commented = /^( +)# ((?:[a-z_]+:( .*)?)|(?: +X-Api-Key: .*))$/gm
   const opened = text.replace(commented, '$1$2').replace(/^# (realm: .*)$/m, '$1')
@@ -45,7 +45,7 @@ test('every key that the first configuration shows commented out loads too, and 
   expect(load(withoutChoices)).toEqual(load(text))
 })
 
-test('systemd finds nothing wrong with the units, with the drop-ins and without', async () => {
+test('systemd finds no fault in the units, with and without the drop-ins', async () => {
   needs('systemd-analyze')
   const units = temporaryDirectory()
   for (const unit of ['postern.service', 'postern.socket']) copyFileSync(inDeploy(unit), join(units, unit))
@@ -76,8 +76,8 @@ test('systemd rates the exposure of the service below 2 of 10', async () => {
   expect(rated.code).toBe(0)
 })
 
-test('the unit reloads by SIGHUP, with no program but the shell', async () => {
-  const [, reload = expect.fail('the shell is not what reloads')] =
+test('the unit reloads by SIGHUP and needs no program but the shell', async () => {
+  const [, reload = expect.fail('ExecReload is not a shell command')] =
     /^ExecReload=(\/bin\/sh -c .*)$/m.exec(read('postern.service')) ?? []
   const service = spawn(process.execPath, ['-e', 'setInterval(() => {}, 60_000)'])
   const ended = once(service, 'exit')
@@ -91,7 +91,7 @@ test('the unit reloads by SIGHUP, with no program but the shell', async () => {
   expect(await ended).toEqual([null, 'SIGHUP'])
 })
 
-test('the unit leaves the JIT of V8 alone, and does not retry what cannot succeed', () => {
+test('the unit permits the JIT of V8, and does not restart after exit code 2', () => {
   const unit = read('postern.service')
   expect(unit).not.toMatch(/^MemoryDenyWriteExecute=/m)
   expect(unit).toMatch(/^RestartPreventExitStatus=2$/m)
@@ -110,7 +110,7 @@ test('the credential drop-in sets a variable that the configuration knows', () =
   expect(config.stateDir).toBe('/var/lib/postern')
 })
 
-test('a socket handed over by the service manager is served, under the permissions of the unit', async () => {
+test('a socket of the service manager is served under the permissions of the unit', async () => {
   needs('systemd-socket-activate')
   const folder = temporaryDirectory()
   writeFileSync(join(folder, 'password'), 'secret\n', { mode: 0o600 })
@@ -137,14 +137,14 @@ test('a socket handed over by the service manager is served, under the permissio
     await exited
   })
   await once(child.stderr, 'data') // "Listening on 127.0.0.1:... as 3."
-  const answer = Promise.withResolvers<number | undefined>()
+  const status = Promise.withResolvers<number | undefined>()
   request({ port, host: '127.0.0.1', path: '/', rejectUnauthorized: false, agent: false }, (response) => {
     response.resume()
-    answer.resolve(response.statusCode)
+    status.resolve(response.statusCode)
   })
-    .on('error', answer.reject)
+    .on('error', status.reject)
     .end()
-  expect(await answer.promise).toBe(401)
+  expect(await status.promise).toBe(401)
   child.kill('SIGTERM')
   expect(await exited).toEqual([0, null])
 })
@@ -175,7 +175,7 @@ test('the alerts and their tests name only metrics that the sidecar exports', as
   for (const metric of metrics) expect(known).toContain(metric)
 })
 
-test('the image does not run as root, holds no development packages, and starts without a shell', () => {
+test('the image does not run as root, contains no development packages, and starts without a shell', () => {
   const dockerfile = read('Dockerfile')
   const lines = dockerfile.replaceAll('\\\n', '').split('\n')
   const final = lines.slice(lines.findLastIndex((line) => line.startsWith('FROM ')))
@@ -183,7 +183,7 @@ test('the image does not run as root, holds no development packages, and starts 
   expect(final.findIndex((line) => line.startsWith('USER '))).toBeGreaterThan(
     final.findLastIndex((line) => line.startsWith('COPY ')),
   )
-  // What npm installs stays in the stage that makes the bundle.
+  // The packages of npm stay in the stage that makes the bundle.
   const copied = final.filter((line) => line.startsWith('COPY ')).join(' ')
   expect(copied).not.toMatch(/node_modules|src/)
   expect(dockerfile).toContain('npm ci --ignore-scripts')
@@ -194,13 +194,13 @@ test('the image does not run as root, holds no development packages, and starts 
   }
 })
 
-/** What a sidecar holds beside its heap: Node's own code and data, and what is read and written (MiB). */
+/** The memory (MiB) of a sidecar outside of the V8 heap: code and data of Node, and buffers. */
 const OUTSIDE_OF_THE_HEAP = 80
 
 const boundsHeap = (flag: string): boolean => flag.startsWith('--max-old-space-size=')
 
 test.each(['postern.service', 'postern-small.conf'])(
-  '%s: V8 gives up, and says so, before systemd ends the process for its memory',
+  '%s limits the heap so that V8 reports out of memory before systemd kills the process',
   (file) => {
     const heap = shippedUnitArguments(undefined, file).find(boundsHeap)
     const [, most] = /^MemoryMax=(\d+)M$/m.exec(read(file)) ?? []
@@ -208,12 +208,12 @@ test.each(['postern.service', 'postern-small.conf'])(
   },
 )
 
-test('the image starts what the unit starts, with the same flags but for the size of the heap, which V8 takes from the container', () => {
+test('the image starts the same command as the unit, except for the heap size, which V8 takes from the container', () => {
   expect(shippedUnitArguments().filter(boundsHeap)).toEqual(['--max-old-space-size=384'])
   expect(shippedImageArguments()).toEqual(shippedUnitArguments().filter((flag) => !boundsHeap(flag)))
 })
 
-test('the bundle starts as well where its compiled code is damaged, of another source, or not there', async () => {
+test('the bundle starts even if its compiled code is damaged, of another source, or missing', async () => {
   const dist = join(temporaryDirectory(), 'dist')
   cpSync(join(installedBundle(), 'dist'), dist, { recursive: true })
   const version = () => run(process.execPath, [join(dist, 'postern.mjs'), '--version'])
@@ -229,7 +229,7 @@ test('the bundle starts as well where its compiled code is damaged, of another s
   expect(await version()).toEqual(whole)
 })
 
-test('no package that the sidecar runs on has an install script', () => {
+test('no runtime package has an install script', () => {
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, { dev?: boolean; optional?: boolean; hasInstallScript?: boolean }>
   }
@@ -239,26 +239,31 @@ test('no package that the sidecar runs on has an install script', () => {
 })
 
 test.each<[string, string, number, string]>([
-  ['a registry that finds nothing', 'echo "{}"', 0, 'nothing found'],
+  ['a registry without findings', 'echo "{}"', 0, 'nothing found'],
   ['a registry without advisories', 'echo "{\\"error\\": {}}"; exit 1', 0, 'SKIPPED'],
   ['a machine without a network', 'exit 1', 0, 'SKIPPED'],
-  ['a known hole', 'echo "{\\"auditReportVersion\\": 2}"; exit 1', 1, 'known vulnerabilities (high): FAILED'],
+  [
+    'a known vulnerability',
+    'echo "{\\"auditReportVersion\\": 2}"; exit 1',
+    1,
+    'known vulnerabilities (high): FAILED',
+  ],
   [
     'a forged package',
     'case "$*" in *signatures*) echo "{\\"invalid\\": [{}], \\"missing\\": []}"; exit 1;; esac',
     1,
     'signatures: FAILED',
   ],
-])('what CI makes of %s', async (_what, answer, code, verdict) => {
+])('the audit of CI handles %s', async (_what, npm, code, verdict) => {
   const bin = temporaryDirectory()
-  writeFileSync(join(bin, 'npm'), `#!/bin/sh\n${answer}\n`, { mode: 0o755 })
+  writeFileSync(join(bin, 'npm'), `#!/bin/sh\n${npm}\n`, { mode: 0o755 })
   const audit = await run(join(root, '.ci/audit'), [], {
     env: { PATH: `${bin}:${process.env.PATH}` },
   })
   expect([audit.code, audit.stdout]).toEqual([code, expect.stringContaining(verdict)])
 })
 
-test('CI installs every program that a test asks for', () => {
+test('CI installs every program that a test needs', () => {
   const every = ['bash', 'git', 'mkfifo', 'npm', 'prlimit', 'script', 'setpriv', 'systemd-socket-activate']
   const installed = readFileSync(join(root, '.ci/run'), 'utf8').matchAll(/([\w-]+):[\w-]+(?=[ \n])/g)
   const known = [...every, ...[...installed].map(([, program]) => program)]
@@ -269,7 +274,7 @@ test('CI installs every program that a test asks for', () => {
   expect(asked.map(([, program]) => program).filter((program) => !known.includes(program))).toEqual([])
 })
 
-test('what the image copies is let through by .dockerignore, and nothing else is', () => {
+test('.dockerignore admits exactly what the image copies', () => {
   const allowed = readFileSync(join(root, '.dockerignore'), 'utf8')
     .split('\n')
     .filter((line) => line.startsWith('!'))

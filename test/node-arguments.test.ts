@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { imageArguments, unitArguments } from '../deploy/node-arguments.ts'
 import { shippedUnitArguments } from './support/shipped.ts'
 
-it('bench and tests start Node as the unit does', () => {
+it('the arguments for bench and tests are those of the unit', () => {
   const args = shippedUnitArguments({ program: '/a', configuration: '/b', state: '/c' })
   expect(args).toContain('--permission')
   expect(args).toContain('--allow-fs-read=/b')
@@ -15,12 +15,12 @@ it.each([
   ['a shell', 'ExecStart=/usr/bin/env bash'],
   ['another program', 'ExecStart=/usr/bin/env node --permission /opt/other.mjs serve --config /etc/x'],
   ['another command', 'ExecStart=/usr/bin/env node /opt/postern/dist/postern.mjs demo'],
-])('nobody guesses what a unit means that starts something else: %s', (_what, line) => {
+])('a unit that starts %s is refused', (_what, line) => {
   expect(() => unitArguments(`[Service]\n${line}\n`)).toThrow(
     'ExecStart does not start postern.mjs with Node',
   )
 })
 
-it('nor what an image means', () => {
+it('an image that starts something else is refused', () => {
   expect(() => imageArguments('ENTRYPOINT ["sh", "-c", "true"]\n')).toThrow('ENTRYPOINT does not start Node')
 })

@@ -11,7 +11,7 @@ const read = (file: string): string => readFileSync(join(root, file), 'utf8')
 const { engines, scripts, devDependencies } = JSON.parse(read('package.json'))
 const needed = Number(/^>=(\d+)$/.exec(engines.node)?.[1])
 
-/** What an old Node.js must say, in one line. */
+/** The one line that an old Node.js must print. */
 const refusal = (version: string): RegExp =>
   new RegExp(
     `^postern: Node\\.js ${needed} or later is needed, and this is ${version} .*nodejs\\.org/en/download.*\n$`,
@@ -46,7 +46,7 @@ it.each([
   ['deploy/bundle.ts', (out: string) => [join(root, 'deploy/bundle.ts'), out]],
   ['the bundle', () => [bundle, '--version']],
 ] as const)(
-  'started by a Node.js that says it is old, %s says which one it needs and does nothing',
+  '%s exits with the required version if the version of Node.js is too old',
   async (_what, argsFor) => {
     const version = `${needed - 1}.9.9`
     const old = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } })`
@@ -59,7 +59,7 @@ it.each([
   },
 )
 
-/** The Node.js of the machine, where it is too old: the first on the PATH that npm did not bring. */
+/** The first Node.js on the PATH that is not from npm; skips the test unless it is too old. */
 function oldNode(): { readonly program: string; readonly version: string } {
   const places = (process.env.PATH ?? '').split(delimiter).filter((place) => !place.includes('node_modules'))
   const program = places.map((place) => join(place, 'node')).find(existsSync)
@@ -73,7 +73,7 @@ function oldNode(): { readonly program: string; readonly version: string } {
   return { program: program ?? '', version }
 }
 
-it('started by the old Node.js of this machine, the bundle and the scripts of package.json say which one they need', async () => {
+it('the bundle and the scripts of package.json exit with the required version under the old Node.js of this machine', async () => {
   const { program, version } = oldNode()
   const commands = ['start', 'postern', 'bundle'].map((name) => String(scripts[name]).split(' '))
   for (const [node, ...args] of [['node', bundle, 'demo'], ...commands]) {

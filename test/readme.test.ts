@@ -13,7 +13,7 @@ import { needs, run } from './support/tools.ts'
 
 const root = join(import.meta.dirname, '..')
 
-/** The block to copy on a page that has these words in it. */
+/** The shell block of a page that contains these words. */
 function blockOf(page: string, words: string): string {
   const text = readFileSync(join(root, page), 'utf8')
   const blocks = [...text.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
@@ -22,22 +22,22 @@ function blockOf(page: string, words: string): string {
   return found[0] ?? ''
 }
 
-/** Puts another text in the place of one that a block must have. */
+/** Replaces a text that the block must contain. */
 function replace(block: string, text: string, by: string): string {
   if (!block.includes(text)) throw new Error(`no "${text}" in ${block}`)
   return block.replaceAll(text, by)
 }
 
 interface Session {
-  /** All that the terminal showed. */
+  /** Everything that the terminal showed. */
   readonly screen: string
-  /** What the shell keeps of it, where it keeps anything. */
+  /** The history of the shell, if it keeps one. */
   readonly history: string
   /** The command lines of curl, as other users of the machine see them. */
   readonly commandLines: string
 }
 
-/** Pastes a block into a shell on a terminal, types `answer` when it is asked for the password, and leaves. */
+/** Pastes a block into a shell on a terminal, types `answer` at the password prompt, and exits the shell. */
 async function paste(shell: string, block: string, answer: string): Promise<Session> {
   const folder = temporaryDirectory()
   const [history, commandLines] = [join(folder, 'history'), join(folder, 'command-lines')]
@@ -46,7 +46,7 @@ async function paste(shell: string, block: string, answer: string): Promise<Sess
   }
   for (const file of [history, commandLines]) writeFileSync(file, '')
   const PATH = process.env.PATH ?? ''
-  // Tells what it is called with, and becomes the real one.
+  // Records its arguments and runs the real curl.
   const curl = `#!/bin/sh\nprintf '%s\\n' "$*" >> '${commandLines}'\nPATH='${PATH}' exec curl "$@"\n`
   writeFileSync(join(folder, 'curl'), curl, { mode: 0o755 })
   const env = {
@@ -60,7 +60,7 @@ async function paste(shell: string, block: string, answer: string): Promise<Sess
   closeLater(() => void child.kill())
   const dialogue: (readonly [cue: RegExp, input: string])[] = [
     [/ready> /, block],
-    [/[^']Password: /, answer], // not where the block itself is shown
+    [/[^']Password: /, answer], // the prompt, not the echo of the block
     [/ready> /, 'stty -a\nexit\n'],
   ]
   let [screen, read] = ['', 0]
@@ -81,7 +81,7 @@ const pages = ['README.md', 'docs/installing.md']
 const shells = ['bash', 'zsh', 'dash', 'busybox ash']
 
 it.each(pages.flatMap((page) => shells.map((shell) => ({ page, shell }))))(
-  'the first request of $page, pasted into $shell, brings the answer of the device and keeps the password to itself',
+  'the first request of $page, pasted into $shell, gets the response of the device and does not expose the password',
   async ({ page, shell }) => {
     for (const tool of ['script', 'curl', shell.split(' ')[0] ?? '']) needs(tool)
     const sidecar = await startSidecar({ transport: 'tls', config: { listen: { tls: 'auto' } } })
@@ -108,7 +108,7 @@ it.each(pages.flatMap((page) => shells.map((shell) => ({ page, shell }))))(
   },
 )
 
-it('the commands of README.md put a sidecar in front of a device, and leave nothing that git would take', async () => {
+it('the commands of README.md put a sidecar in front of a device, and git ignores what they make', async () => {
   for (const tool of ['bash', 'npm', 'git']) needs(tool)
   const device = await startDevice()
   const folder = temporaryDirectory()
@@ -118,7 +118,7 @@ it('the commands of README.md put a sidecar in front of a device, and leave noth
   const block = replace(blockOf('README.md', 'hash-password'), 'http://192.0.2.7', device.url)
   const child = spawn('bash', ['-c', `exec < typed\n${block}`], {
     cwd: folder,
-    detached: true, // to be ended with all that npm starts
+    detached: true, // so that the process group can be ended with everything that npm starts
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH: process.env.PATH,

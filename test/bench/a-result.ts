@@ -1,6 +1,7 @@
 import type { Check, Findings } from '../../bench/figure.ts'
 import { FORMAT, type Result } from '../../bench/result.ts'
 
+/** A check of a figure, with these properties replaced. */
 export function aCheck(part: Partial<Check>): Check {
   return {
     id: 'P1 peer',
@@ -13,7 +14,7 @@ export function aCheck(part: Partial<Check>): Check {
   }
 }
 
-/** The result of a run with one figure. */
+/** The result of a bench run with one figure. */
 export function aResult({
   processor = 'the same',
   ...findings

@@ -26,7 +26,7 @@ function round(alone: number, during: number, failed = 0, peak = 450): AttackRou
   }
 }
 
-it('the p99 of the good client is held against that of the same round', () => {
+it('the p99 of the good client under attack is compared with its p99 alone in the same round', () => {
   if (idle === undefined || reset === undefined || distributed === undefined)
     throw new Error('the attacks have other names')
   const { checks, faults } = attackFindings(
@@ -40,19 +40,19 @@ it('the p99 of the good client is held against that of the same round', () => {
   expect(found('S1 5000 idle, caps lifted')).toMatchObject({ value: 1.5, reach: 2 })
   expect(found('S1 rapid reset')).toMatchObject({ value: 2, reach: 2 })
   expect(found('S1 rapid reset, caps lifted')?.value).toBe(4)
-  expect(found('S1 rapid reset, caps lifted')?.reach, 'told, not judged').toBeUndefined()
+  expect(found('S1 rapid reset, caps lifted')?.reach, 'reported without a threshold').toBeUndefined()
   expect(found('S1 connection')?.value).toBeCloseTo((300 * 1024) / 5000)
   expect(faults).toEqual(['2 requests of the good client failed: rapid reset'])
 })
 
-it('an attack that was none is a fault, with its round', () => {
+it('an attack without effect is a fault, reported with its round', () => {
   if (reset === undefined) throw new Error('the attacks have other names')
   const second = { ...round(1, 1), faults: ['cut nothing for max_resets'] }
   const { faults } = attackFindings(new Map([[reset, [round(1, 1), second]]]))
   expect(faults).toEqual(['rapid reset, round 2: cut nothing for max_resets'])
 })
 
-it('memory is held against the unit under its own caps, and against the round before under any', () => {
+it('memory is compared with the limit of the unit under default caps, and with the previous round under any caps', () => {
   const capped = others.find(({ caps }) => caps === 'as they come')
   if (idle === undefined || capped === undefined) throw new Error('the attacks have other caps')
   const { checks } = attackFindings(

@@ -22,7 +22,7 @@ it.each<readonly [AttackKind, 'stays' | 'is cut', (metrics: Metrics) => boolean]
   ['PING', 'is cut', isCut('max_control_frames')],
   ['SETTINGS', 'is cut', isCut('max_control_frames')],
   ['CONTINUATION', 'is cut', isCut('protocol_error')],
-])('the bench attacks by %s: it %s, and what was cut comes again', async (kind, fate, sign) => {
+])('an attack of the bench by %s %s, and reconnects what was cut', async (kind, fate, sign) => {
   const body = Buffer.alloc(kind === 'zero windows' ? 16 << 20 : 1)
   const device = await startDevice((_request, response) => response.end(body))
   const sidecar = await startSidecar({ transport: 'tls', device })
@@ -41,7 +41,7 @@ it.each<readonly [AttackKind, 'stays' | 'is cut', (metrics: Metrics) => boolean]
   const seen = async (): Promise<boolean> => {
     const { opened } = await attack.report()
     const metrics = parseMetrics(await sidecar.metrics())
-    // Of what comes and is broken off in one breath nothing is sent on: it takes a connection that was read in between.
+    // The sidecar forwards no request that arrives together with its reset, so it must read some of them before the reset.
     const reached = kind !== 'rapid reset with a token' || device.requests.length > 0
     return (fate === 'stays' ? opened === CONNECTIONS : opened > CONNECTIONS) && sign(metrics) && reached
   }

@@ -11,7 +11,7 @@ const ROOT = join(import.meta.dirname, '../..')
 const bench = (...args: string[]): ReturnType<typeof run> =>
   run(process.execPath, [join(ROOT, 'bench/bench.ts'), ...args], { timeout: 60_000 })
 
-it('the bench measures, writes its two files, and fails where a figure is worse than before', async () => {
+it('the bench measures, writes its two files, and exits with 1 if a figure is worse than before', async () => {
   const before = join(temporaryDirectory(), 'before.json')
   const impossible = aCheck({ id: 'P10 admission', unit: 'µs', better: 'less', value: 0.001 })
   const earlier = aResult({ checks: [impossible], processor: cpus()[0]?.model.trim() ?? '' })
@@ -42,7 +42,7 @@ it('the bench measures, writes its two files, and fails where a figure is worse 
   expect(await readFile(html ?? '', 'utf8')).toContain('<h2 id="P10">')
 }, 60_000)
 
-it('the bench starts nothing for a file that is no result', async () => {
+it('the bench refuses a file to compare with that is no result', async () => {
   const { code, stderr } = await bench('--compare', join(ROOT, 'package.json'))
   expect(code).toBe(1)
   expect(stderr).toMatch(/^--compare: .*package\.json is not a result of this bench/)

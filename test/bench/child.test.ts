@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { freePort, outputOf } from '../../bench/child.ts'
 import { closeLater } from '../support/cleanup.ts'
 
-it('a free port is none that the system gives to somebody else meanwhile', async () => {
+it('a free port is below the ephemeral ports that the kernel hands out', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   closeLater(() => {
@@ -16,12 +16,12 @@ it('a free port is none that the system gives to somebody else meanwhile', async
   expect(given).toBeGreaterThan(Math.max(...ports))
 })
 
-it('a program that fails is named with what it complained of, and without its arguments', async () => {
+it('the error of a failed program has its name and its standard error, and not its arguments', async () => {
   const failing = outputOf('sh', ['-c', 'echo wrong >&2; exit 3', 'a-token'])
   await expect(failing).rejects.toThrow('sh ended (3): wrong')
   await expect(failing).rejects.not.toThrow('a-token')
 })
 
-it('a program that is not there is named', async () => {
+it('the error of a missing program has its name', async () => {
   await expect(outputOf('no-such-program', [])).rejects.toThrow('no-such-program ended (ENOENT)')
 })

@@ -11,29 +11,29 @@ function regressed(before: Partial<Check>, now: Partial<Check>, processor = 'the
   return comparison?.regressed
 }
 
-describe('Held against an earlier result, a figure', () => {
+describe('Compared with an earlier result, a figure', () => {
   it('may be worse by a tenth, and no more', () => {
     expect(regressed({ value: 0.6 }, { value: 0.541 })).toBe(false)
     expect(regressed({ value: 0.6 }, { value: 0.539 })).toBe(true)
   })
 
-  it('may be as much better as it likes', () => {
+  it('may be better by any amount', () => {
     expect(regressed({ value: 0.6 }, { value: 6 })).toBe(false)
     expect(regressed({ value: 60, better: 'less' }, { value: 6 })).toBe(false)
   })
 
-  it('is worse when there is more of what there should be less of', () => {
+  it('is worse if it grows although less is better', () => {
     expect(regressed({ value: 60, better: 'less' }, { value: 65 })).toBe(false)
     expect(regressed({ value: 60, better: 'less' }, { value: 67 })).toBe(true)
   })
 
-  it('may be worse by half of what the rounds of each run were apart as well', () => {
+  it('may also be worse by half of the spread of the rounds in each run', () => {
     const before = { value: 1, range: [0.9, 1.1] } as const
     expect(regressed(before, { value: 0.71, range: [0.6, 0.8] })).toBe(false)
     expect(regressed(before, { value: 0.69, range: [0.6, 0.8] })).toBe(true)
   })
 
-  it('is compared by microseconds on the same machine only, by ratio anywhere, by milliseconds nowhere', () => {
+  it('is compared on any machine if it is a ratio, on the same machine if it is in µs, and never if it is in ms', () => {
     const worse = { value: 0.1 }
     expect(regressed({ value: 1, comparable: 'anywhere' }, worse, 'another')).toBe(true)
     expect(regressed({ value: 1, comparable: 'same machine' }, worse)).toBe(true)
@@ -41,26 +41,26 @@ describe('Held against an earlier result, a figure', () => {
     expect(regressed({ value: 1, comparable: 'never' }, worse)).toBeUndefined()
   })
 
-  it('is left alone where one of the two runs does not have it', () => {
+  it('is not compared if one of the two runs does not have it', () => {
     expect(regressed({ value: 1 }, { value: undefined })).toBeUndefined()
     expect(regressed({ value: 1 }, { id: 'P1 new' })).toBeUndefined()
   })
 })
 
 describe('The verdict on a figure', () => {
-  it('is a pass at the threshold, and short beyond it', () => {
+  it('is `pass` up to the threshold and `short` beyond it', () => {
     expect(verdictOf(aCheck({ better: 'more', reach: 0.6, value: 0.6 }))).toBe('pass')
     expect(verdictOf(aCheck({ better: 'more', reach: 0.6, value: 0.599 }))).toBe('short')
     expect(verdictOf(aCheck({ better: 'less', reach: 5, value: 5 }))).toBe('pass')
     expect(verdictOf(aCheck({ better: 'less', reach: 5, value: 5.01 }))).toBe('short')
   })
 
-  it('names the aim where that is reached as well', () => {
+  it('is `aim` if the aim is also reached', () => {
     expect(verdictOf(aCheck({ reach: 0.6, aim: 0.75, value: 0.74 }))).toBe('pass')
     expect(verdictOf(aCheck({ reach: 0.6, aim: 0.75, value: 0.75 }))).toBe('aim')
   })
 
-  it('is none without a threshold, and none without a value', () => {
+  it('is `measured` without a threshold, and `absent` without a value', () => {
     expect(verdictOf(aCheck({ reach: undefined, value: 1 }))).toBe('measured')
     expect(verdictOf(aCheck({ reach: 1, value: undefined }))).toBe('absent')
     expect(verdictOf(aCheck({ reach: 1, value: Number.NaN }))).toBe('absent')

@@ -20,20 +20,20 @@ function notesOf(points: readonly Point[]): string {
 }
 
 describe('A curve', () => {
-  it('bends where it comes within a tenth of its best, and where it leaves that for good', () => {
+  it('has bends where it reaches 90% of its best rate and where it finally drops below that', () => {
     expect(bendsOf(curve([10, 50, 95, 100, 92, 60, 30]))).toEqual({ reached: 100, left: 100_000 })
   })
 
-  it('has not left its plateau when it only dips', () => {
+  it('does not leave its plateau by a dip', () => {
     expect(bendsOf(curve([100, 60, 100]))).toEqual({ reached: 1, left: undefined })
   })
 
-  it('is flat when it does neither', () => {
+  it('is flat without such bends', () => {
     expect(bendsOf(curve([95, 100, 98]))).toEqual({ reached: 1, left: undefined })
     expect(notesOf(curve([95, 100, 98]))).toContain('flat over things')
   })
 
-  it('is explained by what we know of it only where the proxy was the bottleneck', () => {
+  it('has its known explanation only if the proxy was the bottleneck', () => {
     expect(notesOf(curve([50, 100, 50]))).toMatch(
       /plateau at 10 things: THE RISE[\s\S]*down at 100 things: THE FALL/,
     )
@@ -42,7 +42,7 @@ describe('A curve', () => {
     expect(other).not.toContain('THE')
   })
 
-  it('tells what one more of them takes in memory', () => {
+  it('shows the memory per unit', () => {
     const points = [
       { x: 1, rate: 1, busy: 1, memory: 100, failed: 0 },
       { x: 1_025, rate: 1, busy: 1, memory: 110, failed: 0 },
@@ -51,7 +51,7 @@ describe('A curve', () => {
     expect(checks[0]?.value).toBe(10)
   })
 
-  it('is void where answers were wrong', () => {
+  it('is void if responses were wrong', () => {
     const points = [{ x: 8, rate: 1, busy: 1, memory: undefined, failed: 3 }]
     const { faults, checks } = curveFindings(ABOUT, [{ name: 'postern', ours: true, points }])
     expect(faults).toEqual(['postern: 3 failures with 8 things'])

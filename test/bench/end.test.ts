@@ -9,14 +9,14 @@ import { closeLater } from '../support/cleanup.ts'
 const BENCH = join(import.meta.dirname, '../../bench')
 
 interface Program {
-  /** Of what it started and printed so far. */
+  /** The process ids that it has reported so far. */
   readonly pids: () => readonly number[]
   readonly folder: string
   readonly signal: (name: NodeJS.Signals) => void
   readonly code: Promise<number>
 }
 
-/** A program of the bench with a child and a folder. `body` runs in its main function and tells of processes by `tell`. */
+/** Starts a program of the bench with a folder. `body` runs in its main function and reports process ids by `tell`. */
 async function startProgram(body: string): Promise<Program> {
   const source = `
     import { existsSync, readFileSync } from 'node:fs'
@@ -56,7 +56,7 @@ function runs(pid: number): boolean {
   }
 }
 
-it('Ctrl-C ends what the bench started, and removes its files', async () => {
+it('Ctrl-C ends the processes of the bench and removes its files', async () => {
   const program = await startProgram("tell((await startChild('sleep', ['60'])).pid)")
   expect(program.pids().every(runs)).toBe(true)
   expect(existsSync(program.folder)).toBe(true)
@@ -66,7 +66,7 @@ it('Ctrl-C ends what the bench started, and removes its files', async () => {
   expect(existsSync(program.folder)).toBe(false)
 })
 
-it('Ctrl-C ends what is begun while it cleans up', async () => {
+it('Ctrl-C also ends processes that start during the clean-up', async () => {
   const program = await startProgram(`
     process.once('SIGINT', async () => tell((await startChild('sleep', ['60'])).pid))
     tell((await startChild('sleep', ['60'])).pid)`)
@@ -76,7 +76,7 @@ it('Ctrl-C ends what is begun while it cleans up', async () => {
   expect(program.pids().some(runs)).toBe(false)
 })
 
-it('Ctrl-C lets the program go no further', async () => {
+it('Ctrl-C stops the program at `unlessEnding`', async () => {
   const program = await startProgram(`
     const child = await startChild('sleep', ['60'])
     tell(child.pid)
@@ -95,7 +95,7 @@ it('Ctrl-C lets the program go no further', async () => {
   expect(interrupted.pids()).toHaveLength(1)
 })
 
-it('a load that runs is ended with the bench', async () => {
+it('a running load generator ends with the bench', async () => {
   const program = await startProgram(`
     outputOf('sh', ['-c', 'echo $$ > ' + folder + '/pid; exec sleep 60'], { timeout: 60_000 }).catch(() => {})
     const look = setInterval(() => {
@@ -107,6 +107,6 @@ it('a load that runs is ended with the bench', async () => {
   expect(program.pids().every(runs)).toBe(true)
   program.signal('SIGTERM')
   expect(await program.code).toBe(143)
-  // Its parent has ended before it, so init takes it away.
+  // Its parent has ended before it, so init reaps it.
   await expect.poll(() => program.pids().some(runs)).toBe(false)
 })

@@ -19,7 +19,7 @@ const CREDENTIAL = Object.entries(PEER_HEADERS).flat()
 
 interface RunningFloor {
   readonly url: string
-  /** The file that it logs to. */
+  /** The path of its log. */
   readonly log: string
 }
 
@@ -41,7 +41,7 @@ async function startFloor(
   return { url: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`, log }
 }
 
-/** Bare, and with everything. */
+/** Each transport without capabilities and with all of them. */
 const KINDS: readonly (readonly [Transport, string])[] = transports.flatMap((transport) =>
   ['', ALL].map((names) => [transport, names] as const),
 )
@@ -51,10 +51,15 @@ describe('The floor', () => {
     const device = await startDevice()
     const { url } = await startFloor(device, names, transport !== 'http1')
     for (let count = 1; count <= 3; count += 1) {
-      const answer = await send({ transport, url, path: '/status', fields: [...CREDENTIAL, 'X-Mine', 'a b'] })
-      expect(answer).toMatchObject({ status: 200, text: 'from the device' })
-      expect(answer.header('Content-Type')).toBe('text/plain')
-      expect(answer.header('X-RateLimit-Remaining')).toBe(String(1_000_000_000 - count))
+      const response = await send({
+        transport,
+        url,
+        path: '/status',
+        fields: [...CREDENTIAL, 'X-Mine', 'a b'],
+      })
+      expect(response).toMatchObject({ status: 200, text: 'from the device' })
+      expect(response.header('Content-Type')).toBe('text/plain')
+      expect(response.header('X-RateLimit-Remaining')).toBe(String(1_000_000_000 - count))
     }
     const [asked] = device.requests
     expect(asked).toMatchObject({ method: 'GET', target: '/status', version: '1.1' })
@@ -68,7 +73,7 @@ describe('The floor', () => {
     expect(device.requests, 'nothing with another token').toHaveLength(3)
   })
 
-  it('refuses a head that HTTP does not allow where strict is switched on', async () => {
+  it('refuses an invalid head if `strict` is on', async () => {
     const device = await startCannedDevice('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi')
     const fields = [...CREDENTIAL, 'X Mine', 'a']
     const strict = await startFloor(device, 'strict', false)
@@ -76,21 +81,21 @@ describe('The floor', () => {
     expect(device.peers).toHaveLength(0)
   })
 
-  it('gives each request an id of its own where policy is switched on', async () => {
+  it('sets a distinct id on each request if `policy` is on', async () => {
     const device = await startDevice()
     const { url } = await startFloor(device, 'policy', false)
     for (let count = 0; count < 2; count += 1) await send({ transport: 'http1', url, fields: CREDENTIAL })
     expect(new Set(device.requests.map((request) => request.header('X-Request-Id'))).size).toBe(2)
   })
 
-  it('writes an access line for each request where that is switched on', async () => {
+  it('writes an access line for each request if `log` is on', async () => {
     const device = await startDevice()
     const { url, log } = await startFloor(device, 'log', false)
     await send({ transport: 'http1', url, path: '/status', fields: CREDENTIAL })
     await expect.poll(() => readFile(log, 'utf8')).toMatch(/"method":"GET","path":"\/status".*"status":200/)
   })
 
-  it('knows its capabilities, and no others', () => {
+  it('refuses an unknown capability', () => {
     expect([...readCapabilities('')]).toEqual([])
     expect([...readCapabilities('log,queue')]).toEqual(['log', 'queue'])
     expect(() => readCapabilities('log,speed')).toThrow('no such capability: speed')
@@ -120,13 +125,13 @@ describe('The figure beside the floor', () => {
     row('postern', [30, 26]),
   ]
 
-  it('holds Postern against it round by round', () => {
+  it('compares Postern with it round by round', () => {
     const check = ratioToFloor('P1f', 'HTTP/1.1', rows, 1.4)
     expect(check).toMatchObject({ value: 1.4, range: [1.3, 1.5], better: 'less', reach: 1.4 })
     expect(ratioToFloor('P1f', 'HTTP/1.1', [], 1.4).value).toBeUndefined()
   })
 
-  it('tells what each row adds to the one above, and how often the floor it costs', () => {
+  it('shows what each row adds to the row above, and its ratio to the floor', () => {
     const { head, rows: cells } = costTable('HTTP/1.1', rows)
     const column = (name: string): unknown[] => cells.map((cell) => cell[head.indexOf(name)])
     expect(column('CPU µs/req')).toEqual(['17.0', '20.0', '23.0', '28.0'])

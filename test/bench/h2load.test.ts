@@ -21,20 +21,20 @@ traffic: 1.28MB (1340000) total, 10.01KB (10250) headers (space savings 95.51%),
   return readReport(text, LOAD).failed
 }
 
-it('h2load counts as right what had its status and its body', () => {
+it('the report of h2load has no failure if statuses and bodies are right', () => {
   expect(failed('2000 2xx, 0 3xx, 0 4xx, 0 5xx', 20_000)).toBe(0)
 })
 
-it('h2load may end before the bodies of the last answers are there', () => {
+it('the report of h2load may lack the bodies of the last responses', () => {
   expect(failed('2010 2xx, 0 3xx, 0 4xx, 0 5xx', 20_000)).toBe(0)
 })
 
-it('h2load counts other statuses, errors and timeouts as failures', () => {
+it('the report of h2load counts other statuses, errors and timeouts as failures', () => {
   expect(failed('1990 2xx, 1 3xx, 4 4xx, 5 5xx', 19_900)).toBe(10)
   expect(failed('2000 2xx, 0 3xx, 0 4xx, 0 5xx', 20_000, '3 errored, 4 timeout')).toBe(7)
 })
 
-it('h2load counts every answer as a failure where bodies were too short or too long', () => {
+it('the report of h2load counts every response as a failure if bodies are too short or too long', () => {
   expect(failed('2000 2xx, 0 3xx, 0 4xx, 0 5xx', 18_000)).toBe(2_000)
   expect(failed('2000 2xx, 0 3xx, 0 4xx, 0 5xx', 20_001)).toBe(2_000)
 })

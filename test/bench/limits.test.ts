@@ -50,26 +50,26 @@ function account(observations: readonly Observation[], windows = 1): Account {
 
 const KEPT = [passed(2), passed(1), passed(0), refused()]
 
-test('a limit that is kept has no fault', () => {
+test('a limit that holds has no fault', () => {
   expect(account(KEPT)).toEqual({ passed: [3], refused: 1, other: 0, reachedDevice: 3, faults: [] })
 })
 
 test.for([
   ['one too many passes', [...KEPT, passed(0)], '4 passed instead of 3'],
   ['one too few passes', [passed(2), passed(1), refused()], '2 passed instead of 3'],
-  ['the flood met no refusal', [passed(2), passed(1), passed(0)], 'nothing was refused'],
+  ['no request is refused', [passed(2), passed(1), passed(0)], 'nothing was refused'],
   [
     'a count is shown twice',
     [passed(2), passed(1), passed(1), refused()],
     'X-RateLimit-Remaining: 1 shown 2 times',
   ],
-  ['an answer is of another status', [...KEPT, { ...passed(0), status: 500 }], '500 instead of 200 or 429'],
+  ['a response has another status', [...KEPT, { ...passed(0), status: 500 }], '500 instead of 200 or 429'],
   [
     "the device's body is missing",
     [passed(2, { body: '' }), ...KEPT.slice(1)],
     "200 without the device's body",
   ],
-  ['a window more was opened', [...KEPT, passed(2, resetAt(RESET + 60))], '2 windows instead of 1'],
+  ['there is another window', [...KEPT, passed(2, resetAt(RESET + 60))], '2 windows instead of 1'],
 ] as const)('it is a fault when %s', ([, observations, fault]) => {
   expect(account(observations).faults.join('\n')).toContain(fault)
 })
@@ -77,29 +77,29 @@ test.for([
 test.for([
   ['a field is missing', { 'X-RateLimit-Reset': undefined }, 'missing, repeated'],
   ['a field is repeated', { 'x-ratelimit-limit': '3' }, 'missing, repeated'],
-  ['a field is no whole number', { 'X-RateLimit-Remaining': '-1' }, 'not whole numbers'],
-  ['the limit is another', { 'X-RateLimit-Limit': '60' }, 'X-RateLimit-Limit: 60'],
+  ['a field is no integer', { 'X-RateLimit-Remaining': '-1' }, 'not whole numbers'],
+  ['the limit is wrong', { 'X-RateLimit-Limit': '60' }, 'X-RateLimit-Limit: 60'],
   ['the reset is too far away', { 'X-RateLimit-Reset': String(RESET + 2) }, 'further away'],
-  ['the reset is past', { 'X-RateLimit-Reset': String(RESET - 70) }, 'in the past'],
-  ['the count is not used up', { 'X-RateLimit-Remaining': '1' }, 'is not 0'],
+  ['the reset is in the past', { 'X-RateLimit-Reset': String(RESET - 70) }, 'in the past'],
+  ['the remaining count is not 0', { 'X-RateLimit-Remaining': '1' }, 'is not 0'],
   ['Retry-After is missing', { 'Retry-After': undefined }, 'without a Retry-After'],
   ['Retry-After is 0', { 'Retry-After': '0' }, 'without a Retry-After'],
   ['Retry-After is a date', { 'Retry-After': 'Tue, 14 Nov 2023 22:13:20 GMT' }, 'without a Retry-After'],
   ['Retry-After ends early', { 'Retry-After': '58' }, 'before the reset'],
   ['Retry-After is longer than the window', { 'Retry-After': '61' }, 'longer than the window'],
-  ['the type is another', { 'Content-Type': 'text/plain' }, 'without Content-Type'],
+  ['the content type is wrong', { 'Content-Type': 'text/plain' }, 'without Content-Type'],
   ['the length is wrong', { 'Content-Length': '1' }, 'Content-Length'],
 ] as const)('it is a fault of a 429 when %s', ([, headers, fault]) => {
   expect(account([...KEPT, refused({ headers })]).faults.join('\n')).toContain(fault)
 })
 
-test('it is a fault of a 429 when its body is another', () => {
+test('it is a fault of a 429 when its body is wrong', () => {
   expect(account([...KEPT, refused({ body: '{"error":"rate_limited"}' })]).faults.join('\n')).toContain(
     'another body',
   )
 })
 
-test('windows are told apart by their reset, a second of rounding aside', () => {
+test('windows are distinguished by their reset, with a second of rounding', () => {
   const rounded = [passed(2), passed(1, resetAt(RESET - 1)), passed(0), refused()]
   const later = NOW + 60_000
   const next = [2, 1, 0].map((left) => passed(left, { at: later, ...resetAt(RESET + 60) }))
@@ -107,14 +107,14 @@ test('windows are told apart by their reset, a second of rounding aside', () => 
   expect(account(observations, 2)).toMatchObject({ passed: [3, 3], faults: [] })
 })
 
-test('it is a fault when a window opens before the one before it has closed', () => {
+test('it is a fault when a window opens before the previous one has closed', () => {
   const early = NOW + 50_000
   const next = [2, 1, 0].map((left) => passed(left, { at: early, ...resetAt(RESET + 50) }))
   const observations = [...KEPT, ...next, refused({ at: early, ...resetAt(RESET + 50) })]
   expect(account(observations, 2).faults).toContain('window 2 opened before window 1 had closed')
 })
 
-test('a 401 needs its challenge and its code', () => {
+test('it is a fault of a 401 when its challenge or its code is missing', () => {
   const ledger = createLedger(LIMIT, 1)
   ledger.add(WITHOUT_TOKEN, { ...passed(2), status: 401 })
   const { faults } = ledger.account()

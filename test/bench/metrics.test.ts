@@ -11,7 +11,7 @@ postern_tokens_issued_total 1e+3
 process_open_fds 20
 `
 
-it('the bench adds up the series of a metric, or those of one reason', () => {
+it('the bench sums the series of a metric, or those of one reason', () => {
   const metrics = parseMetrics(TEXT)
   expect(metrics.sum('connections')).toBe(7)
   expect(metrics.sum('connections_refused_total')).toBe(11)

@@ -5,22 +5,22 @@ const KNOWN = ['limits', 'P1', 'P1f', 'P2', 'G1']
 const read = (...args: string[]): ReturnType<typeof readOptions> => readOptions(args, KNOWN)
 
 describe('The command line of the bench', () => {
-  it('measures everything but the curves, in three rounds, when it says nothing', () => {
+  it('by default measures everything but the curves, in three rounds', () => {
     expect(read()).toMatchObject({ only: undefined, growth: false, strict: false, out: 'latest' })
     expect(read().effort).toEqual({ rounds: 3, seconds: 4, warmUpSeconds: 2, part: 1 })
   })
 
-  it('takes less of everything when it is to be quick, unless told how much', () => {
+  it('with --quick reduces rounds and seconds that are not set', () => {
     expect(read('--quick').effort).toMatchObject({ rounds: 1, seconds: 1 })
     expect(read('--quick', '--rounds', '2').effort).toMatchObject({ rounds: 2, seconds: 1 })
   })
 
-  it('measures the floor alone when it is asked for, or what is named with it', () => {
+  it('with --floor measures only the floor, or the figures of --only', () => {
     expect(read('--floor')).toMatchObject({ only: ['P1f'], floor: true })
     expect(read('--floor', '--only', 'P1,P1f')).toMatchObject({ only: ['P1', 'P1f'], floor: true })
   })
 
-  it('takes lists', () => {
+  it('accepts lists', () => {
     const options = read('--only', 'P1, G1', '--peers=postern,haproxy', '--node-flag=--a', '--node-flag=--b')
     expect(options).toMatchObject({
       only: ['P1', 'G1'],

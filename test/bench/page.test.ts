@@ -47,18 +47,18 @@ const page = renderPage(
 )
 
 describe('The page', () => {
-  it('needs nothing but itself', () => {
+  it('loads no other resource', () => {
     expect(page).not.toMatch(/(?:src|href)="(?!#)|@import|url\(|<script/i)
   })
 
-  it('shows text as text', () => {
+  it('escapes text', () => {
     expect(page).toContain('Rates &#60;b&#62;')
     expect(page).toContain('a &#34;peer&#34; &#38; co')
     expect(page).toContain('a note about <code>this</code>')
     expect(page).not.toContain('<script>')
   })
 
-  it('says which thresholds were missed, and which were not measured', () => {
+  it('shows which thresholds were missed and which were not measured', () => {
     expect(page).toContain('0.550 ×')
     expect(page).toMatch(/class="verdict short">SHORT/)
     expect(page).toMatch(/class="verdict absent">not measured/)
@@ -66,7 +66,7 @@ describe('The page', () => {
     expect(page).toMatch(/<b class="fault">1<\/b>faults/)
   })
 
-  it('gives every drawing a title, and the numbers behind it as a table', () => {
+  it('has a title and a table of numbers for every chart', () => {
     const titles = [...page.matchAll(/<svg [^>]*role="img" aria-labelledby="([^"]+)"/g)].map(([, id]) => id)
     expect(titles).toHaveLength(2)
     for (const id of titles) expect(page).toContain(`<figcaption id="${id}">`)
@@ -74,23 +74,23 @@ describe('The page', () => {
     expect(page).toContain('<td class="number">12.5</td>')
   })
 
-  it('holds no number that is none', () => {
+  it('contains no invalid number', () => {
     expect(page).not.toMatch(/NaN|Infinity|undefined|%TITLE%|%X%/)
   })
 })
 
 describe('An axis', () => {
-  it('begins at zero and ends at a round number that nothing is beyond', () => {
+  it('begins at zero and ends at a round number beyond all values', () => {
     const { ticks, place } = linearScale(38_123, [100, 200])
     expect(ticks).toEqual([0, 10_000, 20_000, 30_000, 40_000])
     expect([place(0), place(20_000), place(40_000)]).toEqual([100, 150, 200])
   })
 
-  it('has ticks where everything is nothing', () => {
+  it('has ticks if all values are 0', () => {
     expect(linearScale(0, [0, 10]).ticks).toEqual([0, 0.2, 0.4, 0.6, 0.8, 1])
   })
 
-  it('goes by powers of ten where it is logarithmic', () => {
+  it('has powers of ten as ticks if it is logarithmic', () => {
     const { ticks, place } = logScale([2, 900], [0, 300])
     expect(ticks).toEqual([1, 10, 100, 1_000])
     expect(place(10)).toBeCloseTo(100)

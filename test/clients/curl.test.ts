@@ -7,7 +7,7 @@ import { needs, run } from '../support/tools.ts'
 import { describeTransports } from '../support/transports.ts'
 
 describeTransports('curl', (transport) => {
-  /** Runs curl as a user would, with the certificate checked. The last line of its output is version and status. */
+  /** Runs curl as a user does, and checks the certificate. The last line of its output is version and status. */
   async function curl(sidecar: TestSidecar, path: string, ...args: string[]) {
     needs('curl')
     const trust: string[] = []
@@ -26,7 +26,7 @@ describeTransports('curl', (transport) => {
     return { body, status: Number(status) }
   }
 
-  it('gets tokens with the password grant, calls the device, refreshes and calls again', async () => {
+  it('gets tokens by the password grant, calls the device, refreshes and calls again', async () => {
     const sidecar = await startSidecar({ transport })
     const granted = await curl(
       sidecar,
@@ -57,7 +57,7 @@ describeTransports('curl', (transport) => {
     expect(sidecar.device.requests[1]?.body?.toString()).toBe('reading=7')
   })
 
-  it('is refused with a wrong password and without a token', async () => {
+  it('is refused for a wrong password and without a token', async () => {
     const sidecar = await startSidecar({ transport })
     const wrong = await curl(sidecar, '/oauth/token', '-d', 'grant_type=password&password=wrong')
     expect([wrong.status, JSON.parse(wrong.body).error]).toEqual([400, 'invalid_grant'])
@@ -65,7 +65,7 @@ describeTransports('curl', (transport) => {
     expect([none.status, JSON.parse(none.body).error]).toEqual([401, 'invalid_token'])
   })
 
-  it('sends a whole form and an upload with Expect: 100-continue', async () => {
+  it('sends a form and an upload with Expect: 100-continue', async () => {
     const sidecar = await startSidecar({ transport })
     const form = encodeForm({ grant_type: 'password', password: PASSWORD, username: 'x'.repeat(3000) })
     const granted = await curl(sidecar, '/oauth/token', '-d', form, '-H', 'Expect: 100-continue')
@@ -78,7 +78,7 @@ describeTransports('curl', (transport) => {
     expect(sidecar.device.requests[0]?.body).toHaveLength(3_000_000)
   })
 
-  it('gets the refusal of an upload that it has begun to send', async () => {
+  it('receives the refusal of an upload that it has begun to send', async () => {
     const sidecar = await startSidecar({ transport })
     const file = join(temporaryDirectory(), 'upload')
     writeFileSync(file, 'x'.repeat(3_000_000))

@@ -7,7 +7,7 @@ import { needs, run } from '../support/tools.ts'
 
 const FORM = encodeForm({ grant_type: 'password', password: PASSWORD })
 
-/** Java 17's `HttpClient` as it comes (HTTP/2 where it can be had), in cleartext: head and body in packets of their own. */
+/** Requests of Java 17's `HttpClient` by default (it prefers HTTP/2), in cleartext: head and body in separate packets. */
 const java = {
   post: (path: string, form: string, ...fields: string[]): string[] => [
     [
@@ -54,7 +54,7 @@ const java = {
   ],
 }
 
-/** Apache HttpClient 5.4 in cleartext. */
+/** A request of Apache HttpClient 5.4 in cleartext. */
 const apache = (path: string, ...fields: string[]): string[] => [
   [
     `GET ${path} HTTP/1.1`,
@@ -73,19 +73,19 @@ function expectNoOffer(requests: readonly DeviceRequest[]): void {
     expect(fields.join('\n')).not.toMatch(/upgrade|http2-settings|h2c|TLS\//i)
 }
 
-it('C23 Java: a token, a call, a streamed upload and a refresh, on one connection, whose offers of h2c are ignored', async () => {
+it('C23 Java gets a token, calls, uploads and refreshes on one connection; its offers of h2c are ignored', async () => {
   const sidecar = await startSidecar()
   const raw = await rawConnection(sidecar.url)
-  let all = ''
+  let received = ''
   async function ask(packets: readonly string[]): Promise<string> {
     raw.forget()
     for (const packet of packets) {
       raw.write(packet)
       await new Promise((resolve) => setImmediate(resolve))
     }
-    const answer = await raw.waitFor(/\r\n\r\n(?:from the device|\{.*\})$/)
-    all += answer
-    return answer
+    const response = await raw.waitFor(/\r\n\r\n(?:from the device|\{.*\})$/)
+    received += response
+    return response
   }
   const tokens = JSON.parse((await ask(java.post('/oauth/token', FORM))).split('\r\n\r\n')[1] ?? '')
   const bearer = `Authorization: Bearer ${tokens.access_token}`
@@ -95,7 +95,7 @@ it('C23 Java: a token, a call, a streamed upload and a refresh, on one connectio
   await ask(apache('/status', bearer))
   const refresh = encodeForm({ grant_type: 'refresh_token', refresh_token: tokens.refresh_token })
   await ask(java.post('/oauth/token', refresh))
-  expect(answersIn(all).map(({ status }) => status)).toEqual(Array(6).fill(200))
+  expect(answersIn(received).map(({ status }) => status)).toEqual(Array(6).fill(200))
   const seen = sidecar.device.requests
   expect(seen.map(({ method, target, body }) => [method, target, body?.toString()])).toEqual([
     ['GET', '/status', ''],
@@ -106,7 +106,7 @@ it('C23 Java: a token, a call, a streamed upload and a refresh, on one connectio
   expectNoOffer(seen)
 })
 
-it('C23 curl --http2 in cleartext: a token, a call and uploads, whose offers of h2c are ignored', async () => {
+it('C23 curl --http2 in cleartext gets a token, calls and uploads; its offers of h2c are ignored', async () => {
   needs('curl')
   const sidecar = await startSidecar()
   async function curl(path: string, ...args: string[]): Promise<string> {
@@ -118,15 +118,15 @@ it('C23 curl --http2 in cleartext: a token, a call and uploads, whose offers of 
   const granted = await curl('/oauth/token', '-d', FORM)
   expect(granted).toMatch(/\} 1\.1 200$/)
   const token: string = JSON.parse(granted.slice(0, granted.lastIndexOf('}') + 1)).access_token
-  const shown = ['--oauth2-bearer', token]
+  const authorization = ['--oauth2-bearer', token]
   for (const upload of [
     [],
     ['--data-binary', 'hello'],
     ['-H', 'Transfer-Encoding: chunked', '--data-binary', 'hello'],
   ]) {
-    expect(await curl('/values', ...shown, ...upload)).toBe('from the device 1.1 200')
+    expect(await curl('/values', ...authorization, ...upload)).toBe('from the device 1.1 200')
   }
-  expect(await curl('/values', ...shown, '-H', 'Expect: 100-continue', '-d', 'hello')).toBe(
+  expect(await curl('/values', ...authorization, '-H', 'Expect: 100-continue', '-d', 'hello')).toBe(
     'from the device 1.1 200',
   )
   const seen = sidecar.device.requests

@@ -17,7 +17,7 @@ describeTransports('openid-client', (transport) => {
       })
       closeLater(() => agent.close())
       config[client.customFetch] = (url, options) =>
-        // Both are the fetch of the standard; undici and the DOM only declare its types apart.
+        // Both are the standard `fetch`; undici and the DOM declare separate types for it.
         undiciFetch(url, { ...(options as object), dispatcher: agent }) as unknown as Promise<Response>
     }
     return config
@@ -41,12 +41,12 @@ describeTransports('openid-client', (transport) => {
     expect(second.access_token).not.toBe(first.access_token)
     for (const tokens of [first, second]) {
       const url = new URL('/status', sidecar.url)
-      const answer = await client.fetchProtectedResource(config, tokens.access_token, url, 'GET')
-      expect([answer.status, await answer.text()]).toEqual([200, 'from the device'])
+      const response = await client.fetchProtectedResource(config, tokens.access_token, url, 'GET')
+      expect([response.status, await response.text()]).toEqual([200, 'from the device'])
     }
   })
 
-  it('understands the refusals', async () => {
+  it('reads the error of each refusal', async () => {
     const sidecar = await startSidecar({ transport })
     const config = await configure(sidecar, client.None())
     await expect(client.genericGrantRequest(config, 'password', { password: 'wrong' })).rejects.toMatchObject(
@@ -65,7 +65,7 @@ describeTransports('openid-client', (transport) => {
     await expect(client.clientCredentialsGrant(config)).rejects.toMatchObject({
       error: 'unsupported_grant_type',
     })
-    // It reads the challenge of C11 by the grammar of RFC 9110, and takes what it finds there for the error.
+    // The client parses the challenge of C11 by the grammar of RFC 9110 and reports it as the cause.
     const url = new URL('/status', sidecar.url)
     await expect(client.fetchProtectedResource(config, 'unknown', url, 'GET')).rejects.toMatchObject({
       status: 401,

@@ -21,7 +21,7 @@ describeTransports(
     }
 
     it.each(['header', 'body'] as const)(
-      'gets tokens by password and refreshes, its credentials in the %s',
+      'gets tokens by password and refreshes, with its credentials in the %s',
       async (method) => {
         const sidecar = await startSidecar({ transport })
         const grant = await configure(sidecar, method)
@@ -31,13 +31,13 @@ describeTransports(
         const second = await first.refresh()
         expect(second.token.access_token).not.toBe(first.token.access_token)
         for (const { token } of [first, second]) {
-          const answer = await sidecar.request({ token: String(token.access_token) })
-          expect(answer.text).toBe('from the device')
+          const response = await sidecar.request({ token: String(token.access_token) })
+          expect(response.text).toBe('from the device')
         }
       },
     )
 
-    it('understands the refusals', async () => {
+    it('reads the error of each refusal', async () => {
       const sidecar = await startSidecar({ transport })
       const grant = await configure(sidecar, 'header')
       await expect(grant.getToken({ username: 'admin', password: 'wrong' })).rejects.toMatchObject({

@@ -15,15 +15,16 @@ import {
   type WebSocketDevice,
 } from '../support/websocket.ts'
 
-/** What the other side answers to a message. */
+/** Sends a message and resolves with the next one received. */
 async function exchange(socket: WebSocket, message: string | Buffer): Promise<string | Buffer> {
-  const answered = once(socket, 'message')
+  const echoed = once(socket, 'message')
   socket.send(message)
-  const [data, binary]: unknown[] = await answered
-  return binary ? (data as Buffer) : String(data) // `ws` gives a Buffer unless told otherwise
+  const [data, binary]: unknown[] = await echoed
+  return binary ? (data as Buffer) : String(data) // the default `binaryType` of `ws` is a Buffer
 }
 
-async function closing(socket: WebSocket): Promise<[number, string]> {
+/** Waits for the close, and resolves with its code and reason. */
+async function closeOf(socket: WebSocket): Promise<[number, string]> {
   const [code, reason]: unknown[] = await once(socket, 'close')
   return [Number(code), String(reason)]
 }
@@ -41,7 +42,7 @@ describeTransports(
       return { sidecar, device, taken, token: await sidecar.token() }
     }
 
-    it('C23 text, binary and empty messages go both ways', async () => {
+    it('C23 text, binary and empty messages pass in both directions', async () => {
       const { sidecar, token } = await start()
       const { socket } = await openWebSocket(sidecar.url, { token })
       expect(await exchange(socket, 'näive ☕')).toBe('näive ☕')
@@ -54,18 +55,15 @@ describeTransports(
       { 'Content-Length': '0' },
       { Upgrade: 'websocket, h2c', Connection: 'Upgrade, HTTP2-Settings', 'HTTP2-Settings': 'AAMAAABk' },
       { Upgrade: 'h2c, WebSocket', Connection: 'keep-alive, upgrade' },
-    ])(
-      'C23 a handshake with %j opens a WebSocket, and of its offers the device sees that one alone',
-      async (handshake) => {
-        const { sidecar, taken, token } = await start()
-        const { socket } = await openWebSocket(sidecar.url, { token, handshake })
-        expect(await exchange(socket, 'hello')).toBe('hello')
-        expect(taken.upgrades[0]?.headers).toMatchObject({ upgrade: 'websocket', connection: 'Upgrade' })
-        expect(taken.upgrades[0]?.headers['http2-settings']).toBeUndefined()
-      },
-    )
+    ])('C23 a handshake with %j opens a WebSocket, and the device sees no other offer', async (handshake) => {
+      const { sidecar, taken, token } = await start()
+      const { socket } = await openWebSocket(sidecar.url, { token, handshake })
+      expect(await exchange(socket, 'hello')).toBe('hello')
+      expect(taken.upgrades[0]?.headers).toMatchObject({ upgrade: 'websocket', connection: 'Upgrade' })
+      expect(taken.upgrades[0]?.headers['http2-settings']).toBeUndefined()
+    })
 
-    it('C23 frames of 1 MiB arrive whole, twenty of them at once', async () => {
+    it('C23 twenty concurrent frames of 1 MiB arrive unchanged', async () => {
       const { sidecar, token } = await start()
       const { socket } = await openWebSocket(sidecar.url, { token })
       const frames = Array.from({ length: 20 }, () => randomBytes(1 << 20))
@@ -81,56 +79,56 @@ describeTransports(
       expect(received.every((data, i) => data.equals(frames[i] as Buffer))).toBe(true)
     })
 
-    it('C23 pings are answered through the tunnel, from both sides', async () => {
+    it('C23 a ping from either side gets its pong through the tunnel', async () => {
       const { sidecar, taken, token } = await start()
       const { socket } = await openWebSocket(sidecar.url, { token })
       const ponged = once(socket, 'pong')
       socket.ping('up')
       expect(String((await ponged)[0])).toBe('up')
-      const other = taken.sockets[0] as WebSocket // the upgrade went through it
+      const other = taken.sockets[0] as WebSocket // the device has accepted the upgrade
       const pongedDown = once(other, 'pong')
       other.ping('down')
       expect(String((await pongedDown)[0])).toBe('down')
     })
 
-    it('C23 the client closes: the device hears the code and the reason', async () => {
+    it('C23 a close of the client reaches the device with its code and reason', async () => {
       const { sidecar, device, taken, token } = await start()
       const { socket } = await openWebSocket(sidecar.url, { token })
-      const heard = closing(taken.sockets[0] as WebSocket)
-      const own = closing(socket)
+      const heard = closeOf(taken.sockets[0] as WebSocket)
+      const own = closeOf(socket)
       socket.close(4001, 'done here')
       expect(await heard).toEqual([4001, 'done here'])
       expect(await own).toEqual([4001, 'done here'])
       await device.waitForOpenConnections(0)
     })
 
-    it('C23 the device closes: so does the client', async () => {
+    it('C23 a close of the device reaches the client with its code and reason', async () => {
       const { sidecar, device, taken, token } = await start()
       const { socket } = await openWebSocket(sidecar.url, { token })
-      const own = closing(socket)
+      const own = closeOf(socket)
       taken.sockets[0]?.close(4002, 'rebooting')
       expect(await own).toEqual([4002, 'rebooting'])
       await device.waitForOpenConnections(0)
     })
 
-    it('C24 the client is gone without a word: the device connection goes too', async () => {
+    it('C24 a client that disappears without a close frame takes its device connection along', async () => {
       const { sidecar, device, taken, token } = await start()
       const { socket } = await openWebSocket(sidecar.url, { token })
-      const heard = closing(taken.sockets[0] as WebSocket)
+      const heard = closeOf(taken.sockets[0] as WebSocket)
       socket.terminate()
       expect((await heard)[0]).toBe(1006)
       await device.waitForOpenConnections(0)
     })
 
-    it('C24 the device is gone without a word: so is the client connection', async () => {
+    it('C24 a device that disappears without a close frame takes its client connection along', async () => {
       const { sidecar, taken, token } = await start()
       const { socket } = await openWebSocket(sidecar.url, { token })
-      const own = closing(socket)
+      const own = closeOf(socket)
       taken.sockets[0]?.terminate()
       expect((await own)[0]).toBe(1006)
     })
 
-    it('C23 a message right behind the handshake is not lost, from either side', async () => {
+    it('C23 a message right after the handshake arrives, from either side', async () => {
       const { sidecar, token } = await start({}, (socket) => {
         socket.send('hello from the device')
         socket.on('message', (data) => socket.send(`heard ${data}`))
@@ -148,7 +146,7 @@ describeTransports(
       expect(received).toEqual(['hello from the device', 'heard at once'])
     })
 
-    it('C23 path, subprotocol, cookies and origin reach the device; the answer comes back', async () => {
+    it('C23 path, subprotocol, cookies and origin reach the device, and its 101 reaches the client', async () => {
       const { sidecar, taken, token } = await start()
       const { socket, answer } = await openWebSocket(sidecar.url, {
         token,
@@ -162,7 +160,7 @@ describeTransports(
       expect(taken.upgrades[0]?.headers).toMatchObject({ cookie: 'a=1', origin: 'https://app.example' })
     })
 
-    it('C22 the header policy is that of requests', async () => {
+    it('C22 an upgrade follows the header policy of requests', async () => {
       const { sidecar, taken, token } = await start({ upstream: { headers: { 'X-Gateway': 'postern' } } })
       await openWebSocket(sidecar.url, {
         token,
@@ -189,7 +187,7 @@ describeTransports(
       expect(headers.upgrade).toBe('websocket')
     })
 
-    it('C22 the 101 carries no field of the device connection beyond the upgrade', async () => {
+    it('C22 the 101 carries no hop-by-hop field of the device beyond the upgrade', async () => {
       const { sidecar, taken, token } = await start()
       taken.server.on('headers', (headers) =>
         headers.push('Keep-Alive: timeout=9', 'X-Kept: yes', 'Set-Cookie: a', 'Set-Cookie: b'),
@@ -201,24 +199,21 @@ describeTransports(
     })
 
     it.each([
-      ['none', {}],
-      ['an unknown one', { token: 'unknown' }],
-      ['one in the query', { path: '/?access_token=TOKEN' }],
-    ])(
-      'C10 without a valid token an upgrade is refused with 401, unseen by the device: %s',
-      async (_name, request) => {
-        const { sidecar, device, taken, token } = await start()
-        const path = 'path' in request ? request.path.replace('TOKEN', token) : '/'
-        const refused = await refusedWebSocket(sidecar.url, { ...request, path })
-        expect(refused.status).toBe(401)
-        expect(JSON.parse(refused.text).error).toBe('invalid_token')
-        limitsOf(refused)
-        expect(taken.upgrades).toHaveLength(0)
-        expect(device.connections).toBe(0)
-      },
-    )
+      ['no token', {}],
+      ['an unknown token', { token: 'unknown' }],
+      ['a token in the query', { path: '/?access_token=TOKEN' }],
+    ])('C10 an upgrade with %s is refused with 401 and does not reach the device', async (_name, request) => {
+      const { sidecar, device, taken, token } = await start()
+      const path = 'path' in request ? request.path.replace('TOKEN', token) : '/'
+      const refused = await refusedWebSocket(sidecar.url, { ...request, path })
+      expect(refused.status).toBe(401)
+      expect(JSON.parse(refused.text).error).toBe('invalid_token')
+      limitsOf(refused)
+      expect(taken.upgrades).toHaveLength(0)
+      expect(device.connections).toBe(0)
+    })
 
-    it('C12 frames sent behind a refused upgrade go nowhere', async () => {
+    it('C12 bytes after a refused upgrade are discarded', async () => {
       const { sidecar, device } = await start()
       const raw = await rawConnection(sidecar.url)
       raw.write(
@@ -231,7 +226,7 @@ describeTransports(
       expect(device.connections).toBe(0)
     })
 
-    it('C24 an upgrade that the device refuses is relayed, with its body', async () => {
+    it("C24 the device's refusal of an upgrade reaches the client with its body", async () => {
       const device = await startDevice((_request, response) => {
         response.writeHead(403, { 'X-Own': 'yes', 'Content-Type': 'text/plain' })
         response.end('not today')
@@ -245,7 +240,7 @@ describeTransports(
       expect((await sidecar.request({ token })).status).toBe(403)
     })
 
-    it('C24 an upgrade that the device answers with a cut body is shown broken', async () => {
+    it("C24 the device's refusal of an upgrade with a cut body is a broken transfer", async () => {
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')
         peer.end('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nonly this')
@@ -254,7 +249,7 @@ describeTransports(
       await expect(refusedWebSocket(sidecar.url, { token: await sidecar.token() })).rejects.toThrow()
     })
 
-    it('C24 an upgrade to a device that is down, or closes without a word, is a 500', async () => {
+    it('C24 an upgrade to a device that is down or closes without a response gets 500', async () => {
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')
         peer.end()
@@ -270,7 +265,7 @@ describeTransports(
       expect(down.fields).toContain('postern; error=connection_refused')
     })
 
-    it('C24 an upgrade that the device answers with a status that is none is a 500', async () => {
+    it('C24 an upgrade that the device answers with an invalid status gets 500', async () => {
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')
         peer.end('HTTP/1.1 000 OK\r\nContent-Length: 0\r\n\r\n')
@@ -280,7 +275,7 @@ describeTransports(
       expect([refused.status, JSON.parse(refused.text).error]).toEqual([500, 'upstream_unavailable'])
     })
 
-    it('C24 an upgrade that the device never answers ends at the deadline', async () => {
+    it('C24 an upgrade that the device never answers gets 500 at the deadline', async () => {
       const device = await startRawDevice(async () => {})
       const sidecar = await startSidecar({
         transport,
@@ -291,7 +286,7 @@ describeTransports(
       expect([refused.status, JSON.parse(refused.text).error]).toEqual([500, 'upstream_timeout'])
     })
 
-    it('C24 a client that closes before the 101 may wait for its answer: its device connection goes by deadline', async () => {
+    it('C24 the device connection of a client that closes before the 101 is closed at the deadline', async () => {
       const device = await startRawDevice(async () => {})
       const sidecar = await startSidecar({
         transport,
@@ -302,12 +297,12 @@ describeTransports(
       const peer = await device.waitForConnection(1)
       await peer.waitFor('\r\n\r\n')
       socket.terminate()
-      // The device's side of the script never ends its half, so it is the sidecar's end that is seen.
+      // The scripted device never ends its side, so this is the end of the sidecar's side.
       await Promise.race([peer.closed, once(peer.socket, 'end')])
       await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
     })
 
-    it('C8 a tunnel counts among the tunnels while it is open, and no longer', async () => {
+    it('C8 a tunnel is counted while it is open', async () => {
       const { sidecar, device, token } = await start()
       const { socket } = await openWebSocket(sidecar.url, { token })
       expect(await sidecar.metric('postern_tunnels')).toBe(1)
@@ -316,7 +311,7 @@ describeTransports(
       await expect.poll(() => sidecar.metric('postern_tunnels')).toBe(0)
     })
 
-    it('C24 a device that closes while its client still sends takes the tunnel with it', async () => {
+    it('C24 a device that closes while its client still sends ends the tunnel', async () => {
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')
         peer.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')

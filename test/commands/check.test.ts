@@ -46,7 +46,7 @@ async function run(name: string, command: Command, set: readonly string[]): Prom
 
 const check = (...set: readonly string[]): Promise<Ran> => run('check', checkCommand, set)
 
-/** A `serve` that has to fail at its start: nothing stops it. */
+/** A `serve` that must fail at its start, because nothing stops it later. */
 const failingServe: Command = (options, io) =>
   serveCommand(options, {
     ...io,
@@ -57,7 +57,7 @@ const failingServe: Command = (options, io) =>
   })
 
 describe('postern check', () => {
-  it('prints the effective configuration without its secrets, tries what it names, and exits 0', async () => {
+  it('prints the effective configuration without its secrets, tries everything in it, and exits with 0', async () => {
     const device = await startDevice()
     const { code, out } = await check(`upstream.url=${device.url}`, 'upstream.headers.X-Key=hunter2')
     expect(out).toContain(`url: ${device.url}`)
@@ -68,7 +68,7 @@ describe('postern check', () => {
     expect(code).toBe(0)
   })
 
-  it('exits 1 and says which of them does not work, where serve would start all the same', async () => {
+  it('exits with 1 and names what does not work if `serve` would start nevertheless', async () => {
     const url = `http://127.0.0.1:${await unusedPort()}`
     const { code, out } = await check(`upstream.url=${url}`)
     expect(out).toMatch(/^FAILED {2}device: .+/m)
@@ -86,7 +86,7 @@ describe('postern check', () => {
       'signing in',
       ['upstream.auth={basic: {user: admin, password: {file: /nowhere}}}'],
     ],
-  ])('exits 2 for %s that is not there, as serve does', async (_file, what, set) => {
+  ])('exits with 2 if %s does not exist, as `serve` does', async (_file, what, set) => {
     const sets = ['upstream.url=http://127.0.0.1:9', ...set]
     const checked = await check(...sets)
     const [, problem] = new RegExp(`^FAILED {2}${what}: (.*/nowhere.*)$`, 'm').exec(checked.out) ?? []
@@ -96,7 +96,7 @@ describe('postern check', () => {
   })
 
   it.each(['file', 'htpasswd.file', 'shadow.file'])(
-    'warns of others who can read password.%s, and exits 0',
+    'warns that other users can read password.%s, and exits with 0',
     async (key) => {
       const device = await startDevice()
       const users = join(directory, 'users')
@@ -111,7 +111,7 @@ describe('postern check', () => {
     },
   )
 
-  it('finds a state folder that cannot be written: exit 2 where the self-signed certificate belongs there', async () => {
+  it('reports a state folder that cannot be written; exits with 2 if the self-signed certificate is stored there', async () => {
     const device = await startDevice()
     const notAFolder = `state_dir=${password}/state`
     const { code, out } = await check(`upstream.url=${device.url}`, notAFolder)
@@ -122,7 +122,7 @@ describe('postern check', () => {
     })
   })
 
-  it('makes no state folder, and says that the first start does', async () => {
+  it('does not make the state folder, and says that the first start will', async () => {
     const device = await startDevice()
     const state = join(directory, 'deep', 'state')
     const { code, out } = await check(`upstream.url=${device.url}`, `state_dir=${state}`)
@@ -130,7 +130,7 @@ describe('postern check', () => {
     expect([code, readdirSync(directory)]).toEqual([0, ['password']])
   })
 
-  it('finds a state folder whose path leaves no room for the control socket', async () => {
+  it('reports a state folder whose path is too long for the control socket', async () => {
     const device = await startDevice()
     const { code, out } = await check(
       `upstream.url=${device.url}`,
@@ -140,7 +140,7 @@ describe('postern check', () => {
     expect(code).toBe(1)
   })
 
-  it('exits 2 where such a folder cannot be made either, and the self-signed certificate belongs there', async () => {
+  it('exits with 2 if such a folder cannot be made and the self-signed certificate is stored there', async () => {
     const device = await startDevice()
     const locked = join(directory, 'locked')
     mkdirSync(locked, { mode: 0o500 })
@@ -151,7 +151,7 @@ describe('postern check', () => {
     expect(code).toBe(2)
   })
 
-  it('finds a Unix socket that could not be listened on', async () => {
+  it('reports a Unix socket on which `serve` could not listen', async () => {
     const device = await startDevice()
     const { code, out } = await check(
       `upstream.url=${device.url}`,
@@ -178,7 +178,7 @@ describe('postern check', () => {
     expect(code).toBe(2)
   })
 
-  it('exits 2 with one line for each thing that is wrong with the configuration itself', async () => {
+  it('exits with 2 and one line for each problem of the configuration', async () => {
     const { code, out, err } = await check('upstream.url=ftp://x', 'limits.api.request=5')
     expect(out).toBe('')
     expect(err).toContain('upstream.url')

@@ -12,7 +12,7 @@ import { closeLater } from '../support/cleanup.ts'
 import { needs, run } from '../support/tools.ts'
 
 interface Demo {
-  /** Everything printed, once there is nothing more to come. */
+  /** Everything that the demo prints. */
   readonly printed: Promise<string>
   readonly stop: () => void
   readonly exit: Promise<number>
@@ -22,7 +22,7 @@ interface Demo {
 let temporary: string
 
 beforeEach(() => {
-  // A name that a shell would take apart if a command to copy did not quote it.
+  // A shell would split this name if a printed command did not quote it.
   temporary = join(temporaryDirectory(), "it's here")
   mkdirSync(temporary)
   vi.stubEnv('TMPDIR', temporary)
@@ -58,7 +58,7 @@ function printedValue(printed: string, name: string): string {
   return new RegExp(`^ {2}${name} +(.+?)(?: {3}\\(.*)?$`, 'm').exec(printed)?.[1] ?? `no ${name}`
 }
 
-test('the printed commands do what they say when run from top to bottom', async () => {
+test('the printed commands work when a shell runs them from top to bottom', async () => {
   needs('curl')
   const printed = await startDemo({ port: 0, adminPort: 0 }).printed
   const script = printed.slice(printed.indexOf('# Set the URL'), printed.indexOf('Ctrl-C stops'))
@@ -80,7 +80,7 @@ test('the printed commands do what they say when run from top to bottom', async 
   expect(stdout).toContain('postern_rate_limited_total{endpoint="api"} 19')
 }, 60_000)
 
-test('stopping it ends with 0 and leaves nothing behind', async () => {
+test('the demo exits with 0 when it is stopped, and removes what it made', async () => {
   const demo = startDemo({ port: 0, adminPort: 0 })
   const printed = await demo.printed
   expect(readdirSync(temporary)).toHaveLength(1)
@@ -91,7 +91,7 @@ test('stopping it ends with 0 and leaves nothing behind', async () => {
   await expect(fetch(printedValue(printed, 'Device itself'))).rejects.toThrow()
 })
 
-test('its folder is private, and the configuration in it an ordinary one with a hashed password', async () => {
+test('the folder of the demo is private, and its configuration is an ordinary one with a hashed password', async () => {
   const printed = await startDemo({ port: 0, adminPort: 0 }).printed
   const file = printedValue(printed, 'Configuration')
   const folder = join(file, '..')
@@ -105,9 +105,9 @@ test('its folder is private, and the configuration in it an ordinary one with a 
   expect(readFileSync(join(folder, 'password'), 'utf8')).toMatch(/^\$argon2id\$\S+\n$/)
 })
 
-test('a default port that is taken is replaced by a free one, and it says so', async () => {
+test('the demo replaces a default port that is in use by a free one, and says so', async () => {
   const holder = createServer()
-  // Already taken by somebody else serves as well.
+  // An error means that another process has the port, which is as good.
   await new Promise<void>((resolve) =>
     holder.once('error', () => resolve()).listen(8443, '127.0.0.1', resolve),
   )
@@ -118,7 +118,7 @@ test('a default port that is taken is replaced by a free one, and it says so', a
   expect(printed).toContain(`Port 8443 is taken on this machine; using ${port} instead.`)
 })
 
-test('a port asked for by number that is taken is an error, and nothing is left behind', async () => {
+test('the demo fails if a requested port is in use, and leaves nothing behind', async () => {
   const holder = createServer()
   await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve))
   closeLater(() => void holder.close())
@@ -132,14 +132,14 @@ test('a port asked for by number that is taken is an error, and nothing is left 
   expect(readdirSync(temporary)).toEqual([])
 })
 
-test('the environment of a real sidecar does not steer the demo', async () => {
+test('the demo ignores the environment variables of a real sidecar', async () => {
   vi.stubEnv('POSTERN_UPSTREAM_URL', 'http://192.0.2.1')
   const demo = startDemo({ port: 0, adminPort: 0 })
   expect(await demo.printed).toContain('Postern demo')
   expect(demo.errors()).toBe('')
 })
 
-test('a password takes all 32 letters, from as many random bits as it has room for', () => {
+test('a generated password uses all 32 letters and 75 random bits', () => {
   expect(generatePassword(() => Uint8Array.from({ length: 15 }, (_, i) => i))).toBe('01234-56789-abcde')
   expect(generatePassword(() => Uint8Array.from({ length: 15 }, (_, i) => 255 - i))).toBe('zyxwv-tsrqp-nmkjh')
   const many = new Set(Array.from({ length: 1000 }, () => generatePassword()))

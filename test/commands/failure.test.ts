@@ -14,26 +14,26 @@ function reported(error: unknown): { readonly code: number; readonly lines: read
   return { code, lines: text.split('\n') }
 }
 
-it('what the operator has to mend is a line for each problem, and exit code 2', () => {
+it('a problem that the operator must fix is a line each, and exit code 2', () => {
   expect(reported(new SetupError(['a is wrong', 'b is wrong']))).toEqual({
     code: 2,
     lines: ['postern serve: a is wrong', 'postern serve: b is wrong', ''],
   })
 })
 
-it('what another try may find otherwise is exit code 1', () => {
+it('a problem that may pass by itself is exit code 1', () => {
   expect(reported(new SetupError('the port is in use', { exitCode: 1 }))).toEqual({
     code: 1,
     lines: ['postern serve: the port is in use', ''],
   })
 })
 
-it('what the system says is one line without a stack', () => {
+it('a system error is one line without a stack', () => {
   const error = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
   expect(reported(error)).toEqual({ code: 1, lines: ['postern serve: ENOSPC: no space left on device', ''] })
 })
 
-it('a defect of ours shows its stack, not as a fault of the operator', () => {
+it('a bug of Postern shows its stack, and exit code 1', () => {
   const { code, lines } = reported(new TypeError('x is not a function'))
   expect([code, lines[0]]).toEqual([1, 'postern serve: TypeError: x is not a function'])
   expect(lines.length).toBeGreaterThan(2)

@@ -23,7 +23,7 @@ test('the system page counts the uptime and names old firmware', async () => {
   expect(await response.json()).toMatchObject({ model: 'PowerDist 8', uptime_seconds: 42 })
 })
 
-test('a change to a port is kept and shows in the list', async () => {
+test('a change to a port is stored and appears in the list', async () => {
   const body = JSON.stringify({ enabled: false, label: 'router' })
   const changed = await fetch(`${url}/api/ports/1`, { method: 'PUT', body })
   expect(await changed.json()).toEqual({ id: 1, label: 'router', enabled: false, watts: 0 })
@@ -46,7 +46,7 @@ test.each([
   expect(await (await fetch(`${url}/api/ports/1`)).text()).toBe(before)
 })
 
-test('unknown paths, unknown ports and prototype names are 404 in JSON', async () => {
+test('unknown paths, unknown ports and names of object properties get 404 in JSON', async () => {
   for (const path of ['/', '/nothing', '/api/ports/9', '/constructor', '/__proto__', '//x']) {
     const response = await fetch(`${url}${path}`)
     expect([path, response.status]).toEqual([path, 404])
@@ -54,7 +54,7 @@ test('unknown paths, unknown ports and prototype names are 404 in JSON', async (
   }
 })
 
-test('a wrong method is 405 and says which ones are right', async () => {
+test('a wrong method gets 405 with the allowed ones', async () => {
   const response = await fetch(`${url}/api/ports/1`, { method: 'DELETE' })
   expect(response.status).toBe(405)
   expect(response.headers.get('allow')).toBe('GET, PUT')
@@ -67,7 +67,7 @@ test('an uploaded firmware is answered with its size and digest', async () => {
   expect(await response.json()).toMatchObject({ size: image.length, sha256 })
 })
 
-test('the backup has the length it announces, and HEAD announces the same', async () => {
+test('the backup has the length of its Content-Length, and HEAD has the same field', async () => {
   const response = await fetch(`${url}/api/backup`)
   const bytes = await response.arrayBuffer()
   expect(bytes.byteLength).toBe(4 * 1024 * 1024)
@@ -89,7 +89,7 @@ test.each([
   expect(Buffer.from(await response.arrayBuffer()).equals(whole.subarray(start, end))).toBe(true)
 })
 
-test('a range past the end is 416, and an unreadable one counts as absent', async () => {
+test('a range past the end gets 416, and an invalid range is ignored', async () => {
   const past = await fetch(`${url}/api/backup`, { headers: { range: 'bytes=4194304-' } })
   expect([past.status, past.headers.get('content-range')]).toEqual([416, 'bytes */4194304'])
   for (const range of ['bytes=5-4', 'bytes=-', 'bytes=0-1,3-4', 'lines=1-2']) {
@@ -98,7 +98,7 @@ test('a range past the end is 416, and an unreadable one counts as absent', asyn
   }
 })
 
-test('events keep coming until the client leaves', async () => {
+test('events continue until the client leaves', async () => {
   const leave = new AbortController()
   const response = await fetch(`${url}/api/events`, { signal: leave.signal })
   expect(response.headers.get('content-type')).toBe('text/event-stream')
@@ -111,7 +111,7 @@ test('events keep coming until the client leaves', async () => {
   expect(text).toMatch(/^id: 1\nevent: power\ndata: \{"uptime_seconds":0,"watts":\d+\}\n\nid: 2\n/)
 })
 
-test('events asked for by number end after that number', async () => {
+test('a request for a number of events ends after that number', async () => {
   const text = await (await fetch(`${url}/api/events?count=3`)).text()
   expect(text.match(/^id: \d$/gm)).toEqual(['id: 1', 'id: 2', 'id: 3'])
 })
@@ -132,13 +132,13 @@ test('the console answers its commands and echoes everything else', async () => 
   await once(socket, 'close')
 })
 
-test('an upgrade anywhere but at the console is refused', async () => {
+test('an upgrade on any other path than the console is refused', async () => {
   const socket = new WebSocket(`${url.replace('http', 'ws')}/api/system`)
   const [error] = await once(socket, 'error')
   expect(String(error)).toContain('404')
 })
 
-test('the login page redirects to the address that the device has for itself', async () => {
+test('the login page redirects to an absolute URL of the device', async () => {
   const response = await fetch(`${url}/login`, { redirect: 'manual' })
   expect([response.status, response.headers.get('location')]).toEqual([302, `${url}/login.html`])
   expect(await (await fetch(`${url}/login`)).text()).toContain('PowerDist 8')

@@ -13,7 +13,7 @@ describe('an address', () => {
     ['[fe80::1%eth0]:443', { kind: 'tcp', host: 'fe80::1%eth0', port: 443 }],
     ['unix:/run/postern.sock', { kind: 'unix', path: '/run/postern.sock' }],
     ['fd:3', { kind: 'fd', fd: 3 }],
-  ])('%s is read, and written the same', (text, value) => {
+  ])('%s is parsed, and formatted as the same text', (text, value) => {
     const parsed = parseAddress(text)
     expect(parsed).toEqual({ value })
     if ('value' in parsed) expect(formatAddress(parsed.value)).toBe(text)
@@ -41,7 +41,7 @@ describe('an address', () => {
     expect(parseAddress(text)).toEqual({ problem })
   })
 
-  it('reads back whatever was written', () => {
+  it('survives formatting and parsing', () => {
     const port = fc.integer({ min: 0, max: 65_535 })
     const hosts = fc.oneof(fc.ipV4(), fc.ipV6(), fc.domain())
     fc.assert(

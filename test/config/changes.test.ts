@@ -10,11 +10,11 @@ function load(...sets: string[]): Config {
   })
 }
 
-it('the same configuration twice is no change', () => {
+it('two equal configurations have no changes', () => {
   expect(changesBetween(load(), load())).toEqual({ live: [], restart: [] })
 })
 
-it('tells what takes effect at once from what waits for a restart, by the names of the file', () => {
+it('a change is listed by its key, as live or as waiting for a restart', () => {
   const after = load(
     'limits.api.requests=7',
     'status_codes=http',
@@ -27,11 +27,11 @@ it('tells what takes effect at once from what waits for a restart, by the names 
   })
 })
 
-it('a header that comes or goes takes effect at once', () => {
+it('an added header takes effect at once', () => {
   expect(changesBetween(load(), load('upstream.headers.X-B=2')).live).toEqual(['upstream.headers.X-B'])
 })
 
-it('another kind of password source, and another address, wait for a restart', () => {
+it('another password source and another address wait for a restart', () => {
   const after = load('password.file=/q', 'listen.address=unix:/s')
   expect(changesBetween(load(), after).live).toEqual([])
   expect(changesBetween(load(), after).restart).toContain('password.file')

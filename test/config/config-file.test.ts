@@ -48,7 +48,7 @@ describe('a configuration file', () => {
     expect(() => readConfigFile(directory)).toThrow(`${directory}: is a directory; name the file in it`)
   })
 
-  it('must not be larger than 1 MiB, even where it does not say how large it is', () => {
+  it('must not be larger than 1 MiB, also if its size is unknown', () => {
     const path = fileOf('#'.repeat(1024 * 1024 + 1))
     expect(() => readConfigFile(path)).toThrow(`${path}: is larger than 1 MiB; name a configuration file`)
     expect(() => readConfigFile('/dev/zero')).toThrow('/dev/zero: is larger than 1 MiB')

@@ -33,7 +33,7 @@ describe('a duration', () => {
     '1,5s',
     Number.NaN,
     Number.POSITIVE_INFINITY,
-  ])('%j is none, and the problem says what would be', (given) => {
+  ])('%j is refused with examples of durations', (given) => {
     expect(parseDuration(given)).toEqual({
       problem: 'must be a duration: a number of seconds, or 500ms, 10s, 5m, 1h, 7d',
     })
@@ -56,7 +56,7 @@ describe('a duration', () => {
     ])
   })
 
-  it('reads back as what was written', () => {
+  it('survives formatting and parsing', () => {
     fc.assert(
       fc.property(fc.nat({ max: 400 * 86_400_000 }), (value) => {
         expect(parseDuration(formatDuration(value))).toEqual({ value })

@@ -6,7 +6,7 @@ import { formatDuration } from '../../src/config/units.ts'
 import { load, MINIMAL } from './sources.ts'
 
 describe('the effective configuration', () => {
-  it('has every default filled in, in the form of the file', () => {
+  it('contains every default, in the format of the file', () => {
     expect(effectiveYaml(load())).toBe(`listen:
   address: 0.0.0.0:8443
   tls: auto
@@ -82,7 +82,7 @@ shutdown_grace: 10s
 `)
   })
 
-  it('masks what is secret, and shows where a secret is kept', () => {
+  it('masks secrets, and shows the files that contain secrets', () => {
     const sets = [
       'upstream.headers.Authorization=hunter2',
       'upstream.headers.Cookie.file=/run/secrets/cookie',
@@ -94,7 +94,7 @@ shutdown_grace: 10s
     expect(effectiveYaml(load({ file: page }))).toBe(page)
   })
 
-  it('reads back as the same configuration', () => {
+  it('loads as the same configuration', () => {
     const seconds = fc.integer({ min: 1, max: 3600 }).map((n) => formatDuration(n * 1000))
     const text = fc.constantFrom(
       'x',
@@ -168,13 +168,13 @@ shutdown_grace: 10s
       fc.property(file, (tree) => {
         // JSON is YAML.
         const config = load({ file: JSON.stringify(tree) })
-        // `toStrictEqual` compares constructors, and a header may be named so.
+        // `toStrictEqual` compares the property `constructor`, which may be the name of a header.
         expect(isDeepStrictEqual(load({ file: effectiveYaml(config) }), config)).toBe(true)
       }),
     )
   })
 
-  it('says no more than the file could', () => {
+  it('contains no key that a file may not have', () => {
     expect(load({ file: effectiveYaml(load({ file: MINIMAL })) })).toStrictEqual(load())
   })
 })

@@ -8,7 +8,7 @@ import { load, problemsIn } from './sources.ts'
 
 const ON = { basic: { user: 'a', password: { file: 'p' }, check_path: '/' } }
 
-/** For every key that is no section: a text that is not its default, and the value it has in the file. */
+/** For every key that is no section: a value that is not its default, as text and as in the file. */
 const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue]>> = {
   'listen.address': ['[::1]:1', '[::1]:1'],
   'listen.tls': ['off', 'off'],
@@ -96,7 +96,7 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   shutdown_grace: ['0s', '0s'],
 }
 
-/** What else has to be there for the key to make sense. */
+/** Another key that this key requires. */
 const COMPANIONS: Readonly<Record<string, string>> = {
   'listen.tls.cert': 'listen.tls.key=x',
   'listen.tls.key': 'listen.tls.cert=x',
@@ -127,31 +127,31 @@ describe('the environment', () => {
     expect(load({ sets: [...sets, `${key}=${text}`] })).toEqual(byEnvironment)
   })
 
-  it('has one name for each key', () => {
+  it('has a distinct name for each key', () => {
     expect(new Set(knownKeys.map(({ path }) => environmentName(path))).size).toBe(knownKeys.length)
   })
 
-  it('takes a list as YAML as well as with commas', () => {
+  it('accepts a list as YAML or with commas', () => {
     expect(load({ env: { POSTERN_LISTEN_TRUSTED_PROXIES: '[10.0.0.0/8]' } }).listen.trustedProxies).toEqual([
       '10.0.0.0/8',
     ])
     expect(load({ env: { POSTERN_LISTEN_TRUSTED_PROXIES: '' } }).listen.trustedProxies).toEqual([])
   })
 
-  it('can take the health path away again', () => {
+  it('is overridden by a flag that removes the health path', () => {
     expect(
       load({ env: { POSTERN_UPSTREAM_HEALTH_PATH: '/x' }, sets: ['upstream.health.path=null'] }).upstream
         .health.path,
     ).toBeNull()
   })
 
-  it('may hold what the command line and the tests read themselves', () => {
+  it('may contain the variables of the command line and of the tests', () => {
     expect(
       problemsIn({ env: { POSTERN_CONFIG: 'x', POSTERN_TEST_VALKEY: 'y', HOME: '/', MY_POSTERN_X: '1' } }),
     ).toEqual([])
   })
 
-  it('may hold what Kubernetes injects for a Service named postern, or postern-metrics', () => {
+  it('may contain what Kubernetes injects for a Service named postern or postern-metrics', () => {
     const env = Object.fromEntries(
       ['POSTERN', 'POSTERN_METRICS'].flatMap((name) => [
         [`${name}_SERVICE_HOST`, '10.0.0.1'],
@@ -172,19 +172,19 @@ describe('the environment', () => {
     ['POSTERN_UPSTREAM_HEADERS_X', 'secret', 'did you mean POSTERN_UPSTREAM_HEADERS?'],
     ['POSTERN_LISTEN_PORT', '8443', 'did you mean POSTERN_LISTEN_TLS?'],
     ['POSTERN_', 'x', 'the most similar known name is POSTERN_LOG'],
-  ])('must not hold %s', (name, value, advice) => {
+  ])('must not contain %s', (name, value, advice) => {
     expect(problemsIn({ env: { [name]: value } })).toEqual([`${name}: unknown variable; ${advice}`])
   })
 
-  it('points at the variable, and at the place in it, when its YAML is broken', () => {
+  it('is reported with the variable and the position in it when its YAML is invalid', () => {
     expect(problemsIn({ env: { POSTERN_UPSTREAM_HEADERS: '{X: 1' } })).toEqual([
       'POSTERN_UPSTREAM_HEADERS: upstream.headers: line 1, column 6: a closing quote, a comma, a colon or a bracket is missing',
     ])
   })
 })
 
-/** The configuration as a file would say it. */
+/** The configuration as the value of a YAML file. */
 function written(config: ReturnType<typeof loadConfig>): YamlValue {
-  // Proven by the round trip in effective.test.ts: what `encode` gives is YAML.
+  // The round trip in effective.test.ts proves that `encode` returns YAML values.
   return encode(schema, config) as YamlValue
 }

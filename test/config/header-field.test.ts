@@ -3,7 +3,7 @@ import { headerNameProblem, headerValueProblem } from '../../src/config/header-f
 
 describe('a header for every forwarded request', () => {
   it.each(['X-Foo', 'Authorization', 'cookie', 'constructor', 'x.y', "!#$%&'*+-.^_`|~"])(
-    'may be named %s',
+    'may have the name %s',
     (name) => {
       expect(headerNameProblem(name)).toBeUndefined()
     },
@@ -23,7 +23,7 @@ describe('a header for every forwarded request', () => {
     ['TRANSFER-ENCODING', 'must not be set: it belongs to one connection (RFC 9110 §7.6.1)'],
     ['X-Forwarded-For', 'must not be set: the sidecar writes it itself'],
     ['Via', 'must not be set: the sidecar writes it itself'],
-  ])('must not be named %j', (name, problem) => {
+  ])('must not have the name %j', (name, problem) => {
     expect(headerNameProblem(name)).toBe(problem)
   })
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { load, MINIMAL, problemsIn } from './sources.ts'
 
-/** The sample that the design shows, key by key with its default. */
+/** A file with every common key at its default. */
 const SAMPLE = `
 listen:
   address: 0.0.0.0:8443          # host:port, unix:/path, or fd:3 (socket activation)
@@ -105,11 +105,11 @@ const DEFAULTS = {
 }
 
 describe('the configuration', () => {
-  it('loads the sample of the design', () => {
+  it('loads a file that states the defaults', () => {
     expect(load({ file: SAMPLE })).toStrictEqual(DEFAULTS)
   })
 
-  it('fills in the same defaults when only the device and the password are named', () => {
+  it('has the same defaults when the file contains only the device and the password', () => {
     expect(load({ file: MINIMAL })).toStrictEqual(DEFAULTS)
   })
 
@@ -121,13 +121,13 @@ describe('the configuration', () => {
     expect(loadConfig({ env, sets: [] })).toStrictEqual(DEFAULTS)
   })
 
-  it('takes a section whose keys are all commented out as left out', () => {
+  it('treats an empty section as absent', () => {
     expect(load({ file: `${MINIMAL}limits:\n  # api: {requests: 5}\nlisten:\ntokens: {}\n` })).toStrictEqual(
       DEFAULTS,
     )
   })
 
-  it('reads every alternative of the values that have some', () => {
+  it('reads every alternative form of a value', () => {
     const config = load({
       file: `
 listen: {address: "unix:/run/p.sock", tls: {cert: c.pem, key: k.pem}, trusted_proxies: [10.0.0.0/8, "::1"], max_header_size: 8192}
@@ -160,7 +160,7 @@ tokens: {store: memory}
     expect(config.tokens.store).toBe('memory')
   })
 
-  it('takes header names that objects have of their own', () => {
+  it('accepts header names that are properties of every object', () => {
     const { headers } = load({
       sets: ['upstream.headers.constructor=x', 'upstream.headers.toString=y'],
     }).upstream
@@ -172,7 +172,7 @@ tokens: {store: memory}
 })
 
 describe('the sources', () => {
-  it('beat each other in the order flag, environment, file, default', () => {
+  it('take precedence in the order flag, environment, file, default', () => {
     const file = `${MINIMAL}limits: {api: {requests: 2, window: 2s, per: device}}\n`
     const env = { POSTERN_LIMITS_API_REQUESTS: '3', POSTERN_LIMITS_API_WINDOW: '3s' }
     const { api, oauth } = load({ file, env, sets: ['limits.api.requests=4'] }).limits
@@ -180,11 +180,11 @@ describe('the sources', () => {
     expect(oauth).toEqual({ requests: 30, window: 60_000, per: 'client' })
   })
 
-  it('let a later flag beat an earlier one', () => {
+  it('let a later flag override an earlier one', () => {
     expect(load({ sets: ['realm=a', 'realm=b=c'] }).realm).toBe('b=c')
   })
 
-  it('take the state directory from systemd only when nothing else names one', () => {
+  it('take the state directory from systemd only if no other source sets it', () => {
     const env = { STATE_DIRECTORY: '/var/lib/postern:/var/lib/other' }
     expect(load({ env }).stateDir).toBe('/var/lib/postern')
     expect(load({ env, file: `${MINIMAL}state_dir: /data\n` }).stateDir).toBe('/data')
@@ -192,7 +192,7 @@ describe('the sources', () => {
     expect(load({ env: { STATE_DIRECTORY: '' } }).stateDir).toBe('./state')
   })
 
-  it('replace the password source of a weaker source', () => {
+  it('replace a password source from a source of lower precedence', () => {
     const file = 'upstream: {url: "http://h"}\npassword: {htpasswd: {file: a, user: b}}\n'
     expect(load({ file, env: { POSTERN_PASSWORD_FILE: 'x' } }).password).toEqual({ file: 'x' })
     expect(load({ file, sets: ['password.shadow.file=x', 'password.shadow.user=y'] }).password).toEqual({
@@ -206,14 +206,14 @@ describe('the sources', () => {
     })
   })
 
-  it('complete the password source of a weaker source when it is the same', () => {
+  it('complete a password source of the same kind from a source of lower precedence', () => {
     const file = 'upstream: {url: "http://h"}\npassword: {htpasswd: {file: a, user: b}}\n'
     expect(load({ file, env: { POSTERN_PASSWORD_HTPASSWD_USER: 'c' } }).password).toEqual({
       htpasswd: { file: 'a', user: 'c' },
     })
   })
 
-  it('replace a word by a mapping and the other way round', () => {
+  it('replace a word by a mapping and a mapping by a word', () => {
     const env = { POSTERN_LISTEN_TLS_CERT: 'c', POSTERN_LISTEN_TLS_KEY: 'k' }
     expect(load({ env }).listen.tls).toEqual({ cert: 'c', key: 'k' })
     expect(load({ env, sets: ['listen.tls=off'] }).listen.tls).toBe('off')
@@ -223,7 +223,7 @@ describe('the sources', () => {
     })
   })
 
-  it('add single headers, in any case of the name, and replace them whole', () => {
+  it('add single headers, compare their names without case, and can replace all of them', () => {
     const file = MINIMAL.replace('}\n', ', headers: {x-foo: file, X-Bar: file}}\n')
     expect(load({ file, sets: ['upstream.headers.X-Foo=flag'] }).upstream.headers).toEqual({
       'X-Bar': 'file',
@@ -234,7 +234,7 @@ describe('the sources', () => {
     })
   })
 
-  it('keep a header from the command line as it stands, dots and all, unless it names a file', () => {
+  it('take a header from the command line literally, with its dots, unless it names a file', () => {
     const sets = [
       'upstream.headers.X-A={file: x}',
       'upstream.headers.x.b=1',
@@ -249,7 +249,7 @@ describe('the sources', () => {
     })
   })
 
-  it('take a mapping for a section as short for the keys in it', () => {
+  it('treat a mapping for a section as its single keys', () => {
     const file = `${MINIMAL}limits: {api: {requests: 2, window: 2s}}\n`
     const env = { POSTERN_LIMITS_API: '{requests: 3}', POSTERN_LIMITS_OAUTH: '' }
     expect(load({ file, env }).limits.api).toEqual({ requests: 3, window: 2000, per: 'client' })
@@ -258,14 +258,14 @@ describe('the sources', () => {
     expect(load({ env: both }).limits.api).toEqual({ requests: 4, window: 3000, per: 'client' })
   })
 
-  it('leave what they are given as it was', () => {
+  it('are not modified', () => {
     const env = Object.freeze({ POSTERN_REALM: 'x' })
     const sets = Object.freeze(['realm=y'])
     expect(load({ env, sets }).realm).toBe('y')
     expect(problemsIn({ env, sets })).toEqual([])
   })
 
-  it('cannot change what objects are', () => {
+  it('cannot pollute the prototype of objects', () => {
     for (const set of [
       '__proto__.polluted=1',
       'upstream.headers.__proto__=1',

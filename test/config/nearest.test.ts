@@ -11,11 +11,11 @@ describe('the nearest known key', () => {
     ['maxInFlight', 'did you mean upstream.max_in_flight?'],
     ['stateDir', 'did you mean state_dir?'],
     ['limit', 'did you mean limits?'],
-  ])('to %s is close', (unknown, advice) => {
+  ])('to %s is advised', (unknown, advice) => {
     expect(nearestKey(unknown, dottedKeys)).toBe(advice)
   })
 
-  it('is named even where nothing is close', () => {
+  it('is named even if it is not similar', () => {
     expect(nearestKey('completely_different', dottedKeys)).toMatch(/^the most similar known name is [\w.]+$/)
   })
 

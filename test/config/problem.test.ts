@@ -7,7 +7,7 @@ const WITHOUT_PASSWORD = 'upstream: {url: "http://127.0.0.1:8080"}\n'
 const WITHOUT_DEVICE = 'password: {file: x}\n'
 
 describe('a problem', () => {
-  it('is one line with the source, the key, what is wrong and what was given', () => {
+  it('is one line with the source, the key, the rule and the value', () => {
     expect(problemsWith('limits: {api: {requests: many}}')).toEqual([
       'postern.yaml: limits.api.requests: must be a whole number from 1 to 1000000000 (given: "many")',
     ])
@@ -19,7 +19,7 @@ describe('a problem', () => {
     ])
   })
 
-  it('comes with all the others', () => {
+  it('is reported together with all others', () => {
     expect(
       problemsIn({
         file: 'upstream: {url: device}\nlog: {level: loud}\nzone: 1\n',
@@ -37,13 +37,13 @@ describe('a problem', () => {
     ])
   })
 
-  it('is thrown as a SetupError, a line for each', () => {
+  it('is thrown in a SetupError with a line for each problem', () => {
     const error = catchError(() => load({ file: 'a: 1\nb: 2\n' }))
     expect(error).toBeInstanceOf(SetupError)
     expect(String(error).split('\n')).toHaveLength(4)
   })
 
-  it('names no file where there is none', () => {
+  it('names no file if there is none', () => {
     const error = catchError(() => loadConfig({ env: {}, sets: [] }))
     expect(error).toHaveProperty('problems', [
       "upstream.url: is missing; it must be the device's address, such as http://127.0.0.1:8080",
@@ -51,14 +51,14 @@ describe('a problem', () => {
     ])
   })
 
-  it('names line and column where the file is no YAML, and leaves out what would follow from it', () => {
+  it('has line and column if the file is invalid YAML, and is reported without consequential problems', () => {
     expect(problemsIn({ file: 'upstream: [\n', sets: ['x=1'] })).toEqual([
       'postern.yaml: line 2, column 1: the indentation is wrong, or a bracket is not closed',
       expect.stringMatching(/^--set: x: unknown key; /),
     ])
   })
 
-  it('names the file when it is no mapping', () => {
+  it('names the file if it contains no mapping', () => {
     expect(problemsIn({ file: '- a' })).toEqual([
       'postern.yaml: must be a mapping of keys, such as "upstream: {url: http://127.0.0.1:8080}"',
     ])
@@ -222,7 +222,7 @@ describe('a value', () => {
     expect(problemsIn({ file: `${WITHOUT_PASSWORD}${line}\n` })).toEqual([`postern.yaml: ${problem}`])
   })
 
-  it('from two variables that exclude each other is blamed on the variable', () => {
+  it('from two variables that exclude each other is reported with the name of a variable', () => {
     const env = {
       POSTERN_PASSWORD_FILE: 'a',
       POSTERN_PASSWORD_SHADOW_FILE: 'b',
@@ -233,7 +233,7 @@ describe('a value', () => {
     ])
   })
 
-  it('that is half of a pair is blamed on where the other half came from', () => {
+  it('that is missing in a pair is reported with the source of the other half', () => {
     expect(problemsIn({ sets: ['listen.tls.cert=a'] })).toEqual([
       '--set: listen.tls.key: is missing; it must be a path',
     ])
@@ -242,21 +242,21 @@ describe('a value', () => {
     ])
   })
 
-  it('for a section that the file got wrong is not buried by a key from elsewhere', () => {
+  it('of the wrong type for a section is reported although another source sets a key of the section', () => {
     expect(problemsIn({ file: `${MINIMAL}limits: 5\n`, env: { POSTERN_LIMITS_API_REQUESTS: '1' } })).toEqual([
       'postern.yaml: limits: must be a mapping of keys (given: 5)',
     ])
   })
 
-  it('is clipped when it is long', () => {
+  it('is cut off in the problem if it is long', () => {
     expect(problemsWith(`realm: "${'ä'.repeat(100)}"`)).toEqual([
       `postern.yaml: realm: must be ASCII text without ", \\ or control characters (given: "${'ä'.repeat(60)}…")`,
     ])
   })
 })
 
-describe('values that do not fit together', () => {
-  it('are a refresh lifetime below the access lifetime', () => {
+describe('a contradiction', () => {
+  it('is a refresh lifetime below the access lifetime', () => {
     expect(problemsWith('tokens: {access_lifetime: 2h, refresh_lifetime: 1h}')).toEqual([
       'postern.yaml: tokens.refresh_lifetime: must be at least tokens.access_lifetime, 2h (given: "1h")',
     ])
@@ -265,7 +265,7 @@ describe('values that do not fit together', () => {
     ])
   })
 
-  it('are one address for two listeners', () => {
+  it('is one address for two listeners', () => {
     expect(problemsWith('admin: {address: 0.0.0.0:8443}')).toEqual([
       'postern.yaml: admin.address: must differ from listen.address, or be off (given: "0.0.0.0:8443")',
     ])
@@ -282,7 +282,7 @@ describe('values that do not fit together', () => {
     expect(problemsWith('listen: {address: "localhost:0"}\nadmin: {address: "localhost:0"}')).toEqual([])
   })
 
-  it('are a device that is the sidecar itself', () => {
+  it('is a device that is the sidecar itself', () => {
     const itself = 'must be the device, not listen.address: the sidecar would forward to itself'
     expect(problemsIn({ sets: ['upstream.url=https://localhost:8443'] })).toEqual([
       `--set: upstream.url: ${itself} (given: "https://localhost:8443")`,
@@ -294,11 +294,11 @@ describe('values that do not fit together', () => {
   })
 })
 
-describe('a password that only the device knows', () => {
+describe('password.device', () => {
   const device = (auth: string): string =>
     `upstream: {url: "http://h", auth: ${auth}}\npassword: {device: true}\n`
 
-  it('needs to be told how to sign in', () => {
+  it('requires upstream.auth', () => {
     expect(problemsIn({ file: `${WITHOUT_PASSWORD}password: {device: true}\n` })).toEqual([
       'postern.yaml: password.device: must be set together with upstream.auth, which defines how to sign in',
     ])
@@ -307,14 +307,14 @@ describe('a password that only the device knows', () => {
     ])
   })
 
-  it('stands in no file', () => {
+  it('excludes a password file', () => {
     expect(problemsIn({ file: device('{basic: {user: a, password: {file: b}}}') })).toEqual([
       'postern.yaml: upstream.auth.basic.password.file: must be left out with password.device: the password of the last grant is used',
     ])
     expect(problemsIn({ file: device('{digest: {user: a}}') })).toEqual([])
   })
 
-  it('is not left to what a form answers', () => {
+  it('requires a check path beside a form', () => {
     expect(problemsIn({ file: device('{form: {user: a}}') })).toEqual([
       'postern.yaml: upstream.auth.form.check_path: is missing; it must be a path that needs a login: password.device uses it to tell a right password from a wrong one',
     ])
@@ -337,13 +337,13 @@ describe('a secret', () => {
     [`${MINIMAL}tokens: {store: "http://:hunter2@h"}`],
     [`${MINIMAL}tokens: {store: "redis//:hunter2"}`],
     [`${MINIMAL}password: {file: "hunter2" hunter2}`],
-  ])('is never repeated: %j', (file) => {
+  ])('never appears in a problem: %j', (file) => {
     const problems = problemsIn({ file })
     expect(problems).not.toEqual([])
     expect(problems.join('\n')).not.toContain('hunter2')
   })
 
-  it('is never repeated when it comes by flag or variable', () => {
+  it('of a flag or variable never appears in a problem', () => {
     const problems = problemsIn({
       env: {
         POSTERN_UPSTREAM_HEADERS: '{X: hunter2',

@@ -7,7 +7,7 @@ const committed = (name: string): string =>
   readFileSync(new URL(`../../deploy/${name}`, import.meta.url), 'utf8')
 
 describe('the reference', () => {
-  it('is committed as it is written: run `npm run reference` when this fails', () => {
+  it('is up to date; `npm run reference` writes it', () => {
     expect(committed('configuration.md')).toBe(referencePage())
     expect(committed('postern.schema.json')).toBe(referenceSchema())
   })
@@ -26,18 +26,18 @@ describe('the reference', () => {
     expect(page.filter((line) => line.length > 160)).toEqual([])
   })
 
-  it('marks as required what has to be given and nothing else', () => {
+  it('marks exactly the required keys', () => {
     const required = referencePage()
       .split('\n### ')
       .filter((entry) => entry.includes('**required**'))
     expect(required.map((entry) => entry.split('\n')[0])).toEqual(['`upstream.url`'])
   })
 
-  it('explains every key in a sentence', () => {
+  it('describes every key in a sentence', () => {
     for (const { path, field } of knownKeys) expect(field.description, path.join('.')).toMatch(/^[A-Z`].*\.$/)
   })
 
-  it('gives editors the same keys as JSON Schema', () => {
+  it('has the same keys as the JSON Schema', () => {
     const schema: unknown = JSON.parse(referenceSchema())
     expect(keysOf(schema).sort()).toEqual([...dottedKeys].sort())
     expect(schema).toMatchObject({
@@ -56,7 +56,7 @@ describe('the reference', () => {
   })
 })
 
-/** The dotted names of all properties, whichever alternative they stand in, but not below free names. */
+/** The dotted names of all properties, in every alternative, but not below keys with free names. */
 function keysOf(schema: unknown, above = ''): string[] {
   if (typeof schema !== 'object' || schema === null) return []
   const nested =

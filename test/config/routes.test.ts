@@ -21,14 +21,14 @@ describe('upstream.routes', () => {
     expect(routes['/a/']?.url.origin).toBe(URL_A)
   })
 
-  it('is set in part from the command line, over what the file says', () => {
+  it('can be overridden in part from the command line', () => {
     const sets = ['upstream.routes./a/.max_in_flight=2', `upstream.routes./b.url=${URL_A}`]
     const { routes } = load({ file: withRoutes(`{/a/: {url: "${URL_A}"}}`), sets }).upstream
     expect(routes['/a/']?.maxInFlight).toBe(2)
     expect(routes['/b']?.url.origin).toBe(URL_A)
   })
 
-  it('is set from the command line under paths that hold dots', () => {
+  it('can be set from the command line under paths with dots', () => {
     const sets = [
       `upstream.routes./v1.0/x.y.url=${URL_A}`,
       'upstream.routes./v1.0/x.y.headers.X-A.b=c',
@@ -40,7 +40,7 @@ describe('upstream.routes', () => {
     expect(route?.queue.size).toBe(3)
   })
 
-  it('is shown in effect with its secrets masked, and reads back', () => {
+  it('appears in the effective configuration with masked secrets, and loads again', () => {
     const file = withRoutes(`{/a/: {url: "${URL_A}", headers: {X-Key: hunter2}}}`)
     const page = effectiveYaml(load({ file }))
     expect(page).not.toContain('hunter2')
@@ -48,7 +48,7 @@ describe('upstream.routes', () => {
     expect(effectiveYaml(load({ file: page }))).toBe(page)
   })
 
-  it('changes with a restart, and is told as a whole', () => {
+  it('changes with a restart only, and is listed as one key', () => {
     const [before, after] = [`{/a/: {url: "${URL_A}"}}`, `{/b/: {url: "${URL_A}"}}`].map((routes) =>
       load({ file: withRoutes(routes) }),
     )
@@ -71,7 +71,7 @@ describe('upstream.routes', () => {
     ],
     [`[${URL_A}]`, 'upstream.routes: must be a mapping of paths to sections'],
     [`{/a/: ${URL_A}}`, 'upstream.routes./a/: must be a mapping of keys'],
-  ])('says what is wrong: %s', (routes, problem) => {
+  ])('is refused with one problem: %s', (routes, problem) => {
     const problems = problemsIn({ file: withRoutes(routes) })
     expect(problems.join('\n')).toContain(problem)
     expect(problems).toHaveLength(1)

@@ -24,7 +24,7 @@ const validate = new Ajv({ strict: true, allowUnionTypes: true, allErrors: true 
   JSON.parse(referenceSchema()),
 )
 
-/** The errors that the JSON Schema finds in a text. */
+/** The errors that the JSON Schema finds in a YAML text. */
 function faults(yaml: string): readonly unknown[] {
   validate(treeOf(yaml))
   return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`)
@@ -52,7 +52,7 @@ function overlay(base: YamlMapping, over: YamlMapping): YamlMapping {
 const mapping = (value: YamlValue): YamlMapping =>
   isMapping(value) ? value : expect.fail('not a mapping of keys')
 
-/** An example shows the keys that it is about; what else has to be there is put beside it. */
+/** An example contains only the keys that it is about. This adds the required ones. */
 function completed(example: YamlMapping): string {
   const { password } = example
   const auth: YamlMapping = { upstream: { auth: { digest: { user: 'admin' } } } }
@@ -65,7 +65,7 @@ function below(path: readonly string[], value: YamlValue): YamlMapping {
   return { [key]: rest.length === 0 ? value : below(rest, value) }
 }
 
-/** The examples on a page: blocks of YAML, files that a command writes, and `key: value` within the text. */
+/** The examples on a page: blocks of YAML, files that a command writes, and `key: value` in the text. */
 function examplesOn(page: string): readonly YamlMapping[] {
   const text = read(page)
   const blocks = [
@@ -78,11 +78,11 @@ function examplesOn(page: string): readonly YamlMapping[] {
   return [...blocks, ...spans.map(({ path, value }) => below(path, treeOf(value)))]
 }
 
-/** The changelog may name what once was. */
+/** All pages but the changelog, which may name keys of earlier versions. */
 const PAGES = ['README.md', 'SECURITY.md', ...filesIn('deploy', /\.md$/), ...filesIn('docs', /\.md$/)]
 const NO_CONFIGURATION = ['prometheus.yml', 'postern.rules.yml', 'postern.rules.test.yml']
 
-describe('every configuration that is shipped or printed is valid, for the loader and for the JSON Schema', () => {
+describe('the loader and the JSON Schema accept every configuration that is shipped or printed', () => {
   it.each(
     filesIn('deploy', /\.ya?ml$/).filter(
       (path) => !NO_CONFIGURATION.some((name) => path.endsWith(`/${name}`)),
@@ -97,13 +97,13 @@ describe('every configuration that is shipped or printed is valid, for the loade
     expectAccepted(completed(mapping(treeOf(example))))
   })
 
-  it('examples are found on the pages that have some', () => {
+  it('the search for examples finds those of the pages', () => {
     for (const page of ['README.md', 'docs/installing.md', 'deploy/old-firmware.md']) {
       expect(examplesOn(page), page).not.toEqual([])
     }
   })
 
-  it('what the demo writes', async () => {
+  it('the configuration of the demo', async () => {
     const { configFile, remove } = await makeDemoFolder({
       upstream: 'http://127.0.0.1:8080',
       port: 8443,
@@ -132,12 +132,12 @@ describe('every configuration that is shipped or printed is valid, for the loade
         public_paths: ['/login'],
       }),
     ],
-  ])('what check prints: the effective configuration %s', (_of, file) => {
+  ])('the effective configuration that `check` prints, %s', (_of, file) => {
     expectAccepted(effectiveYaml(load({ file })))
   })
 })
 
-describe('the JSON Schema takes an empty key where the loader does, and nowhere else', () => {
+describe('the JSON Schema accepts an empty key exactly where the loader does', () => {
   const isRead = (tree: YamlMapping): boolean => 'value' in decode(schema, layer(tree, []).tree)
   const route: YamlMapping = { upstream: { routes: { '/a/': { url: 'http://127.0.0.1' } } } }
   const paths = knownKeys.map(({ path }) => path)
@@ -145,12 +145,12 @@ describe('the JSON Schema takes an empty key where the loader does, and nowhere 
     .filter(([first, second]) => first === 'upstream' && second !== undefined && second !== 'routes')
     .map(([, ...rest]) => ['upstream', 'routes', '/a/', ...rest])
 
-  it.each([...paths, ...routePaths].map((path) => [path.join(' '), path] as const))('%s:', (_name, path) => {
+  it.each([...paths, ...routePaths].map((path) => [path.join(' '), path] as const))('%s', (_name, path) => {
     const tree = overlay(overlay(mapping(treeOf(MINIMAL)), route), below(path, null))
     expect(validate(tree)).toBe(isRead(tree))
   })
 
-  it('a section that requires nothing may be empty, one that requires something may not', () => {
+  it('a section without required keys may be empty, any other may not', () => {
     const empty = (...path: string[]) => faults(completed(below(path, null)))
     expect(empty('limits')).toEqual([])
     expect(empty('upstream', 'routes')).toEqual([])

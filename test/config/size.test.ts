@@ -16,14 +16,14 @@ describe('a size', () => {
   })
 
   it.each(['', '8KB', '8K', '8 KiB', '-1', -1, '1e3', 'KiB', Number.NaN])(
-    '%j is none, and the problem says what would be',
+    '%j is refused with examples of sizes',
     (given) => {
       expect(parseSize(given)).toEqual({ problem: 'must be a size: a number of bytes, or 8KiB, 1MiB' })
     },
   )
 
   it.each([0.5, '0.3KiB', '99999999999GiB'])(
-    '%j is refused, because it is not a countable number of bytes',
+    '%j is refused, because it is no safe whole number of bytes',
     (given) => {
       expect(parseSize(given)).toEqual({ problem: 'must be whole bytes' })
     },
@@ -33,7 +33,7 @@ describe('a size', () => {
     expect([0, 1000, 1024, 1536, 1_048_576].map(formatSize)).toEqual([0, 1000, '1KiB', 1536, '1MiB'])
   })
 
-  it('reads back as what was written', () => {
+  it('survives formatting and parsing', () => {
     fc.assert(
       fc.property(
         fc.oneof(

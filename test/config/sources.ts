@@ -2,7 +2,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { SetupError } from '../../src/system/setup-error.ts'
 
-/** The least that has to be said. */
+/** The smallest valid configuration. */
 export const MINIMAL = 'upstream: {url: "http://127.0.0.1:8080"}\npassword: {file: /etc/postern/password}\n'
 
 interface Given {
@@ -11,12 +11,12 @@ interface Given {
   readonly sets?: readonly string[]
 }
 
-/** Loads the minimal configuration, or the given one. */
+/** Loads a configuration; by default the minimal one. */
 export function load({ file = MINIMAL, env = {}, sets = [] }: Given = {}): Config {
   return loadConfig({ file: { path: 'postern.yaml', text: file }, env, sets })
 }
 
-/** What is wrong with it, line by line; empty when it loads. */
+/** The problems of a configuration, a line each; empty when it is valid. */
 export function problemsIn(given: Given): readonly string[] {
   try {
     load(given)
@@ -27,7 +27,7 @@ export function problemsIn(given: Given): readonly string[] {
   }
 }
 
-/** What is wrong with the minimal configuration and one more line of YAML. */
+/** The problems of the minimal configuration with another line of YAML. */
 export function problemsWith(line: string): readonly string[] {
   return problemsIn({ file: `${MINIMAL}${line}\n` })
 }

@@ -11,7 +11,7 @@ describe('the URL of the device', () => {
     ['https://device/', 'https', 'device', 443, 'https://device'],
     ['https://Device.Local:443', 'https', 'device.local', 443, 'https://device.local'],
     ['http://[::1]:8080', 'http', '::1', 8080, 'http://[::1]:8080'],
-  ])('%s is read', (text, protocol, host, port, origin) => {
+  ])('%s is parsed', (text, protocol, host, port, origin) => {
     const parsed = parseUpstreamUrl(text)
     expect(parsed).toEqual({ value: { kind: 'tcp', protocol, host, port, origin } })
     if ('value' in parsed) expect(parseUpstreamUrl(formatUpstreamUrl(parsed.value))).toEqual(parsed)
@@ -37,7 +37,7 @@ describe('the URL of the device', () => {
     'http://de\nvice',
     'http:\\\\device',
     'http+unix://host/x',
-  ])('%j is refused with examples of what would do', (text) => {
+  ])('%j is refused with examples of URLs', (text) => {
     expect(parseUpstreamUrl(text)).toEqual({ problem: SHAPES })
   })
 
@@ -47,7 +47,7 @@ describe('the URL of the device', () => {
     'http://device?a=b',
     'http://device#x',
     'http://device/#',
-  ])('%s is refused, because the path and query are the client’s', (text) => {
+  ])('%s is refused, because path and query come from the client', (text) => {
     expect(parseUpstreamUrl(text)).toEqual({
       problem: "must end after the port: the client's own path and query are used; write http://device",
     })
@@ -62,11 +62,11 @@ describe('the URL of the device', () => {
     },
   )
 
-  it('refuses port 0, where nothing can be reached', () => {
+  it('must not have port 0, where no service can listen', () => {
     expect(parseUpstreamUrl('http://device:0')).toEqual({ problem: 'must have a port from 1 to 65535' })
   })
 
-  it('refuses a relative socket path', () => {
+  it('must not have a relative socket path', () => {
     expect(parseUpstreamUrl('http+unix:run/device.sock')).toEqual({
       problem: 'must name the socket by an absolute path, such as /run/postern.sock',
     })

@@ -11,7 +11,7 @@ interface Instant {
   readonly left: number
 }
 
-/** Fractions of a millisecond that sums keep exact, so that a rounding in the test cannot pass for one in the code. */
+/** Fractions of a millisecond whose sums are exact, so that rounding errors of the test cannot hide those of the code. */
 const eighths = (count: number): number => count / 8
 
 const instant: fc.Arbitrary<Instant> = fc
@@ -19,7 +19,7 @@ const instant: fc.Arbitrary<Instant> = fc
     limit: fc.integer({ min: 1, max: 1_000_000_000 }),
     used: fc.integer({ min: 0, max: 2_000_000_000 }),
     wall: fc.integer({ min: 0, max: 4e12 }),
-    // Down to 0: the window may close between the count and the answer.
+    // 0 is possible: the window may close between the count and the response.
     left: fc.integer({ min: 0, max: 8 * 86_400_000 }).map(eighths),
   })
   .map(({ limit, used, wall, left }) => ({
@@ -33,7 +33,7 @@ const fieldOf = (fields: readonly string[], name: string): string => {
   return fields[fields.indexOf(name) + 1] ?? ''
 }
 
-it('C16 the three fields are whole numbers, and the reset is the next whole second from the close on', () => {
+it('C16 the three fields are whole numbers, and the reset is the close of the window rounded up to a second', () => {
   fc.assert(
     fc.property(instant, ({ decision, wall, left }) => {
       const fields = limitFields(decision, wall)
@@ -44,13 +44,13 @@ it('C16 the three fields are whole numbers, and the reset is the next whole seco
       expect(reset).toMatch(/^\d+$/)
       const late = Number(reset) * 1000 - (wall + left)
       expect(late, 'never early').toBeGreaterThanOrEqual(0)
-      expect(late, 'and less than a second late').toBeLessThan(1000)
+      expect(late, 'less than a second late').toBeLessThan(1000)
     }),
     { numRuns: 2000 },
   )
 })
 
-it('C15 Retry-After is whole, at least 1, never before the close and less than a second after what is needed', () => {
+it('C15 Retry-After is a whole number, at least 1, and the close of the window rounded up to a second', () => {
   fc.assert(
     fc.property(instant, ({ decision, left }) => {
       const wait = secondsToReset(decision)
@@ -63,7 +63,7 @@ it('C15 Retry-After is whole, at least 1, never before the close and less than a
   )
 })
 
-it('C16 the two fields of the draft say the same as the other three', () => {
+it('C16 the two fields of the IETF draft agree with the other three', () => {
   fc.assert(
     fc.property(
       instant,

@@ -3,11 +3,11 @@ import { expect, it } from 'vitest'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { stillClock } from '../support/clock.ts'
 
-/** A fixed window by the book: everything kept, everything searched, nothing clever. */
+/** A naive fixed-window limiter as reference: it keeps every window and searches all of them. */
 function naiveTable(requests: number, length: number, maxKeys: number) {
   const opened: { key: string | undefined; at: number; passed: number }[] = []
   return {
-    /** `undefined` is the key of the window that newcomers share when the table is full. */
+    /** `undefined` is the key of the overflow window that new clients share when the table is full. */
     count(key: string, now: number) {
       const live = opened.filter((window) => now < window.at + length)
       let window = live.find((candidate) => candidate.key === key)
@@ -41,7 +41,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   {
     weight: 2,
-    // Mostly to just before, onto and just after the instants that matter.
+    // Mostly just before, at and just after the close of a window.
     arbitrary: fc.record({
       kind: fc.constant('wait' as const),
       ms: fc.constantFrom(0, 1, 37, 99, 100, 101, 250),
@@ -49,7 +49,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 )
 
-it('C14 C17 the table does what a naive one does, for any sequence of requests and waits', () => {
+it('C14 C17 the table agrees with the naive one for any sequence of requests and waits', () => {
   fc.assert(
     fc.property(
       fc.array(step, { maxLength: 200 }),
@@ -70,7 +70,7 @@ it('C14 C17 the table does what a naive one does, for any sequence of requests a
   )
 })
 
-it('C14 in any stretch of one window length from its opening, a key passes at most `requests` times', () => {
+it('C14 a key passes at most `requests` times in each of its windows, and windows do not overlap', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 60 }), { maxLength: 200 }), (gaps) => {
       const clock = stillClock()
@@ -94,7 +94,7 @@ it('C14 in any stretch of one window length from its opening, a key passes at mo
   )
 })
 
-it('C17 a table that was opened wide shrinks again under the load that comes after', () => {
+it('C17 a table drops its expired windows when new clients come', () => {
   const clock = stillClock()
   const table = createWindowTable({ requests: 1, window: 1000 }, { clock, maxKeys: 10_000 })
   for (let i = 0; i < 10_000; i += 1) table.count(`old ${i}`)
@@ -104,7 +104,7 @@ it('C17 a table that was opened wide shrinks again under the load that comes aft
   expect(table.size).toBeLessThanOrEqual(5001)
 })
 
-it('C17 counting costs the same with a hundred thousand windows as with ten', () => {
+it('C17 a count takes as long with a hundred thousand windows as with ten', () => {
   const timeOf = (keys: number): number => {
     const clock = stillClock()
     const table = createWindowTable({ requests: 5, window: 1000 }, { clock, maxKeys: keys })
@@ -114,11 +114,11 @@ it('C17 counting costs the same with a hundred thousand windows as with ten', ()
     return performance.now() - start
   }
   timeOf(10)
-  // A table that searched would be ten thousand times slower; a hundredfold leaves room for any machine.
+  // A linear search would be ten thousand times slower. A factor of 100 tolerates a busy machine.
   expect(timeOf(100_000)).toBeLessThan(100 * Math.max(1, timeOf(10)))
 })
 
-it('C13 another policy starts every window afresh, the same one leaves them alone', () => {
+it('C13 another policy restarts every window; the same policy keeps them', () => {
   const clock = stillClock()
   const table = createWindowTable({ requests: 2, window: 1000 }, { clock, maxKeys: 10 })
   table.count('a')

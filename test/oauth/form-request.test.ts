@@ -3,7 +3,7 @@ import type { Exchange } from '../../src/http/exchange.ts'
 import { BrokenBodyError, StalledBodyError } from '../../src/http/exchange.ts'
 import { readTokenBody } from '../../src/oauth/form-request.ts'
 
-/** An exchange whose body fails. Nothing else of it is asked for. */
+/** An exchange whose body fails. `readTokenBody` uses nothing else of it. */
 const failing = (error: Error): Exchange =>
   ({
     async *body() {
@@ -15,7 +15,7 @@ const failing = (error: Error): Exchange =>
 it.each([
   ['broke off', new BrokenBodyError(), 'malformed'],
   ['stalled', new StalledBodyError(), 'request-timeout'],
-])('C9 a body that %s is refused as %s', async (_name, error, kind) => {
+])('C9 a token request whose body %s is refused as %s', async (_name, error, kind) => {
   expect(await readTokenBody(failing(error), undefined, 1000)).toMatchObject({
     kind: 'refused',
     refusal: { kind },
@@ -23,7 +23,7 @@ it.each([
   })
 })
 
-it('C9 a bug of ours is not taken for a fault of the client', async () => {
+it('C9 a bug of Postern is rethrown, not refused as a fault of the client', async () => {
   const bug = new TypeError('x is not a function')
   await expect(readTokenBody(failing(bug), undefined, 1000)).rejects.toBe(bug)
 })

@@ -6,7 +6,7 @@ import { requestHead } from '../support/request-head.ts'
 
 const TOKENS = { accessToken: 'a', refreshToken: 'r', expiresIn: 60 }
 
-/** A grant type that the device's document does not know, with two parameters. */
+/** An invented grant type with two parameters. */
 const pairing: GrantType<'code' | 'serial'> = {
   name: 'pairing',
   parameters: ['serial', 'code'],
@@ -19,7 +19,7 @@ const other: GrantType<never> = { ...pairing, name: 'other', parameters: [] }
 
 const endpoint = createTokenEndpoint({ grants: [pairing, other], bodyTimeout: () => 1000 })
 
-/** Posts a form. Nothing else of the exchange is asked for. */
+/** Posts a form. The endpoint uses nothing else of the exchange. */
 function post(form: string): ReturnType<typeof endpoint> {
   const exchange = {
     head: requestHead({ fields: ['Content-Type', 'application/x-www-form-urlencoded'] }),
@@ -30,7 +30,7 @@ function post(form: string): ReturnType<typeof endpoint> {
   return endpoint({ client: '192.0.2.1' } as TokenRequest, exchange)
 }
 
-it('serves a grant type that is registered, with all that it asks for', async () => {
+it('the token endpoint serves a registered grant type and passes its parameters', async () => {
   expect(await post('grant_type=pairing&code=c1&serial=s1')).toMatchObject({
     kind: 'reply',
     reply: { status: 200, body: expect.stringContaining('"access_token":"a"') },
@@ -54,6 +54,6 @@ it.each([
     'grant_type=password&password=x',
     { kind: 'unsupported-grant-type', description: 'The grant_type must be "pairing" or "other".' },
   ],
-])('refuses %s', async (form, refusal) => {
+])('the token endpoint refuses %s', async (form, refusal) => {
   expect(await post(form)).toEqual({ kind: 'refused', refusal, close: false })
 })

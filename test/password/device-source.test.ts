@@ -13,33 +13,33 @@ const salt = new Uint8Array(16).fill(7)
 
 async function opened(url: string, auth: SignedOptions['auth'] = basic, stored?: StoredFingerprint) {
   const signed = await signedIn({ auth, url, password: null })
-  const heard: string[] = []
+  const events: string[] = []
   const source = createDevicePassword({
     signIn: signed.signIn,
-    events: { changed: () => heard.push('changed'), learned: () => heard.push('learned') },
+    events: { changed: () => events.push('changed'), learned: () => events.push('learned') },
     stored,
   })
   closeLater(() => source.close())
-  return { ...signed, source, heard }
+  return { ...signed, source, events }
 }
 
-describe('The password that only the device knows', () => {
+describe('A password that only the device knows', () => {
   it.each([
     ['Basic', basic, startBasicDevice],
     ['a form', form, startFormDevice],
-  ] as const)('is tried by signing in there by %s', async (_how, auth, start) => {
+  ] as const)('is verified by signing in to the device by %s', async (_how, auth, start) => {
     const device = await start()
-    const { source, heard, signIn } = await opened(device.url, auth)
+    const { source, events, signIn } = await opened(device.url, auth)
     expect(await source.verify('wrong')).toBe('wrong')
     expect(await source.verify('')).toBe('wrong')
     expect(signIn.credentialsFor({ method: 'GET', target: '/home' })).toBeUndefined()
     expect(await source.verify(device.password)).toBe('right')
     expect(signIn.credentialsFor({ method: 'GET', target: '/home' })?.fields).toHaveLength(2)
     expect(await source.verify(device.password)).toBe('right')
-    expect(heard).toEqual(['learned'])
+    expect(events).toEqual(['learned'])
   })
 
-  it('is not called wrong while the device cannot be reached', async () => {
+  it('is unavailable, not wrong, while the device cannot be reached', async () => {
     const { source } = await opened(`http://127.0.0.1:${await unusedPort()}`)
     expect(await source.verify('x')).toEqual({ unavailable: 'connection_refused' })
     expect(source.state()).toEqual({
@@ -48,41 +48,41 @@ describe('The password that only the device knows', () => {
     })
   })
 
-  it('C8 has changed when the device refuses the one that it took', async () => {
+  it('C8 has changed when the device refuses the password that it has accepted', async () => {
     const device = await startBasicDevice()
-    const { source, heard } = await opened(device.url)
+    const { source, events } = await opened(device.url)
     await source.verify(device.password)
     const old = device.password
     device.password = 'another'
     expect(await source.verify('a wrong one')).toBe('wrong')
-    expect(heard).toEqual(['learned'])
+    expect(events).toEqual(['learned'])
     expect(await source.verify(old)).toBe('wrong')
-    expect(heard).toEqual(['learned', 'changed'])
+    expect(events).toEqual(['learned', 'changed'])
     expect(await source.fingerprint(salt)).toBeUndefined()
     expect(await source.verify('another')).toBe('right')
-    expect(heard).toEqual(['learned', 'changed', 'learned'])
+    expect(events).toEqual(['learned', 'changed', 'learned'])
   })
 
-  it('C8 has changed when the device takes another one, and the old one no more', async () => {
+  it('C8 has changed when the device accepts another password and refuses the old one', async () => {
     const device = await startBasicDevice()
-    const { source, heard } = await opened(device.url)
+    const { source, events } = await opened(device.url)
     await source.verify(device.password)
     device.password = 'another'
     expect(await source.verify('another')).toBe('right')
-    expect(heard).toEqual(['learned', 'changed'])
+    expect(events).toEqual(['learned', 'changed'])
     expect(await source.verify('another')).toBe('right')
-    expect(heard).toEqual(['learned', 'changed'])
+    expect(events).toEqual(['learned', 'changed'])
   })
 
-  it('C8 has changed when a forwarded request finds that it is refused', async () => {
+  it('C8 has changed when the device refuses it for a forwarded request', async () => {
     const device = await startBasicDevice()
-    const { source, heard, signIn, request, clock } = await opened(device.url)
+    const { source, events, signIn, request, clock } = await opened(device.url)
     await source.verify(device.password)
     device.password = 'another'
     clock.advance(10_000)
-    const answer = await request()
-    expect((await signIn.renew(answer, answer.shown, true)).kind).toBe('refused')
-    expect(heard).toEqual(['learned', 'changed'])
+    const response = await request()
+    expect((await signIn.renew(response, response.shown, true)).kind).toBe('refused')
+    expect(events).toEqual(['learned', 'changed'])
     expect(signIn.credentialsFor({ method: 'GET', target: '/' })).toBeUndefined()
     const attempts = device.attempts
     clock.advance(3_600_000)
@@ -90,20 +90,20 @@ describe('The password that only the device knows', () => {
     expect(device.attempts).toBe(attempts)
   })
 
-  it('is not lost to a login with the one before that ends later', async () => {
+  it('is not replaced by the earlier one when a login with that one ends later', async () => {
     const device = await startFormDevice()
-    const { source, heard, signIn, request, clock } = await opened(device.url, form)
+    const { source, events, signIn, request, clock } = await opened(device.url, form)
     await source.verify(device.password)
     device.sessions.clear()
     clock.advance(10_000)
-    const answer = await request({ target: '/home' })
+    const response = await request({ target: '/home' })
     const { promise, resolve } = Promise.withResolvers<void>()
     const reached = Promise.withResolvers<void>()
     device.gate = () => {
       reached.resolve()
       return promise
     }
-    const renewed = signIn.renew(answer, answer.shown, true)
+    const renewed = signIn.renew(response, response.shown, true)
     await reached.promise
     device.gate = async () => {}
     device.password = 'another'
@@ -111,10 +111,10 @@ describe('The password that only the device knows', () => {
     resolve()
     expect((await renewed).kind).toBe('signed-in')
     expect((await request({ target: '/home' })).status).toBe(200)
-    expect(heard).toEqual(['learned', 'changed'])
+    expect(events).toEqual(['learned', 'changed'])
   })
 
-  it('has not changed where the device takes several for right', async () => {
+  it('has not changed if the device accepts several spellings', async () => {
     const signIn = {
       check: async (password: string) =>
         password.toLowerCase() === 'secret'
@@ -122,19 +122,19 @@ describe('The password that only the device knows', () => {
           : { kind: 'wrong' as const },
       onRefused() {},
     }
-    const told: string[] = []
+    const events: string[] = []
     const lenient = createDevicePassword({
       signIn,
-      events: { changed: () => told.push('changed'), learned: () => told.push('learned') },
+      events: { changed: () => events.push('changed'), learned: () => events.push('learned') },
       stored: undefined,
     })
     for (const password of ['secret', 'SECRET', 'Secret', 'secret']) {
       expect(await lenient.verify(password)).toBe('right')
     }
-    expect(told).toEqual(['learned'])
+    expect(events).toEqual(['learned'])
   })
 
-  it('is asked for once by identical questions at the same time, and by one question after the other', async () => {
+  it('is verified once for identical concurrent grants, and one at a time for others', async () => {
     const device = await startBasicDevice()
     let most = 0
     let now = 0
@@ -154,7 +154,7 @@ describe('The password that only the device knows', () => {
     expect(most).toBe(1)
   })
 
-  it('is not asked for without bound', async () => {
+  it('is verified for a bounded number of concurrent grants', async () => {
     const device = await startBasicDevice()
     const { source } = await opened(device.url)
     const verdicts = await Promise.all(Array.from({ length: 200 }, (_, i) => source.verify(`wrong ${i}`)))
@@ -162,20 +162,20 @@ describe('The password that only the device knows', () => {
     expect(verdicts).not.toContain('right')
   })
 
-  it('works with lighttpd', async () => {
+  it('is verified by lighttpd', async () => {
     needs('lighttpd')
     const { url, setPassword } = await startLighttpd('digest', 'SHA-256')
-    const { source, heard } = await opened(url, { digest: { user: 'admin' } })
+    const { source, events } = await opened(url, { digest: { user: 'admin' } })
     expect(await source.verify('wrong')).toBe('wrong')
     expect(await source.verify('secret')).toBe('right')
     setPassword('changed')
     expect(await source.verify('secret')).toBe('wrong')
     expect(await source.verify('changed')).toBe('right')
-    expect(heard).toEqual(['learned', 'changed', 'learned'])
+    expect(events).toEqual(['learned', 'changed', 'learned'])
   })
 })
 
-describe('Across a restart', () => {
+describe('Across a restart,', () => {
   async function remembering(password: string): Promise<StoredFingerprint> {
     const device = await startBasicDevice()
     device.password = password
@@ -184,23 +184,23 @@ describe('Across a restart', () => {
     return { salt, fingerprint: (await source.fingerprint(salt)) ?? expect.fail('not known') }
   }
 
-  it('C8 the same password is no change, and needs no new fingerprint', async () => {
+  it('C8 the same password is no change and needs no new fingerprint', async () => {
     const device = await startBasicDevice()
-    const { source, heard } = await opened(device.url, basic, await remembering(device.password))
+    const { source, events } = await opened(device.url, basic, await remembering(device.password))
     expect(await source.fingerprint(salt)).toBeUndefined()
     expect(await source.verify('wrong')).toBe('wrong')
     expect(await source.verify(device.password)).toBe('right')
-    expect(heard).toEqual([])
+    expect(events).toEqual([])
   })
 
-  it('C8 another one is a change, before anything is given for it', async () => {
+  it('C8 another password is a change, which is reported before the verdict', async () => {
     const device = await startBasicDevice()
-    const { source, heard } = await opened(device.url, basic, await remembering('the one before'))
+    const { source, events } = await opened(device.url, basic, await remembering('the one before'))
     expect(await source.verify(device.password)).toBe('right')
-    expect(heard).toEqual(['changed'])
+    expect(events).toEqual(['changed'])
   })
 
-  it('the fingerprint is that of a file which holds the password', async () => {
+  it('the fingerprint equals that of a file with the same password', async () => {
     const { fingerprint } = await remembering('secret')
     const { passwordFile } = await signedIn({ auth: basic, url: 'http://192.0.2.1', password: 'secret' })
     const file = await openPasswordSource(

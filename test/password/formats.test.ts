@@ -8,7 +8,7 @@ import { PASSWORDS, UNSUPPORTED, VECTORS } from './vectors.ts'
 
 const SHA512 = 'x'.repeat(86)
 
-// One for all tests, as in the sidecar: each would start threads of its own.
+// One verifier for all tests, as in the sidecar, because each verifier starts its own threads.
 let verifier: Verifier
 beforeAll(() => {
   verifier = createVerifier()
@@ -28,24 +28,24 @@ function reason(line: string, plainAllowed = true): string {
 }
 
 describe('A stored line', () => {
-  it.each(VECTORS)('of %s, password %s, lets in that password and no other', async (_tool, name, line) => {
+  it.each(VECTORS)('of %s, password %s, accepts that password and no other', async (_tool, name, line) => {
     const password = PASSWORDS[name]
     expect(await verify(line, password, false)).toBe('right')
     expect(await verify(line, password.slice(1))).toBe('wrong')
-    // Once per tool is enough: each of these costs as much as the right one.
+    // One password per tool is enough: each of these costs as much time as the right one.
     if (name === 'block') return
     expect(await verify(line, password.toUpperCase())).toBe('wrong')
     expect(await verify(line, '')).toBe('wrong')
     expect(await verify(line, line)).toBe('wrong')
   })
 
-  it('of passlib, as its documentation shows it, is understood', async () => {
+  it('from the documentation of passlib is accepted', async () => {
     // passlib.hash.scrypt, "Format & Algorithm".
     const line = '$scrypt$ln=16,r=8,p=1$aM15713r3Xsvxbi31lqr1Q$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iCs5E'
     expect(await verify(line, 'password')).toBe('right')
   })
 
-  it('in plain text is compared byte by byte, without normalisation', async () => {
+  it('in plain text is compared byte by byte, without Unicode normalisation', async () => {
     expect(await verify('caf\u00e9 ', 'caf\u00e9 ')).toBe('right')
     expect(await verify('caf\u00e9 ', 'cafe\u0301 ')).toBe('wrong')
     expect(await verify('caf\u00e9 ', 'caf\u00e9')).toBe('wrong')
@@ -53,28 +53,28 @@ describe('A stored line', () => {
   })
 
   it.each(['!bang', '*star', 'pa$$word', '$5 for coffee', '$', '$$', '{brace', '{SHA', 'user:name'])(
-    'that only begins like a hash is a plain password: %s',
+    'that begins like a hash but is none is a plain password: %s',
     async (line) => {
       expect(await verify(line, line)).toBe('right')
     },
   )
 
-  it('hashed with bcrypt whose spare base64 bits are set still matches', async () => {
-    // The first is mkpasswd's; in the second the last character differs only in bits beyond the digest.
+  it('with set padding bits in the base64 of bcrypt still matches', async () => {
+    // The first is of mkpasswd. The last character of the second differs only in bits beyond the digest.
     const canonical = '$2a$05$tJiXZrrRBB6PJDplUT0i8uwWDbwnqMvCEzAOFjvvsWeStYc8S7wBC'
     expect(await verify(canonical, PASSWORDS.unicode)).toBe('right')
     expect(await verify(`${canonical.slice(0, -1)}D`, PASSWORDS.unicode)).toBe('right')
     expect(await verify(`${canonical.slice(0, -1)}G`, PASSWORDS.unicode)).toBe('wrong')
   })
 
-  it('never lets in a password with a NUL, which bcrypt would take for a shorter one', async () => {
+  it('never accepts a password with a NUL, where bcrypt would end the password', async () => {
     const line = '$2b$06$Ldz0lnUE37.EoTRcMv4RM.wFuKJNfSCR9gYCGsNSBuZBdbAv3nqTi'
     expect(await verify(line, `${PASSWORDS.block}\0${PASSWORDS.block}`)).toBe('wrong')
   })
 })
 
 describe('A stored line is refused with a reason that does not quote it', () => {
-  it.each(UNSUPPORTED)('when it is a hash of an unsupported kind: %s', (line) => {
+  it.each(UNSUPPORTED)('if it is a hash of an unsupported kind: %s', (line) => {
     expect(reason(line)).toMatch(/unsupported kind; supported are \$argon2id\$, \$scrypt\$, bcrypt .*\$6\$/)
   })
 
@@ -107,20 +107,17 @@ describe('A stored line is refused with a reason that does not quote it', () => 
     expect(line.length > 8 && reason(line).includes(line.slice(-8))).toBe(false)
   })
 
-  it.each(['!', '*', '!!', '!$6$salt$hash'])(
-    'when it is a locked account of a password table: %s',
-    (line) => {
-      expect(reason(line, false)).toBe('the account is locked')
-    },
-  )
+  it.each(['!', '*', '!!', '!$6$salt$hash'])('if it is a locked account of a password table: %s', (line) => {
+    expect(reason(line, false)).toBe('the account is locked')
+  })
 
-  it.each(['secret', 'iP4Yrd48IWZGU', 'x'])('when a password table holds no hash, but %s', (line) => {
+  it.each(['secret', 'iP4Yrd48IWZGU', 'x'])('if a password table contains %s instead of a hash', (line) => {
     expect(reason(line, false)).toContain('not a hash that can be verified')
   })
 })
 
-describe('A hash made by a tool just now lets its password in', () => {
-  // Around the block and digest sizes of MD5, SHA-256 and SHA-512, where crypt(3) is easily got wrong.
+describe('A new hash of an installed tool accepts its password', () => {
+  // Around the block and digest sizes of MD5, SHA-256 and SHA-512, where implementations of crypt(3) often fail.
   const lengths = [1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 96, 128]
 
   it.each(['-1', '-apr1', '-5', '-6'])('openssl passwd %s', async (kind) => {
@@ -166,7 +163,7 @@ describe('A hash made by a tool just now lets its password in', () => {
 })
 
 describe('hashPassword', () => {
-  it('writes argon2id with the parameters that OWASP names, and a new salt each time', async () => {
+  it('writes argon2id with the parameters that OWASP recommends, and a new salt each time', async () => {
     const [one, other] = await Promise.all([hashPassword('Grüße'), hashPassword('Grüße')])
     expect(one).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
     expect(one).not.toBe(other)
@@ -174,9 +171,9 @@ describe('hashPassword', () => {
     expect(await verify(one, 'Grüsse')).toBe('wrong')
   })
 
-  it('writes what the argon2 of the reference implementation writes for the same salt', async () => {
+  it('agrees with the reference implementation of argon2', async () => {
     needs('argon2')
-    // Its command line takes the salt as text; bytes that no text can hold would not fit.
+    // The command line of argon2 takes the salt as text, so the salt is ASCII.
     const line = VECTORS.find(
       ([tool, name]) => tool.startsWith('argon2 -id -k 19456') && name === 'unicode',
     )?.[2]

@@ -29,8 +29,8 @@ async function verdict(line: string, password: string) {
 }
 
 describe('postern hash-password from a pipe', () => {
-  it.each(['pä ss', 'pä ss\n', 'pä ss\r\n'])('prints a line that lets %j in', async (input) => {
-    // Cut within a character, as a pipe may.
+  it.each(['pä ss', 'pä ss\n', 'pä ss\r\n'])('prints a hash that accepts %j', async (input) => {
+    // The chunks split a character, as a pipe may.
     const bytes = Buffer.from(input)
     const { code, stdout, stderr } = await piped(bytes.subarray(0, 2), bytes.subarray(2))
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
@@ -46,14 +46,14 @@ describe('postern hash-password from a pipe', () => {
     ['o\0ne', 'the password contains a NUL byte'],
     [Buffer.from('ü', 'latin1'), 'the input is not valid UTF-8'],
     ['x'.repeat(8193), 'the input is larger than 8 KiB'],
-  ])('exits with 2 and one line that says why: case %#', async (input, why) => {
+  ])('exits with 2 and one line with the reason: case %#', async (input, why) => {
     expect(await piped(input)).toEqual({ code: 2, stdout: '', stderr: `postern hash-password: ${why}\n` })
   })
 })
 
 describe('postern hash-password on a terminal', () => {
-  /** Runs the command on a terminal that `script` opens, and types an answer at each prompt. */
-  async function typed(...answers: readonly string[]) {
+  /** Runs the command on a terminal that `script` opens, and types an input at each prompt. */
+  async function runOnTerminal(...inputs: readonly string[]) {
     const folder = temporaryDirectory()
     const program = join(folder, 'command.mjs')
     const command = JSON.stringify(new URL('../../src/commands/hash-password.ts', import.meta.url).href)
@@ -74,26 +74,26 @@ describe('postern hash-password on a terminal', () => {
     child.stdout.on('data', (chunk) => {
       screen += chunk
       const asked = screen.match(/Password(?: again)?: /g)?.length ?? 0
-      for (; prompts < asked; prompts += 1) child.stdin.write(answers[prompts] ?? '')
+      for (; prompts < asked; prompts += 1) child.stdin.write(inputs[prompts] ?? '')
     })
     const [code] = await once(child, 'exit')
     return { code, screen, line: readFileSync(result, 'utf8').trim() }
   }
 
-  it('asks twice and shows nothing of the answer', async () => {
+  it('asks for the password twice and does not show it', async () => {
     needs('script')
-    const { code, screen, line } = await typed('hunter3\x7f2\r', 'hunter2\r')
+    const { code, screen, line } = await runOnTerminal('hunter3\x7f2\r', 'hunter2\r')
     expect(screen.replaceAll('\r', '')).toBe('Password: \nPassword again: \n')
     expect(code).toBe(0)
     expect(await verdict(line, 'hunter2')).toBe('right')
   })
 
-  it('says so when the answers differ, or when it is broken off', async () => {
+  it('exits with 2 and the reason if the inputs differ or Ctrl-C is pressed', async () => {
     needs('script')
-    const differ = await typed('hunter2\r', 'hunter3\r')
+    const differ = await runOnTerminal('hunter2\r', 'hunter3\r')
     expect(differ).toMatchObject({ code: 2, line: '' })
     expect(differ.screen).toContain('postern hash-password: the two passwords differ')
-    const broken = await typed('hunt\x03')
+    const broken = await runOnTerminal('hunt\x03')
     expect(broken).toMatchObject({ code: 2, line: '' })
     expect(broken.screen).toContain('postern hash-password: cancelled')
     expect(broken.screen).not.toContain('hunt')

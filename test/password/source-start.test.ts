@@ -11,10 +11,10 @@ import { movableClock } from '../support/clock.ts'
 import { needs, run } from '../support/tools.ts'
 import { PASSWORDS, VECTORS } from './vectors.ts'
 
-const unheard = { changed() {}, unreadable() {}, restored() {} }
+const ignored = { changed() {}, unreadable() {}, restored() {} }
 
 async function opened(config: PasswordSourceConfig): Promise<PasswordSource> {
-  const source = await openPasswordSource(config, { clock: movableClock(), events: unheard })
+  const source = await openPasswordSource(config, { clock: movableClock(), events: ignored })
   closeLater(() => source.close())
   return source
 }
@@ -33,7 +33,7 @@ const BCRYPT = line('htpasswd -nb -B')
 const SHA512 = line('openssl passwd -6')
 
 async function refusal(config: PasswordSourceConfig): Promise<string> {
-  const source = openPasswordSource(config, { clock: movableClock(), events: unheard })
+  const source = openPasswordSource(config, { clock: movableClock(), events: ignored })
   const error: unknown = await source.then(
     (open) => {
       open.close()
@@ -46,31 +46,31 @@ async function refusal(config: PasswordSourceConfig): Promise<string> {
 
 describe('A password file', () => {
   it.each([
-    ['a line without an end', 'hunter2'],
-    ['a line that ends as on Unix', 'hunter2\n'],
-    ['a line that ends as on Windows', 'hunter2\r\n'],
-    ['a byte order mark, as editors on Windows put it', '\ufeffhunter2\r\n'],
-  ])('is read from %s', async (_what, content) => {
+    ['no line end', 'hunter2'],
+    ['the line end of Unix', 'hunter2\n'],
+    ['the line end of Windows', 'hunter2\r\n'],
+    ['a byte order mark, as editors on Windows write it', '\ufeffhunter2\r\n'],
+  ])('may have %s', async (_what, content) => {
     const source = await opened({ file: written(content) })
     expect(await source.verify('hunter2')).toBe('right')
     expect(await source.verify('hunter2\n')).toBe('wrong')
     expect(source.state()).toEqual({ readable: true })
   })
 
-  it('keeps the blanks of a password in plain text', async () => {
+  it('keeps spaces around a password in plain text', async () => {
     const source = await opened({ file: written(' hunter2 \n') })
     expect(await source.verify(' hunter2 ')).toBe('right')
     expect(await source.verify('hunter2')).toBe('wrong')
   })
 
-  it('is read up to 64 KiB and not a byte further', async () => {
+  it('may be 64 KiB long, and not a byte longer', async () => {
     const file = written('x'.repeat(65_536))
     await opened({ file })
     writeFileSync(file, 'x'.repeat(65_537))
     expect(await refusal({ file })).toBe(`password file ${file}: it is larger than 64 KiB`)
   })
 
-  it('may hold a hash', async () => {
+  it('may contain a hash', async () => {
     const source = await opened({ file: written(`${SHA512}\n`) })
     expect(await source.verify(PASSWORDS.unicode)).toBe('right')
     expect(await source.verify(SHA512)).toBe('wrong')
@@ -89,14 +89,17 @@ describe('A password file', () => {
       SHA512.slice(0, 60),
       'it is not a complete SHA crypt hash ($5$salt$hash or $6$salt$hash)',
     ],
-  ])('that is %s is refused by name, without a word of what it holds', async (_what, content, reason) => {
-    const file = written(content)
-    const message = await refusal({ file })
-    expect(message).toBe(`password file ${file}: ${reason}`)
-    expect(message).not.toContain('hunter')
-  })
+  ])(
+    'that is %s is refused with its path and the reason, without its content',
+    async (_what, content, reason) => {
+      const file = written(content)
+      const message = await refusal({ file })
+      expect(message).toBe(`password file ${file}: ${reason}`)
+      expect(message).not.toContain('hunter')
+    },
+  )
 
-  it('that is missing, a folder or a pipe is refused, and nothing hangs', async () => {
+  it('that is missing, a folder or a pipe is refused without blocking', async () => {
     const folder = temporaryDirectory()
     const file = join(folder, 'pipe')
     expect(await refusal({ file })).toBe(`password file ${file}: there is no such file`)
@@ -109,20 +112,20 @@ describe('A password file', () => {
 })
 
 describe('An htpasswd file', () => {
-  it('is read for one user, between comments and others', async () => {
+  it('is read for one user, among comments and other users', async () => {
     const file = written(`# comment\n\nother:${SHA512}\nadmin:${BCRYPT}\nadmin2:${SHA512}\n`)
     const source = await opened({ htpasswd: { file, user: 'admin' } })
     expect(await source.verify(PASSWORDS.unicode)).toBe('right')
     expect(await source.verify('hunter2')).toBe('wrong')
   })
 
-  it('counts the first of two entries, as Apache does', async () => {
+  it('has its first entry of a user in effect, as in Apache', async () => {
     const file = written(`admin:{SHA}${'A'.repeat(27)}=\nadmin:${BCRYPT}\n`)
     const source = await opened({ htpasswd: { file, user: 'admin' } })
     expect(await source.verify(PASSWORDS.unicode)).toBe('wrong')
   })
 
-  it('without the user, or with no hash that can be verified, is refused', async () => {
+  it('without the user or a hash that can be verified is refused', async () => {
     const file = written(`admin:hunter2\nempty:\n#ghost:${BCRYPT}\nnocolon\n`)
     const ask = (user: string) => refusal({ htpasswd: { file, user } })
     expect(await ask('nobody')).toBe(`password file ${file}: it has no user "nobody"`)
@@ -132,7 +135,7 @@ describe('An htpasswd file', () => {
     expect(await ask('admin')).toMatch(/it is not a hash that can be verified; supported are (?!.*hunter2)/)
   })
 
-  it('of the real tool is read', async () => {
+  it('of the real htpasswd is read', async () => {
     needs('htpasswd')
     const file = join(temporaryDirectory(), 'htpasswd')
     await run('htpasswd', ['-ciB', file, 'admin'], { input: 'hunter2' })
@@ -150,7 +153,7 @@ describe('A shadow file', () => {
     expect(await source.verify('19000')).toBe('wrong')
   })
 
-  it.each(['*', '!', '!!', `!${SHA512}`])('with the account locked as %s says so', async (field) => {
+  it.each(['*', '!', '!!', `!${SHA512}`])('in which %s locks the account is refused', async (field) => {
     const file = written(`root:${field}:19000:0:99999:7:::\n`)
     expect(await refusal({ shadow: { file, user: 'root' } })).toBe(
       `password file ${file}: the account is locked`,
@@ -161,7 +164,7 @@ describe('A shadow file', () => {
 describe('The fingerprint', () => {
   const salt = new Uint8Array(16).fill(7)
 
-  it('C8 tells across restarts whether the password is the same', async () => {
+  it('C8 is equal across restarts if and only if the password is the same', async () => {
     const file = written('hunter2\n')
     const first = await (await opened({ file })).fingerprint(salt)
     writeFileSync(file, 'hunter2')
@@ -170,12 +173,12 @@ describe('The fingerprint', () => {
     expect(await (await opened({ file })).fingerprint(salt)).not.toBe(first)
   })
 
-  it('is another one under another salt', async () => {
+  it('differs with another salt', async () => {
     const source = await opened({ file: written('hunter2') })
     expect(await source.fingerprint(new Uint8Array(16))).not.toBe(await source.fingerprint(salt))
   })
 
-  it('is of one user, whatever becomes of the others', async () => {
+  it('depends on one user of a table, not on the others', async () => {
     const file = written(`admin:${BCRYPT}\nother:${SHA512}\n`)
     const first = await (await opened({ htpasswd: { file, user: 'admin' } })).fingerprint(salt)
     writeFileSync(file, `new:${SHA512}\nadmin:${BCRYPT}\n`)

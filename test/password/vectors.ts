@@ -1,7 +1,7 @@
 /**
- * Lines that real tools wrote, all on Debian 12: openssl 3.0.19, mkpasswd 5.5.17 (libxcrypt 4.4), htpasswd 2.4.71,
- * argon2 0~20171227, and Python 3.11.7's `hashlib.scrypt`. The two passwords are the ones that implementations get
- * wrong: bytes that are no ASCII, and a length that is a multiple of every digest's.
+ * Lines of real tools on Debian 12: openssl 3.0.19, mkpasswd 5.5.17 (libxcrypt 4.4), htpasswd 2.4.71,
+ * argon2 0~20171227, and Python 3.11.7's `hashlib.scrypt`. The passwords have what implementations get wrong:
+ * bytes outside of ASCII, and a length that is a multiple of every digest length.
  */
 export const PASSWORDS: { readonly unicode: string; readonly block: string } = {
   unicode: 'Tür & Tor 7€',
@@ -113,7 +113,7 @@ export const VECTORS: readonly Vector[] = [
   ],
 ]
 
-/** Kinds of hashes that exist and that we can't verify. */
+/** Hashes of existing kinds that Postern cannot verify. */
 export const UNSUPPORTED: readonly string[] = [
   '$y$j9T$bOEqb02pv7GRgMVd9tiZz1$4rVfJvMLdbJH7C.lqQqcN7tW54Doz70wsSPU9oP9S0A',
   '$gy$j9T$exmLxoeOQThhNV7CMdOaK0$f6xDDymEPOjp7PpJsCblaX/UpzHO5MKYoHkvgULnkS1',

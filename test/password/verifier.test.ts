@@ -24,7 +24,7 @@ function vector(tool: string): Credential {
   return credential(VECTORS.find(([name, password]) => name === tool && password === 'unicode')?.[2])
 }
 
-// `mkpasswd -m bcrypt -R 10`, as most firmware and `htpasswd -C 10` have it; the vectors are cheaper.
+// `mkpasswd -m bcrypt -R 10`, the cost of most firmware and of `htpasswd -C 10`. The vectors are cheaper.
 const BCRYPT_10 = '$2b$10$gACFa49eHRbvUBaspxI3kO4wgynE6hORKekKRQ.iaq9iZh8of6pj6'
 
 // `mkpasswd -m sha256crypt -R 1000` and `-m sha512crypt -R 1000`, a fifth of the default cost.
@@ -33,7 +33,7 @@ const SHA512_1000 =
   '$6$rounds=1000$zhx8BP3AJj0Qd5xp$o93EMv0I21kY3LEiT1./I9dhIAHESMGMcH.rtS3HedX9LAMMu2w6QZBNOOV8l3JI0S4aagRbfPMGwwTH7pRQa/'
 const SCRYPT_10 = '$scrypt$ln=10,r=4,p=3$c2l4dGVlbiBzYWx0IGJ5dA$GeU3Qi2HwZ6RZBL3/Kf8oBN93DI5NHCXLTHl3tZDf+E'
 
-/** Of two hundred verifications, the first few have the costly hash: the cost that real tools choose by default, or more. */
+/** A cheap hash, and a costly one for the first verifications: the default cost of real tools, or more. */
 const KINDS: readonly [kind: string, cheap: () => Credential, costly?: () => Credential][] = [
   ['plain', () => credential(PASSWORDS.unicode)],
   [
@@ -49,86 +49,86 @@ const KINDS: readonly [kind: string, cheap: () => Credential, costly?: () => Cre
   ['$6$', () => credential(SHA512_1000), () => vector('mkpasswd -m sha512crypt -R 20000')],
   ['{SHA}', () => vector('htpasswd -nb -s')],
 ]
-/** On the event loop, each of these would be a lag of its own: more than one in a hundred of the samples. */
+/** How many verifications get the costly hash. On the event loop, their lag would be more than 1% of the samples. */
 const COSTLY = 4
 
-describe('Two hundred verifications at once', () => {
-  // Retried, because the machine may do one thing to us and another to the bystander.
+describe('Two hundred concurrent verifications', () => {
+  // Retried, because the machine may delay this process and not the bystander.
   it.each(KINDS)(
-    'H32 hold the event loop for less than 50 ms at p99: %s',
+    'H32 delay the event loop by less than 50 ms at p99: %s',
     { retry: 2 },
     async (kind, cheap, costly = cheap) => {
       const verifier = opened()
-      const [held, slow] = [cheap(), costly()]
-      await verifier.verify(held, 'warm up')
-      const othersLag = await bystander()
+      const [stored, slow] = [cheap(), costly()]
+      await verifier.verify(stored, 'warm up')
+      const bystanderLag = await bystander()
       const lag = monitorEventLoopDelay({ resolution: 5 })
       lag.enable()
-      // The first tick is only what the second is measured from, and the one that tells of a loop held until the
-      // last answer comes after it: a loop that was held throughout would otherwise leave no sample at all.
+      // Each sample is the time between two ticks. Ticks are needed before and after the verifications: a loop that is
+      // blocked all the time would otherwise leave no sample.
       await delay(50)
       const start = performance.now()
       const verdicts = await Promise.all(
         Array.from({ length: 200 }, (_, place) =>
-          verifier.verify(place < COSTLY ? slow : held, PASSWORDS.unicode),
+          verifier.verify(place < COSTLY ? slow : stored, PASSWORDS.unicode),
         ),
       )
       const took = performance.now() - start
       for (let ticks = 0; ticks < 20; ticks += 1) await delay(5)
       lag.disable()
-      const [p99, others] = [lag.percentile(99) / 1e6, await othersLag()]
+      const [p99, bystanderP99] = [lag.percentile(99) / 1e6, await bystanderLag()]
       const right = verdicts.filter((verdict) => verdict === 'right').length
       if (process.env.POSTERN_TEST_FIGURES) {
-        const figures = [p99, others, took / right].map((ms) => ms.toFixed(1))
+        const figures = [p99, bystanderP99, took / right].map((ms) => ms.toFixed(1))
         console.log(`${kind}: p99 ${figures[0]} ms, bystander ${figures[1]} ms, ${right} at ${figures[2]} ms`)
       }
       expect(verdicts).not.toContain('wrong')
       expect(right).toBeGreaterThan(2)
-      expect(p99).toBeLessThan(50 + others)
+      expect(p99).toBeLessThan(50 + bystanderP99)
     },
   )
 
-  it('H32 are bounded: sixty-six are taken on, the rest are told at once', async () => {
+  it('H32 are bounded: sixty-six are accepted, the others are refused at once', async () => {
     const verifier = opened()
-    const held = vector('mkpasswd -m bcrypt -R 6')
-    let answered = 0
+    const stored = vector('mkpasswd -m bcrypt -R 6')
+    let settled = 0
     const all = Array.from({ length: 200 }, async () => {
-      const verdict = await verifier.verify(held, PASSWORDS.unicode)
-      answered += 1
-      return { verdict, place: answered }
+      const verdict = await verifier.verify(stored, PASSWORDS.unicode)
+      settled += 1
+      return { verdict, place: settled }
     })
     const overloaded = (await Promise.all(all)).filter(({ verdict }) => verdict === 'overloaded')
-    // Late ones, on a slow machine, come on top; told at once are exactly these.
+    // On a slow machine, accepted ones may time out later. Exactly these are refused at once.
     const atOnce = overloaded.filter(({ place }) => place <= 134)
     expect(atOnce).toHaveLength(134)
   })
 
-  it('H32 of a password in plain text are all answered', async () => {
+  it('H32 of a password in plain text are all accepted', async () => {
     const verifier = opened()
-    const held = credential('secret')
-    const verdicts = await Promise.all(Array.from({ length: 200 }, () => verifier.verify(held, 'secret')))
+    const stored = credential('secret')
+    const verdicts = await Promise.all(Array.from({ length: 200 }, () => verifier.verify(stored, 'secret')))
     expect(new Set(verdicts)).toEqual(new Set(['right']))
   })
 })
 
 describe('A verification', () => {
-  it('of an overlong password costs crypt(3) nothing', async () => {
+  it('of an overlong password does not run crypt(3)', async () => {
     const verifier = opened()
-    // Ten million rounds: were it computed, this test would run out of time.
-    const held = credential(`$6$rounds=10000000$salt$${'x'.repeat(86)}`)
-    expect(await verifier.verify(held, 'x'.repeat(512))).toBe('wrong')
-    expect(await verifier.verify(held, 'ü'.repeat(256))).toBe('wrong')
+    // With ten million rounds, the test would time out if the hash were computed.
+    const stored = credential(`$6$rounds=10000000$salt$${'x'.repeat(86)}`)
+    expect(await verifier.verify(stored, 'x'.repeat(512))).toBe('wrong')
+    expect(await verifier.verify(stored, 'ü'.repeat(256))).toBe('wrong')
   })
 
-  it('of the longest password that crypt(3) takes is computed', async () => {
+  it('of the longest password that crypt(3) accepts is computed', async () => {
     // `python3 -c 'import crypt; crypt.crypt("a" * 511, "$5$salt")'`, Python 3.11.7 with libxcrypt 4.4.33.
-    const held = credential('$5$salt$2FUznUDcll82P8L4OB2Aw8c7dBp/lwekrWP2/TAhbj0')
-    expect(await opened().verify(held, 'a'.repeat(511))).toBe('right')
+    const stored = credential('$5$salt$2FUznUDcll82P8L4OB2Aw8c7dBp/lwekrWP2/TAhbj0')
+    expect(await opened().verify(stored, 'a'.repeat(511))).toBe('right')
   })
 
-  it('whose thread fails is an error, and the next one gets a new thread', async () => {
+  it('rejects if its thread fails, and the next one gets a new thread', async () => {
     const verifier = opened()
-    // Never made by the parser: it is what makes bcrypt throw.
+    // The parser never makes this credential, which makes bcrypt throw.
     const broken: Credential = { kind: 'bcrypt', hash: 'broken' }
     await expect(verifier.verify(broken, 'x')).rejects.toThrow('a password worker failed')
     await expect(verifier.verify(broken, 'x')).rejects.toThrow('a password worker failed')
@@ -136,18 +136,18 @@ describe('A verification', () => {
     expect(await verifier.verify(vector('mkpasswd -m bcrypt -R 6'), PASSWORDS.unicode)).toBe('right')
   })
 
-  it('under way when the verifier closes fails instead of hanging, as does a later one', async () => {
+  it('rejects if the verifier closes meanwhile or was closed before', async () => {
     const verifier = opened()
-    const held = credential(BCRYPT_10.replace('$10$', '$14$'))
-    const pending = verifier.verify(held, 'x')
-    // Once it has its place, the thread has its job.
+    const stored = credential(BCRYPT_10.replace('$10$', '$14$'))
+    const pending = verifier.verify(stored, 'x')
+    // After this turn the thread has its job.
     await Promise.resolve()
     verifier.close()
     await expect(pending).rejects.toThrow('a password worker failed')
-    await expect(verifier.verify(held, 'x')).rejects.toThrow('closed')
+    await expect(verifier.verify(stored, 'x')).rejects.toThrow('closed')
   })
 
-  it('keeps the process alive until it is answered, and not a moment longer', async () => {
+  it('keeps the process alive until its result, and no longer', async () => {
     const source = `
       import { parseStoredLine } from ${JSON.stringify(new URL('../../src/password/stored-line.ts', import.meta.url))}
       import { createVerifier } from ${JSON.stringify(new URL('../../src/password/verifier.ts', import.meta.url))}

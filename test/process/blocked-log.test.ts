@@ -8,7 +8,7 @@ import { closeLater } from '../support/cleanup.ts'
 import { unusedPort } from '../support/raw.ts'
 import { ENV, MAIN } from './serve.ts'
 
-it('SIGTERM ends a sidecar whose log is on a full disk', async () => {
+it('SIGTERM stops a sidecar whose log is on a full disk', async () => {
   const folder = temporaryDirectory()
   const port = await unusedPort()
   const config = {

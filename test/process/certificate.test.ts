@@ -21,7 +21,7 @@ beforeAll(async () => {
 
 const half = (pem: string): string => pem.slice(0, pem.length / 2)
 
-/** The line of `postern check` about the certificate, and whether it exits with 0. */
+/** The line of `postern check` about the certificate, and whether the exit code is 0. */
 async function check(site: Site): Promise<{ readonly line: string; readonly passed: boolean }> {
   let out = ''
   const stdout = { write: (text: string) => (out += text) }
@@ -29,31 +29,34 @@ async function check(site: Site): Promise<{ readonly line: string; readonly pass
   return { line: /^(?:ok|FAILED|WARNING) +certificate: .*$/m.exec(out)?.[0] ?? out, passed: code === 0 }
 }
 
-describe("H76 An operator's own pair that cannot be used", () => {
+describe('H76 A configured pair', () => {
   const BROKEN: readonly (readonly [string, () => readonly [cert: string, key: string], says: RegExp])[] = [
     ['an empty key', () => [ec.cert, ''], /key\.pem is empty/],
     ['half a certificate', () => [half(ec.cert), ec.key], /cert\.pem is incomplete/],
     ['a key of another kind', () => [ec.cert, rsa.key], /the key is RSA, the certificate is for EC/],
   ]
 
-  it.each(BROKEN)('%s: serve does not start, and check says the same', async (_what, files, says) => {
-    const site = await prepareSite()
-    const [cert, key] = [join(site.directory, 'cert.pem'), join(site.directory, 'key.pem')]
-    const [certText, keyText] = files()
-    writeFileSync(cert, certText)
-    writeFileSync(key, keyText)
-    site.configure({ listen: { tls: { cert, key } } })
-    const refused = await site.postern('serve')
-    expect([refused.code, refused.stdout]).toEqual([2, ''])
-    const [, reason] = /^postern serve: (.*)\n$/.exec(refused.stderr) ?? []
-    expect(reason).toMatch(says)
-    expect(await check(site)).toEqual({ line: `FAILED  certificate: ${reason}`, passed: false })
-  })
+  it.each(BROKEN)(
+    'with %s makes `serve` exit with 2, and `check` prints the same reason',
+    async (_what, files, says) => {
+      const site = await prepareSite()
+      const [cert, key] = [join(site.directory, 'cert.pem'), join(site.directory, 'key.pem')]
+      const [certText, keyText] = files()
+      writeFileSync(cert, certText)
+      writeFileSync(key, keyText)
+      site.configure({ listen: { tls: { cert, key } } })
+      const refused = await site.postern('serve')
+      expect([refused.code, refused.stdout]).toEqual([2, ''])
+      const [, reason] = /^postern serve: (.*)\n$/.exec(refused.stderr) ?? []
+      expect(reason).toMatch(says)
+      expect(await check(site)).toEqual({ line: `FAILED  certificate: ${reason}`, passed: false })
+    },
+  )
 })
 
 const DAY = 86_400_000
 
-it('check, a start and a reload warn of a certificate that expires soon or has expired, until there is a new one', async () => {
+it('check, start and reload warn of a certificate that expires soon or has expired, until it is replaced', async () => {
   const soon = await makeCertificate('soon', { notAfter: new Date(Date.now() + 9 * DAY) })
   const past = { notBefore: new Date(Date.now() - 9 * DAY), notAfter: new Date(Date.now() - DAY) }
   const over = await makeCertificate('over', past)
@@ -74,7 +77,7 @@ it('check, a start and a reload warn of a certificate that expires soon or has e
   expect(expired).toContain(`the certificate in ${over.certFile} expired on `)
   expect(await check(site)).toEqual({ line: `FAILED  certificate: ${expired}`, passed: false })
   expect(await expiry()).toBe(Math.floor(past.notAfter.getTime() / 1000))
-  // A client that takes any certificate is served.
+  // A client that does not check the certificate is served.
   expect((await sidecar.login()).status).toBe(200)
 
   serve(ec)
@@ -105,7 +108,7 @@ describe('The self-signed pair', () => {
     return site
   }
 
-  const inFolder = (site: Site): ReadonlyMap<string, string> => {
+  const contentsOf = (site: Site): ReadonlyMap<string, string> => {
     const folder = join(site.stateDir, 'tls')
     return new Map(
       readdirSync(folder).map((name) => [name.replace(/\d.*/, ''), readFileSync(join(folder, name), 'utf8')]),
@@ -113,7 +116,7 @@ describe('The self-signed pair', () => {
   }
 
   it.each(BROKEN)(
-    'with %s: check says what a start does, and a start does it, losing nothing',
+    'with %s, is set aside at the next start without loss, as `check` announces',
     async (_what, files, says) => {
       const site = await siteWith(files())
       const { line, passed } = await check(site)
@@ -124,22 +127,22 @@ describe('The self-signed pair', () => {
       expect(line).toMatch(says)
       expect(passed).toBe(true)
       const before = Object.entries(files()).map(([name, content]) => [`${name}.pem`, content])
-      expect(inFolder(site)).toEqual(new Map(before as [string, string][]))
+      expect(contentsOf(site)).toEqual(new Map(before as [string, string][]))
 
       const sidecar = await site.serve()
       expect((await sidecar.login()).status).toBe(200)
-      const told = await sidecar.waitForLog('self-signed certificate: unusable, set aside; making another')
-      expect(told).toMatchObject({ level: 50, reason })
+      const logged = await sidecar.waitForLog('self-signed certificate: unusable, set aside; making another')
+      expect(logged).toMatchObject({ level: 50, reason })
       await sidecar.stop()
-      const after = inFolder(site)
+      const after = contentsOf(site)
       for (const [name, content] of before) expect(after.get(`${name}.broken-`)).toBe(content)
-      expect(told.names).toHaveLength(before.length)
-      for (const name of told.names as string[]) statSync(name)
+      expect(logged.names).toHaveLength(before.length)
+      for (const name of logged.names as string[]) statSync(name)
       expect((await check(site)).line).toMatch(/^ok +certificate: self-signed, in /)
     },
   )
 
-  it('that is set aside by a start which then fails, is logged all the same', async () => {
+  it('is logged as set aside even if the start then fails', async () => {
     const taken = createServer()
     closeLater(() => void taken.close())
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
@@ -152,7 +155,7 @@ describe('The self-signed pair', () => {
     expect(failed.stdout).toContain('self-signed certificate: unusable, set aside')
   })
 
-  it('that cannot be read is left as it is: serve does not start, and check says the same', async () => {
+  it('stays in place if it cannot be read: `serve` exits with 2 and `check` prints the same reason', async () => {
     const site = await siteWith({ cert: ec.cert })
     const key = join(site.stateDir, 'tls', 'key.pem')
     mkdirSync(key) // Root may read every file, but no folder.
@@ -160,15 +163,15 @@ describe('The self-signed pair', () => {
     const [, reason] = /^postern serve: (.*)\n$/.exec(refused.stderr) ?? []
     expect([refused.code, reason]).toEqual([2, expect.stringContaining(`cannot read ${key}: EISDIR`)])
     expect(await check(site)).toEqual({ line: `FAILED  certificate: ${reason}`, passed: false })
-    expect(inFolderNames(site)).toEqual(['cert.pem', 'key.pem'])
+    expect(fileNamesIn(site)).toEqual(['cert.pem', 'key.pem'])
   })
 
-  it('broken while it is served, is served on over a reload, and nothing is moved', async () => {
+  it('is still served after a reload that finds its file damaged, and no file is moved', async () => {
     const site = await siteWith({})
     const sidecar = await site.serve()
     const key = join(site.stateDir, 'tls', 'key.pem')
     writeFileSync(key, '')
-    const names = inFolderNames(site)
+    const names = fileNamesIn(site)
     sidecar.signal('SIGHUP')
     const { problems, level } = await sidecar.waitForLog(
       'configuration not reloaded: the previous one stays in effect',
@@ -179,16 +182,16 @@ describe('The self-signed pair', () => {
     )
     expect(await sidecar.metric('postern_config_reloads_total', 'result="failure"')).toBe(1)
     expect((await sidecar.login()).status).toBe(200)
-    expect(inFolderNames(site)).toEqual(names)
-    // Removed on purpose, it is made anew, as at a start.
+    expect(fileNamesIn(site)).toEqual(names)
+    // A reload replaces a pair that the operator has removed, as a start does.
     rmSync(join(site.stateDir, 'tls'), { recursive: true })
     sidecar.signal('SIGHUP')
     await sidecar.waitForLog('configuration reloaded')
-    expect(inFolderNames(site)).toEqual(['cert.pem', 'key.pem'])
+    expect(fileNamesIn(site)).toEqual(['cert.pem', 'key.pem'])
     expect((await sidecar.login()).status).toBe(200)
   })
 
-  function inFolderNames(site: Site): readonly string[] {
+  function fileNamesIn(site: Site): readonly string[] {
     return readdirSync(join(site.stateDir, 'tls')).sort()
   }
 })

@@ -5,17 +5,17 @@ import type { Response } from '../support/message.ts'
 import { PASSWORD, type Tokens } from '../support/sidecar.ts'
 import { openWebSocket } from '../support/websocket.ts'
 import { prepareSite, runPostern, type Served, type Site, tokensOf } from './serve.ts'
-import { broken, holdAnswers } from './streams.ts'
+import { broken, holdResponses } from './streams.ts'
 
-const CONTROL = 'postern_tokens_revoked_total'
+const REVOKED = 'postern_tokens_revoked_total'
 
-describe('The control socket', () => {
+describe('Through the control socket,', () => {
   let site: Site
   let sidecar: Served
 
   beforeAll(async () => {
     site = await prepareSite({ config: { listen: { trusted_proxies: ['127.0.0.1'] } } })
-    holdAnswers(site.device)
+    holdResponses(site.device)
     sidecar = await site.serve()
   })
 
@@ -23,16 +23,16 @@ describe('The control socket', () => {
 
   async function grantFrom(from: string, fields: readonly string[] = []): Promise<Tokens> {
     const connection = await sidecar.connect({ from })
-    const answer = await connection.send({
+    const response = await connection.send({
       path: '/oauth/token',
       body: new URLSearchParams({ grant_type: 'password', password: PASSWORD }).toString(),
       fields: ['Content-Type', 'application/x-www-form-urlencoded', ...fields],
     })
     connection.close()
-    return tokensOf(answer)
+    return tokensOf(response)
   }
 
-  it('lists with `postern status` who is logged in, for people and for programs', async () => {
+  it('`postern status` lists the grants as a table and as JSON', async () => {
     const pair = await grantFrom('127.0.0.2')
     await sidecar.refresh(pair.refresh_token)
     await grantFrom('127.0.0.3')
@@ -52,20 +52,20 @@ describe('The control socket', () => {
     for (const [i, { id, client, issuedAt, expiresAt, accessTokens }] of status.grants.entries()) {
       const [shownId, shownClient, issued = '', expires = '', count] = rows[i]?.split(/ +/) ?? []
       expect([shownId, shownClient, count]).toEqual([id, client, String(accessTokens)])
-      // The two runs may differ by the millisecond that a clock is rounded to.
+      // The two runs may differ by a millisecond of rounding.
       expect(Math.abs(Date.parse(issued) - issuedAt)).toBeLessThan(1000)
       expect(Math.abs(Date.parse(expires) - expiresAt)).toBeLessThan(1000)
       expect(Math.abs(now - issuedAt)).toBeLessThan(20_000)
       expect(Math.abs(expiresAt - issuedAt - 604_800_000)).toBeLessThan(1000)
     }
     expect(table.stdout).toContain('2 grants, 3 access tokens, 2 refresh tokens\n')
-    // Neither form shows a token.
+    // Neither output contains a token.
     for (const secret of [pair.access_token, pair.refresh_token]) {
       expect(table.stdout + json.stdout).not.toContain(secret)
     }
   })
 
-  it('revokes with `postern revoke --grant` one login, with its tunnel, and nothing else', async () => {
+  it('`postern revoke --grant` revokes one grant and closes its tunnel, and nothing else', async () => {
     const gone = await grantFrom('127.0.0.2')
     const [{ id = '' } = {}] = (await sidecar.status()).grants
     const kept = await grantFrom('127.0.0.2')
@@ -73,7 +73,7 @@ describe('The control socket', () => {
       [gone, kept].map(({ access_token }) => openWebSocket(sidecar.url, { token: access_token })),
     )
     const closed = tunnels.map(({ socket }) => once(socket, 'close'))
-    const before = await sidecar.metric(CONTROL, 'reason="operator"')
+    const before = await sidecar.metric(REVOKED, 'reason="operator"')
     expect(await site.postern('revoke', '--grant', id)).toEqual({
       code: 0,
       signal: null,
@@ -86,11 +86,11 @@ describe('The control socket', () => {
       401, 200,
     ])
     expect((await sidecar.refresh(gone.refresh_token)).status).toBe(400)
-    expect(await sidecar.metric(CONTROL, 'reason="operator"')).toBe(before + 1)
+    expect(await sidecar.metric(REVOKED, 'reason="operator"')).toBe(before + 1)
     expect(await sidecar.waitForLog('tokens revoked', ({ grants }) => grants === 1)).toMatchObject({
       reason: 'operator',
     })
-    // Revoked already is as good as unknown.
+    // A revoked grant is unknown.
     expect(await site.postern('revoke', '--grant', id)).toEqual({
       code: 1,
       signal: null,
@@ -99,7 +99,7 @@ describe('The control socket', () => {
     })
   })
 
-  it('revokes with `postern revoke --client` the logins of one address, with their streams', async () => {
+  it('`postern revoke --client` revokes the grants of one address and closes their streams', async () => {
     const gone = [await grantFrom('127.0.0.2'), await grantFrom('127.0.0.2')]
     const kept = await grantFrom('127.0.0.3')
     const stream = (await sidecar.connect()).start({
@@ -115,7 +115,7 @@ describe('The control socket', () => {
     ])
   })
 
-  it('C17 tells clients apart by address as the limits do: an IPv6 client by its /64, a mapped address as IPv4', async () => {
+  it('C17 a revocation identifies clients as the limits do: an IPv6 client by its /64, a mapped address as IPv4', async () => {
     for (const address of [
       '2001:db8:1:2::1',
       '2001:db8:1:2:ffff::',
@@ -133,7 +133,7 @@ describe('The control socket', () => {
     expect(left).toEqual(['2001:db8:1:4::1', '192.0.2.8'])
   })
 
-  it('refuses a client that is not an address: exit 2, before a sidecar is asked', async () => {
+  it('`postern revoke` exits with 2 for a client that is not an address', async () => {
     for (const client of ['192.0.2.300', '192.0.2.0/24', '2001:db8::/32', 'example', '', '192.0.2.7 ']) {
       expect(readRevocation(JSON.stringify({ client })), client).toBeUndefined()
     }
@@ -145,7 +145,7 @@ describe('The control socket', () => {
     })
   })
 
-  it('says so, and exits 1, where a client has no grant, or there is no such grant', async () => {
+  it('`postern revoke` exits with 1 and the reason if the client has no grant or the grant is unknown', async () => {
     const pair = await grantFrom('127.0.0.2')
     const runs = await Promise.all([
       site.postern('revoke', '--client', '127.0.0.3'),
@@ -162,7 +162,7 @@ describe('The control socket', () => {
     expect(await sidecar.use(pair.access_token)).toBe(200)
   })
 
-  it('revokes with `postern revoke --all` everything, and the password stays as it is', async () => {
+  it('`postern revoke --all` revokes every grant, and the password stays valid', async () => {
     const pairs = [await grantFrom('127.0.0.2'), await grantFrom('127.0.0.3'), await grantFrom('127.0.0.4')]
     const { code, stdout, stderr } = await site.postern('revoke', '--all')
     expect([code, stdout, stderr]).toEqual([0, '3 grants revoked\n', ''])
@@ -172,7 +172,7 @@ describe('The control socket', () => {
     expect(await sidecar.use((await sidecar.grant()).access_token)).toBe(200)
   })
 
-  it('wants exactly one of the three to be named', async () => {
+  it('`postern revoke` exits with 2 without exactly one of its three options', async () => {
     const pair = await sidecar.grant()
     const runs = await Promise.all([
       site.postern('revoke'),
@@ -189,9 +189,9 @@ describe('The control socket', () => {
     expect(await sidecar.use(pair.access_token)).toBe(200)
   })
 
-  it('has nobody to talk to when no sidecar runs, never started or killed, and says so', async () => {
+  it('the commands exit with 1 and the reason if no sidecar runs', async () => {
     const [empty, killed] = await Promise.all([prepareSite(), prepareSite()])
-    await (await killed.serve()).kill() // which leaves the socket behind
+    await (await killed.serve()).kill() // leaves a stale socket
     const message = ({ stateDir }: Site): string =>
       `no sidecar is running on ${stateDir} (looked for ${stateDir}/control.sock)\n`
     const runs = await Promise.all([
@@ -215,7 +215,7 @@ describe('RFC 7009 at oauth.revocation_path', () => {
 
   beforeAll(async () => {
     site = await prepareSite({ config: { oauth: { revocation_path: '/oauth/revoke' } } })
-    holdAnswers(site.device)
+    holdResponses(site.device)
     sidecar = await site.serve()
   })
 
@@ -223,7 +223,7 @@ describe('RFC 7009 at oauth.revocation_path', () => {
     sidecar.postToken(form, { path: '/oauth/revoke' })
 
   it.each(['access_token', 'refresh_token'] as const)(
-    'answers 200 for an %s, which is worth nothing from then on, nor is what was given with it',
+    'answers 200 for an %s, and revokes it with every token of its grant',
     async (kind) => {
       const [pair, other] = [await sidecar.grant(), await sidecar.grant()]
       const refreshed = tokensOf(await sidecar.refresh(pair.refresh_token))
@@ -232,20 +232,20 @@ describe('RFC 7009 at oauth.revocation_path', () => {
         fields: ['Authorization', `Bearer ${refreshed.access_token}`],
       })
       await stream.waitFor('first piece')
-      const before = await sidecar.metric(CONTROL, 'reason="client"')
+      const before = await sidecar.metric(REVOKED, 'reason="client"')
       expect((await revoke({ token: pair[kind], token_type_hint: kind })).status).toBe(200)
       await broken(stream)
       for (const { access_token } of [pair, refreshed]) {
-        const answer = await sidecar.request({ token: access_token })
-        expect([answer.status, answer.json().error]).toEqual([401, 'invalid_token'])
+        const response = await sidecar.request({ token: access_token })
+        expect([response.status, response.json().error]).toEqual([401, 'invalid_token'])
       }
       expect((await sidecar.refresh(pair.refresh_token)).status).toBe(400)
       expect(await sidecar.use(other.access_token)).toBe(200)
-      expect(await sidecar.metric(CONTROL, 'reason="client"')).toBe(before + 1)
+      expect(await sidecar.metric(REVOKED, 'reason="client"')).toBe(before + 1)
     },
   )
 
-  it('answers 200 for a token that nobody knows, is revoked already, or hinted at wrongly', async () => {
+  it('answers 200 for a token that is unknown or revoked, or has a wrong hint', async () => {
     const pair = await sidecar.grant()
     const forms = [
       { token: 'unknown' },
@@ -256,9 +256,9 @@ describe('RFC 7009 at oauth.revocation_path', () => {
     expect(await sidecar.use(pair.access_token)).toBe(401)
   })
 
-  it('answers 400 where the token is missing, twice there or no form, and revokes nothing', async () => {
+  it('answers 400 to a request without a token, with two, or without a form, and revokes nothing', async () => {
     const pair = await sidecar.grant()
-    const answers = [
+    const responses = [
       await revoke({ token_type_hint: 'access_token' }),
       await revoke({ token: '' }),
       await revoke(`token=${pair.access_token}&token=${pair.access_token}`),
@@ -269,16 +269,16 @@ describe('RFC 7009 at oauth.revocation_path', () => {
         fields: ['Content-Type', 'application/json'],
       }),
     ]
-    for (const answer of answers)
-      expect([answer.status, answer.json().error]).toEqual([400, 'invalid_request'])
+    for (const response of responses)
+      expect([response.status, response.json().error]).toEqual([400, 'invalid_request'])
     expect(await sidecar.use(pair.access_token)).toBe(200)
   })
 
-  it('answers GET with 400 and Allow, and takes the token from the body alone', async () => {
+  it('answers GET with 400 and Allow, and reads the token from the body only', async () => {
     const pair = await sidecar.grant()
     const path = `/oauth/revoke?token=${pair.access_token}`
-    const answer = await sidecar.request({ path })
-    expect([answer.status, answer.json().error, answer.header('allow')]).toEqual([
+    const response = await sidecar.request({ path })
+    expect([response.status, response.json().error, response.header('allow')]).toEqual([
       400,
       'invalid_request',
       'POST',
@@ -287,20 +287,20 @@ describe('RFC 7009 at oauth.revocation_path', () => {
     expect(await sidecar.use(pair.access_token)).toBe(200)
   })
 
-  it('counts and limits as requests to /oauth/token do, and never reaches the device', async () => {
+  it('shares the rate limit of /oauth/token, and never reaches the device', async () => {
     const pair = await sidecar.grant()
     const [token, revocation] = [
       await sidecar.refresh(pair.refresh_token),
       await revoke({ token: 'unknown' }),
     ]
-    const remaining = [token, revocation].map((answer) => Number(answer.header('x-ratelimit-remaining')))
+    const remaining = [token, revocation].map((response) => Number(response.header('x-ratelimit-remaining')))
     expect(remaining[1]).toBe((remaining[0] ?? 0) - 1)
     expect(revocation.header('cache-control')).toBe('no-store')
     expect(site.device.requests.filter(({ target }) => target.startsWith('/oauth'))).toEqual([])
   })
 })
 
-it('RFC 7009 is off by default: the path is one of the device like any other', async () => {
+it('RFC 7009 is off by default: the path belongs to the device', async () => {
   const site = await prepareSite()
   const sidecar = await site.serve()
   const { access_token } = await sidecar.grant()

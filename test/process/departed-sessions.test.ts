@@ -9,8 +9,8 @@ const get = packedFields([
   [':path', '/'],
   [':authority', 'x'],
 ])
-/** A request that is not ended, and a farewell. */
-const LAST_WORDS =
+/** A request whose stream is not ended, and GOAWAY. */
+const REQUEST_AND_GOAWAY =
   PREFACE +
   frame(TYPES.settings, 0, 0) +
   frame(TYPES.headers, END_HEADERS, 1, get) +
@@ -18,7 +18,7 @@ const LAST_WORDS =
 
 const open = (sidecar: Served): Promise<number> => sidecar.metric('postern_connections')
 
-it('C24 H58 a client that says GOAWAY and closes amid the answer leaves no connection behind', async () => {
+it('C24 H58 a client that sends GOAWAY and resets the connection during the response leaves no connection behind', async () => {
   const site = await prepareSite({ transport: 'h2', config: { listen: { idle_timeout: '300ms' } } })
   const sidecar = await site.serve()
   for (let round = 0; round < 4; round++) {
@@ -26,7 +26,7 @@ it('C24 H58 a client that says GOAWAY and closes amid the answer leaves no conne
       Array.from({ length: 30 }, () => rawConnection(sidecar.url, { alpn: ['h2'] })),
     )
     for (const peer of peers) {
-      peer.write(LAST_WORDS)
+      peer.write(REQUEST_AND_GOAWAY)
       setImmediate(() => peer.reset())
     }
     await Promise.all(peers.map(({ closed }) => closed))

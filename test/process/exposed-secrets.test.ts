@@ -8,7 +8,7 @@ const OPEN = 'a file with a secret is open to other users'
 
 const warnings = ({ logged }: Served): unknown[] => logged(OPEN).map(({ key, reason }) => [key, reason])
 
-it('a file with a secret that others can read or write is warned about at the start, in the log and by check', async () => {
+it('the log at start and `check` warn of each file with a secret that other users can read or write', async () => {
   const { certFile, keyFile } = await makeCertificate()
   const site = await prepareSite({ transport: 'tls' })
   const file = (name: string, mode: number): string => {
@@ -51,7 +51,7 @@ it('a file with a secret that others can read or write is warned about at the st
   expect(`${stdout}${sidecar.lines.join('\n')}`).not.toMatch(/secret\b(?! is open)/)
 })
 
-it('a file whose mode is opened later is warned about when it changes or at a reload, once', async () => {
+it('a file whose mode is opened later causes one warning, at its next change or at a reload', async () => {
   const site = await prepareSite()
   const key = join(site.directory, 'key')
   writeFileSync(key, 'one\n', { mode: 0o600 })

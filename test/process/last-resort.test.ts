@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest'
 import { prepareSite } from './serve.ts'
-import { holdAnswers } from './streams.ts'
+import { holdResponses } from './streams.ts'
 
-/** Stands for a bug of ours: on SIGUSR2, an error that nobody catches, and a promise whose failure nobody hears. */
+/** Stands for a bug of Postern: on SIGUSR2, an uncaught error and an unhandled rejection. */
 const BUGS = `process.on('SIGUSR2',()=>{setImmediate(()=>{throw/**/new/**/Error('thrown')});Promise.reject(Error('rejected'))})`
 
-it('C20 what nobody caught is logged, and costs neither the process nor what runs in it', async () => {
+it('C20 an uncaught error or rejection is logged; the process and its exchanges continue', async () => {
   const site = await prepareSite()
-  const held = holdAnswers(site.device)
+  const held = holdResponses(site.device)
   const under = ['env', `NODE_OPTIONS=--import=data:text/javascript,${BUGS}`]
   const sidecar = await site.serve({ under })
   const { access_token: token } = await sidecar.grant()

@@ -7,7 +7,7 @@ import { PASSWORD, type YamlPart } from '../support/sidecar.ts'
 import { underFileModes } from '../support/tools.ts'
 import { prepareSite, runPostern, type Served, type Site } from './serve.ts'
 
-/** Two real logins, one with another password, and what the other one tells. */
+/** Checks two logins, one with a wrong password, and returns the access token of the other. */
 async function expectLogin(sidecar: Served, right: string, wrong: string): Promise<string> {
   const [yes, no] = await Promise.all([sidecar.login(right), sidecar.login(wrong)])
   expect([no.status, no.json().error]).toEqual([400, 'invalid_grant'])
@@ -15,7 +15,7 @@ async function expectLogin(sidecar: Served, right: string, wrong: string): Promi
   return String(yes.json().access_token)
 }
 
-/** Every line in turn becomes the password; its coming into force is seen by what it breaks. */
+/** Makes each line the password in turn. A stream under the earlier password breaks when the next one takes effect. */
 async function expectAll(site: Site, source: YamlPart, lines: readonly [string, string][]): Promise<void> {
   site.device.handle((_request, response) => {
     response.write('streaming')
@@ -46,7 +46,7 @@ const vector = (tool: string): [string, string] => {
   return [PASSWORDS[which], line]
 }
 
-it('a password file lets in with the password itself, and with each kind of hash that the real tools make', async () => {
+it('a password file accepts the password in plain text and each kind of hash that the real tools make', async () => {
   const site = await prepareSite()
   await expectAll(site, { file: site.passwordFile }, [
     [PASSWORD, PASSWORD],
@@ -61,7 +61,7 @@ it('a password file lets in with the password itself, and with each kind of hash
   ])
 })
 
-it('an htpasswd file lets in with the password of the user it names', async () => {
+it('an htpasswd file accepts the password of the configured user', async () => {
   const site = await prepareSite()
   const lines = [
     'htpasswd -nb -B',
@@ -73,13 +73,13 @@ it('an htpasswd file lets in with the password of the user it names', async () =
   await expectAll(site, { htpasswd: { file: site.passwordFile, user: 'admin' } }, lines.map(vector))
 })
 
-it('a shadow file lets in with the password of the user it names', async () => {
+it('a shadow file accepts the password of the configured user', async () => {
   const site = await prepareSite()
   const lines = ['openssl passwd -1', 'mkpasswd -m sha256crypt', 'openssl passwd -6', 'mkpasswd -m bcrypt']
   await expectAll(site, { shadow: { file: site.passwordFile, user: 'admin' } }, lines.map(vector))
 })
 
-it('a password source that cannot be used at start ends it with exit 2 and the reason, and never with the secret', async () => {
+it('a password source that cannot be used ends the start with exit 2 and the reason, without the secret', async () => {
   const folder = temporaryDirectory()
   const file = (path: string): YamlPart => ({ file: path })
   const cases: readonly [content: string, source: (path: string) => YamlPart, reason: string][] = [
@@ -89,7 +89,7 @@ it('a password source that cannot be used at start ends it with exit 2 and the r
     ['other:secret\n', (path) => ({ htpasswd: { file: path, user: 'admin' } }), 'it has no user "admin"'],
     ['root:!secret:1::::::\n', (path) => ({ shadow: { file: path, user: 'root' } }), 'the account is locked'],
   ]
-  // Side by side: each is a process of its own.
+  // In parallel: each runs its own process.
   await Promise.all(
     cases.map(async ([content, source, reason], i) => {
       const [path, config] = [join(folder, `password-${i}`), join(folder, `config-${i}`)]
@@ -109,7 +109,7 @@ it('a password source that cannot be used at start ends it with exit 2 and the r
   )
 })
 
-it('a password source that it may not read ends the start with exit 2 and the reason', async () => {
+it('a password source that the process may not read ends the start with exit 2 and the reason', async () => {
   const path = join(temporaryDirectory(), 'password')
   writeFileSync(path, 'secret\n', { mode: 0o000 })
   const settings = {

@@ -15,11 +15,11 @@ import {
 } from '../support/shipped.ts'
 import { PASSWORD } from '../support/sidecar.ts'
 import { prepareSite, replaceFile, runPostern, type Served, type Site, type SiteOptions } from './serve.ts'
-import { holdAnswers, openStreams } from './streams.ts'
+import { holdResponses, openStreams } from './streams.ts'
 
 const program = installedBundle()
 
-/** A site whose sidecar is started as the unit starts it; the service manager makes the state folder first. */
+/** Prepares a site whose sidecar starts as the unit starts it. The service manager makes the state folder first. */
 function shipped(options: SiteOptions = {}): Promise<Site> {
   return prepareSite({
     ...options,
@@ -30,7 +30,7 @@ function shipped(options: SiteOptions = {}): Promise<Site> {
   })
 }
 
-/** As the unit has it: no cache of compiled code, which would be one more folder to write to. */
+/** The environment of the unit: no compile cache, because that would need another writable folder. */
 const unitEnv = (nodeOptions = ''): Readonly<Record<string, string>> => ({
   NODE_COMPILE_CACHE: '',
   NODE_OPTIONS: nodeOptions,
@@ -38,21 +38,21 @@ const unitEnv = (nodeOptions = ''): Readonly<Record<string, string>> => ({
 
 const serve = (site: Site, nodeOptions?: string): Promise<Served> => site.serve({ env: unitEnv(nodeOptions) })
 
-/** What ended a start. */
+/** Starts a sidecar that must exit with 2, and returns its message. */
 async function refusal(site: Site): Promise<string> {
   const launched = site.launch({ env: unitEnv() })
   expect(await launched.exit).toEqual({ code: 2, signal: null })
   return launched.stderr
 }
 
-/** Nothing that somebody would have to look into, and not a word of Node's own. */
+/** Stops the sidecar and checks that it logged no error and that standard error is empty. */
 async function expectClean(sidecar: Served): Promise<void> {
   await sidecar.stop()
   expect(sidecar.log.filter(({ level }) => level >= 50)).toEqual([])
   expect(await sidecar.stderr).toBe('')
 }
 
-/** The name in the certificate that a new connection meets. */
+/** The common name of the certificate that a new connection gets. */
 function servedName(url: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', rejectUnauthorized: false })
@@ -63,8 +63,8 @@ function servedName(url: string): Promise<string> {
   })
 }
 
-describe('Under the permissions of the shipped unit', () => {
-  it('configuration, certificate and password are taken up when they are replaced by renaming', async () => {
+describe('Under the permissions of the shipped unit,', () => {
+  it('a configuration, certificate and password take effect when they are replaced by renaming', async () => {
     const site = await shipped({ transport: 'tls' })
     const [first, second] = [await makeCertificate('first'), await makeCertificate('second')]
     const [cert, key] = [join(site.directory, 'cert.pem'), join(site.directory, 'key.pem')]
@@ -91,18 +91,18 @@ describe('Under the permissions of the shipped unit', () => {
     expect(await sidecar.use(access_token)).toBe(401)
     await sidecar.grant('another')
     await sidecar.stop()
-    // The pair does not fit while only one half of it is there; all else went without an error.
+    // The pair does not match while only one of its files is replaced. There must be no other error.
     const errors = sidecar.log.filter(({ level, problems }) => level >= 50 && !/pair/.test(String(problems)))
     expect(errors).toEqual([])
     expect(await sidecar.stderr).toBe('')
   })
 
-  it('C7 tokens and the self-signed certificate outlive a restart, also an unclean one; status and revoke work', async () => {
+  it('C7 tokens and the self-signed certificate survive a kill; status and revoke work', async () => {
     const site = await shipped({ transport: 'tls', config: { listen: { tls: 'auto' } } })
     const killed = await serve(site)
     const { access_token } = await killed.grant()
     const pem = readFileSync(join(site.stateDir, 'tls', 'cert.pem'), 'utf8')
-    // Node allows no fsync, so a power cut takes no more than a second of logins only if SQLite is made to.
+    // The permission model forbids `fsync` of Node, so only SQLite can bound what a power cut loses to a second of logins.
     const log = join(site.stateDir, 'tokens.db-wal')
     await expect.poll(() => readFileSync(log).includes('flushed')).toBe(true)
     await killed.kill()
@@ -119,7 +119,7 @@ describe('Under the permissions of the shipped unit', () => {
   })
 
   it.each(['strict', 'tolerant'])(
-    'a device read by the %s parser is reached in every way',
+    'a device behind the %s parser serves requests, streams, tunnels, health checks and `check`',
     async (parser) => {
       const site = await shipped({
         transport: 'tls',
@@ -128,7 +128,7 @@ describe('Under the permissions of the shipped unit', () => {
           upstream: { parser, health: { path: '/health', interval: '1s' } },
         },
       })
-      holdAnswers(site.device)
+      holdResponses(site.device)
       const sidecar = await serve(site)
       const { access_token } = await sidecar.grant()
       const streams = await openStreams(sidecar, access_token)
@@ -147,7 +147,7 @@ describe('Under the permissions of the shipped unit', () => {
     },
   )
 
-  it('a device on a Unix socket is reached', async () => {
+  it('a device on a Unix socket serves a request', async () => {
     const device = await startDevice(undefined, { path: join(temporaryDirectory(), 'device.sock') })
     const sidecar = await serve(await shipped({ device }))
     expect(await sidecar.use((await sidecar.grant()).access_token)).toBe(200)
@@ -155,7 +155,7 @@ describe('Under the permissions of the shipped unit', () => {
     await expectClean(sidecar)
   })
 
-  it('a state folder that is a symbolic link, as systemd makes it for DynamicUser, is written through', async () => {
+  it('a state folder that is a symbolic link, as systemd makes it for DynamicUser, is writable', async () => {
     const elsewhere = temporaryDirectory()
     const site = await prepareSite({
       command(configuration, state) {
@@ -168,7 +168,7 @@ describe('Under the permissions of the shipped unit', () => {
     await expectClean(sidecar)
   })
 
-  it('a hash that needs a thread is refused with the flag that it takes, and works with it', async () => {
+  it('a hash that needs a thread is refused with the name of the missing flag, and works with the flag', async () => {
     const site = await shipped({ password: hashSync(PASSWORD, 4) })
     expect(await refusal(site)).toBe(
       `postern serve: password file ${site.passwordFile}: a hash of this kind is verified on a worker thread. ` +
@@ -180,7 +180,7 @@ describe('Under the permissions of the shipped unit', () => {
     await expectClean(sidecar)
   })
 
-  it('a file elsewhere is named along with the flag that is missing, and is read with it', async () => {
+  it('a file outside of the permitted folders is refused with the name of the missing flag, and works with the flag', async () => {
     const outside = temporaryDirectory()
     const file = join(outside, 'password')
     writeFileSync(file, `${PASSWORD}\n`)
@@ -204,7 +204,7 @@ describe('Under the permissions of the shipped unit', () => {
     await expectClean(sidecar)
   })
 
-  it('a configuration elsewhere is named along with the flag that is missing', async () => {
+  it('a configuration outside of the permitted folders is refused with the name of the missing flag', async () => {
     const elsewhere = temporaryDirectory()
     const site = await prepareSite({
       command: (_, state) => [
@@ -217,7 +217,7 @@ describe('Under the permissions of the shipped unit', () => {
     )
   })
 
-  it('a socket that a killed process left, and may not be removed, is named along with the flag that is missing', async () => {
+  it('a stale socket that may not be removed is reported with the name of the missing flag', async () => {
     const socket = join(temporaryDirectory(), 'in.sock')
     const listenAndDie =
       'net.createServer().listen(process.argv[1], () => process.kill(process.pid, "SIGKILL"))'
@@ -230,7 +230,7 @@ describe('Under the permissions of the shipped unit', () => {
     )
   })
 
-  it('the profile for small machines serves within its memory', async () => {
+  it('the profile for small machines serves within 96 MiB of anonymous memory', async () => {
     const site = await prepareSite({
       password: await hashPassword(PASSWORD),
       command(configuration, state) {
@@ -248,12 +248,12 @@ describe('Under the permissions of the shipped unit', () => {
     for (let i = 0; i < 50; i++) expect(await sidecar.use(access_token)).toBe(200)
     const [, anonymous = ''] =
       /RssAnon:\s+(\d+) kB/.exec(readFileSync(`/proc/${sidecar.pid}/status`, 'utf8')) ?? []
-    // The rest of what it holds is the program of Node itself, which the kernel takes back where it must.
+    // The rest of the resident memory is the program file of Node, whose pages the kernel can drop.
     expect(Number(anonymous) / 1024).toBeLessThan(96)
     await expectClean(sidecar)
   })
 
-  it('a state folder that may not be written to is named, and clients are served from memory', async () => {
+  it('a state folder that is not writable is logged with the missing flag, and clients are served from memory', async () => {
     const elsewhere = temporaryDirectory()
     const site = await prepareSite({
       command: (configuration) => [
@@ -270,7 +270,7 @@ describe('Under the permissions of the shipped unit', () => {
   })
 })
 
-it('the image and the profile for small machines grant what the unit grants', () => {
+it('the image and the profile for small machines have the permission flags of the unit', () => {
   const permissions = (args: readonly string[]): string[] =>
     args.filter((arg) => /^--(permission|allow)/.test(arg))
   expect(permissions(shippedImageArguments())).toEqual(permissions(shippedUnitArguments()))
@@ -278,7 +278,7 @@ it('the image and the profile for small machines grant what the unit grants', ()
     permissions(shippedUnitArguments()),
   )
   expect(shippedUnitArguments()).toContain('--permission')
-  // A thread can be started free of the permissions, a child process and an addon are: each would undo them.
+  // Each of these would undo the permissions: they do not bind child processes and addons, and a thread can drop them.
   for (const all of ['--allow-worker', '--allow-child-process', '--allow-addons', '--allow-fs-read=*']) {
     expect(shippedUnitArguments()).not.toContain(all)
   }

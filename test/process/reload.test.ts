@@ -10,25 +10,25 @@ import type { YamlPart } from '../support/sidecar.ts'
 import { openWebSocket } from '../support/websocket.ts'
 import { prepareSite, replaceFile, type Served, type Site } from './serve.ts'
 import { duringStart } from './starting.ts'
-import { DOWNLOAD_SIZE, type Held, holdAnswers } from './streams.ts'
+import { DOWNLOAD_SIZE, type Held, holdResponses } from './streams.ts'
 
 const RELOADED = 'configuration reloaded'
 const NOT_RELOADED = 'configuration not reloaded: the previous one stays in effect'
-const LATER = 'these keys take effect after a restart'
+const AFTER_RESTART = 'these keys take effect after a restart'
 
 type Result = 'success' | 'failure'
 const reloads = (sidecar: Served, result: Result): Promise<number> =>
   sidecar.metric('postern_config_reloads_total', `result="${result}"`)
 
-/** Does something, and waits until that made one more reload of the given result. */
-async function until(sidecar: Served, result: Result, act: () => void): Promise<void> {
+/** Calls `act` and waits until it has caused one reload with this result. */
+async function expectReload(sidecar: Served, result: Result, act: () => void): Promise<void> {
   const before = await reloads(sidecar, result)
   act()
   await expect.poll(() => reloads(sidecar, result), { interval: 20 }).toBe(before + 1)
 }
 
-/** The name in the certificate that a new connection meets. */
-function shownName(url: string): Promise<string> {
+/** The common name of the certificate that a new connection gets. */
+function servedName(url: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(url)
     const socket = tls.connect({ host: hostname, port: Number(port), rejectUnauthorized: false }, () => {
@@ -39,20 +39,20 @@ function shownName(url: string): Promise<string> {
   })
 }
 
-/** A sidecar with every kind of connection open, to be found open when a test is over. */
+/** A sidecar with an open connection of each kind. */
 interface Running {
   readonly site: Site
   readonly sidecar: Served
   readonly held: Held
   readonly token: string
-  /** Checks that what was open before is open still and works. */
+  /** Checks that these connections are still open and work. */
   expectConnected(): Promise<void>
 }
 
 async function startRunning(config: YamlPart, certificate: Certificate): Promise<Running> {
   const { certFile: cert, keyFile: key } = certificate
   const site = await prepareSite({ transport: 'tls', config: { ...config, listen: { tls: { cert, key } } } })
-  const held = holdAnswers(site.device)
+  const held = holdResponses(site.device)
   const sidecar = await site.serve()
   const { url } = sidecar
   const { access_token: token } = await sidecar.grant()
@@ -72,20 +72,20 @@ async function startRunning(config: YamlPart, certificate: Certificate): Promise
   return { site, sidecar, held, token, expectConnected }
 }
 
-it('H76 a change right at the start is not missed, be it of the configuration or of the certificate', async () => {
+it('H76 a change of configuration or certificate right after the start takes effect', async () => {
   const [certificate, other] = await Promise.all([makeCertificate('first'), makeCertificate('second')])
   const { certFile: cert, keyFile: key } = certificate
   const site = await prepareSite({ transport: 'tls', config: { listen: { tls: { cert, key } } } })
-  const sidecar = await site.serve() // which has read them all, and said so this very moment
+  const sidecar = await site.serve() // the sidecar has just read its files
   replaceFile(key, other.key)
   replaceFile(cert, other.cert)
   site.configure({ limits: { api: { requests: 1234 } } })
-  await expect.poll(() => shownName(sidecar.url)).toBe('second')
+  await expect.poll(() => servedName(sidecar.url)).toBe('second')
   const limit = async (): Promise<unknown> => (await sidecar.request({})).header('x-ratelimit-limit')
   await expect.poll(limit).toBe('1234')
 })
 
-it('a SIGHUP before the sidecar listens is a reload, and not its end', async () => {
+it('SIGHUP before the sidecar listens causes a reload and does not end the process', async () => {
   const site = await prepareSite()
   const sidecar = await duringStart(site, ({ signal }) => signal('SIGHUP'))
   await sidecar.waitForLog('listening')
@@ -106,14 +106,14 @@ describe('A reload', () => {
     )
   })
 
-  it('by SIGHUP reads anew what the configuration names, and a running download comes through whole', async () => {
+  it('by SIGHUP reads the files that the configuration names, and a running download completes', async () => {
     const { sidecar, site, held, token, expectConnected } = running
     const connection = await sidecar.connect()
     const path = '/download/reload'
     const download = connection.start({ path, fields: ['Authorization', `Bearer ${token}`] })
     await download.waitFor('first piece')
     writeFileSync(secretFile, 'second secret\n')
-    await until(sidecar, 'success', () => sidecar.signal('SIGHUP'))
+    await expectReload(sidecar, 'success', () => sidecar.signal('SIGHUP'))
     await sidecar.request({ path: '/after', token })
     expect(site.device.requests.at(-1)?.header('x-firmware-key')).toBe('second secret')
     const rest = Buffer.alloc(DOWNLOAD_SIZE - 'first piece\n'.length, 'x')
@@ -123,13 +123,13 @@ describe('A reload', () => {
     await expectConnected()
   })
 
-  it('by a change of the file alone puts limits, lifetimes, headers, realm and status codes into effect', async () => {
+  it('by a change of the file puts limits, lifetimes, headers, realm and status codes into effect', async () => {
     const { sidecar, site, token, expectConnected } = running
     const connection = await sidecar.connect()
     const fields = ['Authorization', `Bearer ${token}`]
     const before = await connection.send({ fields })
     expect(before.header('x-ratelimit-limit')).toBe('1000000')
-    await until(sidecar, 'success', () =>
+    await expectReload(sidecar, 'success', () =>
       site.configure({
         limits: { api: { requests: 5000, window: '30s' } },
         tokens: { access_lifetime: '10m' },
@@ -161,12 +161,12 @@ describe('A reload', () => {
     ])
   })
 
-  it('changes what is logged', async () => {
+  it('changes the log level', async () => {
     const { sidecar, site, token } = running
     await sidecar.request({ path: '/before', token })
-    await until(sidecar, 'success', () => site.configure({ log: { level: 'warn' } }))
+    await expectReload(sidecar, 'success', () => site.configure({ log: { level: 'warn' } }))
     await sidecar.request({ path: '/meanwhile', token })
-    await until(sidecar, 'success', () => site.configure({ log: { level: 'info' } }))
+    await expectReload(sidecar, 'success', () => site.configure({ log: { level: 'info' } }))
     await sidecar.request({ path: '/afterwards', token })
     await sidecar.waitForLog('request', ({ path }) => path === '/afterwards')
     const paths = sidecar.logged('request').map(({ path }) => path)
@@ -174,10 +174,10 @@ describe('A reload', () => {
     expect(paths).not.toContain('/meanwhile')
   })
 
-  it('lists what waits for a restart, for as long as it waits, and puts the rest into effect', async () => {
+  it('lists the keys that still wait for a restart, and applies the others', async () => {
     const { sidecar, site, token, expectConnected } = running
-    const listed = (): unknown[] => sidecar.logged(LATER).map(({ keys }) => keys)
-    await until(sidecar, 'success', () =>
+    const listed = (): unknown[] => sidecar.logged(AFTER_RESTART).map(({ keys }) => keys)
+    await expectReload(sidecar, 'success', () =>
       site.configure({
         upstream: { max_in_flight: 7 },
         listen: { max_connections: 77 },
@@ -185,29 +185,29 @@ describe('A reload', () => {
       }),
     )
     expect((await sidecar.request({ token })).header('x-ratelimit-limit')).toBe('6000')
-    await sidecar.waitForLog(LATER)
+    await sidecar.waitForLog(AFTER_RESTART)
     expect(listed()).toEqual([['listen.max_connections', 'upstream.max_in_flight']])
-    // Another change brings them no nearer to being in effect.
-    await until(sidecar, 'success', () => site.configure({ limits: { api: { requests: 7000 } } }))
-    await sidecar.waitForLog(LATER, (line) => sidecar.logged(LATER)[1] === line)
+    // Another change does not put them into effect.
+    await expectReload(sidecar, 'success', () => site.configure({ limits: { api: { requests: 7000 } } }))
+    await sidecar.waitForLog(AFTER_RESTART, (line) => sidecar.logged(AFTER_RESTART)[1] === line)
     expect(listed()[1]).toEqual(listed()[0])
-    // Taken back, they are as they have been since the start, so nothing waits.
-    await until(sidecar, 'success', () =>
+    // With their values of the start they no longer wait.
+    await expectReload(sidecar, 'success', () =>
       site.configure({ upstream: { max_in_flight: undefined }, listen: { max_connections: undefined } }),
     )
-    await until(sidecar, 'success', () => site.configure({ shutdown_grace: '9s' }))
+    await expectReload(sidecar, 'success', () => site.configure({ shutdown_grace: '9s' }))
     await sidecar.waitForLog(RELOADED, ({ changed }) => String(changed) === 'shutdown_grace')
     expect(listed()).toHaveLength(2)
     await expectConnected()
   })
 
-  it('H76 of a configuration that is wrong in any way changes nothing and says why', async () => {
+  it('H76 of an invalid configuration changes nothing and logs the reason', async () => {
     const { sidecar, site, token, expectConnected } = running
     const limit = async (): Promise<string | undefined> =>
       (await sidecar.request({ token })).header('x-ratelimit-limit')
     const before = await limit()
     const good = site.configFile
-    const wrongs: readonly [why: RegExp, act: () => void][] = [
+    const invalid: readonly [why: RegExp, act: () => void][] = [
       [/postern\.yaml/, () => replaceFile(good, 'limits: {api: {requests: 1}')],
       [/limits\.api\.requests/, () => site.configure({ limits: { api: { requests: -1 } } })],
       [/no_such_key/, () => site.configure({ limits: { api: { requests: 2 } }, no_such_key: 1 })],
@@ -223,15 +223,15 @@ describe('A reload', () => {
       [/upstream\.url/, () => replaceFile(good, '# nothing but a comment')],
     ]
     const problems = (): string[] => sidecar.logged(NOT_RELOADED).map((line) => String(line.problems))
-    for (const [, act] of wrongs) {
-      await until(sidecar, 'failure', act)
+    for (const [, act] of invalid) {
+      await expectReload(sidecar, 'failure', act)
       expect(await limit()).toBe(before)
     }
-    await sidecar.waitForLog(NOT_RELOADED, () => problems().length === wrongs.length)
-    for (const [i, [why]] of wrongs.entries()) expect(problems()[i]).toMatch(why)
+    await sidecar.waitForLog(NOT_RELOADED, () => problems().length === invalid.length)
+    for (const [i, [why]] of invalid.entries()) expect(problems()[i]).toMatch(why)
     await expectConnected()
-    // A good one takes effect again.
-    await until(sidecar, 'success', () =>
+    // A valid configuration takes effect again.
+    await expectReload(sidecar, 'success', () =>
       site.configure({
         limits: { api: { requests: 4000 } },
         upstream: { headers: { 'X-Other': undefined } },
@@ -246,7 +246,7 @@ it('C9 a reload puts listen.body_timeout into effect for token requests and uplo
   site.device.handle((request) => request.resume())
   const sidecar = await site.serve()
   const { access_token } = await sidecar.grant()
-  await until(sidecar, 'success', () => site.configure({ listen: { body_timeout: '1s' } }))
+  await expectReload(sidecar, 'success', () => site.configure({ listen: { body_timeout: '1s' } }))
   const refused = async (path: string, ...fields: string[]): Promise<string> => {
     const peer = await rawConnection(sidecar.url)
     peer.write([`POST ${path} HTTP/1.1`, 'Host: x', 'Content-Length: 9', ...fields, '', 'abc'].join('\r\n'))
@@ -268,12 +268,12 @@ describe('H76 A certificate', () => {
     running = await startRunning({}, current)
   })
 
-  it('that cannot be used with its key is refused with the reason, and the one before holds', async () => {
+  it('that does not match its key is refused with the reason, and the current one stays in use', async () => {
     const { sidecar, expectConnected } = running
     const rsa = await makeCertificate('rsa', { keyType: 'rsa' })
     const half = (pem: string): string => pem.slice(0, pem.length / 2)
     const { certFile, keyFile } = current
-    const wrongs: readonly (readonly [RegExp, file: string, content: string | undefined])[] = [
+    const invalid: readonly (readonly [RegExp, file: string, content: string | undefined])[] = [
       [/do not make a usable pair: the key belongs to another certificate/, certFile, other.cert],
       [/do not make a usable pair: the key is RSA, the certificate is for EC/, keyFile, rsa.key],
       [/cert\.pem is empty/, certFile, ''],
@@ -283,16 +283,18 @@ describe('H76 A certificate', () => {
       [/cert\.pem holds no certificate in PEM/, certFile, 'no certificate'],
       [/cannot read .*cert\.pem/, certFile, undefined],
     ]
-    for (const [, file, content] of wrongs) {
-      await until(sidecar, 'failure', () =>
+    for (const [, file, content] of invalid) {
+      await expectReload(sidecar, 'failure', () =>
         content === undefined ? rmSync(file) : replaceFile(file, content),
       )
-      expect(await shownName(sidecar.url)).toBe('first')
-      await until(sidecar, 'success', () => replaceFile(file, file === certFile ? current.cert : current.key))
+      expect(await servedName(sidecar.url)).toBe('first')
+      await expectReload(sidecar, 'success', () =>
+        replaceFile(file, file === certFile ? current.cert : current.key),
+      )
     }
     const problems = (): string[] => sidecar.logged(NOT_RELOADED).map((line) => String(line.problems))
-    await sidecar.waitForLog(NOT_RELOADED, () => problems().length === wrongs.length)
-    for (const [i, [why]] of wrongs.entries()) expect(problems()[i]).toMatch(why)
+    await sidecar.waitForLog(NOT_RELOADED, () => problems().length === invalid.length)
+    for (const [i, [why]] of invalid.entries()) expect(problems()[i]).toMatch(why)
     expect(sidecar.logged(NOT_RELOADED).every(({ level }) => level === 50)).toBe(true)
     for (const line of `${current.key}${rsa.key}`.split('\n').filter((each) => /^[^-]{16,}/.test(each))) {
       expect(sidecar.lines.join()).not.toContain(line)
@@ -300,33 +302,33 @@ describe('H76 A certificate', () => {
     await expectConnected()
   })
 
-  it('that is replaced with its key is shown to new connections, and running ones go on with the old', async () => {
+  it('that is replaced with its key is presented to new connections, while open ones continue', async () => {
     const { sidecar, held, token, expectConnected } = running
     const connection = await sidecar.connect()
     const path = '/download/certificate'
     const download = connection.start({ path, fields: ['Authorization', `Bearer ${token}`] })
     await download.waitFor('first piece')
-    expect(await shownName(sidecar.url)).toBe('first')
-    // The key first: between the two, they are no pair.
-    await until(sidecar, 'failure', () => replaceFile(current.keyFile, other.key))
-    await until(sidecar, 'success', () => replaceFile(current.certFile, other.cert))
-    expect(await shownName(sidecar.url)).toBe('second')
+    expect(await servedName(sidecar.url)).toBe('first')
+    // The key first: until the certificate follows, they are no pair.
+    await expectReload(sidecar, 'failure', () => replaceFile(current.keyFile, other.key))
+    await expectReload(sidecar, 'success', () => replaceFile(current.certFile, other.cert))
+    expect(await servedName(sidecar.url)).toBe('second')
     await expectConnected()
     held.get(path)?.end(Buffer.alloc(DOWNLOAD_SIZE - 'first piece\n'.length))
     expect((await download.response).body).toHaveLength(DOWNLOAD_SIZE)
     expect(await sidecar.use(token)).toBe(200)
   })
 
-  it('under another name is in effect, or else listed as waiting for a restart; never both, never neither', async () => {
+  it('in another file is either in effect or listed as waiting for a restart', async () => {
     const { sidecar, site, expectConnected } = running
     const third = await makeCertificate('third')
-    const before = sidecar.logged(LATER).length
-    await until(sidecar, 'success', () =>
+    const before = sidecar.logged(AFTER_RESTART).length
+    await expectReload(sidecar, 'success', () =>
       site.configure({ listen: { tls: { cert: third.certFile, key: third.keyFile } } }),
     )
     await expectConnected()
-    const inEffect = (await shownName(sidecar.url)) === 'third'
-    await sidecar.stop() // which writes what is left of the log
-    expect(sidecar.logged(LATER).length > before).toBe(!inEffect)
+    const inEffect = (await servedName(sidecar.url)) === 'third'
+    await sidecar.stop() // flushes the log
+    expect(sidecar.logged(AFTER_RESTART).length > before).toBe(!inEffect)
   })
 })

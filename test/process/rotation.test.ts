@@ -3,10 +3,10 @@ import { expect, it } from 'vitest'
 import type { Response } from '../support/message.ts'
 import { prepareSite, tokensOf } from './serve.ts'
 
-const outcome = (answer: Response): unknown => [answer.status, answer.json().error]
+const outcome = (response: Response): unknown => [response.status, response.json().error]
 const REFUSED = [400, 'invalid_grant']
 
-it('C6 by default the same refresh token comes back, across a crash too, and earlier access tokens stay valid', async () => {
+it('C6 by default a refresh returns the same refresh token, also after a crash, and earlier access tokens stay valid', async () => {
   const site = await prepareSite()
   const first = await site.serve()
   const granted = await first.grant()
@@ -20,7 +20,7 @@ it('C6 by default the same refresh token comes back, across a crash too, and ear
   const access = [granted, refreshed, again].map(({ access_token }) => access_token)
   expect(new Set(access).size).toBe(3)
   expect(await Promise.all(access.map((token) => second.use(token)))).toEqual([200, 200, 200])
-  // Its expiry is still the one that the password grant gave it: no refresh prolongs it.
+  // The expiry is still that of the password grant: no refresh prolongs it.
   const [{ expiresAt: later = 0 } = {}] = (await second.status()).grants
   expect(Math.abs(later - expiresAt)).toBeLessThan(1000)
 })
@@ -29,13 +29,13 @@ it('C6 two refreshes in the same millisecond get the same new pair, on two conne
   const site = await prepareSite({ config: { tokens: { rotate_refresh: true } } })
   const sidecar = await site.serve()
   const { refresh_token } = await sidecar.grant()
-  const answers = await Promise.all(Array.from({ length: 8 }, () => sidecar.refresh(refresh_token)))
-  const pairs = answers.map((answer) => tokensOf(answer))
+  const responses = await Promise.all(Array.from({ length: 8 }, () => sidecar.refresh(refresh_token)))
+  const pairs = responses.map((response) => tokensOf(response))
   const [pair] = pairs
   expect(pair?.refresh_token).not.toBe(refresh_token)
   for (const each of pairs) expect(each).toEqual(pair)
 
-  // One segment, two requests: nothing can come between them.
+  // Both requests are in one TCP segment, so nothing can run between them.
   const form = `grant_type=refresh_token&refresh_token=${pair?.refresh_token}`
   const connection = await sidecar.connect()
   const request = {
@@ -50,7 +50,7 @@ it('C6 two refreshes in the same millisecond get the same new pair, on two conne
   expect((await sidecar.status()).tokens).toEqual({ access: 3, refresh: 1 })
 })
 
-it('C6 a client whose answer was lost with its connection gets the same answer when it tries again', async () => {
+it('C6 a client that lost the response with its connection gets the same tokens when it retries', async () => {
   const site = await prepareSite({ config: { tokens: { rotate_refresh: true } } })
   const sidecar = await site.serve()
   const { refresh_token } = await sidecar.grant()
@@ -60,13 +60,13 @@ it('C6 a client whose answer was lost with its connection gets the same answer w
     body: `grant_type=refresh_token&refresh_token=${refresh_token}`,
     fields: ['Content-Type', 'application/x-www-form-urlencoded'],
   })
-  await lost.head // The sidecar has spent the token, and the client loses the connection before it reads on.
+  await lost.head // The sidecar has spent the token; the client loses the connection before it reads the body.
   connection.close()
-  const answer = tokensOf(await sidecar.refresh(refresh_token))
-  expect(tokensOf(await sidecar.refresh(refresh_token))).toEqual(answer)
+  const response = tokensOf(await sidecar.refresh(refresh_token))
+  expect(tokensOf(await sidecar.refresh(refresh_token))).toEqual(response)
   expect((await sidecar.status()).tokens).toEqual({ access: 2, refresh: 1 })
-  expect(await sidecar.use(answer.access_token)).toBe(200)
-  expect((await sidecar.refresh(answer.refresh_token)).status).toBe(200)
+  expect(await sidecar.use(response.access_token)).toBe(200)
+  expect((await sidecar.refresh(response.refresh_token)).status).toBe(200)
 })
 
 it('C6 a spent refresh token used after the grace revokes the whole grant, and only that one', async () => {
@@ -74,7 +74,7 @@ it('C6 a spent refresh token used after the grace revokes the whole grant, and o
   const sidecar = await site.serve()
   const [stolen, other] = await Promise.all([sidecar.grant(), sidecar.grant()])
   const next = tokensOf(await sidecar.refresh(stolen.refresh_token))
-  await delay(1000) // The grace is a time.
+  await delay(1000) // the grace
   expect(outcome(await sidecar.refresh(stolen.refresh_token))).toEqual(REFUSED)
   expect(outcome(await sidecar.refresh(next.refresh_token))).toEqual(REFUSED)
   expect(await sidecar.use(stolen.access_token)).toBe(401)
@@ -84,7 +84,7 @@ it('C6 a spent refresh token used after the grace revokes the whole grant, and o
   expect(await sidecar.waitForLog('tokens revoked')).toMatchObject({ reason: 'refresh_token_reuse' })
 })
 
-it('C6 a refresh whose answer was lost in a crash is tried again within the grace, and reuse after it still shows', async () => {
+it('C6 a refresh whose response was lost in a crash can be retried within the grace, and reuse after it revokes the grant', async () => {
   const site = await prepareSite({ config: { tokens: { rotate_refresh: true, refresh_grace: '1h' } } })
   const first = await site.serve()
   const { refresh_token } = await first.grant()
@@ -95,7 +95,7 @@ it('C6 a refresh whose answer was lost in a crash is tried again within the grac
   const found = tokensOf(await second.refresh(refresh_token))
   expect(await second.use(found.access_token)).toBe(200)
   expect(await second.use(lost.access_token)).toBe(200)
-  // Whoever did get the lost answer is led to the same pair: there is one live refresh token.
+  // A client that did get the lost response also gets this pair: there is one live refresh token.
   expect(tokensOf(await second.refresh(lost.refresh_token))).toEqual(found)
   expect((await second.status()).tokens.refresh).toBe(1)
   await second.kill()

@@ -24,11 +24,11 @@ import type { Transport } from '../support/transports.ts'
 
 const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
 const bundle = process.env[BUNDLE_VARIABLE]
-/** What Node is started with: in a test the bundle, otherwise the source. */
+/** The program: the bundle in a test, otherwise the source. */
 export const MAIN: string =
   bundle === undefined ? join(REPOSITORY, 'src', 'main.ts') : join(bundle, 'dist', 'postern.mjs')
 
-/** Nothing of the test's own environment: a stray POSTERN_ variable would count. Compiled code is kept for the next start. */
+/** The environment of the program. It has no other variable of the test, because a POSTERN_ variable would take effect. */
 export const ENV: Readonly<Record<string, string>> = {
   PATH: process.env.PATH ?? '',
   NODE_COMPILE_CACHE: join(REPOSITORY, 'node_modules', '.cache', 'postern-process'),
@@ -37,7 +37,7 @@ export const ENV: Readonly<Record<string, string>> = {
 /** A line of the log, parsed. */
 export type LogLine = { readonly msg: string; readonly level: number } & Readonly<Record<string, unknown>>
 
-/** How a process ended: one of the two is null. */
+/** How a process ended: one of the two fields is null. */
 interface Exit {
   readonly code: number | null
   readonly signal: string | null
@@ -49,7 +49,7 @@ export interface Run extends Exit {
   readonly stderr: string
 }
 
-/** What `postern status --json` gives. */
+/** The output of `postern status --json`. */
 export interface Status {
   readonly tokens: { readonly access: number; readonly refresh: number }
   readonly grants: readonly {
@@ -61,26 +61,26 @@ export interface Status {
   }[]
 }
 
-/** A process of `postern serve`. Killed when the test ends, if it still runs then. */
+/** A process of `postern serve`. It is killed when the test ends. */
 export interface Launched {
   readonly pid: number
   /** The log so far. */
   readonly log: readonly LogLine[]
-  /** Everything on standard output so far, as it stands there, and what came on standard error, once that is over. */
+  /** The lines on standard output so far, unparsed, and all of standard error when the process has ended. */
   readonly lines: readonly string[]
   readonly stderr: Promise<string>
-  /** The first line whose text is `msg` and that has `fields`, now or later; fails when the process ends without one. */
+  /** Waits for a line with the text `msg` for which `fields` holds; rejects when the process ends without one. */
   waitForLog(msg: string, fields?: (line: LogLine) => boolean): Promise<LogLine>
   logged(msg: string): readonly LogLine[]
   signal(name: NodeJS.Signals): void
   readonly exit: Promise<Exit>
   /** `kill -9`. */
   kill(): Promise<void>
-  /** SIGTERM, and its end. */
+  /** Sends SIGTERM and waits for the exit. */
   stop(): Promise<Exit>
 }
 
-/** What can be asked of a sidecar from outside. */
+/** A client of the public, admin and control interfaces of a sidecar. */
 export interface Client {
   readonly url: string
   readonly adminUrl: string
@@ -90,13 +90,13 @@ export interface Client {
   login(password?: string): Promise<Response>
   grant(password?: string): Promise<Tokens>
   refresh(refreshToken: string): Promise<Response>
-  /** The status of a request with this token. */
+  /** The status of the response to a request with this token. */
   use(accessToken: string): Promise<number>
-  /** The sum of the samples whose labels include `labels`, as text of the exposition. */
+  /** The sum of the samples of a metric whose line contains each of `labels`, such as `reason="operator"`. */
   metric(name: string, ...labels: string[]): Promise<number>
   /** The status of `/readyz`. */
   ready(): Promise<number>
-  /** What the control socket says, without starting a program to ask it. */
+  /** Reads `/status` on the control socket directly, without starting `postern status`. */
   status(): Promise<Status>
   revoke(which: object): Promise<void>
 }
@@ -104,40 +104,40 @@ export interface Client {
 /** A `postern serve` that listens. */
 export type Served = Launched & Client
 
-/** Where a sidecar lives: its folder, configuration, password and device, across restarts. */
+/** The surroundings of a sidecar, which survive its restarts: folder, configuration, password and device. */
 export interface Site {
   readonly device: Device
   readonly directory: string
   readonly stateDir: string
   readonly passwordFile: string
   readonly configFile: string
-  /** Lays a part over the configuration and replaces the file; `undefined` takes a key away. */
+  /** Changes keys of the configuration and replaces the file; `undefined` removes a key. */
   configure(part: YamlPart): void
   /** Replaces the password file. */
   setPassword(content: string): void
   /** Starts `postern serve` and waits until it listens. */
   serve(options?: ServeOptions): Promise<Served>
-  /** Starts `postern serve` and waits for nothing. */
+  /** Starts `postern serve` without waiting. */
   launch(options?: ServeOptions): Launched
-  /** `postern COMMAND --config …`, run to its end. */
+  /** Runs `postern COMMAND --config …` to its end. */
   postern(command: string, ...args: string[]): Promise<Run>
 }
 
 interface ServeOptions {
-  /** Over the environment. */
+  /** Added to the environment. */
   readonly env?: Readonly<Record<string, string>>
-  /** A program and arguments in front of Node. */
+  /** A program and arguments to put in front of Node. */
   readonly under?: readonly string[]
 }
 
 export interface SiteOptions {
   readonly config?: YamlPart
   readonly device?: Pick<Device, 'url'>
-  /** Cleartext unless told. */
+  /** Default: cleartext. */
   readonly transport?: Transport
   /** The line in the password file. */
   readonly password?: string
-  /** What starts the program, instead of Node with the bundle, given where the configuration and the state are. */
+  /** The command that starts the program instead of Node with the bundle. It gets the folders of configuration and state. */
   readonly command?: (configuration: string, state: string) => readonly string[]
 }
 
@@ -153,13 +153,13 @@ function overlay(base: YamlPart, over: YamlPart): YamlPart {
   return result
 }
 
-/** Replaces a file in one step, as careful writers do. */
+/** Replaces a file atomically, by renaming. */
 export function replaceFile(file: string, content: string): void {
   writeFileSync(`${file}.new`, content, { mode: 0o600 })
   renameSync(`${file}.new`, file)
 }
 
-/** A folder with a configuration, in front of a device. Limits are out of the way unless `config` says otherwise. */
+/** Makes a folder with a configuration, and a device. The default rate limits are too high to be reached. */
 export async function prepareSite(options: SiteOptions = {}): Promise<Site> {
   const transport = options.transport ?? 'http1'
   const device = options.device ?? (await startDevice())
@@ -191,7 +191,7 @@ export async function prepareSite(options: SiteOptions = {}): Promise<Site> {
     launch([...under, ...command, 'serve', '--config', configFile], { ...ENV, ...env })
 
   return {
-    device: device as Device, // whoever passes less than a device has no use for `site.device`
+    device: device as Device, // a test that passes only a URL does not use `site.device`
     directory,
     stateDir,
     passwordFile,
@@ -211,7 +211,7 @@ export async function prepareSite(options: SiteOptions = {}): Promise<Site> {
   }
 }
 
-/** Runs `postern ARGS` to its end, from `main`; `under` is a program and arguments in front of Node. */
+/** Runs `postern ARGS` to its end. `main` is the program; `under` is a program and arguments to put in front of Node. */
 export async function runPostern(
   args: readonly string[],
   { main = MAIN, under = [] }: { readonly main?: string; readonly under?: readonly string[] } = {},
@@ -262,7 +262,7 @@ function launch([program = '', ...args]: readonly string[], env: Readonly<Record
   }
 }
 
-/** Reads the log of a process as it comes. */
+/** Reads the log of a process as it is written. */
 export function readLog(
   child: ChildProcess,
   stderr: Promise<string>,
@@ -296,7 +296,7 @@ export function readLog(
   }
 }
 
-/** A client of a sidecar, by whomever it was started. */
+/** A client of any running sidecar. */
 export function clientOf(url: string, adminUrl: string, transport: Transport, stateDir: string): Client {
   const target = { transport, url }
   const admin = (path: string): Promise<Response> => send({ transport: 'http1', url: adminUrl, path })
@@ -304,8 +304,8 @@ export function clientOf(url: string, adminUrl: string, transport: Transport, st
     url,
     adminUrl,
     request({ token, fields = [], ...request } = {}) {
-      const shown = token === undefined ? [] : ['Authorization', `Bearer ${token}`]
-      return send({ ...target, ...request, fields: [...shown, ...fields] })
+      const authorization = token === undefined ? [] : ['Authorization', `Bearer ${token}`]
+      return send({ ...target, ...request, fields: [...authorization, ...fields] })
     },
     connect: ({ from } = {}) => connect({ ...target, ...(from === undefined ? {} : { from }) }),
     postToken: (form, { fields = [], ...request } = {}) =>
@@ -336,10 +336,10 @@ export function clientOf(url: string, adminUrl: string, transport: Transport, st
   return self
 }
 
-/** The tokens in an answer that must hold some. */
-export function tokensOf(answer: Response): Tokens {
-  if (answer.status !== 200) throw new Error(`no tokens: ${answer.status} ${answer.text}`)
-  return answer.json() as unknown as Tokens // C4 holds the shape; here it only has to be there
+/** The tokens of a response; fails unless its status is 200. */
+export function tokensOf(response: Response): Tokens {
+  if (response.status !== 200) throw new Error(`no tokens: ${response.status} ${response.text}`)
+  return response.json() as unknown as Tokens // the tests of C4 check the members
 }
 
 async function control(stateDir: string, method: string, path: string, body?: string): Promise<string> {
@@ -349,8 +349,8 @@ async function control(stateDir: string, method: string, path: string, body?: st
     path,
     agent: false,
   })
-  const answered = once(request, 'response')
+  const responded = once(request, 'response')
   request.end(body)
-  const [response] = await answered
+  const [response] = await responded
   return text(response)
 }

@@ -12,9 +12,9 @@ import type { Transport } from '../support/transports.ts'
 import { clientOf, ENV, type LogLine, MAIN, prepareSite, readLog } from './serve.ts'
 
 /**
- * What a service manager does: it holds the listening socket, gives it to the sidecar as descriptor 3, and starts another
- * whenever one has ended well. A shell, because a parent written in Node would take the connections itself. Prints the
- * process id of each.
+ * Acts as a service manager: it holds the listening socket, passes it to the sidecar as descriptor 3, and starts another
+ * sidecar whenever one exits with 0. It is a shell, because a parent in Node would accept the connections itself. It
+ * prints the process id of each sidecar.
  */
 const MANAGER = 'while sh -c \'echo "pid $$"; exec "$@"\' sh "$@"; do :; done'
 
@@ -23,11 +23,11 @@ interface Managed {
   readonly log: readonly LogLine[]
   /** The process ids of the sidecars so far. */
   readonly pids: () => readonly number[]
-  /** Waits for the sidecar of that number, from 1, to listen. */
+  /** Waits until the sidecar with this number listens; the first is 1. */
   started(count: number): Promise<LogLine>
 }
 
-/** Node has no public name for it. */
+/** The file descriptor of a server. Node has no public API for it. */
 function descriptorOf(server: Server): number {
   const { _handle: handle } = server as Server & { readonly _handle?: { readonly fd: number } }
   if (handle === undefined) throw new Error('the server does not listen')
@@ -44,7 +44,7 @@ async function manage(configFile: string): Promise<Managed> {
     stdio: ['ignore', 'pipe', 'pipe', descriptorOf(server)],
     env: ENV,
   })
-  server.close() // here; the manager has its own descriptor of the same socket
+  server.close() // the manager has its own descriptor of the socket
   if (manager.stderr === null) throw new Error('stderr is not piped')
   const stderr = text(manager.stderr)
   const { log, lines, waitForLog } = readLog(manager, stderr)
@@ -52,7 +52,7 @@ async function manage(configFile: string): Promise<Managed> {
   const pids = (): readonly number[] =>
     lines.filter((line) => line.startsWith('pid ')).map((line) => Number(line.slice(4)))
   closeLater(async () => {
-    // A killed sidecar has not ended well, so the manager ends too.
+    // A killed sidecar does not exit with 0, so the manager ends too.
     const last = pids().at(-1)
     if (last !== undefined && manager.exitCode === null) process.kill(last, 'SIGKILL')
     await ended
@@ -69,12 +69,12 @@ async function manage(configFile: string): Promise<Managed> {
   }
 }
 
-/** Asks without a pause until `done`, on a connection for each request or on kept ones, and counts. */
+/** Clients that send requests without a pause. */
 interface Load {
   readonly sent: number
-  /** What did not come back as it should, and how. */
+  /** The requests that failed or got a wrong response. */
   readonly lost: readonly unknown[]
-  /** Resolves when the last answer has come. */
+  /** Stops the clients; resolves when the last response has arrived. */
   finish(): Promise<void>
 }
 
@@ -84,17 +84,17 @@ function load(url: string, transport: Transport, token: string, kept: boolean): 
   let sent = 0
   let done = false
 
-  /** The connection, if it may be kept for another request. */
+  /** Sends one request; returns the connection if it can carry another one. */
   async function ask(before: Connection | undefined): Promise<Connection | undefined> {
     sent += 1
     const path = `/${sent}`
     try {
       const connection = before ?? (await connect({ transport, url }))
       const fields = ['Authorization', `Bearer ${token}`, ...keeping]
-      const answer = await connection.send({ path, fields, timeout: 15_000 })
-      if (answer.status !== 200 || answer.text !== `answer ${path}`)
-        lost.push([path, answer.status, answer.text])
-      if (answer.header('connection') !== 'close') return connection
+      const response = await connection.send({ path, fields, timeout: 15_000 })
+      if (response.status !== 200 || response.text !== `response to ${path}`)
+        lost.push([path, response.status, response.text])
+      if (response.header('connection') !== 'close') return connection
       connection.close()
     } catch (error) {
       lost.push([path, String(error)])
@@ -123,11 +123,11 @@ it.each<[kind: string, transport: Transport, kept: boolean]>([
   ['a TLS connection for each request', 'tls', false],
   ['kept connections', 'http1', true],
 ])(
-  'listen.address fd:3: restarted under the load of clients with %s, not one request is lost',
+  'a restart with listen.address fd:3 loses no request of clients with %s',
   async (_kind, transport, kept) => {
     const device = await startDevice(async (request, response) => {
       await delay(Number(request.url?.slice(1)) % 20)
-      response.end(`answer ${request.url}`)
+      response.end(`response to ${request.url}`)
     })
     const site = await prepareSite({ device, transport, config: { listen: { address: 'fd:3' } } })
     const manager = await manage(site.configFile)
@@ -145,7 +145,7 @@ it.each<[kind: string, transport: Transport, kept: boolean]>([
     await clients.finish()
     expect(clients.lost).toEqual([])
     expect(new Set(manager.pids()).size).toBe(2)
-    // Each request came through once: none was lost, and none sent again.
+    // The device got each request once: none was lost, none was sent again.
     expect(device.requests).toHaveLength(clients.sent)
   },
 )

@@ -11,13 +11,13 @@ import { rawConnection, rawPeer } from '../support/raw.ts'
 import { openWebSocket } from '../support/websocket.ts'
 import { prepareSite, type Served } from './serve.ts'
 import { duringStart } from './starting.ts'
-import { broken, holdAnswers } from './streams.ts'
+import { broken, holdResponses } from './streams.ts'
 
 const CLEAN = { code: 0, signal: null }
-/** Long enough that nobody takes it for anything that happened at once. */
+/** Much longer than the bounds below, so that an end by this deadline fails them. */
 const LONG = { shutdown_grace: '1m' }
 
-/** Sends SIGTERM and waits until the sidecar has taken notice. */
+/** Sends SIGTERM and waits until the sidecar is no longer ready. */
 async function askToStop(sidecar: Served): Promise<void> {
   sidecar.signal('SIGTERM')
   await expect.poll(() => sidecar.ready(), { interval: 10 }).toBe(503)
@@ -25,10 +25,10 @@ async function askToStop(sidecar: Served): Promise<void> {
 
 const bearer = (token: string): string[] => ['Authorization', `Bearer ${token}`]
 
-/** A sidecar with an answer under way, of which the device has sent the first piece. */
+/** Starts a sidecar with a response in flight of which the device has sent the first piece. */
 async function serveSlowly() {
   const site = await prepareSite({ config: LONG })
-  const held = holdAnswers(site.device)
+  const held = holdResponses(site.device)
   const sidecar = await site.serve()
   const tokens = await sidecar.grant()
   const connection = await sidecar.connect()
@@ -38,12 +38,12 @@ async function serveSlowly() {
 }
 
 describe('Stopping by SIGTERM', () => {
-  it('lets a running exchange finish while readiness is 503 and nobody new gets in, then ends at once with 0', async () => {
+  it('lets a running exchange finish while readiness is 503 and new connections are refused, then exits with 0', async () => {
     const { site, held, sidecar, slow, access_token, refresh_token } = await serveSlowly()
     expect(await sidecar.ready()).toBe(200)
     await askToStop(sidecar)
     await expect(sidecar.request({ token: access_token })).rejects.toThrow('ECONNREFUSED')
-    // Longer than idle connections are given, so that this one is not told by then.
+    // Longer than the time after which idle connections are closed: this one must not count as idle.
     await expect.poll(() => sidecar.ready(), { timeout: 3000, interval: 700 }).toBe(503)
     held.get('/events/slow')?.end('last piece')
     expect((await slow.response).text).toBe('first piece\nlast piece')
@@ -52,15 +52,15 @@ describe('Stopping by SIGTERM', () => {
     expect(performance.now() - finished).toBeLessThan(5000)
     expect(sidecar.log.at(-1)?.msg).toBe('stopped')
 
-    // Whatever was answered has been kept.
+    // Every issued token is stored.
     const again = await site.serve()
     expect(await again.use(access_token)).toBe(200)
     expect((await again.refresh(refresh_token)).status).toBe(200)
   })
 
-  it('ends a kept connection behind the exchange that ran on it, not only when its idle time is over', async () => {
+  it('closes a persistent connection right after its running exchange, not after its idle timeout', async () => {
     const site = await prepareSite({ config: LONG, transport: 'tls' })
-    const held = holdAnswers(site.device)
+    const held = holdResponses(site.device)
     const sidecar = await site.serve()
     const { access_token } = await sidecar.grant()
     const connection = await connect({ transport: 'tls', url: sidecar.url })
@@ -75,7 +75,7 @@ describe('Stopping by SIGTERM', () => {
     expect(await sidecar.exit).toEqual(CLEAN)
   })
 
-  it('closes idle connections: kept, of HTTP/2, silent from the start, and left during their TLS handshake', async () => {
+  it('closes idle connections: persistent, of HTTP/2, silent, and half-closed before the TLS handshake', async () => {
     const site = await prepareSite({ config: LONG, transport: 'tls' })
     const sidecar = await site.serve()
     const { access_token } = await sidecar.grant()
@@ -96,7 +96,7 @@ describe('Stopping by SIGTERM', () => {
     await Promise.all([...idle.map(({ closed }) => closed), handshaken.closed, silent.closed])
   })
 
-  it('closes connections that never begin their TLS handshake over a Unix socket too, where none has an address', async () => {
+  it('closes connections to a Unix socket that never begin their TLS handshake', async () => {
     const path = join(temporaryDirectory(), 'postern.sock')
     const site = await prepareSite({
       config: { ...LONG, listen: { address: `unix:${path}` } },
@@ -113,7 +113,7 @@ describe('Stopping by SIGTERM', () => {
     await Promise.all([...silent, shaken].map(({ closed }) => closed))
   })
 
-  it('closes a cleartext connection on which nothing was ever said', async () => {
+  it('closes a cleartext connection without a request', async () => {
     const site = await prepareSite({ config: LONG })
     const sidecar = await site.serve()
     const silent = await rawConnection(sidecar.url)
@@ -123,7 +123,7 @@ describe('Stopping by SIGTERM', () => {
     await silent.closed
   })
 
-  it('still answers a request that comes on a kept connection, and closes behind it', async () => {
+  it('still answers a request on a persistent connection, and closes the connection after it', async () => {
     const { sidecar, access_token, held, slow } = await serveSlowly()
     const kept = await sidecar.connect()
     expect((await kept.send({ fields: bearer(access_token) })).header('connection')).not.toBe('close')
@@ -136,7 +136,7 @@ describe('Stopping by SIGTERM', () => {
     expect(await sidecar.exit).toEqual(CLEAN)
   })
 
-  it('still answers the request behind an answer that promised, before the stop, that it may be sent', async () => {
+  it('still answers the next request if the response in flight has promised persistence', async () => {
     const { sidecar, access_token, held, connection, slow } = await serveSlowly()
     await askToStop(sidecar)
     held.get('/events/slow')?.end()
@@ -146,9 +146,9 @@ describe('Stopping by SIGTERM', () => {
     expect(await sidecar.exit).toEqual(CLEAN)
   })
 
-  it('tells HTTP/2 sessions to go, and lets their running streams finish', async () => {
+  it('sends GOAWAY on HTTP/2 sessions, and lets their running streams finish', async () => {
     const site = await prepareSite({ config: LONG, transport: 'h2' })
-    const held = holdAnswers(site.device)
+    const held = holdResponses(site.device)
     const sidecar = await site.serve()
     const { access_token } = await sidecar.grant()
     const session = http2.connect(sidecar.url, { rejectUnauthorized: false })
@@ -168,9 +168,9 @@ describe('Stopping by SIGTERM', () => {
     expect(await sidecar.exit).toEqual(CLEAN)
   })
 
-  it('closes tunnels, towards the client and the device', async () => {
+  it('closes tunnels to the client and to the device', async () => {
     const site = await prepareSite({ config: LONG, transport: 'tls' })
-    holdAnswers(site.device)
+    holdResponses(site.device)
     const sidecar = await site.serve()
     const { access_token } = await sidecar.grant()
     const { socket } = await openWebSocket(sidecar.url, { token: access_token })
@@ -183,9 +183,9 @@ describe('Stopping by SIGTERM', () => {
     await site.device.waitForOpenConnections(0)
   })
 
-  it('cuts what outlasts shutdown_grace, visibly broken, and ends with 0 all the same', async () => {
+  it('breaks off responses that outlast shutdown_grace, and exits with 0', async () => {
     const site = await prepareSite({ config: { shutdown_grace: '1s' }, transport: 'tls' })
-    holdAnswers(site.device)
+    holdResponses(site.device)
     const sidecar = await site.serve()
     const { access_token } = await sidecar.grant()
     const exchanges = await Promise.all(
@@ -205,7 +205,7 @@ describe('Stopping by SIGTERM', () => {
     expect(performance.now() - start).toBeLessThan(5000)
   })
 
-  it.each(['SIGTERM', 'SIGINT'] as const)('is over at once with a second signal, here %s', async (second) => {
+  it.each(['SIGTERM', 'SIGINT'] as const)('ends at once at a second signal, %s', async (second) => {
     const { sidecar, slow } = await serveSlowly()
     await askToStop(sidecar)
     const start = performance.now()
@@ -215,7 +215,7 @@ describe('Stopping by SIGTERM', () => {
     await broken(slow)
   })
 
-  it('is heard even before the sidecar listens', async () => {
+  it('works before the sidecar listens', async () => {
     const site = await prepareSite()
     const sidecar = await duringStart(site, ({ signal }) => signal('SIGTERM'))
     expect(await sidecar.exit).toEqual(CLEAN)

@@ -6,14 +6,14 @@ import { BrokenTransfer, type Exchange } from '../support/message.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
 import type { Served } from './serve.ts'
 
-/** What the device has begun to answer and not ended, by path. */
+/** The responses that the device has begun and not ended, by path. */
 export type Held = ReadonlyMap<string, ServerResponse>
 
 /**
- * Lets a device hold its answers open: `/events…` a stream of unknown length, `/download…` one of 1 MB. Everything else
- * is answered at once, and WebSockets are echoed.
+ * Makes a device begin a response and leave it open: `/events…` has no length, `/download…` has 1 MB. It responds to
+ * every other request at once, and echoes WebSocket messages.
  */
-export function holdAnswers(device: Device): Held {
+export function holdResponses(device: Device): Held {
   const held = new Map<string, ServerResponse>()
   device.handle((request, response) => {
     const { url = '' } = request
@@ -29,25 +29,25 @@ export function holdAnswers(device: Device): Held {
 
 export const DOWNLOAD_SIZE = 1_000_000
 
-/** Something that goes on for as long as it may. */
+/** A response or tunnel that stays open. */
 export interface Stream {
-  /** Resolves when it was broken off from outside; fails when it ended well. */
+  /** Resolves when the sidecar breaks it off; rejects when it ends cleanly. */
   readonly broken: Promise<void>
-  /** Whether it still goes on. */
+  /** Whether it is still open. */
   readonly open: boolean
 }
 
-/** Everything that can stay open under a token: an event stream and a download in HTTP/1, one in HTTP/2, a WebSocket. */
+/** Opens each kind of long exchange under a token: event stream and download in HTTP/1, event stream in HTTP/2, WebSocket. */
 export async function openStreams(sidecar: Served, token: string): Promise<readonly Stream[]> {
   return Promise.all([
-    openAnswer(sidecar, token, '/events/1', 'tls'),
-    openAnswer(sidecar, token, '/download/1', 'tls'),
-    openAnswer(sidecar, token, '/events/2', 'h2'),
+    openResponse(sidecar, token, '/events/1', 'tls'),
+    openResponse(sidecar, token, '/download/1', 'tls'),
+    openResponse(sidecar, token, '/events/2', 'h2'),
     openTunnel(sidecar, token),
   ])
 }
 
-async function openAnswer(
+async function openResponse(
   { url }: Served,
   token: string,
   path: string,
@@ -59,7 +59,7 @@ async function openAnswer(
   return streamOf(broken(exchange))
 }
 
-/** Resolves when an answer breaks off; fails when it ends as if it were whole. */
+/** Resolves when a response breaks off; rejects when it looks complete. */
 export async function broken({ response }: Exchange): Promise<void> {
   const end = await response.catch((error: unknown) => error)
   if (!(end instanceof BrokenTransfer)) throw new Error(`not broken: ${JSON.stringify(end)}`)

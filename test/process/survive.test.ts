@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import { PASSWORD, type Tokens } from '../support/sidecar.ts'
 import { prepareSite, type Status, tokensOf } from './serve.ts'
 
-/** Every file below a folder, sockets left out. */
+/** Every file below a folder, without sockets. */
 function filesBelow(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -14,33 +14,33 @@ function filesBelow(folder: string): string[] {
 
 const expiries = ({ grants }: Status): number[] => grants.map(({ expiresAt }) => expiresAt)
 
-it('H71 killed again and again while it gives out tokens, every answered one works after the restart', async () => {
+it('H71 every issued token works after a restart, although the sidecar is killed while it issues tokens', async () => {
   const site = await prepareSite()
-  const answered: Tokens[] = []
+  const issued: Tokens[] = []
   for (let round = 1; round <= 4; round++) {
     const sidecar = await site.serve()
     expect(sidecar.logged('token file: unusable, set aside; starting empty')).toEqual([])
-    const access = await Promise.all(answered.map(({ access_token }) => sidecar.use(access_token)))
-    expect(access).toEqual(answered.map(() => 200))
-    const last = answered.slice(-20)
+    const access = await Promise.all(issued.map(({ access_token }) => sidecar.use(access_token)))
+    expect(access).toEqual(issued.map(() => 200))
+    const last = issued.slice(-20)
     const refreshed = await Promise.all(last.map(({ refresh_token }) => sidecar.refresh(refresh_token)))
     expect(refreshed.map(({ status }) => status)).toEqual(last.map(() => 200))
 
-    const before = answered.length
+    const before = issued.length
     const clients = Array.from({ length: 4 }, async () => {
       for (;;) {
-        answered.push(await sidecar.grant())
-        // In the middle of what the other clients have under way.
-        if (answered.length === before + 13 * round) sidecar.signal('SIGKILL')
+        issued.push(await sidecar.grant())
+        // While requests of the other clients are in flight.
+        if (issued.length === before + 13 * round) sidecar.signal('SIGKILL')
       }
     })
     await Promise.allSettled(clients)
     expect(await sidecar.exit).toEqual({ code: null, signal: 'SIGKILL' })
-    expect(answered.length).toBeGreaterThanOrEqual(before + 13 * round)
+    expect(issued.length).toBeGreaterThanOrEqual(before + 13 * round)
   }
 })
 
-it('a token comes back with its grant, its client and its expiry', async () => {
+it('a token keeps its grant, its client and its expiry across a crash', async () => {
   const site = await prepareSite()
   const first = await site.serve()
   const pair = await first.grant()
@@ -62,16 +62,16 @@ it('a token comes back with its grant, its client and its expiry', async () => {
     { client: '127.0.0.1', accessTokens: 1 },
   ])
   for (const [i, expiry] of expiries(after).entries()) {
-    // The wall and the monotonic clock drift apart by a little, and the records are in whole milliseconds.
+    // The wall clock and the monotonic clock drift apart a little, and the stored times are whole milliseconds.
     expect(Math.abs(expiry - (expiries(before)[i] ?? 0))).toBeLessThan(1000)
   }
-  // Revoking one grant by the id it had before the restart takes its tokens, and no others.
+  // A revocation by the id from before the restart revokes the tokens of this grant only.
   await second.revoke({ grant: before.grants[0]?.id })
   expect(await second.use(pair.access_token)).toBe(401)
   expect(await second.use(other.access_token)).toBe(200)
 })
 
-it('C7 what expired while the sidecar was down is over, and what has time left keeps just that', async () => {
+it('C7 a token that expired while the sidecar was down is invalid, and one with time left is valid', async () => {
   const site = await prepareSite({ config: { tokens: { access_lifetime: '1s', refresh_lifetime: '1h' } } })
   const first = await site.serve()
   const { access_token, refresh_token } = await first.grant()
@@ -79,12 +79,12 @@ it('C7 what expired while the sidecar was down is over, and what has time left k
   await first.kill()
   await delay(over - performance.now())
   const second = await site.serve()
-  const answer = await second.request({ token: access_token })
-  expect([answer.status, answer.json().error]).toEqual([401, 'invalid_token'])
+  const response = await second.request({ token: access_token })
+  expect([response.status, response.json().error]).toEqual([401, 'invalid_token'])
   expect((await second.refresh(refresh_token)).status).toBe(200)
 })
 
-it('C8 what was revoked never comes back, whoever revoked it and however the sidecar ended', async () => {
+it('C8 a revoked token stays revoked after a kill, whether an operator or a client revoked it', async () => {
   const site = await prepareSite({ config: { oauth: { revocation_path: '/oauth/revoke' } } })
   const first = await site.serve()
   const grants = await Promise.all(Array.from({ length: 4 }, () => first.grant()))
@@ -94,14 +94,14 @@ it('C8 what was revoked never comes back, whoever revoked it and however the sid
   const { grants: listed } = await first.status()
   await first.revoke({ grant: listed.find(({ accessTokens }) => accessTokens === 2)?.id })
   await first.postToken({ token: byClient.refresh_token }, { path: '/oauth/revoke' })
-  await first.kill() // straight behind the answer
+  await first.kill() // right after the response
 
   const gone = [byOperator.access_token, refreshed.access_token, byClient.access_token]
   const second = await site.serve()
   expect(await Promise.all(gone.map((token) => second.use(token)))).toEqual([401, 401, 401])
   for (const { refresh_token } of [byOperator, byClient]) {
-    const answer = await second.refresh(refresh_token)
-    expect([answer.status, answer.json().error]).toEqual([400, 'invalid_grant'])
+    const response = await second.refresh(refresh_token)
+    expect([response.status, response.json().error]).toEqual([400, 'invalid_grant'])
   }
   expect(await second.use(kept.access_token)).toBe(200)
   expect((await second.status()).grants).toHaveLength(2)
@@ -138,7 +138,7 @@ it('H74 the state folder is 0700 and every file in it 0600, whatever the umask',
   })
 })
 
-it('only digests are kept: neither a token nor the password is in any file of the state folder', async () => {
+it('the state folder stores digests: none of its files contains a token or the password', async () => {
   const site = await prepareSite()
   const sidecar = await site.serve()
   const grants = await Promise.all(Array.from({ length: 10 }, () => sidecar.grant()))
@@ -154,21 +154,21 @@ it('only digests are kept: neither a token nor the password is in any file of th
   secrets.push(Buffer.from(PASSWORD))
   const { grants: listed } = await sidecar.status()
 
-  const look = (): void => {
+  const expectNoSecrets = (): void => {
     const bytes = Buffer.concat(filesBelow(site.stateDir).map((file) => readFileSync(file)))
     for (const secret of secrets) expect(bytes.includes(secret)).toBe(false)
-    // The search itself works: the ids of the grants are there, in the clear.
+    // The search itself works: it finds the ids of the grants, which are stored in clear text.
     for (const { id } of listed) expect(bytes.includes(id)).toBe(true)
   }
-  look()
+  expectNoSecrets()
   await sidecar.kill()
-  look()
+  expectNoSecrets()
   const again = await site.serve()
   await again.stop()
-  look()
+  expectNoSecrets()
 })
 
-it('a second sidecar on the same folder is refused with a clear message, and the first goes on', async () => {
+it('a second sidecar on the same folder exits with a clear message, and the first continues', async () => {
   const site = await prepareSite()
   const first = await site.serve()
   const { access_token } = await first.grant()
@@ -181,16 +181,16 @@ it('a second sidecar on the same folder is refused with a clear message, and the
   expect((await first.status()).grants).toHaveLength(1)
   await first.grant()
   await first.kill()
-  // The lock went with the process, and so did the socket that it left behind.
+  // The kernel has released the lock, and the stale socket is no obstacle.
   const third = await site.serve()
   expect((await third.status()).grants).toHaveLength(2)
   expect(await third.use(access_token)).toBe(200)
 })
 
-it('H72 a token file that is empty, garbage, cut off or bit-flipped is set aside loudly, and the sidecar serves', async () => {
+it('H72 a token file that is empty, garbage, cut off or bit-flipped is set aside with an error in the log, and the sidecar serves', async () => {
   const site = await prepareSite()
   const database = join(site.stateDir, 'tokens.db')
-  const spoil: readonly (() => void)[] = [
+  const damages: readonly (() => void)[] = [
     () => truncateSync(database, 0),
     () => writeFileSync(database, 'not a database, '.repeat(1000)),
     () => truncateSync(database, Math.floor(statSync(database).size / 2)),
@@ -201,9 +201,9 @@ it('H72 a token file that is empty, garbage, cut off or bit-flipped is set aside
     },
   ]
   let sidecar = await site.serve()
-  for (const [done, damage] of spoil.entries()) {
+  for (const [done, damage] of damages.entries()) {
     const { access_token } = await sidecar.grant()
-    await sidecar.stop() // which puts everything from the log into the file
+    await sidecar.stop() // moves everything from the write-ahead log into the file
     damage()
     const damaged = readFileSync(database)
     sidecar = await site.serve()
@@ -216,7 +216,7 @@ it('H72 a token file that is empty, garbage, cut off or bit-flipped is set aside
     expect(await sidecar.use(access_token)).toBe(401)
     expect(await sidecar.use((await sidecar.grant()).access_token)).toBe(200)
   }
-  // What it made in the place of the damaged one lasts.
+  // The new token file is durable.
   const { access_token } = await sidecar.grant()
   await sidecar.kill()
   expect(await (await site.serve()).use(access_token)).toBe(200)

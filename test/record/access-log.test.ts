@@ -28,13 +28,13 @@ function accessLines(record: ExchangeRecord, level = 'info'): string[] {
   return lines
 }
 
-it('the line of a request is one of JSON as pino writes it, its query left out', () => {
-  const [line = '', ...others] = accessLines(RECORD)
-  expect(others).toEqual([])
+it('a request is logged as one line of JSON in the format of pino, without its query', () => {
+  const [line = '', ...further] = accessLines(RECORD)
+  expect(further).toEqual([])
   expect(line.endsWith('}\n')).toBe(true)
-  const { time, ...said } = JSON.parse(line) as { time: string }
+  const { time, ...others } = JSON.parse(line) as { time: string }
   expect(new Date(time).toISOString()).toBe(time)
-  expect(Object.entries(said)).toEqual([
+  expect(Object.entries(others)).toEqual([
     ['level', 30],
     ['request_id', '0123abc'],
     ['grant', 'c0ffee'],
@@ -51,7 +51,7 @@ it('the line of a request is one of JSON as pino writes it, its query left out',
   ])
 })
 
-it('the line of a request says how it ended and what was refused, or would have been', () => {
+it('the line of a request has its end, its refusal and the refusal that was not enforced', () => {
   const outcome = { ...RECORD.outcome, end: 'cut' as const }
   const refusal = { kind: 'unauthorized', cause: 'expired' } as const
   const wouldRefuse = { kind: 'rate-limited', retryAfter: 3 } as const
@@ -63,7 +63,7 @@ it('the line of a request says how it ended and what was refused, or would have 
   })
 })
 
-it('whatever a client sends as method or path stays one line of visible ASCII that is JSON', () => {
+it('any method or path of a client is logged as one line of printable ASCII that is JSON', () => {
   const odd = fc.string({ unit: 'binary', maxLength: 300 })
   fc.assert(
     fc.property(odd, odd, (method, path) => {
@@ -77,11 +77,11 @@ it('whatever a client sends as method or path stays one line of visible ASCII th
   )
 })
 
-it('a log that leaves out `info` leaves out the requests', () => {
+it('a log level above `info` omits requests', () => {
   expect(accessLines(RECORD, 'warn')).toEqual([])
 })
 
-it('the kept second of a timestamp is the one of the instant, also when the clock jumps', () => {
+it('a timestamp is correct although its second is cached, also when the clock jumps', () => {
   const timestamp = createTimestamp()
   const instants = fc.array(fc.integer({ min: 0, max: 4_000_000_000_000 }))
   fc.assert(

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createHistogram } from '../../src/record/histogram.ts'
 
-it('a histogram counts what is at most its bound, and all before it, series by series', () => {
+it('a bucket of a histogram counts the values up to its bound, in each series', () => {
   const histogram = createHistogram('wait_seconds', 'How long.')
   const api = histogram.series({ endpoint: 'api' })
   histogram.series({ endpoint: 'oauth' })
@@ -18,7 +18,7 @@ it('a histogram counts what is at most its bound, and all before it, series by s
   expect(lines).toContain('wait_seconds_count{endpoint="oauth"} 0')
 })
 
-it('a histogram of one series has no labels but the bounds', () => {
+it('a histogram without labels has only the bounds as labels', () => {
   const histogram = createHistogram('wait_seconds', 'How long.')
   histogram.series().observe(0.3)
   expect(histogram.text()).toContain('wait_seconds_bucket{le="0.5"} 1\n')

@@ -7,7 +7,7 @@ import { run } from '../support/tools.ts'
 
 const source = join(import.meta.dirname, '..', '..', 'src', 'record', 'log.ts')
 
-/** What a program writes to its standard output that has the log there as `log` and past pino as `write`. */
+/** Runs a program with a log on standard output (`log`, or `write` past pino), and returns the lines. */
 async function written(program: string): Promise<string[]> {
   const { stdout } = await run(process.execPath, [
     '--input-type=module',
@@ -22,9 +22,9 @@ async function written(program: string): Promise<string[]> {
 
 it.each([
   ['ends by itself', ''],
-  ['is made to exit', 'process.exit(1)'],
+  ['calls `exit`', 'process.exit(1)'],
   ['crashes', 'process.nextTick(() => { throw new Error("a bug") })'],
-])('what was gathered is written when the process %s, each line whole and in order', async (_, end) => {
+])('every buffered line is written completely and in order when the process %s', async (_, end) => {
   const lines = await written(`
     for (let i = 0; i < 700; i += 1) i % 3 === 0 ? log.info({ i }, 'grüße €') : write(JSON.stringify({ i }) + '\\n')
     ${end}`)
@@ -33,13 +33,13 @@ it.each([
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({ msg: 'grüße €' })
 })
 
-it('a line that is longer than what is gathered is written whole, in its place', async () => {
+it('a line that is longer than the buffer is written completely and in order', async () => {
   const lines = await written(`log.info('before'); log.info('€'.repeat(100_000)); log.info('behind')`)
   const messages = lines.slice(0, -1).map((line) => JSON.parse(line).msg)
   expect(messages).toEqual(['before', '€'.repeat(100_000), 'behind'])
 })
 
-it('a line is written within a second, although nothing follows', async () => {
+it('a line is written within a second, even if no other follows', async () => {
   const file = join(temporaryDirectory(), 'log')
   const fd = openSync(file, 'a')
   const log = await createLog({ level: 'info', format: 'json' }, { terminal: false, fd })
@@ -48,12 +48,12 @@ it('a line is written within a second, although nothing follows', async () => {
   closeSync(fd)
 })
 
-it('a line that is flushed while the one before is being written does not wait for the next line', async () => {
+it('a line that is flushed during the write of the previous one does not wait for another line', async () => {
   const file = join(temporaryDirectory(), 'log')
   const fd = openSync(file, 'a')
   const log = await createLog({ level: 'info', format: 'json' }, { terminal: false, fd })
   log.info('first')
-  log.flush() // The write runs when this returns.
+  log.flush() // The write is in progress when this returns.
   log.info('second')
   log.flush()
   const messages = (): unknown[] =>

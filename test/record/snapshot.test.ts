@@ -3,7 +3,7 @@ import type { ExchangeRecord } from '../../src/http/exchange.ts'
 import { createMetrics, type Metrics, type Sample } from '../../src/record/metrics.ts'
 import { requestHead } from '../support/request-head.ts'
 
-const answered: ExchangeRecord = {
+const RECORD: ExchangeRecord = {
   head: requestHead(),
   requestId: 'the-id',
   grant: undefined,
@@ -17,8 +17,8 @@ const answered: ExchangeRecord = {
 
 function usedMetrics(): Metrics {
   const metrics = createMetrics({ version: '1.2.3', node: '26.0.0' })
-  metrics.exchange(answered)
-  metrics.exchange({ ...answered, refusal: { kind: 'rate-limited', retryAfter: 1 } })
+  metrics.exchange(RECORD)
+  metrics.exchange({ ...RECORD, refusal: { kind: 'rate-limited', retryAfter: 1 } })
   metrics.tokensIssued('password', 1)
   metrics.upstream('/files/').up(true)
   metrics.upstream(undefined).answered(12)
@@ -40,18 +40,18 @@ const inOrder = (figures: readonly Sample[]): Sample[] =>
   figures.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
 const nameOf = ({ name, labels }: Sample): string => JSON.stringify([name, Object.entries(labels).sort()])
 
-it('a snapshot holds every sample of the text', async () => {
+it('a snapshot contains every sample of the text', async () => {
   const metrics = usedMetrics()
   const samples = samplesOf(await metrics.text())
   const snapshot = await metrics.snapshot()
   expect(inOrder(snapshot.filter(isOurs))).toEqual(inOrder(samples.filter(isOurs)))
-  // Those of the process move between the two; the collector's may come up in between.
+  // The samples of the process change between the two; those of the garbage collector may be added in between.
   const names = new Set(snapshot.map(nameOf))
   expect(samples.filter((sample) => !names.has(nameOf(sample)))).toEqual([])
   expect(samples.filter(isOurs).length).toBeGreaterThan(60)
 })
 
-it('a snapshot takes no count from the next one, nor from the text', async () => {
+it('a snapshot does not reset the counters', async () => {
   const metrics = usedMetrics()
   const bytes = { name: 'postern_response_bytes_total', labels: {}, value: 2000 }
   const limited = { name: 'postern_rate_limited_total', labels: { endpoint: 'api' }, value: 1 }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createMetrics } from '../../src/record/metrics.ts'
 
-it('postern_upstream_up follows every reporter of a service, because all of them tell the same object', async () => {
+it('postern_upstream_up shows the latest report about a service, whichever part reports it', async () => {
   const metrics = createMetrics({ version: '0', node: '0' })
   const requests = metrics.upstream(undefined)
   const logins = metrics.upstream(undefined)

@@ -8,33 +8,33 @@ import { signedIn } from './signed-in.ts'
 const auth = { basic: { user: 'admin' } }
 
 describe('Signing in by Basic', () => {
-  it('tries the password once, at the check path, and then sends it with every request', async () => {
+  it('tries the password once at the check path, and then sends it with every request', async () => {
     const device = await startBasicDevice()
-    const { signIn, request, told } = await signedIn({ auth, ...device })
+    const { signIn, request, events } = await signedIn({ auth, ...device })
     expect(await signIn.ready()).toBeUndefined()
     expect((await request()).status).toBe(200)
     expect((await request({ method: 'POST', target: '/x' })).status).toBe(200)
-    expect(told).toEqual(['signed in'])
+    expect(events).toEqual(['signed in'])
     expect(device.device.requests.map(({ target }) => target)).toEqual(['/', '/', '/', '/x'])
     expect(device.device.requests[0]?.header('X-Extra')).toBe('yes')
     expect(device.device.requests[0]?.values('Host')).toEqual(['device.test'])
   })
 
-  it('is one login, however many requests wait for it', async () => {
+  it('is one login for any number of waiting requests', async () => {
     const device = await startBasicDevice()
     const { signIn } = await signedIn({ auth, ...device })
     await Promise.all(Array.from({ length: 50 }, () => signIn.ready()))
     expect(device.attempts).toBe(1)
   })
 
-  it('sends a wrong password once in 30 s, then once in a minute, and anonymous requests meanwhile', async () => {
+  it('pauses for 30 s, then for a minute, after a wrong password, and requests go without it meanwhile', async () => {
     const device = await startBasicDevice()
-    const { signIn, request, clock, told } = await signedIn({ auth, ...device, password: 'wrong' })
+    const { signIn, request, clock, events } = await signedIn({ auth, ...device, password: 'wrong' })
     for (let i = 0; i < 10; i += 1) {
       await signIn.ready()
-      const answer = await request()
-      expect([answer.status, answer.shown]).toEqual([401, undefined])
-      expect((await signIn.renew(answer, answer.shown, true)).kind).toBe('refused')
+      const response = await request()
+      expect([response.status, response.shown]).toEqual([401, undefined])
+      expect((await signIn.renew(response, response.shown, true)).kind).toBe('refused')
     }
     expect(device.refusals).toBe(1)
     clock.advance(29_000)
@@ -46,44 +46,44 @@ describe('Signing in by Basic', () => {
     clock.advance(59_000)
     await signIn.ready()
     expect(device.refusals).toBe(2)
-    expect(told).toEqual(['refused 30000', 'refused 60000'])
+    expect(events).toEqual(['refused 30000', 'refused 60000'])
   })
 
-  it('takes the password that the file holds by then, at once', async () => {
+  it('uses a new password in the file at the next refusal', async () => {
     const device = await startBasicDevice()
-    const { signIn, request, clock, told, passwordFile } = await signedIn({ auth, ...device })
+    const { signIn, request, clock, events, passwordFile } = await signedIn({ auth, ...device })
     await signIn.ready()
     device.password = 'another'
     writeFileSync(passwordFile, 'another\n')
     clock.advance(10_000)
-    const answer = await request()
-    expect(answer.status).toBe(401)
-    expect((await signIn.renew(answer, answer.shown, true)).kind).toBe('signed-in')
+    const response = await request()
+    expect(response.status).toBe(401)
+    expect((await signIn.renew(response, response.shown, true)).kind).toBe('signed-in')
     expect((await request()).status).toBe(200)
-    expect(told).toEqual(['signed in', 'signed in'])
+    expect(events).toEqual(['signed in', 'signed in'])
     expect(device.refusals).toBe(1)
   })
 
-  it('checks a refusal by one login; one that does not help is the last for a while', async () => {
+  it('verifies a refusal by one login, and pauses after a login that did not help', async () => {
     const device = await startBasicDevice()
-    const { signIn, request, told, clock } = await signedIn({ auth, ...device })
+    const { signIn, request, events, clock } = await signedIn({ auth, ...device })
     await signIn.ready()
     const renewal = async (mayLogin: boolean) => {
-      const answer = await request({ target: '/forbidden' })
-      return (await signIn.renew(answer, answer.shown, mayLogin)).kind
+      const response = await request({ target: '/forbidden' })
+      return (await signIn.renew(response, response.shown, mayLogin)).kind
     }
     expect(await renewal(true)).toBe('signed-in')
     expect(await renewal(false)).toBe('refused')
     expect(await renewal(true)).toBe('refused')
     expect((await request()).status).toBe(200)
-    expect(told).toEqual(['signed in', 'signed in'])
+    expect(events).toEqual(['signed in', 'signed in'])
     clock.advance(5_000)
     expect(await renewal(true)).toBe('signed-in')
     signIn.loginHelped()
     expect(await renewal(true)).toBe('signed-in')
   })
 
-  it('goes on without a login when another request has renewed it meanwhile', async () => {
+  it('needs no login if another request has renewed it meanwhile', async () => {
     const device = await startBasicDevice()
     const { signIn, request, clock } = await signedIn({ auth, ...device })
     await signIn.ready()
@@ -95,9 +95,9 @@ describe('Signing in by Basic', () => {
     expect(device.attempts).toBe(attempts)
   })
 
-  it('never takes a page that is open to everybody for a login', async () => {
+  it('never accepts a page without a login as a check path', async () => {
     const device = await startBasicDevice()
-    const { signIn, told } = await signedIn({
+    const { signIn, events } = await signedIn({
       auth: { basic: { user: 'admin', check_path: '/open' } },
       ...device,
       password: 'wrong',
@@ -109,12 +109,12 @@ describe('Signing in by Basic', () => {
       failure: 'destination_unavailable',
     })
     expect(device.attempts).toBe(0)
-    expect(told).toEqual([
+    expect(events).toEqual([
       'unusable /open answered 200 and did not ask for Basic credentials; set check_path to a path that does',
     ])
   })
 
-  it('says which way the device cannot be reached', async () => {
+  it('reports why the device cannot be reached', async () => {
     const url = `http://127.0.0.1:${await unusedPort()}`
     const { signIn } = await signedIn({ auth, url, password: 'x' })
     expect(await signIn.ready()).toBe('connection_refused')
@@ -129,17 +129,17 @@ describe('Signing in by Basic', () => {
     expect((await signIn.check(device.password)).kind).toBe('right')
   })
 
-  it('tells when the password file is gone, once, and goes on unsigned', async () => {
+  it('reports once that the password file cannot be used, and continues without it', async () => {
     const device = await startBasicDevice()
-    const { signIn, told, passwordFile } = await signedIn({ auth, ...device })
+    const { signIn, events, passwordFile } = await signedIn({ auth, ...device })
     writeFileSync(passwordFile, '')
     for (let i = 0; i < 3; i += 1) expect(await signIn.ready()).toBeUndefined()
-    expect(told).toEqual([
+    expect(events).toEqual([
       `unusable upstream.auth.basic.password.file: ${passwordFile} must hold one line of text in UTF-8`,
     ])
   })
 
-  it('does not start with a password file that is no good', async () => {
+  it('does not start with an invalid password file', async () => {
     const device = await startBasicDevice()
     await expect(signedIn({ auth, ...device, password: '' })).rejects.toThrow(/must hold one line of text/)
     await expect(signedIn({ auth, ...device, password: 'a\nb' })).rejects.toThrow(

@@ -33,17 +33,17 @@ describe('WWW-Authenticate', () => {
     ],
     [' , Digest REALM="a\\\\"', [['digest', { realm: 'a\\' }]]],
     ['Digest realm="", nonce=""', [['digest', { realm: '', nonce: '' }]]],
-  ])('%s is read', (value, expected) => {
+  ])('%s is parsed', (value, expected) => {
     expect(plain(value)).toEqual(expected)
   })
 
-  it('is read from several fields, as from one', () => {
+  it('may be in several fields or in one', () => {
     expect(plain('Basic realm="a"', 'Digest nonce=b')).toEqual(plain('Basic realm="a", Digest nonce=b'))
   })
 
   it.each([
-    ['a quote that is left open', 'Digest realm="a'],
-    ['text behind a quote', 'Digest realm="a"b'],
+    ['an unclosed quote', 'Digest realm="a'],
+    ['text after a quote', 'Digest realm="a"b'],
     ['no comma between parameters', 'Digest realm="a" nonce="b"'],
     ['a parameter twice', 'Digest realm="a", Realm="b"'],
     ['a parameter without a value', 'Digest realm="a", nonce='],
@@ -52,12 +52,12 @@ describe('WWW-Authenticate', () => {
     ['two schemes without a comma', 'Basic Digest realm="a"'],
     ['an unquoted value with characters that need quotes', 'Digest nonce=a/b=='],
     ['a parameter without a scheme', 'realm="a"'],
-  ])('with %s is left out whole, and the other fields stay', (_what, value) => {
+  ])('with %s is ignored, and the other fields are used', (_what, value) => {
     expect(plain(value)).toEqual([])
     expect(plain(value, 'Basic realm="ok"')).toEqual([['basic', { realm: 'ok' }]])
   })
 
-  it('gives back any text that was quoted', () => {
+  it('may contain any quoted text', () => {
     const text = fc.stringMatching(/^[\t\x20-\x7e\x80-\xff]*$/)
     fc.assert(
       fc.property(text, text, (realm, nonce) => {
@@ -68,7 +68,7 @@ describe('WWW-Authenticate', () => {
     )
   })
 
-  it('costs no more than its length, whatever it is', () => {
+  it('is parsed in linear time', () => {
     const start = performance.now()
     for (const value of [`${'a='.repeat(32_000)}`, `Digest a="${'\\'.repeat(64_000)}`, ', '.repeat(32_000)]) {
       parseChallenges([value, `Basic ${value}`])
@@ -85,19 +85,19 @@ describe('Authentication-Info', () => {
   })
 })
 
-describe('Of several Digest challenges', () => {
+describe('Of several Digest challenges,', () => {
   const offer = (...algorithms: string[]) =>
     algorithms.flatMap((name) => ['WWW-Authenticate', `Digest realm="r", nonce="n", qop="auth", ${name}`])
   const chosen = (fields: string[]) => digestChallenge(fields)?.algorithm
 
-  it('the strongest is answered, in whatever order they come', () => {
+  it('the strongest is used, in any order', () => {
     expect(chosen(offer('algorithm=MD5', 'algorithm=SHA-256'))).toBe('SHA-256')
     expect(chosen(offer('algorithm=SHA-256', 'algorithm=MD5'))).toBe('SHA-256')
     expect(chosen(offer('algorithm=SHA-512-256-sess', 'algorithm=SHA-256'))).toBe('SHA-512-256-sess')
     expect(chosen(offer('algorithm=md5-sess', 'algorithm=token'))).toBe('md5-sess')
   })
 
-  it('one that cannot be answered is passed over', () => {
+  it('an unsupported one is ignored', () => {
     expect(chosen(offer('algorithm=SHA-1', 'algorithm=MD5'))).toBe('MD5')
     const authInt = ['WWW-Authenticate', 'Digest realm="r", nonce="n", qop="auth-int", algorithm=SHA-256']
     expect(chosen([...authInt, ...offer('algorithm=MD5')])).toBe('MD5')

@@ -11,15 +11,15 @@ import { closeLater } from '../support/cleanup.ts'
 import { type Device, readBody, startDevice } from '../support/device.ts'
 import { unusedPort } from '../support/raw.ts'
 
-/** A device with a login, whose moods a test can change. */
+/** A device with a login. A test can change its behaviour by the properties. */
 export interface LockedDevice {
   readonly device: Device
   readonly url: string
   user: string
   password: string
-  /** Requests with credentials, right or wrong. */
+  /** How many requests with credentials it has received. */
   attempts: number
-  /** Those of them that were wrong. */
+  /** How many of these were wrong. */
   refusals: number
 }
 
@@ -28,7 +28,7 @@ const page = (response: ServerResponse, status: number, fields: Record<string, s
   response.end(status === 200 ? 'from the device' : 'refused')
 }
 
-/** Asks for Basic credentials everywhere, except below `/open`. */
+/** Starts a device that requires Basic credentials on every path except below `/open`. */
 export async function startBasicDevice(): Promise<LockedDevice> {
   const device = await startDevice(async (request, response) => {
     await readBody(request)
@@ -53,26 +53,26 @@ export async function startBasicDevice(): Promise<LockedDevice> {
 }
 
 export interface DigestDevice extends LockedDevice {
-  /** How the challenge names the algorithm, and by which hash it is checked. */
+  /** The algorithms of its challenges; '' leaves the parameter out. */
   algorithms: readonly string[]
   qop: string | undefined
-  /** The nonce that is good; set another one, and the old one is worn out. */
+  /** The valid nonce. Every other one is stale. */
   nonce: string
-  /** Whether it says so. */
+  /** Whether its challenges say `stale`. */
   saysStale: boolean
-  /** Takes every nonce once only. */
+  /** Accepts every nonce only once. */
   oneTime: boolean
-  /** Calls every nonce stale, and gives a new one. */
+  /** Calls every nonce stale and sends a new one. */
   alwaysStale: boolean
-  /** Announces the next nonce with every answer. */
+  /** Announces the next nonce in every response. */
   nextnonce: boolean
   charset: string
   userhash: boolean
-  /** Every set of credentials that was right, by parameter. */
-  readonly taken: Map<string, string>[]
+  /** The parameters of all credentials that it accepted. */
+  readonly accepted: Map<string, string>[]
 }
 
-/** Checks every parameter of Digest credentials as RFC 7616 has it, by an implementation of its own. */
+/** Starts a device that checks every parameter of Digest credentials (RFC 7616) by an independent implementation. */
 export async function startDigestDevice(): Promise<DigestDevice> {
   let lastCount = 0
   let countOf = ''
@@ -88,18 +88,18 @@ export async function startDigestDevice(): Promise<DigestDevice> {
       return challenge(response, true)
     }
     const p = parametersOf(given)
-    const worn = p.get('nonce') !== locked.nonce
+    const isStale = p.get('nonce') !== locked.nonce
     if (!isRight(request, p)) {
       locked.refusals += 1
       return challenge(response, false)
     }
-    if (worn) return challenge(response, locked.saysStale)
+    if (isStale) return challenge(response, locked.saysStale)
     if (p.get('nonce') !== countOf) lastCount = 0
     countOf = p.get('nonce') ?? ''
     const count = Number.parseInt(p.get('nc') ?? '0', 16)
     if (locked.qop !== undefined && count <= lastCount) return challenge(response, locked.saysStale)
     lastCount = count
-    locked.taken.push(p)
+    locked.accepted.push(p)
     if (locked.oneTime) locked.nonce = mint()
     if (!locked.nextnonce) return page(response, 200)
     locked.nonce = mint()
@@ -162,13 +162,13 @@ export async function startDigestDevice(): Promise<DigestDevice> {
     nextnonce: false,
     charset: '',
     userhash: false,
-    taken: [],
+    accepted: [],
   }
   return locked
 }
 
 function parametersOf(credentials: string): Map<string, string> {
-  // Node hands header text over as latin1; what the sidecar sends is UTF-8.
+  // Node decodes field values as latin1; the sidecar sends UTF-8.
   const text = Buffer.from(credentials.replace(/^Digest /, ''), 'latin1').toString('utf8')
   const found = text.matchAll(/([\w*]+)=(?:"((?:[^"\\]|\\.)*)"|([^",\s]+))/g)
   return new Map(
@@ -180,24 +180,24 @@ function parametersOf(credentials: string): Map<string, string> {
 }
 
 export interface FormDevice extends LockedDevice {
-  /** The sessions that are good. */
+  /** The valid sessions. */
   readonly sessions: Set<string>
-  /** What else a login sets, and a wrong one too. */
+  /** Other cookies that every login sets, also a wrong one. */
   decoys: readonly string[]
-  /** Answers a wrong login with a cookie and a page, as a right one. */
+  /** Answers a wrong login with a cookie and a page, like a right one. */
   lenient: boolean
   attributes: string
-  /** Every form that was sent. */
+  /** Every form that it has received. */
   readonly forms: string[]
-  /** How it asks for a login: a redirect, or a 401. */
+  /** How it requires a login: by a redirect or by 401. */
   asks: 'redirect' | '401'
-  /** The status of every login, whatever the password. */
+  /** The status of every login, if set. */
   loginStatus: number | undefined
-  /** Logins do not end before this. */
+  /** A login waits for this promise. */
   gate: () => Promise<void>
 }
 
-/** A form at `/login`, and sessions. */
+/** Starts a device with a login form at `/login` and session cookies. */
 export async function startFormDevice(): Promise<FormDevice> {
   const device = await startDevice(async (request, response) => {
     const body = (await readBody(request)).toString()
@@ -262,13 +262,13 @@ export async function startFormDevice(): Promise<FormDevice> {
 
 export interface Lighttpd {
   readonly url: string
-  /** Writes the user file anew; lighttpd reads it for every request. */
+  /** Rewrites the user file. lighttpd reads it for every request. */
   setPassword(password: string): void
 }
 
 const REALM = 'real device'
 
-/** lighttpd with its own mod_auth in front of every path. */
+/** Starts lighttpd, whose mod_auth protects every path. */
 export async function startLighttpd(
   method: 'basic' | 'digest',
   algorithm: 'MD5' | 'SHA-256' | 'SHA-512-256' | 'MD5|SHA-256' = 'MD5',
@@ -316,7 +316,7 @@ auth.require = ("/" => ("method" => "${method}", "realm" => "${REALM}", "require
   return { url: `http://127.0.0.1:${port}`, setPassword }
 }
 
-/** There is no event for another program's port: it is tried until it answers. */
+/** Waits until the port accepts connections, by polling: another program sends no event. */
 async function listening(port: number): Promise<void> {
   for (let tries = 0; tries < 200; tries += 1) {
     const socket = net.connect(port, '127.0.0.1')

@@ -12,7 +12,7 @@ interface Example {
   readonly count?: number
 }
 
-function answer({ challenge: text, user, password, ...use }: Example): string {
+function credentialsFor({ challenge: text, user, password, ...use }: Example): string {
   const challenge = digestChallenge(['WWW-Authenticate', text]) ?? expect.fail('not understood')
   const { method = 'GET', target = '/dir/index.html', cnonce = 'c', count = 1 } = use
   const key = digestKey(challenge, { user, password }, cnonce)
@@ -35,16 +35,16 @@ describe('Digest credentials', () => {
   it.each([
     ['MD5', '8ca523f5e9506fed4657c9700eebdbec'],
     ['SHA-256', '753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1'],
-  ])('are those of RFC 7616 §3.9.1 with %s', (algorithm, response) => {
-    expect(answer({ challenge: offered(algorithm), ...MUFASA })).toBe(
-      `Digest username="Mufasa", realm="http-auth@example.org", nonce="7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v", uri="/dir/index.html", response="${response}", algorithm=${algorithm}, qop=auth, nc=00000001, cnonce="f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ", opaque="FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS"`,
+  ])('are those of RFC 7616 §3.9.1 with %s', (algorithm, expected) => {
+    expect(credentialsFor({ challenge: offered(algorithm), ...MUFASA })).toBe(
+      `Digest username="Mufasa", realm="http-auth@example.org", nonce="7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v", uri="/dir/index.html", response="${expected}", algorithm=${algorithm}, qop=auth, nc=00000001, cnonce="f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ", opaque="FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS"`,
     )
   })
 
   it('are those of RFC 2617 §3.5', () => {
     const challenge =
       'Digest realm="testrealm@host.com", qop="auth,auth-int", nonce="dcd98b7102dd2f0e8b11d0f600bfb0c093", opaque="5ccc069c403ebaf9f0171e9517f40e41"'
-    const credentials = answer({
+    const credentials = credentialsFor({
       challenge,
       user: 'Mufasa',
       password: 'Circle Of Life',
@@ -54,37 +54,37 @@ describe('Digest credentials', () => {
     expect(credentials).not.toContain('algorithm')
   })
 
-  it('are those of RFC 2069 §2.4 (as its errata correct it) where no qop is offered', () => {
+  it('are those of RFC 2069 §2.4 (with its errata) if the device offers no qop', () => {
     const challenge =
       'Digest realm="testrealm@host.com", nonce="dcd98b7102dd2f0e8b11d0f600bfb0c093", opaque="5ccc069c403ebaf9f0171e9517f40e41"'
-    const credentials = answer({ challenge, user: 'Mufasa', password: 'CircleOfLife' })
+    const credentials = credentialsFor({ challenge, user: 'Mufasa', password: 'CircleOfLife' })
     expect(parameter(credentials, 'response')).toBe('1949323746fe6a43ef61f9606e7febea')
     expect(credentials).not.toMatch(/qop|nc=|cnonce/)
   })
 
-  it('hide the user as RFC 7616 §3.9.2 does (as its errata correct it)', () => {
+  it('hash the user name as RFC 7616 §3.9.2 (with its errata) does', () => {
     const challenge =
       'Digest realm="api@example.org", qop="auth", algorithm=SHA-512-256, nonce="n", charset=UTF-8, userhash=true'
-    const credentials = answer({ challenge, user: 'Jäsøn Doe', password: 'Secret, or not?' })
+    const credentials = credentialsFor({ challenge, user: 'Jäsøn Doe', password: 'Secret, or not?' })
     expect(parameter(credentials, 'username')).toBe(
       '793263caabb707a56211940d90411ea4a575adeccb7e360aeb624ed06ece9b0b',
     )
     expect(parameter(credentials, 'userhash')).toBe('true')
   })
 
-  it('name a user beyond ASCII in the extended form where the device reads UTF-8, as bytes where not', () => {
+  it('have a non-ASCII user name in the extended form if the device accepts UTF-8, otherwise as bytes', () => {
     const challenge = 'Digest realm="r", nonce="n", qop="auth"'
     const account = { user: "Jäsøn (it's*)", password: 'x' }
-    expect(answer({ challenge: `${challenge}, charset=UTF-8`, ...account })).toMatch(
+    expect(credentialsFor({ challenge: `${challenge}, charset=UTF-8`, ...account })).toMatch(
       /^Digest username\*=UTF-8''J%C3%A4s%C3%B8n%20%28it%27s%2a%29, /,
     )
-    expect(answer({ challenge, ...account })).toContain(
+    expect(credentialsFor({ challenge, ...account })).toContain(
       `username="${Buffer.from(account.user).toString('latin1')}"`,
     )
   })
 
-  it('cannot be broken out of by a target or a name', () => {
-    const credentials = answer({
+  it('escape quotes in the target and the user name', () => {
+    const credentials = credentialsFor({
       challenge: 'Digest realm="r\\"", nonce="n", qop="auth"',
       user: 'a"b\\c',
       password: 'x',
@@ -95,8 +95,10 @@ describe('Digest credentials', () => {
     expect(parameter(credentials, 'realm')).toBe('r"')
   })
 
-  it('count in eight hexadecimal digits', () => {
+  it('have the nonce count in eight hexadecimal digits', () => {
     const challenge = 'Digest realm="r", nonce="n", qop="auth"'
-    expect(parameter(answer({ challenge, user: 'a', password: 'b', count: 255 }), 'nc')).toBe('000000ff')
+    expect(parameter(credentialsFor({ challenge, user: 'a', password: 'b', count: 255 }), 'nc')).toBe(
+      '000000ff',
+    )
   })
 })

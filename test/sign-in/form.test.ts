@@ -9,32 +9,32 @@ const home = { method: 'GET', target: '/home' }
 describe('Signing in by a form', () => {
   it('sends the form once and its cookie with every request', async () => {
     const device = await startFormDevice()
-    const { signIn, request, told } = await signedIn({
+    const { signIn, request, events } = await signedIn({
       auth: { form: { user: 'admin', fields: ['action=log in', 'x='] } },
       ...device,
     })
     await Promise.all(Array.from({ length: 50 }, () => signIn.ready()))
     expect((await request(home)).status).toBe(200)
     expect((await request({ method: 'POST', target: '/other' })).status).toBe(200)
-    expect(told).toEqual(['signed in'])
+    expect(events).toEqual(['signed in'])
     expect(device.forms).toEqual([
       `action=log+in&x=&username=admin&password=${encodeURIComponent(device.password).replaceAll('%20', '+')}`,
     ])
     expect(device.device.requests[0]?.header('Content-Type')).toBe('application/x-www-form-urlencoded')
   })
 
-  it('waits for one login, and all who waited go on', async () => {
+  it('renews the session by one login for all waiting requests', async () => {
     const device = await startFormDevice()
     const { signIn, request, clock } = await signedIn({ auth, ...device })
     await signIn.ready()
     signIn.accepted(home, { status: 200, fields: [] }, signIn.credentialsFor(home))
     device.sessions.clear()
     clock.advance(10_000)
-    const answers = await Promise.all(Array.from({ length: 20 }, () => request(home)))
-    expect(answers.every((answer) => signIn.isChallenge(home, answer))).toBe(true)
+    const responses = await Promise.all(Array.from({ length: 20 }, () => request(home)))
+    expect(responses.every((response) => signIn.isChallenge(home, response))).toBe(true)
     const { promise, resolve } = Promise.withResolvers<void>()
     device.gate = () => promise
-    const renewals = Promise.all(answers.map((answer) => signIn.renew(answer, answer.shown, true)))
+    const renewals = Promise.all(responses.map((response) => signIn.renew(response, response.shown, true)))
     resolve()
     expect(await renewals).toEqual(Array(20).fill({ kind: 'signed-in' }))
     expect(device.attempts).toBe(2)
@@ -42,7 +42,7 @@ describe('Signing in by a form', () => {
   })
 
   it.each(['redirect', '401'] as const)(
-    'knows a %s for a challenge, and other answers for none',
+    'recognises a %s as a challenge, and no other response',
     async (asks) => {
       const device = await startFormDevice()
       device.asks = asks
@@ -53,20 +53,20 @@ describe('Signing in by a form', () => {
       expect(signIn.isChallenge({ ...home, target: '/a/b' }, redirect('../login?next=/a/b'))).toBe(true)
       expect(signIn.isChallenge(home, redirect('/login/help'))).toBe(false)
       expect(signIn.isChallenge(home, { status: 403, fields: [] })).toBe(false)
-      // Somebody who signs in by hand, with a typing error.
+      // A user who signs in by hand with a wrong password.
       expect(signIn.isChallenge({ method: 'POST', target: '/login?x' }, redirect('/login?error'))).toBe(false)
     },
   )
 
-  it('takes a redirect back to the login page for a refusal', async () => {
+  it('treats a redirect to the login page as a refusal', async () => {
     const device = await startFormDevice()
-    const { signIn, told } = await signedIn({ auth, ...device, password: 'wrong' })
+    const { signIn, events } = await signedIn({ auth, ...device, password: 'wrong' })
     await signIn.ready()
-    expect(told).toEqual(['refused 30000'])
+    expect(events).toEqual(['refused 30000'])
     expect(signIn.credentialsFor(home)).toBeUndefined()
   })
 
-  it('with a check path is not taken in by a cookie for a wrong password', async () => {
+  it('with a check path detects a wrong password, even if the device sets a cookie', async () => {
     const device = await startFormDevice()
     device.lenient = true
     expect((await (await signedIn({ auth, ...device })).signIn.check('wrong')).kind).toBe('right')
@@ -75,27 +75,27 @@ describe('Signing in by a form', () => {
     expect((await signIn.check(device.password)).kind).toBe('right')
   })
 
-  it('never takes a page that is open to everybody for a login', async () => {
+  it('never accepts a page without a login as a check path', async () => {
     const device = await startFormDevice()
     const { signIn } = await signedIn({ auth: { form: { user: 'admin', check_path: '/open' } }, ...device })
     expect((await signIn.check(device.password)).kind).toBe('failed')
     expect(device.attempts).toBe(0)
   })
 
-  it('without one finds out by the first request, and does not hammer', async () => {
+  it('without a check path detects a wrong password by the first request, and does not retry at once', async () => {
     const device = await startFormDevice()
     device.lenient = true
-    const { signIn, request, told } = await signedIn({ auth, ...device, password: 'wrong' })
+    const { signIn, request, events } = await signedIn({ auth, ...device, password: 'wrong' })
     for (let i = 0; i < 5; i += 1) {
       await signIn.ready()
-      const answer = await request(home)
-      expect((await signIn.renew(answer, answer.shown, true)).kind).toBe('refused')
+      const response = await request(home)
+      expect((await signIn.renew(response, response.shown, true)).kind).toBe('refused')
     }
     expect(device.attempts).toBe(1)
-    expect(told).toEqual(['signed in', 'refused 30000'])
+    expect(events).toEqual(['signed in', 'refused 30000'])
   })
 
-  it('holds a login against what else success looks like', async () => {
+  it('accepts a login only with the configured status and location', async () => {
     const device = await startFormDevice()
     const kind = async (success: object) => {
       const { signIn } = await signedIn({ auth: { form: { user: 'admin', success } }, ...device })
@@ -106,22 +106,22 @@ describe('Signing in by a form', () => {
     expect(await kind({ location: '/elsewhere' })).toBe('wrong')
   })
 
-  it.each([500, 503, 429, 423, 404])('takes a %i for no word about the password', async (status) => {
+  it.each([500, 503, 429, 423, 404])('treats %i as a failure, not as a wrong password', async (status) => {
     const device = await startFormDevice()
     device.loginStatus = status
-    const { signIn, told } = await signedIn({ auth, ...device })
+    const { signIn, events } = await signedIn({ auth, ...device })
     expect((await signIn.check('x')).kind).toBe('failed')
-    expect(told).toEqual([`unusable the login at /login answered ${status}`])
+    expect(events).toEqual([`unusable the login at /login answered ${status}`])
   })
 
-  it.each([400, 401, 403])('takes a %i for a refusal', async (status) => {
+  it.each([400, 401, 403])('treats %i as a wrong password', async (status) => {
     const device = await startFormDevice()
     device.loginStatus = status
     const { signIn } = await signedIn({ auth, ...device })
     expect((await signIn.check('x')).kind).toBe('wrong')
   })
 
-  it('signs in anew when the session is over by its own account, before a request is spent on it', async () => {
+  it('signs in again when the cookie has expired, before the next request', async () => {
     const device = await startFormDevice()
     device.attributes = '; Max-Age=60; Path=/'
     const { signIn, clock, request } = await signedIn({ auth, ...device })
@@ -132,31 +132,31 @@ describe('Signing in by a form', () => {
     expect((await request(home)).status).toBe(200)
   })
 
-  it('keeps up with a device that replaces the cookie, and with a logout', async () => {
+  it('follows a device that replaces the cookie, and signs in again after a logout', async () => {
     const device = await startFormDevice()
     const { signIn, request } = await signedIn({ auth, ...device })
     await signIn.ready()
     for (const target of ['/rotate', '/logout']) {
-      const answer = await request({ target })
-      expect(answer.status).toBe(200)
-      signIn.accepted({ method: 'GET', target }, answer, answer.shown)
+      const response = await request({ target })
+      expect(response.status).toBe(200)
+      signIn.accepted({ method: 'GET', target }, response, response.shown)
       await signIn.ready()
       expect((await request(home)).status).toBe(200)
     }
     expect(device.attempts).toBe(2)
   })
 
-  it('does not become whoever signs in through the sidecar', async () => {
+  it('does not take over the session of a client that signs in through the sidecar', async () => {
     const device = await startFormDevice()
     const { signIn, request } = await signedIn({ auth, ...device })
     await signIn.ready()
     const shown = signIn.credentialsFor(home)
-    const answer = { status: 302, fields: ['Location', '/home', 'Set-Cookie', 'SID=guest; Path=/'] }
-    signIn.accepted({ method: 'POST', target: '/login' }, answer, shown)
+    const response = { status: 302, fields: ['Location', '/home', 'Set-Cookie', 'SID=guest; Path=/'] }
+    signIn.accepted({ method: 'POST', target: '/login' }, response, shown)
     expect((await request(home)).status).toBe(200)
   })
 
-  it('shows clients nothing of the session', async () => {
+  it('conceals the session cookie from clients', async () => {
     const device = await startFormDevice()
     const { signIn } = await signedIn({ auth, ...device })
     await signIn.ready()
@@ -164,7 +164,7 @@ describe('Signing in by a form', () => {
     expect(signIn.conceal(fields, undefined)).toEqual(['A', '1', 'Set-Cookie', 'theme=dark', 'B', '2'])
   })
 
-  it('keeps all cookies of the login, or the one that is named', async () => {
+  it('keeps all cookies of the login, or only the configured one', async () => {
     const device = await startFormDevice()
     device.decoys = ['csrf=1; Path=/', 'old=; Max-Age=0']
     const all = await signedIn({ auth, ...device })
@@ -175,10 +175,10 @@ describe('Signing in by a form', () => {
     expect(named.signIn.credentialsFor(home)?.fields[1]).toMatch(/^SID=\w+$/)
     const missing = await signedIn({ auth: { form: { user: 'admin', session_cookie: 'X' } }, ...device })
     await missing.signIn.ready()
-    expect(missing.told).toEqual(['refused 30000'])
+    expect(missing.events).toEqual(['refused 30000'])
   })
 
-  it('sends a cookie where its path says, and nowhere else', async () => {
+  it('sends a cookie only on its path', async () => {
     const device = await startFormDevice()
     device.attributes = '; Path=/api'
     const { signIn } = await signedIn({ auth, ...device })

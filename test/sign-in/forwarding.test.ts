@@ -16,7 +16,7 @@ import {
 
 type Options = Parameters<typeof startSidecar>[0]
 
-function inFront(
+function startWithAuth(
   { device, password }: LockedDevice,
   auth: Readonly<Record<string, Readonly<Record<string, unknown>>>>,
   options: Options = {},
@@ -29,8 +29,12 @@ function inFront(
   return startSidecar({ device, ...options, config: { upstream, ...options.config } })
 }
 
-/** The device alone knows the password: the tests' own password file is left out. */
-function askingTheDevice(device: LockedDevice, auth: object, options: Options = {}): Promise<TestSidecar> {
+/** Starts a sidecar with `password.device`, without the password file of the tests. */
+function startWithDevicePassword(
+  device: LockedDevice,
+  auth: object,
+  options: Options = {},
+): Promise<TestSidecar> {
   return startSidecar({
     device: device.device,
     password: device.password,
@@ -54,10 +58,10 @@ describeTransports('A request to a device with a login', (transport) => {
     ['a form', 'form', startFormDevice],
   ] as const)('is signed in by %s', async (_how, kind, start) => {
     const device = await start()
-    const sidecar = await inFront(device, { [kind]: {} }, { transport })
+    const sidecar = await startWithAuth(device, { [kind]: {} }, { transport })
     const token = await sidecar.token()
-    const answer = await sidecar.request({ path: '/api?x=1', token, fields: ['Cookie', 'a=1'] })
-    expect([answer.status, answer.text]).toEqual([200, 'from the device'])
+    const response = await sidecar.request({ path: '/api?x=1', token, fields: ['Cookie', 'a=1'] })
+    expect([response.status, response.text]).toEqual([200, 'from the device'])
     const posted = await sidecar.request({ method: 'POST', path: '/api', body: 'hello', token })
     expect(posted.status).toBe(200)
     expect(device.device.requests.at(-1)?.body?.toString()).toBe('hello')
@@ -68,22 +72,22 @@ describeTransports('A request to a device with a login', (transport) => {
     expect(device.refusals).toBe(0)
   })
 
-  it('is repeated, body and all, when its session has ended', async () => {
+  it('is repeated with its body when the session has ended', async () => {
     const device = await startFormDevice()
-    const sidecar = await inFront(device, { form: {} }, { transport })
+    const sidecar = await startWithAuth(device, { form: {} }, { transport })
     const token = await sidecar.token()
     await sidecar.request({ token })
     device.sessions.clear()
     sidecar.clock.advance(10_000)
-    const answer = await sidecar.request({ method: 'POST', path: '/api', body: ['hel', 'lo'], token })
-    expect([answer.status, answer.text]).toEqual([200, 'from the device'])
+    const response = await sidecar.request({ method: 'POST', path: '/api', body: ['hel', 'lo'], token })
+    expect([response.status, response.text]).toEqual([200, 'from the device'])
     expect(device.device.requests.at(-1)?.body?.toString()).toBe('hello')
     expect(device.attempts).toBe(2)
   })
 
-  it('is not repeated when its body is long; the next one finds the sidecar signed in', async () => {
+  it('is not repeated if its body is long; the sidecar is signed in for the next request', async () => {
     const device = await startFormDevice()
-    const sidecar = await inFront(device, { form: {} }, { transport })
+    const sidecar = await startWithAuth(device, { form: {} }, { transport })
     const token = await sidecar.token()
     await sidecar.request({ token })
     device.sessions.clear()
@@ -92,69 +96,63 @@ describeTransports('A request to a device with a login', (transport) => {
     const refused = await sidecar.request({ method: 'POST', path: '/api', body, token })
     expect([refused.status, refused.header('location')]).toEqual([302, '/login?from=here'])
     expect(refused.header('set-cookie')).toBeUndefined()
-    const answer = await sidecar.request({ method: 'POST', path: '/api', body, token })
-    expect(answer.status).toBe(200)
+    const response = await sidecar.request({ method: 'POST', path: '/api', body, token })
+    expect(response.status).toBe(200)
     expect(device.attempts).toBe(2)
   })
 })
 
-describeTransports(
-  'C8 The request that finds out that the password has changed at the device',
-  (transport) => {
-    it.each(['GET', 'POST'])(
-      'is told that its token is worth nothing (%s), and so are all others',
-      async (method) => {
-        const device = await startBasicDevice()
-        const sidecar = await askingTheDevice(device, basic, { transport })
-        const token = await sidecar.token()
-        expect((await sidecar.request({ token })).status).toBe(200)
-        const before = device.password
-        device.password = 'another'
-        const body = method === 'POST' ? { body: 'hello' } : {}
-        const answers = await Promise.all([1, 2, 3].map(() => sidecar.request({ token, method, ...body })))
-        for (const answer of answers) {
-          expectError(answer, 401, 'invalid_token')
-          expect(answer.header('www-authenticate')).toMatch(/^Bearer .*error="invalid_token"/)
-          expect(answer.header('x-ratelimit-limit')).toBeDefined()
-        }
-        expectError(await sidecar.request({ token }), 401, 'invalid_token')
-        expectError(await grant(sidecar, before), 400, 'invalid_grant')
-        expect((await grant(sidecar, 'another')).status).toBe(200)
-      },
-    )
+describeTransports('C8 A request that the device refuses because its password has changed', (transport) => {
+  it.each(['GET', 'POST'])('revokes its token and all others (%s)', async (method) => {
+    const device = await startBasicDevice()
+    const sidecar = await startWithDevicePassword(device, basic, { transport })
+    const token = await sidecar.token()
+    expect((await sidecar.request({ token })).status).toBe(200)
+    const before = device.password
+    device.password = 'another'
+    const body = method === 'POST' ? { body: 'hello' } : {}
+    const responses = await Promise.all([1, 2, 3].map(() => sidecar.request({ token, method, ...body })))
+    for (const response of responses) {
+      expectError(response, 401, 'invalid_token')
+      expect(response.header('www-authenticate')).toMatch(/^Bearer .*error="invalid_token"/)
+      expect(response.header('x-ratelimit-limit')).toBeDefined()
+    }
+    expectError(await sidecar.request({ token }), 401, 'invalid_token')
+    expectError(await grant(sidecar, before), 400, 'invalid_grant')
+    expect((await grant(sidecar, 'another')).status).toBe(200)
+  })
 
-    it('breaks off what is being answered, and refuses what waits at the device', async () => {
-      const device = await startBasicDevice()
-      const sidecar = await askingTheDevice(device, basic, { transport })
-      const token = await sidecar.token()
-      const fields = ['Authorization', `Bearer ${token}`]
-      const waits = Promise.withResolvers<void>()
-      device.device.handle((request, response) => {
-        if (request.url === '/streams') response.write('some')
-        else if (request.url === '/waits') waits.resolve()
-        else response.writeHead(401, { 'WWW-Authenticate': 'Basic realm="device"' }).end()
-      })
-      const streams = (await sidecar.connect()).start({ path: '/streams', fields })
-      await streams.waitFor('some')
-      const late = sidecar.request({ path: '/waits', token })
-      await waits.promise
-      expectError(await sidecar.request({ token }), 401, 'invalid_token')
-      await expect(streams.response).rejects.toThrow()
-      expectError(await late, 401, 'invalid_token')
-      await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
+  it('breaks off running responses and refuses requests that wait at the device', async () => {
+    const device = await startBasicDevice()
+    const sidecar = await startWithDevicePassword(device, basic, { transport })
+    const token = await sidecar.token()
+    const fields = ['Authorization', `Bearer ${token}`]
+    const waits = Promise.withResolvers<void>()
+    device.device.handle((request, response) => {
+      if (request.url === '/streams') response.write('some')
+      else if (request.url === '/waits') waits.resolve()
+      else response.writeHead(401, { 'WWW-Authenticate': 'Basic realm="device"' }).end()
     })
-  },
-)
+    const streams = (await sidecar.connect()).start({ path: '/streams', fields })
+    await streams.waitFor('some')
+    const late = sidecar.request({ path: '/waits', token })
+    await waits.promise
+    expectError(await sidecar.request({ token }), 401, 'invalid_token')
+    await expect(streams.response).rejects.toThrow()
+    expectError(await late, 401, 'invalid_token')
+    await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
+  })
+})
 
 it.each([
   ['Basic', { basic: { user: 'admin' } }, startBasicDevice],
   ['Digest', { digest: { user: 'admin' } }, startDigestDevice],
   ['a form', loginForm, startFormDevice],
 ] as const)(
-  'C8 a password that changes at the device right after a sign-in is found out by the next request: %s',
+  'C8 the next request detects a password that changed right after a sign-in by %s',
   async (_how, auth, start) => {
     const device = await start()
-    const sidecar = await askingTheDevice(device, auth)
+    const sidecar = await startWithDevicePassword(device, auth)
     for (const next of ['second', 'third']) {
       const token = String((await grant(sidecar, device.password)).json().access_token)
       expect((await sidecar.request({ token })).status).toBe(200)
@@ -166,40 +164,40 @@ it.each([
   },
 )
 
-it('a path that is closed to the account shows the answer of the device, and costs it one login in five seconds', async () => {
+it("a path that the account may not read returns the device's response, and causes one login in five seconds", async () => {
   const device = await startBasicDevice()
-  const sidecar = await askingTheDevice(device, basic)
+  const sidecar = await startWithDevicePassword(device, basic)
   const token = await sidecar.token()
   const before = device.attempts
   for (let i = 0; i < 5; i += 1) {
-    const answer = await sidecar.request({ path: '/forbidden', token })
-    expect([answer.status, answer.text]).toEqual([401, 'refused'])
+    const response = await sidecar.request({ path: '/forbidden', token })
+    expect([response.status, response.text]).toEqual([401, 'refused'])
     expect((await sidecar.request({ token })).status).toBe(200)
   }
-  // Ten requests, one login, one request repeated after it.
+  // Ten requests, one login, and one repeated request.
   expect(device.attempts - before).toBe(12)
 })
 
 it.each([
-  ['takes every nonce once', true],
-  ['takes every nonce once, and never says stale', false],
-])('requests that are under way together are all signed in at a device that %s', async (_what, saysStale) => {
+  ['accepts every nonce once', true],
+  ['accepts every nonce once and never says stale', false],
+])('concurrent requests are all signed in at a device that %s', async (_what, saysStale) => {
   const device = await startDigestDevice()
   device.oneTime = true
   device.saysStale = saysStale
-  const sidecar = await inFront(device, { digest: {} })
+  const sidecar = await startWithAuth(device, { digest: {} })
   const token = await sidecar.token()
   for (let round = 0; round < 3; round += 1) {
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 8 }, (_x, n) => sidecar.request({ path: `/${n}`, token })),
     )
-    expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200))
+    expect(responses.map(({ status }) => status)).toEqual(Array(8).fill(200))
   }
 })
 
-it('a request that cannot be repeated leaves the new nonce to the next one', async () => {
+it('a request that cannot be repeated gets the new nonce for the next one', async () => {
   const device = await startDigestDevice()
-  const sidecar = await inFront(device, { digest: {} })
+  const sidecar = await startWithAuth(device, { digest: {} })
   const token = await sidecar.token()
   expect((await sidecar.request({ token })).status).toBe(200)
   device.nonce = 'another'
@@ -208,9 +206,9 @@ it('a request that cannot be repeated leaves the new nonce to the next one', asy
   expect((await sidecar.request(upload)).status).toBe(200)
 })
 
-it('a WebSocket that is refused for a worn out nonce leaves the new one to the next', async () => {
+it('a WebSocket that is refused for a stale nonce gets the new nonce for the next request', async () => {
   const device = await startDigestDevice()
-  const sidecar = await inFront(device, { digest: {} })
+  const sidecar = await startWithAuth(device, { digest: {} })
   const token = await sidecar.token()
   expect((await sidecar.request({ token })).status).toBe(200)
   device.nonce = 'another'
@@ -218,9 +216,9 @@ it('a WebSocket that is refused for a worn out nonce leaves the new one to the n
   expect((await sidecar.request({ token, method: 'POST', body: Buffer.alloc(200_000) })).status).toBe(200)
 })
 
-it('C5 a device that calls every nonce stale says nothing of the password: no grant is invalid, no token void', async () => {
+it('C5 a device that calls every nonce stale causes no invalid_grant and revokes no token', async () => {
   const device = await startDigestDevice()
-  const sidecar = await askingTheDevice(device, { digest: { user: 'admin' } })
+  const sidecar = await startWithDevicePassword(device, { digest: { user: 'admin' } })
   const token = await sidecar.token()
   device.alwaysStale = true
   expectError(await grant(sidecar, device.password), 500, 'upstream_unavailable')
@@ -230,13 +228,13 @@ it('C5 a device that calls every nonce stale says nothing of the password: no gr
 })
 
 describe('A request to a device with a login', () => {
-  it('waits for one login, however many there are', async () => {
+  it('shares one login with all concurrent requests', async () => {
     const device = await startFormDevice()
-    const sidecar = await inFront(device, { form: {} })
+    const sidecar = await startWithAuth(device, { form: {} })
     const token = await sidecar.token()
     const burst = async (): Promise<void> => {
-      const answers = await Promise.all(Array.from({ length: 40 }, () => sidecar.request({ token })))
-      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+      const responses = await Promise.all(Array.from({ length: 40 }, () => sidecar.request({ token })))
+      expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]))
     }
     await burst()
     expect(device.attempts).toBe(1)
@@ -246,14 +244,14 @@ describe('A request to a device with a login', () => {
     expect(device.attempts).toBe(2)
   })
 
-  it('gets the answer of the device where the credentials are refused, and the device one login', async () => {
+  it("gets the device's 401 if the credentials are wrong, and the device gets one login", async () => {
     const device = await startBasicDevice()
-    const sidecar = await inFront({ ...device, password: 'canary' }, basic)
+    const sidecar = await startWithAuth({ ...device, password: 'canary' }, basic)
     const token = await sidecar.token()
     for (let i = 0; i < 5; i += 1) {
-      const answer = await sidecar.request({ token })
-      expect([answer.status, answer.text]).toEqual([401, 'refused'])
-      expect(answer.header('www-authenticate')).toBe('Basic realm="device"')
+      const response = await sidecar.request({ token })
+      expect([response.status, response.text]).toEqual([401, 'refused'])
+      expect(response.header('www-authenticate')).toBe('Basic realm="device"')
     }
     expect(device.refusals).toBe(1)
     const log = sidecar.logLines().join('\n')
@@ -261,19 +259,19 @@ describe('A request to a device with a login', () => {
     expect(log).not.toContain('canary')
   })
 
-  it('is told that the device is down', async () => {
+  it('gets upstream_unavailable if the device is down', async () => {
     const device = await startBasicDevice()
-    const sidecar = await inFront(device, basic)
+    const sidecar = await startWithAuth(device, basic)
     const token = await sidecar.token()
     await device.device.stop()
-    const answer = await sidecar.request({ token })
-    expectError(answer, 500, 'upstream_unavailable')
-    expect(answer.header('proxy-status')).toContain('connection_refused')
+    const response = await sidecar.request({ token })
+    expectError(response, 500, 'upstream_unavailable')
+    expect(response.header('proxy-status')).toContain('connection_refused')
   })
 
-  it('gets a challenge too long to be held as it comes', async () => {
+  it('gets an overlong challenge as a stream', async () => {
     const device = await startBasicDevice()
-    const sidecar = await inFront(device, basic)
+    const sidecar = await startWithAuth(device, basic)
     const token = await sidecar.token()
     await sidecar.request({ token })
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -290,20 +288,20 @@ describe('A request to a device with a login', () => {
     expect((await exchange.response).body).toHaveLength(300_003)
   })
 
-  it('is told so when the device gives no answer to the login', async () => {
+  it('gets upstream_unavailable if the device does not answer the login', async () => {
     const device = await startFormDevice()
-    const sidecar = await inFront(device, { form: {} })
+    const sidecar = await startWithAuth(device, { form: {} })
     const token = await sidecar.token()
     device.device.handle((request, response) => {
       if (request.method === 'POST') response.destroy()
-      else response.end('open to everybody')
+      else response.end('no login needed')
     })
     expectError(await sidecar.request({ token }), 500, 'upstream_unavailable')
   })
 
-  it('ends as a failure when its challenge breaks off', async () => {
+  it('gets upstream_unavailable if the challenge breaks off', async () => {
     const device = await startBasicDevice()
-    const sidecar = await inFront(device, basic)
+    const sidecar = await startWithAuth(device, basic)
     const token = await sidecar.token()
     await sidecar.request({ token })
     device.device.handle((_request, response) => {
@@ -319,23 +317,23 @@ describe('A request to a device with a login', () => {
     ['that is only observed', { enforce: false }],
   ])('without a token, %s, is not signed in', async (_what, config) => {
     const device = await startBasicDevice()
-    const sidecar = await inFront(device, basic, { config })
-    const answer = await sidecar.request({ path: '/api' })
-    expect([answer.status, answer.text]).toEqual([401, 'refused'])
+    const sidecar = await startWithAuth(device, basic, { config })
+    const response = await sidecar.request({ path: '/api' })
+    expect([response.status, response.text]).toEqual([401, 'refused'])
     expect(device.attempts).toBe(0)
     const signed = await sidecar.request({ path: '/api', token: await sidecar.token() })
     expect(signed.status).toBe(200)
   })
 
-  it('is repeated through the tolerant lane, too', async () => {
+  it('is also repeated through the tolerant lane', async () => {
     const device = await startFormDevice()
-    const sidecar = await inFront(device, { form: {} }, {}, 'tolerant')
+    const sidecar = await startWithAuth(device, { form: {} }, {}, 'tolerant')
     const token = await sidecar.token()
     await sidecar.request({ token })
     device.sessions.clear()
     sidecar.clock.advance(10_000)
-    const answer = await sidecar.request({ method: 'POST', path: '/api', body: 'hello', token })
-    expect([answer.status, answer.text]).toEqual([200, 'from the device'])
+    const response = await sidecar.request({ method: 'POST', path: '/api', body: 'hello', token })
+    expect([response.status, response.text]).toEqual([200, 'from the device'])
     expect(device.device.requests.at(-1)?.body?.toString()).toBe('hello')
     expect(device.attempts).toBe(2)
   })
@@ -343,7 +341,7 @@ describe('A request to a device with a login', () => {
   it('may be a WebSocket', async () => {
     const device = await startFormDevice()
     const { upgrades } = acceptWebSockets(device.device)
-    const sidecar = await inFront(device, { form: {} })
+    const sidecar = await startWithAuth(device, { form: {} })
     const token = await sidecar.token()
     const { socket } = await openWebSocket(sidecar.url, { path: '/ws', token })
     socket.close()
@@ -351,9 +349,9 @@ describe('A request to a device with a login', () => {
     expect(upgrades[0]?.headers.cookie).toBe(`SID=${id}`)
   })
 
-  it('may be a WebSocket that is refused, and then is not the next time', async () => {
+  it('may be a WebSocket that is refused for an ended session, and the next one opens', async () => {
     const device = await startFormDevice()
-    const sidecar = await inFront(device, { form: {} })
+    const sidecar = await startWithAuth(device, { form: {} })
     const token = await sidecar.token()
     await sidecar.request({ token })
     device.sessions.clear()
@@ -369,21 +367,21 @@ describe('A request to a device with a login', () => {
     expect(device.attempts).toBe(2)
   })
 
-  it('never shows a client the session', async () => {
+  it('gets a response without the session cookie', async () => {
     const device = await startFormDevice()
-    const sidecar = await inFront(device, { form: {} })
+    const sidecar = await startWithAuth(device, { form: {} })
     const token = await sidecar.token()
-    const answer = await sidecar.request({ path: '/rotate', token, fields: ['Cookie', 'SID=mine'] })
-    expect(answer.values('set-cookie')).toEqual(['theme=dark'])
+    const response = await sidecar.request({ path: '/rotate', token, fields: ['Cookie', 'SID=mine'] })
+    expect(response.values('set-cookie')).toEqual(['theme=dark'])
     expect((await sidecar.request({ path: '/x', token })).status).toBe(200)
     expect(device.attempts).toBe(1)
   })
 })
 
-describe('The password grant, where only the device knows the password', () => {
-  it('is decided by signing in there, and its password then signs requests in', async () => {
+describe('The password grant with a password that only the device knows', () => {
+  it('is decided by a login at the device, and its password then signs requests in', async () => {
     const device = await startFormDevice()
-    const sidecar = await askingTheDevice(device, loginForm)
+    const sidecar = await startWithDevicePassword(device, loginForm)
     expectError(await grant(sidecar, 'wrong'), 400, 'invalid_grant')
     const token = await sidecar.token()
     expect((await sidecar.request({ token })).status).toBe(200)
@@ -392,18 +390,18 @@ describe('The password grant, where only the device knows the password', () => {
 
   it('is upstream_unavailable, never invalid_grant, while the device cannot be reached', async () => {
     const device = await startBasicDevice()
-    const sidecar = await askingTheDevice(device, basic)
+    const sidecar = await startWithDevicePassword(device, basic)
     await device.device.stop()
-    const answer = await grant(sidecar, 'wrong')
-    expectError(answer, 500, 'upstream_unavailable')
-    expect(answer.header('proxy-status')).toContain('connection_refused')
+    const response = await grant(sidecar, 'wrong')
+    expectError(response, 500, 'upstream_unavailable')
+    expect(response.header('proxy-status')).toContain('connection_refused')
     expect(await sidecar.metric('postern_upstream_errors_total')).toBe(1)
   })
 
-  it('C8 is one login at the device, when it finds out', async () => {
+  it('C8 detects by one login that the password has changed', async () => {
     const device = await startBasicDevice()
     const config = { tokens: { store: 'file' } }
-    const sidecar = await askingTheDevice(device, basic, { config })
+    const sidecar = await startWithDevicePassword(device, basic, { config })
     const token = await sidecar.token()
     const before = device.password
     device.password = 'another'
@@ -413,15 +411,15 @@ describe('The password grant, where only the device knows the password', () => {
     expectError(await sidecar.request({ token }), 401, 'invalid_token')
   })
 
-  it('C8 across a restart keeps tokens until another password is right', async () => {
+  it('C8 across a restart keeps tokens valid until another password is right', async () => {
     const device = await startBasicDevice()
     const config = { tokens: { store: 'file' }, state_dir: join(temporaryDirectory(), 'state') }
-    const first = await askingTheDevice(device, basic, { config })
+    const first = await startWithDevicePassword(device, basic, { config })
     const { access_token: token } = await first.grant()
     await first.stop()
 
-    const second = await askingTheDevice(device, basic, { config })
-    // Good as a token, but nobody knows a password to sign in with.
+    const second = await startWithDevicePassword(device, basic, { config })
+    // The token is valid, but the sidecar does not know the password yet.
     const anonymous = await second.request({ token })
     expect([anonymous.status, anonymous.text]).toEqual([401, 'refused'])
     await second.grant()
@@ -429,13 +427,13 @@ describe('The password grant, where only the device knows the password', () => {
     await second.stop()
 
     device.password = 'another'
-    const third = await askingTheDevice(device, basic, { config })
+    const third = await startWithDevicePassword(device, basic, { config })
     const { access_token: next } = await third.grant()
     expectError(await third.request({ token }), 401, 'invalid_token')
     expect((await third.request({ token: next })).status).toBe(200)
     await third.stop()
 
-    const fourth = await askingTheDevice(device, basic, { config })
+    const fourth = await startWithDevicePassword(device, basic, { config })
     await fourth.grant()
     expect((await fourth.request({ token: next })).status).toBe(200)
   })
@@ -443,12 +441,12 @@ describe('The password grant, where only the device knows the password', () => {
   it('keeps the password out of log and metrics', async () => {
     const device: FormDevice = await startFormDevice()
     device.password = 'canary-right'
-    const sidecar = await askingTheDevice(device, loginForm)
+    const sidecar = await startWithDevicePassword(device, loginForm)
     await grant(sidecar, 'canary-wrong')
     await sidecar.request({ token: await sidecar.token() })
     const id = [...device.sessions].at(-1) ?? ''
-    const said = sidecar.logLines().join('\n') + (await sidecar.metrics())
-    expect(said).not.toContain('canary')
-    expect(said).not.toContain(id)
+    const output = sidecar.logLines().join('\n') + (await sidecar.metrics())
+    expect(output).not.toContain('canary')
+    expect(output).not.toContain(id)
   })
 })

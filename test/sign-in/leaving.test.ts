@@ -7,7 +7,7 @@ import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 import { startBasicDevice, startDigestDevice, startFormDevice } from './devices.ts'
 
-/** Each with a way to end its session, so that the next request has to sign in anew. */
+/** Each device comes with a function that ends its session, so that the next request must sign in again. */
 const logins = {
   async basic() {
     const device = await startBasicDevice()
@@ -29,14 +29,14 @@ const logins = {
 } as const
 
 describeTransports(
-  'Clients that leave while they are signed in at the device',
+  'Clients that leave while the sidecar signs in at the device',
   (transport) => {
     describe.each(['strict', 'tolerant'])('in the %s lane', (parser) => {
       it.each(['basic', 'digest', 'form'] as const)(
-        'C24 leave no connection to it behind: %s',
+        'C24 leave no device connection behind: %s',
         async (kind) => {
           const { device, end } = await logins[kind]()
-          // Whatever was asked for is closed behind its answer; a connection that nobody uses would stay.
+          // The device closes each connection after one response, so only an unused connection would stay open.
           device.device.server.maxRequestsPerSocket = 1
           const file = join(temporaryDirectory(), 'device-password')
           writeFileSync(file, device.password)
@@ -47,7 +47,7 @@ describeTransports(
           const sidecar = await startSidecar({ transport, device: device.device, config: { upstream } })
           const token = await sidecar.token()
           const fields = ['Authorization', `Bearer ${token}`]
-          // Each of eight moments with each kind of request.
+          // Eight moments for each of the three kinds of requests.
           for (let round = 0; round < 24; round += 1) {
             end()
             sidecar.clock.advance(10_000)
@@ -55,19 +55,19 @@ describeTransports(
             const posts = round % 3 === 0
             const exchange = connection.start(posts ? { fields, method: 'POST', body: 'x' } : { fields })
             exchange.response.catch(() => {})
-            // Anywhere between the request and its answer.
+            // At any moment between the request and its response.
             if (round % 8 > 0) await delay((round % 8) - 1)
             exchange.abort()
             connection.close()
           }
-          const underWay = async (): Promise<number[]> => {
+          const inFlight = async (): Promise<number[]> => {
             const figure = await sidecar.figures()
             return [figure('postern_connections'), figure('postern_upstream_in_flight')]
           }
-          await expect.poll(underWay).toEqual([0, 0])
-          // One that was still being opened when its client left is kept for the next, for four seconds.
+          await expect.poll(inFlight).toEqual([0, 0])
+          // A connection that was still opening when its client left is kept as a spare for four seconds.
           await expect.poll(() => device.device.openConnections).toBe(0)
-          // A session that has just been made is not made anew.
+          // A new session is not renewed at once, so the clock moves.
           sidecar.clock.advance(1_000_000)
           end()
           expect((await sidecar.request({ token })).status).toBe(200)

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { mergeCookies, withCredentials } from '../../src/forward/request-credentials.ts'
 
 describe('The cookies of client and session', () => {
-  it('go together, the session first', () => {
+  it('are merged, with the session first', () => {
     expect(mergeCookies(['lang=en; theme=dark'], 'SID=1')).toBe('SID=1; lang=en; theme=dark')
     expect(mergeCookies(['a=1', 'b=2'], 'SID=1; X=2')).toBe('SID=1; X=2; a=1; b=2')
     expect(mergeCookies([], 'SID=1')).toBe('SID=1')
@@ -16,19 +16,19 @@ describe('The cookies of client and session', () => {
     ['SID'],
     ['SID=evil; SID=worse'],
     ['\xa0SID\x0b=evil'],
-  ])('never leave the session to the client: %s', (client) => {
+  ])('never contain a session of the client: %s', (client) => {
     expect(mergeCookies([client], 'SID=1')).not.toMatch(/SID ?=?(?:evil|worse)|SID$/)
     expect(mergeCookies([client], 'SID=1')).toMatch(/^SID=1/)
   })
 
-  it('keep another case apart, and values as they are', () => {
+  it('have case-sensitive names and unchanged values', () => {
     expect(mergeCookies(['sid=2; a="x, y"=z'], 'SID=1')).toBe('SID=1; sid=2; a="x, y"=z')
     expect(mergeCookies(['\ta=voil\xc3\xa0\t; b=\xa0'], 'SID=1')).toBe('SID=1; a=voil\xc3\xa0; b=\xa0')
   })
 })
 
 describe('Credentials', () => {
-  it('replace what stands there and leave the rest in place', () => {
+  it('replace an existing field and keep the others in order', () => {
     expect(
       withCredentials(['Host', 'h', 'authorization', 'x', 'A', '1'], ['Authorization', 'Basic y']),
     ).toEqual(['Host', 'h', 'A', '1', 'Authorization', 'Basic y'])

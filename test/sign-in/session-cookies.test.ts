@@ -15,36 +15,36 @@ describe('A session cookie', () => {
     expect(set('SID=')).toMatchObject({ value: '' })
   })
 
-  it('has spaces and tabs for blanks, and 0xA0, which may be half a letter, for none', () => {
+  it('is trimmed of spaces and tabs, but not of 0xA0, which may be part of a UTF-8 character', () => {
     expect(set('\tSID\t=\tx\t;\tPath\t=\t/p\t')).toMatchObject({ name: 'SID', value: 'x', path: '/p' })
     expect(set('SID=\xc3\xa0; Path=/\xc3\xa0')).toMatchObject({ value: '\xc3\xa0', path: '/\xc3\xa0' })
   })
 
-  it('is read in time that grows with its length, not with the square of that', () => {
+  it('is parsed in linear time', () => {
     const blanks = ' '.repeat(60_000)
     const start = performance.now()
     for (const line of [`SID=x; a${blanks}b`, `SID=x; a=${blanks}b${blanks}c`, `SID=a${blanks}b`]) {
       expect(set(line)?.name).toBe('SID')
     }
-    // The square of it took five seconds.
+    // A quadratic parser took five seconds.
     expect(performance.now() - start).toBeLessThan(1000)
   })
 
   it.each(['SID', '=x', 'S D=x', 'SID=a\rb', 'SID=a\x00b', ''])(
-    'that is malformed is left out: %j',
+    'that is malformed is ignored: %j',
     (line) => {
       expect(set(line)).toBeUndefined()
     },
   )
 
-  it('lasts as long as Max-Age says, or else Expires', () => {
+  it('expires by Max-Age, or else by Expires', () => {
     const date = new Date(clock.wall() + 60_000).toUTCString()
     expect(set('SID=x; Max-Age=10; Expires=Thu, 01 Jan 1970 00:00:00 GMT')?.until).toBe(now + 10_000)
     expect(set(`SID=x; expires=${date}`)?.until).toBeGreaterThan(now + 58_000)
     expect(set('SID=x; Max-Age=soon')?.until).toBeUndefined()
   })
 
-  it("lasts by the device's own clock, which may never have been set", () => {
+  it("expires by the device's clock (Date), which may never have been set", () => {
     const cookie = set(
       'SID=x; Expires=Thu, 01 Jan 1970 01:10:00 GMT',
       '/',
@@ -54,7 +54,7 @@ describe('A session cookie', () => {
     expect(cookie?.until).toBe(now + 600_000)
   })
 
-  it('is over when it is deleted', () => {
+  it('is over if its expiry has passed', () => {
     for (const line of [
       'SID=x; Max-Age=0',
       'SID=x; Max-Age=-1',
@@ -73,7 +73,7 @@ describe('A session cookie', () => {
     ['/cgi/', '/cgi/x', true],
     ['/cgi', '/cgix', false],
     ['/cgi', '/x?/cgi', false],
-  ])('of %s goes to %s: %s', (path, target, goes) => {
-    expect(matchesPath({ name: 'a', value: 'b', path, until: undefined }, target)).toBe(goes)
+  ])('with the path %s is sent to %s: %s', (path, target, sent) => {
+    expect(matchesPath({ name: 'a', value: 'b', path, until: undefined }, target)).toBe(sent)
   })
 })

@@ -14,10 +14,10 @@ import { type MovableClock, movableClock } from '../support/clock.ts'
 export interface Signed {
   readonly signIn: SignIn
   readonly clock: MovableClock
-  /** Everything that was told, in order. */
-  readonly told: readonly string[]
+  /** Every event, in order. */
+  readonly events: readonly string[]
   readonly passwordFile: string
-  /** One request with the credentials of now, and what the device says to it. Nothing is renewed. */
+  /** Sends one request with the current credentials and returns the response. It does not renew them. */
   request(line?: {
     readonly method?: string
     readonly target?: string
@@ -26,14 +26,14 @@ export interface Signed {
 }
 
 export interface SignedOptions {
-  /** Below `upstream.auth`, keys as in the file; the password file is added. */
+  /** The content of `upstream.auth` with the keys of the file. The password file is added. */
   readonly auth: Readonly<Record<string, Readonly<Record<string, unknown>>>>
-  /** `null`: nothing but what is adopted. */
+  /** `null`: without a password file, so only an adopted password is used. */
   readonly password: string | null
   readonly url: string
 }
 
-/** Signing in as configured, without the rest of the sidecar. */
+/** Opens the sign-in as configured, without the rest of the sidecar. */
 export async function signedIn({ auth, password, url }: SignedOptions): Promise<Signed> {
   const passwordFile = join(temporaryDirectory(), 'device-password')
   writeFileSync(passwordFile, `${password ?? 'unused'}\n`)
@@ -50,7 +50,7 @@ export async function signedIn({ auth, password, url }: SignedOptions): Promise<
     clock,
   )
   closeLater(() => connections.close())
-  const told: string[] = []
+  const events: string[] = []
   const signIn = await openSignIn(
     password === null ? withoutPassword(config.upstream.auth) : config.upstream.auth,
     {
@@ -59,9 +59,9 @@ export async function signedIn({ auth, password, url }: SignedOptions): Promise<
       clock,
       request: () => ({ host: 'device.test', added: ['X-Extra', 'yes'] }),
       events: {
-        signedIn: () => told.push('signed in'),
-        refused: (pause) => told.push(`refused ${pause}`),
-        unusable: (reason) => told.push(`unusable ${reason}`),
+        signedIn: () => events.push('signed in'),
+        refused: (pause) => events.push(`refused ${pause}`),
+        unusable: (reason) => events.push(`unusable ${reason}`),
       },
     },
   )
@@ -69,7 +69,7 @@ export async function signedIn({ auth, password, url }: SignedOptions): Promise<
   return {
     signIn,
     clock,
-    told,
+    events,
     passwordFile,
     async request({ method = 'GET', target = '/', mark } = {}) {
       const shown = signIn.credentialsFor({ method, target }, mark)

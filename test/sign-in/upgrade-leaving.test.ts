@@ -7,7 +7,7 @@ import { typed } from '../support/raw-answers.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { startFormDevice } from './devices.ts'
 
-it('C24 an upgrade whose client has left while the sidecar signed in opens no connection to the device', async () => {
+it('C24 an upgrade whose client left during the sign-in opens no connection to the device', async () => {
   const device = await startFormDevice()
   const gate = Promise.withResolvers<void>()
   device.gate = () => gate.promise
@@ -33,7 +33,7 @@ it('C24 an upgrade whose client has left while the sidecar signed in opens no co
   await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
   const { connections } = device.device
   gate.resolve()
-  // Its login serves the next one, on the same connection.
+  // The login serves the next request, on the same connection.
   expect((await sidecar.request({ token })).status).toBe(200)
   expect(device.device.connections).toBe(connections)
 })

@@ -7,22 +7,22 @@ import { type RawData, type WebSocket, WebSocketServer } from 'ws'
 import { closeLater } from '../support/cleanup.ts'
 import { bytesFor } from './random.ts'
 
-/** The device of the soak. Paths say what it does; it can be taken down and come back on its port. */
+/** The device of the soak. The path of a request selects the response. It can be stopped and started on the same port. */
 export interface SoakDevice {
   readonly url: string
-  /** What it saw that may never come through: a bearer token, an address that is not the client's. */
+  /** Requests with a bearer token or a wrong client address, which the sidecar must never forward. */
   readonly complaints: readonly string[]
   takeDown(): Promise<void>
   bringUp(): Promise<void>
 }
 
-/** What it shows that its answers are its own. */
+/** The `Server` field of its responses. */
 const SERVER = 'soak'
 
-type Answer = (request: http.IncomingMessage, response: http.ServerResponse, args: readonly number[]) => void
+type Handler = (request: http.IncomingMessage, response: http.ServerResponse, args: readonly number[]) => void
 
-const ANSWERS: Readonly<Record<string, Answer>> = {
-  /** `/bytes/KEY/LENGTH`: with its length, or in chunks if that is odd. */
+const HANDLERS: Readonly<Record<string, Handler>> = {
+  /** `/bytes/KEY/LENGTH`: with a Content-Length, or in chunks if the length is odd. */
   bytes(_request, response, [key = 0, length = 0]) {
     if (length % 2 === 0) response.setHeader('Content-Length', length)
     response.end(bytesFor(key, length))
@@ -44,7 +44,7 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
   status(_request, response, [code = 200]) {
     response.writeHead(code).end(code === 204 || code === 304 ? undefined : `status ${code}`)
   },
-  /** `/cut/LENGTH`: promises so much, gives half, and breaks off. */
+  /** `/cut/LENGTH`: announces this length, sends half of it and destroys the connection. */
   cut(_request, response, [length = 0]) {
     response.setHeader('Content-Length', length)
     response.write(Buffer.alloc(length / 2), () => response.destroy())
@@ -53,7 +53,7 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
     response.setHeader('Content-Type', 'text/event-stream')
     void sendEvents(response, count)
   },
-  /** Says nothing: the client will leave. */
+  /** Sends no response; the client leaves. */
   hold() {},
 }
 
@@ -84,9 +84,9 @@ export async function startSoakDevice(): Promise<SoakDevice> {
       const [, name = '', ...args] = (request.url ?? '').split('/')
       response.setHeader('Server', SERVER)
       response.setHeader('X-RateLimit-Limit', '7')
-      const answer = ANSWERS[name]
-      if (answer === undefined) response.writeHead(404).end('unknown')
-      else answer(request, response, args.map(Number))
+      const handler = HANDLERS[name]
+      if (handler === undefined) response.writeHead(404).end('unknown')
+      else handler(request, response, args.map(Number))
     })
     const tunnels = new WebSocketServer({ noServer: true, maxPayload: 4 << 20 })
     starting.on('upgrade', (request, socket, early) => {

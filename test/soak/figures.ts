@@ -1,7 +1,7 @@
 import type { Served } from '../process/serve.ts'
 import { figuresOf } from '../support/process-figures.ts'
 
-/** What the sidecar holds at one moment. */
+/** The resources of the sidecar at one moment. */
 export interface Sample {
   /** MiB. */
   readonly resident: number
@@ -17,18 +17,18 @@ export async function takeSample(served: Served): Promise<Sample> {
   return { resident: resident / 2 ** 20, heap: heap / 2 ** 20, descriptors, sockets }
 }
 
-/** How a figure went: the medians of the first and the last third behind the warm-up. */
+/** The course of a figure: the medians of the first and the last third after the warm-up. */
 export interface Course {
   readonly name: keyof Sample
   readonly first: number
   readonly last: number
   readonly most: number
-  /** The last third may have so much at most. */
+  /** The highest permitted median of the last third. */
   readonly bound: number
   readonly flat: boolean
 }
 
-/** What may be more at the end than at the beginning: a part, and a fixed amount for noise. */
+/** How much a figure may grow until the end: a fraction, and a fixed amount for noise. */
 const TOLERANCE: Readonly<Record<keyof Sample, readonly [number, number]>> = {
   resident: [0.1, 16],
   heap: [0.15, 8],
@@ -36,13 +36,13 @@ const TOLERANCE: Readonly<Record<keyof Sample, readonly [number, number]>> = {
   sockets: [0.1, 15],
 }
 
-/** The part of the samples, from the beginning, in which everything still fills. */
+/** The fraction of the samples at the beginning that is ignored, because caches and pools still fill. */
 const WARM_UP = 0.2
 
-/** Fewer samples than this say nothing. */
+/** The fewest samples that allow a statement. */
 const FEWEST = 30
 
-/** Undefined where the run was too short to tell. */
+/** The courses of all figures; undefined if the run was too short. */
 export function coursesOf(samples: readonly Sample[]): readonly Course[] | undefined {
   if (samples.length < FEWEST) return undefined
   const warm = samples.slice(Math.floor(samples.length * WARM_UP))

@@ -8,9 +8,9 @@ import type { Visitor } from './visitor.ts'
 export async function download(visitor: Visitor): Promise<void> {
   const { random } = visitor
   const [key, length] = [random.below(1000), random.pick([0, 1, 500, 20_000, 300_001, 1_000_000])]
-  const answer = await visitor.ask('download', { path: `/bytes/${key}/${length}`, token: 'login' })
-  if (answer === undefined) return
-  judge(visitor, 'download', answer, answer.status === 200 && answer.body.equals(bytesFor(key, length)))
+  const response = await visitor.ask('download', { path: `/bytes/${key}/${length}`, token: 'login' })
+  if (response === undefined) return
+  judge(visitor, 'download', response, response.status === 200 && response.body.equals(bytesFor(key, length)))
 }
 
 export async function upload(visitor: Visitor): Promise<void> {
@@ -18,49 +18,57 @@ export async function upload(visitor: Visitor): Promise<void> {
   const body = bytesFor(random.below(1000), random.pick([0, 1, 5000, 100_000, 700_000]))
   const pieces =
     random.below(2) === 0 ? body : [body.subarray(0, body.length >> 1), body.subarray(body.length >> 1)]
-  const answer = await visitor.ask('upload', { method: 'PUT', path: '/upload', token: 'login', body: pieces })
-  if (answer === undefined) return
+  const response = await visitor.ask('upload', {
+    method: 'PUT',
+    path: '/upload',
+    token: 'login',
+    body: pieces,
+  })
+  if (response === undefined) return
   const digest = createHash('sha256').update(body).digest('hex')
-  judge(visitor, 'upload', answer, answer.status === 200 && answer.text === `${body.length} ${digest}`)
+  judge(visitor, 'upload', response, response.status === 200 && response.text === `${body.length} ${digest}`)
 }
 
 export async function status(visitor: Visitor): Promise<void> {
   const code = visitor.random.pick([200, 204, 304, 404, 418, 500, 503])
-  const answer = await visitor.ask('status', { path: `/status/${code}`, token: 'login' })
-  if (answer === undefined) return
+  const response = await visitor.ask('status', { path: `/status/${code}`, token: 'login' })
+  if (response === undefined) return
   const text = code === 204 || code === 304 ? '' : `status ${code}`
-  judge(visitor, 'status', answer, answer.status === code && answer.text === text)
+  judge(visitor, 'status', response, response.status === code && response.text === text)
 }
 
 export async function head(visitor: Visitor): Promise<void> {
-  const answer = await visitor.ask('head', { method: 'HEAD', path: '/bytes/1/1000', token: 'login' })
-  if (answer === undefined) return
+  const response = await visitor.ask('head', { method: 'HEAD', path: '/bytes/1/1000', token: 'login' })
+  if (response === undefined) return
   const right =
-    answer.status === 200 && answer.body.length === 0 && answer.values('content-length').join() === '1000'
-  judge(visitor, 'head', answer, right)
+    response.status === 200 &&
+    response.body.length === 0 &&
+    response.values('content-length').join() === '1000'
+  judge(visitor, 'head', response, right)
 }
 
 export async function slow(visitor: Visitor): Promise<void> {
-  const answer = await visitor.ask('slow', { path: `/slow/${visitor.random.below(400)}`, token: 'login' })
-  if (answer !== undefined) judge(visitor, 'slow', answer, answer.status === 200 && answer.text === 'at last')
+  const response = await visitor.ask('slow', { path: `/slow/${visitor.random.below(400)}`, token: 'login' })
+  if (response !== undefined)
+    judge(visitor, 'slow', response, response.status === 200 && response.text === 'at last')
 }
 
 export async function events(visitor: Visitor): Promise<void> {
-  const answer = await visitor.ask('events', { path: '/events/5', token: 'login' })
-  if (answer === undefined) return
+  const response = await visitor.ask('events', { path: '/events/5', token: 'login' })
+  if (response === undefined) return
   const expected = [0, 1, 2, 3, 4].map((i) => `data: ${i}\n\n`).join('')
-  judge(visitor, 'events', answer, answer.status === 200 && answer.text === expected)
+  judge(visitor, 'events', response, response.status === 200 && response.text === expected)
 }
 
 export async function cutByDevice(visitor: Visitor): Promise<void> {
   await visitor.ask('cut by the device', { path: '/cut/20000', token: 'login', breaks: true })
 }
 
-/** Leaves in the middle, of an answer or of an upload: the device must be rid of it, which the end of the run tells. */
+/** Leaves during a response or an upload. The end of the run checks that the device connections are closed. */
 export async function abort(visitor: Visitor): Promise<void> {
-  const { house, transport, address, tokens } = visitor
+  const { context, transport, address, tokens } = visitor
   if (tokens === undefined) return
-  const connection = await connect({ transport, url: house.served.url, from: address })
+  const connection = await connect({ transport, url: context.served.url, from: address })
   const fields = ['Authorization', `Bearer ${tokens.access_token}`]
   const path = visitor.random.pick(['/hold', '/bytes/3/1000000', '/slow/1000'])
   const exchange = connection.start(
@@ -71,15 +79,15 @@ export async function abort(visitor: Visitor): Promise<void> {
   await delay(visitor.random.below(60))
   if (visitor.random.below(2) === 0) exchange.abort()
   connection.close()
-  house.ledger.count('abort', 'left')
+  context.ledger.count('abort', 'left')
 }
 
-/** Several streams at once: only HTTP/2 answers them in any order. */
-export async function atOnce(visitor: Visitor): Promise<void> {
-  const { house, tokens, random, transport } = visitor
+/** Sends several requests at once as HTTP/2 streams. */
+export async function concurrentStreams(visitor: Visitor): Promise<void> {
+  const { context, tokens, random, transport } = visitor
   if (tokens === undefined || transport !== 'h2') return
   const connection = await visitor.connection()
-  const from = house.now()
+  const from = context.now()
   const keys = Array.from({ length: 6 }, () => random.below(1000))
   const settled = await Promise.allSettled(
     keys.map((key) =>
@@ -90,14 +98,18 @@ export async function atOnce(visitor: Visitor): Promise<void> {
     ),
   )
   const disturbed = (['device', 'password'] as const).some((kind) =>
-    house.weather.was(kind, from, house.now()),
+    context.disturbanceLog.affected(kind, from, context.now()),
   )
   for (const [i, each] of settled.entries()) {
-    const answer = each.status === 'fulfilled' ? each.value : undefined
-    const whole = answer?.status === 200 && answer.body.equals(bytesFor(keys[i] ?? 0, 30_000))
-    if (whole) house.ledger.count('at once', '200')
-    else if (disturbed || (visitor.outdated && answer?.status === 401))
-      house.ledger.count('at once', 'disturbed')
-    else house.ledger.fail('at once', each.status === 'rejected' ? String(each.reason) : `${answer?.status}`)
+    const response = each.status === 'fulfilled' ? each.value : undefined
+    const whole = response?.status === 200 && response.body.equals(bytesFor(keys[i] ?? 0, 30_000))
+    if (whole) context.ledger.count('concurrent streams', '200')
+    else if (disturbed || (visitor.outdated && response?.status === 401))
+      context.ledger.count('concurrent streams', 'disturbed')
+    else
+      context.ledger.fail(
+        'concurrent streams',
+        each.status === 'rejected' ? String(each.reason) : `${response?.status}`,
+      )
   }
 }

@@ -2,23 +2,23 @@ import type { Response } from '../support/message.ts'
 import { encodeForm } from '../support/sidecar.ts'
 import type { Visitor } from './visitor.ts'
 
-/** Enters an answer into the ledger: as what it is, or as a failure. */
-export function judge(visitor: Visitor, name: string, answer: Response, right: boolean): void {
-  const { ledger } = visitor.house
-  if (right) ledger.count(name, String(answer.status))
+/** Counts a response in the ledger by its status, or as a failure. */
+export function judge(visitor: Visitor, name: string, response: Response, right: boolean): void {
+  const { ledger } = visitor.context
+  if (right) ledger.count(name, String(response.status))
   else
     ledger.fail(
       name,
-      `${visitor.transport} ${answer.status} ${JSON.stringify(answer.fields)} ${answer.text.slice(0, 200)}`,
+      `${visitor.transport} ${response.status} ${JSON.stringify(response.fields)} ${response.text.slice(0, 200)}`,
     )
 }
 
-/** C18: the shape of every answer of the sidecar's own. */
-export function isRefusal(answer: Response, status: number, code: string): boolean {
+/** Whether a response is a refusal of the sidecar in the shape of C18. */
+export function isRefusal(response: Response, status: number, code: string): boolean {
   return (
-    answer.status === status &&
-    new RegExp(`^\\{"error":"${code}","error_description":"[A-Z][ -~]*\\."\\}$`).test(answer.text) &&
-    answer.values('content-type').join() === 'application/json;charset=UTF-8'
+    response.status === status &&
+    new RegExp(`^\\{"error":"${code}","error_description":"[A-Z][ -~]*\\."\\}$`).test(response.text) &&
+    response.values('content-type').join() === 'application/json;charset=UTF-8'
   )
 }
 

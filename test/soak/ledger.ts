@@ -1,4 +1,4 @@
-/** What was done, how often, how it ended, and everything that should not have been. */
+/** Counts the operations by their outcome, and keeps the failures. */
 export interface Ledger {
   count(operation: string, outcome: string): void
   fail(operation: string, what: string): void
@@ -7,7 +7,7 @@ export interface Ledger {
   readonly total: number
 }
 
-/** Failures kept word for word; the rest is only counted. */
+/** How many failures are kept with their text. The others are only counted. */
 const MOST_FAILURES = 50
 
 export function createLedger(): Ledger {

@@ -1,12 +1,22 @@
-import { abort, atOnce, cutByDevice, download, events, head, slow, status, upload } from './forwarded.ts'
+import {
+  abort,
+  concurrentStreams,
+  cutByDevice,
+  download,
+  events,
+  head,
+  slow,
+  status,
+  upload,
+} from './forwarded.ts'
 import { badForm, formerPassword, logOut, noToken, refresh, wrongPassword } from './logins.ts'
 import { tunnel } from './tunnel.ts'
 import type { Visitor } from './visitor.ts'
 
-/** Something a visitor does. It says itself what came of it. */
+/** Something that a visitor does. It counts its own outcome in the ledger. */
 type Operation = (visitor: Visitor) => Promise<void>
 
-/** What visitors do, and how often beside each other. */
+/** The operations and their weights. */
 const OPERATIONS: readonly (readonly [number, Operation])[] = [
   [8, download],
   [5, upload],
@@ -22,11 +32,11 @@ const OPERATIONS: readonly (readonly [number, Operation])[] = [
   [2, noToken],
   [1, logOut],
   [3, abort],
-  [3, atOnce],
+  [3, concurrentStreams],
   [3, tunnel],
 ]
 
-/** Does one thing, by chance; logs in first where that has to be. */
+/** Does a random operation; logs in first if the visitor has no tokens. */
 export async function doSomething(visitor: Visitor): Promise<void> {
   if (visitor.tokens === undefined) {
     await visitor.logIn()

@@ -1,9 +1,9 @@
-/** Chance that a seed decides. */
+/** A pseudo-random generator with a seed. */
 export interface Random {
-  /** A whole number from 0 to one less than `below`. */
+  /** An integer from 0 to `below` - 1. */
   below(below: number): number
   pick<T>(from: readonly [T, ...T[]]): T
-  /** Chance of its own, for whoever runs beside others. */
+  /** An independent generator, for concurrent use. */
   fork(): Random
 }
 
@@ -26,7 +26,7 @@ export function createRandom(seed: number): Random {
 
 const BLOCK = 64 * 1024
 
-/** Bytes that a key decides, so that both ends know them; any piece of them can be told from any other. */
+/** Bytes that both ends derive from a key. Each 64 KiB block differs from the others, so an exchanged block is detected. */
 export function bytesFor(key: number, length: number): Buffer {
   const random = createRandom(key)
   const block = Buffer.alloc(Math.min(length, BLOCK))

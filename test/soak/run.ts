@@ -2,41 +2,41 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { leftBehind } from '../process/at-rest.ts'
 import { prepareSite } from '../process/serve.ts'
 import { figuresOf } from '../support/process-figures.ts'
+import { EFFECTS, type SoakContext } from './context.ts'
 import { startSoakDevice } from './device.ts'
+import { createDisturbanceLog, type Disturbance } from './disturbance-log.ts'
 import { type Course, coursesOf, type Sample, takeSample } from './figures.ts'
-import { EFFECTS, type House } from './house.ts'
 import { createLedger, type Ledger } from './ledger.ts'
-import { greed } from './logins.ts'
+import { exceedLimit } from './logins.ts'
 import { doSomething } from './operations.ts'
 import { createRandom, type Random } from './random.ts'
 import { createVisitor } from './visitor.ts'
-import { createWeather, type Disturbance } from './weather.ts'
 
 export interface SoakOptions {
   readonly seconds: number
   readonly seed: number
-  /** Things done per second, all visitors together. */
+  /** Operations per second of all visitors together. */
   readonly rate: number
-  /** Told every few seconds how it goes. */
+  /** Called with a line of progress every few seconds. */
   readonly progress?: (line: string) => void
 }
 
 export interface SoakReport {
   readonly ledger: Ledger
-  /** Undefined where the run was too short to tell. */
+  /** Undefined if the run was too short. */
   readonly courses: readonly Course[] | undefined
   readonly disturbances: Readonly<Record<string, number>>
-  /** All that went wrong, in words; none is a pass. */
+  /** Everything that went wrong, in words. The run passes if it is empty. */
   readonly faults: readonly string[]
 }
 
-/** How many clients there are at once. */
+/** How many clients run concurrently. */
 const VISITORS = 16
 
-/** What one visitor does at most, so that no window of its address fills. */
-const STAY = 20
+/** The most operations of one visitor: fewer than the rate limit of its address. */
+const OPERATIONS_PER_VISITOR = 20
 
-/** A real sidecar, a device that comes and goes, and clients who check every answer. */
+/** Runs a real sidecar with a device that restarts, and clients that check every response. */
 export async function soak({ seconds, seed, rate, progress = () => {} }: SoakOptions): Promise<SoakReport> {
   const random = createRandom(seed)
   const now = (): number => performance.now()
@@ -56,18 +56,18 @@ export async function soak({ seconds, seed, rate, progress = () => {} }: SoakOpt
   const served = await site.serve()
   const socketsAtRest = figuresOf(served.pid).sockets
   const ledger = createLedger()
-  const weather = createWeather(now)
-  const house: House = { site, served, device, weather, ledger, password: passwords, now }
+  const disturbanceLog = createDisturbanceLog(now)
+  const context: SoakContext = { site, served, device, disturbanceLog, ledger, password: passwords, now }
   const end = now() + seconds * 1000
   const samples: Sample[] = []
   const disturbances: Record<string, number> = { 'device restarts': 0, 'password changes': 0, reloads: 0 }
 
-  async function visits(chance: Random): Promise<void> {
+  async function runVisitors(chance: Random): Promise<void> {
     const pause = (1000 * VISITORS) / rate
     while (now() < end) {
-      const visitor = createVisitor(house, chance.fork())
-      if (chance.below(20) === 0) await greed(visitor)
-      for (let i = 0; i < STAY && now() < end; i++) {
+      const visitor = createVisitor(context, chance.fork())
+      if (chance.below(20) === 0) await exceedLimit(visitor)
+      for (let i = 0; i < OPERATIONS_PER_VISITOR && now() < end; i++) {
         const next = now() + pause * (0.5 + chance.below(1000) / 1000)
         await doSomething(visitor)
         await delay(Math.max(0, next - now()))
@@ -76,12 +76,12 @@ export async function soak({ seconds, seed, rate, progress = () => {} }: SoakOpt
     }
   }
 
-  async function storms(chance: Random): Promise<void> {
+  async function disturb(chance: Random): Promise<void> {
     const calm = Math.min(8000, seconds * 150)
     while (now() < end - calm) {
       await delay(calm * (0.5 + chance.below(1000) / 1000))
       const kind = chance.pick<Disturbance>(['device', 'password', 'configuration'])
-      const over = weather.begin(kind, EFFECTS[kind])
+      const over = disturbanceLog.begin(kind, EFFECTS[kind])
       if (kind === 'device') {
         disturbances['device restarts'] = (disturbances['device restarts'] ?? 0) + 1
         await device.takeDown()
@@ -121,8 +121,8 @@ export async function soak({ seconds, seed, rate, progress = () => {} }: SoakOpt
     ended = `the process ended with ${code ?? signal}`
   })
   const forks = Array.from({ length: VISITORS }, () => random.fork())
-  await Promise.all([...forks.map(visits), storms(random.fork()), watch()])
-  // Its idle connections are not left behind, they are kept.
+  await Promise.all([...forks.map(runVisitors), disturb(random.fork()), watch()])
+  // Idle connections to the device do not count as left behind, so the device closes them first.
   await device.takeDown()
   const left = ended === '' ? await leftBehind(served, socketsAtRest) : [ended]
   const exit = await served.stop()
@@ -134,7 +134,7 @@ export async function soak({ seconds, seed, rate, progress = () => {} }: SoakOpt
     disturbances,
     faults: [
       ...ledger.failures,
-      ...device.complaints.map((complaint) => `the device saw ${complaint}`),
+      ...device.complaints.map((complaint) => `the device received ${complaint}`),
       ...left,
       ...(exit.code === 0 ? [] : [`it stopped with ${exit.code ?? exit.signal}`]),
       ...bugs.map((line) => `logged: ${JSON.stringify(line)}`),

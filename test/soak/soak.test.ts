@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { coursesOf } from './figures.ts'
 import { soak } from './run.ts'
 
-it('C8 C14 C21 C24 a few seconds of everything at once, every answer checked', async () => {
+it('C8 C14 C21 C24 every response is right in a few seconds of mixed traffic with disturbances', async () => {
   const { faults, ledger, disturbances } = await soak({ seconds: 5, seed: 5, rate: 60 })
   expect(faults).toEqual([])
   expect(ledger.total).toBeGreaterThan(50)
@@ -11,7 +11,7 @@ it('C8 C14 C21 C24 a few seconds of everything at once, every answer checked', a
 
 const steady = { resident: 100, heap: 30, descriptors: 40, sockets: 20 }
 
-it('what stays within the noise is flat, and what grows is not', () => {
+it('a figure within the noise is flat, and one that grows is not', () => {
   const samples = Array.from({ length: 100 }, (_, i) => ({
     ...steady,
     resident: 100 + (i % 7),
@@ -21,6 +21,6 @@ it('what stays within the noise is flat, and what grows is not', () => {
   expect(courses.filter(({ flat }) => !flat).map(({ name }) => name)).toEqual(['heap'])
 })
 
-it('a run that was too short tells nothing about memory', () => {
+it('a run that is too short makes no statement about memory', () => {
   expect(coursesOf(Array(10).fill(steady))).toBeUndefined()
 })

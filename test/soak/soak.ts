@@ -7,10 +7,10 @@ import { type SoakReport, soak } from './run.ts'
 const HELP = `npm run soak -- [--minutes N] [--seed S] [--rate R]
 
 Mixed traffic through a real sidecar while the device restarts, the password changes and the configuration is reloaded.
-Every answer is checked; memory, descriptors and sockets must stay flat. Ends with a table and pass or fail.
-  --minutes  how long (default 10)
-  --seed     what the mix is made from (default: the time)
-  --rate     things done per second (default 60)
+Every response is checked; memory, descriptors and sockets must stay flat. The output ends with a table and pass or fail.
+--minutes  duration (default 10)
+--seed     seed of the random mix (default: the time)
+--rate     operations per second (default 60)
 `
 
 async function main(): Promise<0 | 1> {
@@ -63,7 +63,7 @@ function print({ ledger, courses, disturbances, faults }: SoakReport): void {
   process.stdout.write(faults.length === 0 ? 'pass\n' : 'fail\n')
 }
 
-/** The longest that anybody asks for (ms). */
+/** The longest run (ms). */
 const LONGEST = 24 * 60 * 60_000
 
 await runProgram(() => main().finally(closeAll), LONGEST)

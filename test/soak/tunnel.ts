@@ -5,17 +5,17 @@ import { bytesFor } from './random.ts'
 import type { Visitor } from './visitor.ts'
 
 export async function tunnel(visitor: Visitor): Promise<void> {
-  const { house, address, tokens, random } = visitor
+  const { context, address, tokens, random } = visitor
   if (tokens === undefined) return
-  const from = house.now()
-  const socket = new WebSocket(`${house.served.url.replace('http', 'ws')}/tunnel`, {
+  const from = context.now()
+  const socket = new WebSocket(`${context.served.url.replace('http', 'ws')}/tunnel`, {
     rejectUnauthorized: false,
     localAddress: address,
     headers: { Authorization: `Bearer ${tokens.access_token}` },
     handshakeTimeout: 15_000,
   })
   socket.on('error', () => {})
-  // From the first moment on: it may close between two messages.
+  // Listens from the start, because the tunnel may close between two messages.
   const closed = gone(socket)
   closed.catch(() => {})
   try {
@@ -24,16 +24,16 @@ export async function tunnel(visitor: Visitor): Promise<void> {
       const sent = bytesFor(random.below(1000), random.pick([0, 10, 5000, 200_000]))
       socket.send(sent)
       const [echoed] = await within(15_000, Promise.race([once(socket, 'message'), closed]))
-      if (!Buffer.isBuffer(echoed) || !echoed.equals(sent)) throw new Error('another message came back')
+      if (!Buffer.isBuffer(echoed) || !echoed.equals(sent)) throw new Error('the echo differs')
       await delay(random.below(200))
     }
-    house.ledger.count('tunnel', 'echoed')
+    context.ledger.count('tunnel', 'echoed')
   } catch (error) {
     const disturbed = (['device', 'password'] as const).some((kind) =>
-      house.weather.was(kind, from, house.now()),
+      context.disturbanceLog.affected(kind, from, context.now()),
     )
-    if (disturbed || visitor.outdated) house.ledger.count('tunnel', 'disturbed')
-    else house.ledger.fail('tunnel', String(error))
+    if (disturbed || visitor.outdated) context.ledger.count('tunnel', 'disturbed')
+    else context.ledger.fail('tunnel', String(error))
   } finally {
     if (random.below(2) === 0) socket.close()
     else socket.terminate()

@@ -1,27 +1,27 @@
 import { connect } from '../support/client.ts'
 import { BrokenTransfer, type Connection, type Request, type Response } from '../support/message.ts'
 import { encodeForm, type Tokens } from '../support/sidecar.ts'
-import { type House, LIMITS } from './house.ts'
+import { LIMITS, type SoakContext } from './context.ts'
 import type { Random } from './random.ts'
 
-/** A client with an address and a login of its own, for a while. */
+/** A client with its own address and login. */
 export interface Visitor {
-  readonly house: House
+  readonly context: SoakContext
   readonly random: Random
   readonly transport: 'tls' | 'h2'
   readonly address: string
   readonly tokens: Tokens | undefined
-  /** The connection, a new one where the last has gone. */
+  /** The connection; opens a new one if the last is closed. */
   connection(): Promise<Connection>
   /**
-   * Asks, and holds the answer to what is promised of every answer. Gives undefined where a disturbance explains that
-   * there is none, or another one.
+   * Sends a request and checks what the contract promises of every response. Resolves with undefined if the response is
+   * missing or different because of a disturbance.
    */
   ask(operation: string, request: Ask): Promise<Response | undefined>
   logIn(): Promise<void>
   /** Forgets the login. */
   logOut(): void
-  /** Whether the tokens are older than the password. */
+  /** Whether the tokens were issued for an earlier password. */
   readonly outdated: boolean
   leave(): void
 }
@@ -29,7 +29,7 @@ export interface Visitor {
 interface Ask extends Request {
   /** `login`: the access token of the visitor. */
   readonly token?: 'login' | string | undefined
-  /** A broken transfer is what has to come. */
+  /** The response must be a broken transfer. */
   readonly breaks?: boolean
 }
 
@@ -40,8 +40,8 @@ interface Window {
 
 let visitors = 0
 
-export function createVisitor(house: House, random: Random): Visitor {
-  const { served, weather, ledger, now } = house
+export function createVisitor(context: SoakContext, random: Random): Visitor {
+  const { served, disturbanceLog, ledger, now } = context
   visitors += 1
   const address = `127.${8 + ((visitors >> 16) & 0x3f)}.${(visitors >> 8) & 0xff}.${visitors & 0xff}`
   const transport = random.pick<'tls' | 'h2'>(['tls', 'h2'])
@@ -60,40 +60,44 @@ export function createVisitor(house: House, random: Random): Visitor {
     return opened
   }
 
-  /** C16 and C14: the fields are there, and count down by one for each request of this address. */
-  function limitFault(endpoint: 'api' | 'oauth', answer: Response): string | undefined {
+  /** C16 and C14: the rate-limit fields are present and count down by one for each request of this address. */
+  function limitFault(endpoint: 'api' | 'oauth', response: Response): string | undefined {
     const [limit, remaining, reset] = ['Limit', 'Remaining', 'Reset'].map((name) =>
-      answer.values(`X-RateLimit-${name}`).join(),
+      response.values(`X-RateLimit-${name}`).join(),
     )
     if (limit !== String(LIMITS[endpoint]) || !/^\d+$/.test(remaining ?? '') || !/^\d+$/.test(reset ?? '')) {
       return `X-RateLimit ${limit} ${remaining} ${reset}`
     }
     const known = windows.get(endpoint)
     windows.set(endpoint, { reset: Number(reset), remaining: Number(remaining) })
-    // A request that broke off has counted too, so it may be less than one less.
+    // A request that broke off has counted too, so the count may drop by more than one.
     const fresh = known === undefined || Number(reset) > known.reset + 1
     const most = fresh ? LIMITS[endpoint] - 1 : Math.max(0, known.remaining - 1)
     return Number(remaining) <= most ? undefined : `${remaining} remaining instead of ${most}`
   }
 
-  /** Why an answer may differ from what was expected; undefined where nothing excuses it. */
-  function excuse(answer: Response | BrokenTransfer, from: number, token: Ask['token']): string | undefined {
+  /** The disturbance that explains an unexpected response; undefined if there is none. */
+  function excuse(
+    response: Response | BrokenTransfer,
+    from: number,
+    token: Ask['token'],
+  ): string | undefined {
     const ran = [from, now()] as const
-    const broken = answer instanceof BrokenTransfer
-    if (weather.was('device', ...ran)) {
+    const broken = response instanceof BrokenTransfer
+    if (disturbanceLog.affected('device', ...ran)) {
       if (broken) return 'broken by the device'
-      if (answer.status === 500 && answer.values('proxy-status').length === 1) return 'device down'
+      if (response.status === 500 && response.values('proxy-status').length === 1) return 'device down'
     }
     if (token === undefined) return undefined
-    if (weather.was('password', ...ran)) {
+    if (disturbanceLog.affected('password', ...ran)) {
       if (broken) return 'broken by the password'
-      if (answer.status === 401) return 'revoked'
+      if (response.status === 401) return 'revoked'
     }
-    return !broken && token === 'login' && visitor.outdated && answer.status === 401 ? 'revoked' : undefined
+    return !broken && token === 'login' && visitor.outdated && response.status === 401 ? 'revoked' : undefined
   }
 
   const visitor: Visitor = {
-    house,
+    context,
     random,
     transport,
     address,
@@ -109,61 +113,61 @@ export function createVisitor(house: House, random: Random): Visitor {
       ]
       const on = await connection()
       const from = now()
-      const answer = await on
+      const response = await on
         .send({ timeout: 20_000, ...request, fields })
         .catch((error: unknown) => (error instanceof BrokenTransfer ? error : Promise.reject(error)))
-      if (answer instanceof BrokenTransfer) {
+      if (response instanceof BrokenTransfer) {
         if (transport === 'tls') on.close()
         if (current === on && transport === 'tls') current = undefined
-        const why = breaks ? 'broken' : excuse(answer, from, token)
-        if (why === undefined) ledger.fail(operation, `${transport} ${answer.message}`)
+        const why = breaks ? 'broken' : excuse(response, from, token)
+        if (why === undefined) ledger.fail(operation, `${transport} ${response.message}`)
         else ledger.count(operation, why)
         return undefined
       }
-      if (answer.values('connection').includes('close') && current === on) current = undefined
-      const fault = limitFault(request.path?.startsWith('/oauth/') ? 'oauth' : 'api', answer)
+      if (response.values('connection').includes('close') && current === on) current = undefined
+      const fault = limitFault(request.path?.startsWith('/oauth/') ? 'oauth' : 'api', response)
       if (fault !== undefined) ledger.fail(operation, fault)
-      const why = excuse(answer, from, token)
+      const why = excuse(response, from, token)
       if (why !== undefined) {
         ledger.count(operation, why)
         if (why === 'revoked') visitor.logOut()
         return undefined
       }
-      const outlives = token === 'login' && grantedUnder >= 0 && visitor.outdated && answer.status !== 401
-      if (outlives && !weather.was('password', from, now()))
-        ledger.fail(operation, `a token outlives its password: ${answer.status}`)
+      const outlives = token === 'login' && grantedUnder >= 0 && visitor.outdated && response.status !== 401
+      if (outlives && !disturbanceLog.affected('password', from, now()))
+        ledger.fail(operation, `a token is valid after a password change: ${response.status}`)
       if (breaks)
         ledger.fail(
           operation,
-          `whole, though the device had cut it: ${answer.status} ${answer.body.length} bytes`,
+          `looks complete although the device cut it: ${response.status} ${response.body.length} bytes`,
         )
-      return answer
+      return response
     },
     async logIn() {
       const from = now()
-      const { changes, now: password } = house.password
-      const answer = await visitor.ask('log in', {
+      const { changes, now: password } = context.password
+      const response = await visitor.ask('log in', {
         method: 'POST',
         path: '/oauth/token',
         fields: ['Content-Type', 'application/x-www-form-urlencoded'],
         body: encodeForm({ grant_type: 'password', password }),
       })
-      if (answer === undefined) return
-      const raced = weather.was('password', from, now())
-      if (answer.status === 200) {
-        // Given while the password changed, it may belong to either.
+      if (response === undefined) return
+      const raced = disturbanceLog.affected('password', from, now())
+      if (response.status === 200) {
+        // A token that was issued during a password change may belong to either password.
         grantedUnder = raced ? -1 : changes
-        tokens = answer.json() as unknown as Tokens // its shape is asked for below
-        if (!/^[\w-]{43}$/.test(tokens.access_token)) ledger.fail('log in', answer.text)
+        tokens = response.json() as unknown as Tokens // the shape is checked below
+        if (!/^[\w-]{43}$/.test(tokens.access_token)) ledger.fail('log in', response.text)
         else ledger.count('log in', '200')
-      } else if (raced && answer.status === 400) ledger.count('log in', 'the password was just changed')
-      else ledger.fail('log in', `${answer.status} ${answer.text}`)
+      } else if (raced && response.status === 400) ledger.count('log in', 'the password was just changed')
+      else ledger.fail('log in', `${response.status} ${response.text}`)
     },
     logOut() {
       tokens = undefined
     },
     get outdated() {
-      return grantedUnder !== house.password.changes
+      return grantedUnder !== context.password.changes
     },
     leave() {
       current?.close()

@@ -1,13 +1,13 @@
 import { expect } from 'vitest'
 import type { TestSidecar } from './sidecar.ts'
 
-/** What has to be there again after whatever a client did (ms). */
+/** The time (ms) within which the sidecar must be back to normal after an attack. */
 export const BACK_TO_NORMAL = 5000
 
 /**
- * Holds a sidecar to what must be true after every attack: it lives, the next good request gets its 200, and within 5 s
- * no connection is left of the attack's, neither from clients nor at the device.
- * @param kept how many connections to the device may be kept for later: as many as were in use at once
+ * Checks what must hold after every attack: the sidecar runs, the next good request gets 200, and within 5 s
+ * no connection of the attack is left, neither from clients nor at the device.
+ * @param kept how many idle connections to the device may remain: as many as were in use at once
  */
 export async function expectUnharmed(sidecar: TestSidecar, token: string, kept = 1): Promise<void> {
   expect((await sidecar.request({ path: '/good', token })).status).toBe(200)

@@ -3,7 +3,7 @@ import type { Response } from './message.ts'
 import { rawConnection } from './raw.ts'
 import { answersIn } from './raw-answers.ts'
 
-/** The body that is sent, and its framing: a length, or chunks. */
+/** The request body: its size, and whether it is chunked or has a `Content-Length`. */
 export interface Upload {
   /** Bytes. */
   readonly size: number
@@ -13,9 +13,9 @@ export interface Upload {
 const PIECE = 1 << 20
 
 /**
- * Sends a request as a blocking client does (`http.client` of Python, for one): nothing is read before the last byte of the
- * body is sent. A connection that breaks before that loses the answer, as it does for such a client: then this fails.
- * @param head the request line and fields, without those that say how long the body is
+ * Sends a request as a blocking client does (for example Python's `http.client`): it reads nothing before it has sent the
+ * last byte of the body. If the connection breaks before that, the response is lost, and the promise rejects.
+ * @param head the request line and fields, without `Content-Length` and `Transfer-Encoding`
  */
 export async function sendThenRead(
   url: string,
@@ -43,7 +43,7 @@ export async function sendThenRead(
   }
   socket.resume()
   socket.once('end', () => socket.end())
-  const [answer] = answersIn(await raw.closed)
-  if (answer === undefined) throw new Error(`no answer: ${raw.error?.message}`)
-  return answer
+  const [response] = answersIn(await raw.closed)
+  if (response === undefined) throw new Error(`no response: ${raw.error?.message}`)
+  return response
 }

@@ -3,12 +3,12 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** Where the folder with the bundle's `dist/` stands in the environment of the tests. */
+/** The environment variable that holds the folder with the bundle's `dist/`. */
 export const BUNDLE_VARIABLE = 'POSTERN_TEST_BUNDLE'
 
 /**
- * Makes the bundle once for all test files, because a process of the bundle takes a third of the processor time to start
- * that one of the source takes. Every user may read it: some tests start it as another one.
+ * Makes the bundle once for all test files: a process starts from it in a third of the processor time that the source
+ * takes. The folder is readable by every user, because some tests start the bundle as another user.
  */
 export default function makeBundle(): () => void {
   const folder = mkdtempSync(join(tmpdir(), 'postern-bundle-'))

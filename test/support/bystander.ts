@@ -4,8 +4,8 @@ import { text } from 'node:stream/consumers'
 import { closeLater } from './cleanup.ts'
 
 /**
- * An idle process that measures the lag of its own event loop: what this machine does to anybody just now. The result
- * ends it and gives the lag at p99, in ms.
+ * Starts an idle process that measures the lag of its own event loop: the lag that the load of this machine causes in any
+ * process. The returned function ends the process and resolves with its lag at p99 (ms).
  */
 export async function bystander(): Promise<() => Promise<number>> {
   const source = `

@@ -6,7 +6,7 @@ import { closeLater } from './cleanup.ts'
 
 const HOUR = 3_600_000
 
-/** A new directory, removed with all in it when the test ends. */
+/** Makes a directory that is removed with its contents when the test ends. */
 export function temporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'postern-test-'))
   closeLater(() => rmSync(directory, { recursive: true, force: true }))
@@ -17,21 +17,21 @@ export interface Certificate {
   /** PEM. */
   readonly cert: string
   readonly key: string
-  /** The same in files. */
+  /** The paths of files that hold the same. */
   readonly certFile: string
   readonly keyFile: string
 }
 
 export interface CertificateOptions {
-  /** EC on P-256 unless told. */
+  /** Default: EC on P-256. */
   readonly keyType?: 'ec' | 'rsa'
-  /** Unless told, an hour ago: a clock that stood still before the certificate was made finds it valid too. */
+  /** Default: an hour ago, so that the certificate is also valid for a test clock that stopped before now. */
   readonly notBefore?: Date
-  /** Unless told, a year later. */
+  /** Default: a year after `notBefore`. */
   readonly notAfter?: Date
 }
 
-/** A self-signed certificate for 127.0.0.1 and localhost, which is its own CA. */
+/** Makes a self-signed certificate for 127.0.0.1 and localhost. It is its own CA. */
 export async function makeCertificate(
   commonName = 'postern test',
   { keyType = 'ec', notBefore = new Date(Date.now() - HOUR), notAfter }: CertificateOptions = {},
@@ -52,7 +52,7 @@ export async function makeCertificate(
       },
     ],
   })
-  // With the line end that openssl writes.
+  // openssl ends a PEM file with a line end.
   const [cert, key] = [`${made.cert.trimEnd()}\n`, `${made.private.trimEnd()}\n`]
   const directory = temporaryDirectory()
   const certFile = join(directory, 'cert.pem')

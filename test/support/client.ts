@@ -6,17 +6,17 @@ import type { Transport } from './transports.ts'
 export interface Target {
   readonly transport: Transport
   readonly url: string
-  /** The local address to connect from: any of 127.0.0.0/8 makes another client. */
+  /** The local address to connect from: each address of 127.0.0.0/8 is another client. */
   readonly from?: string
 }
 
-/** Opens a connection that stays open until the test ends or it is closed. */
+/** Opens a connection. It stays open until the test ends or somebody closes it. */
 export function connect({ transport, url, from }: Target): Promise<Connection> {
   const options = from === undefined ? {} : { localAddress: from }
   return transport === 'h2' ? connectHttp2(url, options) : connectHttp1(url, options)
 }
 
-/** Sends one request on a connection of its own, and waits for the whole answer. */
+/** Sends one request on its own connection and waits for the complete response. */
 export async function send(request: Request & Target): Promise<Response> {
   const connection = await connect(request)
   try {

@@ -1,15 +1,15 @@
 import type { Clock } from '../../src/system/clock.ts'
 
-/** A clock that a test can push. */
+/** A clock that a test can move. */
 export interface MovableClock extends Clock {
   /** Time passes: both clocks move forward. */
   advance(ms: number): void
-  /** Somebody sets the time of day: only the wall clock moves, either way. */
+  /** The time of day is set: only the wall clock moves, in either direction. */
   jumpWall(ms: number): void
 }
 
-/** Starts above 0, so that a forgotten start value shows. Timers of Node's own (`setTimeout`) do not move with it. */
-function pushable(monotonic: () => number, wall: () => number): MovableClock {
+/** Starts above 0, so that code that forgets the start value fails. Node's own timers (`setTimeout`) do not move with it. */
+function movable(monotonic: () => number, wall: () => number): MovableClock {
   let ahead = 0
   let jumped = 0
   return {
@@ -24,16 +24,16 @@ function pushable(monotonic: () => number, wall: () => number): MovableClock {
   }
 }
 
-/** Runs like the real clock, and can be pushed. */
+/** Runs like the real clock, and a test can move it. */
 export function movableClock(): MovableClock {
   const start = performance.now()
-  return pushable(() => performance.now() - start, Date.now)
+  return movable(() => performance.now() - start, Date.now)
 }
 
-/** Moves only when it is pushed, for what must happen at one exact instant. */
+/** Moves only when a test moves it: for what must happen at one exact instant. */
 export function stillClock(): MovableClock {
   const now = Date.now()
-  return pushable(
+  return movable(
     () => 0,
     () => now,
   )

@@ -6,52 +6,52 @@ import { fieldValues } from '../../src/http/fields.ts'
 import { closeLater } from './cleanup.ts'
 import { type RawPeer, rawPeer } from './raw.ts'
 
-/** A request as it reached the device. */
+/** A request as the device received it. */
 export interface DeviceRequest {
   readonly method: string
   /** The target, byte for byte. */
   readonly target: string
   readonly version: string
-  /** As on the wire: order, repeats and casing. */
+  /** Names and values in turn; order, repeats and casing as on the wire. */
   readonly fields: readonly string[]
   header(name: string): string | undefined
   values(name: string): readonly string[]
-  /** The body, once it has been read: by the default handler, or by `readBody`. */
+  /** The body, once the default handler or `readBody` has read it. */
   readonly body: Buffer | undefined
 }
 
-/** What it returns is only awaited, so that a body may end in any expression. */
+/** The result is awaited and ignored. */
 type Handler = (request: http.IncomingMessage, response: http.ServerResponse) => unknown
 
 export interface Device {
-  /** Goes into `upstream.url`. */
+  /** The value for `upstream.url`. */
   readonly url: string
-  /** Every request so far, from the moment its head had come. */
+  /** Every request so far; a request is listed as soon as its head has arrived. */
   readonly requests: readonly DeviceRequest[]
-  /** Every byte received so far on all connections, in the order of arrival (in cleartext; the first 16 MiB). */
+  /** The first 16 MiB received on all connections, decrypted, in order of arrival. */
   readonly bytes: Buffer
-  /** How many bytes have been received. */
+  /** How many bytes the device has received. */
   readonly byteCount: number
-  /** How many connections have been made, and how many of them are open. */
+  /** How many connections the device has accepted, and how many of them are open. */
   readonly connections: number
   readonly openConnections: number
   /** Node's server, for `upgrade` events and the like. */
   readonly server: http.Server
-  /** Answers differently from now on. */
+  /** Changes how the device responds from now on. */
   handle(handler: Handler): void
-  /** Waits until so many requests in all have come, and resolves with the last of them. */
+  /** Waits until `count` requests have arrived since the start, and resolves with the last of them. */
   waitForRequests(count: number): Promise<DeviceRequest>
-  /** Waits until so many connections are open. */
+  /** Waits until exactly `count` connections are open. */
   waitForOpenConnections(count: number): Promise<void>
-  /** Ends every connection with FIN and leaves the device listening. */
+  /** Ends every connection with FIN. The device keeps listening. */
   closeConnections(): void
-  /** Goes down: closes the port and every connection. */
+  /** Closes the port and every connection. */
   stop(): Promise<void>
 }
 
 const bodies = new WeakMap<http.IncomingMessage, Buffer>()
 
-/** Reads a request's body to its end, and keeps it for `device.requests`. */
+/** Reads the body of a request to its end and stores it for `device.requests`. */
 export async function readBody(request: http.IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(chunk)
@@ -60,7 +60,7 @@ export async function readBody(request: http.IncomingMessage): Promise<Buffer> {
   return body
 }
 
-const answerPlainly: Handler = async (request, response) => {
+const respondPlainly: Handler = async (request, response) => {
   await readBody(request)
   response.setHeader('Content-Type', 'text/plain')
   response.end('from the device')
@@ -69,14 +69,14 @@ const answerPlainly: Handler = async (request, response) => {
 const keptBytes = 16 << 20
 
 /**
- * A device on a real socket that records what reaches it. It answers 200 `from the device`, unless a handler says
- * otherwise. Closed when the test ends.
- * @param options.tls its certificate, for a device that speaks HTTPS
+ * Starts a device on a real socket that records what it receives. Without a handler it answers 200 `from the device`.
+ * It stops when the test ends.
+ * @param options.tls the certificate of a device that speaks HTTPS
  * @param options.path the Unix socket to listen on instead of a port of 127.0.0.1
- * @param options.port a port to come back on, after `stop`
+ * @param options.port the port to listen on; default: any free port
  */
 export async function startDevice(
-  handler: Handler = answerPlainly,
+  handler: Handler = respondPlainly,
   options: {
     readonly tls?: { readonly cert: string; readonly key: string }
     readonly path?: string
@@ -104,7 +104,7 @@ export async function startDevice(
       },
     })
     changes.emit('change')
-    // A request that is cut off while it is read ends the handler, not the test.
+    // A request that breaks off while the handler reads it ends the handler, not the test.
     Promise.resolve(current(request, response)).catch(() => response.destroy())
   }
   const server = options.tls ? https.createServer(options.tls, serve) : http.createServer(serve)
@@ -166,7 +166,7 @@ export async function startDevice(
     },
     async waitForRequests(count) {
       await until(() => requests.length >= count)
-      return requests[count - 1] as DeviceRequest // just seen to be there
+      return requests[count - 1] as DeviceRequest // `until` has checked the length
     },
     waitForOpenConnections: (count) => until(() => open.size === count),
     closeConnections() {
@@ -180,26 +180,26 @@ export interface RawDevice {
   readonly url: string
   /** Every connection so far, in order. */
   readonly peers: readonly RawPeer[]
-  /** Waits for the connection of that number, from 1. */
+  /** Waits for the connection with this number; the first is 1. */
   waitForConnection(count: number): Promise<RawPeer>
   stop(): Promise<void>
 }
 
 /**
- * A device whose every byte is scripted: `onConnection` reads with `peer.waitFor` and answers with `peer.write`,
- * `peer.end` and `peer.reset`. Closed when the test ends.
+ * Starts a device whose every byte is scripted: `onConnection` reads with `peer.waitFor` and responds with `peer.write`,
+ * `peer.end` and `peer.reset`. It stops when the test ends.
  */
 export async function startRawDevice(
   onConnection: (peer: RawPeer, number: number) => void | Promise<void>,
 ): Promise<RawDevice> {
   const peers: RawPeer[] = []
   const changes = new EventEmitter().setMaxListeners(0)
-  // Half-open, so that the script and not Node decides when its side ends.
+  // Half-open, so that the script, not Node, decides when to end its side.
   const server = net.createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
     const peer = rawPeer(socket)
     peers.push(peer)
     changes.emit('change')
-    // The script may wait for bytes that never come once the test is over.
+    // When the test is over, the script may still wait for bytes that never arrive.
     Promise.resolve(onConnection(peer, peers.length)).catch(() => socket.destroy())
   })
   server.listen(0, '127.0.0.1')
@@ -218,13 +218,13 @@ export async function startRawDevice(
     peers,
     async waitForConnection(count) {
       while (peers.length < count) await once(changes, 'change')
-      return peers[count - 1] as RawPeer // just seen to be there
+      return peers[count - 1] as RawPeer // the loop has checked the length
     },
     stop,
   }
 }
 
-/** A raw device that answers every connection's first request head with the same bytes, then ends the connection. */
+/** Starts a raw device that answers the first request of every connection with the same bytes and ends the connection. */
 export function startCannedDevice(bytes: string): Promise<RawDevice> {
   return startRawDevice(async (peer) => {
     await peer.waitFor('\r\n\r\n')

@@ -13,24 +13,24 @@ export type ErrorCode =
   | 'upstream_timeout'
   | 'overloaded'
 
-/** Holds an answer against C18: the status, the code, the exact shape, one sentence, and nothing that leaks. */
-export function expectError(answer: Response, status: number, code: ErrorCode): void {
-  const body = answer.json()
-  expect({ status: answer.status, error: body.error }, answer.text).toEqual({ status, error: code })
+/** Checks a response against C18: the status, the code, the exact JSON members, one sentence, and no internals. */
+export function expectError(response: Response, status: number, code: ErrorCode): void {
+  const body = response.json()
+  expect({ status: response.status, error: body.error }, response.text).toEqual({ status, error: code })
   expect(Object.keys(body)).toEqual(['error', 'error_description'])
-  expect(answer.header('Content-Type')).toBe('application/json;charset=UTF-8')
+  expect(response.header('Content-Type')).toBe('application/json;charset=UTF-8')
   const description = body.error_description
-  // RFC 6749 §5.2 allows no quotation mark or backslash in error codes and descriptions unescaped; JSON escapes them.
+  // RFC 6749 §5.2 forbids unescaped quotation marks and backslashes in codes and descriptions; JSON escapes them.
   expect(description).toMatch(/^[A-Z][\x20-\x7e]*\.$/)
   expect(description, 'one sentence').not.toMatch(/[.!?] /)
-  expect(answer.text, 'an address').not.toMatch(/\d+\.\d+\.\d+|127\.|localhost|::1|:\d{4,5}/)
-  expect(answer.text, 'a path').not.toMatch(/\/(?:work|tmp|src|node_modules|home|etc|var|run)\b/)
-  expect(answer.text, 'a file or a stack').not.toMatch(/\.[cm]?[jt]s\b|\bat \S+ \(/)
-  expect(answer.text, 'a part or its error').not.toMatch(/node|undici|postern|Error:/i)
-  expect(answer.text, 'a system error').not.toMatch(/\bE[A-Z]{3,}\b/)
+  expect(response.text, 'an address').not.toMatch(/\d+\.\d+\.\d+|127\.|localhost|::1|:\d{4,5}/)
+  expect(response.text, 'a path').not.toMatch(/\/(?:work|tmp|src|node_modules|home|etc|var|run)\b/)
+  expect(response.text, 'a file or a stack').not.toMatch(/\.[cm]?[jt]s\b|\bat \S+ \(/)
+  expect(response.text, 'a component or its error').not.toMatch(/node|undici|postern|Error:/i)
+  expect(response.text, 'a system error').not.toMatch(/\bE[A-Z]{3,}\b/)
 }
 
-/** The `error` parameter of `Proxy-Status` (RFC 9209 §2.1.1), of a field that has one member naming this proxy. */
-export function proxyError(answer: Response): string | undefined {
-  return /^postern; ?error=([a-z_]+)$/.exec(answer.header('Proxy-Status') ?? '')?.[1]
+/** The `error` parameter of `Proxy-Status` (RFC 9209 §2.1.1), if its only member names this proxy. */
+export function proxyError(response: Response): string | undefined {
+  return /^postern; ?error=([a-z_]+)$/.exec(response.header('Proxy-Status') ?? '')?.[1]
 }

@@ -1,10 +1,10 @@
 import type { Request, Response } from './message.ts'
 import type { TestSidecar } from './sidecar.ts'
 
-/** Requests under way at once on one connection: pipelined in HTTP/1, streams in HTTP/2. */
+/** Concurrent requests on one connection: pipelined in HTTP/1, streams in HTTP/2. */
 const PER_CONNECTION = 4
 
-/** Opens enough connections for so many requests at once; `send` then starts them all without waiting for any. */
+/** Opens enough connections for `total` concurrent requests. `send` then starts all of them without waiting. */
 export async function prepareFlood(
   sidecar: TestSidecar,
   total: number,
@@ -21,7 +21,7 @@ export async function prepareFlood(
   }
 }
 
-/** Sends so many requests at once and waits for every answer. */
+/** Sends `total` requests at once and waits for every response. */
 export async function flood(sidecar: TestSidecar, total: number, request: Request): Promise<Response[]> {
   return Promise.all((await prepareFlood(sidecar, total)).send(request))
 }

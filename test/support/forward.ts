@@ -11,7 +11,7 @@ import { requestHead } from './request-head.ts'
 
 const limit = { requests: 1_000_000, window: 60_000, per: 'client' } as const
 
-/** Leave for a request to reach the device, from the gate itself: there is no other way to get one. */
+/** A request that the gate has admitted. Only the gate can make a `Forward`, so this asks a real gate. */
 export function admitted(head: RequestHead, trustedProxies: readonly string[] = []): Forward {
   const clock = stillClock()
   const trusted = trustedProxies.map(parseCidr).filter((cidr): cidr is Cidr => cidr !== undefined)
@@ -24,8 +24,8 @@ export function admitted(head: RequestHead, trustedProxies: readonly string[] = 
     newRequestId: () => 'the-id',
     settings: () => gateSettings(limit, { headerCaps: { maxHeaderSize: 1 << 20, maxHeaderCount: 10_000 } }),
   })
-  const others = keepFields(head.fields, (name) => name !== 'authorization')
-  const fields = [...others, 'Authorization', 'Bearer x']
+  const withoutToken = keepFields(head.fields, (name) => name !== 'authorization')
+  const fields = [...withoutToken, 'Authorization', 'Bearer x']
   const admission = admit(requestHead({ ...head, fields }))
   if (admission instanceof Promise || admission.kind !== 'forward')
     throw new Error(`not admitted: ${JSON.stringify(admission)}`)

@@ -1,6 +1,6 @@
 import type { GateSettings } from '../../src/gate/admit.ts'
 
-/** What a gate of the tests is set to, with this limit for both endpoints: as by default, and no public paths. */
+/** The default settings of a gate, without public paths and with the same limit for both endpoints. */
 export function gateSettings(
   limit: GateSettings['limits']['api'],
   over: Partial<GateSettings> = {},

@@ -1,6 +1,6 @@
 import { fieldValues } from '../../src/http/fields.ts'
-import { type Answer, createAnswer } from './answer.ts'
 import { createHttp1Reader } from './http1-reader.ts'
+import { createIncomingResponse, type IncomingResponse } from './incoming-response.ts'
 import type { Connection, Exchange, Request } from './message.ts'
 import { rawConnection } from './raw.ts'
 
@@ -11,7 +11,7 @@ const asChunk = (data: Buffer): Buffer =>
     ? data
     : Buffer.concat([Buffer.from(`${data.length.toString(16)}\r\n`), data, Buffer.from('\r\n')])
 
-/** The head as it goes out, and whether the body behind it is chunked. */
+/** The head as it is sent, and whether the body is chunked. */
 function compose(request: Request, authority: string): { head: Buffer; chunked: boolean } {
   const fields = [...(request.fields ?? [])]
   const has = (name: string): boolean => fieldValues(fields, name).length > 0
@@ -23,7 +23,7 @@ function compose(request: Request, authority: string): { head: Buffer; chunked: 
     fields.push('Transfer-Encoding', 'chunked')
     chunked = true
   } else if (!framed && request.body !== undefined) {
-    fields.push('Content-Length', String(bytes(request.body as string | Buffer).length)) // lists were dealt with above
+    fields.push('Content-Length', String(bytes(request.body as string | Buffer).length)) // no list: see above
   }
   const method = request.method ?? (request.body === undefined ? 'GET' : 'POST')
   const lines = [`${method} ${request.path ?? '/'} HTTP/1.1`]
@@ -31,42 +31,42 @@ function compose(request: Request, authority: string): { head: Buffer; chunked: 
   return { head: Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), chunked }
 }
 
-/** HTTP/1.1 by hand, over TCP or TLS: what is asked for goes out, and what comes back is read strictly. */
+/** Connects by HTTP/1.1 over TCP or TLS. Requests are sent as written, responses are parsed strictly. */
 export async function connectHttp1(
   url: string,
   options: { readonly localAddress?: string } = {},
 ): Promise<Connection> {
   const peer = await rawConnection(url, options)
   const { socket } = peer
-  const waiting: { answer: Answer; method: string }[] = []
+  const waiting: { incoming: IncomingResponse; method: string }[] = []
   const reader = createHttp1Reader(() => {
     const first = waiting[0]
     if (first === undefined) return undefined
     return {
       method: first.method,
-      inform: (head) => first.answer.inform(head),
-      begin: (head) => first.answer.begin(head),
-      data: (chunk) => first.answer.data(chunk),
+      inform: (head) => first.incoming.inform(head),
+      begin: (head) => first.incoming.begin(head),
+      data: (chunk) => first.incoming.data(chunk),
       finish: (trailers) => {
         waiting.shift()
-        first.answer.finish(trailers)
+        first.incoming.finish(trailers)
       },
     }
   })
   function failAll(why: string): void {
-    for (const { answer } of waiting.splice(0)) answer.fail(why)
+    for (const { incoming } of waiting.splice(0)) incoming.fail(why)
   }
   socket.on('data', (chunk: Buffer) => {
     peer.forget()
     try {
       reader.feed(chunk)
     } catch (error) {
-      failAll(`malformed answer: ${error instanceof Error ? error.message : String(error)}`)
+      failAll(`malformed response: ${error instanceof Error ? error.message : String(error)}`)
       socket.destroy()
     }
   })
   socket.once('close', () => {
-    // An answer that ends with the connection is whole only if the connection ended in good order.
+    // A body that is framed by the end of the connection is complete only if the connection ended without an error.
     if (peer.error === undefined) reader.close()
     failAll(
       peer.error === undefined ? 'the connection closed' : `the connection broke (${peer.error.message})`,
@@ -75,9 +75,9 @@ export async function connectHttp1(
 
   function start(request: Request): Exchange {
     const { head, chunked } = compose(request, new URL(url).host)
-    const answer = createAnswer(request.timeout ?? 10_000, () => socket.destroy())
+    const incoming = createIncomingResponse(request.timeout ?? 10_000, () => socket.destroy())
     const method = request.method ?? (request.body === undefined ? 'GET' : 'POST')
-    waiting.push({ answer, method })
+    waiting.push({ incoming, method })
     const frame = (data: string | Buffer): Buffer => (chunked ? asChunk(bytes(data)) : bytes(data))
     const last = Buffer.from(chunked ? '0\r\n\r\n' : '')
     if (socket.destroyed) failAll('the connection was closed already')
@@ -86,14 +86,14 @@ export async function connectHttp1(
       for (const piece of request.body) socket.write(frame(piece))
       if (!request.open) socket.write(last)
     } else {
-      const body = request.body as string | Buffer | undefined // the list was dealt with above
+      const body = request.body as string | Buffer | undefined // no list: see above
       const rest = body === undefined ? Buffer.alloc(0) : frame(body)
       socket.write(Buffer.concat([head, rest, chunked && !request.open ? last : Buffer.alloc(0)]))
     }
     return {
-      ...answer.exchange,
+      ...incoming.exchange,
       get received() {
-        return answer.exchange.received
+        return incoming.exchange.received
       },
       write: (chunk) => socket.write(frame(chunk)),
       drained: () => drained(socket),
@@ -114,7 +114,7 @@ export async function connectHttp1(
   }
 }
 
-/** Resolves when a stream takes more, or will never take any. */
+/** Resolves when a stream accepts data again, or is closed. */
 export function drained(
   stream: NodeJS.WritableStream & { readonly writableNeedDrain?: boolean },
 ): Promise<void> {

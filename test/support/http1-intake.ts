@@ -3,7 +3,7 @@ import type { Http1RequestHead } from '../../src/http1/request-head.ts'
 import type { Http1Body } from '../../src/listen/http1/body.ts'
 import { Http1Intake } from '../../src/listen/http1/intake.ts'
 
-/** A message as the sidecar's reader understands it. */
+/** A message as the sidecar parses it. */
 interface ReadMessage {
   readonly head: Http1RequestHead
   /** Latin-1. */
@@ -13,17 +13,18 @@ interface ReadMessage {
 
 export interface Reading {
   readonly messages: readonly ReadMessage[]
-  /** Bytes behind the last message. */
+  /** How many bytes follow the last message. */
   readonly left: number
-  /** What the rest was refused for, `broken` for a body, or undefined. */
+  /** Why the rest was refused (`broken` for a body), or undefined. */
   readonly fault: string | undefined
 }
 
-const SOCKET = { destroyed: false, pause() {}, resume() {} } as unknown as Socket // the intake asks no more of it
+const SOCKET = { destroyed: false, pause() {}, resume() {} } as unknown as Socket // all that the intake uses
 
 /**
- * Gives the reader of the public listener these pieces one after the other, as if they came from a socket, and returns
- * what it makes of them; at most so many messages.
+ * Feeds these pieces to the HTTP/1 parser of the public listener one by one, as if they came from a socket, and returns
+ * what it parsed.
+ * @param options.most the parser stops after this number of messages
  */
 export async function readInPieces(
   pieces: readonly Buffer[],
@@ -59,13 +60,13 @@ export async function readInPieces(
     try {
       for await (const piece of body.within(60_000)) text += piece.toString('latin1')
     } catch {
-      // Broken, or dropped below.
+      // The body is broken, or dropped below.
     }
     return text
   }
   for (const piece of pieces) {
     intake.receive(piece)
-    // Whoever reads the body has his turn.
+    // The reader of the body runs before the next piece arrives.
     await undefined
   }
   const left = intake.stop().length
@@ -80,7 +81,7 @@ export async function readInPieces(
   }
 }
 
-/** What a reading comes to: a body that turns out broken may have been handed on up to any byte before that. */
+/** What two readings of the same bytes must have in common: how much of a broken body was passed on may differ. */
 export function gistOf({ messages, fault }: Reading): unknown {
   return {
     fault,

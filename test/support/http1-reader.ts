@@ -1,9 +1,9 @@
 import { fieldValues, listMembers } from '../../src/http/fields.ts'
 import type { Head } from './message.ts'
 
-/** Who hears what a reader finds. */
+/** Receives what a reader finds. */
 export interface Listener {
-  /** The method of the request that is being answered; `undefined` when nothing was asked. */
+  /** The method of the request that this response belongs to; `undefined` when there was no request. */
   readonly method: string | undefined
   inform(head: Head): void
   begin(head: Head): void
@@ -14,7 +14,7 @@ export interface Listener {
 export interface Http1Reader {
   /** Throws when the bytes are not a well-formed response. */
   feed(bytes: Buffer): void
-  /** The connection has ended. False when that broke an answer off. */
+  /** Reports the end of the connection. False when that cut a response off. */
   close(): boolean
 }
 
@@ -44,7 +44,7 @@ function parseHead(text: string): Head {
   }
 }
 
-/** RFC 9112 §6.3, and no leniency: a response that two parsers could read in two ways is a failure here. */
+/** RFC 9112 §6.3 without leniency: a response that two parsers could read differently is a failure. */
 function framingOf(head: Head, method: string): Framing {
   const codings = listMembers(fieldValues(head.fields, 'transfer-encoding'))
   const lengths = fieldValues(head.fields, 'content-length')
@@ -62,12 +62,12 @@ function framingOf(head: Head, method: string): Framing {
   return lengths[0] === undefined ? { kind: 'close' } : { kind: 'length', left: Number(lengths[0]) }
 }
 
-/** Reads the responses of one connection, strictly. `next` names the listener of the answer that begins. */
+/** Parses the responses of one connection strictly. `next` returns the listener of the response that begins. */
 export function createHttp1Reader(next: () => Listener | undefined): Http1Reader {
   let pending: Buffer = Buffer.alloc(0)
   let listener: Listener | undefined
   let framing: Framing | undefined
-  /** Within a chunked body: what is left of the chunk, or which line comes next. */
+  /** Within a chunked body: the bytes that are left of the chunk, or which line comes next. */
   let chunk: number | 'size' | 'after-data' | 'trailers' = 'size'
   let trailers: string[] = []
 
@@ -98,7 +98,7 @@ export function createHttp1Reader(next: () => Listener | undefined): Http1Reader
     if (at < 0) return false
     listener ??= next()
     if (listener?.method === undefined)
-      throw new Error(`nobody asked for ${JSON.stringify(pending.toString('latin1'))}`)
+      throw new Error(`a response without a request: ${JSON.stringify(pending.toString('latin1'))}`)
     const head = parseHead(pending.toString('latin1', 0, at))
     pending = pending.subarray(at + 4)
     if (head.status < 200 && head.status !== 101) {

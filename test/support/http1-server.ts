@@ -6,7 +6,7 @@ import type { ListenLimits } from '../../src/listen/limits.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { closeLater } from './cleanup.ts'
 
-/** The HTTP/1 side of the public listener alone: no gate, no device. Gives its URL; closed when the test ends. */
+/** Starts the HTTP/1 side of the public listener alone, without gate and device. Returns its URL; stops with the test. */
 export async function startHttp1Server(
   onExchange: (exchange: Exchange | UpgradeExchange) => void,
   limits: Partial<ListenLimits> = {},

@@ -1,4 +1,4 @@
-/** HTTP/2 by hand (RFC 9113): what is needed to write any bytes at all, and to read what a right server answers. */
+/** HTTP/2 by hand (RFC 9113): writes any bytes, and reads the responses of a correct server. */
 
 import { PREFACE as OPENING } from '../../bench/load/http2-bytes.ts'
 
@@ -36,10 +36,10 @@ export function uint32(value: number): string {
   return bytes.toString('latin1')
 }
 
-/** SETTINGS that forbid the server a dynamic table, so that each head can be read by itself. */
+/** SETTINGS with a dynamic table of size 0, so that each header block of the server can be read on its own. */
 export const NO_TABLE: string = frame(TYPES.settings, 0, 0, `\0\x01${uint32(0)}`)
 
-/** A string of RFC 7541 §5.2, not compressed. */
+/** A string literal (RFC 7541 §5.2) without Huffman coding. */
 function packedString(text: string): string {
   if (text.length < 127) return String.fromCharCode(text.length) + text
   let rest = text.length - 127
@@ -48,7 +48,7 @@ function packedString(text: string): string {
   return length + String.fromCharCode(rest) + text
 }
 
-/** A header block in which every field is spelled out. */
+/** A header block of literals, without indexing. */
 export function packedFields(fields: readonly (readonly [string, string])[]): string {
   return fields.map(([name, value]) => `\0${packedString(name)}${packedString(value)}`).join('')
 }
@@ -60,7 +60,7 @@ export interface Frame {
   readonly payload: Buffer
 }
 
-/** The frames of a connection, and the bytes behind the last whole one. */
+/** The complete frames in `bytes`, and how many bytes follow them. */
 export function readFrames(bytes: Buffer): { readonly frames: readonly Frame[]; readonly rest: number } {
   const frames: Frame[] = []
   let at = 0
@@ -78,7 +78,7 @@ export function readFrames(bytes: Buffer): { readonly frames: readonly Frame[]; 
   return { frames, rest: bytes.length - at }
 }
 
-/** Statuses with a place of their own in the static table. */
+/** The statuses in the static table (RFC 7541, Appendix A). */
 const INDEXED: Readonly<Record<number, number>> = {
   8: 200,
   9: 204,
@@ -96,10 +96,10 @@ const DIGITS = new Map(
   ),
 )
 
-/** The status at the front of a header block; undefined where none can be read, as in trailers. */
+/** The status at the start of a header block; undefined where there is none, as in trailers. */
 export function statusOf(block: Buffer): number | undefined {
   let at = 0
-  while (((block[at] ?? 0) & 0xe0) === 0x20) at += 1 // the size of the dynamic table, which is none
+  while (((block[at] ?? 0) & 0xe0) === 0x20) at += 1 // a dynamic table size update
   const first = block[at] ?? 0
   if (first & 0x80) return INDEXED[first & 0x7f]
   const length = (block[at + 1] ?? 0) & 0x7f

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import http2 from 'node:http2'
 import { fieldValues } from '../../src/http/fields.ts'
-import { createAnswer } from './answer.ts'
 import { closeLater } from './cleanup.ts'
 import { drained } from './http1-client.ts'
+import { createIncomingResponse } from './incoming-response.ts'
 import type { Connection, Exchange, Head, Request } from './message.ts'
 import { clientContext } from './raw.ts'
 
@@ -33,12 +33,12 @@ function parseHead(raw: readonly string[]): Head {
   return { version: '2', status, reason: '', fields }
 }
 
-/** HTTP/2 over TLS through Node's client, with raw fields both ways. */
+/** Connects by HTTP/2 over TLS with Node's client; request and response fields are raw. */
 export async function connectHttp2(
   url: string,
   options: { readonly localAddress?: string } = {},
 ): Promise<Connection> {
-  // Node's types do not know yet that a client may send repeats of fields that must not repeat.
+  // `strictSingleValueFields`, which allows repeats of fields that must not repeat, is missing in Node's types.
   const settings: http2.SecureClientSessionOptions & { strictSingleValueFields: boolean } = {
     secureContext: clientContext,
     rejectUnauthorized: false,
@@ -61,7 +61,7 @@ export async function connectHttp2(
 
   function start(request: Request): Exchange {
     const hasBody = request.body !== undefined || request.open === true
-    // Node ends a request cleanly before it resets it, unless trailers are owed: so an abort is an abort.
+    // Node ends a request cleanly before it resets the stream, unless trailers are pending. They make an abort an abort.
     let aborted = false
     const stream = session.request(compose(request, new URL(url)), {
       endStream: !hasBody,
@@ -70,33 +70,35 @@ export async function connectHttp2(
     stream.on('wantTrailers', () => {
       if (!aborted) stream.sendTrailers({})
     })
-    const answer = createAnswer(request.timeout ?? 10_000, () => stream.close(http2.constants.NGHTTP2_CANCEL))
+    const incoming = createIncomingResponse(request.timeout ?? 10_000, () =>
+      stream.close(http2.constants.NGHTTP2_CANCEL),
+    )
     let trailers: readonly string[] = []
     let ended = false
-    stream.on('headers', (_headers, _flags, raw) => answer.inform(parseHead(raw)))
-    stream.on('response', (_headers, _flags, raw) => answer.begin(parseHead(raw)))
+    stream.on('headers', (_headers, _flags, raw) => incoming.inform(parseHead(raw)))
+    stream.on('response', (_headers, _flags, raw) => incoming.begin(parseHead(raw)))
     stream.on('trailers', (_headers, _flags, raw) => {
       trailers = raw ?? []
     })
-    stream.on('data', (chunk: Buffer) => answer.data(chunk))
-    // An answer is whole if its stream ended and was not reset, or reset with NO_ERROR, by which a server says that it
-    // wants no more of the request (RFC 9113 §8.1). Node reports an `end` for streams reset with CANCEL, too.
+    stream.on('data', (chunk: Buffer) => incoming.data(chunk))
+    // A response is complete if its stream ended and was not reset, or reset with NO_ERROR, by which a server says that it
+    // needs no more of the request (RFC 9113 §8.1). Node emits `end` for streams that were reset with CANCEL, too.
     stream.on('end', () => {
       ended = true
     })
-    stream.on('error', (error: Error) => answer.fail(`the stream broke (${error.message})`))
+    stream.on('error', (error: Error) => incoming.fail(`the stream broke (${error.message})`))
     stream.on('close', () => {
       const code = stream.rstCode ?? http2.constants.NGHTTP2_NO_ERROR
-      if (ended && code === http2.constants.NGHTTP2_NO_ERROR) answer.finish(trailers)
-      else answer.fail(`the stream was reset with code ${code}${broken}`)
+      if (ended && code === http2.constants.NGHTTP2_NO_ERROR) incoming.finish(trailers)
+      else incoming.fail(`the stream was reset with code ${code}${broken}`)
     })
     if (Array.isArray(request.body)) for (const piece of request.body) stream.write(bytes(piece))
-    else if (request.body !== undefined) stream.write(bytes(request.body as string | Buffer)) // lists were dealt with
+    else if (request.body !== undefined) stream.write(bytes(request.body as string | Buffer)) // no list: see above
     if (hasBody && !request.open) stream.end()
     return {
-      ...answer.exchange,
+      ...incoming.exchange,
       get received() {
-        return answer.exchange.received
+        return incoming.exchange.received
       },
       write: (chunk) => stream.write(bytes(chunk)),
       drained: () => drained(stream),

@@ -66,7 +66,7 @@ export function goaway(lastStream: number, code: number = CODE.noError): Buffer 
   return frame(FRAME.goaway, 0, 0, Buffer.concat([uint32(lastStream), uint32(code)]))
 }
 
-/** An integer of HPACK (RFC 7541 §5.1) behind the bits that say what it stands for. */
+/** An HPACK integer (RFC 7541 §5.1) after the bits that say what it means. */
 function hpackInteger(pattern: number, prefixBits: number, value: number): number[] {
   const most = 2 ** prefixBits - 1
   if (value < most) return [pattern | value]
@@ -76,14 +76,14 @@ function hpackInteger(pattern: number, prefixBits: number, value: number): numbe
   return [...bytes, rest]
 }
 
-/** As latin1 text: a flood is ten thousands of these, and a buffer for each costs more than the bytes. */
+/** An HPACK string as latin1 text: a flood has tens of thousands, and a buffer for each costs more than its bytes. */
 function hpackString(text: string): string {
   return String.fromCharCode(...hpackInteger(0, 7, text.length)) + text
 }
 
 /**
- * Header fields in HPACK: literals without Huffman coding or indexing, each name and value byte for byte, so that also
- * what a client must not send can be sent.
+ * Header fields in HPACK: literals without Huffman coding or indexing. Names and values are written byte for byte, so
+ * that a test can send what a client must not send.
  */
 export function hpack(fields: readonly string[]): Buffer {
   let text = ''
@@ -93,17 +93,17 @@ export function hpack(fields: readonly string[]): Buffer {
   return Buffer.from(text, 'latin1')
 }
 
-/** A field that enters the dynamic table (RFC 7541 §6.2.1), where it has number 62. */
+/** A field that is added to the dynamic table (RFC 7541 §6.2.1), where its index is 62. */
 export function hpackRemembered(name: string, value: string): Buffer {
   return Buffer.from(`\x40${hpackString(name)}${hpackString(value)}`, 'latin1')
 }
 
-/** A field out of the table, in one or two bytes (RFC 7541 §6.1). */
+/** A field of the table by its index, in one or two bytes (RFC 7541 §6.1). */
 export function hpackIndexed(index: number): Buffer {
   return Buffer.from(hpackInteger(0x80, 7, index))
 }
 
-/** The pseudo-headers of a request (RFC 9113 §8.3.1) and further fields. */
+/** The pseudo-header fields of a request (RFC 9113 §8.3.1) and other fields. */
 export function requestFields(
   fields: readonly string[] = [],
   pseudo: Readonly<Record<string, string>> = {},
@@ -112,7 +112,7 @@ export function requestFields(
   return [...Object.entries(first).flat(), ...fields]
 }
 
-/** HEADERS with a whole request head; the stream stays open unless `end`. */
+/** HEADERS, and CONTINUATION if needed, with a complete request head. With `end`, it carries END_STREAM. */
 export function headers(stream: number, fields: readonly string[], end = true): Buffer {
   const block = hpack(fields)
   if (block.length <= 16_384) {
@@ -129,24 +129,24 @@ export function headers(stream: number, fields: readonly string[], end = true): 
 /** An HTTP/2 connection whose frames are written by hand. */
 export interface RawSession {
   readonly raw: RawPeer
-  /** Every whole frame received so far. */
+  /** Every complete frame received so far. */
   readonly frames: readonly Frame[]
   send(...frames: readonly Buffer[]): void
-  /** Waits for a frame that fits, among those that have come and those that will. */
+  /** Waits for a frame for which `fits` holds, including those that have arrived. */
   waitFor(fits: (frame: Frame) => boolean, timeout?: number): Promise<Frame>
-  /** Waits for the response head of a stream, and resolves with its status. */
+  /** Waits for the response head of a stream and resolves with its status. */
   status(stream: number): Promise<number>
-  /** Waits until the stream has ended: `end` when it is whole, else the code of its reset. */
+  /** Waits until the stream is over: `end` for END_STREAM, or the error code of its reset. */
   outcome(stream: number): Promise<'end' | number>
-  /** The code of the GOAWAY, if one has come. */
+  /** The error code of the last GOAWAY, if one has arrived. */
   readonly farewell: number | undefined
-  /** Resolves when the connection is closed, however it was closed. */
+  /** Resolves when the connection is closed, cleanly or not. */
   readonly closed: Promise<unknown>
 }
 
 /**
- * Opens an HTTP/2 connection by hand: the preface is sent and, unless told otherwise, SETTINGS that keep the answers
- * out of the dynamic table, from which `status` could not read them.
+ * Opens an HTTP/2 connection by hand. It sends the preface and, unless `opening` replaces it, SETTINGS with a dynamic
+ * table of size 0, because `status` cannot read fields of that table.
  */
 export async function rawSession(
   url: string,

@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import type { Fields } from '../../src/http/fields.ts'
 import { fieldValues } from '../../src/http/fields.ts'
 
-/** What the rate-limit fields of an answer say. */
+/** The values of the rate-limit fields of a response. */
 export interface Limits {
   readonly limit: number
   readonly remaining: number
@@ -16,7 +16,7 @@ function whole(fields: Fields, name: string): number {
   return Number(values[0])
 }
 
-/** Reads the three fields of C16. Fails unless each is there exactly once, and a whole number that is not negative. */
+/** Reads the three fields of C16. Fails unless each occurs exactly once and is a non-negative integer. */
 export function limitsOf({ fields }: { readonly fields: Fields }): Limits {
   return {
     limit: whole(fields, 'X-RateLimit-Limit'),

@@ -1,20 +1,20 @@
 import { fieldValues } from '../../src/http/fields.ts'
 
-/** A request to send. Only what is given here goes out, but for the fields named below. */
+/** A request to send. Only what is set here is sent, except for the fields named below. */
 export interface Request {
   /** `GET`, or `POST` when there is a body. */
   readonly method?: string
-  /** The target, byte for byte; `/` unless told. */
+  /** The target, byte for byte; default `/`. */
   readonly path?: string
-  /** Names and values in turn, as they go out. HTTP/2 lower-cases the names and does nothing else. */
+  /** Names and values in turn, as they are sent. HTTP/2 lower-cases the names and changes nothing else. */
   readonly fields?: readonly string[]
-  /** Whole: a `Content-Length` is added. A list: a body of unknown length (chunked in HTTP/1), one write for each piece. */
+  /** Text or a buffer gets a `Content-Length`. A list is a body of unknown length (chunked in HTTP/1), one write per piece. */
   readonly body?: string | Buffer | readonly (string | Buffer)[]
-  /** Leaves the request body open for `write` and `end` of the exchange. Chunked in HTTP/1, unless `fields` frame it. */
+  /** Leaves the request body open for `Exchange.write` and `end`. Chunked in HTTP/1, unless `fields` set the framing. */
   readonly open?: boolean
-  /** The host asked for, in `Host` or `:authority`, instead of that of the URL; `null` sends none. */
+  /** The value of `Host` or `:authority`; default: that of the URL; `null` sends none. */
   readonly authority?: string | null
-  /** After how many ms without the end of the answer to give up; 10 s unless told. */
+  /** The time (ms) within which the complete response must arrive; default 10 s. */
   readonly timeout?: number
 }
 
@@ -23,11 +23,11 @@ export interface Head {
   readonly status: number
   /** Empty in HTTP/2. */
   readonly reason: string
-  /** As on the wire: order, repeats and casing. */
+  /** Names and values in turn; order, repeats and casing as on the wire. */
   readonly fields: readonly string[]
 }
 
-/** An answer as it came. */
+/** A complete response. */
 export class Response implements Head {
   readonly version: Head['version']
   readonly status: number
@@ -35,7 +35,7 @@ export class Response implements Head {
   readonly fields: readonly string[]
   readonly body: Buffer
   readonly trailers: readonly string[]
-  /** The 1xx answers before it. */
+  /** The 1xx responses before it. */
   readonly informational: readonly Head[]
 
   constructor(head: Head, body: Buffer, trailers: readonly string[], informational: readonly Head[]) {
@@ -52,10 +52,10 @@ export class Response implements Head {
     return this.body.toString('utf8')
   }
 
-  /** The value of a field that must stand at most once; fails when it is repeated. */
+  /** The value of a field that may occur once at most; fails when it is repeated. */
   header(name: string): string | undefined {
     const values = this.values(name)
-    if (values.length > 1) throw new Error(`${name} is there ${values.length} times: ${values.join(' | ')}`)
+    if (values.length > 1) throw new Error(`${name} occurs ${values.length} times: ${values.join(' | ')}`)
     return values[0]
   }
 
@@ -64,7 +64,7 @@ export class Response implements Head {
     return fieldValues(this.fields, name.toLowerCase())
   }
 
-  /** The body as JSON. Fails with the text when it is none. */
+  /** The body as JSON. Fails with the text when it is not JSON. */
   json(): Record<string, unknown> {
     try {
       return JSON.parse(this.text)
@@ -74,54 +74,54 @@ export class Response implements Head {
   }
 }
 
-/** The answer broke off: what a client must see when the device was cut. `partial` holds what had come, if a head had. */
+/** The response broke off: what a client must see when the device is cut. `partial` is set if the head had arrived. */
 export class BrokenTransfer extends Error {
   readonly partial: Response | undefined
 
   constructor(why: string, partial: Response | undefined) {
     super(
       partial === undefined
-        ? `${why}, before any answer`
+        ? `${why}, before any response`
         : `${why}, after ${partial.body.length} bytes of body`,
     )
     this.partial = partial
   }
 }
 
-/** One request under way. */
+/** One request in flight. */
 export interface Exchange {
-  /** The head of the final answer. */
+  /** The head of the final response. */
   readonly head: Promise<Head>
-  /** The whole answer; rejects with `BrokenTransfer` if it breaks off. */
+  /** The complete response; rejects with `BrokenTransfer` if it breaks off. */
   readonly response: Promise<Response>
-  /** The 1xx answers so far. */
+  /** The 1xx responses so far. */
   readonly informational: readonly Head[]
   /** The body so far. */
   readonly received: Buffer
-  /** Waits until the response body holds the text, and resolves with the body so far. */
+  /** Waits until the response body contains the text, and resolves with the body so far. */
   waitFor(text: string): Promise<string>
-  /** Waits for a 1xx answer, by its status. */
+  /** Waits for a 1xx response with this status. */
   waitForInformational(status: number): Promise<Head>
-  /** Sends a piece of an `open` request body. False when the connection is full: see `drained`. */
+  /** Sends a piece of an `open` request body. False when the send buffer is full: see `drained`. */
   write(chunk: string | Buffer): boolean
-  /** Resolves when `write` may go on. */
+  /** Resolves when the send buffer accepts data again. */
   drained(): Promise<void>
   /** Ends an `open` request body. */
   end(chunk?: string | Buffer): void
-  /** Stops reading the answer: a client slower than the device. In HTTP/1 that holds the whole connection. */
+  /** Stops reading the response, as a client that is slower than the device. In HTTP/1 that stops the whole connection. */
   pause(): void
   resume(): void
-  /** Leaves: closes the connection in HTTP/1, resets the stream in HTTP/2. */
+  /** Aborts the exchange: resets the connection in HTTP/1, the stream in HTTP/2. */
   abort(): void
 }
 
-/** A connection that stays open. In HTTP/1 requests are pipelined if the last answer is not awaited. */
+/** A connection that stays open. In HTTP/1, requests are pipelined unless the test awaits the previous response. */
 export interface Connection {
-  /** Sends a request without waiting for its answer. */
+  /** Sends a request without waiting for its response. */
   start(request: Request): Exchange
-  /** Sends a request and waits for the whole answer. */
+  /** Sends a request and waits for the complete response. */
   send(request: Request): Promise<Response>
-  /** Resolves when the connection has been closed by either side. */
+  /** Resolves when either side has closed the connection. */
   readonly closed: Promise<void>
   close(): void
 }

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Duplex } from 'node:stream'
 
-/** A request as Node's parser, as strict as it goes, understands it. */
+/** A request as Node's parser reads it in its strictest mode. */
 export interface NodesReading {
   readonly event: string
   readonly method: string | undefined
@@ -9,33 +9,33 @@ export interface NodesReading {
   readonly version: string
   readonly fields: readonly string[]
   readonly persists: boolean
-  /** Latin-1. Undefined where the end of the message was not reached. */
+  /** Latin-1. Undefined where the message is incomplete. */
   readonly body: string | undefined
 }
 
 const EVENTS = ['request', 'checkContinue', 'checkExpectation', 'upgrade', 'connect']
 
-/** What Node makes of a row of messages. */
+/** How Node reads a sequence of messages. */
 export interface NodesRow {
   readonly messages: readonly NodesReading[]
-  /** The code of what it refuses behind them, or undefined where it waits for more. */
+  /** The error code for the bytes after them that Node refuses, or undefined where it waits for more. */
   readonly fault: string | undefined
 }
 
-/** What Node makes of these bytes, which are to be no more than one message; undefined where it refuses them. */
+/** How Node reads these bytes, which must not be more than one message; undefined where it refuses them. */
 export async function readByNode(bytes: Buffer): Promise<NodesReading | undefined> {
   const { messages, fault } = await readRowByNode(bytes)
   const [first] = messages
   return first?.body === undefined && fault !== undefined ? undefined : first
 }
 
-/** What Node makes of these bytes: every message, and what it refuses behind them. */
+/** How Node reads these bytes: every message, and why it refuses the bytes after them. */
 export async function readRowByNode(bytes: Buffer): Promise<NodesRow> {
   const server = createServer({
     maxHeaderSize: 1 << 22,
     requireHostHeader: false,
     insecureHTTPParser: false,
-    // RFC 9110 §7.8: other offers may be ignored, and any in HTTP/1.0 has to be. Left alone, Node takes every one.
+    // RFC 9110 §7.8: a server may ignore other offers and must ignore those of HTTP/1.0. Node's default accepts all.
     shouldUpgradeCallback: ({ httpVersion, headers }) =>
       httpVersion === '1.1' && /(?:^|,)[ \t]*websocket[ \t]*(?:,|$)/i.test(headers.upgrade ?? ''),
     connectionsCheckingInterval: 1 << 30,
@@ -72,7 +72,7 @@ export async function readRowByNode(bytes: Buffer): Promise<NodesRow> {
   }
   server.emit('connection', connection)
   connection.push(bytes)
-  // All of the bytes have been parsed by then.
+  // After three turns Node has parsed all bytes.
   for (let turn = 0; turn < 3; turn += 1) await new Promise(setImmediate)
   const messages = readings.map((reading) => reading())
   connection.destroy()

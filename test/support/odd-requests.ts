@@ -9,9 +9,9 @@ export interface OddRequest {
 const anywhere: readonly OddRequest[] = [
   { name: 'OPTIONS *', request: { method: 'OPTIONS', path: '*' } },
   { name: 'TRACE', request: { method: 'TRACE' } },
-  { name: 'a method that nobody knows', request: { method: 'bREW' } },
+  { name: 'an unknown method', request: { method: 'bREW' } },
   { name: '8-bit bytes in the path', request: { path: '/\xe9' } },
-  { name: 'an expectation that nobody meets', request: { fields: ['Expect', 'the-unexpected'] } },
+  { name: 'an unknown expectation', request: { fields: ['Expect', 'the-unexpected'] } },
   { name: 'a look-alike of a guarded field', request: { fields: ['X_Forwarded_For', '192.0.2.1'] } },
   { name: 'a fragment in the path', request: { path: '/a#b' } },
   { name: 'more fields than the cap', request: { fields: Array(120).fill(['X-Filler', '1']).flat() } },
@@ -21,10 +21,10 @@ const anywhere: readonly OddRequest[] = [
 const inHttp1: readonly OddRequest[] = [
   { name: 'two hosts', request: { fields: ['Host', 'a.example', 'Host', 'b.example'] } },
   { name: 'no host', request: { authority: null } },
-  { name: 'a host that is none', request: { authority: 'a b/c@d' } },
+  { name: 'an invalid host', request: { authority: 'a b/c@d' } },
   { name: 'CONNECT', request: { method: 'CONNECT', path: 'device.example:443' } },
   {
-    name: 'an upgrade that is no GET',
+    name: 'an upgrade with another method than GET',
     request: { method: 'POST', fields: ['Connection', 'Upgrade', 'Upgrade', 'websocket'] },
   },
   {
@@ -41,7 +41,7 @@ const inHttp2: readonly OddRequest[] = [
   { name: 'a host beside another authority', request: { fields: ['Host', 'other.example'] } },
 ]
 
-/** Requests that Node's parsers hand on, and that the gate refuses when they come without a token. */
+/** Requests that Node's parsers pass on, and that the gate refuses without a token. */
 export function oddRequests(transport: Transport): readonly OddRequest[] {
   return [...anywhere, ...(transport === 'h2' ? inHttp2 : inHttp1)]
 }

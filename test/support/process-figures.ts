@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
-/** What a process holds, as /proc tells; zeros where it does not. */
+/** What a process holds according to /proc; zeros where there is no /proc or no such process. */
 export interface ProcessFigures {
   /** Resident memory in bytes. */
   readonly resident: number
@@ -15,7 +15,7 @@ export function figuresOf(pid: number): ProcessFigures {
     const sockets = descriptors.filter((fd) => isSocket(`/proc/${pid}/fd/${fd}`)).length
     return { resident: 1024 * Number(kilobytes), descriptors: descriptors.length, sockets }
   } catch {
-    return { resident: 0, descriptors: 0, sockets: 0 } // no /proc here, or no such process
+    return { resident: 0, descriptors: 0, sockets: 0 }
   }
 }
 
@@ -23,6 +23,6 @@ function isSocket(path: string): boolean {
   try {
     return readlinkSync(path).startsWith('socket:')
   } catch {
-    return false // closed meanwhile
+    return false // closed in the meantime
   }
 }

@@ -2,12 +2,12 @@ import { expect } from 'vitest'
 import { createHttp1Reader } from './http1-reader.ts'
 import { type Head, Response } from './message.ts'
 
-/** A request head, or any lines with an empty one behind them. */
+/** A request head: the lines, ended by CRLF, and an empty line. */
 export const typed = (...lines: string[]): string => `${lines.join('\r\n')}\r\n\r\n`
 
-/** Everything received on a connection that has closed, as answers, interim ones left out. Fails unless all are whole. */
+/** Parses everything received on a closed connection as responses, without the 1xx. Fails unless all are complete. */
 export function answersIn(received: string): Response[] {
-  const answers: Response[] = []
+  const responses: Response[] = []
   let head: Head | undefined
   let chunks: Buffer[] = []
   const reader = createHttp1Reader(() => ({
@@ -19,10 +19,10 @@ export function answersIn(received: string): Response[] {
     },
     data: (chunk) => chunks.push(chunk),
     finish: (trailers) => {
-      if (head !== undefined) answers.push(new Response(head, Buffer.concat(chunks), trailers, []))
+      if (head !== undefined) responses.push(new Response(head, Buffer.concat(chunks), trailers, []))
     },
   }))
   reader.feed(Buffer.from(received, 'latin1'))
-  expect(reader.close(), 'whole answers and nothing else').toBe(true)
-  return answers
+  expect(reader.close(), 'complete responses and nothing else').toBe(true)
+  return responses
 }

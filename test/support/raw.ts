@@ -4,30 +4,30 @@ import net from 'node:net'
 import tls from 'node:tls'
 import { closeLater } from './cleanup.ts'
 
-/** One end of a TCP or TLS connection, spoken by hand. Text is latin1: one character is one byte. */
+/** One end of a TCP or TLS connection for hand-written bytes. Text is latin1: one character is one byte. */
 export interface RawPeer {
   readonly socket: net.Socket
   /** Everything received so far. */
   readonly received: string
-  /** Resolves with everything received once the connection is closed, however it was closed. */
+  /** Resolves with everything received when the connection is closed, cleanly or not. */
   readonly closed: Promise<string>
-  /** What broke the connection, if anything did. */
+  /** The error that broke the connection, if there was one. */
   readonly error: Error | undefined
   write(data: string | Buffer): void
-  /** Waits until the text (or a match) has been received, and resolves with everything received by then. */
+  /** Waits until the received text contains (or matches) the pattern, and resolves with everything received so far. */
   waitFor(pattern: string | RegExp, timeout?: number): Promise<string>
-  /** Forgets what was received, so that the next `waitFor` sees only what is new. */
+  /** Forgets what was received, so that the next `waitFor` sees only new bytes. */
   forget(): void
-  /** Sends FIN: nothing more comes from this side. */
+  /** Sends FIN. */
   end(data?: string | Buffer): void
   /** Sends RST. */
   reset(): void
 }
 
-/** Reads a socket by hand. The caller closes it. `wire` is what carries its bytes: itself in cleartext. */
+/** Wraps a socket. The caller closes it. `wire` is the TCP socket that carries a TLS socket. */
 export function rawPeer(socket: net.Socket, wire: net.Socket = socket): RawPeer {
   let text = ''
-  /** What came behind `text`. Made text only when somebody looks: an HTTP client here reads the bytes by itself. */
+  /** Received after `text`. Converted only on demand, because the HTTP clients of the tests read the bytes themselves. */
   let unread: Buffer[] = []
   let error: Error | undefined
   const looks = new Set<() => void>()
@@ -99,18 +99,18 @@ export function rawPeer(socket: net.Socket, wire: net.Socket = socket): RawPeer 
       socket.end(typeof data === 'string' ? Buffer.from(data, 'latin1') : data)
     },
     reset() {
-      // A TLS socket closes with its wire; to destroy both within one callback ends the process (Node 26.10: SIGSEGV).
+      // A TLS socket closes with its wire. Destroying both in one callback crashes the process (Node 26.10: SIGSEGV).
       wire.resetAndDestroy()
     },
   }
 }
 
-/** The TLS context of every client here. Without one, Node makes a context for each connection, half a millisecond of work. */
+/** The TLS context of every test client. Without it, Node makes one per connection, which takes half a millisecond. */
 export const clientContext: tls.SecureContext = tls.createSecureContext()
 
 /**
- * Opens a connection for hand-typed bytes: over TLS if the URL says https. Closed when the test ends.
- * @param options.alpn the protocols offered; HTTP/1.1 alone unless told
+ * Opens a connection for hand-written bytes, over TLS if the URL is https. It is closed when the test ends.
+ * @param options.alpn the protocols to offer; default: HTTP/1.1 alone
  */
 export async function rawConnection(
   url: string,
@@ -138,10 +138,10 @@ export async function rawConnection(
   return peer
 }
 
-/** The kernel gives ports from 32768 on to who asks for any, and to connections. None of those below is taken by chance. */
+/** The kernel hands out ephemeral ports from 32768 up, so no process takes one of these by chance. */
 const PORTS = { from: 10_000, to: 30_000 }
 
-/** A port of 127.0.0.1 on which nothing listens, and which no other test is given meanwhile. */
+/** A random port of 127.0.0.1 on which nothing listens. */
 export async function unusedPort(): Promise<number> {
   for (;;) {
     const server = net.createServer().listen(randomInt(PORTS.from, PORTS.to), '127.0.0.1')

@@ -1,13 +1,13 @@
 import type { RequestHead } from '../../src/http/exchange.ts'
 import { requestFraming, surveyFields } from '../../src/http/head-survey.ts'
 
-/** What of a head is given; `survey` and `framing` follow from it. */
+/** The properties of a head that a test sets; `survey` and `framing` follow from them. */
 export type HeadPart = Partial<Omit<RequestHead, 'survey' | 'framing'>> & {
-  /** HTTP/2 ended the stream with the head. */
+  /** HTTP/2: the HEADERS frame ends the stream. */
   readonly endsWithHead?: boolean
 }
 
-/** The head of a plain GET over cleartext HTTP/1.1, but for what is given. */
+/** The head of a plain GET over cleartext HTTP/1.1, with these properties replaced. */
 export function requestHead({ endsWithHead = false, ...over }: HeadPart = {}): RequestHead {
   const { version = '1.1', fields = ['Host', 'device.example'] } = over
   const survey = surveyFields(fields)

@@ -1,7 +1,7 @@
 import { afterAll, onTestFinished, TestRunner } from 'vitest'
 import { closeAll, closeWithTests } from './cleanup.ts'
 
-// Registered before the file is collected: Vitest takes no `afterAll` once tests or hooks run.
+// Registered before the test file is collected: Vitest accepts no `afterAll` once tests or hooks run.
 afterAll(closeAll)
 
 closeWithTests((close) => {

@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadTlsMaterial, selfSignedPaths } from '../../src/listen/tls-material.ts'
 
-/** Where the folder with the shared pair stands in the environment of the tests. */
+/** The environment variable that holds the folder with the shared pair. */
 const PAIR_VARIABLE = 'POSTERN_TEST_PAIR'
 
 /**
- * Makes a self-signed pair once for all test files, as `tls: auto` makes it: to make one takes twice the processor time
- * of the rest of a sidecar's start.
+ * Makes a self-signed pair once for all test files, as `tls: auto` does. To make one takes twice the processor time of
+ * the rest of a sidecar's start.
  */
 export default async function makeSharedPair(): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), 'postern-pair-'))
@@ -17,7 +17,7 @@ export default async function makeSharedPair(): Promise<() => void> {
   return () => rmSync(folder, { recursive: true, force: true })
 }
 
-/** The shared pair for `listen.tls`; a program that is no test has none, and each of its sidecars makes its own. */
+/** The shared pair as a value for `listen.tls`. In a program that is no test, each sidecar makes its own. */
 export function sharedPair(): { readonly cert: string; readonly key: string } | 'auto' {
   const folder = process.env[PAIR_VARIABLE]
   return folder === undefined ? 'auto' : selfSignedPaths(folder)

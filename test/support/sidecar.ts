@@ -13,13 +13,13 @@ import type { Connection, Request, Response } from './message.ts'
 import { sharedPair } from './shared-pair.ts'
 import type { Transport } from './transports.ts'
 
-/** Part of the YAML file, keys as there. */
+/** Part of the configuration, with the keys of the YAML file. */
 export type YamlPart = { readonly [key: string]: unknown }
 
-/** The device password of every sidecar under test, unless told: with what a form must escape, and beyond ASCII. */
+/** The default device password in tests: it has characters that a form must escape, and one outside of ASCII. */
 export const PASSWORD = 'näive & 100% +correct= horse'
 
-/** An answer of the token endpoint. */
+/** The response of the token endpoint (C4). */
 export interface Tokens {
   readonly access_token: string
   readonly refresh_token: string
@@ -27,61 +27,61 @@ export interface Tokens {
   readonly expires_in: number
 }
 
-/** What `request` sends: a request, and the bearer token to show. */
+/** A request and the bearer token to send with it. */
 export interface ApiRequest extends Request {
   readonly token?: string
-  /** The local address to come from: any of 127.0.0.0/8 makes another client. */
+  /** The local address to connect from: each address of 127.0.0.0/8 is another client. */
   readonly from?: string
 }
 
-/** A form body: text goes out as it is; pairs are encoded. */
+/** A form body: text is sent as it is, pairs are encoded. */
 export type FormBody = string | Readonly<Record<string, string>> | readonly (readonly [string, string])[]
 
 export interface TestSidecar {
   readonly transport: Transport
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   readonly url: string
   readonly adminUrl: string
   readonly device: Device
   readonly clock: MovableClock
-  /** Where the password file and the state are. */
+  /** Contains the password file and the state folder. */
   readonly directory: string
   readonly passwordFile: string
-  /** One request on a connection of its own. */
+  /** Sends one request on its own connection. */
   request(request?: ApiRequest): Promise<Response>
-  /** A connection that stays open. */
+  /** Opens a connection that stays open. */
   connect(options?: { readonly from?: string }): Promise<Connection>
-  /** `POST /oauth/token` with a form. */
+  /** Sends `POST /oauth/token` with a form. */
   postToken(form: FormBody, request?: ApiRequest): Promise<Response>
-  /** A password grant that must succeed. */
+  /** Gets tokens by the password grant; fails unless the status is 200. */
   grant(): Promise<Tokens>
-  /** A new access token, by the password grant. */
+  /** Gets an access token by the password grant. */
   token(): Promise<string>
-  /** A refresh that must succeed. */
+  /** Gets tokens by the refresh grant; fails unless the status is 200. */
   refresh(refreshToken: string): Promise<Tokens>
-  /** What `/metrics` says. */
+  /** The text of `/metrics`. */
   metrics(): Promise<string>
-  /** The sum of the samples of a metric whose labels include the given ones; 0 when there is none. */
+  /** The sum of the samples of a metric whose labels include these; 0 when there is none. */
   metric(name: string, labels?: Readonly<Record<string, string>>): Promise<number>
-  /** Metrics as `metric` reads them, all of one moment. */
+  /** Reads `/metrics` once; the returned function reads several metrics of that moment, as `metric` does. */
   figures(): Promise<(name: string, labels?: Readonly<Record<string, string>>) => number>
-  /** The log so far, one line each. */
+  /** The lines of the log so far. */
   logLines(): string[]
-  /** The certificate that the listener shows, in PEM, for clients that check it. */
+  /** The certificate that the listener presents (PEM), for clients that check it. */
   certificate(): Promise<string>
   stop(graceMs?: number): Promise<void>
 }
 
 export interface SidecarOptions {
-  /** Laid over the defaults below, key by key. */
+  /** Overrides the defaults below, key by key. */
   readonly config?: YamlPart
-  /** Where to forward to; a device that answers 200 `from the device` unless told. */
+  /** The device to forward to; default: `startDevice()`. */
   readonly device?: Pick<Device, 'url'>
-  /** Cleartext unless told. */
+  /** Default: cleartext. */
   readonly transport?: Transport
   readonly clock?: MovableClock
   readonly password?: string
-  /** Leaves the limits as documented, 60 and 30 a minute; otherwise they are out of the way. */
+  /** Leaves the limits as documented, 60 and 30 per minute; without it, they are too high to be reached. */
   readonly documentedLimits?: boolean
 }
 
@@ -98,7 +98,7 @@ function overlay(base: YamlPart, over: YamlPart): YamlPart {
   return result
 }
 
-/** Encodes pairs as a form, as a browser would. */
+/** Encodes pairs as a form, as a browser does. */
 export function encodeForm(form: FormBody): string {
   if (typeof form === 'string') return form
   const pairs = Array.isArray(form) ? form : Object.entries(form)
@@ -118,8 +118,8 @@ function sumSamples(text: string, name: string, labels: Readonly<Record<string, 
   return sum
 }
 
-/** The PEM of the certificate that a TLS server shows. */
-async function shownCertificate(url: string): Promise<string> {
+/** The certificate (PEM) that a TLS server presents. */
+async function presentedCertificate(url: string): Promise<string> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {
     const socket = tls.connect({ host: hostname, port: Number(port), rejectUnauthorized: false }, () => {
@@ -133,7 +133,7 @@ async function shownCertificate(url: string): Promise<string> {
   })
 }
 
-/** Starts a whole sidecar, as `postern serve` does, in front of a device. Stopped when the test ends. */
+/** Starts a complete sidecar, as `postern serve` does, in front of a device. It stops when the test ends. */
 export async function startSidecar(options: SidecarOptions = {}): Promise<TestSidecar> {
   const transport = options.transport ?? 'http1'
   const clock = options.clock ?? movableClock()
@@ -141,18 +141,18 @@ export async function startSidecar(options: SidecarOptions = {}): Promise<TestSi
   const directory = temporaryDirectory()
   const passwordFile = join(directory, 'password')
   writeFileSync(passwordFile, `${options.password ?? PASSWORD}\n`, { mode: 0o600 })
-  const outOfTheWay = { api: { requests: 1_000_000 }, oauth: { requests: 1_000_000 } }
+  const limitsOutOfReach = { api: { requests: 1_000_000 }, oauth: { requests: 1_000_000 } }
   const yaml = overlay(
     {
       listen: { address: '127.0.0.1:0', tls: transport === 'http1' ? 'off' : sharedPair() },
       admin: { address: '127.0.0.1:0' },
       upstream: { url: device.url },
       password: { file: passwordFile },
-      // The place for 10 000 tokens is laid out at the start, and takes a fifth of its processor time.
+      // Memory for the default of 10 000 tokens is reserved at the start and takes a fifth of its processor time.
       tokens: { store: 'memory', capacity: 1000 },
       state_dir: join(directory, 'state'),
       log: { level: 'debug', format: 'json', access: true },
-      ...(options.documentedLimits ? {} : { limits: outOfTheWay }),
+      ...(options.documentedLimits ? {} : { limits: limitsOutOfReach }),
     },
     options.config ?? {},
   )
@@ -178,13 +178,13 @@ export async function startSidecar(options: SidecarOptions = {}): Promise<TestSi
     transport,
     url,
     adminUrl: admin ?? '',
-    device: device as Device, // whoever passes less than a device has no use for `sidecar.device`
+    device: device as Device, // a test that passes only a URL does not use `sidecar.device`
     clock,
     directory,
     passwordFile,
     request({ token, fields = [], ...request } = {}) {
-      const shown = token === undefined ? [] : ['Authorization', `Bearer ${token}`]
-      return send({ ...target, ...request, fields: [...shown, ...fields] })
+      const authorization = token === undefined ? [] : ['Authorization', `Bearer ${token}`]
+      return send({ ...target, ...request, fields: [...authorization, ...fields] })
     },
     connect: ({ from } = {}) => connect({ ...target, ...(from === undefined ? {} : { from }) }),
     postToken(form, { fields = [], ...request } = {}) {
@@ -207,14 +207,14 @@ export async function startSidecar(options: SidecarOptions = {}): Promise<TestSi
       return (name, labels = {}) => sumSamples(text, name, labels)
     },
     logLines: () => logged.split('\n').filter((line) => line !== ''),
-    certificate: () => shownCertificate(url),
+    certificate: () => presentedCertificate(url),
     stop,
   }
   return self
 }
 
-async function tokensOf(answer: Promise<Response>): Promise<Tokens> {
-  const response = await answer
+async function tokensOf(pending: Promise<Response>): Promise<Tokens> {
+  const response = await pending
   if (response.status !== 200) throw new Error(`no tokens: ${response.status} ${response.text}`)
-  return response.json() as unknown as Tokens // C4 holds the shape; here it only has to be there
+  return response.json() as unknown as Tokens // the tests of C4 check the members
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { closeLater } from './cleanup.ts'
 
-/** A connection whose other end reads nothing until it is told to. */
+/** Both ends of a TCP connection; `to` reads nothing until the test resumes it. */
 export async function socketPair(): Promise<{ readonly from: Socket; readonly to: Socket }> {
   const server = createServer({ pauseOnConnect: true }).listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -3,10 +3,10 @@ import { stripTypeScriptTypes } from 'node:module'
 import { join, posix } from 'node:path'
 import { parseAst } from 'vitest/node'
 
-/** Source files by their path from the root, such as `src/gate/admit.ts`. */
+/** The text of source files by their path from the root, such as `src/gate/admit.ts`. */
 export type SourceTree = ReadonlyMap<string, string>
 
-/** The files in these folders, without the pages, by their path from `root`. */
+/** The files in these folders, without Markdown, by their path from `root`. */
 export function readTree(root: string, ...places: readonly string[]): SourceTree {
   const tree = new Map<string, string>()
   for (const place of places) {
@@ -22,12 +22,12 @@ export function readTree(root: string, ...places: readonly string[]): SourceTree
 const STATEMENT =
   /^(?:import|export)\s+(?:type\s+)?(?:\{[^}]*\}|\*(?:\s+as\s+\w+)?|\w+(?:\s*,\s*(?:\{[^}]*\}|\*\s+as\s+\w+))?)\s+from\s+'([^']+)'/gm
 const BARE = /^import\s+'([^']+)'/gm
-/** At run time, or in a type. */
+/** A dynamic import, or an import in a type. */
 const CALLED = /\bimport\(\s*'([^']+)'/g
-/** The file of a worker: it starts a graph of its own, so what it imports of its starter makes no ring. */
+/** The file of a worker. A worker starts its own module graph, so an import of its starter makes no cycle. */
 const WORKER = /new URL\(\s*'(\.[^']+\.ts)',\s*import\.meta\.url/g
 
-/** Everything that a file imports, types included: paths from the root for the project's own files, else as written. */
+/** Everything that a file imports, types included: the project's own files as paths from the root, others as written. */
 export function importsOf(path: string, text: string): string[] {
   return targetsOf(path, text, [STATEMENT, BARE, CALLED, WORKER])
 }
@@ -58,7 +58,7 @@ function nameOf(node: unknown): string {
   return isNode(node) && node.type === 'Identifier' ? String(node.name) : ''
 }
 
-/** What in a file reads the world around it instead of being given it. Type annotations do not count. */
+/** The reads of ambient state in a file (clock, randomness, process). Type annotations do not count. */
 export function ambientReads(text: string): string[] {
   const found: string[] = []
   function visit(node: Node, isReference: boolean): void {
@@ -76,7 +76,7 @@ export function ambientReads(text: string): string[] {
       found.push('node:process')
     }
     for (const [key, child] of Object.entries(node)) {
-      // The name of a property is no reference, unless it is computed.
+      // The name of a property is a reference only if it is computed.
       const named = (key === 'property' || key === 'key') && node.computed !== true
       for (const one of Array.isArray(child) ? child : [child]) if (isNode(one)) visit(one, !named)
     }
@@ -85,18 +85,18 @@ export function ambientReads(text: string): string[] {
   return found
 }
 
-/** Rings of files that import each other; none is the only right answer. */
-export function importRings(tree: SourceTree): string[][] {
-  const rings: string[][] = []
+/** Cycles of files that import each other. */
+export function importCycles(tree: SourceTree): string[][] {
+  const cycles: string[][] = []
   const done = new Set<string>()
   function follow(path: string, trail: readonly string[]): void {
     const at = trail.indexOf(path)
-    if (at >= 0) rings.push([...trail.slice(at), path])
+    if (at >= 0) cycles.push([...trail.slice(at), path])
     if (at >= 0 || done.has(path)) return
     const targets = targetsOf(path, tree.get(path) ?? '', [STATEMENT, BARE, CALLED])
     for (const next of targets) if (tree.has(next)) follow(next, [...trail, path])
     done.add(path)
   }
   for (const path of tree.keys()) follow(path, [])
-  return rings
+  return cycles
 }

@@ -9,7 +9,7 @@ import { readBody, startCannedDevice, startDevice, startRawDevice } from './devi
 import { BrokenTransfer } from './message.ts'
 import { rawConnection } from './raw.ts'
 
-// The contract is only as good as what holds it: each test here shows one way in which the support can say no.
+// The other tests rely on this support code: each test here shows a fault that it detects, or a message that it keeps.
 
 async function startHttp2(
   onStream: (stream: http2.ServerHttp2Stream, raw: string[]) => void,
@@ -29,9 +29,9 @@ async function startHttp2(
   return `https://127.0.0.1:${port}`
 }
 
-it('sends the path, odd methods and repeated fields as they are, and the device records them', async () => {
+it('the client sends path, unusual methods and repeated fields unchanged, and the device records them', async () => {
   const device = await startDevice()
-  const answer = await send({
+  const response = await send({
     transport: 'http1',
     url: device.url,
     method: 'PROPFIND',
@@ -39,7 +39,7 @@ it('sends the path, odd methods and repeated fields as they are, and the device 
     fields: ['X-Odd', '1', 'x-odd', '2'],
     body: ['one', 'two'],
   })
-  expect(answer.text).toBe('from the device')
+  expect(response.text).toBe('from the device')
   const [seen] = device.requests
   expect(seen?.method).toBe('PROPFIND')
   expect(seen?.target).toBe('/a%2fb//?x=%zz&y')
@@ -51,15 +51,15 @@ it('sends the path, odd methods and repeated fields as they are, and the device 
   expect(device.connections).toBe(1)
 })
 
-it('speaks to a device over TLS', async () => {
+it('the test device serves TLS and records the decrypted bytes', async () => {
   const device = await startDevice(undefined, { tls: await makeCertificate() })
-  const answer = await send({ transport: 'tls', url: device.url, body: 'sent' })
-  expect(answer.status).toBe(200)
+  const response = await send({ transport: 'tls', url: device.url, body: 'sent' })
+  expect(response.status).toBe(200)
   expect(device.requests[0]?.body?.toString()).toBe('sent')
   expect(device.bytes.toString()).toContain('POST / HTTP/1.1\r\n')
 })
 
-it('keeps repeats, order, interim answers and trailers in HTTP/2', async () => {
+it('the HTTP/2 client keeps repeated fields, their order, 1xx responses and trailers', async () => {
   let seen: string[] = []
   const url = await startHttp2((stream, raw) => {
     seen = raw
@@ -68,30 +68,30 @@ it('keeps repeats, order, interim answers and trailers in HTTP/2', async () => {
     stream.on('wantTrailers', () => stream.sendTrailers({ sum: '7' }))
     stream.end('whole')
   })
-  const answer = await send({
+  const response = await send({
     transport: 'h2',
     url,
     path: '/%zz',
     fields: ['Authorization', 'Bearer a', 'authorization', 'Bearer b'],
   })
   expect(seen.slice(-4)).toEqual(['authorization', 'Bearer a', 'authorization', 'Bearer b'])
-  expect(answer.informational.map((head) => [head.status, head.fields])).toEqual([[103, ['link', '</x>']]])
-  expect(answer.values('Set-Cookie')).toEqual(['a=1', 'b=2'])
-  expect(answer.text).toBe('whole')
-  expect(answer.trailers).toEqual(['sum', '7'])
+  expect(response.informational.map((head) => [head.status, head.fields])).toEqual([[103, ['link', '</x>']]])
+  expect(response.values('Set-Cookie')).toEqual(['a=1', 'b=2'])
+  expect(response.text).toBe('whole')
+  expect(response.trailers).toEqual(['sum', '7'])
 })
 
-it('takes a reset HTTP/2 stream for broken, also when all of its bytes seem to be there', async () => {
+it('the HTTP/2 client reports a reset stream as broken, even if its bytes look complete', async () => {
   const url = await startHttp2((stream) => {
     stream.respond({ ':status': 200 })
     stream.write('part')
-    // `close(code)` would end the stream in good order first.
+    // `close(code)` would end the stream cleanly first.
     setImmediate(() => stream.destroy(new Error('cut')))
   })
   await expect(send({ transport: 'h2', url })).rejects.toThrow(BrokenTransfer)
 })
 
-it('takes an HTTP/2 answer for whole when the rest of the request was refused with NO_ERROR', async () => {
+it('the HTTP/2 client reports a response as complete when the server resets the rest of the request with NO_ERROR', async () => {
   const url = await startHttp2((stream) => {
     stream.respond({ ':status': 401 })
     stream.end('no')
@@ -114,8 +114,8 @@ it.each([
   ['bare line feeds', 'HTTP/1.1 200 OK\nContent-Length: 1\n\na'],
   ['a field without a colon', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nnothing\r\n\r\n'],
   ['a space before the colon', 'HTTP/1.1 200 OK\r\nContent-Length : 0\r\n\r\n'],
-  ['no answer', ''],
-])('does not take %s for an answer', async (_name, bytes) => {
+  ['no bytes', ''],
+])('the HTTP/1 client rejects a response with %s', async (_name, bytes) => {
   const { url } = await startCannedDevice(bytes)
   await expect(send({ transport: 'http1', url })).rejects.toThrow(BrokenTransfer)
 })
@@ -128,15 +128,15 @@ it.each([
     '',
   ],
   ['the end of the connection', 'HTTP/1.1 200 Fine By Me\r\n\r\nbody', 'body'],
-])('reads a body framed by %s', async (_name, bytes, body) => {
+])('the HTTP/1 client reads a body framed by %s', async (_name, bytes, body) => {
   const whole = body === '' ? `${bytes}\r\n2\r\ndy\r\n0\r\nA: b\r\n\r\n` : bytes
   const { url } = await startCannedDevice(whole)
-  const answer = await send({ transport: 'http1', url })
-  expect(answer.reason).toBe('Fine By Me')
-  expect(answer.text).toBe('body')
+  const response = await send({ transport: 'http1', url })
+  expect(response.reason).toBe('Fine By Me')
+  expect(response.text).toBe('body')
 })
 
-it('sees an answer in pieces, and matches pipelined answers in order', async () => {
+it('the HTTP/1 client shows a response as it arrives, and matches pipelined responses in order', async () => {
   const device = await startRawDevice(async (peer) => {
     await peer.waitFor('/2')
     peer.write(
@@ -155,14 +155,16 @@ it('sees an answer in pieces, and matches pipelined answers in order', async () 
   expect((await second.response).status).toBe(204)
 })
 
-it('gives up on an answer that never comes, and says what is missing', async () => {
+it('a missing response fails after its timeout and names what is missing', async () => {
   const device = await startRawDevice(() => {})
-  await expect(send({ transport: 'http1', url: device.url, timeout: 50 })).rejects.toThrow('no whole answer')
+  await expect(send({ transport: 'http1', url: device.url, timeout: 50 })).rejects.toThrow(
+    'no complete response',
+  )
   const raw = await rawConnection(device.url)
   await expect(raw.waitFor('HTTP/1.1', 50)).rejects.toThrow('HTTP/1.1')
 })
 
-it('holds back a writer that is faster than the device', async () => {
+it('`write` returns false for a sender that is faster than the device', async () => {
   let go: () => void = () => {}
   const gate = new Promise<void>((resolve) => {
     go = resolve

@@ -3,7 +3,7 @@ import { TestRunner } from 'vitest'
 
 const found = new Map<string, boolean>()
 
-/** Whether the PATH leads to the program. */
+/** Whether the program is on the PATH. */
 export function isInstalled(tool: string): boolean {
   let there = found.get(tool)
   if (there === undefined) {
@@ -14,8 +14,8 @@ export function isInstalled(tool: string): boolean {
 }
 
 /**
- * Call first in a test that runs an outside program. Without it the test is skipped and says so; with
- * `POSTERN_TEST_ALL=1`, as in CI, it fails, so that nothing is skipped there unseen.
+ * A test that runs an outside program calls this first. Without the program the test is skipped with the reason. With
+ * `POSTERN_TEST_ALL=1`, as in CI, it fails instead, so that CI cannot skip it unnoticed.
  */
 export function needs(tool: string): void {
   if (isInstalled(tool)) return
@@ -24,8 +24,8 @@ export function needs(tool: string): void {
 }
 
 /**
- * What to put in front of a program, so that the modes of files hold for it: to root nothing is forbidden. Takes two
- * capabilities away instead of changing the user, who might not be allowed into the clone.
+ * A command prefix that makes file modes hold for a program that root starts. It drops two capabilities instead of
+ * changing the user, because another user may have no access to the clone.
  */
 export function underFileModes(): readonly string[] {
   if (process.getuid?.() !== 0) return []
@@ -39,7 +39,7 @@ export interface Run {
   readonly stderr: string
 }
 
-/** Runs a program to its end. Never rejects because of the exit code; read `code`. */
+/** Runs a program to its end. A nonzero exit code does not reject; it is in `code`. */
 export function run(
   program: string,
   args: readonly string[],
@@ -66,7 +66,7 @@ export function run(
         else resolve({ code: typeof error?.code === 'number' ? error.code : 0, stdout, stderr })
       },
     )
-    // A program that wants no input may have ended by now.
+    // A program that reads no input may have ended by now.
     child.stdin?.on('error', () => {}).end(options.input ?? '')
   })
 }

@@ -1,6 +1,6 @@
 import { describe } from 'vitest'
 
-/** The three ways in which a client can reach the sidecar. */
+/** How a client reaches the sidecar. */
 export type Transport = 'http1' | 'tls' | 'h2'
 
 export const transports: readonly Transport[] = ['http1', 'tls', 'h2']
@@ -11,7 +11,7 @@ const titles: Readonly<Record<Transport, string>> = {
   h2: 'HTTP/2 over TLS',
 }
 
-/** Declares the same block of tests once for each transport, or for those named. */
+/** Declares the same tests once for each transport, or for those in `only`. */
 export function describeTransports(
   name: string,
   block: (transport: Transport) => void,

@@ -3,18 +3,18 @@ import type { Http1RequestHead } from '../../src/http1/request-head.ts'
 import { readInPieces } from './http1-intake.ts'
 import { readByNode } from './nodes-reading.ts'
 
-/** How two readers compare on some bytes. */
+/** How the sidecar and Node read the same bytes. */
 export interface Comparison {
-  /** Whether the sidecar took the first message of them for a request. */
+  /** Whether the sidecar accepted the first message as a request. */
   readonly accepted: boolean
-  /** What Node says otherwise, if it does. */
+  /** Where Node reads the message differently. */
   readonly disagreements: readonly string[]
 }
 
 /**
- * Whether Node's parser agrees with what the sidecar takes for a request: there may be no bytes that the sidecar takes and
- * Node does not, or takes for another message, or for one that ends elsewhere. The gate refuses methods that Node
- * does not know, and 8-bit bytes in the target: Node gets such a message with others in their place.
+ * Compares the sidecar's parser with Node's. The sidecar must not accept bytes that Node refuses, reads as another
+ * message, or ends at another byte (request smuggling). The gate refuses methods that Node does not know, and 8-bit
+ * bytes in the target, so Node gets such a message with a known method and ASCII bytes instead.
  */
 export async function compareWithNode(bytes: Buffer): Promise<Comparison> {
   const { messages, left, fault } = await readInPieces([bytes], { most: 1 })
@@ -24,11 +24,12 @@ export async function compareWithNode(bytes: Buffer): Promise<Comparison> {
   const method = METHODS.includes(head.method) ? head.method : 'PUT'
   const target = head.target.replaceAll(/[\x80-\xff]/g, 'x')
   const read = withStart(bytes.subarray(0, bytes.length - left), head, `${method} ${target} `)
-  // Trailers go nowhere, whatever Node thinks of them.
-  const trails = whole && head.framing === 'chunked'
-  const nodes = (await readByNode(read)) ?? (trails ? await readByNode(withoutTrailers(read)) : undefined)
+  // The sidecar drops trailers, so it does not matter whether Node accepts them.
+  const mayHaveTrailers = whole && head.framing === 'chunked'
+  const nodes =
+    (await readByNode(read)) ?? (mayHaveTrailers ? await readByNode(withoutTrailers(read)) : undefined)
   if (nodes === undefined) {
-    // A body that turns out broken is refused by both.
+    // Both refuse a broken body.
     return { accepted: true, disagreements: fault === undefined ? ['Node refuses it'] : [] }
   }
   const pairs: readonly (readonly [string, unknown, unknown])[] = [
@@ -39,7 +40,7 @@ export async function compareWithNode(bytes: Buffer): Promise<Comparison> {
     ['leaving HTTP', head.leavesHttp, nodes.event === 'upgrade' || nodes.event === 'connect'],
     ['expectation', head.expects, nodes.event.startsWith('check')],
     ['body', whole && !head.leavesHttp ? body : undefined, head.leavesHttp ? undefined : nodes.body],
-    // A connection is never kept that Node would close.
+    // The sidecar must not keep a connection that Node would close.
     ['persistence', head.persists && !head.leavesHttp && !nodes.persists, false],
   ]
   return {
@@ -50,7 +51,7 @@ export async function compareWithNode(bytes: Buffer): Promise<Comparison> {
   }
 }
 
-/** A message with another method and target; before them stand line ends at most. */
+/** The message with another method and target. Only line ends may precede them. */
 function withStart(message: Buffer, { method, target }: Http1RequestHead, start: string): Buffer {
   return Buffer.from(
     message.toString('latin1').replace(`${method} ${target} `, () => start),

@@ -7,12 +7,12 @@ import type { Device } from './device.ts'
 export interface WebSocketDevice {
   /** The upgrade requests that reached the device. */
   readonly upgrades: readonly http.IncomingMessage[]
-  /** The device's ends of the tunnels. */
+  /** The WebSockets at the device. */
   readonly sockets: readonly WebSocket[]
   readonly server: WebSocketServer
 }
 
-/** Lets a device take WebSockets, on any path; it sends every message back unless told otherwise. */
+/** Makes a device accept WebSockets on any path. By default it echoes every message. */
 export function acceptWebSockets(
   device: Device,
   onSocket: (socket: WebSocket) => void = echo,
@@ -37,7 +37,7 @@ function echo(socket: WebSocket): void {
 
 export interface OpenWebSocket {
   readonly socket: WebSocket
-  /** The 101. */
+  /** The 101 response. */
   readonly answer: http.IncomingMessage
 }
 
@@ -46,11 +46,11 @@ export interface WebSocketRequest {
   readonly token?: string
   readonly headers?: Record<string, string>
   readonly protocols?: string[]
-  /** Fields of the handshake that `ws` would write otherwise, or not at all. */
+  /** Fields of the handshake that replace those of `ws`. */
   readonly handshake?: Readonly<Record<string, string>>
 }
 
-/** A WebSocket of the `ws` package, not yet open. */
+/** Starts to open a WebSocket of the `ws` package and returns it before it is open. */
 export function dial(
   url: string,
   { path = '/', token, headers = {}, protocols, handshake = {} }: WebSocketRequest,
@@ -72,31 +72,31 @@ export function dial(
   return socket
 }
 
-/** Opens a WebSocket; rejects when it is refused. */
+/** Opens a WebSocket; rejects when the upgrade is refused. */
 export async function openWebSocket(url: string, request: WebSocketRequest): Promise<OpenWebSocket> {
   const socket = dial(url, request)
   const upgraded = once(socket, 'upgrade')
   await once(socket, 'open')
-  const [answer] = await upgraded
-  return { socket, answer }
+  const [response] = await upgraded
+  return { socket, answer: response }
 }
 
-/** Asks for a WebSocket that must be refused, and resolves with the answer and its body. */
+/** Requests a WebSocket upgrade that must be refused, and resolves with the response and its body. */
 export async function refusedWebSocket(
   url: string,
   request: WebSocketRequest,
 ): Promise<{ readonly status: number; readonly fields: readonly string[]; readonly text: string }> {
   const socket = dial(url, request)
-  const [, answer]: [unknown, http.IncomingMessage] = await new Promise((resolve, reject) => {
+  const [, response]: [unknown, http.IncomingMessage] = await new Promise((resolve, reject) => {
     socket.once('unexpected-response', (...args) => resolve(args))
     socket.once('open', () => reject(new Error('the upgrade was not refused')))
     socket.once('error', reject)
   })
   const chunks: Buffer[] = []
-  for await (const chunk of answer) chunks.push(chunk)
+  for await (const chunk of response) chunks.push(chunk)
   return {
-    status: answer.statusCode ?? 0,
-    fields: answer.rawHeaders,
+    status: response.statusCode ?? 0,
+    fields: response.rawHeaders,
     text: Buffer.concat(chunks).toString(),
   }
 }

@@ -14,13 +14,13 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** Lets promises that are already settled tell their readers. */
-async function told(): Promise<void> {
+/** Runs the callbacks of promises that are settled. */
+async function settled(): Promise<void> {
   await vi.advanceTimersByTimeAsync(0)
 }
 
 function entered(entry: Entry): Leave {
-  return entry.kind === 'entered' ? entry.leave : expect.fail(`the answer was ${entry.kind}`)
+  return entry.kind === 'entered' ? entry.leave : expect.fail(`the result was ${entry.kind}`)
 }
 
 function counts(queue: BoundedQueue): [number, number] {
@@ -28,7 +28,7 @@ function counts(queue: BoundedQueue): [number, number] {
 }
 
 describe('createBoundedQueue', () => {
-  it('lets in as many as fit, and says at once when even the line is full', async () => {
+  it('admits as many as fit, and refuses at once if the line is full', async () => {
     const queue = createBoundedQueue({ inside: 1, waiting: 1, patience: 1000 })
     expect(queue.tryEnter()).toBeTypeOf('function')
     expect(queue.tryEnter()).toBeUndefined()
@@ -37,7 +37,7 @@ describe('createBoundedQueue', () => {
     expect(counts(queue)).toEqual([1, 1])
   })
 
-  it('serves those who wait in the order in which they came', async () => {
+  it('serves waiters in order of arrival', async () => {
     const queue = createBoundedQueue({ inside: 1, waiting: 3, patience: 1000 })
     let leave = queue.tryEnter() ?? expect.fail('the queue was empty')
     const order: number[] = []
@@ -53,19 +53,19 @@ describe('createBoundedQueue', () => {
     expect(order).toEqual([1, 2, 3])
   })
 
-  it('gives up for a waiter after its patience, not a millisecond before', async () => {
+  it('gives a waiter up at the millisecond at which its patience ends', async () => {
     const queue = createBoundedQueue({ inside: 1, waiting: 1, patience: 1000 })
     queue.tryEnter()
-    const answer = vi.fn()
-    void queue.enter().then(answer)
+    const settle = vi.fn()
+    void queue.enter().then(settle)
     await vi.advanceTimersByTimeAsync(999)
-    expect(answer).not.toHaveBeenCalled()
+    expect(settle).not.toHaveBeenCalled()
     await vi.advanceTimersByTimeAsync(1)
-    expect(answer).toHaveBeenCalledWith({ kind: 'late' })
+    expect(settle).toHaveBeenCalledWith({ kind: 'late' })
     expect(counts(queue)).toEqual([1, 0])
   })
 
-  it('leaves no timer behind a waiter who was let in or has withdrawn', async () => {
+  it('leaves no timer of a waiter that has entered or withdrawn', async () => {
     const queue = createBoundedQueue({ inside: 1, waiting: 2, patience: 1000 })
     const leave = queue.tryEnter()
     let withdraw = (): void => {}
@@ -79,7 +79,7 @@ describe('createBoundedQueue', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('keeps no place in line for one who withdraws as soon as he has to wait', async () => {
+  it('keeps no place for a waiter that withdraws as soon as it must wait', async () => {
     const queue = createBoundedQueue({ inside: 1, waiting: 1, patience: 1000 })
     queue.tryEnter()
     expect(await queue.enter('', (withdraw) => withdraw())).toEqual({ kind: 'withdrawn' })
@@ -87,7 +87,7 @@ describe('createBoundedQueue', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('takes nothing back from one who was let in and withdraws then', async () => {
+  it('ignores a withdrawal after the entry', async () => {
     const queue = createBoundedQueue({ inside: 1, waiting: 1, patience: 1000 })
     const leave = queue.tryEnter()
     let withdraw = (): void => {}
@@ -100,7 +100,7 @@ describe('createBoundedQueue', () => {
     expect(counts(queue)).toEqual([1, 0])
   })
 
-  it('a place is given back once, however often one leaves', () => {
+  it('frees a place once, even if `leave` is called again', () => {
     const queue = createBoundedQueue({ inside: 2, waiting: 0, patience: 1000 })
     const leave = queue.tryEnter()
     queue.tryEnter()
@@ -109,7 +109,7 @@ describe('createBoundedQueue', () => {
     expect(queue.inside).toBe(1)
   })
 
-  it('waits as long as a timer can where patience is endless', async () => {
+  it('waits for a day at least if patience is infinite', async () => {
     const queue = createBoundedQueue({ inside: 1, waiting: 1, patience: Number.POSITIVE_INFINITY })
     queue.tryEnter()
     void queue.enter()
@@ -120,22 +120,22 @@ describe('createBoundedQueue', () => {
 
 type Step = readonly ['try' | 'enter' | 'leave' | 'withdraw' | 'pass', number]
 
-/** What the queue promises, written the slow and obvious way. */
+/** A naive queue as reference. */
 function createModel(bounds: { inside: number; waiting: number; patience: number }) {
-  const answers = new Map<number, string>()
+  const results = new Map<number, string>()
   let now = 0
   let inside: number[] = []
   let line: { id: number; until: number }[] = []
   return {
-    answers,
+    results,
     inside: () => inside.length,
     waiting: () => line.length,
     ask(id: number, mayWait: boolean) {
       if (inside.length < bounds.inside) {
         inside.push(id)
-        answers.set(id, 'entered')
+        results.set(id, 'entered')
       } else if (mayWait && line.length < bounds.waiting) line.push({ id, until: now + bounds.patience })
-      else answers.set(id, mayWait ? 'full' : 'none')
+      else results.set(id, mayWait ? 'full' : 'none')
     },
     leave(id: number) {
       if (!inside.includes(id)) return
@@ -143,23 +143,23 @@ function createModel(bounds: { inside: number; waiting: number; patience: number
       const next = line.shift()
       if (next === undefined) return
       inside.push(next.id)
-      answers.set(next.id, 'entered')
+      results.set(next.id, 'entered')
     },
     withdraw(id: number) {
       if (!line.some((waiter) => waiter.id === id)) return
       line = line.filter((waiter) => waiter.id !== id)
-      answers.set(id, 'withdrawn')
+      results.set(id, 'withdrawn')
     },
     pass(ms: number) {
       now += ms
-      for (const waiter of line) if (waiter.until <= now) answers.set(waiter.id, 'late')
+      for (const waiter of line) if (waiter.until <= now) results.set(waiter.id, 'late')
       line = line.filter((waiter) => waiter.until > now)
     },
   }
 }
 
 describe('createBoundedQueue against a naive model', () => {
-  it('gives the same answers and counts to any run of arrivals, departures, withdrawals and time', async () => {
+  it('has the same results and counts for any sequence of entries, departures, withdrawals and waits', async () => {
     const step = fc.tuple(
       fc.constantFrom<Step[0]>('try', 'enter', 'enter', 'enter', 'leave', 'leave', 'withdraw', 'pass'),
       fc.nat(40),
@@ -173,42 +173,42 @@ describe('createBoundedQueue against a naive model', () => {
       fc.asyncProperty(bounds, fc.array(step, { maxLength: 60 }), async (limits, steps) => {
         const queue = createBoundedQueue(limits)
         const model = createModel(limits)
-        const answers = new Map<number, string>()
+        const results = new Map<number, string>()
         const leaves = new Map<number, Leave>()
         const withdrawals: (() => void)[] = []
-        const answered = (id: number, entry: Entry): void => {
-          answers.set(id, entry.kind)
+        const settle = (id: number, entry: Entry): void => {
+          results.set(id, entry.kind)
           if (entry.kind === 'entered') leaves.set(id, entry.leave)
         }
         for (const [kind, number] of steps) {
           const id = withdrawals.length
-          const someone = id === 0 ? 0 : number % id
+          const picked = id === 0 ? 0 : number % id
           if (kind === 'try') {
             withdrawals.push(() => {})
             const leave = queue.tryEnter()
-            if (leave === undefined) answers.set(id, 'none')
-            else answered(id, { kind: 'entered', leave })
+            if (leave === undefined) results.set(id, 'none')
+            else settle(id, { kind: 'entered', leave })
             model.ask(id, false)
           } else if (kind === 'enter') {
             withdrawals.push(() => {})
             const onWait = (withdraw: () => void): void => {
               withdrawals[id] = withdraw
             }
-            void queue.enter('', onWait).then((entry) => answered(id, entry))
+            void queue.enter('', onWait).then((entry) => settle(id, entry))
             model.ask(id, true)
           } else if (kind === 'leave') {
-            leaves.get(someone)?.()
-            model.leave(someone)
+            leaves.get(picked)?.()
+            model.leave(picked)
           } else if (kind === 'withdraw') {
-            withdrawals[someone]?.()
-            model.withdraw(someone)
+            withdrawals[picked]?.()
+            model.withdraw(picked)
           } else {
             await vi.advanceTimersByTimeAsync(number)
             model.pass(number)
           }
-          await told()
+          await settled()
           expect(counts(queue)).toEqual([model.inside(), model.waiting()])
-          expect(answers).toEqual(model.answers)
+          expect(results).toEqual(model.results)
         }
         vi.clearAllTimers()
       }),

@@ -2,14 +2,14 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { createFairLine } from '../../src/system/fair-line.ts'
 
-it('serves owners in turn, and each one in order of arrival', () => {
+it('the fair line serves owners in turn, and the waiters of each in order of arrival', () => {
   const line = createFairLine<string>()
   for (const waiter of ['a1', 'a2', 'a3', 'b1', 'c1', 'b2']) line.join(waiter.slice(0, 1), waiter)
   const served = Array.from({ length: 7 }, () => line.next())
   expect(served).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3', undefined])
 })
 
-it('makes room for an owner with less by the last one of the owner with most', () => {
+it('the last waiter of the owner with the most makes room for an owner with fewer', () => {
   const line = createFairLine<string>()
   for (const waiter of ['a1', 'a2', 'a3', 'b1']) line.join(waiter.slice(0, 1), waiter)
   expect(line.makeRoomFor('c')).toBe('a3')
@@ -19,7 +19,7 @@ it('makes room for an owner with less by the last one of the owner with most', (
   expect(line.size).toBe(2)
 })
 
-it('nobody waits behind more than one of each other owner per place of its own', () => {
+it('the nth waiter of an owner waits for at most n waiters of each other owner', () => {
   const arrivals = fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { maxLength: 60 })
   fc.assert(
     fc.property(arrivals, (owners) => {
@@ -40,7 +40,7 @@ it('nobody waits behind more than one of each other owner per place of its own',
   )
 })
 
-it('one that gave up is never served, and leaves no owner behind', () => {
+it('a waiter that has left is never served, and leaves no empty owner behind', () => {
   const line = createFairLine<number>()
   line.join('a', 1)
   line.join('a', 2)

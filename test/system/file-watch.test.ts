@@ -7,7 +7,7 @@ import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { movableClock } from '../support/clock.ts'
 
-it('H75 a file is read again while its timestamps could hide a second write, then only when they move', async () => {
+it('H75 a file is read again while its timestamps could hide a second write, then only when they change', async () => {
   const file = join(temporaryDirectory(), 'password')
   writeFileSync(file, 'x')
   const clock = movableClock()
@@ -17,7 +17,7 @@ it('H75 a file is read again while its timestamps could hide a second write, the
   await expect.poll(() => read.mock.calls.length).toBeGreaterThanOrEqual(3)
 
   clock.advance(10_000)
-  // One look may be under way; after it, the polls of a second read nothing.
+  // A read may be in progress. After it, the polls of a second read nothing.
   await delay(100)
   const reads = read.mock.calls.length
   await delay(1100)
@@ -27,7 +27,7 @@ it('H75 a file is read again while its timestamps could hide a second write, the
   await expect.poll(() => read.mock.calls.length).toBeGreaterThan(reads)
 })
 
-it('a change during a look is seen by the next one, and there are never two at once', async () => {
+it('a change during a read causes another read, and two reads never run concurrently', async () => {
   const file = join(temporaryDirectory(), 'password')
   writeFileSync(file, 'x')
   let atOnce = 0

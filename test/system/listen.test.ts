@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import { listen } from '../../src/system/listen.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 
-it('a file that stands where a Unix socket is to be made stays, and is named', async () => {
+it('a file in place of a Unix socket is not removed, and the error names it', async () => {
   const path = join(temporaryDirectory(), 'file')
   writeFileSync(path, 'precious')
   await expect(listen(createServer(), { kind: 'unix', path })).rejects.toThrow(

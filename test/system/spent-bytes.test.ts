@@ -6,11 +6,11 @@ import { socketPair } from '../support/socket-pair.ts'
 
 const SIZE = 64 * 1024
 
-it('C21 gives the memory of a large piece back when it is gone out, and not before', async () => {
+it('C21 writeSpent frees the memory of a large piece when it is sent, and not before', async () => {
   const { from, to } = await socketPair()
   const pieces = Array.from({ length: 200 }, (_, at) => Buffer.alloc(SIZE, at))
   for (const piece of pieces) writeSpent(from, piece)
-  // The kernel does not take 12 MiB for somebody who does not read.
+  // The kernel does not buffer 12 MiB for a peer that does not read.
   expect(pieces.at(-1)?.length).toBe(SIZE)
 
   const received: Buffer[] = []
@@ -23,7 +23,7 @@ it('C21 gives the memory of a large piece back when it is gone out, and not befo
   expect(pieces.map(({ length }) => length)).toEqual(pieces.map(() => 0))
 })
 
-it('C21 takes nothing from whoever shares the memory of a piece', async () => {
+it('C21 writeSpent does not free memory that another buffer shares', async () => {
   const stream = new PassThrough().resume()
   const whole = Buffer.alloc(2 * SIZE, 'x')
   const [first, second] = [whole.subarray(0, SIZE), whole.subarray(SIZE)]
@@ -34,7 +34,7 @@ it('C21 takes nothing from whoever shares the memory of a piece', async () => {
   expect([first.length, second.length, small.toString()]).toEqual([SIZE, SIZE, 'small'])
 })
 
-it('C21 leaves what a broken connection was still writing to the collector', async () => {
+it('C21 writeSpent leaves a piece that a broken connection was writing to the garbage collector', async () => {
   const stuck = new Writable({ write: () => {} }).on('error', () => {})
   const piece = Buffer.alloc(SIZE)
   writeSpent(stuck, piece)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { IssuedTokens } from '../../src/tokens/token-contract.ts'
-import { createBench, createCounter, HOUR, present, SECOND, WEEK } from './support.ts'
+import { createCounter, createTestStore, HOUR, present, SECOND, WEEK } from './support.ts'
 
 const ALIVE = { kind: 'valid' }
 
@@ -9,8 +9,8 @@ function evictions(events: readonly unknown[]): unknown[] {
 }
 
 describe('a full store', () => {
-  test('drops the least recently used grant with all its tokens and says so', () => {
-    const { store, events } = createBench({ capacity: 4 })
+  test('evicts the least recently used grant with all its tokens and reports it', () => {
+    const { store, events } = createTestStore({ capacity: 4 })
     const [first, second] = [store.issue('a'), store.issue('b')]
     store.identify(first.accessToken)
     const third = store.issue('c')
@@ -23,8 +23,8 @@ describe('a full store', () => {
     for (const { accessToken } of [first, third]) expect(store.identify(accessToken)).toMatchObject(ALIVE)
   })
 
-  test('is not full of what has expired', () => {
-    const { store, clock, events } = createBench({ capacity: 4 })
+  test('does not count expired tokens', () => {
+    const { store, clock, events } = createTestStore({ capacity: 4 })
     const first = store.issue('a')
     store.issue('b')
     clock.advance(HOUR)
@@ -33,8 +33,8 @@ describe('a full store', () => {
     expect(store.refresh(first.refreshToken)).toBeDefined()
   })
 
-  test('lets refreshing count as use', () => {
-    const { store } = createBench({ capacity: 6 })
+  test('counts a refresh as use of a grant', () => {
+    const { store } = createTestStore({ capacity: 6 })
     const first = store.issue('a')
     const second = store.issue('b')
     store.refresh(first.refreshToken)
@@ -43,8 +43,8 @@ describe('a full store', () => {
     expect(store.refresh(first.refreshToken)).toBeDefined()
   })
 
-  test('evicts at once when a reload makes it smaller', () => {
-    const { store } = createBench({ capacity: 20 })
+  test('evicts at once when a reload lowers the capacity', () => {
+    const { store } = createTestStore({ capacity: 20 })
     const pairs = Array.from({ length: 10 }, (_, i) => store.issue(`client ${i}`))
     store.identify(present(pairs[0]).accessToken)
     const policy = { accessLifetime: HOUR, refreshLifetime: WEEK, rotateRefresh: false, refreshGrace: 0 }
@@ -59,9 +59,9 @@ describe('a full store', () => {
   })
 })
 
-describe.each([false, true])('one grant that refreshes without end (rotation %s)', (rotateRefresh) => {
-  test('keeps to a quarter of the room, loses its own oldest tokens and nobody else’s', () => {
-    const { store, events } = createBench({ capacity: 100, rotateRefresh })
+describe.each([false, true])('one grant that refreshes endlessly (rotation %s)', (rotateRefresh) => {
+  test('gets a quarter of the capacity at most, and evicts only its own oldest tokens', () => {
+    const { store, events } = createTestStore({ capacity: 100, rotateRefresh })
     const other = store.issue('b')
     const first = store.issue('a')
     let tokens: IssuedTokens = first
@@ -77,8 +77,8 @@ describe.each([false, true])('one grant that refreshes without end (rotation %s)
   })
 })
 
-test('C6 at the limit of 30 refreshes a minute every access token lives its whole hour', () => {
-  const { store, clock } = createBench()
+test('C6 at the limit of 30 refreshes per minute, every access token is valid for its whole hour', () => {
+  const { store, clock } = createTestStore()
   const first = store.issue('a')
   for (let i = 0; i < 1799; i++) {
     clock.advance(2 * SECOND)
@@ -87,10 +87,10 @@ test('C6 at the limit of 30 refreshes a minute every access token lives its whol
   expect(store.identify(first.accessToken)).toMatchObject(ALIVE)
 })
 
-// A fortieth of the room and a fortieth of the logins: a grant has the same 5000 s to be used again, in a fortieth
-// of the test's time.
-test('for a week, one client refreshing each hour outlives another that logs in every second', () => {
-  const { store, clock, events } = createBench({ capacity: 250 }, undefined, undefined, createCounter())
+// A fortieth of the default capacity and of the logins: a grant that is not used is evicted after the same 5000 s, and
+// the test takes a fortieth of the time.
+test('a client that refreshes each hour keeps its grants for a week, although another client logs in every second', () => {
+  const { store, clock, events } = createTestStore({ capacity: 250 }, undefined, undefined, createCounter())
   const steady = store.issue('steady')
   const used = store.issue('steady')
   let usedToken = used.accessToken

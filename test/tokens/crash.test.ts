@@ -6,38 +6,38 @@ import { needs } from '../support/tools.ts'
 import { present } from './support.ts'
 import { pairs, startTokenProcess } from './token-process.ts'
 
-interface Fate {
+interface KnownPair {
   readonly accessToken: string
   readonly refreshToken: string
   readonly alive: boolean
 }
 
-function isFate(answer: unknown): answer is Fate {
-  return typeof answer === 'object' && answer !== null && 'alive' in answer
+function isKnownPair(message: unknown): message is KnownPair {
+  return typeof message === 'object' && message !== null && 'alive' in message
 }
 
-/** Ten kills in one folder, after 2 to 30 answers; what every process answered is checked by the next. */
+/** Kills ten processes in one folder, each after 2 to 30 replies. Each process checks the replies of those before. */
 async function killRepeatedly(dir: string): Promise<number> {
-  const known = new Map<string, Fate>()
-  let last: Fate[] = []
+  const known = new Map<string, KnownPair>()
+  let last: KnownPair[] = []
   for (let round = 0; round < 10; round++) {
     const sidecar = await startTokenProcess(dir)
     const expected = [...known.values()]
-    const kinds = await sidecar.ask({ do: 'identify', tokens: expected.map((fate) => fate.accessToken) })
-    expect(kinds).toEqual(expected.map((fate) => (fate.alive ? 'valid' : 'refused')))
-    const answers = await sidecar.ask({ do: 'refresh', tokens: last.map((fate) => fate.refreshToken) })
-    expect(pairs(answers).map((pair) => pair.refreshToken)).toEqual(last.map((fate) => fate.refreshToken))
+    const kinds = await sidecar.ask({ do: 'identify', tokens: expected.map((pair) => pair.accessToken) })
+    expect(kinds).toEqual(expected.map((pair) => (pair.alive ? 'valid' : 'refused')))
+    const refreshed = await sidecar.ask({ do: 'refresh', tokens: last.map((pair) => pair.refreshToken) })
+    expect(pairs(refreshed).map((pair) => pair.refreshToken)).toEqual(last.map((pair) => pair.refreshToken))
     last = []
-    // Another moment each time: between a write and its answer, and in the middle of a write.
+    // The kill comes at another moment each time: between a write and its reply, or during a write.
     const enough = 1 + ((round * 37) % 30)
-    let answer = await sidecar.ask({ do: 'flood' })
-    for (let count = 0; answer !== undefined; count++) {
-      if (isFate(answer)) {
-        known.set(answer.accessToken, answer)
-        if (answer.alive) last.push(answer)
+    let message = await sidecar.ask({ do: 'flood' })
+    for (let count = 0; message !== undefined; count++) {
+      if (isKnownPair(message)) {
+        known.set(message.accessToken, message)
+        if (message.alive) last.push(message)
       }
       if (count === enough) sidecar.child.kill('SIGKILL')
-      answer = await sidecar.next()
+      message = await sidecar.next()
     }
     expect(sidecar.events).toEqual([])
     await sidecar.kill()
@@ -45,14 +45,14 @@ async function killRepeatedly(dir: string): Promise<number> {
   return known.size
 }
 
-test('H71 killed forty times while issuing, every answered token works and no revoked one comes back', async () => {
+test('H71 through forty kills, every token that was issued stays valid and every revoked one invalid', async () => {
   const dir = temporaryDirectory()
   const folders = ['a', 'b', 'c', 'd'].map((name) => join(dir, name))
   const counts = await Promise.all(folders.map((folder) => killRepeatedly(folder)))
   for (const count of counts) expect(count).toBeGreaterThan(100)
 }, 120_000)
 
-test('H71 C6 a refresh token spent before a crash is exchanged again within the grace, and then only the last pair counts', async () => {
+test('H71 C6 a refresh token that was spent before a crash can be used again within the grace, for one new pair', async () => {
   const dir = mkdtempSync(join(temporaryDirectory(), 'state-'))
   const first = await startTokenProcess(dir, { rotate: true })
   const [issued] = pairs(await first.ask({ do: 'issue', count: 1 }))
@@ -66,7 +66,7 @@ test('H71 C6 a refresh token spent before a crash is exchanged again within the 
   expect(present(found).refreshToken).not.toBe(present(lost).refreshToken)
   const alive = [present(issued), present(lost), present(found)].map((pair) => pair.accessToken)
   expect(await second.ask({ do: 'identify', tokens: alive })).toEqual(['valid', 'valid', 'valid'])
-  // The duplicate of the retry, and a client that did get the lost answer, are led to the same pair.
+  // A repeated retry, and a client that did get the lost response, get the same pair.
   expect(pairs(await second.ask({ do: 'refresh', tokens }))).toEqual([found])
   expect(pairs(await second.ask({ do: 'refresh', tokens: [present(lost).refreshToken] }))).toEqual([found])
   await second.ask({ do: 'later', milliseconds: 10_000 })
@@ -78,7 +78,7 @@ test('H71 C6 a refresh token spent before a crash is exchanged again within the 
   expect(await third.ask({ do: 'identify', tokens: alive })).toEqual(['refused', 'refused', 'refused'])
 })
 
-test('a second sidecar on the same folder is refused until the first is gone, however that went', async () => {
+test('a second sidecar on the same folder is refused until the first has ended, even by a kill', async () => {
   const dir = temporaryDirectory()
   const first = await startTokenProcess(dir)
   await expect(startTokenProcess(dir)).rejects.toThrow(/another sidecar is using .*state_dir/)
@@ -88,7 +88,7 @@ test('a second sidecar on the same folder is refused until the first is gone, ho
   expect(await second.ask({ do: 'identify', tokens: [present(pair).accessToken] })).toEqual(['valid'])
 })
 
-test('C8 a revocation is synced to the disk before it counts as done; issuing does not wait for that', async () => {
+test('C8 a revocation is synced to the disk before it returns; issuing tokens does not sync', async () => {
   needs('strace')
   const dir = temporaryDirectory()
   const log = join(dir, 'trace')
@@ -103,7 +103,7 @@ test('C8 a revocation is synced to the disk before it counts as done; issuing do
     calls.slice(from, to).filter((call) => /f(data)?sync\(.*tokens\.db-wal/.test(call)).length
   const [ready, issued, revoked] = [at('ready'), at('accessToken'), at('\\"result\\":20')]
   expect(Math.min(ready, issued - ready, revoked - issued)).toBeGreaterThan(0)
-  // One for twenty logins: SQLite syncs the head of a log that it begins.
+  // One sync for twenty logins: SQLite syncs the header of a new write-ahead log.
   expect(syncs(ready, issued)).toBeLessThanOrEqual(1)
   expect(syncs(issued, revoked)).toBeGreaterThanOrEqual(1)
 })

@@ -5,13 +5,13 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { digestToken } from '../../src/tokens/mint.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
-import { openBench } from './journal-bench.ts'
+import { openJournaledStore } from './journaled-store.ts'
 import { present } from './support.ts'
 
-/** A folder with fifty grants in it, left in order, and an access token of one. */
-function leftFolder(count = 50): { dir: string; path: string; accessToken: string; tokens: string[] } {
+/** Makes a folder with `count` grants whose journal was closed cleanly. */
+function closedFolder(count = 50): { dir: string; path: string; accessToken: string; tokens: string[] } {
   const dir = join(temporaryDirectory(), 'state')
-  const { store, journal } = openBench(dir)
+  const { store, journal } = openJournaledStore(dir)
   const tokens = Array.from({ length: count }, () => store.issue('192.0.2.1').accessToken)
   journal.close()
   return { dir, path: join(dir, 'tokens.db'), accessToken: present(tokens[0]), tokens }
@@ -19,19 +19,19 @@ function leftFolder(count = 50): { dir: string; path: string; accessToken: strin
 
 const asideIn = (dir: string): string[] => readdirSync(dir).filter((name) => /\.db\.\w+-\d{4}-/.test(name))
 
-describe('H72 a database that cannot be used is set aside under a dated name, and the store starts empty', () => {
+describe('H72 a database that cannot be used is set aside with the time in its name, and the store starts empty', () => {
   const faults: [string, string, (path: string) => void][] = [
     ['garbage', 'damaged', (path) => writeFileSync(path, 'not a database at all\n'.repeat(500))],
     ['empty', 'damaged', (path) => truncateSync(path, 0)],
-    ['cut in the middle', 'damaged', (path) => truncateSync(path, readFileSync(path).length / 2)],
-    ['cut inside its header', 'damaged', (path) => truncateSync(path, 50)],
+    ['truncated in the middle', 'damaged', (path) => truncateSync(path, readFileSync(path).length / 2)],
+    ['truncated in its header', 'damaged', (path) => truncateSync(path, 50)],
     [
-      'overwritten behind its header',
+      'overwritten after its header',
       'damaged',
       (path) => writeFileSync(path, readFileSync(path).fill(0xa5, 100)),
     ],
     ['of a newer version', 'newer', (path) => change(path, 'PRAGMA user_version = 99')],
-    ['somebody else’s', 'foreign', (path) => change(path, 'PRAGMA application_id = 1')],
+    ['of another program', 'foreign', (path) => change(path, 'PRAGMA application_id = 1')],
     ['without its table', 'damaged', (path) => change(path, 'DROP TABLE tokens')],
     ['with a changed row', 'damaged', (path) => change(path, 'UPDATE tokens SET expires = expires + 1')],
   ]
@@ -43,10 +43,10 @@ describe('H72 a database that cannot be used is set aside under a dated name, an
   }
 
   test.each(faults)('%s', (_, fault, damage) => {
-    const { dir, path, accessToken } = leftFolder()
+    const { dir, path, accessToken } = closedFolder()
     damage(path)
     const bytes = readFileSync(path)
-    const { store, reports, journal } = openBench(dir)
+    const { store, reports, journal } = openJournaledStore(dir)
     expect(reports).toEqual([`set aside: ${fault}`])
     const aside = asideIn(dir).filter((name) => !name.endsWith('-wal'))
     expect(aside).toHaveLength(1)
@@ -54,30 +54,30 @@ describe('H72 a database that cannot be used is set aside under a dated name, an
     expect(store.identify(accessToken)).toEqual({ kind: 'refused', cause: 'unknown' })
     const fresh = store.issue('a')
     journal.close()
-    const again = openBench(dir)
+    const again = openJournaledStore(dir)
     expect(again.reports).toEqual([])
     expect(again.store.identify(fresh.accessToken)).toMatchObject({ kind: 'valid' })
   })
 
-  test('a second one at the same moment does not overwrite the first', () => {
-    const { dir, path } = leftFolder()
+  test('does not overwrite another one of the same time', () => {
+    const { dir, path } = closedFolder()
     for (let i = 0; i < 3; i++) {
       writeFileSync(path, `garbage ${i}`)
-      openBench(dir).journal.close()
+      openJournaledStore(dir).journal.close()
     }
     expect(asideIn(dir).length).toBeGreaterThanOrEqual(3)
   })
 })
 
-test('H72 a flipped bit anywhere is harmless or noticed: never a crash, never a token that was not issued', () => {
-  const { dir, path, tokens } = leftFolder(20)
+test('H72 any flipped bit is harmless or detected: it causes no crash and no token that was not issued', () => {
+  const { dir, path, tokens } = closedFolder(20)
   const sound = readFileSync(path)
   fc.assert(
     fc.property(fc.nat(sound.length * 8 - 1), (bit) => {
       const bytes = Buffer.from(sound)
       bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7))
       writeFileSync(path, bytes)
-      const { store, journal, reports } = openBench(dir)
+      const { store, journal, reports } = openJournaledStore(dir)
       const alive = tokens.filter((token) => store.identify(token).kind === 'valid').length
       const fresh = store.issue('a')
       journal.close()
@@ -86,7 +86,7 @@ test('H72 a flipped bit anywhere is harmless or noticed: never a crash, never a 
         expect(reports).toEqual([expect.stringMatching(/^set aside: /)])
         expect(alive).toBe(0)
       }
-      const again = openBench(dir)
+      const again = openJournaledStore(dir)
       expect(again.store.identify(fresh.accessToken)).toMatchObject({ kind: 'valid' })
       again.journal.close()
     }),
@@ -94,29 +94,29 @@ test('H72 a flipped bit anywhere is harmless or noticed: never a crash, never a 
   )
 })
 
-test('H72 a log without its database is not played back into a new one', () => {
+test('H72 a write-ahead log without its database is not replayed into a new one', () => {
   const dir = join(temporaryDirectory(), 'state')
-  const { store, journal } = openBench(dir)
+  const { store, journal } = openJournaledStore(dir)
   const { accessToken } = store.issue('a')
   copyFileSync(join(dir, 'tokens.db-wal'), join(dir, 'copy'))
   journal.close()
   rmSync(join(dir, 'tokens.db'))
   copyFileSync(join(dir, 'copy'), join(dir, 'tokens.db-wal'))
-  const again = openBench(dir)
+  const again = openJournaledStore(dir)
   expect(again.store.identify(accessToken)).toMatchObject({ kind: 'refused' })
   expect(again.reports).toEqual([])
 })
 
-test('a lock file full of garbage locks nobody out', () => {
-  const { dir, accessToken } = leftFolder()
+test('a lock file with garbage does not prevent the start', () => {
+  const { dir, accessToken } = closedFolder()
   writeFileSync(join(dir, 'tokens.lock'), 'garbage'.repeat(1000))
-  const { store, reports } = openBench(dir)
+  const { store, reports } = openJournaledStore(dir)
   expect(store.identify(accessToken)).toMatchObject({ kind: 'valid' })
   expect(reports).toEqual([])
 })
 
-test('a file of version 1 is brought to the current version with its tokens', () => {
-  const { dir, path } = leftFolder()
+test('a database of version 1 is migrated to the current version with its tokens', () => {
+  const { dir, path } = closedFolder()
   rmSync(path)
   const token = 'A'.repeat(43)
   const db = new DatabaseSync(path)
@@ -144,7 +144,7 @@ test('a file of version 1 is brought to the current version with its tokens', ()
   )
   db.close()
   for (let start = 0; start < 2; start++) {
-    const { store, journal, reports } = openBench(dir)
+    const { store, journal, reports } = openJournaledStore(dir)
     expect(reports).toEqual([])
     expect(store.identify(token)).toEqual({ kind: 'valid', grant: 'beefbeefbeefbeef' })
     expect(journal.getMeta('password')).toBe('print')

@@ -4,27 +4,27 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { needs, run, underFileModes } from '../support/tools.ts'
-import { openBench } from './journal-bench.ts'
+import { openJournaledStore } from './journaled-store.ts'
 import { present, SECOND } from './support.ts'
 import { pairs, startTokenProcess } from './token-process.ts'
 
 const state = (): string => join(temporaryDirectory(), 'state')
 const later = { do: 'later', milliseconds: 10_000 } as const
-const accessTokens = (answer: unknown): string[] => pairs(answer).map((pair) => pair.accessToken)
+const accessTokens = (reply: unknown): string[] => pairs(reply).map((pair) => pair.accessToken)
 
-/** What the folder gives to the sidecar that comes next. */
-function survivors(dir: string, tokens: readonly string[]): number {
-  const { store, journal } = openBench(dir)
+/** How many of the tokens are valid for the next sidecar on this folder. */
+function validAfterRestart(dir: string, tokens: readonly string[]): number {
+  const { store, journal } = openJournaledStore(dir)
   const alive = tokens.filter((token) => store.identify(token).kind === 'valid').length
   journal.close()
   return alive
 }
 
 describe('H73 a full disk', () => {
-  // Files may not grow past this many blocks of 512 bytes. As on a full disk, writing fails in the middle.
+  // Limits files to 400 blocks of 512 bytes. As on a full disk, a write fails in the middle.
   const under = ['sh', '-c', 'ulimit -S -f 400; exec "$@"', 'sh']
 
-  test('serves from memory, says so, and holds everything again once there is room', async () => {
+  test('makes the store serve from memory and report it, and save everything when there is space again', async () => {
     needs('prlimit')
     const dir = state()
     const sidecar = await startTokenProcess(dir, { under })
@@ -40,10 +40,10 @@ describe('H73 a full disk', () => {
     expect(sidecar.events.at(-1)).toBe('recovered')
     const more = accessTokens(await sidecar.ask({ do: 'issue', count: 10 }))
     await sidecar.kill()
-    expect(survivors(dir, [...tokens, ...more])).toBe(2010)
+    expect(validAfterRestart(dir, [...tokens, ...more])).toBe(2010)
   })
 
-  test('counts the tokens that a crash would take, and a crash takes those', async () => {
+  test('makes the store count the tokens that a crash would lose, and a crash loses these', async () => {
     const dir = state()
     const sidecar = await startTokenProcess(dir, { under })
     const saved = accessTokens(await sidecar.ask({ do: 'issue', count: 10 }))
@@ -52,18 +52,18 @@ describe('H73 a full disk', () => {
     const unsaved = Number(await sidecar.ask({ do: 'unsaved' }))
     expect(unsaved).toBeGreaterThan(0)
     await sidecar.kill()
-    // Each pair is written whole or not at all.
-    expect(survivors(dir, [...saved, ...more])).toBe(2010 - unsaved / 2)
+    // Each pair is written completely or not at all.
+    expect(validAfterRestart(dir, [...saved, ...more])).toBe(2010 - unsaved / 2)
   })
 
-  test('C8 does not bring back what was revoked while nothing could be written', async () => {
+  test('C8 does not restore tokens that were revoked meanwhile', async () => {
     const dir = state()
     const sidecar = await startTokenProcess(dir, { under })
     const tokens = accessTokens(await sidecar.ask({ do: 'issue', count: 2000 }))
     expect(sidecar.events).toContain('trouble issue')
     expect(await sidecar.ask({ do: 'revoke' })).toBe(2000)
     await sidecar.kill()
-    expect(survivors(dir, tokens)).toBe(0)
+    expect(validAfterRestart(dir, tokens)).toBe(0)
   })
 })
 
@@ -80,7 +80,7 @@ describe('H73 a read-only folder', () => {
     return { dir, tokens, under }
   }
 
-  test('serves from memory, and keeps tokens again once it can', async () => {
+  test('makes the store serve from memory, and save tokens when it is writable again', async () => {
     const { dir, under } = await readOnlyFolder()
     const sidecar = await startTokenProcess(dir, { under })
     const tokens = accessTokens(await sidecar.ask({ do: 'issue', count: 3 }))
@@ -94,7 +94,7 @@ describe('H73 a read-only folder', () => {
     expect(await after.ask({ do: 'identify', tokens })).toEqual(['valid', 'valid', 'valid'])
   })
 
-  test('C8 does not bring back what was revoked meanwhile', async () => {
+  test('C8 does not restore tokens that were revoked meanwhile', async () => {
     const { dir, tokens, under } = await readOnlyFolder()
     const sidecar = await startTokenProcess(dir, { under })
     await sidecar.ask({ do: 'revoke' })
@@ -105,12 +105,12 @@ describe('H73 a read-only folder', () => {
   })
 })
 
-test('H73 a database that another program has locked: serves from memory until it is free', () => {
+test('H73 a store whose database another program has locked serves from memory until it is free', () => {
   const dir = state()
-  openBench(dir).journal.close()
+  openJournaledStore(dir).journal.close()
   const other = new DatabaseSync(join(dir, 'tokens.db'))
   other.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT')
-  const { store, clock, journal, reports } = openBench(dir)
+  const { store, clock, journal, reports } = openJournaledStore(dir)
   const { accessToken } = store.issue('a')
   expect(store.identify(accessToken)).toMatchObject({ kind: 'valid' })
   expect(reports).toEqual(['trouble: open'])
@@ -121,12 +121,12 @@ test('H73 a database that another program has locked: serves from memory until i
   expect(reports).toEqual(['trouble: open', 'recovered'])
   expect(store.unsaved()).toBe(0)
   journal.close()
-  expect(survivors(dir, [accessToken])).toBe(1)
+  expect(validAfterRestart(dir, [accessToken])).toBe(1)
 })
 
-test('H73 with its files gone and none to be made, every live token counts as unsaved until they are back', () => {
+test('H73 every live token counts as unsaved while the files are missing and cannot be made', () => {
   const dir = state()
-  const { store, clock } = openBench(dir)
+  const { store, clock } = openJournaledStore(dir)
   const tokens = ['a', 'b', 'c'].map((client) => store.issue(client))
   expect(store.unsaved()).toBe(0)
   renameSync(dir, `${dir}-moved`)
@@ -142,10 +142,10 @@ test('H73 with its files gone and none to be made, every live token counts as un
   expect(store.identify(present(tokens[2]).accessToken).kind).toBe('valid')
 })
 
-test('H73 a state_dir that is a file is trouble, not the end', () => {
+test('H73 a store whose state_dir is a file serves from memory', () => {
   const dir = state()
   writeFileSync(dir, '')
-  const { store, journal, reports } = openBench(dir)
+  const { store, journal, reports } = openJournaledStore(dir)
   const { accessToken } = store.issue('a')
   store.revoke({ client: 'nobody' }, 'test')
   store.revoke({ all: true }, 'test')
@@ -155,44 +155,44 @@ test('H73 a state_dir that is a file is trouble, not the end', () => {
   expect(reports[0]).toBe('trouble: open')
 })
 
-describe('files that vanish while the sidecar runs', () => {
-  test.each(['tokens.db', 'tokens.db-wal', 'tokens.lock', ''])('%j: the next login finds it out', (name) => {
+describe('files that are removed while the sidecar runs', () => {
+  test.each(['tokens.db', 'tokens.db-wal', 'tokens.lock', ''])('%j is replaced at the next login', (name) => {
     const dir = state()
-    const { store, journal, reports } = openBench(dir)
+    const { store, journal, reports } = openJournaledStore(dir)
     journal.setMeta('password', 'print')
     const before = store.issue('a')
     rmSync(join(dir, name), { recursive: true })
     const after = store.issue('a')
     expect(reports).toEqual(['trouble: issue', 'recovered'])
     journal.close()
-    expect(survivors(dir, [before.accessToken, after.accessToken])).toBe(2)
-    expect(openBench(dir).journal.getMeta('password')).toBe('print')
+    expect(validAfterRestart(dir, [before.accessToken, after.accessToken])).toBe(2)
+    expect(openJournaledStore(dir).journal.getMeta('password')).toBe('print')
   })
 
-  test('with nobody logging in, the next sweep does', () => {
+  test('are replaced at the next sweep if there is no login', () => {
     const dir = state()
-    const { store, journal, reports } = openBench(dir)
+    const { store, journal, reports } = openJournaledStore(dir)
     const { accessToken } = store.issue('a')
     renameSync(join(dir, 'tokens.db'), join(dir, 'elsewhere'))
     store.sweep()
     expect(reports).toEqual(['trouble: open', 'recovered'])
     journal.close()
-    expect(survivors(dir, [accessToken])).toBe(1)
+    expect(validAfterRestart(dir, [accessToken])).toBe(1)
   })
 
-  test('C8 a revocation comes to nothing in neither file', () => {
+  test('C8 do not lose a revocation', () => {
     const dir = state()
-    const { store, journal } = openBench(dir)
+    const { store, journal } = openJournaledStore(dir)
     const { accessToken } = store.issue('a')
     renameSync(join(dir, 'tokens.db'), join(dir, 'elsewhere'))
     store.revoke({ token: accessToken }, 'test')
     journal.close()
-    expect(survivors(dir, [accessToken])).toBe(0)
+    expect(validAfterRestart(dir, [accessToken])).toBe(0)
   })
 
-  test('another sidecar that took the folder meanwhile keeps it', async () => {
+  test('are left to another sidecar that has taken the folder meanwhile', async () => {
     const dir = state()
-    const { store, journal, reports, clock } = openBench(dir)
+    const { store, journal, reports, clock } = openJournaledStore(dir)
     renameSync(dir, `${dir}-moved`)
     const other = await startTokenProcess(dir)
     const tokens = accessTokens(await other.ask({ do: 'issue', count: 1 }))
@@ -203,13 +203,13 @@ describe('files that vanish while the sidecar runs', () => {
     expect(new Set(reports)).toEqual(new Set(['trouble: issue', 'trouble: open']))
     journal.close()
     await other.kill()
-    expect(survivors(dir, tokens)).toBe(1)
+    expect(validAfterRestart(dir, tokens)).toBe(1)
   })
 })
 
-test('a database damaged while the sidecar runs is replaced, and nothing is lost', () => {
+test('a database that is damaged while the sidecar runs is replaced without loss', () => {
   const dir = state()
-  const { store, journal, reports } = openBench(dir)
+  const { store, journal, reports } = openJournaledStore(dir)
   const tokens = Array.from({ length: 20 }, () => store.issue('a').accessToken)
   const path = join(dir, 'tokens.db')
   renameSync(path, `${path}-old`)
@@ -218,6 +218,6 @@ test('a database damaged while the sidecar runs is replaced, and nothing is lost
   expect(reports).toEqual(['trouble: issue', 'set aside: damaged', 'recovered'])
   journal.close()
   expect(existsSync(`${path}-wal`)).toBe(false)
-  expect(survivors(dir, tokens)).toBe(21)
+  expect(validAfterRestart(dir, tokens)).toBe(21)
   expect(present(tokens[0])).toMatch(/^[\w-]{43}$/)
 })

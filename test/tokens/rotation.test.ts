@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { createBench, HOUR, present, SECOND, WEEK } from './support.ts'
+import { createTestStore, HOUR, present, SECOND, WEEK } from './support.ts'
 
-test('C6 with rotation every refresh gives a new pair, and each refresh token lives its own week', () => {
-  const { store, clock } = createBench({ rotateRefresh: true })
+test('C6 with rotation every refresh returns a new pair, and each refresh token is valid for its own week', () => {
+  const { store, clock } = createTestStore({ rotateRefresh: true })
   let { refreshToken, accessToken } = store.issue('a')
   for (let day = 0; day < 30; day++) {
     clock.advance(WEEK - 1)
@@ -15,17 +15,17 @@ test('C6 with rotation every refresh gives a new pair, and each refresh token li
   expect(store.refresh(refreshToken)).toBeUndefined()
 })
 
-test('H33 C6 two refreshes in the same millisecond get one new pair, the same for both', () => {
-  const { store, events } = createBench({ rotateRefresh: true })
+test('H33 C6 two refreshes in the same millisecond get the same new pair', () => {
+  const { store, events } = createTestStore({ rotateRefresh: true })
   const first = store.issue('a')
-  const answers = [store.refresh(first.refreshToken), store.refresh(first.refreshToken)]
-  expect(present(answers[0])).toEqual(present(answers[1]))
+  const pairs = [store.refresh(first.refreshToken), store.refresh(first.refreshToken)]
+  expect(present(pairs[0])).toEqual(present(pairs[1]))
   expect(store.counts()).toEqual({ access: 2, refresh: 1 })
   expect(events.filter((event) => String(event).includes('refresh_token'))).toHaveLength(1)
 })
 
-test('C6 a lost answer retried within the grace is answered the same, and at its end no more', () => {
-  const { store, clock } = createBench({ rotateRefresh: true })
+test('C6 a retry within the grace gets the same pair, and at its end none', () => {
+  const { store, clock } = createTestStore({ rotateRefresh: true })
   const first = store.issue('a')
   const lost = present(store.refresh(first.refreshToken))
   clock.advance(10 * SECOND - 1)
@@ -36,8 +36,8 @@ test('C6 a lost answer retried within the grace is answered the same, and at its
   expect(store.refresh(first.refreshToken)).toBeUndefined()
 })
 
-test('C6 the retry is answered the same even when its answer was refreshed meanwhile', () => {
-  const { store } = createBench({ rotateRefresh: true })
+test('C6 a retry gets the same pair even if that pair was refreshed meanwhile', () => {
+  const { store } = createTestStore({ rotateRefresh: true })
   const first = store.issue('a')
   const second = present(store.refresh(first.refreshToken))
   const third = present(store.refresh(second.refreshToken))
@@ -45,8 +45,8 @@ test('C6 the retry is answered the same even when its answer was refreshed meanw
   expect(store.refresh(second.refreshToken)).toEqual(third)
 })
 
-test('C6 reuse after the grace revokes the whole grant, access tokens included, and no other grant', () => {
-  const { store, clock, events } = createBench({ rotateRefresh: true })
+test('C6 reuse after the grace revokes the whole grant with its access tokens, and no other grant', () => {
+  const { store, clock, events } = createTestStore({ rotateRefresh: true })
   const other = store.issue('b')
   const first = store.issue('a')
   const id = present(store.grants()[1]).id
@@ -61,8 +61,8 @@ test('C6 reuse after the grace revokes the whole grant, access tokens included, 
   expect(store.identify(other.accessToken)).toMatchObject({ kind: 'valid' })
 })
 
-test('C6 reuse shows for as long as the spent token would have lived', () => {
-  const { store, clock, events } = createBench({ rotateRefresh: true })
+test('C6 reuse is detected for the whole lifetime of the spent token', () => {
+  const { store, clock, events } = createTestStore({ rotateRefresh: true })
   const first = store.issue('a')
   let { refreshToken } = present(store.refresh(first.refreshToken))
   for (let hour = 1; hour < 168; hour++) {
@@ -74,8 +74,8 @@ test('C6 reuse shows for as long as the spent token would have lived', () => {
   expect(store.refresh(refreshToken)).toBeUndefined()
 })
 
-test('C6 without a grace the first retry already counts as reuse', () => {
-  const { store } = createBench({ rotateRefresh: true, refreshGrace: 0 })
+test('C6 without a grace the first retry is reuse', () => {
+  const { store } = createTestStore({ rotateRefresh: true, refreshGrace: 0 })
   const { refreshToken } = store.issue('a')
   const next = present(store.refresh(refreshToken))
   expect(store.refresh(refreshToken)).toBeUndefined()

@@ -11,13 +11,13 @@ function thrownBy(run: () => unknown): unknown {
   return expect.fail('nothing was thrown')
 }
 
-it('a number that is too large to be ours is damage', () => {
+it('a number beyond the range that Postern writes counts as damage', () => {
   const db = new DatabaseSync(':memory:')
   expect(sqliteCode(thrownBy(() => db.prepare('SELECT 9223372036854775807 AS n').get()))).toBe('damaged')
   db.close()
 })
 
-it('a defect of ours is no damage, whatever its class: no token file is set aside for it', () => {
+it('a bug of Postern is no damage, so it does not set a token file aside', () => {
   const endless = (): number => 1 + endless()
   expect(sqliteCode(thrownBy(endless))).toBe('other')
   expect(sqliteCode(new TypeError('x is not a function'))).toBe('other')

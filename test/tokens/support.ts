@@ -18,14 +18,14 @@ export const POLICY: TokenPolicy = {
   refreshGrace: 10 * SECOND,
 }
 
-export interface Bench {
+export interface TestStore {
   readonly store: TokenStore
   readonly clock: MovableClock
-  /** What the listener heard, in order. */
+  /** The calls of the listener, in order. */
   readonly events: unknown[]
 }
 
-/** Distinct but guessable, and ten times as fast as real randomness. */
+/** Makes distinct but guessable bytes, ten times as fast as random ones. */
 export function createCounter(): RandomBytes {
   let count = 0
   return (size) => {
@@ -35,12 +35,12 @@ export function createCounter(): RandomBytes {
   }
 }
 
-export function createBench(
+export function createTestStore(
   policy: Partial<TokenPolicy> = {},
   journal: TokenJournal = createMemoryJournal(),
   clock: MovableClock = stillClock(),
   random: RandomBytes = randomBytes,
-): Bench {
+): TestStore {
   const events: unknown[] = []
   const listener: TokenListener = {
     issued: (kind) => events.push(['issued', kind]),
@@ -57,7 +57,7 @@ export function createBench(
   return { store, clock, events }
 }
 
-/** The value, or a failed test. */
+/** Returns the value; fails if there is none. */
 export function present<T>(value: T | undefined | null): T {
   if (value === undefined || value === null) throw new Error('expected a value')
   return value

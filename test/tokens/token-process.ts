@@ -12,24 +12,24 @@ export type Command =
 
 export interface TokenProcess {
   readonly child: ChildProcess
-  /** The next answer of the process; `undefined` once it has ended. */
+  /** The next reply of the process; `undefined` when it has ended. */
   next(): Promise<unknown>
-  /** Sends a command and gives its answer. */
+  /** Sends a command and resolves with its reply. */
   ask(command: Command): Promise<unknown>
-  /** What the journal has reported so far. */
+  /** The reports of the journal so far. */
   readonly events: readonly string[]
   kill(): Promise<void>
 }
 
 export interface ProcessOptions {
-  /** A program to run Node with, and its arguments. */
+  /** A program and arguments to put in front of Node. */
   readonly under?: readonly string[]
   readonly rotate?: boolean
 }
 
 const SCRIPT = fileURLToPath(new URL('fixtures/token-process.ts', import.meta.url))
 
-/** Compiled code is kept for the next start: to compile takes twice what all else of a start does. */
+/** The compile cache of Node: compilation takes twice as long as the rest of a start. */
 const CACHE = fileURLToPath(new URL('../../node_modules/.cache/postern-process', import.meta.url))
 
 export async function startTokenProcess(dir: string, options: ProcessOptions = {}): Promise<TokenProcess> {
@@ -47,11 +47,11 @@ export async function startTokenProcess(dir: string, options: ProcessOptions = {
     const { value, done } = await lines.next()
     if (done === true) return undefined
     try {
-      const answer = JSON.parse(value)
-      events.push(...answer.events)
-      return answer.result
+      const message = JSON.parse(value)
+      events.push(...message.events)
+      return message.result
     } catch {
-      return undefined // Killed in the middle of the line: not answered.
+      return undefined // killed in the middle of the line: this is no reply
     }
   }
 
@@ -76,10 +76,10 @@ export async function startTokenProcess(dir: string, options: ProcessOptions = {
   return self
 }
 
-/** The tokens in an answer to `issue` or `refresh`. */
-export function pairs(answer: unknown): { accessToken: string; refreshToken: string }[] {
-  if (!Array.isArray(answer)) throw new Error(`no tokens: ${JSON.stringify(answer)}`)
-  return answer.map((each) => ({
+/** The tokens in a reply to `issue` or `refresh`. */
+export function pairs(reply: unknown): { accessToken: string; refreshToken: string }[] {
+  if (!Array.isArray(reply)) throw new Error(`no tokens: ${JSON.stringify(reply)}`)
+  return reply.map((each) => ({
     accessToken: String(each?.accessToken),
     refreshToken: String(each?.refreshToken),
   }))

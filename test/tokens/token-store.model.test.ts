@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { IssuedTokens } from '../../src/tokens/token-contract.ts'
-import { createBench, POLICY, SECOND } from './support.ts'
+import { createTestStore, POLICY, SECOND } from './support.ts'
 
-const LIFE = { access: 60 * SECOND, refresh: 300 * SECOND }
+const LIFETIME = { access: 60 * SECOND, refresh: 300 * SECOND }
 const GRACE = 10 * SECOND
 const CAPACITY = 12
-/** A quarter of the room, but at least 8 tokens. */
+/** The most tokens of one grant: a quarter of the capacity, but at least 8. */
 const SHARE = 8
 
 interface Entry {
@@ -14,20 +14,20 @@ interface Entry {
   readonly kind: 'access' | 'refresh'
   readonly grant: number
   readonly expires: number
-  spent?: { readonly at: number; readonly answer: IssuedTokens }
+  spent?: { readonly at: number; readonly result: IssuedTokens }
   fate?: 'expired' | 'revoked' | 'evicted'
-  /** How many departures had been noted when this one was noted, or asked for again. */
+  /** How many ended tokens were noted before this one was noted or looked up again. */
   noted?: number
 }
 
-/** The store as one would write it without a thought for speed: one list of all tokens that ever were. */
+/** A naive token store as reference: one list of all tokens that were ever issued. */
 class Model {
   now = 0
   entries: Entry[] = []
-  /** Grants, the least recently used first. */
+  /** The grants; the least recently used is first. */
   order: number[] = []
   grants = 0
-  /** Departures of access tokens, of which the store remembers the last `CAPACITY`. */
+  /** How many ended access tokens were noted. The store remembers the last `CAPACITY` of them. */
   notes = 0
   readonly rotate: boolean
   constructor(rotate: boolean) {
@@ -42,7 +42,7 @@ class Model {
     )
     return live.filter((entry) => entry.fate === undefined)
   }
-  /** Nobody knows in which order those leave that leave at once. */
+  /** Ends tokens. The order of those that end at the same time is undefined, so all get the same number. */
   depart(entries: readonly Entry[], fate: 'expired' | 'revoked'): void {
     const { notes } = this
     for (const entry of entries) {
@@ -58,7 +58,7 @@ class Model {
     this.order = [...this.order.filter((other) => other !== grant), grant]
   }
   add(kind: 'access' | 'refresh', plain: string, grant: number): void {
-    this.entries.push({ kind, plain, grant, expires: this.now + LIFE[kind] })
+    this.entries.push({ kind, plain, grant, expires: this.now + LIFETIME[kind] })
   }
   makeRoom(grown: number): void {
     const own = (): Entry[] => this.live().filter((entry) => entry.grant === grown)
@@ -80,38 +80,38 @@ class Model {
     this.add('refresh', tokens.refreshToken, grant)
     this.makeRoom(grant)
   }
-  refresh(plain: string, answer: IssuedTokens | undefined): void {
+  refresh(plain: string, result: IssuedTokens | undefined): void {
     const entry = this.live().find((each) => each.plain === plain)
     const reused = entry?.spent !== undefined && this.now - entry.spent.at >= GRACE
     if (entry?.kind !== 'refresh' || reused) {
-      expect(answer).toBeUndefined()
+      expect(result).toBeUndefined()
       if (entry && reused) this.revoke(entry.grant)
       return
     }
     this.touch(entry.grant)
-    if (answer === undefined) throw new Error('a live refresh token was refused')
+    if (result === undefined) throw new Error('a live refresh token was refused')
     if (entry.spent) {
-      expect(answer).toEqual(entry.spent.answer)
+      expect(result).toEqual(entry.spent.result)
       return
     }
-    expect(this.entries.some((each) => each.plain === answer.accessToken)).toBe(false)
-    expect(answer.refreshToken === plain).toBe(!this.rotate)
+    expect(this.entries.some((each) => each.plain === result.accessToken)).toBe(false)
+    expect(result.refreshToken === plain).toBe(!this.rotate)
     if (this.rotate) {
-      entry.spent = { at: this.now, answer }
-      this.add('refresh', answer.refreshToken, entry.grant)
+      entry.spent = { at: this.now, result }
+      this.add('refresh', result.refreshToken, entry.grant)
     }
-    this.add('access', answer.accessToken, entry.grant)
+    this.add('access', result.accessToken, entry.grant)
     this.makeRoom(entry.grant)
   }
-  identify(plain: string, told: string): string {
+  identify(plain: string, actual: string): string {
     this.live()
     const entry = this.entries.find((each) => each.plain === plain && each.kind === 'access')
     if (entry === undefined || entry.fate === 'evicted') return 'unknown'
     if (entry.fate !== undefined) {
-      const forgotten = told === 'unknown' && this.notes - (entry.noted ?? 0) > CAPACITY
+      const forgotten = actual === 'unknown' && this.notes - (entry.noted ?? 0) > CAPACITY
       if (forgotten) entry.fate = 'evicted'
       else this.note(entry, this.notes)
-      return forgotten ? told : entry.fate
+      return forgotten ? actual : entry.fate
     }
     this.touch(entry.grant)
     return 'valid'
@@ -138,38 +138,45 @@ const step = fc.oneof(
     weight: 4,
     arbitrary: fc.record({
       op: fc.constant('advance' as const),
-      by: fc.oneof(fc.constantFrom(1, GRACE - 1, GRACE, LIFE.access - 1, LIFE.access), fc.nat(GRACE)),
+      by: fc.oneof(fc.constantFrom(1, GRACE - 1, GRACE, LIFETIME.access - 1, LIFETIME.access), fc.nat(GRACE)),
     }),
   },
 )
 
-test.each([false, true])('C5 C6 C7 H34 behaves as the naive model does (rotation %s)', (rotateRefresh) => {
-  fc.assert(
-    fc.property(fc.array(step, { minLength: 20, maxLength: 120 }), (steps) => {
-      const policy = { accessLifetime: LIFE.access, refreshLifetime: LIFE.refresh, refreshGrace: GRACE }
-      const { store, clock } = createBench({ ...POLICY, ...policy, capacity: CAPACITY, rotateRefresh })
-      const model = new Model(rotateRefresh)
-      for (const each of steps) {
-        const known = model.entries.slice(-40)
-        const picked = 'pick' in each ? known[each.pick % known.length]?.plain : undefined
-        if (each.op === 'issue') model.issue(store.issue('client'))
-        else if (each.op === 'advance') {
-          clock.advance(each.by)
-          model.now += each.by
-        } else if (picked === undefined) continue
-        else if (each.op === 'refresh') model.refresh(picked, store.refresh(picked))
-        else if (each.op === 'identify') {
-          const found = store.identify(picked)
-          const told = found.kind === 'valid' ? 'valid' : found.cause
-          expect(told).toBe(model.identify(picked, told))
-        } else {
-          const entry = model.live().find((other) => other.plain === picked)
-          if (entry) model.revoke(entry.grant)
-          expect(store.revoke({ token: picked }, 'test')).toBe(entry ? 1 : 0)
+test.each([false, true])(
+  'C5 C6 C7 H34 the store agrees with the naive model (rotation %s)',
+  (rotateRefresh) => {
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 20, maxLength: 120 }), (steps) => {
+        const policy = {
+          accessLifetime: LIFETIME.access,
+          refreshLifetime: LIFETIME.refresh,
+          refreshGrace: GRACE,
         }
-        expect(store.counts()).toEqual(model.counts())
-      }
-    }),
-    { numRuns: 300 },
-  )
-})
+        const { store, clock } = createTestStore({ ...POLICY, ...policy, capacity: CAPACITY, rotateRefresh })
+        const model = new Model(rotateRefresh)
+        for (const each of steps) {
+          const known = model.entries.slice(-40)
+          const picked = 'pick' in each ? known[each.pick % known.length]?.plain : undefined
+          if (each.op === 'issue') model.issue(store.issue('client'))
+          else if (each.op === 'advance') {
+            clock.advance(each.by)
+            model.now += each.by
+          } else if (picked === undefined) continue
+          else if (each.op === 'refresh') model.refresh(picked, store.refresh(picked))
+          else if (each.op === 'identify') {
+            const found = store.identify(picked)
+            const actual = found.kind === 'valid' ? 'valid' : found.cause
+            expect(actual).toBe(model.identify(picked, actual))
+          } else {
+            const entry = model.live().find((other) => other.plain === picked)
+            if (entry) model.revoke(entry.grant)
+            expect(store.revoke({ token: picked }, 'test')).toBe(entry ? 1 : 0)
+          }
+          expect(store.counts()).toEqual(model.counts())
+        }
+      }),
+      { numRuns: 300 },
+    )
+  },
+)

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { createBench, DAY, HOUR, present, SECOND, WEEK } from './support.ts'
+import { createTestStore, DAY, HOUR, present, SECOND, WEEK } from './support.ts'
 
 const UNKNOWN = { kind: 'refused', cause: 'unknown' }
 const EXPIRED = { kind: 'refused', cause: 'expired' }
 const REVOKED = { kind: 'refused', cause: 'revoked' }
 
 describe('lifetimes', () => {
-  test('C4 tokens are 256 bits in base64url and expires_in is whole seconds', () => {
-    const { store } = createBench({ accessLifetime: 3600_999 })
+  test('C4 tokens are 256 bits in base64url, and expires_in is in whole seconds', () => {
+    const { store } = createTestStore({ accessLifetime: 3600_999 })
     const tokens = store.issue('a')
     expect(tokens.accessToken).toMatch(/^[A-Za-z0-9_-]{43}$/)
     expect(tokens.refreshToken).toMatch(/^[A-Za-z0-9_-]{43}$/)
@@ -15,8 +15,8 @@ describe('lifetimes', () => {
     expect(tokens.expiresIn).toBe(3600)
   })
 
-  test('C7 an access token is valid until the millisecond before its expiry and expired at it', () => {
-    const { store, clock } = createBench()
+  test('C7 an access token is valid until the millisecond before its expiry', () => {
+    const { store, clock } = createTestStore()
     const { accessToken } = store.issue('a')
     clock.advance(HOUR - 1)
     expect(store.identify(accessToken)).toMatchObject({ kind: 'valid' })
@@ -26,22 +26,22 @@ describe('lifetimes', () => {
     expect(store.identify(accessToken)).toEqual(EXPIRED)
   })
 
-  test('C7 a refresh token is valid until the millisecond before a week is over and not at it', () => {
-    const { store, clock } = createBench()
+  test('C7 a refresh token is valid until the millisecond before the end of a week', () => {
+    const { store, clock } = createTestStore()
     const { refreshToken } = store.issue('a')
     clock.advance(WEEK - 1)
     const { accessToken } = present(store.refresh(refreshToken))
     clock.advance(1)
     expect(store.refresh(refreshToken)).toBeUndefined()
-    // The access token got its own hour, although the password is more than a week ago.
+    // The access token is valid for its own hour, although the password grant is more than a week ago.
     expect(store.identify(accessToken)).toMatchObject({ kind: 'valid' })
     clock.advance(HOUR)
     store.sweep()
     expect(store.grants()).toEqual([])
   })
 
-  test('C7 a wall clock that jumps changes nothing', () => {
-    const { store, clock } = createBench()
+  test('C7 a jump of the wall clock changes no lifetime', () => {
+    const { store, clock } = createTestStore()
     const { accessToken } = store.issue('a')
     clock.jumpWall(30 * DAY)
     expect(store.identify(accessToken)).toMatchObject({ kind: 'valid' })
@@ -50,8 +50,8 @@ describe('lifetimes', () => {
     expect(store.identify(accessToken)).toEqual(EXPIRED)
   })
 
-  test('counts and grants show what is alive', () => {
-    const { store, clock } = createBench()
+  test('counts and grants list live tokens only', () => {
+    const { store, clock } = createTestStore()
     const wall = clock.wall()
     const { refreshToken } = store.issue('192.0.2.1')
     store.refresh(refreshToken)
@@ -71,8 +71,8 @@ describe('lifetimes', () => {
 })
 
 describe('H34 access and refresh tokens never stand in for each other', () => {
-  test('C10 a refresh token is unknown as a bearer token, C5 an access token refreshes nothing', () => {
-    const { store } = createBench()
+  test('C10 a refresh token is unknown as a bearer token, and C5 an access token as a refresh token', () => {
+    const { store } = createTestStore()
     const { accessToken, refreshToken } = store.issue('a')
     expect(store.identify(refreshToken)).toEqual(UNKNOWN)
     expect(store.refresh(accessToken)).toBeUndefined()
@@ -88,15 +88,15 @@ describe('H34 access and refresh tokens never stand in for each other', () => {
     `${'a'.repeat(43)}\n`,
     '__proto__',
   ])('C5 C10 %j is unknown', (token) => {
-    const { store } = createBench()
+    const { store } = createTestStore()
     store.issue('a')
     expect(store.identify(token)).toEqual(UNKNOWN)
     expect(store.refresh(token)).toBeUndefined()
   })
 })
 
-test('C6 without rotation the same refresh token comes back, keeps its expiry, and earlier access tokens live on', () => {
-  const { store, clock, events } = createBench()
+test('C6 without rotation a refresh returns the same refresh token with its expiry, and earlier access tokens stay valid', () => {
+  const { store, clock, events } = createTestStore()
   const first = store.issue('a')
   clock.advance(WEEK - HOUR / 2)
   const second = present(store.refresh(first.refreshToken))
@@ -114,8 +114,8 @@ test('C6 without rotation the same refresh token comes back, keeps its expiry, a
 })
 
 describe('revocation', () => {
-  test('C8 revoking all ends every token of every grant, and tells whose before it returns', () => {
-    const { store, events } = createBench()
+  test('C8 of all grants ends every token, and reports the grants before it returns', () => {
+    const { store, events } = createTestStore()
     const pairs = ['a', 'b'].map((client) => store.issue(client))
     const ids = store.grants().map((grant) => grant.id)
     expect(store.revoke({ all: true }, 'password_changed')).toBe(2)
@@ -129,8 +129,8 @@ describe('revocation', () => {
     expect(store.revoke({ all: true }, 'again')).toBe(0)
   })
 
-  test('by grant, by client and by a token of either kind only the meant grants go', () => {
-    const { store } = createBench()
+  test('by grant, by client or by a token of either kind ends only the grants that match', () => {
+    const { store } = createTestStore()
     const [one, two, three, four] = ['a', 'b', 'c', 'c'].map((client) => store.issue(client))
     const id = present(store.grants()[0]).id
     expect(store.revoke({ grant: id }, 'operator')).toBe(1)
@@ -145,8 +145,8 @@ describe('revocation', () => {
   })
 })
 
-test('a reload changes the lifetime of tokens to come, not of those that are out', () => {
-  const { store, clock } = createBench()
+test('a reload changes the lifetime of later tokens, not of those that were issued before', () => {
+  const { store, clock } = createTestStore()
   const before = store.issue('a')
   store.applyPolicy({
     capacity: 100,

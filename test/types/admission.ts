@@ -1,5 +1,5 @@
-// Compiled by `npm run types`, never run: each line under `@ts-expect-error` must not compile. Where it does, there is
-// a way to the device past the limit or the token check, and the compiler says so by complaining about the directive.
+// Compiled by `npm run types`, never run. Each line under `@ts-expect-error` must not compile. If one compiles, a request
+// can reach the device past the rate limit or the token check, and the compiler reports the unused directive.
 
 import type { ForwardListener, Upstream } from '../../src/forward/upstream.ts'
 import type { Admit } from '../../src/gate/admit.ts'
@@ -17,50 +17,50 @@ declare const tokenRequest: TokenRequest
 declare const forward: Forward
 declare const admission: Admission
 
-/** What the gate let through is taken. */
-export async function theWayThrough(): Promise<void> {
-  const answer = await admit(head)
-  if (answer.kind !== 'forward') return
-  upstream.forward(answer, exchange, listener)
-  upstream.upgrade(answer, upgrade, listener)
+/** The device connection accepts a request that the gate has admitted. */
+export async function admittedRequests(): Promise<void> {
+  const admitted = await admit(head)
+  if (admitted.kind !== 'forward') return
+  upstream.forward(admitted, exchange, listener)
+  upstream.upgrade(admitted, upgrade, listener)
 }
 
-/** Nothing else is. */
-export async function everyOtherWay(): Promise<void> {
+/** It accepts nothing else. */
+export async function everythingElse(): Promise<void> {
   // @ts-expect-error an admission may be a refusal
   upstream.forward(admission, exchange, listener)
-  // @ts-expect-error the answer of the gate has to be looked at
+  // @ts-expect-error the result of the gate must be awaited and checked
   upstream.forward(admit(head), exchange, listener)
-  // @ts-expect-error nor once it is there
+  // @ts-expect-error the result of the gate must be checked
   upstream.forward(await admit(head), exchange, listener)
   // @ts-expect-error a refusal
   upstream.forward(refused, exchange, listener)
   // @ts-expect-error a refusal
   upstream.upgrade(refused, upgrade, listener)
-  // @ts-expect-error the token endpoint is never the device's
+  // @ts-expect-error a token request never goes to the device
   upstream.forward(tokenRequest, exchange, listener)
-  // @ts-expect-error a request that nobody looked at
+  // @ts-expect-error a request that the gate has not seen
   upstream.forward(head, exchange, listener)
-  // @ts-expect-error nothing at all
+  // @ts-expect-error no request
   upstream.forward(undefined, exchange, listener)
 }
 
-/** Everything that leave says, made by hand: all of its fields but the mark, which has no name outside of its file. */
+/** A `Forward` made by hand: all of its fields except the mark, which has no name outside of its file. */
 declare const byHand: { readonly [key in keyof Forward as key & string]: Forward[key] }
 
-// @ts-expect-error it lacks the mark that only the gate gives
+// @ts-expect-error the mark is missing, which only the gate sets
 export const madeByHand: Forward = byHand
 
 // @ts-expect-error the mark has no name outside of `http/admission.ts`
 export const marked: Forward = { ...refused, admitted: true }
 
-// @ts-expect-error nor does a refusal become leave by another kind
+// @ts-expect-error another `kind` does not make a refusal a `Forward`
 export const relabelled: Forward = { ...refused, kind: 'forward' }
 
-// @ts-expect-error a cast alone does not do it either
+// @ts-expect-error nor does a cast
 export const cast: Forward = refused as Forward
 
-// A copy of leave that was given is leave still, and no field of it can be changed on the way.
+// A copy of a `Forward` is a `Forward`, and its fields are read-only.
 export const copied: Forward = { ...forward }
 // @ts-expect-error read-only
 forward.target = '/other'

@@ -7,7 +7,7 @@ import { run } from '../support/tools.ts'
 const root = join(import.meta.dirname, '..', '..')
 const source = readFileSync(join(import.meta.dirname, 'admission.ts'), 'utf8')
 
-/** What tsc says of a file that stands where `test/types` stands, under the project's own settings. */
+/** The errors of tsc for `text` as a file in `test/types`, with the settings of the project. */
 async function compile(text: string): Promise<string> {
   const directory = temporaryDirectory()
   writeFileSync(join(directory, 'package.json'), '{"type": "module"}')
@@ -32,20 +32,20 @@ async function compile(text: string): Promise<string> {
     .join('\n')
 }
 
-it('no way to the device past the gate compiles: each of them is an error of its own', async () => {
-  const ways = source.match(/^ *\/\/ @ts-expect-error/gm)?.length ?? 0
-  expect(ways).toBeGreaterThanOrEqual(12)
-  // As it stands it compiles; without the directives, every line that one stood over is refused.
-  const [asItStands, without] = await Promise.all([
+it('every attempt to reach the device past the gate is a compile error', async () => {
+  const attempts = source.match(/^ *\/\/ @ts-expect-error/gm)?.length ?? 0
+  expect(attempts).toBeGreaterThanOrEqual(12)
+  // With the directives the file compiles. Without them, every line after a directive is an error.
+  const [withDirectives, without] = await Promise.all([
     compile(source),
     compile(source.replaceAll('// @ts-expect-error', '//')),
   ])
-  expect(asItStands).toBe('')
+  expect(withDirectives).toBe('')
   const lines = new Set(without.split('\n').map((line) => /admission\.ts\((\d+),/.exec(line)?.[1]))
-  expect(lines.size, without).toBe(ways)
+  expect(lines.size, without).toBe(attempts)
 }, 60_000)
 
-it('this can fail: without the mark, leave could be made by hand', async () => {
+it('without its mark, a `Forward` could be made by hand, and the compiler would report it', async () => {
   const unmarked = source
     .replace('Forward, Refused', 'Forward as Marked, Refused')
     .replace(

@@ -3,14 +3,14 @@ import { send } from '../support/client.ts'
 import type { Request, Response } from '../support/message.ts'
 import type { TestSidecar } from '../support/sidecar.ts'
 
-/** The host that clients ask for, of the device and of the sidecar alike. */
+/** The `Host` of the requests to the device and to the sidecar. */
 const HOST = 'device.example'
 
-/** What the header policy takes away or puts there, and the time of day. */
+/** The fields that the header policy removes or adds, and the time of day. */
 const POLICY =
   /^(?:connection|keep-alive|transfer-encoding|upgrade|date|x-ratelimit-(?:limit|remaining|reset))$/i
 
-/** Asks the device itself and through the sidecar, and holds the two answers against each other. Gives the direct one. */
+/** Sends a request to the device directly and through the sidecar, compares the responses and returns the direct one. */
 export async function expectSame(
   device: string,
   sidecar: TestSidecar,
@@ -37,7 +37,7 @@ function content({ body }: Response): { readonly length: number; readonly body: 
   return { length: body.length, body: body.toString('latin1') }
 }
 
-/** Names and values that must be the same, in order. */
+/** The fields that must be equal, in order. */
 function endToEnd(fields: readonly string[], { transport }: TestSidecar): string[] {
   const kept: string[] = []
   for (let i = 0; i + 1 < fields.length; i += 2) {
@@ -47,7 +47,7 @@ function endToEnd(fields: readonly string[], { transport }: TestSidecar): string
   return kept
 }
 
-/** The one change to a value: a redirect to the device's own address leads to where the client is. */
+/** Applies the one change of values: a redirect to the device's own address leads to the public address. */
 function publicAddresses(fields: readonly string[], device: string, sidecar: TestSidecar): string[] {
   const scheme = sidecar.transport === 'http1' ? 'http' : 'https'
   const { host, port } = new URL(device)

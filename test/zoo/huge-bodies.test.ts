@@ -7,10 +7,10 @@ import { needs, run } from '../support/tools.ts'
 import { servers } from './servers.ts'
 import { HUGE, makeSite } from './site.ts'
 
-/** What may stand in buffers and streams on the way, and what the collector has not given back; a body that is kept is 100 MiB. */
+/** The limit for buffers on the way and garbage that is not collected yet. A body in memory would take 100 MiB. */
 const MOST_MEMORY = 64 << 20
 
-/** Runs `work` and gives the most resident memory (bytes) that the process had meanwhile, above what it had before. */
+/** Runs `work` and returns by how much (bytes) the resident memory of the process grew at most. */
 async function peakDuring(pid: number, work: () => Promise<void>): Promise<number> {
   const before = figuresOf(pid).resident
   let peak = before
@@ -23,7 +23,7 @@ async function peakDuring(pid: number, work: () => Promise<void>): Promise<numbe
 
 const digest = createHash('sha256').update(Buffer.alloc(HUGE)).digest('hex')
 
-describe('100 MiB', () => {
+describe('A body of 100 MiB', () => {
   const root = makeSite()
   const urls = new Map<string, string>()
   beforeAll(async () => {
@@ -34,7 +34,7 @@ describe('100 MiB', () => {
     }
   })
 
-  /** What curl gets of `path`, as `sha256sum` sums it up, or the program behind `path` where it is sent something. */
+  /** The SHA-256 of what curl downloads from `path`, or of its upload as the program at `path` computes it. */
   async function fetchDigest(device: string, path: string, args: readonly string[]): Promise<string> {
     const site = await prepareSite({ device: { url: urls.get(device) ?? '' } })
     const sidecar = await site.serve()
@@ -50,12 +50,12 @@ describe('100 MiB', () => {
     return summed.split(' ')[0] ?? ''
   }
 
-  it('C21 come down at constant memory', async () => {
+  it('C21 is downloaded at constant memory', async () => {
     for (const tool of ['nginx', 'curl']) needs(tool)
     expect(await fetchDigest('nginx', '/huge.bin', [])).toBe(digest)
   })
 
-  it('C21 go up at constant memory', async () => {
+  it('C21 is uploaded at constant memory', async () => {
     for (const tool of ['lighttpd', 'curl']) needs(tool)
     const upload = ['-X', 'POST', '-T', join(root, 'huge.bin')]
     expect(await fetchDigest('lighttpd', '/cgi-bin/digest', upload)).toBe(digest)

@@ -6,16 +6,16 @@ import { expectSame } from './compare.ts'
 
 const ok = 'HTTP/1.1 200 OK\r\n'
 
-/** Well-formed answers that no server gives on request. */
-const answers: readonly { readonly name: string; readonly bytes: string; readonly method?: string }[] = [
+/** Well-formed responses that a server cannot be configured to send. */
+const responses: readonly { readonly name: string; readonly bytes: string; readonly method?: string }[] = [
   { name: 'no reason phrase', bytes: 'HTTP/1.1 200 \r\nContent-Length: 2\r\n\r\nhi' },
   {
     name: 'a reason phrase of its own',
     bytes: 'HTTP/1.1 200 Quite All Right\r\nContent-Length: 2\r\n\r\nhi',
   },
   { name: 'a reason phrase in UTF-8', bytes: 'HTTP/1.1 200 Verf\xc3\xbcgbar\r\nContent-Length: 2\r\n\r\nhi' },
-  { name: 'a space behind a value', bytes: `${ok}X-A: b \t\r\nContent-Length: 2\r\n\r\nhi` },
-  { name: 'a space behind the length', bytes: `${ok}Content-Length: 2 \r\n\r\nhi` },
+  { name: 'a space after a value', bytes: `${ok}X-A: b \t\r\nContent-Length: 2\r\n\r\nhi` },
+  { name: 'a space after the length', bytes: `${ok}Content-Length: 2 \r\n\r\nhi` },
   { name: 'a status of its own', bytes: 'HTTP/1.1 299 Odd\r\nContent-Length: 2\r\n\r\nhi' },
   { name: 'HTTP/1.0 without a length', bytes: 'HTTP/1.0 200 OK\r\nServer: old\r\n\r\nuntil the end' },
   {
@@ -23,12 +23,12 @@ const answers: readonly { readonly name: string; readonly bytes: string; readonl
     bytes: 'HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nhi',
   },
   { name: 'no fields at all', bytes: `${ok}\r\nuntil the end` },
-  { name: 'fields in odd spelling', bytes: `${ok}x-LoWeR: 1\r\nCONTENT-LENGTH: 2\r\n\r\nhi` },
+  { name: 'field names in mixed case', bytes: `${ok}x-LoWeR: 1\r\nCONTENT-LENGTH: 2\r\n\r\nhi` },
   { name: 'fields without values', bytes: `${ok}X-Empty:\r\nX-Blank: \t \r\nContent-Length: 2\r\n\r\nhi` },
-  { name: 'values beyond ASCII', bytes: `${ok}X-A: caf\xe9 \xc3\xa9\r\nContent-Length: 2\r\n\r\nhi` },
+  { name: 'non-ASCII values', bytes: `${ok}X-A: caf\xe9 \xc3\xa9\r\nContent-Length: 2\r\n\r\nhi` },
   { name: 'repeated fields', bytes: `${ok}X-A: 1\r\nX-A: 2\r\nX-A: 1\r\nContent-Length: 2\r\n\r\nhi` },
   {
-    name: 'a type said twice',
+    name: 'a repeated content type',
     bytes: `${ok}Content-Type: a/b\r\nContent-Type: a/b\r\nContent-Length: 2\r\n\r\nhi`,
   },
   {
@@ -36,7 +36,7 @@ const answers: readonly { readonly name: string; readonly bytes: string; readonl
     bytes: `${ok}${'Set-Cookie: a=b; Path=/\r\n'.repeat(10)}Content-Length: 2\r\n\r\nhi`,
   },
   {
-    name: 'fields in capitals of 20 KB',
+    name: 'a value of 20 KB',
     bytes: `${ok}X-LONG: ${'A'.repeat(20_000)}\r\nContent-Length: 2\r\n\r\nhi`,
   },
   { name: 'a hundred fields', bytes: `${ok}${'X-Many: y\r\n'.repeat(100)}Content-Length: 2\r\n\r\nhi` },
@@ -65,26 +65,26 @@ const answers: readonly { readonly name: string; readonly bytes: string; readonl
     bytes: 'HTTP/1.1 302 Found\r\nLocation: http://elsewhere.example/x\r\nContent-Length: 0\r\n\r\n',
   },
   {
-    name: 'a coding that nobody knows',
+    name: 'an unknown content coding',
     bytes: `${ok}Content-Encoding: lzss\r\nContent-Length: 2\r\n\r\n\x00\xff`,
   },
 ]
 
-it('C21 is the same with a status that HTTP/2 cannot carry in Node', async () => {
+it('C21 a status that Node cannot send over HTTP/2 is unchanged over HTTP/1', async () => {
   const device = await startCannedDevice('HTTP/1.1 799 Odder\r\nContent-Length: 2\r\n\r\nhi')
   const sidecar = await startSidecar({ device })
   await expectSame(device.url, sidecar, await sidecar.token(), {})
 })
 
-describe.each(['http1', 'h2'] as const)('A scripted device over %s', (transport) => {
-  it.each(answers)('C21 is the same with $name', async ({ bytes, method }) => {
+describe.each(['http1', 'h2'] as const)('A response of a scripted device over %s', (transport) => {
+  it.each(responses)('C21 is unchanged with $name', async ({ bytes, method }) => {
     const device = await startCannedDevice(bytes)
     const sidecar = await startSidecar({ transport, device })
     await expectSame(device.url, sidecar, await sidecar.token(), method === undefined ? {} : { method })
   })
 
-  it('C21 is the same one byte at a time', async () => {
-    // Without a reason phrase: undici keeps only the last segment of one.
+  it('C21 is unchanged if it arrives one byte at a time', async () => {
+    // Without a reason phrase: undici keeps only the last segment of it.
     const device = await startRawDevice(async (peer) => {
       await peer.waitFor('\r\n\r\n')
       for (const byte of `HTTP/1.1 200 \r\nX-A: b\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n`) {
@@ -97,14 +97,17 @@ describe.each(['http1', 'h2'] as const)('A scripted device over %s', (transport)
   })
 
   it.each([
-    ['nothing', {}],
-    ['nothing, said', { method: 'POST', fields: ['Content-Length', '0'] }],
+    ['no body', {}],
+    ['a length of zero', { method: 'POST', fields: ['Content-Length', '0'] }],
     ['a length', { method: 'PUT', body: 'x'.repeat(100_000) }],
     ['chunks', { method: 'PATCH', body: ['one, ', 'two, ', 'three'] }],
-    ['a length, to be deleted', { method: 'DELETE', body: 'which' }],
-    ['chunks, to be read', { method: 'GET', body: ['what ', 'exactly'] }],
-    ['a form that is none of the token endpoint', { path: '/oauth/token/', body: 'grant_type=password' }],
-  ] as const)('C21 reads the same from a request with %s', async (_name, request) => {
+    ['a length, by DELETE', { method: 'DELETE', body: 'which' }],
+    ['chunks, by GET', { method: 'GET', body: ['what ', 'exactly'] }],
+    [
+      'a form on another path than that of the token endpoint',
+      { path: '/oauth/token/', body: 'grant_type=password' },
+    ],
+  ] as const)('C21 is unchanged, and so is its request with %s', async (_name, request) => {
     const device = await startDevice(async (incoming, response) => {
       const body = await readBody(incoming)
       response.setHeader('X-Digest', createHash('sha256').update(body).digest('hex'))
@@ -115,7 +118,7 @@ describe.each(['http1', 'h2'] as const)('A scripted device over %s', (transport)
     await expectSame(device.url, sidecar, await sidecar.token(), request)
     const [direct, through] = device.requests
     expect(through?.body).toEqual(direct?.body)
-    // A body of length zero may be said or left unsaid.
+    // An empty body may have a Content-Length or none.
     expect(through?.header('Content-Length') ?? '0').toBe(direct?.header('Content-Length') ?? '0')
   })
 })

@@ -16,7 +16,7 @@ url.redirect = ("^/old$" => "/hello.txt")
 
 const LONG = 'l'.repeat(2000)
 
-/** All of its own doing in one directory, so that it runs without being root. */
+/** Keeps all its files in one directory, so that nginx runs without root. */
 export function nginxConfig(root: string, port: number): string {
   const scratch = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
     .map((name) => `  ${name}_temp_path ${join(root, '..', `nginx-${port}-${name}`)};`)
@@ -39,7 +39,7 @@ ${scratch}
     location = /teapot { return 418 "short and stout"; }
     location = /moved { return 301 http://127.0.0.1:${port}/hello.txt; }
     location = /cookies { add_header Set-Cookie "a=1; Path=/"; add_header Set-Cookie "b=2; HttpOnly"; return 200 "ok"; }
-    # Left to itself, nginx compresses nothing for a request with Via.
+    # By default, nginx compresses nothing for a request with Via.
     gzip_proxied any;
     location = /page.html { gzip on; gzip_min_length 1; }
     location = /packed.txt { gzip_static on; default_type text/plain; }

@@ -10,7 +10,7 @@ interface Check extends Request {
   readonly name: string
 }
 
-/** What every file server answers in some way: that way must come through. */
+/** Requests that every file server answers in its own way. The response must be unchanged. */
 const files: readonly Check[] = [
   { name: 'a file', path: '/hello.txt' },
   { name: 'a file without its body', path: '/hello.txt', method: 'HEAD' },
@@ -24,9 +24,9 @@ const files: readonly Check[] = [
   { name: 'a range beyond the end', path: '/hello.txt', fields: ['Range', 'bytes=9999-'] },
   { name: 'a directory with its slash', path: '/dir/' },
   { name: 'a directory without its slash', path: '/dir' },
-  { name: 'nothing', path: '/missing' },
-  { name: 'a deletion', path: '/hello.txt', method: 'DELETE' },
-  { name: 'its options', path: '/hello.txt', method: 'OPTIONS' },
+  { name: 'a missing file', path: '/missing' },
+  { name: 'DELETE', path: '/hello.txt', method: 'DELETE' },
+  { name: 'OPTIONS', path: '/hello.txt', method: 'OPTIONS' },
   { name: 'a rare method', path: '/hello.txt', method: 'PROPFIND' },
 ]
 
@@ -35,17 +35,17 @@ const programs: readonly Check[] = [
   { name: 'a body', path: '/cgi-bin/echo', body: 'from the client' },
   { name: 'an empty body', path: '/cgi-bin/echo', method: 'POST', body: '' },
   { name: 'a large body', path: '/cgi-bin/echo', body: binary },
-  { name: 'cookies both ways', path: '/cgi-bin/cookies', fields: ['Cookie', 'c=3; d=4'] },
+  { name: 'cookies in both directions', path: '/cgi-bin/cookies', fields: ['Cookie', 'c=3; d=4'] },
   { name: 'another status', path: '/cgi-bin/created' },
   { name: '204', path: '/cgi-bin/nothing' },
   { name: 'a redirect to its own address', path: '/cgi-bin/moved' },
   { name: 'a long header', path: '/cgi-bin/long' },
-  { name: 'a slow answer', path: '/cgi-bin/slow' },
-  { name: 'a length of its own', path: '/cgi-bin/sized' },
+  { name: 'a slow response', path: '/cgi-bin/slow' },
+  { name: 'a Content-Length', path: '/cgi-bin/sized' },
   { name: 'HEAD', path: '/cgi-bin/sized', method: 'HEAD' },
 ]
 
-/** What nginx has to be told to do. */
+/** Responses that nginx sends only when it is configured to. */
 const configured: readonly Check[] = [
   { name: '204', path: '/nothing' },
   { name: 'an odd status', path: '/teapot' },
@@ -54,11 +54,11 @@ const configured: readonly Check[] = [
   { name: 'chunks', path: '/page.html', fields: ['Accept-Encoding', 'gzip'] },
   { name: 'a compressed file', path: '/packed.txt', fields: ['Accept-Encoding', 'gzip'] },
   { name: 'a long header', path: '/long' },
-  { name: 'a slow answer', path: '/slow' },
-  { name: 'the end of the connection', path: '/close' },
+  { name: 'a slow response', path: '/slow' },
+  { name: 'a body until the end of the connection', path: '/close' },
 ]
 
-describe.each(servers)('$name', ({ program, cgi, conditional, name, start }) => {
+describe.each(servers)('A response of $name', ({ program, cgi, conditional, name, start }) => {
   let url = ''
   beforeAll(async () => {
     url = (await start(makeSite())) ?? ''
@@ -76,13 +76,13 @@ describe.each(servers)('$name', ({ program, cgi, conditional, name, start }) => 
       return expectSame(url, sidecar, token, request)
     }
 
-    const ask = async (request: Request): Promise<void> => {
+    const check = async (request: Request): Promise<void> => {
       await same(request)
     }
 
-    it.each(files)('C21 is the same for $name', ask)
+    it.each(files)('C21 is unchanged for $name', check)
 
-    it('C21 is the same for what has not changed', async () => {
+    it('C21 is unchanged for a conditional request', async () => {
       const file = await same({ path: '/hello.txt' })
       for (const [validator, condition] of [
         ['Last-Modified', 'If-Modified-Since'],
@@ -90,27 +90,27 @@ describe.each(servers)('$name', ({ program, cgi, conditional, name, start }) => 
       ] as const) {
         const value = file.header(validator)
         if (value === undefined) continue
-        const answer = await same({ path: '/hello.txt', fields: [condition, value] })
-        if (conditional) expect(answer.status).toBe(304)
+        const response = await same({ path: '/hello.txt', fields: [condition, value] })
+        if (conditional) expect(response.status).toBe(304)
       }
     })
 
-    it('C21 is the same on one connection, kept or closed as the device likes', async () => {
+    it('C21 arrives on one connection, whether the device keeps its connection or not', async () => {
       needs(program)
       const connection = await sidecar.connect()
       for (let i = 0; i < 5; i += 1) {
-        const answer = await connection.send({
+        const response = await connection.send({
           path: '/hello.txt',
           fields: ['Authorization', `Bearer ${token}`],
         })
-        expect(answer.text).toBe('hello from the zoo\n')
+        expect(response.text).toBe('hello from the zoo\n')
       }
     })
 
     const runnable = programs.filter(
       ({ body }) => cgi === 'with bodies' || (cgi !== 'no' && body === undefined),
     )
-    it.each(runnable)('C21 is the same for a program with $name', ask)
-    if (name === 'nginx') it.each(configured)('C21 is the same for $name', ask)
+    it.each(runnable)('C21 is unchanged for a program with $name', check)
+    if (name === 'nginx') it.each(configured)('C21 is unchanged for $name', check)
   })
 })

@@ -10,13 +10,13 @@ import { lighttpdConfig, nginxConfig } from './server-configs.ts'
 
 export interface ZooServer {
   readonly name: string
-  /** The program to look for. */
+  /** The program that must be installed. */
   readonly program: string
-  /** Runs the programs of the site; with what bodies they can be given. */
+  /** Whether it runs the CGI programs of the site, and whether they can get a request body. */
   readonly cgi: 'no' | 'without bodies' | 'with bodies'
-  /** Answers 304 to a condition on the validators that it sends. */
+  /** Whether it answers 304 to a condition on its validators. */
   readonly conditional: boolean
-  /** Serves `root` on a port of 127.0.0.1 until the file ends; the URL, or undefined where the program is missing. */
+  /** Serves `root` until the test file ends. Resolves with the URL, or undefined if the program is missing. */
   start(root: string): Promise<string | undefined>
 }
 
@@ -39,7 +39,7 @@ export const servers: readonly ZooServer[] = [
   {
     name: 'mini_httpd',
     program: 'mini_httpd',
-    // Its version 1.30 closes without an answer when head and body reach it in one segment, as curl sends them too.
+    // Version 1.30 closes without a response when head and body arrive in one segment, as curl sends them too.
     cgi: 'without bodies',
     conditional: true,
     start: (root) =>
@@ -89,7 +89,7 @@ function configFile(name: string, text: string): string {
   return path
 }
 
-/** Starts a daemon in the foreground and waits until it takes connections. */
+/** Starts a daemon in the foreground and waits until it accepts connections. */
 async function launch(program: string, argsFor: (port: number) => string[]): Promise<string | undefined> {
   const port = await unusedPort()
   const child = spawn(program, argsFor(port), { stdio: 'ignore' })
@@ -127,7 +127,7 @@ async function untilOpen(port: number): Promise<'open'> {
   }
 }
 
-/** As inetd does: a new process for every connection, with the connection as its input and output. */
+/** Acts as inetd: it starts a process for every connection, with the connection as its input and output. */
 async function superServer(program: string, args: readonly string[]): Promise<string | undefined> {
   const server = net.createServer((socket) => {
     const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'ignore'] })

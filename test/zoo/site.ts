@@ -5,7 +5,7 @@ import { temporaryDirectory } from '../support/certificate.ts'
 
 export const HUGE: number = 100 << 20
 
-/** Bytes that no text handling survives unchanged. */
+/** Bytes that would change if any code handled them as text. */
 export const binary: Buffer = Buffer.from(
   Array.from({ length: 300_000 }, (_, i) => (i * 7919 + (i >> 8)) & 0xff),
 )
@@ -22,7 +22,7 @@ const files: Readonly<Record<string, string | Buffer>> = {
 
 const LONG = 'l'.repeat(20_000)
 
-/** CGI programs, as firmware has them. */
+/** CGI programs like those of firmware. */
 const programs: Readonly<Record<string, string>> = {
   echo: `printf 'Content-Type: application/octet-stream\\r\\nX-Method: %s\\r\\nX-Query: %s\\r\\n\\r\\n' "$REQUEST_METHOD" "$QUERY_STRING"
 [ -z "$CONTENT_LENGTH" ] || head -c "$CONTENT_LENGTH"`,
@@ -36,7 +36,7 @@ const programs: Readonly<Record<string, string>> = {
   digest: `printf 'Content-Type: text/plain\\r\\n\\r\\n'; head -c "$CONTENT_LENGTH" | sha256sum`,
 }
 
-/** A document root with files and CGI programs that servers may read even when they give up being root. */
+/** Makes a document root with files and CGI programs, readable by servers that drop root. */
 export function makeSite(): string {
   const root = temporaryDirectory()
   chmodSync(root, 0o755)
@@ -46,7 +46,7 @@ export function makeSite(): string {
   for (const [name, script] of Object.entries(programs)) {
     writeFileSync(join(root, 'cgi-bin', name), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
   }
-  // Holes take no room on the disk.
+  // A sparse file takes no disk space.
   writeFileSync(join(root, 'huge.bin'), '', { mode: 0o644 })
   truncateSync(join(root, 'huge.bin'), HUGE)
   return root

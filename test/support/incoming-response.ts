@@ -1,7 +1,7 @@
 import { BrokenTransfer, type Exchange, type Head, Response } from './message.ts'
 
-/** The receiving half of an exchange, the same for both protocols: the connection feeds it, the test awaits it. */
-export interface Answer {
+/** A response as it arrives, for both protocols: the connection feeds it, the test awaits it. */
+export interface IncomingResponse {
   readonly exchange: Pick<
     Exchange,
     'head' | 'response' | 'informational' | 'received' | 'waitFor' | 'waitForInformational'
@@ -14,8 +14,8 @@ export interface Answer {
   fail(why: string): void
 }
 
-/** @param timeout ms until the answer counts as missing; `onTimeout` then tears the connection down */
-export function createAnswer(timeout: number, onTimeout: () => void): Answer {
+/** @param timeout ms until the response counts as missing; `onTimeout` then closes the connection */
+export function createIncomingResponse(timeout: number, onTimeout: () => void): IncomingResponse {
   const informational: Head[] = []
   const chunks: Buffer[] = []
   let head: Head | undefined
@@ -24,12 +24,12 @@ export function createAnswer(timeout: number, onTimeout: () => void): Answer {
   let watchers: (() => boolean)[] = []
   const headed = Promise.withResolvers<Head>()
   const whole = Promise.withResolvers<Response>()
-  // A test may await only one of the two: the other's failure must not count as unhandled.
+  // A test may await only one of the two promises: a rejection of the other must not count as unhandled.
   headed.promise.catch(() => {})
   whole.promise.catch(() => {})
   const body = (): Buffer => Buffer.concat(chunks)
   const timer = setTimeout(() => {
-    answer.fail(`no whole answer within ${timeout} ms`)
+    incoming.fail(`no complete response within ${timeout} ms`)
     onTimeout()
   }, timeout)
 
@@ -44,7 +44,7 @@ export function createAnswer(timeout: number, onTimeout: () => void): Answer {
         if (value !== undefined) resolve(value)
         else if (done)
           reject(
-            failure ?? new Error(`the answer ended without ${what}: ${JSON.stringify(body().toString())}`),
+            failure ?? new Error(`the response ended without ${what}: ${JSON.stringify(body().toString())}`),
           )
         return value !== undefined || done
       }
@@ -52,7 +52,7 @@ export function createAnswer(timeout: number, onTimeout: () => void): Answer {
     })
   }
 
-  const answer: Answer = {
+  const incoming: IncomingResponse = {
     get done() {
       return done
     },
@@ -87,7 +87,7 @@ export function createAnswer(timeout: number, onTimeout: () => void): Answer {
       if (done) return
       clearTimeout(timer)
       if (head === undefined) {
-        answer.fail('the answer ended')
+        incoming.fail('the response ended')
         return
       }
       done = true
@@ -104,5 +104,5 @@ export function createAnswer(timeout: number, onTimeout: () => void): Answer {
       changed()
     },
   }
-  return answer
+  return incoming
 }

@@ -3,18 +3,21 @@ import type { TokenPolicy } from '../../src/tokens/token-contract.ts'
 import type { TokenJournal } from '../../src/tokens/token-journal.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { stillClock } from '../support/clock.ts'
-import { type Bench, createBench } from './support.ts'
+import { createTestStore, type TestStore } from './support.ts'
 
-export interface JournalBench extends Bench {
+export interface JournaledStore extends TestStore {
   readonly journal: TokenJournal
-  /** What the journal reported, in order. */
+  /** Every report of the journal, in order. */
   readonly reports: string[]
 }
 
-type Options = Partial<TokenPolicy> & { readonly clock?: Bench['clock'] }
+type Options = Partial<TokenPolicy> & { readonly clock?: TestStore['clock'] }
 
-/** A store on a journal in `dir`, as a sidecar has it. */
-export function openBench(dir: string, { clock = stillClock(), ...policy }: Options = {}): JournalBench {
+/** Opens a store with a journal in `dir`, as a sidecar does. */
+export function openJournaledStore(
+  dir: string,
+  { clock = stillClock(), ...policy }: Options = {},
+): JournaledStore {
   const reports: string[] = []
   const opened = openJournal({
     dir,
@@ -28,5 +31,5 @@ export function openBench(dir: string, { clock = stillClock(), ...policy }: Opti
   if (opened.kind === 'locked') throw new Error(opened.message)
   const { journal } = opened
   closeLater(journal.close)
-  return { ...createBench(policy, journal, clock), journal, reports }
+  return { ...createTestStore(policy, journal, clock), journal, reports }
 }
