@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { DeviceRequest } from '../support/device.ts'
 import { rawConnection } from '../support/raw.ts'
-import { answersIn } from '../support/raw-answers.ts'
+import { responsesIn } from '../support/raw-responses.ts'
 import { encodeForm, PASSWORD, startSidecar } from '../support/sidecar.ts'
 import { needs, run } from '../support/tools.ts'
 
@@ -95,7 +95,7 @@ it('C23 Java gets a token, calls, uploads and refreshes on one connection; its o
   await ask(apache('/status', bearer))
   const refresh = encodeForm({ grant_type: 'refresh_token', refresh_token: tokens.refresh_token })
   await ask(java.post('/oauth/token', refresh))
-  expect(answersIn(received).map(({ status }) => status)).toEqual(Array(6).fill(200))
+  expect(responsesIn(received).map(({ status }) => status)).toEqual(Array(6).fill(200))
   const seen = sidecar.device.requests
   expect(seen.map(({ method, target, body }) => [method, target, body?.toString()])).toEqual([
     ['GET', '/status', ''],

@@ -148,14 +148,14 @@ describeTransports(
 
     it('C23 path, subprotocol, cookies and origin reach the device, and its 101 reaches the client', async () => {
       const { sidecar, taken, token } = await start()
-      const { socket, answer } = await openWebSocket(sidecar.url, {
+      const { socket, response } = await openWebSocket(sidecar.url, {
         token,
         path: '/a%2Fb//ws?x=%zz&x',
         protocols: ['v2.chat', 'v1.chat'],
         headers: { Cookie: 'a=1', Origin: 'https://app.example' },
       })
       expect(socket.protocol).toBe('v2.chat')
-      expect(answer.statusCode).toBe(101)
+      expect(response.statusCode).toBe(101)
       expect(taken.upgrades[0]?.url).toBe('/a%2Fb//ws?x=%zz&x')
       expect(taken.upgrades[0]?.headers).toMatchObject({ cookie: 'a=1', origin: 'https://app.example' })
     })
@@ -192,10 +192,10 @@ describeTransports(
       taken.server.on('headers', (headers) =>
         headers.push('Keep-Alive: timeout=9', 'X-Kept: yes', 'Set-Cookie: a', 'Set-Cookie: b'),
       )
-      const { answer } = await openWebSocket(sidecar.url, { token })
-      expect(answer.headers['keep-alive']).toBeUndefined()
-      expect(answer.headers['x-kept']).toBe('yes')
-      expect(answer.headers['set-cookie']).toEqual(['a', 'b'])
+      const { response } = await openWebSocket(sidecar.url, { token })
+      expect(response.headers['keep-alive']).toBeUndefined()
+      expect(response.headers['x-kept']).toBe('yes')
+      expect(response.headers['set-cookie']).toEqual(['a', 'b'])
     })
 
     it.each([

@@ -1,19 +1,17 @@
 import { beforeAll, expect, it } from 'vitest'
 import { rawConnection } from '../support/raw.ts'
-import { encodeForm, PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { PASSWORD_GRANT, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
-const form = encodeForm({ grant_type: 'password', password: PASSWORD })
-
-describeTransports('C1', (transport) => {
+describeTransports('C1 The token path', (transport) => {
   let sidecar: TestSidecar
   beforeAll(async () => {
     sidecar = await startSidecar({ transport })
   })
 
-  it('C1 the sidecar answers /oauth/token itself, and not a byte of it reaches the device', async () => {
+  it('C1 the sidecar answers /oauth/token itself, and no byte of it reaches the device', async () => {
     const alone = await startSidecar({ transport })
-    expect((await alone.postToken(form)).status).toBe(200)
+    expect((await alone.postToken(PASSWORD_GRANT)).status).toBe(200)
     expect((await alone.postToken('grant_type=password&password=wrong')).status).toBe(400)
     expect((await alone.request({ method: 'GET', path: '/oauth/token' })).status).toBe(400)
     expect(alone.device.byteCount).toBe(0)
@@ -22,26 +20,23 @@ describeTransports('C1', (transport) => {
   it('C1 a live bearer token does not carry a request for /oauth/token through to the device', async () => {
     const alone = await startSidecar({ transport })
     const token = await alone.token()
-    expect((await alone.postToken(form, { token })).status).toBe(200)
+    expect((await alone.postToken(PASSWORD_GRANT, { token })).status).toBe(200)
     expect((await alone.request({ method: 'GET', path: '/oauth/token', token })).status).toBe(400)
     expect(alone.device.byteCount).toBe(0)
   })
 
-  it.each(['?', '?x=1', '?a=/&b=?', '?%zz'])(
-    'C1 the query %s does not change where a request goes',
-    async (query) => {
-      const answer = await sidecar.postToken(form, { path: `/oauth/token${query}` })
-      expect(answer.status).toBe(200)
-    },
-  )
+  it.each(['?', '?x=1', '?a=/&b=?', '?%zz'])('C1 the query %s does not change the routing', async (query) => {
+    const response = await sidecar.postToken(PASSWORD_GRANT, { path: `/oauth/token${query}` })
+    expect(response.status).toBe(200)
+  })
 
   it('C1 grant parameters in the query are never read', async () => {
-    const path = `/oauth/token?${form}`
+    const path = `/oauth/token?${PASSWORD_GRANT}`
     const empty = await sidecar.postToken('x=1', { path })
     expect([empty.status, empty.json().error]).toEqual([400, 'invalid_request'])
     const wrong = await sidecar.postToken('grant_type=password&password=wrong', { path })
     expect([wrong.status, wrong.json().error]).toEqual([400, 'invalid_grant'])
-    const body = await sidecar.postToken(form, {
+    const body = await sidecar.postToken(PASSWORD_GRANT, {
       path: '/oauth/token?grant_type=x&password=wrong&password=y',
     })
     expect(body.status).toBe(200)
@@ -73,48 +68,50 @@ describeTransports('C1', (transport) => {
 
   it.each(lookalikes)('C1 %s needs a bearer token', async (path) => {
     const before = sidecar.device.byteCount
-    const answer = await sidecar.postToken(form, { path })
-    expect([answer.status, answer.json().error]).toEqual([401, 'invalid_token'])
+    const response = await sidecar.postToken(PASSWORD_GRANT, { path })
+    expect([response.status, response.json().error]).toEqual([401, 'invalid_token'])
     expect(sidecar.device.byteCount).toBe(before)
   })
 
-  it('C1 every look-alike is an ordinary path with a bearer token, forwarded byte for byte', async () => {
+  it('C1 every look-alike path with a bearer token is forwarded byte for byte', async () => {
     const token = await sidecar.token()
     const before = sidecar.device.requests.length
     for (const path of lookalikes) {
-      expect((await sidecar.postToken(form, { path, token })).text, path).toBe('from the device')
+      expect((await sidecar.postToken(PASSWORD_GRANT, { path, token })).text, path).toBe('from the device')
     }
     expect(sidecar.device.requests.slice(before).map((request) => request.target)).toEqual(lookalikes)
   })
 })
 
 describeTransports(
-  'C1',
+  'C1 The token path in HTTP/1',
   (transport) => {
     it('C1 the absolute form of the path is the same path (RFC 9112 §3.2.2)', async () => {
       const sidecar = await startSidecar({ transport })
       const { host } = new URL(sidecar.url)
-      const answer = await sidecar.postToken(form, { path: `http://${host}/oauth/token?x` })
-      expect(answer.status).toBe(200)
-      const other = await sidecar.postToken(form, { path: `http://${host}/oauth/token/` })
+      const response = await sidecar.postToken(PASSWORD_GRANT, { path: `http://${host}/oauth/token?x` })
+      expect(response.status).toBe(200)
+      const other = await sidecar.postToken(PASSWORD_GRANT, { path: `http://${host}/oauth/token/` })
       expect(other.status).toBe(401)
       expect(sidecar.device.byteCount).toBe(0)
     })
 
-    it('C1 a client of HTTP/1.0 gets its answer, and the end of the connection behind it', async () => {
+    it('C1 an HTTP/1.0 client gets its response, and then the end of the connection', async () => {
       const sidecar = await startSidecar({ transport })
       const raw = await rawConnection(sidecar.url)
       const type = 'Content-Type: application/x-www-form-urlencoded'
-      raw.write(`POST /oauth/token HTTP/1.0\r\n${type}\r\nContent-Length: ${form.length}\r\n\r\n${form}`)
+      raw.write(
+        `POST /oauth/token HTTP/1.0\r\n${type}\r\nContent-Length: ${PASSWORD_GRANT.length}\r\n\r\n${PASSWORD_GRANT}`,
+      )
       expect(await raw.closed).toMatch(/^HTTP\/1\.1 200 OK\r\n[\s\S]*"access_token":"[\w-]+"\}$/)
     })
 
-    it('C1 answers several requests on one connection, whatever came before', async () => {
+    it('C1 several token requests on one connection are each answered, also behind a refused request', async () => {
       const sidecar = await startSidecar({ transport })
       const raw = await rawConnection(sidecar.url)
       const post = (path: string): string =>
         `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n` +
-        `Content-Length: ${form.length}\r\n\r\n${form}`
+        `Content-Length: ${PASSWORD_GRANT.length}\r\n\r\n${PASSWORD_GRANT}`
       raw.write(post('/oauth/token') + post('/oauth/token/') + post('/oauth/token'))
       const all = await raw.waitFor(/(?:access_token[\s\S]*?){2}/)
       expect(all.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 401', 'HTTP/1.1 200'])

@@ -1,52 +1,51 @@
 import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { expectError } from '../support/errors.ts'
-import { encodeForm, PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { FORM_TYPE, PASSWORD, PASSWORD_GRANT, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
 const secret = encodeURIComponent(PASSWORD)
 const good = `grant_type=password&password=${secret}`
-const formType = 'application/x-www-form-urlencoded'
 const utf8 = (text: string): Buffer => Buffer.from(text, 'utf8')
 const latin1 = (text: string): Buffer => Buffer.from(text, 'latin1')
 
-/** A form of exactly so many bytes that would be granted. */
+/** A valid password grant padded to exactly `size` bytes. */
 function padded(size: number): string {
   const start = `${good}&pad=`
   return start + 'x'.repeat(size - start.length)
 }
 
 const goodTypes = [
-  formType,
+  FORM_TYPE,
   'Application/X-WWW-Form-URLEncoded',
-  `${formType};charset=UTF-8`,
-  `${formType}; charset=utf-8`,
-  `${formType} ; Charset="utf-8"`,
+  `${FORM_TYPE};charset=UTF-8`,
+  `${FORM_TYPE}; charset=utf-8`,
+  `${FORM_TYPE} ; Charset="utf-8"`,
 ]
 
 const badTypes: readonly (readonly [string, readonly string[]])[] = [
-  ['none', []],
-  ['an empty one', ['']],
+  ['no Content-Type', []],
+  ['an empty Content-Type', ['']],
   ['application/json', ['application/json']],
   ['multipart/form-data', ['multipart/form-data; boundary=x']],
   ['text/plain', ['text/plain']],
   ['*/*', ['*/*']],
-  ['another charset', [`${formType}; charset=ISO-8859-1`]],
-  ['UTF-16', [`${formType}; charset=utf-16`]],
-  ['two charsets', [`${formType}; charset=utf-8; charset=iso-8859-1`]],
-  ['a longer name', [`${formType}2`]],
-  ['a shorter name', [formType.slice(0, -1)]],
-  ['no semicolon', [`${formType} charset=utf-8`]],
-  ['a list', [`${formType}, application/json`]],
-  ['two fields', [formType, 'application/json']],
-  ['the same field twice', [formType, formType]],
+  ['another charset', [`${FORM_TYPE}; charset=ISO-8859-1`]],
+  ['UTF-16', [`${FORM_TYPE}; charset=utf-16`]],
+  ['two charsets', [`${FORM_TYPE}; charset=utf-8; charset=iso-8859-1`]],
+  ['a longer subtype', [`${FORM_TYPE}2`]],
+  ['a shorter subtype', [FORM_TYPE.slice(0, -1)]],
+  ['no semicolon before the charset', [`${FORM_TYPE} charset=utf-8`]],
+  ['a list of two types', [`${FORM_TYPE}, application/json`]],
+  ['two Content-Type fields', [FORM_TYPE, 'application/json']],
+  ['the same field twice', [FORM_TYPE, FORM_TYPE]],
 ]
 
 const goodBodies: readonly (readonly [string, string | Buffer])[] = [
   ['the two parameters', good],
-  ['in the other order', `password=${secret}&grant_type=password`],
+  ['the two parameters in the other order', `password=${secret}&grant_type=password`],
   ['unknown parameters', `${good}&x=1&y=&z`],
-  ['what a browser sends', encodeForm({ grant_type: 'password', password: PASSWORD })],
+  ['what a browser sends', PASSWORD_GRANT],
   ['lower-case hexadecimal', good.replace(/%../g, (hex) => hex.toLowerCase())],
   [
     'every byte of the password escaped',
@@ -110,46 +109,50 @@ const badBodies: readonly (readonly [string, string | Buffer])[] = [
   ['a great deal more than 8 KiB', padded(300_000)],
 ]
 
-describeTransports('C2', (transport) => {
+describeTransports('C2 The body of a token request', (transport) => {
   let sidecar: TestSidecar
   beforeAll(async () => {
     sidecar = await startSidecar({ transport })
   })
 
-  it.each(goodTypes)('C2 takes the content type %s', async (type) => {
-    const answer = await sidecar.request({ path: '/oauth/token', fields: ['Content-Type', type], body: good })
-    expect(answer.status, answer.text).toBe(200)
+  it.each(goodTypes)('C2 the content type %s is accepted', async (type) => {
+    const response = await sidecar.request({
+      path: '/oauth/token',
+      fields: ['Content-Type', type],
+      body: good,
+    })
+    expect(response.status, response.text).toBe(200)
   })
 
-  it.each(badTypes)('C2 refuses the content type: %s', async (_name, types) => {
+  it.each(badTypes)('C2 a bad content type is refused: %s', async (_name, types) => {
     const fields = types.flatMap((type) => ['Content-Type', type])
     expectError(await sidecar.request({ path: '/oauth/token', fields, body: good }), 400, 'invalid_request')
   })
 
   describe.each([
-    ['with a length', (body: string | Buffer) => body],
-    ['in pieces of unknown length', (body: string | Buffer) => inPieces(body)],
+    ['with Content-Length', (body: string | Buffer) => body],
+    ['in pieces, of unknown length', (body: string | Buffer) => inPieces(body)],
   ] as const)('%s', (_framing, frame) => {
     const post = (body: string | Buffer) =>
       sidecar.request({
         method: 'POST',
         path: '/oauth/token',
-        fields: ['Content-Type', formType],
+        fields: ['Content-Type', FORM_TYPE],
         body: frame(body),
       })
 
-    it.each(goodBodies)('C2 takes %s', async (_name, body) => {
-      const answer = await post(body)
-      expect(answer.status, answer.text).toBe(200)
+    it.each(goodBodies)('C2 a body is accepted: %s', async (_name, body) => {
+      const response = await post(body)
+      expect(response.status, response.text).toBe(200)
     })
 
-    it.each(badBodies)('C2 refuses %s', async (_name, body) => {
+    it.each(badBodies)('C2 a body is refused: %s', async (_name, body) => {
       expectError(await post(body), 400, 'invalid_request')
     })
   })
 
-  it('C2 refuses a missing body', async () => {
-    const fields = ['Content-Type', formType]
+  it('C2 a missing body is refused', async () => {
+    const fields = ['Content-Type', FORM_TYPE]
     expectError(
       await sidecar.request({ method: 'POST', path: '/oauth/token', fields }),
       400,
@@ -160,22 +163,31 @@ describeTransports('C2', (transport) => {
 
   it.each([
     ['gzip', gzipSync(good)],
-    ['gzip, without being it', good],
+    ['gzip, but the body is plain text', good],
     ['identity, gzip', good],
-  ])('C2 refuses a body with a content coding: %s', async (coding, body) => {
-    const answer = await sidecar.request({
+  ])('C2 a body with a content coding is refused: %s', async (coding, body) => {
+    const response = await sidecar.request({
       path: '/oauth/token',
-      fields: ['Content-Type', formType, 'Content-Encoding', coding.replace(', without being it', '')],
+      fields: [
+        'Content-Type',
+        FORM_TYPE,
+        'Content-Encoding',
+        coding.replace(', but the body is plain text', ''),
+      ],
       body,
     })
-    expectError(answer, 400, 'invalid_request')
+    expectError(response, 400, 'invalid_request')
   })
 
-  it('C2 a character split between two pieces is one character', async () => {
+  it('C2 a character whose bytes arrive in two pieces is read as one character', async () => {
     const [before = '', after = ''] = `grant_type=password&password=${secret}`.split('%C3%A4')
     const body = [before, Buffer.from([0xc3]), Buffer.from([0xa4]), after]
-    const answer = await sidecar.request({ path: '/oauth/token', fields: ['Content-Type', formType], body })
-    expect(answer.status, answer.text).toBe(200)
+    const response = await sidecar.request({
+      path: '/oauth/token',
+      fields: ['Content-Type', FORM_TYPE],
+      body,
+    })
+    expect(response.status, response.text).toBe(200)
   })
 
   it('C2 an announced length over 8 KiB is refused before the body comes', async () => {
@@ -183,7 +195,7 @@ describeTransports('C2', (transport) => {
     const exchange = connection.start({
       method: 'POST',
       path: '/oauth/token',
-      fields: ['Content-Type', formType, 'Content-Length', '8193'],
+      fields: ['Content-Type', FORM_TYPE, 'Content-Length', '8193'],
       open: true,
     })
     expectError(await exchange.response, 400, 'invalid_request')
@@ -194,14 +206,14 @@ describeTransports('C2', (transport) => {
     const exchange = connection.start({
       method: 'POST',
       path: '/oauth/token',
-      fields: ['Content-Type', formType],
+      fields: ['Content-Type', FORM_TYPE],
       open: true,
     })
     exchange.write(padded(8193))
     expectError(await exchange.response, 400, 'invalid_request')
   })
 
-  it('C2 none of it reached the device', () => {
+  it('C2 no byte of these requests reached the device', () => {
     expect(sidecar.device.byteCount).toBe(0)
   })
 })

@@ -5,23 +5,23 @@ import { describeTransports } from '../support/transports.ts'
 
 const grant = { grant_type: 'password', password: PASSWORD }
 
-function expectTokens(answer: Response): void {
-  expect(answer.status, answer.text).toBe(200)
-  expect(answer.header('Content-Type')).toBe('application/json;charset=UTF-8')
-  expect(answer.header('Cache-Control')).toBe('no-store')
-  expect(answer.header('Pragma')).toBe('no-cache')
-  const body = answer.json()
+function expectTokens(response: Response): void {
+  expect(response.status, response.text).toBe(200)
+  expect(response.header('Content-Type')).toBe('application/json;charset=UTF-8')
+  expect(response.header('Cache-Control')).toBe('no-store')
+  expect(response.header('Pragma')).toBe('no-cache')
+  const body = response.json()
   expect(body).toEqual({
     expires_in: 3600,
     token_type: 'Bearer',
-    // 43 characters of base64url hold the 256 bits.
+    // 256 bits are 43 characters of base64url.
     refresh_token: expect.stringMatching(/^[\w-]{43,}$/),
     access_token: expect.stringMatching(/^[\w-]{43,}$/),
   })
   expect(body.access_token).not.toBe(body.refresh_token)
 }
 
-describeTransports('C3 and C4', (transport) => {
+describeTransports('C3 C4 The password grant', (transport) => {
   let sidecar: TestSidecar
   beforeAll(async () => {
     sidecar = await startSidecar({ transport })
@@ -38,9 +38,12 @@ describeTransports('C3 and C4', (transport) => {
     ['client_id and client_secret', { client_id: 'app', client_secret: 'not the password' }],
     ['scope', { scope: 'read write' }],
     ['an empty scope', { scope: '' }],
-    ['all of them', { username: 'ä', client_id: 'app', client_secret: '%&=', scope: '*' }],
-    ['what else it does not know', { audience: 'x', resource: 'https://x/', refresh_token: 'unknown' }],
-  ])('C3 accepts and ignores %s', async (_name, extra) => {
+    ['all of these parameters', { username: 'ä', client_id: 'app', client_secret: '%&=', scope: '*' }],
+    [
+      'parameters that the sidecar does not know',
+      { audience: 'x', resource: 'https://x/', refresh_token: 'unknown' },
+    ],
+  ])('C3 a password grant with %s is accepted: the parameter is ignored', async (_name, extra) => {
     expectTokens(await sidecar.postToken({ ...extra, ...grant }))
   })
 
@@ -48,38 +51,39 @@ describeTransports('C3 and C4', (transport) => {
     ['Basic with an id and a secret', `Basic ${btoa('app:secret')}`],
     ['Basic with an empty secret', `Basic ${btoa('app:')}`],
     ['Basic with nonsense', 'Basic !!!'],
-    ['a token nobody issued', 'Bearer nonsense'],
-  ])('C3 accepts and ignores an Authorization header: %s', async (_name, authorization) => {
+    ['Bearer with an unknown token', 'Bearer nonsense'],
+  ])('C3 a password grant with an Authorization header is accepted: %s', async (_name, authorization) => {
     expectTokens(await sidecar.postToken(grant, { fields: ['Authorization', authorization] }))
   })
 
-  it('C3 the right password elsewhere does not stand in for it', async () => {
-    const answer = await sidecar.postToken(
+  it('C3 the right password in another parameter or in Authorization is not read', async () => {
+    const response = await sidecar.postToken(
       { grant_type: 'password', password: 'wrong', username: PASSWORD, client_secret: PASSWORD },
       { fields: ['Authorization', `Basic ${Buffer.from(`app:${PASSWORD}`).toString('base64')}`] },
     )
-    expect([answer.status, answer.json().error]).toEqual([400, 'invalid_grant'])
+    expect([response.status, response.json().error]).toEqual([400, 'invalid_grant'])
   })
 
-  it('C4 the answer is the token object of the document and nothing else', async () => {
+  it('C4 the response to a password grant has exactly the four fields of the document', async () => {
     expectTokens(await sidecar.postToken(grant))
   })
 
-  it('C4 the answer to a refresh has the same four fields', async () => {
+  it('C4 the response to a refresh has the same four fields', async () => {
     const { refresh_token } = await sidecar.grant()
     expectTokens(await sidecar.postToken({ grant_type: 'refresh_token', refresh_token }))
   })
 
-  it('C4 the access token opens the device', async () => {
-    const answer = await sidecar.request({ path: '/status', token: await sidecar.token() })
-    expect([answer.status, answer.text]).toEqual([200, 'from the device'])
+  it('C4 the access token admits a request to the device', async () => {
+    const response = await sidecar.request({ path: '/status', token: await sidecar.token() })
+    expect([response.status, response.text]).toEqual([200, 'from the device'])
   })
 
-  it('C4 no token ever comes twice, and no part of one recurs', async () => {
+  it('C4 no two tokens are equal, nor begin or end alike', async () => {
     const grants = await Promise.all(Array.from({ length: 40 }, () => sidecar.grant()))
     const tokens = grants.flatMap((each) => [each.access_token, each.refresh_token])
     expect(new Set(tokens).size).toBe(80)
-    // 48 bits of chance collide among 80 once in 10^11 runs; a counter, a time or a process id does so at once.
+    // 8 characters are 48 random bits: two of 80 tokens collide once in 10^11 runs. A counter, a time or a process id
+    // instead of randomness collides at once.
     expect(new Set(tokens.map((token) => token.slice(0, 8))).size).toBe(80)
     expect(new Set(tokens.map((token) => token.slice(-8))).size).toBe(80)
   })

@@ -6,34 +6,34 @@ import { describeTransports } from '../support/transports.ts'
 
 const week = 604_800_000
 
-describeTransports('C5', (transport) => {
+describeTransports('C5 A refused grant', (transport) => {
   let sidecar: TestSidecar
   beforeAll(async () => {
     sidecar = await startSidecar({ transport })
   })
 
   it.each([
-    ['another one', 'wrong'],
-    ['its beginning', PASSWORD.slice(0, -1)],
-    ['its beginning, one character', PASSWORD.slice(0, 1)],
-    ['more than it', `${PASSWORD}x`],
+    ['another password', 'wrong'],
+    ['all but the last character', PASSWORD.slice(0, -1)],
+    ['the first character', PASSWORD.slice(0, 1)],
+    ['one character too many', `${PASSWORD}x`],
     ['a space behind it', `${PASSWORD} `],
     ['a space before it', ` ${PASSWORD}`],
     ['a line feed behind it', `${PASSWORD}\n`],
-    ['a line end behind it', `${PASSWORD}\r\n`],
-    ['other case', PASSWORD.toUpperCase()],
-    ['the same letters composed otherwise', PASSWORD.normalize('NFD')],
-    ['a very long one', 'x'.repeat(8000)],
+    ['CRLF behind it', `${PASSWORD}\r\n`],
+    ['upper case', PASSWORD.toUpperCase()],
+    ['the same letters in the decomposed form of Unicode', PASSWORD.normalize('NFD')],
+    ['8000 characters', 'x'.repeat(8000)],
     ['a space', ' '],
-    ['a word of JavaScript', '__proto__'],
+    ['a property name of JavaScript', '__proto__'],
   ])('C5 a wrong password is 400 invalid_grant: %s', async (_name, password) => {
     expectError(await sidecar.postToken({ grant_type: 'password', password }), 400, 'invalid_grant')
   })
 
-  it('C5 wrong passwords do not lock the right one out', async () => {
+  it('C5 the right password is accepted after 20 wrong ones', async () => {
     const wrong = () => sidecar.postToken({ grant_type: 'password', password: 'wrong' })
-    const answers = await Promise.all(Array.from({ length: 20 }, wrong))
-    for (const answer of answers) expectError(answer, 400, 'invalid_grant')
+    const responses = await Promise.all(Array.from({ length: 20 }, wrong))
+    for (const response of responses) expectError(response, 400, 'invalid_grant')
     await sidecar.grant()
   })
 
@@ -47,16 +47,16 @@ describeTransports('C5', (transport) => {
       `${refresh_token}=`,
     )
     for (const token of unknown) {
-      const answer = await sidecar.postToken({ grant_type: 'refresh_token', refresh_token: token })
-      expectError(answer, 400, 'invalid_grant')
+      const response = await sidecar.postToken({ grant_type: 'refresh_token', refresh_token: token })
+      expectError(response, 400, 'invalid_grant')
     }
     await sidecar.refresh(refresh_token)
   })
 
-  it('C5 an access token in place of a refresh token is 400 invalid_grant, and stays good for what it is', async () => {
+  it('C5 an access token in place of a refresh token is 400 invalid_grant, and stays valid as an access token', async () => {
     const { access_token } = await sidecar.grant()
-    const answer = await sidecar.postToken({ grant_type: 'refresh_token', refresh_token: access_token })
-    expectError(answer, 400, 'invalid_grant')
+    const response = await sidecar.postToken({ grant_type: 'refresh_token', refresh_token: access_token })
+    expectError(response, 400, 'invalid_grant')
     expect((await sidecar.request({ token: access_token })).status).toBe(200)
   })
 
@@ -65,8 +65,8 @@ describeTransports('C5', (transport) => {
     const timed = await startSidecar({ transport, clock })
     const { refresh_token } = await timed.grant()
     clock.advance(week + 1000)
-    const answer = await timed.postToken({ grant_type: 'refresh_token', refresh_token })
-    expectError(answer, 400, 'invalid_grant')
+    const response = await timed.postToken({ grant_type: 'refresh_token', refresh_token })
+    expectError(response, 400, 'invalid_grant')
   })
 
   it('C5 a revoked refresh token is 400 invalid_grant', async () => {
@@ -82,13 +82,13 @@ describeTransports('C5', (transport) => {
     expectError(revoked, 400, 'invalid_grant')
   })
 
-  it('C5 which of these it was, the answer does not tell', async () => {
+  it('C5 the response is the same for an unknown token, a malformed one and an access token', async () => {
     const { access_token } = await sidecar.grant()
-    const answers = []
+    const responses = []
     for (const refresh_token of ['x', 'A'.repeat(43), access_token]) {
-      answers.push((await sidecar.postToken({ grant_type: 'refresh_token', refresh_token })).text)
+      responses.push((await sidecar.postToken({ grant_type: 'refresh_token', refresh_token })).text)
     }
-    expect(new Set(answers).size).toBe(1)
+    expect(new Set(responses).size).toBe(1)
   })
 
   it.each([
@@ -105,11 +105,11 @@ describeTransports('C5', (transport) => {
     '__proto__',
     'constructor',
   ])('C5 the grant type "%s" is 400 unsupported_grant_type', async (grant_type) => {
-    const answer = await sidecar.postToken({ grant_type, password: PASSWORD, refresh_token: 'x' })
-    expectError(answer, 400, 'unsupported_grant_type')
+    const response = await sidecar.postToken({ grant_type, password: PASSWORD, refresh_token: 'x' })
+    expectError(response, 400, 'unsupported_grant_type')
   })
 
-  it('C5 none of it reached the device', async () => {
+  it('C5 no byte of these requests reached the device', async () => {
     expect(sidecar.device.requests.map((request) => request.target)).toEqual(['/'])
   })
 })

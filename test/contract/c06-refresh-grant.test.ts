@@ -13,8 +13,8 @@ async function status(sidecar: TestSidecar, token: string): Promise<number> {
 const post = (sidecar: TestSidecar, refresh_token: string) =>
   sidecar.postToken({ grant_type: 'refresh_token', refresh_token })
 
-describeTransports('C6', (transport) => {
-  // Shared: each test lives on from where the one before it left the clock, with grants of its own.
+describeTransports('C6 The refresh grant', (transport) => {
+  // Shared by all tests: the clock goes on where the test before left it, and each test makes its own grants.
   let sidecar: TestSidecar
   beforeAll(async () => {
     sidecar = await startSidecar({ transport, clock: stillClock() })
@@ -39,7 +39,7 @@ describeTransports('C6', (transport) => {
     expect(await status(sidecar, second.access_token)).toBe(200)
   })
 
-  it('C6 a refresh token outlives the access token that came with it', async () => {
+  it('C6 a refresh token is valid after the access token of the same grant has expired', async () => {
     const first = await sidecar.grant()
     sidecar.clock.advance(2 * day)
     expect(await status(sidecar, first.access_token)).toBe(401)
@@ -47,7 +47,7 @@ describeTransports('C6', (transport) => {
     expect(await status(sidecar, second.access_token)).toBe(200)
   })
 
-  it('C6 refreshing does not prolong the refresh token: it ends one week after the password grant', async () => {
+  it('C6 a refresh does not prolong the refresh token: it expires one week after the password grant', async () => {
     const { refresh_token } = await sidecar.grant()
     for (let passed = 1; passed < 7; passed += 1) {
       sidecar.clock.advance(day)
@@ -60,16 +60,16 @@ describeTransports('C6', (transport) => {
     expect(await status(sidecar, last.access_token)).toBe(200)
   })
 
-  it('C6 the same refresh token serves many refreshes at once', async () => {
+  it('C6 ten concurrent refreshes with one refresh token give ten access tokens', async () => {
     const { refresh_token } = await sidecar.grant()
     const all = await Promise.all(Array.from({ length: 10 }, () => sidecar.refresh(refresh_token)))
     expect(new Set(all.map((tokens) => tokens.access_token)).size).toBe(10)
     for (const { access_token } of all) expect(await status(sidecar, access_token)).toBe(200)
   })
 
-  it('C6 extra parameters of ordinary clients are ignored in a refresh, too', async () => {
+  it('C6 a refresh ignores the extra parameters that ordinary clients send', async () => {
     const { refresh_token } = await sidecar.grant()
-    const answer = await sidecar.postToken(
+    const response = await sidecar.postToken(
       {
         grant_type: 'refresh_token',
         refresh_token,
@@ -80,11 +80,11 @@ describeTransports('C6', (transport) => {
       },
       { fields: ['Authorization', `Basic ${btoa('a:b')}`] },
     )
-    expect(answer.status, answer.text).toBe(200)
+    expect(response.status, response.text).toBe(200)
   })
 })
 
-describeTransports('C6 with rotate_refresh', (transport) => {
+describeTransports('C6 The refresh grant with rotate_refresh', (transport) => {
   let sidecar: TestSidecar
   beforeAll(async () => {
     sidecar = await startSidecar({
@@ -94,7 +94,7 @@ describeTransports('C6 with rotate_refresh', (transport) => {
     })
   })
 
-  it('C6 a rotating refresh gives a new refresh token, which works', async () => {
+  it('C6 each rotating refresh gives a new refresh token, which the next one accepts', async () => {
     const first = await sidecar.grant()
     const second = await sidecar.refresh(first.refresh_token)
     expect(second.refresh_token).not.toBe(first.refresh_token)
@@ -104,7 +104,7 @@ describeTransports('C6 with rotate_refresh', (transport) => {
       expect(await status(sidecar, access_token)).toBe(200)
   })
 
-  it('C6 a retry within the grace gets the same answer again', async () => {
+  it('C6 a retry within the grace gets the same tokens again', async () => {
     const first = await sidecar.grant()
     const second = await sidecar.refresh(first.refresh_token)
     expect(await sidecar.refresh(first.refresh_token)).toEqual(second)
@@ -114,7 +114,7 @@ describeTransports('C6 with rotate_refresh', (transport) => {
     await sidecar.refresh(second.refresh_token)
   })
 
-  it('C6 two racing refreshes get the same answer', async () => {
+  it('C6 ten concurrent refreshes with one refresh token get the same tokens', async () => {
     const first = await sidecar.grant()
     const all = await Promise.all(Array.from({ length: 10 }, () => sidecar.refresh(first.refresh_token)))
     expect(new Set(all.map((tokens) => tokens.refresh_token)).size).toBe(1)
@@ -134,7 +134,7 @@ describeTransports('C6 with rotate_refresh', (transport) => {
     }
   })
 
-  it('C6 grants do not touch each other', async () => {
+  it('C6 the revocation of one grant leaves another grant valid', async () => {
     const other = await sidecar.grant()
     const first = await sidecar.grant()
     await sidecar.refresh(first.refresh_token)
@@ -145,7 +145,7 @@ describeTransports('C6 with rotate_refresh', (transport) => {
     await sidecar.refresh(other.refresh_token)
   })
 
-  it('C6 the grace is configurable', async () => {
+  it('C6 tokens.refresh_grace sets the length of the grace', async () => {
     const config = { tokens: { rotate_refresh: true, refresh_grace: '60s' } }
     const patient = await startSidecar({ transport, clock: stillClock(), config })
     const first = await patient.grant()

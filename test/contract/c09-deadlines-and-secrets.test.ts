@@ -2,79 +2,78 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, expect, it } from 'vitest'
 import { startDevice, startRawDevice } from '../support/device.ts'
 import { rawConnection } from '../support/raw.ts'
-import { encodeForm, PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { PASSWORD, PASSWORD_GRANT, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
 const formType = ['Content-Type', 'application/x-www-form-urlencoded']
-const form = encodeForm({ grant_type: 'password', password: PASSWORD })
-const hurried = { listen: { header_timeout: '400ms', body_timeout: '400ms', idle_timeout: '1s' } }
+const shortDeadlines = { listen: { header_timeout: '400ms', body_timeout: '400ms', idle_timeout: '1s' } }
 
-describeTransports('C9 deadlines', (transport) => {
+describeTransports('C9 The deadline of a body', (transport) => {
   let sidecar: TestSidecar
   beforeAll(async () => {
-    sidecar = await startSidecar({ transport, config: hurried })
+    sidecar = await startSidecar({ transport, config: shortDeadlines })
   })
 
-  it('C9 a body that stops coming is not waited for', async () => {
+  it('C9 a body that stops in the middle is given up at the deadline', async () => {
     const connection = await sidecar.connect()
     const start = performance.now()
     const exchange = connection.start({ method: 'POST', path: '/oauth/token', fields: formType, open: true })
-    exchange.write(form.slice(0, 20))
-    const status = await exchange.response.then((answer) => answer.status).catch(() => 'broken')
+    exchange.write(PASSWORD_GRANT.slice(0, 20))
+    const status = await exchange.response.then((response) => response.status).catch(() => 'broken')
     expect(performance.now() - start).toBeGreaterThanOrEqual(390)
     expect([400, 'broken']).toContain(status)
     if (transport !== 'h2') await connection.closed
-    expect(performance.now() - start, 'before the deadline that there is by default').toBeLessThan(10_000)
+    expect(performance.now() - start, 'the configured deadline, not the default one').toBeLessThan(10_000)
   })
 
-  it('C9 a body that trickles in does not stretch the deadline', async () => {
+  it('C9 a body that arrives byte by byte does not extend the deadline', async () => {
     const connection = await sidecar.connect()
     const exchange = connection.start({ method: 'POST', path: '/oauth/token', fields: formType, open: true })
     let over = false
-    const status = exchange.response.then((answer) => answer.status).catch(() => 'broken')
+    const status = exchange.response.then((response) => response.status).catch(() => 'broken')
     void status.then(() => {
       over = true
     })
-    for (const character of form) {
+    for (const character of PASSWORD_GRANT) {
       if (over) break
       exchange.write(character)
       await sleep(40)
     }
-    // 200 where the whole form was waited for.
+    // It would be 200 if the sidecar had waited for the whole form.
     expect([400, 'broken']).toContain(await status)
   })
 
-  it('C9 a late body does not hold up others', async () => {
-    const patient = await startSidecar({ transport })
-    const connection = await patient.connect()
+  it('C9 a slow body delays no other client, and is accepted', async () => {
+    const sidecar = await startSidecar({ transport })
+    const connection = await sidecar.connect()
     const late = connection.start({ method: 'POST', path: '/oauth/token', fields: formType, open: true })
     late.write('grant_type=')
-    await patient.grant()
-    late.end(form.slice('grant_type='.length))
+    await sidecar.grant()
+    late.end(PASSWORD_GRANT.slice('grant_type='.length))
     expect((await late.response).status).toBe(200)
   })
 })
 
 describeTransports(
-  'C9 deadlines of the head',
+  'C9 The deadline of a head',
   (transport) => {
     let sidecar: TestSidecar
     beforeAll(async () => {
-      sidecar = await startSidecar({ transport, config: hurried })
+      sidecar = await startSidecar({ transport, config: shortDeadlines })
     })
 
     it.each([
-      ['stops coming', 'POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-'],
+      ['stops in the middle', 'POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-'],
       ['never starts', ''],
-    ])('C9 a head that %s is not waited for', async (_name, bytes) => {
+    ])('C9 a head that %s is given up at the deadline', async (_name, bytes) => {
       const raw = await rawConnection(sidecar.url)
       raw.write(bytes)
       const start = performance.now()
       expect(await raw.closed).toMatch(/^(?:HTTP\/1\.1 400 [\s\S]*)?$/)
-      expect(performance.now() - start, 'before the deadline that there is by default').toBeLessThan(10_000)
+      expect(performance.now() - start, 'the configured deadline, not the default one').toBeLessThan(10_000)
     })
 
-    it('C9 a head that trickles in does not stretch the deadline', async () => {
+    it('C9 a head that arrives line by line does not extend the deadline', async () => {
       const raw = await rawConnection(sidecar.url)
       raw.write('GET / HTTP/1.1\r\n')
       let lines = 0
@@ -82,18 +81,18 @@ describeTransports(
         raw.write('X-A: b\r\n')
         await sleep(50)
       }
-      // At 50 ms a line, 400 ms are over long before 100 lines, which are one too many by themselves.
+      // At 50 ms a line the 400 ms end after 8 lines, long before the cap of 100 fields would end the connection.
       expect(lines).toBeLessThan(60)
     })
   },
   ['http1', 'tls'],
 )
 
-describeTransports('C9 secrets', (transport) => {
-  it('C9 no password, token or body reaches a log, a metric, an answer or the device', async () => {
+describeTransports('C9 Secrets', (transport) => {
+  it('C9 no password, token or token body reaches a log, a metric, a response or the device', async () => {
     const config = { log: { level: 'trace' }, tokens: { rotate_refresh: true } }
     const sidecar = await startSidecar({ transport, config })
-    const answers: string[] = []
+    const responses: string[] = []
     const wrong = 'swordfish-of-another-house'
     const client = 'client-secret-of-the-app'
     const grant = await sidecar.grant()
@@ -101,21 +100,24 @@ describeTransports('C9 secrets', (transport) => {
     const basic = btoa(`app:${client}`)
 
     const post = async (...args: Parameters<typeof sidecar.postToken>) => {
-      answers.push((await sidecar.postToken(...args)).text)
+      responses.push((await sidecar.postToken(...args)).text)
     }
     const request = async (...args: Parameters<typeof sidecar.request>) => {
-      const answer = await sidecar.request(...args)
-      answers.push(answer.text, answer.fields.join('\n'))
+      const response = await sidecar.request(...args)
+      responses.push(response.text, response.fields.join('\n'))
     }
     await post({ grant_type: 'password', password: wrong, client_secret: client })
     await post({ grant_type: 'password', password: wrong }, { fields: ['Authorization', `Basic ${basic}`] })
-    await post(`${form}&x=%zz`)
-    await post(`${form}&password=${wrong}`)
+    await post(`${PASSWORD_GRANT}&x=%zz`)
+    await post(`${PASSWORD_GRANT}&password=${wrong}`)
     await post({ [wrong]: PASSWORD, grant_type: wrong })
     await post({ grant_type: 'refresh_token', refresh_token: grant.access_token })
     await post({ grant_type: 'refresh_token', refresh_token: wrong })
-    await post(form, { fields: ['Content-Type', `text/plain; password=${wrong}`] })
-    await post(form, { path: `/oauth/token?${form}&access_token=${grant.access_token}`, method: 'PUT' })
+    await post(PASSWORD_GRANT, { fields: ['Content-Type', `text/plain; password=${wrong}`] })
+    await post(PASSWORD_GRANT, {
+      path: `/oauth/token?${PASSWORD_GRANT}&access_token=${grant.access_token}`,
+      method: 'PUT',
+    })
     await request({ path: '/a', token: grant.access_token })
     await request({ path: '/b', token: refreshed.access_token, fields: ['Cookie', 'a=b'] })
     await request({ path: '/c', token: refreshed.refresh_token })
@@ -128,12 +130,12 @@ describeTransports('C9 secrets', (transport) => {
     await sidecar.stop()
 
     const places = {
-      answers: answers.join('\n'),
+      responses: responses.join('\n'),
       log: sidecar.logLines().join('\n'),
       metrics,
       device: sidecar.device.bytes.toString('latin1'),
     }
-    // The places are not empty, or nothing would be shown by what is missing from them.
+    // Each place holds something of these requests: otherwise the check below would prove nothing.
     expect(places.device).toContain('GET /b ')
     expect(places.metrics).toContain('postern_')
     expect(places.log).toContain('/b')
@@ -154,7 +156,7 @@ describeTransports('C9 secrets', (transport) => {
     }
   })
 
-  it('C9 a failure at the device does not carry a token into the log', async () => {
+  it('C9 the log line about a device failure holds neither token nor request body', async () => {
     for (const bytes of ['garbage\r\n\r\n', 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort']) {
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')
@@ -170,7 +172,7 @@ describeTransports('C9 secrets', (transport) => {
     }
   })
 
-  it('C9 what goes to the device carries no token, however the client shows it', async () => {
+  it('C9 a request goes to the device without its token, however the client writes the scheme', async () => {
     const device = await startDevice()
     const sidecar = await startSidecar({ transport, device })
     const token = await sidecar.token()

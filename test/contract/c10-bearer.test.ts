@@ -8,10 +8,10 @@ import { describeTransports } from '../support/transports.ts'
 const plain = 'Bearer realm="device"'
 const invalid = 'Bearer realm="device", error="invalid_token"'
 
-/** Holds a 401 against C10, C11 and C18: `shown` says whether a bearer token was presented. */
-function expectUnauthorized(answer: Response, shown: boolean): void {
-  expectError(answer, 401, 'invalid_token')
-  expect(answer.values('WWW-Authenticate')).toEqual([shown ? invalid : plain])
+/** Checks a 401 against C10, C11 and C18. `presented` says whether the request had a bearer token. */
+function expectUnauthorized(response: Response, presented: boolean): void {
+  expectError(response, 401, 'invalid_token')
+  expect(response.values('WWW-Authenticate')).toEqual([presented ? invalid : plain])
 }
 
 type Variant = readonly [name: string, authorization: (tokens: Tokens) => readonly string[]]
@@ -25,7 +25,7 @@ const accepted: readonly Variant[] = [
   ['many spaces', ({ access_token }) => [`Bearer${' '.repeat(50)}${access_token}`]],
 ]
 
-const notShown: readonly Variant[] = [
+const notPresented: readonly Variant[] = [
   ['no Authorization', () => []],
   ['an empty Authorization', () => ['']],
   ['Basic', () => [`Basic ${btoa('admin:password')}`]],
@@ -39,20 +39,20 @@ const notShown: readonly Variant[] = [
   ['a longer scheme', ({ access_token }) => [`Bearers ${access_token}`]],
 ]
 
-const shown: readonly Variant[] = [
+const presented: readonly Variant[] = [
   ['unknown', () => [`Bearer ${'A'.repeat(43)}`]],
   ['one character', () => ['Bearer x']],
   ['a refresh token', ({ refresh_token }) => [`Bearer ${refresh_token}`]],
-  ['its beginning', ({ access_token }) => [`Bearer ${access_token.slice(0, -1)}`]],
-  ['a character more', ({ access_token }) => [`Bearer ${access_token}A`]],
+  ['all but the last character', ({ access_token }) => [`Bearer ${access_token.slice(0, -1)}`]],
+  ['one character too many', ({ access_token }) => [`Bearer ${access_token}A`]],
   ['padding', ({ access_token }) => [`Bearer ${access_token}=`]],
-  ['other case', ({ access_token }) => [`Bearer ${swapCase(access_token)}`]],
-  ['another spelling of the same bytes', ({ access_token }) => [`Bearer ${respell(access_token)}`]],
+  ['upper and lower case swapped', ({ access_token }) => [`Bearer ${swapCase(access_token)}`]],
+  ['another base64url spelling of the same bytes', ({ access_token }) => [`Bearer ${respell(access_token)}`]],
   ['a word behind it', ({ access_token }) => [`Bearer ${access_token} x`]],
   ['a parameter behind it', ({ access_token }) => [`Bearer ${access_token}, realm="x"`]],
   ['a list of two', ({ access_token }) => [`Bearer ${access_token}, Bearer ${access_token}`]],
   ['quotation marks', ({ access_token }) => [`Bearer "${access_token}"`]],
-  ['a parameter in place of it', ({ access_token }) => [`Bearer token="${access_token}"`]],
+  ['a parameter with the token as its value', ({ access_token }) => [`Bearer token="${access_token}"`]],
   ['percent-encoding', ({ access_token }) => [`Bearer %${access_token}`]],
   ['a tab before it', ({ access_token }) => [`Bearer\t${access_token}`]],
   ['a space and a tab before it', ({ access_token }) => [`Bearer \t${access_token}`]],
@@ -60,7 +60,7 @@ const shown: readonly Variant[] = [
   ['the scheme twice', ({ access_token }) => [`Bearer Bearer ${access_token}`]],
   ['punctuation only', () => ['Bearer ====']],
   ['bytes beyond ASCII', () => ['Bearer \xe4\xf6\xfc']],
-  ['a word of JavaScript', () => ['Bearer __proto__']],
+  ['a property name of JavaScript', () => ['Bearer __proto__']],
   ['oversized', () => [`Bearer ${'x'.repeat(8000)}`]],
   [
     'oversized, beginning with a live one',
@@ -73,7 +73,7 @@ const shown: readonly Variant[] = [
   ['Basic and a live one', ({ access_token }) => ['Basic eDp4', `Bearer ${access_token}`]],
 ]
 
-/** Where a token might be looked for and must not be. */
+/** Places of a request in which the gate must not look for a token. */
 const elsewhere: readonly (readonly [string, (token: string) => ApiRequest])[] = [
   ['the query', (token) => ({ path: `/x?access_token=${token}` })],
   [
@@ -88,7 +88,7 @@ const elsewhere: readonly (readonly [string, (token: string) => ApiRequest])[] =
   ['X-Authorization', (token) => ({ fields: ['X-Authorization', `Bearer ${token}`] })],
 ]
 
-describeTransports('C10 and C11', (transport) => {
+describeTransports('C10 C11 The bearer check', (transport) => {
   let sidecar: TestSidecar
   let tokens: Tokens
   beforeAll(async () => {
@@ -98,13 +98,13 @@ describeTransports('C10 and C11', (transport) => {
   const ask = (values: readonly string[]) =>
     sidecar.request({ path: '/x', fields: values.flatMap((value) => ['Authorization', value]) })
 
-  it.each(accepted)('C10 accepts: %s', async (_name, authorization) => {
-    const answer = await ask(authorization(tokens))
-    expect([answer.status, answer.text]).toEqual([200, 'from the device'])
+  it.each(accepted)('C10 the request is admitted: %s', async (_name, authorization) => {
+    const response = await ask(authorization(tokens))
+    expect([response.status, response.text]).toEqual([200, 'from the device'])
   })
 
-  it.each(notShown)(
-    'C10 and C11 401 without an error code, since no bearer token was shown: %s',
+  it.each(notPresented)(
+    'C10 C11 a request that presents no bearer token is 401 without an error code: %s',
     async (_name, authorization) => {
       const before = sidecar.device.byteCount
       expectUnauthorized(await ask(authorization(tokens)), false)
@@ -112,27 +112,30 @@ describeTransports('C10 and C11', (transport) => {
     },
   )
 
-  it.each(shown)('C10 and C11 401 invalid_token: %s', async (_name, authorization) => {
-    const before = sidecar.device.byteCount
-    expectUnauthorized(await ask(authorization(tokens)), true)
-    expect(sidecar.device.byteCount).toBe(before)
+  it.each(presented)(
+    'C10 C11 a request that presents an invalid bearer token is 401 invalid_token: %s',
+    async (_name, authorization) => {
+      const before = sidecar.device.byteCount
+      expectUnauthorized(await ask(authorization(tokens)), true)
+      expect(sidecar.device.byteCount).toBe(before)
+    },
+  )
+
+  it.each(['Bearer', 'Bearer ', 'bearer'])('C10 the bare scheme "%s" is 401', async (value) => {
+    const response = await ask([value])
+    expectError(response, 401, 'invalid_token')
+    expect([plain, invalid]).toContain(response.header('WWW-Authenticate'))
   })
 
-  it.each(['Bearer', 'Bearer ', 'bearer'])('C10 401: the bare scheme "%s"', async (value) => {
-    const answer = await ask([value])
-    expectError(answer, 401, 'invalid_token')
-    expect([plain, invalid]).toContain(answer.header('WWW-Authenticate'))
-  })
-
-  it.each(elsewhere)('C10 a live token in %s is none', async (_name, request) => {
+  it.each(elsewhere)('C10 a live token in %s is not read', async (_name, request) => {
     expectUnauthorized(await sidecar.request(request(tokens.access_token)), false)
   })
 
   it.each(['HEAD', 'OPTIONS', 'PUT', 'DELETE', 'PATCH', 'PROPFIND'])(
-    'C10 %s needs a token too',
+    'C10 %s needs a token',
     async (method) => {
-      const answer = await sidecar.request({ method, path: '/x' })
-      expect([answer.status, answer.header('WWW-Authenticate')]).toEqual([401, plain])
+      const response = await sidecar.request({ method, path: '/x' })
+      expect([response.status, response.header('WWW-Authenticate')]).toEqual([401, plain])
       expect((await sidecar.request({ method, path: '/x', token: tokens.access_token })).status).toBe(200)
     },
   )
@@ -162,12 +165,12 @@ describeTransports('C10 and C11', (transport) => {
     expectUnauthorized(await rotating.request({ token: second.access_token }), true)
   })
 
-  it('C10 a token of one sidecar is nothing to another', async () => {
+  it('C10 a token of one sidecar is unknown to another', async () => {
     const other = await startSidecar({ transport })
     expectUnauthorized(await other.request({ token: tokens.access_token }), true)
   })
 
-  it('C11 the realm is the one configured', async () => {
+  it('C11 the challenge names the configured realm', async () => {
     const named = await startSidecar({ transport, config: { realm: 'Pump room 3' } })
     const none = await named.request()
     expect(none.header('WWW-Authenticate')).toBe('Bearer realm="Pump room 3"')
@@ -175,7 +178,7 @@ describeTransports('C10 and C11', (transport) => {
     expect(unknown.header('WWW-Authenticate')).toBe('Bearer realm="Pump room 3", error="invalid_token"')
   })
 
-  it('C11 no other answer carries a challenge', async () => {
+  it('C11 a response with another status carries no challenge', async () => {
     const good = await sidecar.request({ token: tokens.access_token })
     expect(good.values('WWW-Authenticate')).toEqual([])
     const bad = await sidecar.postToken({ grant_type: 'password', password: 'wrong' })
@@ -189,7 +192,7 @@ function swapCase(text: string): string {
   )
 }
 
-/** The last character of 43 holds two bits that decoding drops: changing them leaves the 32 bytes as they are. */
+/** Writes the same 32 bytes otherwise: decoding drops two bits of the last of the 43 characters. */
 function respell(token: string): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
   const last = alphabet.indexOf(token.at(-1) ?? '')

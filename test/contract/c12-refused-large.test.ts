@@ -15,12 +15,12 @@ import { needs, run } from '../support/tools.ts'
 import { describeTransports } from '../support/transports.ts'
 
 const MB = 1_000_000
-/** MB: more than stands in buffers on the way. Python alone sends 100, because discarding does not depend on the client. */
+/** More (MB) than all buffers on the way hold. Only Python sends 100: the sidecar discards alike for every client. */
 const LARGE = 20
 const BODY = Buffer.alloc(LARGE * MB, 'x')
 const INVALID_TOKEN = { error: 'invalid_token' }
 
-/** Reads nothing before all of the body is sent. Arguments: URL, megabytes, `length` or `chunked`. */
+/** Sends the whole body before it reads. Arguments: URL, megabytes, `length` or `chunked`. */
 const PYTHON = `
 import http.client, ssl, sys, urllib.parse
 url, size, framing = urllib.parse.urlsplit(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
@@ -38,7 +38,7 @@ print(response.status, response.read().decode())
 `
 
 describeTransports(
-  'C12 the refusal of a large upload reaches',
+  'C12 The refusal of a large upload reaches',
   (transport) => {
     let sidecar: TestSidecar
     beforeAll(async () => {
@@ -49,7 +49,7 @@ describeTransports(
       ['5', 'length'],
       ['20', 'chunked'],
       ['100', 'length'],
-    ])("C12 Python's http.client, %s MB, %s", async (size, framing) => {
+    ])("C12 Python's http.client: %s MB, %s", async (size, framing) => {
       needs('python3')
       const { stdout, stderr } = await run('python3', ['-c', PYTHON, sidecar.url, size, framing])
       expect(`${stdout}${stderr}`).toMatch(/^401 \{"error":"invalid_token"/)
@@ -60,7 +60,7 @@ describeTransports(
       [LARGE, 'Expect:'],
       [LARGE, 'Expect: 100-continue'],
       [LARGE, 'Transfer-Encoding: chunked'],
-    ])('C12 curl, %i MB, %s', async (size, field) => {
+    ])('C12 curl: %i MB, %s', async (size, field) => {
       needs('curl')
       const file = join(temporaryDirectory(), 'upload')
       writeFileSync(file, BODY.subarray(0, size * MB))
@@ -70,19 +70,19 @@ describeTransports(
       expect(done.stdout).toMatch(/^\{"error":"invalid_token".* 401$/)
     })
 
-    it.each([5, LARGE])("C12 Node's node:http, %i MB", async (size) => {
+    it.each([5, LARGE])("C12 Node's node:http: %i MB", async (size) => {
       const { request: open } = transport === 'tls' ? https : http
       const upload = open(sidecar.url, { method: 'POST', agent: false, rejectUnauthorized: false })
       upload.end(BODY.subarray(0, size * MB))
-      const [answer] = (await once(upload, 'response')) as [http.IncomingMessage]
-      expect([answer.statusCode, JSON.parse(await text(answer))]).toMatchObject([401, INVALID_TOKEN])
+      const [response] = (await once(upload, 'response')) as [http.IncomingMessage]
+      expect([response.statusCode, JSON.parse(await text(response))]).toMatchObject([401, INVALID_TOKEN])
     })
 
-    it.each([5, LARGE])('C12 undici, %i MB', async (size) => {
+    it.each([5, LARGE])('C12 undici: %i MB', async (size) => {
       const dispatcher = new Agent({ allowH2: false, connect: { rejectUnauthorized: false } })
       const body = BODY.subarray(0, size * MB)
-      const answer = await request(sidecar.url, { dispatcher, method: 'POST', body })
-      expect([answer.statusCode, await answer.body.json()]).toMatchObject([401, INVALID_TOKEN])
+      const response = await request(sidecar.url, { dispatcher, method: 'POST', body })
+      expect([response.statusCode, await response.body.json()]).toMatchObject([401, INVALID_TOKEN])
       await dispatcher.close()
     })
   },
@@ -90,9 +90,9 @@ describeTransports(
 )
 
 describeTransports(
-  'C12 a client that reads nothing before its 20 MB are sent gets',
+  'C12 A client that reads nothing before it has sent 20 MB gets',
   (transport) => {
-    const PATIENT = { size: 20 * MB }
+    const UPLOAD = { size: 20 * MB }
     const form = 'Content-Type: application/x-www-form-urlencoded'
 
     it.each<
@@ -100,30 +100,35 @@ describeTransports(
     >([
       [401, 'invalid_token', 'no token', ['POST /x HTTP/1.1']],
       [401, 'invalid_token', 'no token, in chunks', ['POST /x HTTP/1.1'], { chunked: true }],
-      [400, 'invalid_request', 'a field that is none', ['POST /x HTTP/1.1', 'no colon']],
-      [400, 'invalid_request', 'another field that is none', ['POST /x HTTP/1.1', 'X_Forwarded_For: a']],
-      [417, 'invalid_request', 'another expectation', ['POST /x HTTP/1.1', 'Expect: 200-ok']],
+      [400, 'invalid_request', 'a malformed field line', ['POST /x HTTP/1.1', 'no colon']],
+      [400, 'invalid_request', 'a look-alike of a guarded field', ['POST /x HTTP/1.1', 'X_Forwarded_For: a']],
+      [417, 'invalid_request', 'an unknown expectation', ['POST /x HTTP/1.1', 'Expect: 200-ok']],
       [431, 'invalid_request', 'a large header', ['POST /x HTTP/1.1', `X: ${'x'.repeat(70_000)}`]],
       [413, 'invalid_request', 'a large form', ['POST /oauth/token HTTP/1.1', form]],
       [413, 'invalid_request', 'a form in chunks', ['POST /oauth/token HTTP/1.1', form], { chunked: true }],
-      [415, 'invalid_request', 'no form', ['POST /oauth/token HTTP/1.1', 'Content-Type: text/plain']],
+      [
+        415,
+        'invalid_request',
+        'a body that is no form',
+        ['POST /oauth/token HTTP/1.1', 'Content-Type: text/plain'],
+      ],
       [405, 'invalid_request', 'PUT of a form', ['PUT /oauth/token HTTP/1.1', form]],
     ])('C12 %i %s: %s', async (status, code, _what, [line = '', ...fields], how = {}) => {
       const sidecar = await startSidecar({ transport, config: { status_codes: 'http' } })
       const head = [line, 'Host: device', ...fields].join('\r\n')
-      const answer = await sendThenRead(sidecar.url, head, { ...PATIENT, ...how })
-      expectError(answer, status, code)
+      const response = await sendThenRead(sidecar.url, head, { ...UPLOAD, ...how })
+      expectError(response, status, code)
       expect(sidecar.device.byteCount).toBe(0)
     })
 
-    it('C12 429, over the limit', async () => {
+    it('C12 429 rate_limited: a request over the limit', async () => {
       const sidecar = await startSidecar({ transport, config: { limits: { api: { requests: 1 } } } })
       await sidecar.request()
-      const answer = await sendThenRead(sidecar.url, 'POST /x HTTP/1.1\r\nHost: device', PATIENT)
-      expectError(answer, 429, 'rate_limited')
+      const response = await sendThenRead(sidecar.url, 'POST /x HTTP/1.1\r\nHost: device', UPLOAD)
+      expectError(response, 429, 'rate_limited')
     })
 
-    it('C12 503, where too many wait for the device', async () => {
+    it('C12 503 overloaded: a request past the queue', async () => {
       const device = await startDevice(() => {})
       const config = { status_codes: 'http', upstream: { max_in_flight: 1, queue: { size: 0 } } }
       const sidecar = await startSidecar({ transport, device, config })
@@ -132,17 +137,17 @@ describeTransports(
       first.start({ fields: ['Authorization', `Bearer ${token}`] }).response.catch(() => {})
       await device.waitForRequests(1)
       const head = `POST /x HTTP/1.1\r\nHost: device\r\nAuthorization: Bearer ${token}`
-      const answer = await sendThenRead(sidecar.url, head, PATIENT)
-      expectError(answer, 503, 'overloaded')
+      const response = await sendThenRead(sidecar.url, head, UPLOAD)
+      expectError(response, 503, 'overloaded')
       first.close()
     })
 
-    it("C12 the device's own answer, which came before all of the upload", async () => {
+    it("C12 the device's own response, sent before the upload had ended", async () => {
       const device = await startDevice((_request, response) => response.writeHead(413).end('too much'))
       const sidecar = await startSidecar({ transport, device })
       const head = `POST /x HTTP/1.1\r\nHost: device\r\nAuthorization: Bearer ${await sidecar.token()}`
-      const answer = await sendThenRead(sidecar.url, head, PATIENT)
-      expect([answer.status, answer.text]).toEqual([413, 'too much'])
+      const response = await sendThenRead(sidecar.url, head, UPLOAD)
+      expect([response.status, response.text]).toEqual([413, 'too much'])
     })
   },
   ['http1', 'tls'],

@@ -7,8 +7,8 @@ import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../support/websocket.ts'
 
-describeTransports('C13', (transport) => {
-  it('C13 the documented limits: 60 a minute for the API and 30 for /oauth/token, counted apart', async () => {
+describeTransports('C13 The limits', (transport) => {
+  it('C13 by default the API has 60 requests per minute and /oauth/token 30, counted separately', async () => {
     const sidecar = await startSidecar({ transport, documentedLimits: true })
     expect(limitsOf(await sidecar.request())).toMatchObject({ limit: 60, remaining: 59 })
     expect(limitsOf(await sidecar.postToken({}))).toMatchObject({ limit: 30, remaining: 29 })
@@ -16,7 +16,7 @@ describeTransports('C13', (transport) => {
     expect(limitsOf(await sidecar.postToken({}, { path: '/oauth/token?x' }))).toMatchObject({ remaining: 28 })
   })
 
-  it('C13 both limits can be set', async () => {
+  it('C13 both limits and both windows are configurable', async () => {
     const sidecar = await startSidecar({
       transport,
       config: { limits: { api: { requests: 3, window: '10s' }, oauth: { requests: 2, window: '20s' } } },
@@ -41,7 +41,7 @@ describeTransports('C13', (transport) => {
     const sidecar = await startSidecar({ transport, device })
     const token = await sidecar.token()
     const before = limitsOf(await sidecar.request({ token, path: '/200' })).remaining
-    const outcomes: [number, Promise<Response> | (() => Promise<Response>)][] = [
+    const outcomes: [number, () => Promise<Response>][] = [
       [204, () => sidecar.request({ token, path: '/204' })],
       [404, () => sidecar.request({ token, path: '/404' })],
       [500, () => sidecar.request({ token, path: '/500' })],
@@ -52,13 +52,13 @@ describeTransports('C13', (transport) => {
     ]
     let expected = before
     for (const [status, ask] of outcomes) {
-      const answer = await (typeof ask === 'function' ? ask() : ask)
+      const response = await ask()
       expected -= 1
-      expect([answer.status, limitsOf(answer).remaining]).toEqual([status, expected])
+      expect([response.status, limitsOf(response).remaining]).toEqual([status, expected])
     }
   })
 
-  it('C13 a request that parsers let through and the gate refuses counts as well', async () => {
+  it('C13 a request that the parser accepts and the gate refuses counts', async () => {
     const sidecar = await startSidecar({ transport })
     let expected = limitsOf(await sidecar.request()).remaining
     for (const { name, request } of oddRequests(transport)) {
@@ -83,17 +83,17 @@ describeTransports('C13', (transport) => {
     ]
     let expected = limitsOf(await sidecar.postToken({})).remaining
     for (const [status, ask] of outcomes) {
-      const answer = await ask()
+      const response = await ask()
       expected -= 1
-      expect([answer.status, limitsOf(answer).remaining]).toEqual([status, expected])
+      expect([response.status, limitsOf(response).remaining]).toEqual([status, expected])
     }
   })
 })
 
 describeTransports(
-  'C13',
+  'C13 WebSocket upgrades',
   (transport) => {
-    it('C13 a WebSocket upgrade counts, granted or not, and what goes through it does not', async () => {
+    it('C13 a WebSocket upgrade counts once, accepted or refused, and its messages do not count', async () => {
       const device = await startDevice()
       acceptWebSockets(device)
       const sidecar = await startSidecar({ transport, device })
@@ -109,7 +109,7 @@ describeTransports(
       expect(limitsOf(await sidecar.request({ token })).remaining).toBe(before - 4)
     })
 
-    it('C13 an upgrade over the limit is refused before the device hears of it', async () => {
+    it('C13 an upgrade over the limit is refused and does not reach the device', async () => {
       const device = await startDevice()
       const { upgrades } = acceptWebSockets(device)
       const sidecar = await startSidecar({ transport, device, config: { limits: { api: { requests: 1 } } } })

@@ -6,33 +6,34 @@ import type { Response } from '../support/message.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
-const passed = (answers: readonly Response[]): Response[] => answers.filter((answer) => answer.status !== 429)
+const passed = (responses: readonly Response[]): Response[] =>
+  responses.filter((response) => response.status !== 429)
 
-describeTransports('C14', (transport) => {
-  it('C14 exactly 60 of 200 concurrent requests pass, and reach the device', async () => {
+describeTransports('C14 The fixed window', (transport) => {
+  it('C14 exactly 60 of 200 concurrent requests pass and reach the device', async () => {
     const sidecar = await startSidecar({ transport, documentedLimits: true })
     const token = await sidecar.token()
-    const answers = await flood(sidecar, 200, { fields: ['Authorization', `Bearer ${token}`] })
-    expect(answers.map((answer) => answer.status).filter((status) => status !== 429)).toEqual(
+    const responses = await flood(sidecar, 200, { fields: ['Authorization', `Bearer ${token}`] })
+    expect(responses.map((response) => response.status).filter((status) => status !== 429)).toEqual(
       Array(60).fill(200),
     )
-    // Each got a number of its own: check and count are one step.
-    const left = passed(answers).map((answer) => limitsOf(answer).remaining)
+    // Each has its own `remaining`: check and count are one step.
+    const left = passed(responses).map((response) => limitsOf(response).remaining)
     expect(left.sort((a, b) => b - a)).toEqual(Array.from({ length: 60 }, (_, i) => 59 - i))
     expect(sidecar.device.requests).toHaveLength(60)
   })
 
-  it('C14 exactly 30 of 200 concurrent requests for a token pass', async () => {
+  it('C14 exactly 30 of 200 concurrent token requests pass', async () => {
     const sidecar = await startSidecar({ transport, documentedLimits: true })
-    const answers = await flood(sidecar, 200, {
+    const responses = await flood(sidecar, 200, {
       path: '/oauth/token',
       fields: ['Content-Type', 'application/x-www-form-urlencoded'],
       body: 'grant_type=refresh_token&refresh_token=unknown',
     })
-    expect(passed(answers).map((answer) => answer.status)).toEqual(Array(30).fill(400))
+    expect(passed(responses).map((response) => response.status)).toEqual(Array(30).fill(400))
   })
 
-  it('C14 around the boundary of two windows exactly 60 pass in each', async () => {
+  it('C14 exactly 60 requests pass in each of two windows under a burst across their boundary', async () => {
     const clock = stillClock()
     const sidecar = await startSidecar({ transport, documentedLimits: true, clock })
     const token = await sidecar.token()
@@ -43,9 +44,9 @@ describeTransports('C14', (transport) => {
     const before = burst.send(request)
     await before[0]
     clock.advance(1)
-    const answers = [opening, ...(await Promise.all([...before, ...burst.send(request)]))]
-    // Which side of the boundary a request fell on, its own answer says.
-    const byWindow = Map.groupBy(answers, (answer) => limitsOf(answer).reset)
+    const responses = [opening, ...(await Promise.all([...before, ...burst.send(request)]))]
+    // The reset in each response says which window the request was counted in.
+    const byWindow = Map.groupBy(responses, (response) => limitsOf(response).reset)
     expect(byWindow.size).toBe(2)
     const [first, second] = [...byWindow.keys()]
       .sort((a, b) => a - b)
@@ -53,10 +54,10 @@ describeTransports('C14', (transport) => {
     expect(passed(second ?? [])).toHaveLength(60)
     expect(passed(first ?? []).length).toBeLessThanOrEqual(60)
     expect(passed(first ?? [])).toHaveLength(Math.min(60, first?.length ?? 0))
-    expect(sidecar.device.requests).toHaveLength(passed(answers).length)
+    expect(sidecar.device.requests).toHaveLength(passed(responses).length)
   })
 
-  it('C14 a window opens with the first request and closes `window` seconds later, to the millisecond', async () => {
+  it('C14 a window opens with the first request and closes exactly `window` seconds later', async () => {
     const clock = stillClock()
     const sidecar = await startSidecar({ transport, config: { limits: { api: { requests: 2 } } }, clock })
     const ask = async () => (await sidecar.request()).status
@@ -67,7 +68,7 @@ describeTransports('C14', (transport) => {
     expect([await ask(), await ask(), await ask()]).toEqual([401, 401, 429])
   })
 
-  it('C14 the next window opens with the first request after the last one, not on a grid', async () => {
+  it('C14 the next window opens with the first request after the last window, not at a fixed interval', async () => {
     const clock = stillClock()
     const sidecar = await startSidecar({ transport, config: { limits: { api: { requests: 2 } } }, clock })
     const resets: number[] = []
@@ -86,7 +87,7 @@ describeTransports('C14', (transport) => {
     }
   })
 
-  it('C14 a steady client just within the limit is never refused, over many windows', async () => {
+  it('C14 a steady client exactly at the limit is never refused in 12 windows', async () => {
     const clock = stillClock()
     const sidecar = await startSidecar({ transport, config: { limits: { api: { requests: 5 } } }, clock })
     const connection = await sidecar.connect()

@@ -3,27 +3,27 @@ import { stillClock } from '../support/clock.ts'
 import { expectError } from '../support/errors.ts'
 import { limitsOf } from '../support/limit-fields.ts'
 import { rawConnection } from '../support/raw.ts'
-import { encodeForm, PASSWORD, startSidecar } from '../support/sidecar.ts'
+import { PASSWORD, PASSWORD_GRANT, startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
 const one = { limits: { api: { requests: 1 }, oauth: { requests: 1 } } }
 
-describeTransports('C15', (transport) => {
-  it('C15 past the limit: 429, the error as JSON, and Retry-After', async () => {
+describeTransports('C15 A request over the limit', (transport) => {
+  it('C15 a request past the limit is 429 with a JSON error and Retry-After', async () => {
     const sidecar = await startSidecar({ transport, config: one, clock: stillClock() })
     await sidecar.request()
     await sidecar.postToken({})
-    for (const answer of [await sidecar.request(), await sidecar.postToken({})]) {
-      expectError(answer, 429, 'rate_limited')
-      expect(answer.header('Retry-After')).toBe('60')
-      expect(limitsOf(answer)).toMatchObject({ limit: 1, remaining: 0 })
-      expect(answer.header('Cache-Control')).toBe('no-store')
+    for (const response of [await sidecar.request(), await sidecar.postToken({})]) {
+      expectError(response, 429, 'rate_limited')
+      expect(response.header('Retry-After')).toBe('60')
+      expect(limitsOf(response)).toMatchObject({ limit: 1, remaining: 0 })
+      expect(response.header('Cache-Control')).toBe('no-store')
     }
     const head = await sidecar.request({ method: 'HEAD' })
     expect([head.status, head.header('Retry-After'), head.body.length]).toEqual([429, '60', 0])
   })
 
-  it('C15 Retry-After is at least 1 and leads exactly past the reset, wherever in the window one asks', async () => {
+  it('C15 Retry-After is at least 1, never before the reset and less than a second after it', async () => {
     const clock = stillClock()
     const sidecar = await startSidecar({ transport, config: one, clock })
     const connection = await sidecar.connect()
@@ -36,7 +36,7 @@ describeTransports('C15', (transport) => {
       expect(refused.status).toBe(429)
       expect(wait).toBeGreaterThanOrEqual(1)
       expect(wait * 1000, 'not before the reset').toBeGreaterThanOrEqual(60_000 - into)
-      expect(wait * 1000, 'not a second later than needed').toBeLessThan(61_000 - into)
+      expect(wait * 1000, 'less than a second after the reset').toBeLessThan(61_000 - into)
       expect(limitsOf(refused).reset * 1000).toBeGreaterThanOrEqual(clock.wall() + 60_000 - into)
       clock.advance(wait * 1000)
     }
@@ -56,22 +56,22 @@ describeTransports('C15', (transport) => {
     expect((await connection.send({})).status).toBe(401)
   })
 
-  it('C15 the limit comes before authentication: no token, a bad one and a good one are refused alike', async () => {
+  it('C15 the limit is applied before authentication: no token, a bad and a good one get the same 429', async () => {
     const sidecar = await startSidecar({ transport, config: { limits: { api: { requests: 1 } } } })
     const token = await sidecar.token()
     await sidecar.request({ token })
     const seen = sidecar.device.requests.length
     for (const request of [{}, { token: 'unknown' }, { token }]) {
-      const answer = await sidecar.request(request)
-      expectError(answer, 429, 'rate_limited')
-      expect(answer.header('WWW-Authenticate')).toBeUndefined()
+      const response = await sidecar.request(request)
+      expectError(response, 429, 'rate_limited')
+      expect(response.header('WWW-Authenticate')).toBeUndefined()
     }
     expect(sidecar.device.requests).toHaveLength(seen)
     expect(await sidecar.metric('postern_auth_failures_total')).toBe(0)
     expect(await sidecar.metric('postern_rate_limited_total', { endpoint: 'api' })).toBe(3)
   })
 
-  it('C15 the limit comes before the password: over it, even the right one is not tried', async () => {
+  it('C15 the limit is applied before the password check: no password is tried past it', async () => {
     const sidecar = await startSidecar({ transport, config: one })
     await sidecar.postToken({ grant_type: 'password', password: 'wrong' })
     expectError(await sidecar.postToken({ grant_type: 'password', password: PASSWORD }), 429, 'rate_limited')
@@ -80,7 +80,7 @@ describeTransports('C15', (transport) => {
     expect(await sidecar.metric('postern_tokens_issued_total')).toBe(0)
   })
 
-  it('C15 the limit comes before the body: the refusal waits for none of it, and invites none of it', async () => {
+  it('C15 the limit is applied before the body: the refusal does not wait for it and sends no 100', async () => {
     const sidecar = await startSidecar({ transport, config: one })
     for (const path of ['/', '/oauth/token']) {
       await sidecar.request({ path })
@@ -93,22 +93,21 @@ describeTransports('C15', (transport) => {
           fields: [...type, 'Expect', '100-continue', ...framing],
           open: true,
         })
-        const answer = await exchange.response
-        expectError(answer, 429, 'rate_limited')
-        expect(answer.informational).toEqual([])
+        const response = await exchange.response
+        expectError(response, 429, 'rate_limited')
+        expect(response.informational).toEqual([])
       }
     }
   })
 })
 
 describeTransports(
-  'C15',
+  'C15 A request over the limit in HTTP/1',
   (transport) => {
-    it('C15 a good request pipelined in the body of a refused one gets no token', async () => {
+    it('C15 a token request in the body of a refused one gets no token', async () => {
       const sidecar = await startSidecar({ transport, config: one })
       await sidecar.postToken({})
-      const form = encodeForm({ grant_type: 'password', password: PASSWORD })
-      const inner = `POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: ${form.length}\r\n\r\n${form}`
+      const inner = `POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: ${PASSWORD_GRANT.length}\r\n\r\n${PASSWORD_GRANT}`
       const raw = await rawConnection(sidecar.url)
       raw.write(
         `POST /oauth/token HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${inner.length}\r\n\r\n${inner}`,

@@ -11,22 +11,22 @@ import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../support/websocket.ts'
 
-const api = { limits: { api: { requests: 100 }, oauth: { requests: 100 } } }
+const limits100 = { limits: { api: { requests: 100 }, oauth: { requests: 100 } } }
 
-describeTransports('C16', (transport) => {
-  it('C16 a forwarded response of any status carries all three fields', async () => {
+describeTransports('C16 The rate-limit fields', (transport) => {
+  it('C16 a forwarded response of any status carries the three X-RateLimit fields', async () => {
     const device = await startDevice((request, response) => {
       response.statusCode = Number(request.url?.slice(1))
       response.end()
     })
-    const sidecar = await startSidecar({ transport, device, config: api })
+    const sidecar = await startSidecar({ transport, device, config: limits100 })
     const token = await sidecar.token()
     let remaining = 100
     for (const status of [200, 201, 204, 206, 301, 304, 400, 401, 404, 429, 500, 503]) {
       for (const method of ['GET', 'HEAD', 'POST']) {
         remaining -= 1
-        const answer = await sidecar.request({ token, method, path: `/${status}` })
-        expect([answer.status, limitsOf(answer)]).toEqual([
+        const response = await sidecar.request({ token, method, path: `/${status}` })
+        expect([response.status, limitsOf(response)]).toEqual([
           status,
           { limit: 100, remaining, reset: expect.any(Number) },
         ])
@@ -34,10 +34,10 @@ describeTransports('C16', (transport) => {
     }
   })
 
-  it('C16 the reset is Unix time in whole seconds, rounded up', async () => {
+  it('C16 X-RateLimit-Reset is Unix time in whole seconds, rounded up', async () => {
     const clock = stillClock()
     const sidecar = await startSidecar({ transport, clock })
-    // Somewhere within a second, exactly on one, and a millisecond to either side.
+    // Milliseconds within the second at which the window opens.
     for (const within of [345, 0, 1, 999]) {
       clock.advance(60_000 + ((within - (clock.wall() % 1000) + 1000) % 1000))
       const closes = clock.wall() + 60_000
@@ -47,7 +47,7 @@ describeTransports('C16', (transport) => {
     }
   })
 
-  it('C16 a client that waits for the reset is never early', async () => {
+  it('C16 a client that waits until the reset is not refused', async () => {
     const clock = stillClock()
     const sidecar = await startSidecar({ transport, clock, config: { limits: { api: { requests: 1 } } } })
     for (let i = 0; i < 20; i += 1) {
@@ -59,17 +59,17 @@ describeTransports('C16', (transport) => {
     }
   })
 
-  it('C16 remaining is never negative', async () => {
+  it('C16 X-RateLimit-Remaining is never negative', async () => {
     const sidecar = await startSidecar({ transport, config: { limits: { api: { requests: 2 } } } })
     const left: number[] = []
     for (let i = 0; i < 5; i += 1) left.push(limitsOf(await sidecar.request()).remaining)
     expect(left).toEqual([1, 0, 0, 0, 0])
   })
 
-  it('C16 every answer of the token endpoint carries them', async () => {
-    const sidecar = await startSidecar({ transport, config: api })
+  it('C16 every response of the token endpoint carries the three fields', async () => {
+    const sidecar = await startSidecar({ transport, config: limits100 })
     const { refresh_token } = await sidecar.grant()
-    const answers = [
+    const responses = [
       await sidecar.postToken({ grant_type: 'refresh_token', refresh_token }),
       await sidecar.postToken({ grant_type: 'password', password: 'wrong' }),
       await sidecar.postToken({ grant_type: 'other' }),
@@ -81,22 +81,22 @@ describeTransports('C16', (transport) => {
       await sidecar.request({ path: '/oauth/token', method: 'OPTIONS' }),
       await sidecar.request({ path: '/oauth/token', body: '{}', fields: ['Content-Type', 'text/json'] }),
     ]
-    expect(answers.map((answer) => answer.status)).toEqual([200, ...Array(9).fill(400)])
-    expect(answers.map((answer) => limitsOf(answer).remaining)).toEqual(answers.map((_, i) => 98 - i))
+    expect(responses.map((response) => response.status)).toEqual([200, ...Array(9).fill(400)])
+    expect(responses.map((response) => limitsOf(response).remaining)).toEqual(responses.map((_, i) => 98 - i))
   })
 
-  it('C16 the refusals of the API carry them: 400, 401, 429 and 500', async () => {
+  it('C16 a refusal by the API carries the three fields: 400, 401, 429 and 500', async () => {
     const device = { url: `http://127.0.0.1:${await unusedPort()}` }
     const sidecar = await startSidecar({ transport, device, config: { limits: { api: { requests: 4 } } } })
     const token = await sidecar.token()
-    const answers = [
+    const responses = [
       await sidecar.request({ token }),
       await sidecar.request(),
       await sidecar.request({ token: 'unknown' }),
       await sidecar.request({ method: 'OPTIONS', path: '*' }),
       await sidecar.request({ token }),
     ]
-    expect(answers.map((answer) => [answer.status, limitsOf(answer).remaining])).toEqual([
+    expect(responses.map((response) => [response.status, limitsOf(response).remaining])).toEqual([
       [500, 3],
       [401, 2],
       [401, 1],
@@ -105,24 +105,24 @@ describeTransports('C16', (transport) => {
     ])
   })
 
-  describe('a request refused for its shape is answered with them', () => {
+  describe('C16 the refusal of a malformed request carries the three fields', () => {
     let sidecar: TestSidecar
     beforeAll(async () => {
-      sidecar = await startSidecar({ transport, config: { ...api, status_codes: 'http' } })
+      sidecar = await startSidecar({ transport, config: { ...limits100, status_codes: 'http' } })
     })
     it.each(oddRequests(transport))('C16 $name', async ({ request }) => {
-      const answer = await sidecar.request(request)
-      expect(answer.status).toBeGreaterThanOrEqual(400)
-      expect(limitsOf(answer)).toMatchObject({ limit: 100 })
+      const response = await sidecar.request(request)
+      expect(response.status).toBeGreaterThanOrEqual(400)
+      expect(limitsOf(response)).toMatchObject({ limit: 100 })
     })
   })
 
-  it('C16 an overloaded or slow device changes nothing about them', async () => {
+  it('C16 the refusals for an overloaded and for a slow device carry the three fields', async () => {
     const device = await startDevice(() => {})
     const sidecar = await startSidecar({
       transport,
       device,
-      config: { ...api, upstream: { max_in_flight: 1, queue: { size: 0 }, response_timeout: '300ms' } },
+      config: { ...limits100, upstream: { max_in_flight: 1, queue: { size: 0 }, response_timeout: '300ms' } },
     })
     const token = await sidecar.token()
     const slow = sidecar.request({ token })
@@ -133,7 +133,7 @@ describeTransports('C16', (transport) => {
     expect(limitsOf(await slow).remaining).toBe(99)
   })
 
-  it("C16 the device's own fields of these names are replaced, in any casing and number", async () => {
+  it("C16 the device's own fields of these names are replaced, whatever their case and number", async () => {
     const device = await startDevice((_request, response) => {
       response.writeHead(200, [
         'x-ratelimit-limit',
@@ -151,15 +151,15 @@ describeTransports('C16', (transport) => {
       ])
       response.end()
     })
-    const sidecar = await startSidecar({ transport, device, config: api })
-    const answer = await sidecar.request({ token: await sidecar.token() })
-    expect(limitsOf(answer)).toMatchObject({ limit: 100, remaining: 99 })
-    expect(answer.header('X-RateLimit-Policy')).toBe('kept')
-    expect(answer.header('RateLimit')).toBe('kept too')
-    expect(answer.fields.join()).not.toMatch(/\b9999\b|tomorrow/)
+    const sidecar = await startSidecar({ transport, device, config: limits100 })
+    const response = await sidecar.request({ token: await sidecar.token() })
+    expect(limitsOf(response)).toMatchObject({ limit: 100, remaining: 99 })
+    expect(response.header('X-RateLimit-Policy')).toBe('kept')
+    expect(response.header('RateLimit')).toBe('kept too')
+    expect(response.fields.join()).not.toMatch(/\b9999\b|tomorrow/)
   })
 
-  it('C16 ietf_headers adds RateLimit-Policy and RateLimit, on forwarded answers and refusals', async () => {
+  it('C16 ietf_headers adds RateLimit-Policy and RateLimit to forwarded responses and refusals', async () => {
     const clock = stillClock()
     const device = await startDevice((_request, response) => {
       response.writeHead(200, { RateLimit: 'the device', 'RateLimit-Policy': 'the device' })
@@ -176,10 +176,10 @@ describeTransports('C16', (transport) => {
     clock.advance(10_500)
     const refused = await sidecar.request()
     const limited = await sidecar.request()
-    const read = (answer: typeof forwarded) => [
-      answer.status,
-      answer.header('RateLimit-Policy'),
-      answer.header('RateLimit'),
+    const read = (response: typeof forwarded) => [
+      response.status,
+      response.header('RateLimit-Policy'),
+      response.header('RateLimit'),
     ]
     expect([forwarded, refused, limited].map(read)).toEqual([
       [200, '"api";q=2;w=60', '"api";r=1;t=60'],
@@ -190,25 +190,25 @@ describeTransports('C16', (transport) => {
     limitsOf(forwarded)
   })
 
-  it('C16 without ietf_headers there are none of those', async () => {
+  it('C16 without ietf_headers there is no RateLimit-Policy and no RateLimit', async () => {
     const sidecar = await startSidecar({ transport })
-    const answer = await sidecar.request()
-    expect(answer.values('RateLimit')).toEqual([])
-    expect(answer.values('RateLimit-Policy')).toEqual([])
+    const response = await sidecar.request()
+    expect(response.values('RateLimit')).toEqual([])
+    expect(response.values('RateLimit-Policy')).toEqual([])
   })
 })
 
 describeTransports(
-  'C16',
+  'C16 The rate-limit fields in HTTP/1',
   (transport) => {
-    it('C16 the 101 of an upgrade carries them, and so do its refusals', async () => {
+    it('C16 the 101 of an upgrade carries the three fields, and so does its refusal', async () => {
       const device = await startDevice()
       const { server } = acceptWebSockets(device)
       server.on('headers', (headers) => headers.push('x-ratelimit-limit: 9999'))
       const sidecar = await startSidecar({ transport, device, config: { limits: { api: { requests: 3 } } } })
       const token = await sidecar.token()
-      const { answer } = await openWebSocket(sidecar.url, { token })
-      const seen: Limits[] = [limitsOf({ fields: answer.rawHeaders })]
+      const { response } = await openWebSocket(sidecar.url, { token })
+      const seen: Limits[] = [limitsOf({ fields: response.rawHeaders })]
       const noToken = await refusedWebSocket(sidecar.url, {})
       await device.stop()
       const noDevice = await refusedWebSocket(sidecar.url, { token })
@@ -223,8 +223,8 @@ describeTransports(
       ])
     })
 
-    it('C16 a request whose body turns out to be malformed is answered with them', async () => {
-      const sidecar = await startSidecar({ transport, config: api })
+    it('C16 the 400 for a malformed chunked body carries the three fields', async () => {
+      const sidecar = await startSidecar({ transport, config: limits100 })
       const token = await sidecar.token()
       for (const path of ['/oauth/token', '/x']) {
         const raw = await rawConnection(sidecar.url)
@@ -243,8 +243,8 @@ describeTransports(
   ['http1', 'tls'],
 )
 
-it('C16 a CONNECT over HTTP/2 is refused with them', async () => {
-  const sidecar = await startSidecar({ transport: 'h2', config: api })
+it('C16 the refusal of a CONNECT over HTTP/2 carries the three fields', async () => {
+  const sidecar = await startSidecar({ transport: 'h2', config: limits100 })
   const session = http2.connect(sidecar.url, { rejectUnauthorized: false })
   closeLater(() => session.destroy())
   const stream = session.request({ ':method': 'CONNECT', ':authority': 'device.example:443' })

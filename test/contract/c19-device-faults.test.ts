@@ -8,14 +8,14 @@ import { describeTransports } from '../support/transports.ts'
 
 type Mode = 'contract' | 'http'
 
-/** A way for the device to fail: what it does, and what must be said of it. */
+/** A fault of the device, and the error that the client must get. */
 interface Fault {
   readonly name: string
   readonly device: () => Promise<{ readonly url: string }>
   readonly upstream?: YamlPart
   readonly code: ErrorCode
-  /** The status in `http` mode; in `contract` mode all are 500. */
-  readonly http: number
+  /** The status in `http` mode; in `contract` mode it is always 500. */
+  readonly httpStatus: number
   /** The `error` of `Proxy-Status`. */
   readonly reason: RegExp
 }
@@ -31,7 +31,7 @@ const faults: readonly Fault[] = [
     name: 'down',
     device: async () => ({ url: `http://127.0.0.1:${await unusedPort()}` }),
     code: 'upstream_unavailable',
-    http: 502,
+    httpStatus: 502,
     reason: /^connection_refused$/,
   },
   {
@@ -39,37 +39,37 @@ const faults: readonly Fault[] = [
     device: () => startDevice(() => {}),
     upstream: { response_timeout: '200ms' },
     code: 'upstream_timeout',
-    http: 504,
+    httpStatus: 504,
     reason: /^http_response_timeout$/,
   },
   {
-    name: 'closing the connection instead of answering',
+    name: 'closing the connection without a response',
     device: dropping((peer) => peer.end()),
     code: 'upstream_unavailable',
-    http: 502,
+    httpStatus: 502,
     reason: /^(?:connection_terminated|http_response_incomplete)$/,
   },
   {
-    name: 'resetting the connection instead of answering',
+    name: 'resetting the connection without a response',
     device: dropping((peer) => peer.reset()),
     code: 'upstream_unavailable',
-    http: 502,
+    httpStatus: 502,
     reason: /^connection_terminated$/,
   },
   {
-    name: 'breaking off within the response head',
+    name: 'closing the connection within the response head',
     device: () => startCannedDevice('HTTP/1.1 200 OK\r\nContent-Le'),
     upstream: { parser: 'strict' },
     code: 'upstream_unavailable',
-    http: 502,
+    httpStatus: 502,
     reason: /^(?:connection_terminated|http_response_incomplete|http_protocol_error)$/,
   },
   {
-    name: 'speaking something else',
+    name: 'speaking another protocol',
     device: () => startCannedDevice('220 ftp.example.net ready\r\n\r\n'),
     upstream: { parser: 'strict' },
     code: 'upstream_unavailable',
-    http: 502,
+    httpStatus: 502,
     reason: /^http_protocol_error$/,
   },
   {
@@ -77,45 +77,48 @@ const faults: readonly Fault[] = [
     device: () => startCannedDevice(`HTTP/1.1 200 OK\r\n${'X-Filler: 0123456789\r\n'.repeat(20_000)}\r\n`),
     upstream: { parser: 'strict' },
     code: 'upstream_unavailable',
-    http: 502,
+    httpStatus: 502,
     reason: /^(?:http_response_header_section_size|http_protocol_error)$/,
   },
   {
-    name: 'showing a certificate that nobody vouches for',
+    name: 'presenting an untrusted certificate',
     device: async () => startDevice(undefined, { tls: await makeCertificate() }),
     code: 'upstream_unavailable',
-    http: 502,
+    httpStatus: 502,
     reason: /^tls_certificate_error$/,
   },
   {
     name: 'not speaking TLS',
     device: async () => ({ url: (await startDevice()).url.replace('http:', 'https:') }),
     code: 'upstream_unavailable',
-    http: 502,
+    httpStatus: 502,
     reason: /^(?:tls_protocol_error|connection_terminated)$/,
   },
 ]
 
-describeTransports('C19', (transport) => {
+describeTransports('C19 Device failures', (transport) => {
   describe.each(['contract', 'http'] as const)('status_codes: %s', (mode: Mode) => {
     const pick = (contract: number, http: number): number => (mode === 'contract' ? contract : http)
     const start = (options: Parameters<typeof startSidecar>[0] = {}): Promise<TestSidecar> =>
       startSidecar({ transport, ...options, config: { status_codes: mode, ...options.config } })
 
-    it.each(faults)('C19 a device that is $name', async ({ device, upstream, code, http, reason }) => {
-      const sidecar = await start({ device: await device(), config: { upstream: upstream ?? {} } })
-      const token = await sidecar.token()
-      const answers = await Promise.all([
-        sidecar.request({ token }),
-        sidecar.request({ token, body: 'not to be repeated' }),
-      ])
-      for (const answer of answers) {
-        expectError(answer, pick(500, http), code)
-        expect(proxyError(answer), answer.header('Proxy-Status')).toMatch(reason)
-      }
-    })
+    it.each(faults)(
+      'C19 a device that is $name is $code',
+      async ({ device, upstream, code, httpStatus, reason }) => {
+        const sidecar = await start({ device: await device(), config: { upstream: upstream ?? {} } })
+        const token = await sidecar.token()
+        const responses = await Promise.all([
+          sidecar.request({ token }),
+          sidecar.request({ token, body: 'not to be repeated' }),
+        ])
+        for (const response of responses) {
+          expectError(response, pick(500, httpStatus), code)
+          expect(proxyError(response), response.header('Proxy-Status')).toMatch(reason)
+        }
+      },
+    )
 
-    it('C19 an overloaded device', async () => {
+    it('C19 a request past the queue is overloaded, with Retry-After', async () => {
       let finish: () => void = () => {}
       const device = await startDevice((_request, response) => {
         finish = () => response.end()
@@ -125,15 +128,15 @@ describeTransports('C19', (transport) => {
       const token = await sidecar.token()
       const first = sidecar.request({ token })
       await device.waitForRequests(1)
-      const answer = await sidecar.request({ token })
-      expectError(answer, pick(500, 503), 'overloaded')
-      expect(answer.header('Retry-After')).toMatch(/^[1-9]\d*$/)
-      expect(proxyError(answer)).toBe('connection_limit_reached')
+      const response = await sidecar.request({ token })
+      expectError(response, pick(500, 503), 'overloaded')
+      expect(response.header('Retry-After')).toMatch(/^[1-9]\d*$/)
+      expect(proxyError(response)).toBe('connection_limit_reached')
       finish()
       expect((await first).status).toBe(200)
     })
 
-    it('C19 a device that comes back is used again', async () => {
+    it('C19 a device that is back after a restart is used again', async () => {
       const device = await startDevice()
       const port = Number(new URL(device.url).port)
       const sidecar = await start({ device })

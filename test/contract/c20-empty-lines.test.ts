@@ -1,25 +1,24 @@
 import { expect, it } from 'vitest'
 import { startDevice } from '../support/device.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
-import { answersIn, typed } from '../support/raw-answers.ts'
-import { encodeForm, PASSWORD, startSidecar } from '../support/sidecar.ts'
+import { headOf, responsesIn } from '../support/raw-responses.ts'
+import { PASSWORD_GRANT, startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
-const FORM = encodeForm({ grant_type: 'password', password: PASSWORD })
-const LOGIN = `${typed(
+const LOGIN = `${headOf(
   'POST /oauth/token HTTP/1.1',
   'Host: x',
   'Content-Type: application/x-www-form-urlencoded',
-  `Content-Length: ${FORM.length}`,
-)}${FORM}`
+  `Content-Length: ${PASSWORD_GRANT.length}`,
+)}${PASSWORD_GRANT}`
 
 const EMPTY = '\r\n'
-/** As many as are skipped. */
+/** The most empty lines that the sidecar skips in a row. */
 const MOST = 8
 
-const statuses = (received: string): number[] => answersIn(received).map(({ status }) => status)
+const statuses = (received: string): number[] => responsesIn(received).map(({ status }) => status)
 
-/** A packet for each byte. */
+/** Writes each byte in a packet of its own. */
 async function writeBytewise(raw: RawPeer, bytes: string): Promise<void> {
   for (const byte of bytes) {
     raw.write(byte)
@@ -28,14 +27,14 @@ async function writeBytewise(raw: RawPeer, bytes: string): Promise<void> {
 }
 
 describeTransports(
-  'C20 empty lines',
+  'C20 Empty lines',
   (transport) => {
     it.each([
-      ['one', EMPTY],
-      ['as many as are skipped', EMPTY.repeat(MOST)],
-      ['half of one', '\r'],
+      ['one empty line', EMPTY],
+      [`${MOST} empty lines`, EMPTY.repeat(MOST)],
+      ['half an empty line', '\r'],
     ])(
-      'C20 %s behind a request, and the client closes its side: the answer, and nothing else',
+      'C20 %s and FIN behind a request: the client gets the response and nothing else',
       async (_name, behind) => {
         const sidecar = await startSidecar({ transport })
         const raw = await rawConnection(sidecar.url)
@@ -46,17 +45,17 @@ describeTransports(
       },
     )
 
-    it('C20 an empty line that comes while its request is served spoils nothing, nor does one behind the answer', async () => {
-      const held = Promise.withResolvers<void>()
+    it('C20 an empty line while the request is served, and another behind the response, are skipped', async () => {
+      const proceed = Promise.withResolvers<void>()
       const device = await startDevice(async (_request, response) => {
-        await held.promise
+        await proceed.promise
         response.end('from the device')
       })
       const sidecar = await startSidecar({ transport, device })
       const raw = await rawConnection(sidecar.url)
-      raw.write(typed('GET / HTTP/1.1', 'Host: x', `Authorization: Bearer ${await sidecar.token()}`) + EMPTY)
+      raw.write(headOf('GET / HTTP/1.1', 'Host: x', `Authorization: Bearer ${await sidecar.token()}`) + EMPTY)
       await device.waitForRequests(1)
-      held.resolve()
+      proceed.resolve()
       await raw.waitFor('from the device')
       raw.write(EMPTY)
       raw.end()
@@ -64,15 +63,15 @@ describeTransports(
     })
 
     it.each([1, 2, MOST])(
-      'C20 %i in front of each of several requests are skipped, however they are cut',
+      'C20 %i empty lines before each of three requests are skipped, in one packet and byte by byte',
       async (count) => {
         const sidecar = await startSidecar({ transport })
         const bearer = `Authorization: Bearer ${await sidecar.token()}`
         const empty = EMPTY.repeat(count)
         const requests = [
-          typed('GET /a HTTP/1.1', 'Host: x', bearer),
-          `${typed('POST /b HTTP/1.1', 'Host: x', bearer, 'Content-Length: 2')}\r\n`,
-          `${typed('POST /c HTTP/1.1', 'Host: x', bearer, 'Transfer-Encoding: chunked')}1\r\nx\r\n0\r\n\r\n`,
+          headOf('GET /a HTTP/1.1', 'Host: x', bearer),
+          `${headOf('POST /b HTTP/1.1', 'Host: x', bearer, 'Content-Length: 2')}\r\n`,
+          `${headOf('POST /c HTTP/1.1', 'Host: x', bearer, 'Transfer-Encoding: chunked')}1\r\nx\r\n0\r\n\r\n`,
         ]
         const sent = empty + requests.join(empty) + empty
         for (const write of [
@@ -95,15 +94,15 @@ describeTransports(
     )
 
     it.each([
-      ['one more than are skipped', EMPTY.repeat(MOST + 1)],
-      ['an endless row of them', EMPTY.repeat(100_000)],
-      ['one that is a bare LF', '\n'],
-      ['one with two CR', '\r\r\n'],
-      ['one with a blank', ' \r\n'],
-      ['one before the preface of HTTP/2', '\r\nPRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-    ])('C20 %s: 400 and closed, and nothing behind is taken for a request', async (_name, bytes) => {
+      [`${MOST + 1} empty lines`, EMPTY.repeat(MOST + 1)],
+      ['100,000 empty lines', EMPTY.repeat(100_000)],
+      ['a bare LF', '\n'],
+      ['CR CR LF', '\r\r\n'],
+      ['a line of one space', ' \r\n'],
+      ['an empty line before the HTTP/2 preface', '\r\nPRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+    ])('C20 %s: 400 and close, and no request behind it is read', async (_name, bytes) => {
       const sidecar = await startSidecar({ transport })
-      const good = typed('GET / HTTP/1.1', 'Host: x', `Authorization: Bearer ${await sidecar.token()}`)
+      const good = headOf('GET / HTTP/1.1', 'Host: x', `Authorization: Bearer ${await sidecar.token()}`)
       const first = await rawConnection(sidecar.url)
       first.write(bytes + good)
       expect(statuses(await first.closed)).toEqual([400])
@@ -113,7 +112,7 @@ describeTransports(
       expect(sidecar.device.requests).toHaveLength(1)
     })
 
-    it('C20 a connection on which nothing but empty lines came is closed by the header deadline, without a word', async () => {
+    it('C20 a connection that sends only empty lines is closed at the header deadline without a response', async () => {
       const sidecar = await startSidecar({ transport, config: { listen: { header_timeout: '200ms' } } })
       const raw = await rawConnection(sidecar.url)
       raw.write(EMPTY.repeat(MOST))
@@ -123,26 +122,26 @@ describeTransports(
     it.each([
       ['empty lines', EMPTY.repeat(MOST), ''],
       ['half an empty line', '\r', '\n'],
-    ])('C20 %s behind an answered request start no header deadline', async (_name, behind, rest) => {
+    ])('C20 %s behind an answered request do not start the header deadline', async (_name, behind, rest) => {
       const sidecar = await startSidecar({ transport, config: { listen: { header_timeout: '200ms' } } })
       const raw = await rawConnection(sidecar.url)
       raw.write(LOGIN)
       await raw.waitFor('access_token')
       await writeBytewise(raw, behind)
-      // Opened later, and closed by its own header deadline.
+      // This connection is opened later, and its own header deadline closes it.
       await (await rawConnection(sidecar.url)).closed
       raw.end(rest + LOGIN)
       expect(statuses(await raw.closed)).toEqual([200, 200])
     })
 
-    it('C20 a connection on which only empty lines came behind an answered request is closed as an idle one, without a word', async () => {
+    it('C20 a connection with only empty lines behind an answered request is closed at idle_timeout without a response', async () => {
       const sidecar = await startSidecar({ transport, config: { listen: { idle_timeout: '100ms' } } })
       const raw = await rawConnection(sidecar.url)
       raw.write(LOGIN + EMPTY)
       expect(statuses(await raw.closed)).toEqual([200])
     })
 
-    it('C20 a stop does not wait for a connection on which only empty lines came behind its last request', async () => {
+    it('C20 a stop does not wait for a connection with only empty lines behind its last request', async () => {
       const sidecar = await startSidecar({ transport })
       const raw = await rawConnection(sidecar.url)
       raw.write(LOGIN + EMPTY)

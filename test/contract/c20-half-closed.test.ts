@@ -1,37 +1,37 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { type Device, startDevice } from '../support/device.ts'
+import type { Device } from '../support/device.ts'
+import { startHoldingDevice, waitForQueued } from '../support/holding-device.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
-/** Longer (ms) than two probes of a half-closed client take while others wait. */
-const A_WHILE = 600
+/** Longer (ms) than two probes of a half-closed client while others wait. */
+const TWO_PROBES = 600
 
 interface Scene {
   readonly sidecar: TestSidecar
   readonly token: string
   readonly device: Device
-  /** What the device holds, in order of arrival. */
-  readonly held: ServerResponse[]
-  /** Waits until so many wait for a place. */
+  /** The responses that the device holds, in order of arrival. */
+  readonly held: readonly ServerResponse[]
+  /** Waits until `count` requests are queued. */
   queued(count: number): Promise<void>
   /** Sends a request. */
   ask(path: string, version?: '1.0' | '1.1'): Promise<RawPeer>
-  /** Sends a request, and closes the sending side behind it. */
+  /** Sends a request and then FIN. */
   halfClosed(path: string): Promise<RawPeer>
-  /** An ordinary client that waits for a place; `leave` resets it. */
-  waiter(count: number): Promise<{ readonly answer: Promise<string>; leave(): Promise<void> }>
+  /** Queues an ordinary client, the `count`th in the queue; `leave` resets its connection. */
+  waiter(count: number): Promise<{ readonly response: Promise<string>; leave(): Promise<void> }>
 }
 
 describeTransports(
   'C20 A client that has closed its sending side',
   (transport) => {
-    /** A device with a place for one request, which it holds until it is told to answer. */
+    /** A device that takes one request at once and holds it until the test answers. */
     async function start(): Promise<Scene> {
-      const held: ServerResponse[] = []
-      const device = await startDevice((_request, response) => void held.push(response))
+      const { device, held } = await startHoldingDevice()
       const sidecar = await startSidecar({
         transport,
         device,
@@ -39,8 +39,7 @@ describeTransports(
       })
       const token = await sidecar.token()
       const fields = `Host: x\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`
-      const queued = (count: number) =>
-        expect.poll(() => sidecar.metric('postern_upstream_queued'), { interval: 5 }).toBe(count)
+      const queued = (count: number) => waitForQueued(sidecar, count)
       const ask: Scene['ask'] = async (path, version = '1.1') => {
         const client = await rawConnection(sidecar.url)
         client.write(`GET ${path} HTTP/${version}\r\n${fields}`)
@@ -62,7 +61,7 @@ describeTransports(
           const client = await ask('/waiter')
           await queued(count)
           return {
-            answer: client.closed,
+            response: client.closed,
             async leave() {
               client.reset()
               await queued(count - 1)
@@ -72,68 +71,68 @@ describeTransports(
       }
     }
 
-    it('C20 hears its answer and nothing else from a slow device, also when it had to wait for its place, alone', async () => {
+    it('C20 gets only the response of a slow device, also if it alone was queued', async () => {
       const { device, held, queued, halfClosed } = await start()
       const atDevice = await halfClosed('/slow')
       await device.waitForRequests(1)
-      await setTimeout(A_WHILE)
+      await setTimeout(TWO_PROBES)
       held[0]?.write('late but whole')
       await atDevice.waitFor('late but whole')
-      const inLine = await halfClosed('/waits')
+      const inQueue = await halfClosed('/waits')
       await queued(1)
-      await setTimeout(A_WHILE)
+      await setTimeout(TWO_PROBES)
       held[0]?.end()
       await device.waitForRequests(2)
       held[1]?.end('later still')
       expect(await atDevice.closed).toMatch(/^HTTP\/1\.1 200 [\s\S]+late but whole/)
-      expect(await inLine.closed).toMatch(/^HTTP\/1\.1 200 [\s\S]+later still/)
+      expect(await inQueue.closed).toMatch(/^HTTP\/1\.1 200 [\s\S]+later still/)
     })
 
-    it('C20 is probed while others wait for its place, and no longer', async () => {
+    it('C20 is probed with 102 only while another request waits for its place', async () => {
       const { device, held, halfClosed, waiter } = await start()
       const client = await halfClosed('/slow')
       await device.waitForRequests(1)
       const { leave } = await waiter(1)
       await client.waitFor('HTTP/1.1 102 Processing\r\n\r\n')
       await leave()
-      // What was on its way then has come by the end of it.
+      // A probe that was on its way when the waiter left has arrived after this.
       await setTimeout(100)
       client.forget()
-      await setTimeout(A_WHILE)
+      await setTimeout(TWO_PROBES)
       held[0]?.end('late but whole')
       expect(await client.closed).toMatch(/^HTTP\/1\.1 200 [\s\S]+late but whole/)
     })
 
-    it('C20 C25 and has gone loses its place at the device to a request that waits for it', async () => {
+    it('C20 C25 and then leaves loses its place at the device to a waiting request', async () => {
       const { device, held, halfClosed, waiter } = await start()
       const client = await halfClosed('/gone')
       await device.waitForRequests(1)
       client.socket.destroy()
-      const { answer } = await waiter(1)
+      const { response } = await waiter(1)
       await device.waitForRequests(2)
       held[1]?.end('served')
-      expect(await answer).toContain('served')
+      expect(await response).toContain('served')
     })
 
-    it('C20 C25 and has gone loses its place in the line to a request that waits behind it', async () => {
+    it('C20 C25 and then leaves loses its place in the queue to the request behind it', async () => {
       const { device, held, sidecar, token, queued, halfClosed, waiter } = await start()
       const first = sidecar.request({ token })
       await device.waitForRequests(1)
       const client = await halfClosed('/gone')
       await queued(1)
       client.socket.destroy()
-      const { answer } = await waiter(2)
+      const { response } = await waiter(2)
       await queued(1)
       held[0]?.end('first')
       expect((await first).text).toBe('first')
       await device.waitForRequests(2)
       held[1]?.end('served')
-      expect(await answer).toContain('served')
+      expect(await response).toContain('served')
       expect(device.requests.map(({ target }) => target)).not.toContain('/gone')
     })
 
-    it.each(['before its answer', 'within its answer'])(
-      'C20 %s gets a body of any framing whole, over a pause of the device, even while others wait',
+    it.each(['before its response', 'within its response'])(
+      'C20 %s gets a body of any framing whole, although the device pauses and another request waits',
       async (when) => {
         const bodies = [
           ['1.1', { 'Content-Length': 11 }],
@@ -144,27 +143,27 @@ describeTransports(
           bodies.map(async ([version, fields]) => {
             const { device, held, ask, waiter } = await start()
             const client = await ask('/pauses', version)
-            if (when === 'before its answer') client.end()
+            if (when === 'before its response') client.end()
             await device.waitForRequests(1)
             held[0]?.writeHead(200, fields)
             held[0]?.write('begun')
             await client.waitFor('begun')
-            if (when === 'within its answer') client.end()
-            const { answer } = await waiter(1)
-            await setTimeout(A_WHILE)
+            if (when === 'within its response') client.end()
+            const { response } = await waiter(1)
+            await setTimeout(TWO_PROBES)
             held[0]?.end(', done')
             const all = await client.closed
             expect(all.replace(/\r\n\w+\r\n/g, '')).toMatch(/^HTTP\/1\.1 200 [\s\S]+begun, done/)
             expect(client.error).toBeUndefined()
             await device.waitForRequests(2)
             held[1]?.end('served')
-            expect(await answer).toContain('served')
+            expect(await response).toContain('served')
           }),
         )
       },
     )
 
-    it('C24 and has gone within its answer: writing the next bytes of the device ends the exchange', async () => {
+    it('C24 and then leaves within its response: the write of the next bytes from the device ends the exchange', async () => {
       const { device, held, sidecar, halfClosed } = await start()
       const client = await halfClosed('/gone')
       await device.waitForRequests(1)

@@ -12,10 +12,10 @@ const UPGRADES = {
 const FORM = 'grant_type=password&password=wrong'
 
 describeTransports(
-  'C20, in one packet',
+  'C20 Pipelined in one packet',
   (transport) => {
     it.each(Object.entries(UPGRADES))(
-      'C20 an upgrade behind a request that is not answered yet: the first is answered, nothing dies, nothing runs (%s)',
+      'C20 both a token request and the upgrade behind it are answered, and nothing reaches the device (%s)',
       async (_name, upgrade) => {
         const device = await startDevice()
         const sidecar = await startSidecar({ transport, device })
@@ -24,15 +24,15 @@ describeTransports(
           `POST /oauth/token HTTP/1.1\r\n${HOST}Content-Type: application/x-www-form-urlencoded\r\n` +
             `Content-Length: ${FORM.length}\r\n\r\n${FORM}${upgrade}`,
         )
-        const answers = await raw.closed
-        expect(answers).toContain('invalid_grant')
-        expect(answers.match(/HTTP\/1\.1 /g)).toHaveLength(2)
+        const responses = await raw.closed
+        expect(responses).toContain('invalid_grant')
+        expect(responses.match(/HTTP\/1\.1 /g)).toHaveLength(2)
         expect((await sidecar.request()).status).toBe(401)
         expect(device.requests).toHaveLength(0)
       },
     )
 
-    it('C23 what is meant for a pipelined request never gets into the answer before it', async () => {
+    it('C23 the interim responses to a pipelined request come after the response before it', async () => {
       const proceed = Promise.withResolvers<void>()
       const device = await startDevice(async (request, response) => {
         if (request.url === '/first') {
@@ -65,7 +65,7 @@ describeTransports(
       ['with a good head', '', '401 Unauthorized'],
       ['with two hosts', 'Host: other\r\n', '400 Bad Request'],
     ])(
-      'C20 a refused upload %s whose chunks are broken does not cost the request in front of it its answer',
+      'C20 the requests in front of a refused upload %s and broken chunks get their responses',
       async (_name, fields, refusal) => {
         const sidecar = await startSidecar({ transport })
         const good = `GET / HTTP/1.1\r\n${HOST}Authorization: Bearer ${await sidecar.token()}\r\n\r\n`
@@ -73,14 +73,14 @@ describeTransports(
         for (const pipelined of [good + bad, good + good + bad]) {
           const raw = await rawConnection(sidecar.url)
           raw.write(pipelined)
-          const answers = (await raw.closed).match(/HTTP\/1\.1 \d+ \w+(?: \w+)?/g) ?? []
-          expect(answers.slice(0, -1)).toEqual(answers.slice(0, -1).map(() => 'HTTP/1.1 200 OK'))
-          expect(answers.at(-1)).toBe(`HTTP/1.1 ${refusal}`)
+          const responses = (await raw.closed).match(/HTTP\/1\.1 \d+ \w+(?: \w+)?/g) ?? []
+          expect(responses.slice(0, -1)).toEqual(responses.slice(0, -1).map(() => 'HTTP/1.1 200 OK'))
+          expect(responses.at(-1)).toBe(`HTTP/1.1 ${refusal}`)
         }
       },
     )
 
-    it('C20 an upgrade with a body that never comes, and a reset, kill nothing', async () => {
+    it('C20 the process survives an upgrade with a body that never comes and a reset', async () => {
       const sidecar = await startSidecar({ transport })
       for (const method of ['GET', 'CONNECT']) {
         const raw = await rawConnection(sidecar.url)
@@ -98,7 +98,7 @@ describeTransports(
     })
 
     it.each(['100-continue', '100-continue, foo'])(
-      'H10 a request behind one that was refused while it expected %s never runs',
+      'H10 a request behind a refused one with Expect: %s never runs',
       async (expected) => {
         const device = await startDevice()
         const sidecar = await startSidecar({ transport, device })
@@ -114,9 +114,9 @@ describeTransports(
 )
 
 describeTransports(
-  '42',
+  'H42 A response that is never read',
   (transport) => {
-    it('H42 a client that opens a window of nothing and takes no answer does not hold its connection for ever', async () => {
+    it('H42 a client with a window of 0 that reads no response is closed', async () => {
       const sidecar = await startSidecar({ transport, config: { listen: { idle_timeout: '300ms' } } })
       const { connect } = await import('node:http2')
       const session = connect(sidecar.url, { rejectUnauthorized: false, settings: { initialWindowSize: 0 } })
@@ -130,7 +130,7 @@ describeTransports(
   ['h2'],
 )
 
-it('H18 a look-alike of a header that is set on every request does not reach the device', async () => {
+it('H18 a look-alike of a field in upstream.headers does not reach the device', async () => {
   const device = await startDevice()
   const config = { upstream: { headers: { 'X-Device-Key': 'right' } } }
   const sidecar = await startSidecar({ device, config })

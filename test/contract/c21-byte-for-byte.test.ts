@@ -41,20 +41,20 @@ const methods = [
   'PURGE',
 ]
 
-describeTransports('C21', (transport) => {
+describeTransports('C21 Forwarding', (transport) => {
   it('C21 path and query reach the device byte for byte', async () => {
     const sidecar = await startSidecar({ transport })
     const token = await sidecar.token()
     const connection = await sidecar.connect()
     for (const path of targets) {
-      const answer = await connection.send({ path, fields: ['Authorization', `Bearer ${token}`] })
-      expect(answer.status, path).toBe(200)
+      const response = await connection.send({ path, fields: ['Authorization', `Bearer ${token}`] })
+      expect(response.status, path).toBe(200)
       expect(sidecar.device.requests.at(-1)?.target).toBe(path)
     }
     expect(sidecar.device.requests).toHaveLength(targets.length)
   })
 
-  it('C21 so does the method', async () => {
+  it('C21 the method reaches the device byte for byte', async () => {
     const sidecar = await startSidecar({ transport })
     const token = await sidecar.token()
     for (const method of methods) {
@@ -76,7 +76,7 @@ describeTransports('C21', (transport) => {
   })
 
   it.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'])(
-    'C21 a body goes up as it is, with its length or in chunks: %s',
+    'C21 a request body is forwarded unchanged, with its length or in chunks: %s',
     async (method) => {
       const sidecar = await startSidecar({ transport })
       const token = await sidecar.token()
@@ -97,12 +97,12 @@ describeTransports('C21', (transport) => {
       expect(chunked?.header('Transfer-Encoding')).toBe('chunked')
       const empty = await ask(Buffer.alloc(0))
       expect(empty?.body).toHaveLength(0)
-      // Nothing was left over on either connection to be taken for a request.
+      // No leftover byte on either connection was read as a request.
       expect(sidecar.device.requests).toHaveLength(3)
     },
   )
 
-  it('C21 a body in chunks that turns out empty stays framed', async () => {
+  it('C21 an empty body in chunks is forwarded with correct framing', async () => {
     const sidecar = await startSidecar({ transport })
     const token = await sidecar.token()
     const connection = await sidecar.connect()
@@ -118,7 +118,7 @@ describeTransports('C21', (transport) => {
     expect(sidecar.device.requests).toHaveLength(2)
   })
 
-  it('C21 a response body comes back as it is, of every framing', async () => {
+  it('C21 a response body of any framing comes back unchanged', async () => {
     const body = Buffer.from(Array.from({ length: 256 }, (_, i) => i))
     const device = await startDevice((request, response) => {
       if (request.url === '/length') response.writeHead(200, { 'Content-Length': body.length })
@@ -151,17 +151,17 @@ describeTransports('C21', (transport) => {
     ['HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 77\r\nETag: "x"\r\n\r\n', 200],
     ['HEAD', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nETag: "x"\r\n\r\n', 200],
     ['GET', 'HTTP/1.0 200 OK\r\nETag: "x"\r\n\r\n', 200],
-  ])('C21 a response that has no body ends with its head: %s, %j', async (method, bytes, status) => {
+  ])('C21 a response without a body ends with its head: %s, %j', async (method, bytes, status) => {
     const device = await startCannedDevice(bytes)
     const sidecar = await startSidecar({ transport, device })
     const token = await sidecar.token()
     for (let i = 0; i < 2; i += 1) {
-      const answer = await sidecar.request({ method, token })
-      expect([answer.status, answer.header('ETag'), answer.body.length]).toEqual([status, '"x"', 0])
+      const response = await sidecar.request({ method, token })
+      expect([response.status, response.header('ETag'), response.body.length]).toEqual([status, '"x"', 0])
     }
   })
 
-  it('C21 the order and the repeats of header fields are kept, down and up', async () => {
+  it('C21 the order of repeated fields is kept, in responses and requests', async () => {
     const answered = [
       ...[
         'X-Second',
@@ -214,16 +214,15 @@ describeTransports('C21', (transport) => {
       '__proto__',
       'up',
     ]
-    const answer = await sidecar.request({ token, fields: sent })
-    const same = (name: string) => answer.values(name)
-    expect(same('Set-Cookie')).toEqual(['one=1; Path=/', 'two=2'])
-    expect(same('X-Second')).toEqual(['b', 'B'])
-    expect(same('Link')).toEqual(['</a>', '</b>'])
-    expect(same('WWW-Authenticate')).toEqual(['Basic', 'Digest'])
-    expect(same('X-Empty')).toEqual([''])
-    expect(same('X-Latin')).toEqual(['caf\xe9'])
-    expect(same('__proto__')).toEqual(['harmless'])
-    expect(same('constructor')).toEqual(['as well'])
+    const response = await sidecar.request({ token, fields: sent })
+    expect(response.values('Set-Cookie')).toEqual(['one=1; Path=/', 'two=2'])
+    expect(response.values('X-Second')).toEqual(['b', 'B'])
+    expect(response.values('Link')).toEqual(['</a>', '</b>'])
+    expect(response.values('WWW-Authenticate')).toEqual(['Basic', 'Digest'])
+    expect(response.values('X-Empty')).toEqual([''])
+    expect(response.values('X-Latin')).toEqual(['caf\xe9'])
+    expect(response.values('__proto__')).toEqual(['harmless'])
+    expect(response.values('constructor')).toEqual(['as well'])
     const seen = sidecar.device.requests[0]
     expect(seen?.values('X-Odd')).toEqual(['1', '2', '3'])
     expect(seen?.values('Accept')).toEqual(['a/b', 'c/d'])
@@ -231,7 +230,7 @@ describeTransports('C21', (transport) => {
     expect(seen?.values('__proto__')).toEqual(['up'])
   })
 
-  it('C21 the reason phrase and odd statuses are kept where the protocol has them', async () => {
+  it('C21 unusual statuses are kept, and in HTTP/1 the reason phrase', async () => {
     const device = await startDevice((request, response) => {
       response.writeHead(Number(request.url?.slice(1)), 'So Be It')
       response.end('x')
@@ -239,16 +238,16 @@ describeTransports('C21', (transport) => {
     const sidecar = await startSidecar({ transport, device })
     const token = await sidecar.token()
     for (const status of [200, 207, 299, 418, 499, 599]) {
-      const answer = await sidecar.request({ token, path: `/${status}` })
-      expect([answer.status, answer.reason]).toEqual([status, transport === 'h2' ? '' : 'So Be It'])
+      const response = await sidecar.request({ token, path: `/${status}` })
+      expect([response.status, response.reason]).toEqual([status, transport === 'h2' ? '' : 'So Be It'])
     }
   })
 })
 
 describeTransports(
-  'C21',
+  'C21 Forwarding in HTTP/1',
   (transport) => {
-    it('C21 in HTTP/1 the whole header keeps its order and casing, both ways', async () => {
+    it('C21 an HTTP/1 header keeps its order and casing, in responses and requests', async () => {
       const answered = [
         'X-b',
         '1',
@@ -288,8 +287,8 @@ describeTransports(
         'uSER-aGENT',
         'old/1.0',
       ]
-      const answer = await sidecar.request({ token, fields: sent })
-      expect(answer.fields.slice(0, answered.length)).toEqual(answered)
+      const response = await sidecar.request({ token, fields: sent })
+      expect(response.fields.slice(0, answered.length)).toEqual(answered)
       const fields = sidecar.device.requests[0]?.fields ?? []
       const first = fields.indexOf('X-b')
       expect(fields.slice(first, first + sent.length)).toEqual(sent)
@@ -307,7 +306,7 @@ describeTransports(
       expect(sidecar.device.requests[0]?.values('Host')).toEqual(['device.example'])
     })
 
-    it('C21 a client of HTTP/1.0 gets a response that it can read', async () => {
+    it('C21 an HTTP/1.0 client gets a response without chunks', async () => {
       const device = await startDevice((_request, response) => {
         response.write('one ')
         response.end('two')
@@ -322,20 +321,22 @@ describeTransports(
       expect(body).toBe('one two')
     })
 
-    it('C21 pipelined requests are answered in order, each with its own answer', async () => {
+    it('C21 pipelined requests get their own responses, in order', async () => {
       const device = await startDevice((request, response) => {
-        // The first answers last at the device.
+        // The device answers the first request last.
         setTimeout(() => response.end(request.url), request.url === '/0' ? 50 : 0)
       })
       const sidecar = await startSidecar({ transport, device })
       const token = await sidecar.token()
       const connection = await sidecar.connect()
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         Array.from({ length: 10 }, (_, i) =>
           connection.send({ path: `/${i}`, fields: ['Authorization', `Bearer ${token}`] }),
         ),
       )
-      expect(answers.map((answer) => answer.text)).toEqual(Array.from({ length: 10 }, (_, i) => `/${i}`))
+      expect(responses.map((response) => response.text)).toEqual(
+        Array.from({ length: 10 }, (_, i) => `/${i}`),
+      )
     })
   },
   ['http1', 'tls'],

@@ -11,24 +11,24 @@ import { figuresOf } from '../support/process-figures.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports, type Transport } from '../support/transports.ts'
 
-// Tens of megabytes through TLS take their time on a machine that is busy with other things.
+// Tens of megabytes through TLS take more than the default timeout on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const MiB = 1 << 20
-/** What may stand in kernel buffers and streams between two ends that are both on this machine, and then some. */
-const IN_BETWEEN = 24 * MiB
-/** More than may stand in between, so that a body that stalls is told from one that does not. */
+/** Upper bound (bytes) on what kernel buffers and streams between two ends on this machine hold. */
+const BUFFERED = 24 * MiB
+/** More than `BUFFERED`, so that a stalled body is smaller than a whole one. */
 const SIZE = 32 * MiB
 
-/** The same in the sidecar's memory, with what the collector has not given back; a body that is kept is 64 MiB at least. */
+/** Upper bound (bytes) on the sidecar's growth: its buffers and uncollected garbage. A body kept in memory is 64 MiB. */
 const UNCOLLECTED = 48 * MiB
 const ECHOED = 64 * MiB
 
-/** One mebibyte in which every position looks different, so that a piece lost, doubled or moved differs from it. */
+/** One mebibyte that differs at every position, so that a lost, doubled or moved piece shows. */
 const piece = Buffer.alloc(MiB)
 for (let i = 0; i < MiB; i += 4) piece.writeUInt32LE(Math.imul(i, 2_654_435_761) >>> 0, i)
 
-/** Writes as fast as the stream takes it, and says how much it took so far. */
+/** Writes `size` bytes as fast as the stream takes them, and reports how many it has taken. */
 function pour(stream: Writable, size: number, onPiece: (taken: number) => void = () => {}): Promise<void> {
   function* pieces(): Generator<Buffer> {
     for (let taken = 0; taken < size; taken += MiB) {
@@ -39,7 +39,7 @@ function pour(stream: Writable, size: number, onPiece: (taken: number) => void =
   return pipeline(pieces, stream)
 }
 
-/** How much came, and whether every byte of it is the one that was poured: a comparison, which is cheaper than a digest. */
+/** Counts the bytes of a stream and compares each with the one that `pour` wrote; cheaper than a digest. */
 async function arrived(stream: Readable): Promise<{ readonly whole: boolean; readonly size: number }> {
   let whole = true
   let size = 0
@@ -60,7 +60,7 @@ interface Streams {
   readonly down: Promise<Readable>
 }
 
-/** A request whose body and answer are streams that keep nothing. */
+/** A request whose body and response are streams, not kept in memory. */
 function open(transport: Transport, url: string, token: string, method: string, headers = {}): Streams {
   const authorization = `Bearer ${token}`
   if (transport === 'h2') {
@@ -88,7 +88,7 @@ function open(transport: Transport, url: string, token: string, method: string, 
   return { up: request, down: new Promise((resolve) => request.once('response', resolve)) }
 }
 
-/** Waits until a count has stood still for a while: whatever was going to move has moved. */
+/** Waits until a count has not changed for 300 ms, and returns it. */
 async function standstill(count: () => number): Promise<number> {
   for (;;) {
     const before = count()
@@ -106,12 +106,12 @@ async function start(
   return { sidecar, token: await sidecar.token() }
 }
 
-describeTransports('C21', (transport) => {
-  /** Each lane, where two streams of different making meet. */
-  const lanes = transport === 'h2' ? ['strict', 'tolerant'] : ['strict']
+describeTransports('C21 Streaming', (transport) => {
+  /** HTTP/2 with each parser, because there two kinds of stream meet. */
+  const parsers = transport === 'h2' ? ['strict', 'tolerant'] : ['strict']
 
-  it.each(lanes)(
-    'C21 32 MiB come down whole, and a client that does not read stalls the device meanwhile (%s)',
+  it.each(parsers)(
+    'C21 a download of 32 MiB is whole, and a client that does not read stalls the device (%s)',
     async (parser) => {
       let sent = 0
       const device = await startDevice(async (_request, response) => {
@@ -121,13 +121,13 @@ describeTransports('C21', (transport) => {
       })
       const { sidecar, token } = await start(transport, device, parser)
       const down = await open(transport, sidecar.url, token, 'GET').down
-      expect(await standstill(() => sent)).toBeLessThan(IN_BETWEEN)
+      expect(await standstill(() => sent)).toBeLessThan(BUFFERED)
       expect(await arrived(down)).toEqual({ whole: true, size: SIZE })
     },
   )
 
-  it.each(lanes)(
-    'C21 32 MiB go up whole, and a device that does not read stalls the client meanwhile (%s)',
+  it.each(parsers)(
+    'C21 an upload of 32 MiB is whole, and a device that does not read stalls the client (%s)',
     async (parser) => {
       const reading = Promise.withResolvers<void>()
       const device = await startDevice(async (request, response) => {
@@ -140,7 +140,7 @@ describeTransports('C21', (transport) => {
       const poured = pour(up, SIZE, (taken) => {
         sent = taken
       })
-      expect(await standstill(() => sent)).toBeLessThan(IN_BETWEEN)
+      expect(await standstill(() => sent)).toBeLessThan(BUFFERED)
       reading.resolve()
       await poured
       const chunks: Buffer[] = []
@@ -149,7 +149,7 @@ describeTransports('C21', (transport) => {
     },
   )
 
-  it('C21 64 MiB of unknown length both ways at once, an echo, take constant memory', async () => {
+  it('C21 an echo of 64 MiB of unknown length takes constant memory', async () => {
     const device = await startDevice(async (request, response) => {
       request.pipe(response)
       await finished(response)

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { accessLines } from '../support/access-lines.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import type { DeviceRequest } from '../support/device.ts'
 import type { Request } from '../support/message.ts'
@@ -10,36 +11,28 @@ import { describeTransports } from '../support/transports.ts'
 
 const trusting = { listen: { trusted_proxies: ['127.0.0.1'] } }
 
-/** Sends a request with a good token, and gives what the device saw of it. */
-async function seenBy(sidecar: TestSidecar, request: Request): Promise<DeviceRequest> {
+/** Sends a request with a good token, and returns the request that reached the device. */
+async function forwardedRequest(sidecar: TestSidecar, request: Request): Promise<DeviceRequest> {
   const before = sidecar.device.requests.length
-  const answer = await sidecar.request({ token: await sidecar.token(), ...request })
-  expect(answer.status, answer.text).toBe(200)
+  const response = await sidecar.request({ token: await sidecar.token(), ...request })
+  expect(response.status, response.text).toBe(200)
   expect(sidecar.device.requests).toHaveLength(before + 1)
-  return sidecar.device.requests[before] as DeviceRequest // just seen to be there
+  return sidecar.device.requests[before] as DeviceRequest // `toHaveLength` has just checked that it is there
 }
 
-/** The access lines, once there are so many. */
-async function accessLines(
-  sidecar: TestSidecar,
-  count: number,
-): Promise<readonly Readonly<Record<string, unknown>>[]> {
-  const lines = (): Record<string, unknown>[] =>
-    sidecar
-      .logLines()
-      .map((line) => JSON.parse(line))
-      .filter(({ msg }) => msg === 'request')
-  await expect.poll(() => lines().length).toBe(count)
-  return lines()
+/** Waits until the log has `count` access lines, and returns them. */
+async function waitForAccessLines(sidecar: TestSidecar, count: number): Promise<Record<string, unknown>[]> {
+  await expect.poll(() => accessLines(sidecar).length).toBe(count)
+  return accessLines(sidecar)
 }
 
-describeTransports('C22', (transport) => {
+describeTransports('C22 Request fields', (transport) => {
   const secure = transport !== 'http1'
   const version = transport === 'h2' ? '2' : '1.1'
 
-  it('C22 what arrives at the device is what was sent, plus exactly the fields that a proxy adds', async () => {
+  it('C22 the device gets the fields that were sent and exactly those that a proxy adds', async () => {
     const sidecar = await startSidecar({ transport })
-    const seen = await seenBy(sidecar, {
+    const seen = await forwardedRequest(sidecar, {
       fields: ['Accept', '*/*', 'X-Own', 'yes'],
       authority: 'device.example',
     })
@@ -66,7 +59,7 @@ describeTransports('C22', (transport) => {
     expect(seen.header('X-Request-Id')).toMatch(/^[\w-]{16,128}$/)
   })
 
-  it('C22 the bearer token stays here, also when somebody nominates it or spells it oddly', async () => {
+  it('C22 Authorization does not reach the device, in any casing and also if Connection names it', async () => {
     const sidecar = await startSidecar({ transport })
     const token = await sidecar.token()
     await sidecar.request({ fields: ['aUTHORIZATION', `bEARER   ${token}`] })
@@ -76,9 +69,9 @@ describeTransports('C22', (transport) => {
     expect(sidecar.device.bytes.includes(token)).toBe(false)
   })
 
-  it('C22 credentials for proxies stay here as well', async () => {
+  it('C22 Proxy-Authorization and the other Proxy fields do not reach the device', async () => {
     const sidecar = await startSidecar({ transport })
-    const seen = await seenBy(sidecar, {
+    const seen = await forwardedRequest(sidecar, {
       fields: [
         'Proxy-Authorization',
         'Basic eDp5',
@@ -91,9 +84,9 @@ describeTransports('C22', (transport) => {
     expect(seen.fields.join('\n')).not.toMatch(/^proxy/im)
   })
 
-  it('C22 from an untrusted peer nothing about forwarding is believed or handed on', async () => {
+  it('C22 the forwarding fields of an untrusted peer are dropped and replaced', async () => {
     const sidecar = await startSidecar({ transport })
-    const seen = await seenBy(sidecar, {
+    const seen = await forwardedRequest(sidecar, {
       authority: 'device.example',
       fields: [
         ...['X-Forwarded-For', '192.0.2.66', 'x-forwarded-for', '192.0.2.67', 'X-Forwarded-Proto', 'gopher'],
@@ -112,9 +105,9 @@ describeTransports('C22', (transport) => {
     expect(seen.values('X-Real-IP')).toEqual([])
   })
 
-  it('C22 from a trusted peer they are kept, and it is added to X-Forwarded-For', async () => {
+  it('C22 the forwarding fields of a trusted peer are kept, and its address is appended to X-Forwarded-For', async () => {
     const sidecar = await startSidecar({ transport, config: trusting })
-    const seen = await seenBy(sidecar, {
+    const seen = await forwardedRequest(sidecar, {
       fields: [
         ...['X-Forwarded-For', '192.0.2.1', 'X-Forwarded-For', '192.0.2.2'],
         ...['X-Forwarded-Proto', 'https', 'X-Forwarded-Host', 'public.example', 'X-Forwarded-Port', '443'],
@@ -130,9 +123,9 @@ describeTransports('C22', (transport) => {
     expect(seen.values('X-Request-Id')).toEqual(['from-the-proxy_1'])
   })
 
-  it('C22 a trusted peer that says nothing is completed', async () => {
+  it('C22 forwarding fields that a trusted peer does not send are added', async () => {
     const sidecar = await startSidecar({ transport, config: trusting })
-    const seen = await seenBy(sidecar, { authority: 'device.example' })
+    const seen = await forwardedRequest(sidecar, { authority: 'device.example' })
     expect(seen.values('X-Forwarded-For')).toEqual(['127.0.0.1'])
     expect(seen.values('X-Forwarded-Proto')).toEqual([secure ? 'https' : 'http'])
     expect(seen.values('X-Forwarded-Host')).toEqual(['device.example'])
@@ -143,34 +136,36 @@ describeTransports('C22', (transport) => {
     'C22 a malformed X-Request-Id is replaced even from a trusted peer: %.20j',
     async (id) => {
       const sidecar = await startSidecar({ transport, config: trusting })
-      const seen = await seenBy(sidecar, { fields: ['X-Request-Id', id] })
+      const seen = await forwardedRequest(sidecar, { fields: ['X-Request-Id', id] })
       expect(seen.header('X-Request-Id')).not.toBe(id)
       expect(seen.header('X-Request-Id')).toMatch(/^[\w-]{16,128}$/)
     },
   )
 
-  it('C22 every request has an id of its own', async () => {
+  it('C22 every request has its own X-Request-Id', async () => {
     const sidecar = await startSidecar({ transport })
     const token = await sidecar.token()
     for (let i = 0; i < 20; i += 1) await sidecar.request({ token })
     expect(new Set(sidecar.device.requests.map((seen) => seen.header('X-Request-Id'))).size).toBe(20)
   })
 
-  it('C22 one id stands in the access line, towards the device and on every answer of our own', async () => {
+  it("C22 the access line, the forwarded request and the sidecar's own response have the same request id", async () => {
     const sidecar = await startSidecar({ transport })
     const { access_token: token } = await sidecar.grant()
     const sent = 'chosen-by-the-client'
     await sidecar.request({ token, path: '/forwarded', fields: ['X-Request-Id', sent] })
-    const answers = [
+    const responses = [
       await sidecar.request({ path: '/refused', fields: ['X-Request-Id', sent] }),
       await sidecar.postToken({ grant_type: 'password', password: 'wrong' }, { path: '/oauth/token?wrong' }),
       await sidecar.postToken({ grant_type: 'password', password: PASSWORD }),
     ]
-    const lines = await accessLines(sidecar, 5)
+    const lines = await waitForAccessLines(sidecar, 5)
     const [granted, forwarded, ...own] = lines
     expect(forwarded).toMatchObject({ path: '/forwarded', grant: expect.stringMatching(/^[0-9a-f]{16}$/) })
     expect(forwarded?.request_id).toBe(sidecar.device.requests.at(-1)?.header('X-Request-Id'))
-    expect(own.map((line) => line.request_id)).toEqual(answers.map((answer) => answer.header('X-Request-Id')))
+    expect(own.map((line) => line.request_id)).toEqual(
+      responses.map((response) => response.header('X-Request-Id')),
+    )
     expect(own.map((line) => line.grant)).toEqual([undefined, undefined, undefined])
     const ids = lines.map((line) => String(line.request_id))
     for (const id of ids) expect(id).toMatch(/^[0-9a-f]{32}$/)
@@ -178,36 +173,38 @@ describeTransports('C22', (transport) => {
     expect(granted?.path).toBe('/oauth/token')
   })
 
-  it("C22 a trusted peer's id stands there, too, also on what is refused", async () => {
+  it("C22 a trusted peer's request id is in the access line and on a refusal", async () => {
     const sidecar = await startSidecar({ transport, config: trusting })
-    const answer = await sidecar.request({ fields: ['X-Request-Id', 'from-the-proxy_1'] })
-    expect([answer.status, answer.values('X-Request-Id')]).toEqual([401, ['from-the-proxy_1']])
-    expect(await accessLines(sidecar, 1)).toMatchObject([{ request_id: 'from-the-proxy_1', status: 401 }])
+    const response = await sidecar.request({ fields: ['X-Request-Id', 'from-the-proxy_1'] })
+    expect([response.status, response.values('X-Request-Id')]).toEqual([401, ['from-the-proxy_1']])
+    expect(await waitForAccessLines(sidecar, 1)).toMatchObject([
+      { request_id: 'from-the-proxy_1', status: 401 },
+    ])
   })
 
-  it('C22 Via is added behind those of the proxies before', async () => {
+  it('C22 Via is appended behind the entries of earlier proxies', async () => {
     const sidecar = await startSidecar({ transport })
-    const seen = await seenBy(sidecar, { fields: ['Via', '1.0 first', 'via', '1.1 second (x)'] })
+    const seen = await forwardedRequest(sidecar, { fields: ['Via', '1.0 first', 'via', '1.1 second (x)'] })
     expect(seen.values('Via').join(', ')).toBe(`1.0 first, 1.1 second (x), ${version} postern`)
   })
 
   it('C22 Host is kept by default', async () => {
     const sidecar = await startSidecar({ transport })
     for (const authority of ['device.example', 'Device.Example:8443', '[2001:db8::1]:99']) {
-      const seen = await seenBy(sidecar, { authority })
+      const seen = await forwardedRequest(sidecar, { authority })
       expect(seen.values('Host')).toEqual([authority])
       expect(seen.values('X-Forwarded-Host')).toEqual([authority])
     }
   })
 
-  it.each(['target', 'a-name.local:8080'])('C22 upstream.host: %s', async (host) => {
+  it.each(['target', 'a-name.local:8080'])('C22 upstream.host replaces Host: %s', async (host) => {
     const sidecar = await startSidecar({ transport, config: { upstream: { host } } })
-    const seen = await seenBy(sidecar, { authority: 'device.example' })
+    const seen = await forwardedRequest(sidecar, { authority: 'device.example' })
     expect(seen.values('Host')).toEqual([host === 'target' ? new URL(sidecar.device.url).host : host])
-    expect(seen.values('X-Forwarded-Host'), 'what the client asked for').toEqual(['device.example'])
+    expect(seen.values('X-Forwarded-Host'), 'the Host of the client').toEqual(['device.example'])
   })
 
-  it('C22 upstream.headers sets what the firmware expects, in place of what the client sends', async () => {
+  it("C22 upstream.headers replaces the client's fields of the same names", async () => {
     const file = join(temporaryDirectory(), 'secret')
     writeFileSync(file, 'Basic c2VjcmV0OnNlY3JldA==\n')
     const sidecar = await startSidecar({
@@ -216,7 +213,7 @@ describeTransports('C22', (transport) => {
         upstream: { headers: { Authorization: { file }, 'X-Gateway': 'postern', 'User-Agent': 'fixed/1' } },
       },
     })
-    const seen = await seenBy(sidecar, {
+    const seen = await forwardedRequest(sidecar, {
       fields: ['x-gateway', 'forged', 'X-GATEWAY', 'forged', 'User-Agent', 'mine', 'X-Kept', 'yes'],
     })
     expect(seen.values('Authorization')).toEqual(['Basic c2VjcmV0OnNlY3JldA=='])
@@ -226,18 +223,20 @@ describeTransports('C22', (transport) => {
     expect(sidecar.logLines().join('\n')).not.toContain('c2VjcmV0')
   })
 
-  it('C22 cookies that HTTP/2 splits over fields reach the device in one; HTTP/1 sends what it was given', async () => {
+  it('C22 Cookie fields of HTTP/2 are joined into one, and those of HTTP/1 are kept', async () => {
     const sidecar = await startSidecar({ transport })
-    const seen = await seenBy(sidecar, { fields: ['Cookie', 'a=1; b=2', 'X-Between', 'x', 'cookie', 'c=3'] })
+    const seen = await forwardedRequest(sidecar, {
+      fields: ['Cookie', 'a=1; b=2', 'X-Between', 'x', 'cookie', 'c=3'],
+    })
     expect(seen.values('Cookie')).toEqual(transport === 'h2' ? ['a=1; b=2; c=3'] : ['a=1; b=2', 'c=3'])
   })
 })
 
 describeTransports(
-  'C22',
+  'C22 Request fields in HTTP/1',
   (transport) => {
-    /** Sends a hand-typed head with a good token, and gives what the device saw. */
-    async function typed(sidecar: TestSidecar, ...lines: string[]): Promise<DeviceRequest> {
+    /** Sends a hand-written head with a good token, and returns the request that reached the device. */
+    async function forwardedHead(sidecar: TestSidecar, ...lines: string[]): Promise<DeviceRequest> {
       const token = await sidecar.token()
       const raw = await rawConnection(sidecar.url)
       raw.write(
@@ -245,12 +244,12 @@ describeTransports(
       )
       await raw.waitFor('\r\n\r\n')
       expect(raw.received).toMatch(/^HTTP\/1\.1 200 /)
-      return sidecar.device.requests.at(-1) as DeviceRequest // answered, so it was there
+      return sidecar.device.requests.at(-1) as DeviceRequest // the 200 proves that it is there
     }
 
-    it('C22 hop-by-hop fields end here', async () => {
+    it('C22 hop-by-hop fields do not reach the device', async () => {
       const sidecar = await startSidecar({ transport })
-      const seen = await typed(
+      const seen = await forwardedHead(
         sidecar,
         'Keep-Alive: timeout=99',
         'TE: trailers, deflate',
@@ -275,16 +274,16 @@ describeTransports(
       expect(seen.header('X-Kept')).toBe('yes')
     })
 
-    it('C22 an upgrade that is no upgrade, without Connection, is an ordinary request', async () => {
+    it('C22 a request with Upgrade but without Connection is an ordinary request', async () => {
       const sidecar = await startSidecar({ transport })
-      const seen = await typed(sidecar, 'Upgrade: websocket', 'X-Kept: yes')
+      const seen = await forwardedHead(sidecar, 'Upgrade: websocket', 'X-Kept: yes')
       expect(seen.values('Upgrade')).toEqual([])
       expect(seen.header('X-Kept')).toBe('yes')
     })
 
-    it('C22 what Connection names ends here, in any casing and over several fields', async () => {
+    it('C22 the fields that Connection names do not reach the device, in any casing and over several fields', async () => {
       const sidecar = await startSidecar({ transport })
-      const seen = await typed(
+      const seen = await forwardedHead(
         sidecar,
         'X-One: 1',
         'X-TWO: 2',
@@ -298,9 +297,9 @@ describeTransports(
       expect(seen.header('Connection')).toBe('keep-alive')
     })
 
-    it('C22 naming what the sidecar itself says changes nothing', async () => {
+    it('C22 the fields that the sidecar adds reach the device although Connection names them', async () => {
       const sidecar = await startSidecar({ transport, config: trusting })
-      const seen = await typed(
+      const seen = await forwardedHead(
         sidecar,
         'X-Forwarded-For: 192.0.2.1',
         'Via: 1.0 before',
@@ -315,22 +314,22 @@ describeTransports(
       expect(seen.header('Authorization')).toBeUndefined()
     })
 
-    it('C22 naming the length of a body does not unframe it', async () => {
+    it('C22 a body stays framed although Connection names Content-Length or Transfer-Encoding', async () => {
       const sidecar = await startSidecar({ transport })
       const token = await sidecar.token()
       for (const framing of ['Content-Length', 'Transfer-Encoding']) {
-        const answer = await sidecar.request({
+        const response = await sidecar.request({
           token,
           fields: ['Connection', framing],
           body: framing === 'Content-Length' ? 'the body' : ['the ', 'body'],
         })
-        expect(answer.status).toBe(200)
+        expect(response.status).toBe(200)
         expect(sidecar.device.requests.at(-1)?.body?.toString()).toBe('the body')
       }
       expect(sidecar.device.requests).toHaveLength(2)
     })
 
-    it('C22 trailers of a request never become fields', async () => {
+    it('C22 the trailers of a request never become header fields', async () => {
       const sidecar = await startSidecar({ transport })
       const token = await sidecar.token()
       const raw = await rawConnection(sidecar.url)

@@ -15,10 +15,10 @@ function answering(...lines: string[]) {
   })
 }
 
-describeTransports('C22', (transport) => {
+describeTransports('C22 Response fields', (transport) => {
   const scheme = transport === 'http1' ? 'http' : 'https'
 
-  it('C22 hop-by-hop fields of the device end here, and those that its Connection names', async () => {
+  it("C22 the device's hop-by-hop fields and those that its Connection names do not reach the client", async () => {
     const device = await answering(
       'Connection: keep-alive, X-Private',
       'Connection: x-other',
@@ -33,8 +33,8 @@ describeTransports('C22', (transport) => {
       'X-Public: 3',
     )
     const sidecar = await startSidecar({ transport, device })
-    const answer = await sidecar.request({ token: await sidecar.token() })
-    expect([answer.status, answer.text, answer.header('X-Public')]).toEqual([200, 'ok', '3'])
+    const response = await sidecar.request({ token: await sidecar.token() })
+    expect([response.status, response.text, response.header('X-Public')]).toEqual([200, 'ok', '3'])
     for (const name of [
       'X-Private',
       'X-Other',
@@ -44,14 +44,14 @@ describeTransports('C22', (transport) => {
       'Trailer',
       'TE',
     ]) {
-      expect(answer.values(name), name).toEqual([])
+      expect(response.values(name), name).toEqual([])
     }
-    expect(answer.fields.join()).not.toContain('timeout=77')
-    expect(answer.values('Connection').join()).not.toMatch(/private|other/i)
-    if (transport === 'h2') expect(answer.values('Connection')).toEqual([])
+    expect(response.fields.join()).not.toContain('timeout=77')
+    expect(response.values('Connection').join()).not.toMatch(/private|other/i)
+    if (transport === 'h2') expect(response.values('Connection')).toEqual([])
   })
 
-  it("C22 a device that closes its connection does not close the client's", async () => {
+  it("C22 the client's connection stays open when the device closes its own", async () => {
     const device = await startDevice((_request, response) => {
       response.setHeader('Connection', 'close')
       response.end('x')
@@ -63,101 +63,98 @@ describeTransports('C22', (transport) => {
     expect(device.connections).toBe(3)
   })
 
-  it('C22 naming its own length or the limits in Connection gains a device nothing', async () => {
+  it('C22 the rate-limit fields reach the client although the device names them in Connection', async () => {
     const device = await answering('Connection: X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset')
     const sidecar = await startSidecar({ transport, device })
-    const answer = await sidecar.request({ token: await sidecar.token() })
-    expect(answer.header('X-RateLimit-Limit')).toBe('1000000')
-    expect(answer.header('X-RateLimit-Remaining')).toBeDefined()
-    expect(answer.header('X-RateLimit-Reset')).toBeDefined()
+    const response = await sidecar.request({ token: await sidecar.token() })
+    expect(response.header('X-RateLimit-Limit')).toBe('1000000')
+    expect(response.header('X-RateLimit-Remaining')).toBeDefined()
+    expect(response.header('X-RateLimit-Reset')).toBeDefined()
   })
 
-  describeLocations()
-
-  function describeLocations(): void {
-    async function redirected(
-      location: (deviceHost: string) => string,
-      request: ApiRequest = {},
-      config: YamlPart = {},
-      field = 'Location',
-    ): Promise<Response> {
-      const device = await startDevice((_request, response) => {
-        response.writeHead(302, [field, location(new URL(device.url).host)])
-        response.end()
-      })
-      const sidecar = await startSidecar({ transport, device, config })
-      return sidecar.request({ token: await sidecar.token(), authority: 'public.example:8443', ...request })
-    }
-
-    it.each(['Location', 'Content-Location'])(
-      "C22 a %s that names the device's own address becomes the public one",
-      async (field) => {
-        const answer = await redirected((host) => `http://${host}/a%2fb//?c#d`, {}, {}, field)
-        expect(answer.header(field)).toBe(`${scheme}://public.example:8443/a%2fb//?c#d`)
-      },
-    )
-
-    it('C22 a Location with the Host that the device was asked for, in its own scheme, likewise', async () => {
-      const answer = await redirected(() => 'http://public.example:8443/next')
-      expect(answer.header('Location')).toBe(`${scheme}://public.example:8443/next`)
+  /** Sends a request that the device redirects to `location`, and returns the response. */
+  async function redirected(
+    location: (deviceHost: string) => string,
+    request: ApiRequest = {},
+    config: YamlPart = {},
+    field = 'Location',
+  ): Promise<Response> {
+    const device = await startDevice((_request, response) => {
+      response.writeHead(302, [field, location(new URL(device.url).host)])
+      response.end()
     })
-
-    it('C22 a Location with the Host of upstream.host likewise', async () => {
-      const answer = await redirected(
-        () => 'http://inside.local/next',
-        {},
-        { upstream: { host: 'inside.local' } },
-      )
-      expect(answer.header('Location')).toBe(`${scheme}://public.example:8443/next`)
-    })
-
-    it('C22 a Location without a path, or in capitals, likewise', async () => {
-      expect((await redirected((host) => `HTTP://${host.toUpperCase()}`)).header('Location')).toBe(
-        `${scheme}://public.example:8443`,
-      )
-    })
-
-    it('C22 any other Location is kept as it is', async () => {
-      const locations = [
-        '/next?x=http://127.0.0.1/',
-        'next',
-        '//other.example/x',
-        '?only=query',
-        'http://other.example/x',
-        'https://login.example/?back=x',
-        'http://127.0.0.1.evil.example/',
-        'ftp://public.example:8443/x',
-        'http://public.example:9999/x',
-        'urn:x:y',
-        '',
-        'http://[half',
-      ]
-      const device = await startDevice((request, response) => {
-        response.writeHead(302, ['Location', locations[Number(request.url?.slice(1))] ?? ''])
-        response.end()
-      })
-      const sidecar = await startSidecar({ transport, device })
-      const token = await sidecar.token()
-      for (const [i, location] of locations.entries()) {
-        const answer = await sidecar.request({ token, path: `/${i}`, authority: 'public.example:8443' })
-        expect([answer.status, answer.header('Location')]).toEqual([302, location])
-      }
-    })
-
-    it('C22 behind a trusted proxy the public address is the one that the proxy tells', async () => {
-      const answer = await redirected(
-        (host) => `http://${host}/next`,
-        { fields: ['X-Forwarded-Proto', 'https', 'X-Forwarded-Host', 'outside.example'] },
-        { listen: { trusted_proxies: ['127.0.0.1'] } },
-      )
-      expect(answer.header('Location')).toBe('https://outside.example/next')
-    })
-
-    it('C22 an untrusted client cannot steer a redirect', async () => {
-      const answer = await redirected((host) => `http://${host}/next`, {
-        fields: ['X-Forwarded-Proto', 'gopher', 'X-Forwarded-Host', 'evil.example'],
-      })
-      expect(answer.header('Location')).toBe(`${scheme}://public.example:8443/next`)
-    })
+    const sidecar = await startSidecar({ transport, device, config })
+    return sidecar.request({ token: await sidecar.token(), authority: 'public.example:8443', ...request })
   }
+
+  it.each(['Location', 'Content-Location'])(
+    "C22 a %s with the device's own address gets the public address",
+    async (field) => {
+      const response = await redirected((host) => `http://${host}/a%2fb//?c#d`, {}, {}, field)
+      expect(response.header(field)).toBe(`${scheme}://public.example:8443/a%2fb//?c#d`)
+    },
+  )
+
+  it("C22 a Location with the forwarded Host and the device's scheme gets the public scheme", async () => {
+    const response = await redirected(() => 'http://public.example:8443/next')
+    expect(response.header('Location')).toBe(`${scheme}://public.example:8443/next`)
+  })
+
+  it('C22 a Location with the host of upstream.host gets the public address', async () => {
+    const response = await redirected(
+      () => 'http://inside.local/next',
+      {},
+      { upstream: { host: 'inside.local' } },
+    )
+    expect(response.header('Location')).toBe(`${scheme}://public.example:8443/next`)
+  })
+
+  it('C22 a Location without a path and in capitals gets the public address', async () => {
+    expect((await redirected((host) => `HTTP://${host.toUpperCase()}`)).header('Location')).toBe(
+      `${scheme}://public.example:8443`,
+    )
+  })
+
+  it('C22 any other Location is kept unchanged', async () => {
+    const locations = [
+      '/next?x=http://127.0.0.1/',
+      'next',
+      '//other.example/x',
+      '?only=query',
+      'http://other.example/x',
+      'https://login.example/?back=x',
+      'http://127.0.0.1.evil.example/',
+      'ftp://public.example:8443/x',
+      'http://public.example:9999/x',
+      'urn:x:y',
+      '',
+      'http://[half',
+    ]
+    const device = await startDevice((request, response) => {
+      response.writeHead(302, ['Location', locations[Number(request.url?.slice(1))] ?? ''])
+      response.end()
+    })
+    const sidecar = await startSidecar({ transport, device })
+    const token = await sidecar.token()
+    for (const [i, location] of locations.entries()) {
+      const response = await sidecar.request({ token, path: `/${i}`, authority: 'public.example:8443' })
+      expect([response.status, response.header('Location')]).toEqual([302, location])
+    }
+  })
+
+  it('C22 behind a trusted proxy the public address is that of X-Forwarded-Proto and X-Forwarded-Host', async () => {
+    const response = await redirected(
+      (host) => `http://${host}/next`,
+      { fields: ['X-Forwarded-Proto', 'https', 'X-Forwarded-Host', 'outside.example'] },
+      { listen: { trusted_proxies: ['127.0.0.1'] } },
+    )
+    expect(response.header('Location')).toBe('https://outside.example/next')
+  })
+
+  it("C22 an untrusted client's X-Forwarded fields do not change a redirect", async () => {
+    const response = await redirected((host) => `http://${host}/next`, {
+      fields: ['X-Forwarded-Proto', 'gopher', 'X-Forwarded-Host', 'evil.example'],
+    })
+    expect(response.header('Location')).toBe(`${scheme}://public.example:8443/next`)
+  })
 })

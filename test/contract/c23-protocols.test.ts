@@ -10,7 +10,10 @@ import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
 describe('C23 ALPN', () => {
-  async function agreed(url: string, offered: readonly string[] | undefined): Promise<string | false | null> {
+  async function negotiated(
+    url: string,
+    offered: readonly string[] | undefined,
+  ): Promise<string | false | null> {
     const { port } = new URL(url)
     const socket = tls.connect({
       host: '127.0.0.1',
@@ -25,22 +28,22 @@ describe('C23 ALPN', () => {
     return socket.alpnProtocol
   }
 
-  it('C23 HTTP/2 and HTTP/1.1 share one port; HTTP/2 is preferred, and HTTP/1.1 is what is spoken without ALPN', async () => {
+  it('C23 HTTP/2 and HTTP/1.1 share one port: ALPN prefers HTTP/2, and without ALPN it is HTTP/1.1', async () => {
     const sidecar = await startSidecar({ transport: 'tls' })
-    expect(await agreed(sidecar.url, ['h2', 'http/1.1'])).toBe('h2')
-    expect(await agreed(sidecar.url, ['http/1.1', 'h2'])).toBe('h2')
-    expect(await agreed(sidecar.url, ['http/1.1'])).toBe('http/1.1')
-    expect(await agreed(sidecar.url, ['http/1.0', 'http/1.1'])).toBe('http/1.1')
-    expect(await agreed(sidecar.url, undefined)).toBe(false)
+    expect(await negotiated(sidecar.url, ['h2', 'http/1.1'])).toBe('h2')
+    expect(await negotiated(sidecar.url, ['http/1.1', 'h2'])).toBe('h2')
+    expect(await negotiated(sidecar.url, ['http/1.1'])).toBe('http/1.1')
+    expect(await negotiated(sidecar.url, ['http/1.0', 'http/1.1'])).toBe('http/1.1')
+    expect(await negotiated(sidecar.url, undefined)).toBe(false)
     const raw = await rawConnection(sidecar.url, { alpn: [] })
     raw.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
     expect(await raw.closed).toMatch(/^HTTP\/1\.1 401 /)
   })
 
-  it('C23 a client that offers HTTP/1.0 alone is served, whichever HTTP/1 it speaks then', async () => {
+  it('C23 a client that offers only ALPN http/1.0 is served, whether it sends HTTP/1.0 or HTTP/1.1', async () => {
     const sidecar = await startSidecar({ transport: 'tls' })
-    expect(await agreed(sidecar.url, ['http/1.0'])).toBe('http/1.0')
-    expect(await agreed(sidecar.url, ['http/0.9', 'http/1.0'])).toBe('http/1.0')
+    expect(await negotiated(sidecar.url, ['http/1.0'])).toBe('http/1.0')
+    expect(await negotiated(sidecar.url, ['http/0.9', 'http/1.0'])).toBe('http/1.0')
     const bearer = `Authorization: Bearer ${await sidecar.token()}`
     const old = await rawConnection(sidecar.url, { alpn: ['http/1.0'] })
     old.write(`GET / HTTP/1.0\r\n${bearer}\r\n\r\n`)
@@ -52,15 +55,15 @@ describe('C23 ALPN', () => {
     expect(sidecar.device.requests).toHaveLength(3)
   })
 
-  it('C23 an offer of none of them is refused in the handshake', async () => {
+  it('C23 a client that offers only other protocols is refused in the handshake', async () => {
     const sidecar = await startSidecar({ transport: 'tls' })
     for (const offered of [['spdy/3'], ['http/0.9', 'acme-tls/1'], ['http/1'], ['h2c']]) {
-      await expect(agreed(sidecar.url, offered)).rejects.toThrow(/no application protocol/i)
+      await expect(negotiated(sidecar.url, offered)).rejects.toThrow(/no application protocol/i)
     }
     expect((await sidecar.request()).status).toBe(401)
   })
 
-  it('C23 old TLS versions are refused', async () => {
+  it('C23 TLS 1.0 and 1.1 are refused', async () => {
     const sidecar = await startSidecar({ transport: 'tls' })
     const { port } = new URL(sidecar.url)
     const socket = tls.connect({
@@ -77,7 +80,7 @@ describe('C23 ALPN', () => {
     await expect(once(socket, 'secureConnect')).rejects.toThrow()
   })
 
-  it('C23 many requests at once on one HTTP/2 connection, each gets its own answer', async () => {
+  it('C23 each of 150 concurrent requests on one HTTP/2 connection gets its own response', async () => {
     const device = await startDevice(async (request, response) => {
       await readBody(request)
       setTimeout(() => response.end(request.url), Number(request.url?.slice(1)) % 7)
@@ -86,11 +89,13 @@ describe('C23 ALPN', () => {
     const fields = ['Authorization', `Bearer ${await sidecar.token()}`]
     const connection = await sidecar.connect()
     const paths = Array.from({ length: 150 }, (_, i) => `/${i}`)
-    const answers = await Promise.all(paths.map((path) => connection.send({ path, fields })))
-    expect(answers.map((answer) => [answer.status, answer.text])).toEqual(paths.map((path) => [200, path]))
+    const responses = await Promise.all(paths.map((path) => connection.send({ path, fields })))
+    expect(responses.map((response) => [response.status, response.text])).toEqual(
+      paths.map((path) => [200, path]),
+    )
   })
 
-  it('C23 an extended CONNECT (RFC 8441) is not offered, and one that comes anyway reaches nobody', async () => {
+  it('C23 extended CONNECT (RFC 8441) is not offered, and one that comes anyway does not reach the device', async () => {
     const sidecar = await startSidecar({ transport: 'h2' })
     const token = await sidecar.token()
     const session = http2.connect(sidecar.url, { rejectUnauthorized: false })
@@ -114,7 +119,7 @@ describe('C23 ALPN', () => {
   })
 })
 
-describeTransports('C23', (transport) => {
+describeTransports('C23 Events and interim responses', (transport) => {
   it('C23 server-sent events arrive one by one, as the device sends them', async () => {
     const tick: (() => void)[] = []
     const device = await startDevice((_request, response) => {
@@ -131,7 +136,7 @@ describeTransports('C23', (transport) => {
     const fields = ['Authorization', `Bearer ${await sidecar.token()}`, 'Accept', 'text/event-stream']
     const connection = await sidecar.connect()
     const exchange = connection.start({ fields })
-    // The head comes before the first event is so much as thought of, and each event before the next.
+    // The head arrives before the device writes an event, and each event before the device writes the next.
     expect((await exchange.head).status).toBe(200)
     for (let n = 1; n <= 5; n += 1) {
       tick[0]?.()
@@ -140,7 +145,7 @@ describeTransports('C23', (transport) => {
     exchange.abort()
   })
 
-  it('C23 103 Early Hints come through before the answer, without what belongs to connections', async () => {
+  it('C23 103 Early Hints come before the response and without hop-by-hop fields', async () => {
     const proceed = Promise.withResolvers<void>()
     const device = await startRawDevice(async (peer) => {
       await peer.waitFor('\r\n\r\n')
@@ -166,20 +171,20 @@ describeTransports('C23', (transport) => {
     ['an unasked 100', 'HTTP/1.1 100 Continue\r\n\r\n', 200],
     ['a few 102', processing.repeat(3), 200],
     ['a flood of 102', processing.repeat(5000), 500],
-  ])('C23 a device may send interim answers, within reason: %s', async (_name, interim, status) => {
+  ])('C23 a device may send at most 16 interim responses: %s', async (_name, interim, status) => {
     const device = await startRawDevice(async (peer) => {
       await peer.waitFor('\r\n\r\n')
       peer.end(`${interim}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`)
     })
     const sidecar = await startSidecar({ transport, device })
-    const answer = await sidecar.request({ token: await sidecar.token() })
-    expect(answer.status).toBe(status)
-    expect(answer.informational.length).toBeLessThanOrEqual(16)
+    const response = await sidecar.request({ token: await sidecar.token() })
+    expect(response.status).toBe(status)
+    expect(response.informational.length).toBeLessThanOrEqual(16)
     expect((await sidecar.request()).status).toBe(401)
   })
 
   it.each([['Content-Length', '4'], []].map((framing) => [framing]))(
-    'C23 Expect: 100-continue is answered once the request is admitted, and not passed on: %j',
+    'C23 Expect: 100-continue is answered after admission and not forwarded: %j',
     async (framing) => {
       const sidecar = await startSidecar({ transport })
       const fields = [
@@ -193,14 +198,14 @@ describeTransports('C23', (transport) => {
       const exchange = connection.start({ method: 'POST', fields, open: true })
       await exchange.waitForInformational(100)
       exchange.end('body')
-      const answer = await exchange.response
-      expect([answer.status, answer.informational.map(({ status }) => status)]).toEqual([200, [100]])
+      const response = await exchange.response
+      expect([response.status, response.informational.map(({ status }) => status)]).toEqual([200, [100]])
       expect(sidecar.device.requests[0]?.body?.toString()).toBe('body')
       expect(sidecar.device.requests[0]?.values('Expect')).toEqual([])
     },
   )
 
-  it('C23 Expect: 100-continue is never answered with 100 where there will be a refusal', async () => {
+  it('C23 a refused request with Expect: 100-continue gets no 100', async () => {
     const sidecar = await startSidecar({ transport, config: { limits: { api: { requests: 3 } } } })
     const expecting = ['Expect', '100-continue', 'Content-Length', '5']
     const refused: [number, string, string[]][] = [
@@ -211,25 +216,31 @@ describeTransports('C23', (transport) => {
     ]
     for (const [status, code, fields] of refused) {
       const connection = await sidecar.connect()
-      const answer = await connection.start({ method: 'POST', fields: [...expecting, ...fields], open: true })
-        .response
-      expectError(answer, status, code as 'invalid_token')
-      expect(answer.informational).toEqual([])
+      const response = await connection.start({
+        method: 'POST',
+        fields: [...expecting, ...fields],
+        open: true,
+      }).response
+      expectError(response, status, code as 'invalid_token')
+      expect(response.informational).toEqual([])
     }
     expect(sidecar.device.connections).toBe(0)
   })
 
-  it('C23 Expect: 100-continue with no body to wait for is answered at once', async () => {
+  it('C23 a request with Expect: 100-continue and no body gets its response', async () => {
     const sidecar = await startSidecar({ transport })
-    const answer = await sidecar.request({ token: await sidecar.token(), fields: ['Expect', '100-continue'] })
-    expect(answer.status).toBe(200)
+    const response = await sidecar.request({
+      token: await sidecar.token(),
+      fields: ['Expect', '100-continue'],
+    })
+    expect(response.status).toBe(200)
   })
 })
 
 describeTransports(
-  'C23',
+  'C23 Responses in HTTP/1',
   (transport) => {
-    it('C23 a client of HTTP/1.0 gets no interim answer', async () => {
+    it('C23 an HTTP/1.0 client gets no interim response', async () => {
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')
         peer.end(
@@ -245,18 +256,18 @@ describeTransports(
       expect(all).not.toContain('HTTP/1.1 103')
     })
 
-    it('C23 the head and a small body of an answer are not held back for more', async () => {
-      const held = Promise.withResolvers<void>()
+    it('C23 the head and a small first piece of a response are not buffered', async () => {
+      const proceed = Promise.withResolvers<void>()
       const device = await startDevice(async (_request, response) => {
         response.write('first')
-        await held.promise
+        await proceed.promise
         response.end('last')
       })
       const sidecar = await startSidecar({ transport, device })
       const connection = await sidecar.connect()
       const exchange = connection.start({ fields: ['Authorization', `Bearer ${await sidecar.token()}`] })
       await exchange.waitFor('first')
-      held.resolve()
+      proceed.resolve()
       expect((await exchange.response).text).toBe('firstlast')
     })
   },

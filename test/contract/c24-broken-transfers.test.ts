@@ -6,8 +6,8 @@ import { brokenBy, nextRequest, startCutting, startScripted } from '../support/s
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
-describeTransports('C24', (transport) => {
-  it('C24 a device that is down is a 500 at once, and used again when it is back', async () => {
+describeTransports('C24 Broken transfers', (transport) => {
+  it('C24 a device that is down is 500, and a device that is back is used again', async () => {
     const port = await unusedPort()
     const sidecar = await startSidecar({ transport, device: { url: `http://127.0.0.1:${port}` } })
     const token = await sidecar.token()
@@ -18,11 +18,11 @@ describeTransports('C24', (transport) => {
   })
 
   it.each([
-    ['closes', (peer: RawPeer) => peer.end()],
-    ['resets', (peer: RawPeer) => peer.reset()],
-    ['breaks off within its head', (peer: RawPeer) => peer.end('HTTP/1.1 200 O')],
+    ['closes the connection', (peer: RawPeer) => peer.end()],
+    ['resets the connection', (peer: RawPeer) => peer.reset()],
+    ['closes the connection within the head', (peer: RawPeer) => peer.end('HTTP/1.1 200 O')],
   ])(
-    'C24 a device that %s before the head of its answer is a 500, and gets no request twice',
+    'C24 a device that %s before its response head ends is 500, and no request is repeated',
     async (_name, drop) => {
       const device = await startScripted(async (peer) => {
         await nextRequest(peer)
@@ -39,21 +39,21 @@ describeTransports('C24', (transport) => {
   it.each([
     ['a length, FIN', 'Content-Length: 1000\r\n\r\nonly this', (peer: RawPeer) => peer.end()],
     ['a length, RST', 'Content-Length: 1000\r\n\r\nonly this', (peer: RawPeer) => peer.reset()],
-    ['a length, one byte short', 'Content-Length: 10\r\n\r\nonly this', (peer: RawPeer) => peer.end()],
+    ['a length, one byte short, FIN', 'Content-Length: 10\r\n\r\nonly this', (peer: RawPeer) => peer.end()],
     ['chunks, FIN', 'Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n', (peer: RawPeer) => peer.end()],
     ['chunks, RST', 'Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n', (peer: RawPeer) => peer.reset()],
     [
-      'chunks, half of one',
+      'chunks, FIN within one',
       'Transfer-Encoding: chunked\r\n\r\n99\r\nonly this',
       (peer: RawPeer) => peer.end(),
     ],
     [
-      'chunks, no last one',
+      'chunks, only half of the last one',
       'Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n0\r\n',
       (peer: RawPeer) => peer.end(),
     ],
-    ['what lasts until the end, RST', 'X-A: b\r\n\r\nonly this', (peer: RawPeer) => peer.reset()],
-    ['broken chunks', 'Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\nzz\r\n', () => {}],
+    ['until the close, RST', 'X-A: b\r\n\r\nonly this', (peer: RawPeer) => peer.reset()],
+    ['a malformed chunk size', 'Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\nzz\r\n', () => {}],
   ])(
     'C24 a body cut by the device is a broken transfer, never a short body that looks whole: %s',
     async (_name, head, cut) => {
@@ -65,12 +65,12 @@ describeTransports('C24', (transport) => {
       proceed()
       const { partial } = await brokenBy(exchange)
       expect([partial?.status, partial?.text]).toEqual([200, 'only this'])
-      expect((await sidecar.request()).status, 'the sidecar lives').toBe(401)
+      expect((await sidecar.request()).status, 'the sidecar still serves').toBe(401)
       await expect.poll(() => sidecar.metric('postern_upstream_errors_total')).toBe(1)
     },
   )
 
-  it('C24 a device that stalls within a body is cut at the deadline', async () => {
+  it('C24 a response whose body stalls is broken off at the deadline', async () => {
     const device = await startScripted(async (peer) => {
       await nextRequest(peer)
       peer.write('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nonly this')
@@ -81,7 +81,7 @@ describeTransports('C24', (transport) => {
     expect((await brokenBy(exchange)).partial?.text).toBe('only this')
   })
 
-  it('C24 a device that goes on framing a body without any of it is cut at the deadline', async () => {
+  it('C24 a response with endless chunk extensions and no data is broken off at the deadline', async () => {
     const device = await startScripted(async (peer) => {
       await nextRequest(peer)
       peer.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n1;')
@@ -96,20 +96,20 @@ describeTransports('C24', (transport) => {
   }, 8_000)
 
   it.each(['HTTP/2.0', 'HTTP/0.9'])(
-    'C24 what claims to be %s is no answer for the strict lane',
+    'C24 a response that claims to be %s is 500 with the strict parser',
     async (version) => {
       const device = await startScripted(async (peer) => {
         await nextRequest(peer)
         peer.write(`${version} 200 OK\r\nContent-Length: 2\r\n\r\nhi`)
       })
       const sidecar = await startSidecar({ transport, device, config: { upstream: { parser: 'strict' } } })
-      const answer = await sidecar.request({ token: await sidecar.token() })
-      expectError(answer, 500, 'upstream_unavailable')
-      expect(answer.header('Proxy-Status')).toBe('postern; error=http_protocol_error')
+      const response = await sidecar.request({ token: await sidecar.token() })
+      expectError(response, 500, 'upstream_unavailable')
+      expect(response.header('Proxy-Status')).toBe('postern; error=http_protocol_error')
     },
   )
 
-  it('C24 one broken answer does not disturb the others', async () => {
+  it('C24 a broken response leaves other responses whole, also on the same HTTP/2 connection', async () => {
     const device = await startDevice((incoming, response) => {
       if (incoming.url !== '/cut') {
         response.end('whole')
@@ -130,7 +130,7 @@ describeTransports('C24', (transport) => {
       }),
     )
     if (transport !== 'h2') return
-    // Within one HTTP/2 connection it is a stream that breaks, not the connection.
+    // In HTTP/2 only the stream breaks, not the connection.
     const [one] = connections
     if (one === undefined) throw new Error('there are six')
     const cut = one.start({ fields, path: '/cut' })
@@ -140,7 +140,7 @@ describeTransports('C24', (transport) => {
     expect((await one.send({ fields, path: '/whole' })).text).toBe('whole')
   })
 
-  it('C24 an answer that comes before the upload is over reaches the client', async () => {
+  it('C24 a response that comes before the upload has ended reaches the client', async () => {
     const device = await startDevice((_incoming, response) => {
       response.writeHead(413, { Connection: 'close' })
       response.end('too much')

@@ -12,7 +12,7 @@ async function start(...options: Parameters<typeof startDevice>) {
   const clock = stillClock()
   const sidecar = await startSidecar({ device, clock })
   const token = await sidecar.token()
-  /** Sends a request when the connection has been idle for so long; gives how many connections there were by then. */
+  /** Sends a request after `idle` ms of idle time, and returns how many connections the device has had. */
   const after = async (idle: number, request: object): Promise<number> => {
     clock.advance(idle)
     expect((await sidecar.request({ token, ...request })).status).toBe(200)
@@ -21,7 +21,7 @@ async function start(...options: Parameters<typeof startDevice>) {
   return { device, sidecar, clock, after }
 }
 
-it('C24 H48 what must not be repeated trusts an unknown device for a moment only, what may be repeated for longer', async () => {
+it('C24 H48 a POST reuses a connection to an unknown device for 200 ms at most, and a GET for longer', async () => {
   const { after } = await start()
   expect(await after(0, POST)).toBe(1)
   expect(await after(199, POST)).toBe(1)
@@ -29,7 +29,7 @@ it('C24 H48 what must not be repeated trusts an unknown device for a moment only
   expect(await after(3000, GET)).toBe(2)
 })
 
-it('C24 H48 a connection that was idle for long and still good tells that others will be', async () => {
+it('C24 H48 a connection that was still good after 3 s idle lets a POST reuse one after 1.4 s', async () => {
   const { after } = await start()
   await after(0, GET)
   await after(3000, GET)
@@ -37,27 +37,27 @@ it('C24 H48 a connection that was idle for long and still good tells that others
   expect(await after(1600, POST)).toBe(2)
 })
 
-it('C24 H48 the device closes an idle connection: from then on none is used again after half that time', async () => {
+it('C24 H48 after the device closes an idle connection, no connection is reused after half that idle time', async () => {
   const { device, sidecar, clock, after } = await start()
   await after(0, GET)
   clock.advance(900)
   device.closeConnections()
   await device.waitForOpenConnections(0)
-  // Whatever was in the air when the device saw its side close has been read by now.
+  // By now the sidecar has read the FIN that was on its way.
   await sidecar.metrics()
   expect(await after(0, GET)).toBe(2)
   expect(await after(400, POST)).toBe(2)
   expect(await after(500, GET)).toBe(3)
 })
 
-it.each(['in silence', 'by a reset'])(
-  'C24 H48 a device that gives up idle connections %s costs no request after the first that met it',
+it.each(['with FIN', 'with RST'])(
+  'C24 H48 a device that closes idle connections %s makes no later request fail',
   async (how) => {
     const device = await startScripted(async (peer) => {
       await nextRequest(peer)
       peer.write(OK)
       await nextRequest(peer)
-      if (how === 'in silence') peer.end()
+      if (how === 'with FIN') peer.end()
       else peer.reset()
     })
     const clock = movableClock()
@@ -68,7 +68,7 @@ it.each(['in silence', 'by a reset'])(
       expect((await sidecar.request({ token, ...request })).text).toBe('ok')
     }
     await ask(GET)
-    // Met, and repeated on a second connection, which the device gives up as well.
+    // This GET meets the close and is repeated on a second connection, which the device closes as well.
     await ask(GET)
     for (let i = 3; i <= 6; i += 1) {
       await ask(POST)
@@ -77,7 +77,7 @@ it.each(['in silence', 'by a reset'])(
   },
 )
 
-it('C24 H48 the time that the device names itself (Keep-Alive: timeout) is kept, less two seconds', async () => {
+it("C24 H48 no connection is reused later than two seconds before the end of the device's Keep-Alive timeout", async () => {
   const { after } = await start((_request, response) => {
     response.shouldKeepAlive = true
     response.writeHead(200, { 'Keep-Alive': 'timeout=2', Connection: 'keep-alive' }).end()

@@ -1,18 +1,19 @@
 import { expect, it } from 'vitest'
 import { readBody, startDevice } from '../support/device.ts'
+import { waitForQueued } from '../support/holding-device.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
-describeTransports('C24', (transport) => {
-  it.each(['before the answer', 'within the answer', 'within its upload'])(
+describeTransports('C24 Clients that leave', (transport) => {
+  it.each(['before the response', 'within the response', 'within its upload'])(
     'C24 a client that leaves %s aborts the request at the device',
     async (when) => {
       const reached = Promise.withResolvers<void>()
       const aborted = Promise.withResolvers<void>()
       const device = await startDevice((incoming, response) => {
         response.once('close', () => aborted.resolve())
-        if (when === 'within the answer') response.write('some')
+        if (when === 'within the response') response.write('some')
         incoming.on('data', () => reached.resolve())
         incoming.on('error', () => {})
         if (when !== 'within its upload') reached.resolve()
@@ -25,17 +26,17 @@ describeTransports('C24', (transport) => {
       )
       exchange.response.catch(() => {})
       if (when === 'within its upload') exchange.write('some')
-      if (when === 'within the answer') await exchange.waitFor('some')
+      if (when === 'within the response') await exchange.waitFor('some')
       await reached.promise
       const start = performance.now()
       exchange.abort()
       await aborted.promise
-      expect(performance.now() - start, 'before response_timeout ends it').toBeLessThan(20_000)
+      expect(performance.now() - start, 'before response_timeout would end it').toBeLessThan(20_000)
       await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
     },
   )
 
-  it('C24 a client that breaks its own chunked body off is not taken for one that finished it', async () => {
+  it('C24 an upload that the client breaks off does not look whole to the device', async () => {
     const ended = Promise.withResolvers<string>()
     const device = await startDevice((incoming) => {
       incoming.on('error', () => {})
@@ -57,7 +58,7 @@ describeTransports('C24', (transport) => {
     expect(await ended.promise).toBe('broken')
   })
 
-  it('C24 a client that leaves many times leaves nothing behind', async () => {
+  it('C24 a hundred clients that leave within the response leave no connection and no request in flight', async () => {
     const device = await startDevice(async (incoming, response) => {
       response.write('some')
       await readBody(incoming)
@@ -84,26 +85,26 @@ describeTransports('C24', (transport) => {
   })
 })
 
-// In HTTP/1 the end of a connection may be that of its sending side alone: see `c20-half-closed.test.ts`.
+// Only in HTTP/2: a close in HTTP/1 may be a half-close, see `c20-half-closed.test.ts`.
 describeTransports(
-  'C24',
+  'C24 Clients that leave in HTTP/2',
   (transport) => {
-    it.each(['before the answer', 'within the answer'])(
-      'C24 a client that closes its connection %s aborts what runs on it, and its place is free again',
+    it.each(['before the response', 'within the response'])(
+      'C24 a client that closes its connection %s aborts its request and frees its place',
       async (when) => {
         const device = await startDevice((_incoming, response) => {
-          if (when === 'within the answer') response.write('some')
+          if (when === 'within the response') response.write('some')
         })
         const sidecar = await startSidecar({ transport, device })
         const connection = await sidecar.connect()
         const exchange = connection.start({ fields: ['Authorization', `Bearer ${await sidecar.token()}`] })
         exchange.response.catch(() => {})
-        if (when === 'within the answer') await exchange.waitFor('some')
+        if (when === 'within the response') await exchange.waitFor('some')
         await device.waitForRequests(1)
         const start = performance.now()
         connection.close()
         await device.waitForOpenConnections(0)
-        expect(performance.now() - start, 'before response_timeout ends it').toBeLessThan(20_000)
+        expect(performance.now() - start, 'before response_timeout would end it').toBeLessThan(20_000)
         await expect.poll(() => sidecar.metric('postern_upstream_in_flight')).toBe(0)
         await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
       },
@@ -113,9 +114,9 @@ describeTransports(
 )
 
 describeTransports(
-  'C24',
+  'C24 Clients that leave in HTTP/1',
   (transport) => {
-    it('C24 a client that only closes its sending side still gets its answer', async () => {
+    it('C24 a client that only closes its sending side gets its response', async () => {
       const proceed = Promise.withResolvers<void>()
       const device = await startDevice(async (_request, response) => {
         await proceed.promise
@@ -131,7 +132,7 @@ describeTransports(
     })
 
     it.each(['Content-Length: 100', 'Transfer-Encoding: chunked'])(
-      'C24 H58 an upload (%s) that breaks off while it waits for a place leaves the line at once, and never reaches the device',
+      'C24 H58 an upload (%s) that breaks off in the queue leaves it at once and never reaches the device',
       async (framing) => {
         const proceed = Promise.withResolvers<void>()
         const device = await startDevice(async (_request, response) => {
@@ -143,14 +144,12 @@ describeTransports(
         const first = sidecar.request({ token })
         await device.waitForRequests(1)
         const raw = await rawConnection(sidecar.url)
-        const queued = (count: number) =>
-          expect.poll(() => sidecar.metric('postern_upstream_queued'), { interval: 5 }).toBe(count)
         raw.write(
           `POST /up HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n${framing}\r\n\r\n3\r\nabc`,
         )
-        await queued(1)
+        await waitForQueued(sidecar, 1)
         raw.end()
-        await queued(0)
+        await waitForQueued(sidecar, 0)
         expect(await raw.closed).toMatch(/^HTTP\/1\.1 400 .*"invalid_request"/s)
         proceed.resolve()
         expect((await first).status).toBe(200)
@@ -159,7 +158,7 @@ describeTransports(
       },
     )
 
-    it('C24 a client that resets its connection aborts as well', async () => {
+    it('C24 a client that resets its connection aborts its request at the device', async () => {
       const device = await startDevice(() => {})
       const sidecar = await startSidecar({ transport, device })
       const token = await sidecar.token()

@@ -6,8 +6,8 @@ import { nextRequest, OK, startScripted } from '../support/scripted.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
-describeTransports('C24', (transport) => {
-  it('C24 a stale keep-alive connection costs a GET nothing: it is sent once more, on another', async () => {
+describeTransports('C24 Stale connections', (transport) => {
+  it('C24 a GET that meets a stale keep-alive connection is repeated on another one', async () => {
     const device = await startScripted(
       async (peer) => {
         await nextRequest(peer)
@@ -27,7 +27,7 @@ describeTransports('C24', (transport) => {
     expect(device.peers).toHaveLength(2)
   })
 
-  it('C24 only once: a device that drops the second connection too is a 500', async () => {
+  it('C24 a GET is repeated only once: a device that drops the second connection too is 500', async () => {
     const device = await startScripted(
       async (peer) => {
         await nextRequest(peer)
@@ -48,7 +48,7 @@ describeTransports('C24', (transport) => {
   })
 
   it.each(['POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND'])(
-    'C24 a request that is not safe to repeat is never sent twice: %s',
+    'C24 a request that is not safe to repeat is never repeated: %s',
     async (method) => {
       const seen: string[] = []
       const device = await startRawDevice(async (peer, number) => {
@@ -70,7 +70,7 @@ describeTransports('C24', (transport) => {
   it.each([
     ['of known length', 'x'],
     ['in chunks', ['x', 'y']],
-  ])('C24 nor is a GET that carries a body: %s', async (_name, body) => {
+  ])('C24 a GET with a body is never repeated: %s', async (_name, body) => {
     const seen: string[] = []
     const device = await startRawDevice(async (peer, number) => {
       if (number === 1) {
@@ -87,7 +87,7 @@ describeTransports('C24', (transport) => {
     expect(seen).toHaveLength(1)
   })
 
-  it('C24 a GET that got a single byte of an answer is not sent again', async () => {
+  it('C24 a GET is not repeated after the first bytes of a response', async () => {
     const device = await startScripted(async (peer) => {
       await nextRequest(peer)
       peer.write(OK)
@@ -101,7 +101,7 @@ describeTransports('C24', (transport) => {
     expect(device.peers).toHaveLength(1)
   })
 
-  it('C24 a device that falls silent on a connection used before is slow, not stale: asked once, one deadline', async () => {
+  it('C24 a GET is not repeated when a reused connection falls silent: it is 500 after one deadline', async () => {
     let asked = 0
     const device = await startRawDevice(async (peer, number) => {
       if (number === 1) {
@@ -124,7 +124,7 @@ describeTransports('C24', (transport) => {
     expect(asked).toBe(1)
   })
 
-  it('C24 a device that cannot be connected to is tried once for each request', async () => {
+  it('C24 a request tries to connect to a device with an untrusted certificate only once', async () => {
     const device = await startDevice(undefined, { tls: await makeCertificate() })
     const sidecar = await startSidecar({ transport, device })
     const token = await sidecar.token()
@@ -134,7 +134,7 @@ describeTransports('C24', (transport) => {
     }
   })
 
-  it('C24 idle connections that the device closes are not used again, whatever the method', async () => {
+  it('C24 an idle connection that the device has closed is not reused for a POST', async () => {
     const device = await startDevice()
     const sidecar = await startSidecar({ transport, device })
     const token = await sidecar.token()
@@ -142,7 +142,7 @@ describeTransports('C24', (transport) => {
       expect((await sidecar.request({ token, body: 'x' })).status).toBe(200)
       device.closeConnections()
       await device.waitForOpenConnections(0)
-      // Whatever was in the air when the device saw its side close has been read by now.
+      // By now the sidecar has read the FIN that was on its way.
       await sidecar.metrics()
     }
     expect(device.requests).toHaveLength(3)

@@ -3,7 +3,7 @@ import { startDevice } from '../support/device.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
-/** More than the kernel takes for a client that reads nothing. */
+/** Larger than the kernel buffers of a client that reads nothing. */
 const LARGE = Buffer.alloc(16 * 1024 * 1024)
 
 async function start(): Promise<{ readonly sidecar: TestSidecar; readonly token: string }> {
@@ -15,7 +15,7 @@ async function start(): Promise<{ readonly sidecar: TestSidecar; readonly token:
   return { sidecar, token: await sidecar.token() }
 }
 
-it('C25 a client that reads nothing keeps its place at the device only as long as nobody waits for one', async () => {
+it('C25 a client that reads nothing loses its place at the device when another request waits for one', async () => {
   const { sidecar, token } = await start()
   const slow = await rawConnection(sidecar.url)
   slow.write(`GET /large HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`)
@@ -26,13 +26,13 @@ it('C25 a client that reads nothing keeps its place at the device only as long a
   expect((await slow.closed).length).toBeLessThan(LARGE.length)
 })
 
-it('C25 nobody waiting, a client may pause in its download', async () => {
+it('C25 a client may pause in its download while no other request waits', async () => {
   const { sidecar, token } = await start()
   const slow = await rawConnection(sidecar.url)
   slow.write(`GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${token}\r\n\r\n`)
   await slow.waitFor('200 OK')
   slow.socket.pause()
-  // Longer than the wait of those who would have waited.
+  // Longer than queue.timeout.
   await new Promise((resolve) => setTimeout(resolve, 1_300))
   slow.socket.resume()
   expect((await slow.closed).length).toBeGreaterThan(LARGE.length)

@@ -7,7 +7,7 @@ import { type Device, readBody, startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import type { Exchange } from '../support/message.ts'
 import { rawConnection } from '../support/raw.ts'
-import { typed } from '../support/raw-answers.ts'
+import { headOf } from '../support/raw-responses.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import type { Transport } from '../support/transports.ts'
 import { describeTransports } from '../support/transports.ts'
@@ -197,7 +197,7 @@ describe('upstream.buffer_uploads', () => {
   it('C23 H13 100 Continue is sent when the request is admitted and has its place, not before', async () => {
     const world = await start('http1', { max_in_flight: 1 })
     const head = (...fields: string[]): string =>
-      typed('POST / HTTP/1.1', 'Host: d', 'Expect: 100-continue', 'Transfer-Encoding: chunked', ...fields)
+      headOf('POST / HTTP/1.1', 'Host: d', 'Expect: 100-continue', 'Transfer-Encoding: chunked', ...fields)
     const stranger = await rawConnection(world.sidecar.url)
     stranger.write(head())
     expect(await stranger.closed).toMatch(/^HTTP\/1\.1 401 /)
@@ -222,7 +222,7 @@ describe('upstream.buffer_uploads', () => {
   ])('C20 an upload whose client %s is refused before any byte reaches the device', async (_what, bytes) => {
     const world = await start('http1')
     const raw = await rawConnection(world.sidecar.url)
-    raw.write(typed('POST / HTTP/1.1', 'Host: d', 'Transfer-Encoding: chunked', world.fields.join(': ')))
+    raw.write(headOf('POST / HTTP/1.1', 'Host: d', 'Transfer-Encoding: chunked', world.fields.join(': ')))
     raw.write('2\r\nhi\r\n')
     if (bytes === '') raw.end()
     else raw.write(bytes)

@@ -94,7 +94,7 @@ describe('a device that speaks HTTPS', () => {
     const config = { upstream: { tls: { ca: caFile } } }
     const right = await startSidecar({ device, config })
     const headers = { Host: 'not.in.the.certificate' }
-    const { answer: response } = await openWebSocket(right.url, { token: await right.token(), headers })
+    const { response } = await openWebSocket(right.url, { token: await right.token(), headers })
     expect([response.statusCode, upgrades[0]?.headers.host]).toEqual([101, 'not.in.the.certificate'])
 
     const wrong = await startSidecar({

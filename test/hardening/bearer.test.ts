@@ -2,9 +2,9 @@ import { expect, it } from 'vitest'
 import { expectError } from '../support/errors.ts'
 import type { ApiRequest } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
-import { heldFront } from './front.ts'
+import { sharedFront } from './front.ts'
 
-/** The value of Authorization, `TOKEN` standing for a live one. */
+/** Values of Authorization; `TOKEN` stands for a live token. */
 const ACCEPTED = [
   ...['Bearer TOKEN', 'bearer TOKEN', 'BEARER TOKEN', 'bEaReR TOKEN'],
   ...[
@@ -110,7 +110,7 @@ const REFUSED = [
   ],
 ]
 
-/** Where a token is put, and must not be looked for. */
+/** Places of a request in which the gate must not look for a token. */
 const ELSEWHERE: readonly (readonly [string, (token: string) => ApiRequest])[] = [
   ['the query', (token) => ({ path: `/x?access_token=${token}` })],
   ['the query, with a scheme', (token) => ({ path: `/x?Authorization=Bearer%20${token}` })],
@@ -138,33 +138,33 @@ const ELSEWHERE: readonly (readonly [string, (token: string) => ApiRequest])[] =
   ['Basic, as a password', (token) => ({ fields: ['Authorization', `Basic ${btoa(`x:${token}`)}`] })],
 ]
 
-describeTransports('Bearer', (transport) => {
-  const front = heldFront(transport)
+describeTransports('Bearer credentials', (transport) => {
+  const front = sharedFront(transport)
 
-  const show = (value: string) =>
+  const request = (value: string) =>
     front.sidecar.request({ path: '/x', fields: ['Authorization', value.replaceAll('TOKEN', front.token)] })
 
-  it.each(ACCEPTED)('H35 "%s" is accepted', async (value) => {
-    // Blanks around a value are no part of it, but HTTP/2 forbids them (RFC 9113 §8.2.1).
+  it.each(ACCEPTED)('H35 Authorization "%s" is accepted', async (value) => {
+    // Whitespace around a value is not part of it in HTTP/1, and HTTP/2 forbids it (RFC 9113 §8.2.1).
     const forbidden = transport === 'h2' && value !== value.trim()
-    const status = await show(value)
-      .then((answer) => answer.status)
+    const status = await request(value)
+      .then((response) => response.status)
       .catch(() => 400)
     expect(forbidden ? [401, 400] : [200]).toContain(status)
   })
 
-  it.each(REFUSED)('H35 %j is refused with 401, not a byte at the device', async (value) => {
+  it.each(REFUSED)('H35 Authorization %j is 401, and no byte reaches the device', async (value) => {
     const before = front.sidecar.device.byteCount
-    const answer = await show(value)
-    expectError(answer, 401, 'invalid_token')
-    expect(answer.header('WWW-Authenticate')).toMatch(/^Bearer realm="device"(?:, error="invalid_token")?$/)
+    const response = await request(value)
+    expectError(response, 401, 'invalid_token')
+    expect(response.header('WWW-Authenticate')).toMatch(/^Bearer realm="device"(?:, error="invalid_token")?$/)
     expect(front.sidecar.device.byteCount).toBe(before)
   })
 
-  it.each(ELSEWHERE)('H36 a live token in %s is none', async (_place, request) => {
+  it.each(ELSEWHERE)('H36 a live token in %s is not read', async (_place, make) => {
     const before = front.sidecar.device.byteCount
-    const answer = await front.sidecar.request({ path: '/x', ...request(front.token) })
-    expectError(answer, 401, 'invalid_token')
+    const response = await front.sidecar.request({ path: '/x', ...make(front.token) })
+    expectError(response, 401, 'invalid_token')
     expect(front.sidecar.device.byteCount).toBe(before)
   })
 })

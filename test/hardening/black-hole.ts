@@ -8,8 +8,8 @@ const LISTENER = `
   server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => console.log(server.address().port))`
 
 /**
- * The URL of a port on which connections never open: its process is stopped, and its queue is full, so that the kernel
- * drops whoever else knocks.
+ * The URL of a port on which connections never open. The process that listens is stopped and its accept queue is full,
+ * so the kernel drops every further SYN.
  */
 export async function startBlackHole(): Promise<string> {
   const child = spawn(process.execPath, ['-e', LISTENER], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -19,7 +19,7 @@ export async function startBlackHole(): Promise<string> {
   const [said] = await once(child.stdout, 'data')
   child.kill('SIGSTOP')
   const port = Number(said)
-  // Until one does not get in.
+  // Fills the queue: the first connection that does not open proves that it is full.
   for (let open = true; open; ) {
     const socket = net.connect(port, '127.0.0.1')
     closeLater(() => {

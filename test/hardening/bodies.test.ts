@@ -1,20 +1,20 @@
 import { describe, expect, it } from 'vitest'
 import { rawConnection } from '../support/raw.ts'
-import { answersIn, typed } from '../support/raw-answers.ts'
+import { headOf, responsesIn } from '../support/raw-responses.ts'
 import { describeTransports } from '../support/transports.ts'
-import { get, heldFront, post, SMUGGLED, startFront } from './front.ts'
+import { get, post, SMUGGLED, sharedFront, startFront } from './front.ts'
 
-/** A body that is the head of a request, so that whoever frames it otherwise runs it. */
+/** A request inside a body: a parser that frames the body otherwise would run it. */
 const INNER = 'GET /inner HTTP/1.1\r\nHost: device\r\n\r\n'
 
 describeTransports(
   'Bodies',
   (transport) => {
-    describe.each(['strict', 'tolerant'])('to a device that is read in a %s way', (parser) => {
-      const front = heldFront(transport, { upstream: { parser } })
+    describe.each(['strict', 'tolerant'])('with the %s parser', (parser) => {
+      const front = sharedFront(transport, { upstream: { parser } })
 
       it.each(['GET', 'HEAD', 'OPTIONS', 'DELETE', 'PUT', 'PROPFIND'])(
-        'H11 a %s with a body arrives framed exactly, and the next request behind it',
+        'H11 a %s with a body reaches the device with exact framing, and so does the request behind it',
         async (method) => {
           const { device } = front.sidecar
           for (const framed of [
@@ -43,28 +43,31 @@ describeTransports(
         'Connection: close',
         'X-Own: trailer',
         '__proto__: x',
-      ])('H12 the trailer "%s" is no field, and the next request is what it was', async (trailer) => {
-        const { device } = front.sidecar
-        const before = device.requests.length
-        const body = `5\r\nhello\r\n0\r\n${trailer}\r\n\r\n`
-        const raw = await front.send(
-          post('Transfer-Encoding: chunked', 'X-Own: field') + body + get('Connection: close'),
-        )
-        expect((await raw.closed).match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200'])
-        const [upload] = device.requests.slice(before)
-        expect(upload?.body?.toString()).toBe('hello')
-        expect(upload?.values('X-Own')).toEqual(['field'])
-        expect(upload?.values('X-Forwarded-For')).toEqual(['127.0.0.1'])
-        expect(upload?.values('Host')).toEqual(['device'])
-        expect(upload?.fields.join('\n')).not.toMatch(/Bearer|proto/)
-      })
-
-      it.each(['chunked\t', 'chunked \t ', 'chunked\t\t'])(
-        'H4 Transfer-Encoding %j, of which Node complains only behind the head, reaches nobody',
-        (coding) => front.refuses(`${post(`Transfer-Encoding: ${coding}`)}5\r\nhello\r\n0\r\n\r\n`),
+      ])(
+        'H12 the trailer "%s" does not become a field and leaves the next request unchanged',
+        async (trailer) => {
+          const { device } = front.sidecar
+          const before = device.requests.length
+          const body = `5\r\nhello\r\n0\r\n${trailer}\r\n\r\n`
+          const raw = await front.send(
+            post('Transfer-Encoding: chunked', 'X-Own: field') + body + get('Connection: close'),
+          )
+          expect((await raw.closed).match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200'])
+          const [upload] = device.requests.slice(before)
+          expect(upload?.body?.toString()).toBe('hello')
+          expect(upload?.values('X-Own')).toEqual(['field'])
+          expect(upload?.values('X-Forwarded-For')).toEqual(['127.0.0.1'])
+          expect(upload?.values('Host')).toEqual(['device'])
+          expect(upload?.fields.join('\n')).not.toMatch(/Bearer|proto/)
+        },
       )
 
-      it('H13 a 100 is sent once the request is admitted, and the body comes through', async () => {
+      it.each(['chunked\t', 'chunked \t ', 'chunked\t\t'])(
+        "H4 Transfer-Encoding %j, which Node's parser refuses only behind the head, does not reach the device",
+        (coding) => front.expectRefused(`${post(`Transfer-Encoding: ${coding}`)}5\r\nhello\r\n0\r\n\r\n`),
+      )
+
+      it('H13 an admitted request with Expect: 100-continue gets 100, and its body reaches the device', async () => {
         const raw = await front.send(post('Expect: 100-continue', 'Content-Length: 5'))
         await raw.waitFor('HTTP/1.1 100 Continue\r\n\r\n')
         raw.write('hello')
@@ -74,30 +77,30 @@ describeTransports(
         await raw.closed
       })
 
-      it.each(['H7 a chunk size of ffffffffffffffff', 'H7 a chunk size that is none'])(
-        '%s behind good chunks ends the upload with 400, and the device never sees its end',
+      it.each(['H7 a chunk size of ffffffffffffffff', 'H7 an invalid chunk size'])(
+        '%s behind good chunks ends the upload with 400, and its end does not reach the device',
         async (name) => {
           const { device } = front.sidecar
           const before = device.requests.length
           const raw = await front.send(`${post('Transfer-Encoding: chunked')}5\r\nhello\r\n`)
           await device.waitForRequests(before + 1)
-          raw.write(`${name.includes('none') ? 'x' : 'f'.repeat(16)}\r\nmore\r\n0\r\n\r\n${SMUGGLED}`)
-          expect(answersIn(await raw.closed).map(({ status }) => status)).toEqual([400])
+          raw.write(`${name.includes('invalid') ? 'x' : 'f'.repeat(16)}\r\nmore\r\n0\r\n\r\n${SMUGGLED}`)
+          expect(responsesIn(await raw.closed).map(({ status }) => status)).toEqual([400])
           expect(device.requests.slice(before).map(({ body }) => body)).toEqual([undefined])
         },
       )
     })
 
-    it('H13 Expect: 100-continue without a token: 401, and no 100', async () => {
+    it('H13 a request with Expect: 100-continue and without a token is 401 and gets no 100', async () => {
       const front = await startFront(transport)
       const raw = await rawConnection(front.sidecar.url)
-      raw.write(typed('POST /x HTTP/1.1', 'Host: device', 'Expect: 100-continue', 'Content-Length: 5'))
+      raw.write(headOf('POST /x HTTP/1.1', 'Host: device', 'Expect: 100-continue', 'Content-Length: 5'))
       expect(await raw.closed).toMatch(/^HTTP\/1\.1 401 /)
-      await front.holds()
+      await front.expectNothingLeft()
     })
 
     it.each(['200-ok', '100-continue, x', 'x=100-continue', '100 continue', ''])(
-      'H13 the expectation "%s" is refused, 417 in http mode',
+      'H13 the expectation "%s" is 417 in http mode',
       async (expectation) => {
         const front = await startFront(transport, { status_codes: 'http' })
         const before = front.sidecar.device.byteCount
@@ -105,7 +108,7 @@ describeTransports(
         const received = await (await front.send(bytes)).closed
         expect(received).toMatch(/^HTTP\/1\.1 417 /)
         expect(front.sidecar.device.byteCount).toBe(before)
-        await front.holds()
+        await front.expectNothingLeft()
       },
     )
   },

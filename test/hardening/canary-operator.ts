@@ -8,12 +8,12 @@ import type { Served, Site } from '../process/serve.ts'
 import type { YamlPart } from '../support/sidecar.ts'
 import { CANARY } from './canary-traffic.ts'
 
-/** What is said of configurations that are wrong where a secret stands. */
-export function misread(configFile: string): string {
+/** The error messages for configurations that are wrong at the place of a secret. */
+export function configurationErrors(configFile: string): string {
   const good = readFileSync(configFile, 'utf8')
   const over = (part: YamlPart): string => JSON.stringify({ ...JSON.parse(good), ...part })
   const url = 'http://127.0.0.1'
-  const wrongs = [
+  const configurations = [
     `${good.slice(0, -1)}, "password": "${CANARY}"`,
     `password: ${CANARY}: x\n  - ${CANARY}\n`,
     over({ password: CANARY }),
@@ -28,8 +28,8 @@ export function misread(configFile: string): string {
     }),
     over({ upstream: { url, auth: { basic: { user: 'a', password: CANARY } } } }),
   ]
-  return wrongs
-    .map((wrong) => String(problemIn(() => loadConfig({ ...SOURCES, file: { path: 'x', text: wrong } }))))
+  return configurations
+    .map((text) => String(problemIn(() => loadConfig({ ...SOURCES, file: { path: 'x', text } }))))
     .join('\n')
 }
 
@@ -43,7 +43,7 @@ function problemIn(load: () => unknown): unknown {
   }
 }
 
-/** A configuration that is wrong, and a password file that is no longer one, while the sidecar runs. */
+/** Gives the running sidecar an invalid configuration and an invalid password file. */
 export async function misconfigure(site: Site, sidecar: Served): Promise<void> {
   site.configure({ upstream: { headers: { X: `${CANARY}\n` } }, password: CANARY })
   await sidecar.waitForLog('configuration not reloaded: the previous one stays in effect')
@@ -51,10 +51,10 @@ export async function misconfigure(site: Site, sidecar: Served): Promise<void> {
   await sidecar.waitForLog('the password source cannot be used; the last good password stays valid')
 }
 
-/** The control socket, by commands good and bad, and the commands that speak to it. */
-export async function control(site: Site, sidecar: Served): Promise<string> {
+/** Sends valid and invalid requests to the control socket, runs the commands that use it, and returns every output. */
+export async function useControlSocket(site: Site, sidecar: Served): Promise<string> {
   const socketPath = join(site.stateDir, 'control.sock')
-  const answers: string[] = [JSON.stringify(await sidecar.status())]
+  const responses: string[] = [JSON.stringify(await sidecar.status())]
   for (const [path, body] of [
     ['/revoke', `{"grant": "${CANARY}", "token": "${CANARY}"}`],
     ['/revoke', `{${CANARY}`],
@@ -64,7 +64,7 @@ export async function control(site: Site, sidecar: Served): Promise<string> {
     const request = httpRequest({ socketPath, method: 'POST', path, agent: false })
     request.end(body)
     const [response] = await once(request, 'response')
-    answers.push(await text(response))
+    responses.push(await text(response))
   }
   const runs = await Promise.all([
     site.postern('status'),
@@ -72,10 +72,10 @@ export async function control(site: Site, sidecar: Served): Promise<string> {
     site.postern('check'),
     site.postern('revoke', '--all'),
   ])
-  return [...answers, ...runs.flatMap(({ stdout, stderr }) => [stdout, stderr])].join('\n')
+  return [...responses, ...runs.flatMap(({ stdout, stderr }) => [stdout, stderr])].join('\n')
 }
 
-/** Everything that the files below a folder hold, a byte a character. */
+/** The content of all files below a folder, as Latin-1. */
 export function filesBelow(folder: string): string {
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true })
   const files = entries.filter((entry) => entry.isFile())

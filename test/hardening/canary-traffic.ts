@@ -7,14 +7,17 @@ import { rawConnection } from '../support/raw.ts'
 import type { Tokens } from '../support/sidecar.ts'
 import { openWebSocket, refusedWebSocket } from '../support/websocket.ts'
 
-/** Stands in every secret, and nowhere else. */
+/** A mark that is part of every secret, and of nothing else. */
 export const CANARY: string = 'cAnArYbIrD'
 export const PASSWORD: string = `${CANARY}-of the grant & 100% +ä`
 export const ACCOUNT: string = `${CANARY}-of the account: "x" ä`
 export const FIRMWARE: string = `${CANARY}-of-the-firmware`
 
-/** Grants right and wrong, in every way that a client may get them wrong. */
-export async function useTokenEndpoint(sidecar: Served, told: (answer: Response) => void): Promise<Tokens[]> {
+/** Sends valid grants, and invalid ones of every kind. `collect` gets each response. */
+export async function useTokenEndpoint(
+  sidecar: Served,
+  collect: (response: Response) => void,
+): Promise<Tokens[]> {
   const form = `grant_type=password&password=${encodeURIComponent(PASSWORD)}`
   const first = await sidecar.grant(PASSWORD)
   const rotated = (await sidecar.refresh(first.refresh_token)).json() as unknown as Tokens // C4 holds the shape
@@ -38,18 +41,18 @@ export async function useTokenEndpoint(sidecar: Served, told: (answer: Response)
     [{ token: rotated.access_token }, { path: '/oauth/revoke', method: 'PUT' }],
     [{ token: CANARY }, { path: '/oauth/revoke' }],
   ] as const) {
-    told(await sidecar.postToken(body, request))
+    collect(await sidecar.postToken(body, request))
   }
-  const gone = await sidecar.grant(PASSWORD)
-  told(await sidecar.postToken({ token: gone.refresh_token }, { path: '/oauth/revoke' }))
-  return [first, rotated, gone]
+  const revoked = await sidecar.grant(PASSWORD)
+  collect(await sidecar.postToken({ token: revoked.refresh_token }, { path: '/oauth/revoke' }))
+  return [first, rotated, revoked]
 }
 
-/** Requests with secrets wherever one may stand, over HTTP/1, HTTP/2 and WebSockets. */
+/** Sends requests with a secret at every place, over HTTP/1, HTTP/2 and WebSockets. `collect` gets each response. */
 export async function forward(
   sidecar: Served,
   token: string,
-  told: (answer: Response) => void,
+  collect: (response: Response) => void,
 ): Promise<void> {
   const everywhere = [
     'Cookie',
@@ -63,9 +66,9 @@ export async function forward(
   ]
   for (const transport of ['tls', 'h2'] as const) {
     const connection = await connect({ transport, url: sidecar.url })
-    for (const shown of [token, CANARY, `${token} ${CANARY}`]) {
-      const fields = ['Authorization', `Bearer ${shown}`, ...everywhere]
-      told(
+    for (const credentials of [token, CANARY, `${token} ${CANARY}`]) {
+      const fields = ['Authorization', `Bearer ${credentials}`, ...everywhere]
+      collect(
         await connection.send({
           path: `/api?key=${CANARY}&access_token=${CANARY}`,
           fields,
@@ -74,7 +77,7 @@ export async function forward(
         }),
       )
     }
-    told(
+    collect(
       await connection.send({ path: `/api?${CANARY}`, fields: ['Authorization', `Basic ${btoa(CANARY)}`] }),
     )
     connection.close()
@@ -94,7 +97,7 @@ export async function forward(
   await refusedWebSocket(sidecar.url, { path: `/ws?key=${CANARY}`, token: CANARY, headers })
 }
 
-/** Bytes that are no request, or only half of one. */
+/** Sends bytes with secrets that are malformed or only part of a request, and returns the responses. */
 export async function sendGarbage(sidecar: Served): Promise<string> {
   const head = 'GET / HTTP/1.1\r\nHost: x\r\n'
   const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
@@ -112,7 +115,7 @@ export async function sendGarbage(sidecar: Served): Promise<string> {
     `${token}Content-Length: 100\r\n\r\n${CANARY}`,
     `${preface}${CANARY.repeat(20)}`,
   ]
-  const answers = garbage.map(async (bytes) => {
+  const responses = garbage.map(async (bytes) => {
     const raw = await rawConnection(sidecar.url, { alpn: [bytes.startsWith('PRI') ? 'h2' : 'http/1.1'] })
     raw.write(bytes)
     return raw.closed
@@ -121,10 +124,10 @@ export async function sendGarbage(sidecar: Served): Promise<string> {
   const cleartext = await rawConnection(sidecar.url.replace('https:', 'http:'))
   cleartext.write(`GET /?${CANARY} HTTP/1.1\r\nHost: x\r\n\r\n`)
   await cleartext.closed
-  return (await Promise.all(answers)).join('\n')
+  return (await Promise.all(responses)).join('\n')
 }
 
-/** A device that answers with its own secrets, wrongly. */
+/** Lets the device send malformed responses with secrets, then takes it down; returns what the client received. */
 export async function failAtDevice({ device }: Site, sidecar: Served, token: string): Promise<string> {
   const faults = [
     `HTTP/1.1 200 OK\r\nSet-Cookie: ${CANARY}\r\n${CANARY}\r\n\r\n`,
@@ -138,7 +141,7 @@ export async function failAtDevice({ device }: Site, sidecar: Served, token: str
     await readBody(request)
     response.socket?.end(left.shift() ?? '')
   })
-  const answers: string[] = []
+  const responses: string[] = []
   for (const _ of faults) {
     const request = {
       path: `/fault?${CANARY}`,
@@ -147,7 +150,7 @@ export async function failAtDevice({ device }: Site, sidecar: Served, token: str
       body: CANARY,
       fields: ['Cookie', CANARY],
     }
-    answers.push(
+    responses.push(
       await sidecar.request(request).then(
         ({ text }) => text,
         () => 'broken',
@@ -155,6 +158,6 @@ export async function failAtDevice({ device }: Site, sidecar: Served, token: str
     )
   }
   await device.stop()
-  answers.push((await sidecar.request({ path: `/down?${CANARY}`, token })).text)
-  return answers.join('\n')
+  responses.push((await sidecar.request({ path: `/down?${CANARY}`, token })).text)
+  return responses.join('\n')
 }

@@ -20,7 +20,7 @@ import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket, refusedWebSocket } from '../support/websocket.ts'
 
-/** Opens a connection and waits until the sidecar has it among its own. */
+/** Opens a connection and waits until the sidecar counts it. */
 async function open(sidecar: TestSidecar, localAddress = '127.0.0.1'): Promise<RawPeer> {
   const before = await sidecar.metric('postern_connections')
   const raw = await rawConnection(sidecar.url, { localAddress })
@@ -28,7 +28,7 @@ async function open(sidecar: TestSidecar, localAddress = '127.0.0.1'): Promise<R
   return raw
 }
 
-/** Opens a connection that is one too many: it is closed without a byte, over TLS before the handshake. */
+/** Opens a connection over a cap: the sidecar closes it without a byte, over TLS before the handshake. */
 async function expectRefused(sidecar: TestSidecar, localAddress = '127.0.0.1'): Promise<void> {
   const raw = await rawConnection(sidecar.url.replace('https:', 'http:'), { localAddress })
   expect(await raw.closed).toBe('')
@@ -38,9 +38,9 @@ const refused = (sidecar: TestSidecar, reason: string): Promise<number> =>
   sidecar.metric('postern_connections_refused_total', { reason })
 
 describeTransports(
-  'caps on connections',
+  'Caps on connections',
   (transport) => {
-    it('max_connections: one more is closed at once and counted, the admin listener answers, a place that is left is taken', async () => {
+    it('max_connections closes and counts one connection too many, leaves the admin listener alone, and accepts again after a close', async () => {
       const sidecar = await startSidecar({ transport, config: { listen: { max_connections: 2 } } })
       const first = await open(sidecar)
       await open(sidecar, '127.0.0.2')
@@ -53,7 +53,7 @@ describeTransports(
       await sidecar.grant()
     })
 
-    it('max_connections_per_client: closes what one client has too many of, and no other client notices', async () => {
+    it('max_connections_per_client closes the connections of one client past the cap, and those of no other client', async () => {
       const config = { listen: { max_connections_per_client: 2 } }
       const sidecar = await startSidecar({ transport, config })
       const own = [await open(sidecar), await open(sidecar)]
@@ -67,7 +67,7 @@ describeTransports(
       await sidecar.grant()
     })
 
-    it('max_connections_per_client does not hold for a trusted proxy, which speaks for many', async () => {
+    it('max_connections_per_client does not apply to a trusted proxy, which carries many clients', async () => {
       const config = { listen: { max_connections_per_client: 1, trusted_proxies: ['127.0.0.1'] } }
       const sidecar = await startSidecar({ transport, config })
       for (let i = 0; i < 4; i += 1) await open(sidecar)
@@ -79,17 +79,17 @@ describeTransports(
 )
 
 describeTransports(
-  'max_tunnels',
+  'Cap on tunnels',
   (transport) => {
-    it('max_tunnels: one more is overloaded and does not reach the device; requests are served; a place that is left is taken', async () => {
+    it('max_tunnels refuses one tunnel too many as overloaded, serves requests, and accepts a tunnel again after a close', async () => {
       const device = await startDevice()
       const webSockets = acceptWebSockets(device)
       const sidecar = await startSidecar({ transport, device, config: { upstream: { max_tunnels: 1 } } })
       const token = await sidecar.token()
       const { socket } = await openWebSocket(sidecar.url, { token })
-      const answer = await refusedWebSocket(sidecar.url, { token })
-      expect(answer).toMatchObject({ status: 500, text: expect.stringContaining('"overloaded"') })
-      expect(answer.fields).toContain('Retry-After')
+      const response = await refusedWebSocket(sidecar.url, { token })
+      expect(response).toMatchObject({ status: 500, text: expect.stringContaining('"overloaded"') })
+      expect(response.fields).toContain('Retry-After')
       expect(webSockets.upgrades).toHaveLength(1)
       expect((await sidecar.request({ token })).status).toBe(200)
       socket.terminate()
@@ -99,34 +99,34 @@ describeTransports(
       await expectUnharmed(sidecar, token)
     })
 
-    it('max_tunnels: an upgrade that the device has not answered takes a place, one that is refused gives it back', async () => {
+    it('max_tunnels counts an upgrade until the device refuses it', async () => {
       const device = await startDevice()
       let upgrades = 0
-      let answer = (): void => {}
+      let response = (): void => {}
       device.server.on('upgrade', (_request, socket) => {
         upgrades += 1
         socket.on('error', () => {})
-        answer = () => socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno')
+        response = () => socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno')
       })
       const sidecar = await startSidecar({ transport, device, config: { upstream: { max_tunnels: 1 } } })
       const token = await sidecar.token()
       const first = refusedWebSocket(sidecar.url, { token })
       await expect.poll(() => upgrades).toBe(1)
       expect(await refusedWebSocket(sidecar.url, { token })).toMatchObject({ status: 500 })
-      answer()
+      response()
       expect(await first).toMatchObject({ status: 403 })
       const second = refusedWebSocket(sidecar.url, { token })
       await expect.poll(() => upgrades).toBe(2)
-      answer()
+      response()
       expect(await second).toMatchObject({ status: 403 })
     })
   },
   ['http1', 'tls'],
 )
 
-describe('max_connections_per_client counts HTTP/2 connections that were misused after they have closed', () => {
+describe('max_connections_per_client still counts an HTTP/2 connection after its close if it was misused:', () => {
   const ATTACKER = '127.0.0.9'
-  /** Connections that were ended, until there are no more for whoever had them. */
+  /** This many misused connections use up the allowance of their client. */
   const ENOUGH = 25
   const config = { listen: { max_connections_per_client: 3, max_resets: 20 } }
   const get = requestFields()
@@ -135,7 +135,7 @@ describe('max_connections_per_client counts HTTP/2 connections that were misused
       Array.from({ length: count }, (_, i) => [headers(2 * i + 1, get), resetStream(2 * i + 1)]).flat(),
     )
 
-  /** One connection of the attacker's, closed by whoever has had enough of it. */
+  /** Sends an attack on one connection. The sidecar closes it, or the attacker does if `close` is set. */
   async function attack(sidecar: TestSidecar, bytes: Buffer, close: boolean): Promise<void> {
     const session = await rawSession(sidecar.url, { from: ATTACKER })
     session.send(bytes, ping())
@@ -147,7 +147,7 @@ describe('max_connections_per_client counts HTTP/2 connections that were misused
     await expect.poll(() => sidecar.metric('postern_connections'), { interval: 5 }).toBe(0)
   }
 
-  const noFrame = frame(FRAME.ping, 0, 0, Buffer.alloc(7))
+  const malformedFrame = frame(FRAME.ping, 0, 0, Buffer.alloc(7))
   const pings = Buffer.concat(Array<Buffer>(2000).fill(ping()))
   const grown = Buffer.concat([
     frame(FRAME.headers, 0, 1, hpack(get)),
@@ -161,9 +161,9 @@ describe('max_connections_per_client counts HTTP/2 connections that were misused
     ['H37 streams that nghttp2 refuses', malformed, 'max_resets'],
     ['H38 PING flood', pings, 'max_control_frames'],
     ['H38 CONTINUATION flood', grown, 'protocol_error'],
-    ['H38 what is no frame', noFrame, 'protocol_error'],
+    ['H38 a malformed frame', malformedFrame, 'protocol_error'],
   ])(
-    '%s: who connects again and again is refused before a handshake, for idle_timeout',
+    '%s: a client that repeats it is refused before the handshake, for idle_timeout',
     async (_name, bytes, reason) => {
       const sidecar = await startSidecar({ transport: 'h2', config })
       for (let i = 0; i < ENOUGH; i += 1) await attack(sidecar, bytes, false)
@@ -176,7 +176,7 @@ describe('max_connections_per_client counts HTTP/2 connections that were misused
     },
   )
 
-  it('H37 rapid reset that stops in time counts for as much less', async () => {
+  it('H37 a rapid reset that stops before max_resets counts in proportion', async () => {
     const sidecar = await startSidecar({ transport: 'h2', config })
     for (let i = 0; i < 2 * ENOUGH; i += 1) await attack(sidecar, broken(10), true)
     await expectRefused(sidecar, ATTACKER)
@@ -184,17 +184,17 @@ describe('max_connections_per_client counts HTTP/2 connections that were misused
     expect(await sidecar.metric('postern_connections_cut_total')).toBe(0)
   })
 
-  it('H37 also those that are closed with what they asked for still waiting', async () => {
+  it('H37 a connection that its client closes with requests in flight counts', async () => {
     const device = await startDevice(() => {})
     const sidecar = await startSidecar({ transport: 'h2', device, config })
-    const shown = requestFields(['authorization', `Bearer ${await sidecar.token()}`])
-    const asked = Buffer.concat(Array.from({ length: 20 }, (_, i) => headers(2 * i + 1, shown)))
+    const authorization = requestFields(['authorization', `Bearer ${await sidecar.token()}`])
+    const asked = Buffer.concat(Array.from({ length: 20 }, (_, i) => headers(2 * i + 1, authorization)))
     for (let i = 0; i < ENOUGH; i += 1) await attack(sidecar, asked, true)
     await expectRefused(sidecar, ATTACKER)
     expect(await refused(sidecar, 'max_connections_per_client')).toBe(1)
   })
 
-  it('H37 not those of ordinary clients, of trusted proxies, or on which a page was left', async () => {
+  it('H37 the connections of ordinary clients and trusted proxies, and those with two resets, do not count', async () => {
     const trusting = { listen: { ...config.listen, trusted_proxies: ['127.0.0.8'] } }
     const sidecar = await startSidecar({ transport: 'h2', config: trusting })
     for (let i = 0; i < 2 * ENOUGH; i += 1) {
@@ -211,13 +211,13 @@ describe('max_connections_per_client counts HTTP/2 connections that were misused
 
 describe('max_queued_bytes', () => {
   const PIECE = 60_000
-  const large = (): ReturnType<typeof startDevice> =>
+  const largeDevice = (): ReturnType<typeof startDevice> =>
     startDevice((_request, response) => response.end(Buffer.alloc(PIECE)))
   const cut = (sidecar: TestSidecar): Promise<number> =>
     sidecar.metric('postern_connections_cut_total', { reason: 'max_queued_bytes' })
 
-  it('in HTTP/2: what is over it on a connection with a window of nothing is broken off, what is under it waits', async () => {
-    const device = await large()
+  it('in HTTP/2 resets the responses past the cap on a connection with a window of 0, and keeps those below it', async () => {
+    const device = await largeDevice()
     const config = { listen: { max_queued_bytes: '300KiB' } }
     const sidecar = await startSidecar({ transport: 'h2', device, config })
     const token = await sidecar.token()
@@ -232,13 +232,13 @@ describe('max_queued_bytes', () => {
     session.raw.end()
   })
 
-  it('in HTTP/1: who asks and asks and takes nothing gets no more done than fits, and is closed by idle_timeout', async () => {
-    const device = await large()
+  it('in HTTP/1 stops a client that pipelines and reads nothing, and idle_timeout closes it', async () => {
+    const device = await largeDevice()
     const sidecar = await startSidecar({ device, config: { listen: { idle_timeout: '500ms' } } })
     const token = await sidecar.token()
     const raw = await rawConnection(sidecar.url)
     raw.socket.pause()
-    // Far more than the kernel takes for a client that does not read.
+    // The responses are far larger than the kernel buffers of a client that does not read.
     raw.write(`GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`.repeat(500))
     await expect.poll(() => sidecar.metric('postern_connections'), { timeout: BACK_TO_NORMAL }).toBe(0)
     expect(device.requests.length).toBeGreaterThan(1)
@@ -247,8 +247,8 @@ describe('max_queued_bytes', () => {
     expect((await sidecar.request({ token })).status).toBe(200)
   })
 
-  it('by default, a hundred streams with their answers waiting are no offence', async () => {
-    const device = await large()
+  it('by default allows the waiting responses of a hundred streams', async () => {
+    const device = await largeDevice()
     const sidecar = await startSidecar({ transport: 'h2', device })
     const token = await sidecar.token()
     const session = await rawSession(sidecar.url, { opening: [settings([SETTING.initialWindowSize, 0])] })
@@ -260,8 +260,8 @@ describe('max_queued_bytes', () => {
   })
 })
 
-describe('a cap is what its answer says', () => {
-  it('a tunnel that is one too many is answered like any overload', async () => {
+describe('The refusal of a tunnel', () => {
+  it('is 503 overloaded in http mode, like that of a request', async () => {
     const device = await startDevice()
     acceptWebSockets(device)
     const config = { upstream: { max_tunnels: 1 }, status_codes: 'http' }

@@ -8,11 +8,11 @@ import { startCutting } from '../support/scripted.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports, type Transport } from '../support/transports.ts'
 
-/** A TLS handshake costs both sides, which here are one process, and adds nothing to what is looked for. */
+/** Rounds. Fewer over TLS: one process pays for both sides of each handshake, and the handshake is not what is tested. */
 const TIMES: Readonly<Record<Transport, number>> = { http1: 120, tls: 60, h2: 60 }
 const AT_ONCE = 20
 
-/** Runs `act` so many times, twenty at once. */
+/** Runs `act` `times` times, twenty at once. */
 async function repeatedly(times: number, act: (turn: number) => Promise<void>): Promise<void> {
   let turn = 0
   async function worker(): Promise<void> {
@@ -24,10 +24,9 @@ async function repeatedly(times: number, act: (turn: number) => Promise<void>): 
   await Promise.all(Array.from({ length: AT_ONCE }, worker))
 }
 
-describeTransports('58', (transport) => {
-  it('H58 leaving mid-upload and mid-download, again and again: every device request is aborted at once, sockets stay flat', async () => {
-    /** By path: the head has come; the device's side is over. */
-    const reached = new Map<string, () => void>()
+describeTransports('H58 Clients that leave', (transport) => {
+  it('H58 every client that leaves within an upload or a download aborts its request at the device, and no socket stays open', async () => {
+    /** By path: called when the device's response has closed. */
     const over = new Map<string, () => void>()
     const device = await startDevice((request, response) => {
       if (request.url === '/good') {
@@ -37,7 +36,6 @@ describeTransports('58', (transport) => {
       response.once('close', over.get(request.url ?? '') ?? (() => {}))
       request.resume().on('error', () => {})
       response.write('some')
-      reached.get(request.url ?? '')?.()
     })
     const sidecar = await startSidecar({ transport, device })
     const token = await sidecar.token()
@@ -67,7 +65,7 @@ describeTransports('58', (transport) => {
       connection.close()
     })
 
-    expect(slowest, 'ms; a second on a machine that has nothing else to do').toBeLessThan(5000)
+    expect(slowest, 'ms; less than a second on an idle machine').toBeLessThan(5000)
     expect(mostAtDevice).toBeLessThanOrEqual(2 * AT_ONCE)
     await expectUnharmed(sidecar, token)
     await expect.poll(() => process.getActiveResourcesInfo().length).toBeLessThan(baseline + 20)
@@ -75,15 +73,11 @@ describeTransports('58', (transport) => {
 })
 
 describeTransports(
-  '59',
+  'H59 Half-closed clients',
   (transport) => {
     it.each([
       ['a request', 'GET / HTTP/1.1\r\nHost: x\r\nAUTH\r\n', 1],
-      [
-        'a request that is the last by its own word',
-        'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAUTH\r\n',
-        1,
-      ],
+      ['a request with Connection: close', 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAUTH\r\n', 1],
       ['an upload', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nAUTH\r\nab', 1],
       [
         'a chunked upload',
@@ -91,14 +85,14 @@ describeTransports(
         1,
       ],
       [
-        'two requests at once',
+        'two pipelined requests',
         'GET / HTTP/1.1\r\nHost: x\r\nAUTH\r\nGET / HTTP/1.1\r\nHost: x\r\nAUTH\r\n',
         2,
       ],
       ['a request of HTTP/1.0', 'GET / HTTP/1.0\r\nHost: x\r\nAUTH\r\n', 1],
     ])(
-      'H59 half-close behind %s: every response arrives whole, and then the connection goes',
-      async (_name, bytes, answers) => {
+      'H59 a half-close behind %s: every response arrives whole, and then the sidecar closes',
+      async (_name, bytes, responses) => {
         const device = await startDevice((request, response) => {
           request.resume()
           setTimeout(50).then(() => response.end('late but whole'))
@@ -107,12 +101,12 @@ describeTransports(
         const token = await sidecar.token()
         const raw = await rawConnection(sidecar.url)
         raw.end(bytes.replaceAll('AUTH', `Authorization: Bearer ${token}\r\n`))
-        expect((await raw.closed).match(/HTTP\/1\.1 200[\s\S]*?late but whole/g)).toHaveLength(answers)
-        await expectUnharmed(sidecar, token, answers)
+        expect((await raw.closed).match(/HTTP\/1\.1 200[\s\S]*?late but whole/g)).toHaveLength(responses)
+        await expectUnharmed(sidecar, token, responses)
       },
     )
 
-    it('H59 half-close behind a response that has begun: who reads slowly reads all of it', async () => {
+    it('H59 a half-close within a response: a slow reader gets all of it', async () => {
       const body = Buffer.alloc(8 << 20, 'x')
       const device = await startDevice((_request, response) => response.end(body))
       const sidecar = await startSidecar({ transport, device })
@@ -122,14 +116,14 @@ describeTransports(
       await raw.waitFor('200 OK')
       raw.socket.pause()
       raw.end('')
-      // Longer than a response may pause whose client might be gone.
+      // Longer than a half-closed client may stop reading while others wait.
       await setTimeout(700)
       raw.socket.resume()
       const all = await raw.closed
       expect(all.length - all.indexOf('\r\n\r\n') - 4).toBe(body.length)
     })
 
-    it('H59 C19 half-close: an answer that comes at once is the first thing that the client hears', async () => {
+    it('H59 C20 a half-close behind a request that is answered at once: the client gets no 102 before the response', async () => {
       const sidecar = await startSidecar({ transport })
       const token = await sidecar.token()
       const raw = await rawConnection(sidecar.url)
@@ -139,19 +133,22 @@ describeTransports(
 
     it.each([
       ['chunks', 'Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n', (peer: RawPeer) => peer.end()],
-      ['what lasts until the end', 'X-A: b\r\n\r\nonly this', (peer: RawPeer) => peer.reset()],
-    ])('H49 C24 a cut body of %s does not look whole to a client of HTTP/1.0', async (_name, head, cut) => {
-      const { device, proceed } = await startCutting(head, cut)
-      const sidecar = await startSidecar({ transport, device, config: { upstream: { parser: 'strict' } } })
-      const raw = await rawConnection(sidecar.url)
-      const broken = once(raw.socket, 'error')
-      raw.write(`GET / HTTP/1.0\r\nHost: x\r\nAuthorization: Bearer ${await sidecar.token()}\r\n\r\n`)
-      await raw.waitFor('only this')
-      proceed()
-      expect(await broken).toMatchObject([{ code: 'ECONNRESET' }])
-    })
+      ['no length', 'X-A: b\r\n\r\nonly this', (peer: RawPeer) => peer.reset()],
+    ])(
+      'H49 C24 a response with %s that the device cuts does not look whole to an HTTP/1.0 client',
+      async (_name, head, cut) => {
+        const { device, proceed } = await startCutting(head, cut)
+        const sidecar = await startSidecar({ transport, device, config: { upstream: { parser: 'strict' } } })
+        const raw = await rawConnection(sidecar.url)
+        const broken = once(raw.socket, 'error')
+        raw.write(`GET / HTTP/1.0\r\nHost: x\r\nAuthorization: Bearer ${await sidecar.token()}\r\n\r\n`)
+        await raw.waitFor('only this')
+        proceed()
+        expect(await broken).toMatchObject([{ code: 'ECONNRESET' }])
+      },
+    )
 
-    it('H59 half-close within an upload: a refusal or nothing, and the device sees no whole request', async () => {
+    it('H59 a half-close within an upload: the client gets no 200, and the upload does not look whole to the device', async () => {
       const whole: string[] = []
       const device = await startDevice((request, response) => {
         request.on('error', () => {})

@@ -1,4 +1,6 @@
 import { expect } from 'vitest'
+import { accessLines } from '../support/access-lines.ts'
+import { type MovableClock, movableClock } from '../support/clock.ts'
 import { startRawDevice } from '../support/device.ts'
 import { type ErrorCode, expectError, proxyError } from '../support/errors.ts'
 import type { Request, Response } from '../support/message.ts'
@@ -6,95 +8,99 @@ import type { RawPeer } from '../support/raw.ts'
 import { brokenBy, nextRequest, OK } from '../support/scripted.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 
-type Lane = 'strict' | 'tolerant' | 'auto'
+type Parser = 'strict' | 'tolerant' | 'auto'
 
-/** What a device does with a request, the head of which it has just read. */
+/** What a device does after it has read the head of a request. */
 export type Script = (peer: RawPeer, head: string) => unknown
 
-/** A device, and the requests that reached its fault. */
+/** A device that is faulty at one path. */
 interface FaultyDevice {
   readonly url: string
   /** The heads of the requests to `/faulty`. */
-  readonly asked: readonly string[]
+  readonly received: readonly string[]
 }
 
-export interface World {
+/** One sidecar in front of a faulty device. */
+export interface Setup {
   readonly transport: 'http1' | 'h2'
-  readonly lane: Lane
+  readonly parser: Parser
   readonly sidecar: TestSidecar
   readonly device: FaultyDevice
   readonly token: string
-  /** A request to `/faulty`. */
+  /** Sends a request to `/faulty`. */
   ask(request?: Request): Promise<Response>
 }
 
-export interface WorldOptions {
-  /** Below `upstream`. */
+export interface SetupOptions {
+  /** Settings below `upstream`. */
   readonly upstream?: YamlPart
-  /** Instead of the scripted device. */
+  /** The device to forward to instead of the scripted one. */
   readonly url?: string
-  readonly lanes?: readonly Lane[]
+  readonly parsers?: readonly Parser[]
+  /** Makes the clock of each sidecar; by default it runs like the real one. */
+  readonly clock?: () => MovableClock
 }
 
-/** A device that goes wrong at `/faulty`, as scripted, and answers everything else as it should. */
+/** Starts a device that follows the script at `/faulty` and answers every other request correctly. */
 async function startFaultyDevice(script: Script): Promise<FaultyDevice> {
-  const asked: string[] = []
+  const received: string[] = []
   const { url } = await startRawDevice(async (peer) => {
     for (;;) {
       const head = await nextRequest(peer)
       if (/^\w+ \/faulty /.test(head)) {
-        asked.push(head)
+        received.push(head)
         await script(peer, head)
         return
       }
       peer.write(OK)
     }
   })
-  return { url, asked }
+  return { url, received }
 }
 
-/** A script that answers with these bytes and then closes. */
-export const saying =
+/** A script that writes these bytes and then closes. */
+export const answering =
   (bytes: string): Script =>
   (peer) =>
     peer.end(bytes)
 
 /**
- * Acts the same in every lane with clients of HTTP/1, and in one of them, `auto` if it is among them, with clients of
- * HTTP/2: the lane reads the device and knows nothing of the client. Afterwards nothing may be left of it: the next
- * good request gets its 200, and nothing is under way any more.
+ * Runs `act` with every parser and an HTTP/1 client, and with one parser and an HTTP/2 client: `auto` if it is among
+ * them, because the parser reads the device and does not depend on the client. Afterwards the next good request must
+ * get its 200, and no request is in flight.
  */
-export async function inEveryLane(
+export async function withEveryParser(
   script: Script,
-  act: (world: World) => Promise<void>,
-  { upstream = {}, url, lanes = ['strict', 'tolerant', 'auto'] }: WorldOptions = {},
+  act: (setup: Setup) => Promise<void>,
+  { upstream = {}, url, parsers = ['strict', 'tolerant', 'auto'], clock = movableClock }: SetupOptions = {},
 ): Promise<void> {
-  const forHttp2 = lanes.find((lane) => lane === 'auto') ?? lanes[0] ?? 'auto'
-  const worlds = [
-    ...lanes.map((lane) => ({ transport: 'http1', lane }) as const),
-    { transport: 'h2', lane: forHttp2 } as const,
+  const parserForHttp2 = parsers.find((parser) => parser === 'auto') ?? parsers[0] ?? 'auto'
+  const setups = [
+    ...parsers.map((parser) => ({ transport: 'http1', parser }) as const),
+    { transport: 'h2', parser: parserForHttp2 } as const,
   ]
   await Promise.all(
-    worlds.map(async ({ transport, lane }) => {
+    setups.map(async ({ transport, parser }) => {
       const device = await startFaultyDevice(script)
       const sidecar = await startSidecar({
         transport,
         device: { url: url ?? device.url },
-        config: { status_codes: 'http', upstream: { parser: lane, ...upstream } },
+        clock: clock(),
+        config: { status_codes: 'http', upstream: { parser, ...upstream } },
       })
       const token = await sidecar.token()
       const ask = (request: Request = {}): Promise<Response> =>
         sidecar.request({ path: '/faulty', token, ...request })
       try {
-        await act({ transport, lane, sidecar, device, token, ask })
+        await act({ transport, parser, sidecar, device, token, ask })
         if (url === undefined) expect((await sidecar.request({ token })).text, 'afterwards').toBe('ok')
-        const underWay = async (): Promise<number[]> => {
+        const inFlight = async (): Promise<number[]> => {
           const figure = await sidecar.figures()
           return [figure('postern_upstream_in_flight'), figure('postern_connections')]
         }
-        await expect.poll(underWay).toEqual([0, 0])
+        await expect.poll(inFlight).toEqual([0, 0])
       } catch (error) {
-        if (error instanceof Error) error.message = `${lane}, ${transport}: ${error.message}`
+        if (error instanceof Error) error.message = `${parser}, ${transport}: ${error.message}`
         throw error
       }
     }),
@@ -102,40 +108,42 @@ export async function inEveryLane(
 }
 
 /** The access-log lines of requests to `/faulty`. */
-export function logged({ sidecar }: World): Record<string, unknown>[] {
-  return sidecar
-    .logLines()
-    .map((line) => JSON.parse(line))
-    .filter(({ msg, path }) => msg === 'request' && path === '/faulty')
+export function faultyLines({ sidecar }: Setup): Record<string, unknown>[] {
+  return accessLines(sidecar).filter(({ path }) => path === '/faulty')
 }
 
-/** Holds an answer to what a failure before the head of the device's answer must come to, by any of its names. */
-export async function expectFailure(world: World, answer: Response, failure: string): Promise<void> {
+/** Checks status, body, `Proxy-Status` and access line of a request that failed before the device's response head. */
+export async function expectFailure(setup: Setup, response: Response, failure: string): Promise<void> {
   const late = failure.endsWith('_timeout')
   const code: ErrorCode = late ? 'upstream_timeout' : 'upstream_unavailable'
-  expectError(answer, late ? 504 : 502, code)
-  expect(proxyError(answer)).toBe(failure)
-  expect(logged(world).at(-1)).toMatchObject({ status: answer.status, refusal: `upstream: ${failure}` })
+  expectError(response, late ? 504 : 502, code)
+  expect(proxyError(response)).toBe(failure)
+  expect(faultyLines(setup).at(-1)).toMatchObject({
+    status: response.status,
+    refusal: `upstream: ${failure}`,
+  })
 }
 
-/** Asks for a body that the device breaks off, and holds that to what must come of it. */
-export async function expectCut(world: World, failure: string, seen = 'only this'): Promise<void> {
-  const { sidecar, token } = world
+/** Sends a request whose response body the device breaks off, and checks what client, metrics and log get. */
+export async function expectCut(setup: Setup, failure: string, seen = 'only this'): Promise<void> {
+  const { sidecar, token } = setup
   const connection = await sidecar.connect()
   const fields = ['Authorization', `Bearer ${token}`]
   const exchange = connection.start({ path: '/faulty', fields })
   const { partial } = await brokenBy(exchange)
   expect([partial?.status, partial?.text]).toEqual([200, seen])
-  // In HTTP/2 it is one stream that breaks: the others of its session go on.
-  if (world.transport === 'h2') expect((await connection.send({ fields })).text).toBe('ok')
+  // In HTTP/2 only the stream breaks, and the session goes on.
+  if (setup.transport === 'h2') expect((await connection.send({ fields })).text).toBe('ok')
   else await connection.closed
   connection.close()
-  expect(await failures(world)).toEqual({ [failure]: 1 })
-  await expect.poll(() => logged(world).at(-1)).toMatchObject({ status: 200, end: 'cut', out: seen.length })
+  expect(await failures(setup)).toEqual({ [failure]: 1 })
+  await expect
+    .poll(() => faultyLines(setup).at(-1))
+    .toMatchObject({ status: 200, end: 'cut', out: seen.length })
 }
 
-/** What `postern_upstream_errors_total` has counted, by reason. */
-export async function failures({ sidecar }: World): Promise<Record<string, number>> {
+/** The values of `postern_upstream_errors_total` by reason. */
+export async function failures({ sidecar }: Setup): Promise<Record<string, number>> {
   const samples = (await sidecar.metrics()).matchAll(
     /^postern_upstream_errors_total\{reason="(\w+)"\} (\d+)$/gm,
   )

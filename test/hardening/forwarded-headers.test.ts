@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { DeviceRequest } from '../support/device.ts'
 import { describeTransports } from '../support/transports.ts'
-import { get, heldFront, post } from './front.ts'
+import { get, post, sharedFront } from './front.ts'
 
-/** What a proxy says of those before it. */
+/** Fields with which a proxy describes its client, with forged values. */
 const SPOOFED: readonly (readonly string[])[] = [
   ['X-Forwarded-For', '192.0.2.66'],
   ['X-Forwarded-Proto', 'gopher'],
@@ -19,32 +19,35 @@ const SPOOFED: readonly (readonly string[])[] = [
 ]
 
 describeTransports(
-  'Headers',
+  'Forwarded headers',
   (transport) => {
-    describe.each(['strict', 'tolerant'])('to a device that is read in a %s way', (parser) => {
-      const front = heldFront(transport, { upstream: { parser } })
+    describe.each(['strict', 'tolerant'])('with the %s parser', (parser) => {
+      const front = sharedFront(transport, { upstream: { parser } })
 
-      /** What the device sees of a request with these lines. */
-      async function seen(...lines: readonly string[]): Promise<DeviceRequest> {
+      /** Sends a request with these lines, and returns the request that reached the device. */
+      async function forwarded(...lines: readonly string[]): Promise<DeviceRequest> {
         const { device } = front.sidecar
         const before = device.requests.length
         const raw = await front.send(get(...lines, 'Connection: close'))
         expect(await raw.closed).toMatch(/^HTTP\/1\.1 200 /)
         expect(device.requests).toHaveLength(before + 1)
-        return device.requests[before] as DeviceRequest // just seen to be there
+        return device.requests[before] as DeviceRequest // `toHaveLength` has just checked that it is there
       }
 
       it.each([
         ['X-Foo', ['Connection: X-Foo', 'X-Foo: secret']],
         ['another case', ['X-FOO: secret', 'Connection: close, x-foo']],
-        ['a list with blanks and gaps', ['X-Foo: secret', 'Connection: ,\t, X-Foo\t,, keep-alive']],
+        [
+          'a list with whitespace and empty members',
+          ['X-Foo: secret', 'Connection: ,\t, X-Foo\t,, keep-alive'],
+        ],
         ['two fields', ['Connection: a', 'X-Foo: secret', 'connection: X-Foo']],
         ['a field that comes twice', ['Connection: X-Foo', 'X-Foo: secret', 'x-foo: secret']],
-      ])('H15 what Connection names is dropped: %s', async (_name, lines) => {
-        expect((await seen(...lines)).fields.join('\n')).not.toMatch(/secret|x-foo/i)
+      ])('H15 a field that Connection names is dropped: %s', async (_name, lines) => {
+        expect((await forwarded(...lines)).fields.join('\n')).not.toMatch(/secret|x-foo/i)
       })
 
-      it('H15 naming what the sidecar itself says, or what frames the message, changes nothing', async () => {
+      it('H15 the fields that the sidecar adds, and those that frame a message, stay although Connection names them', async () => {
         const names = ['X-Forwarded-For', 'X-Forwarded-Proto', 'X-Forwarded-Host', 'X-Forwarded-Port', 'Via']
         const framing = [
           'Authorization',
@@ -54,14 +57,14 @@ describeTransports(
           'X-Request-Id',
           'Connection',
         ]
-        const request = await seen(`Connection: ${[...names, ...framing].join(', ')}`)
+        const request = await forwarded(`Connection: ${[...names, ...framing].join(', ')}`)
         for (const name of [...names, 'X-Request-Id', 'Host'])
           expect(request.values(name), name).toHaveLength(1)
         expect(request.values('Host')).toEqual(['device'])
         expect(request.values('Authorization')).toEqual([])
       })
 
-      it('H15 naming Content-Length does not change where the body ends', async () => {
+      it('H15 the body ends at the same byte although Connection names Content-Length', async () => {
         const { device } = front.sidecar
         const raw = await front.send(
           `${post('Connection: Content-Length', 'Content-Length: 5')}hello${get('Connection: close')}`,
@@ -84,7 +87,7 @@ describeTransports(
         'Proxy: http://evil.example',
         'HTTP2-Settings: AAMAAABkAAQAAP__',
         'Transfer-Encoding: chunked',
-      ])('H16 "%s" stays behind', async (line) => {
+      ])('H16 "%s" does not reach the device', async (line) => {
         const { device } = front.sidecar
         const name = line.split(':')[0] ?? ''
         const raw = await front.send(
@@ -92,18 +95,18 @@ describeTransports(
         )
         expect(await raw.closed).toMatch(/^HTTP\/1\.1 200 /)
         const values = device.requests.at(-1)?.values(name)
-        // Our own connection to the device frames its body in chunks as well.
+        // The sidecar frames the forwarded body in chunks itself.
         expect(values).toEqual(name === 'Transfer-Encoding' ? ['chunked'] : [])
       })
 
-      it.each(SPOOFED)('H17 %s from whoever is not trusted is not believed', async (name, value) => {
-        const request = await seen(`${name}: ${value}`, `${name?.toLowerCase()}: ${value}`)
+      it.each(SPOOFED)('H17 %s from an untrusted peer is dropped', async (name, value) => {
+        const request = await forwarded(`${name}: ${value}`, `${name?.toLowerCase()}: ${value}`)
         expect(request.fields.join('\n')).not.toMatch(/evil|gopher|192\.0\.2\.|^66$/m)
         expect(request.values('X-Forwarded-For')).toEqual(['127.0.0.1'])
       })
 
       it.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty', '__defineGetter__', 'prototype'])(
-        'H21 a field named %s is a field like others, both ways',
+        'H21 a field named %s is forwarded in requests and responses',
         async (name) => {
           front.sidecar.device.handle((_request, response) => {
             response.writeHead(200, ['X-Own', 'there', name, 'back']).end('from the device')
@@ -114,7 +117,7 @@ describeTransports(
         },
       )
 
-      it('H23 Set-Cookie repeated is kept, in order', async () => {
+      it('H23 repeated Set-Cookie fields are kept in order', async () => {
         const cookies = ['a=1; Path=/', 'b=2, c=3', 'a=4', 'a=1; Path=/']
         front.sidecar.device.handle((_request, response) => {
           response
@@ -124,8 +127,8 @@ describeTransports(
             )
             .end('from the device')
         })
-        const { values } = await front.sidecar.request({ token: front.token }).then((answer) => ({
-          values: answer.values('Set-Cookie'),
+        const { values } = await front.sidecar.request({ token: front.token }).then((response) => ({
+          values: response.values('Set-Cookie'),
         }))
         expect(values).toEqual(cookies)
       })

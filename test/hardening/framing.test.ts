@@ -1,6 +1,6 @@
 import { it } from 'vitest'
 import { describeTransports } from '../support/transports.ts'
-import { get, heldFront, post } from './front.ts'
+import { get, post, sharedFront } from './front.ts'
 import { REQUEST_LINES } from './request-lines.ts'
 
 type Case = readonly [name: string, bytes: string]
@@ -14,11 +14,11 @@ const body = (text: string): string => post(chunked) + text
 const both: readonly Case[] = [
   ['H1 a length, then chunks', post('Content-Length: 5', chunked) + chunks],
   ['H1 chunks, then a length', post(chunked, 'Content-Length: 5') + chunks],
-  ['H1 a length of nothing with chunks', post('Content-Length: 0', chunked) + chunks],
+  ['H1 a length of 0 with chunks', post('Content-Length: 0', chunked) + chunks],
   ['H1 the right length with chunks', post(`Content-Length: ${chunks.length}`, chunked) + chunks],
-  ['H1 both in other case', post('content-LENGTH: 5', 'tRANSFER-eNCODING: CHUNKED') + chunks],
+  ['H1 both in another case', post('content-LENGTH: 5', 'tRANSFER-eNCODING: CHUNKED') + chunks],
   ['H1 a length between two codings', post(chunked, 'Content-Length: 5', chunked) + chunks],
-  ['H1 a length with a coding that is no coding', post('Content-Length: 5', 'Transfer-Encoding: x') + chunks],
+  ['H1 a length with an unknown coding', post('Content-Length: 5', 'Transfer-Encoding: x') + chunks],
   ['H1 a length with an empty coding', `${post('Content-Length: 5', 'Transfer-Encoding:')}hello`],
 ]
 
@@ -174,34 +174,34 @@ const sizes: readonly Case[] = [
 ]
 
 const good: readonly Case[] = [
-  ['H2 the same with "chunked" alone', coding('chunked')],
-  ['H4 the same with blanks around it', coding('  chunked  ')],
-  ['H4 the same in other case', coding('cHuNkEd')],
-  ['H6 the same with "5"', length('5')],
-  ['H6 the same with blanks around it', length('  5\t ')],
+  ['H2 "chunked" alone', coding('chunked')],
+  ['H4 "chunked" with spaces around it', coding('  chunked  ')],
+  ['H4 "chunked" in another case', coding('cHuNkEd')],
+  ['H6 a length of "5"', length('5')],
+  ['H6 a length with whitespace around it', length('  5\t ')],
   [
-    'H7 the same with sizes in either case, and zeros in front',
+    'H7 chunk sizes in either case and with leading zeros',
     body(`00A\r\n0123456789\r\n0b\r\n0123456789\n\r\n000\r\n\r\n`),
   ],
-  ['H7 the same with an extension', body('5;a=b;c="d e"\r\nhello\r\n0;x\r\n\r\n')],
+  ['H7 a chunk with an extension', body('5;a=b;c="d e"\r\nhello\r\n0;x\r\n\r\n')],
 ]
 
 describeTransports(
   'Framing',
   (transport) => {
-    const front = heldFront(transport)
+    const front = sharedFront(transport)
 
     it.each([...both, ...codings, ...lengths, ...sizes])(
-      '%s is refused with 400, closed, not a byte at the device',
-      (_name, bytes) => front.refuses(bytes),
+      '%s: 400 and close, and no byte reaches the device',
+      (_name, bytes) => front.expectRefused(bytes),
     )
 
-    it.each(REQUEST_LINES)(
-      'H9 the request line %j is refused with 400, closed, not a byte at the device',
-      (line) => front.refuses(get().replace('GET /x HTTP/1.1', line)),
+    it.each(REQUEST_LINES)('H9 the request line %j: 400 and close, and no byte reaches the device', (line) =>
+      front.expectRefused(get().replace('GET /x HTTP/1.1', line)),
     )
 
-    it.each(good)('%s is served, so that it is not something else that was refused', async (_name, bytes) => {
+    // Proves that the cases above are refused for the fault in their name and for nothing else.
+    it.each(good)('%s is served', async (_name, bytes) => {
       const raw = await front.send(bytes)
       await raw.waitFor('from the device')
       raw.end()

@@ -4,38 +4,43 @@ import { startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
 import type { Response } from '../support/message.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
-import { answersIn, typed } from '../support/raw-answers.ts'
+import { headOf, responsesIn } from '../support/raw-responses.ts'
 import { PASSWORD, startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import type { Transport } from '../support/transports.ts'
 
-/** A sidecar, and a live token, so that what is refused is refused for what the case says and for nothing else. */
+/** A sidecar with a live token: a request with it can be refused only for the fault that the case names. */
 export interface Front {
   readonly sidecar: TestSidecar
   readonly token: string
-  /** Sends bytes on a connection of their own, in so many pieces. `TOKEN` in a text stands for the live token. */
+  /** Sends bytes in `pieces` packets on a new connection. `TOKEN` in them stands for the live token. */
   send(bytes: string, pieces?: number): Promise<RawPeer>
-  /** Everything that is answered to some bytes until the connection closes. */
-  answersTo(bytes: string): Promise<Response[]>
+  /** Sends bytes on a new connection, and returns the responses until it closes. */
+  responsesTo(bytes: string): Promise<Response[]>
   /**
-   * Holds that bytes are refused: one 400, the connection closed behind it, nothing that follows taken for a request,
-   * not a byte at the device.
+   * Checks that bytes are refused: one 400, then the close. A request behind them does not run, and no byte reaches the
+   * device.
    */
-  refuses(bytes: string, pieces?: number): Promise<void>
-  /** What must hold after every case: the next good request gets its 200, no secret is logged. */
-  serves(): Promise<void>
-  /** The same, and no connection is left. */
-  holds(): Promise<void>
+  expectRefused(bytes: string, pieces?: number): Promise<void>
+  /** Checks what must be true after every case: the next good request gets its 200, and the log holds no secret. */
+  expectServing(): Promise<void>
+  /** Checks the same, and that no connection is left. */
+  expectNothingLeft(): Promise<void>
 }
 
-/** The lines of a request with a good token; `POST /x` unless told. */
+/** The head of a `POST /x` with a good token. */
 export const post = (...fields: readonly string[]): string =>
-  typed('POST /x HTTP/1.1', 'Host: device', 'Authorization: Bearer TOKEN', ...fields)
+  headOf('POST /x HTTP/1.1', 'Host: device', 'Authorization: Bearer TOKEN', ...fields)
 
+/** The head of a `GET /x` with a good token. */
 export const get = (...fields: readonly string[]): string =>
-  typed('GET /x HTTP/1.1', 'Host: device', 'Authorization: Bearer TOKEN', ...fields)
+  headOf('GET /x HTTP/1.1', 'Host: device', 'Authorization: Bearer TOKEN', ...fields)
 
-/** A good request that must never run. */
-export const SMUGGLED: string = typed('GET /smuggled HTTP/1.1', 'Host: device', 'Authorization: Bearer TOKEN')
+/** A good request behind a refused one: it must never run. */
+export const SMUGGLED: string = headOf(
+  'GET /smuggled HTTP/1.1',
+  'Host: device',
+  'Authorization: Bearer TOKEN',
+)
 
 export async function startFront(transport: Transport, config: YamlPart = {}): Promise<Front> {
   const device = await startDevice()
@@ -54,61 +59,62 @@ export async function startFront(transport: Transport, config: YamlPart = {}): P
     return raw
   }
 
-  async function serves(): Promise<void> {
+  async function expectServing(): Promise<void> {
     const { status, text } = await sidecar.request({ token })
     expect([status, text]).toEqual([200, 'from the device'])
     expectCleanLog()
   }
 
-  /** What was logged since the last look names no secret and no bug. */
+  /** Checks that the log lines since the last call hold no secret and report no bug. */
   function expectCleanLog(): void {
     const lines = sidecar.logLines()
-    const news = lines.slice(checkedLines).join('\n')
+    const newLines = lines.slice(checkedLines).join('\n')
     checkedLines = lines.length
-    for (const secret of [token, PASSWORD, encodeURIComponent(PASSWORD)]) expect(news).not.toContain(secret)
-    expect(news, 'a bug').not.toMatch(/"level":"?(?:error|fatal|50|60)/)
+    for (const secret of [token, PASSWORD, encodeURIComponent(PASSWORD)])
+      expect(newLines).not.toContain(secret)
+    expect(newLines, 'a bug').not.toMatch(/"level":"?(?:error|fatal|50|60)/)
   }
 
   return {
     sidecar,
     token,
     send,
-    answersTo: async (bytes) => answersIn(await (await send(bytes)).closed),
-    async refuses(bytes, pieces) {
+    responsesTo: async (bytes) => responsesIn(await (await send(bytes)).closed),
+    async expectRefused(bytes, pieces) {
       const before = device.byteCount
       const raw = await send(bytes + SMUGGLED, pieces)
-      const answers = answersIn(await raw.closed)
-      expect(answers.map(({ status }) => status)).toEqual([400])
-      for (const answer of answers) {
-        expectError(answer, 400, 'invalid_request')
-        expect(answer.header('Connection')).toBe('close')
+      const responses = responsesIn(await raw.closed)
+      expect(responses.map(({ status }) => status)).toEqual([400])
+      for (const response of responses) {
+        expectError(response, 400, 'invalid_request')
+        expect(response.header('Connection')).toBe('close')
       }
       expect(device.byteCount, 'bytes at the device').toBe(before)
     },
-    serves,
-    async holds() {
-      await serves()
-      const left = async () => expect(await sidecar.metric('postern_connections')).toBe(0)
-      // `expect.poll` is for tests alone, and this is called in a hook too.
-      await vi.waitFor(left, { interval: 5, timeout: BACK_TO_NORMAL })
-      // A connection may be logged when it ends.
+    expectServing,
+    async expectNothingLeft() {
+      await expectServing()
+      const noneLeft = async () => expect(await sidecar.metric('postern_connections')).toBe(0)
+      // `expect.poll` works in tests alone, and a hook calls this too.
+      await vi.waitFor(noneLeft, { interval: 5, timeout: BACK_TO_NORMAL })
+      // The end of a connection may be logged.
       expectCleanLog()
     },
   }
 }
 
 /**
- * A front for all the tests of a block. It must serve after each; that no connection is left is asked when all are over,
- * because the metrics take more processor time than a case.
+ * One front for all tests of a block. After each test it must serve; after the last one no connection may be left. This
+ * is checked only once, because the metrics take more processor time than a case.
  */
-export function heldFront(transport: Transport, config: YamlPart = {}): Front {
+export function sharedFront(transport: Transport, config: YamlPart = {}): Front {
   let started: Front | undefined
   const front = (): Front => started ?? expect.fail('not started yet')
   beforeAll(async () => {
     started = await startFront(transport, config)
   })
-  afterEach(() => front().serves())
-  afterAll(() => front().holds())
+  afterEach(() => front().expectServing())
+  afterAll(() => front().expectNothingLeft())
   return {
     get sidecar() {
       return front().sidecar
@@ -117,9 +123,9 @@ export function heldFront(transport: Transport, config: YamlPart = {}): Front {
       return front().token
     },
     send: (...given) => front().send(...given),
-    answersTo: (bytes) => front().answersTo(bytes),
-    refuses: (...given) => front().refuses(...given),
-    serves: () => front().serves(),
-    holds: () => front().holds(),
+    responsesTo: (bytes) => front().responsesTo(bytes),
+    expectRefused: (...given) => front().expectRefused(...given),
+    expectServing: () => front().expectServing(),
+    expectNothingLeft: () => front().expectNothingLeft(),
   }
 }

@@ -8,26 +8,26 @@ import { describeTransports } from '../support/transports.ts'
 
 const SWITCHED = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
 
-const headOf = (token: string): string =>
+const upgradeRequest = (token: string): string =>
   `GET /ws HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`
 
-/** When the client closes its sending side. */
+/** The moments at which the client closes its sending side. */
 const moments = ['in one packet with its head', 'before the device answers'] as const
 
 describeTransports(
-  'H59 A client that closes its sending side behind an upgrade',
+  'H59 A client that closes its sending side behind an upgrade,',
   (transport) => {
     async function start(
       device: RawDevice,
       config: YamlPart = {},
-    ): Promise<{ sidecar: TestSidecar; client: RawPeer; head: string; gone: () => Promise<void> }> {
+    ): Promise<{ sidecar: TestSidecar; client: RawPeer; head: string; expectGone: () => Promise<void> }> {
       const sidecar = await startSidecar({ transport, device, config })
       const client = await rawConnection(sidecar.url)
       return {
         sidecar,
         client,
-        head: headOf(await sidecar.token()),
-        async gone() {
+        head: upgradeRequest(await sidecar.token()),
+        async expectGone() {
           await Promise.all(device.peers.map(({ closed }) => closed))
           await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
           expect(await sidecar.metric('postern_tunnels')).toBe(0)
@@ -35,21 +35,21 @@ describeTransports(
       }
     }
 
-    /** A device that answers when it is told to, and says goodbye when its client has ended. */
-    async function answering(answer: string): Promise<{ device: RawDevice; proceed: () => void }> {
-      const told = Promise.withResolvers<void>()
+    /** A device that answers when `proceed` is called, and sends `goodbye` when its client has ended. */
+    async function answering(response: string): Promise<{ device: RawDevice; proceed: () => void }> {
+      const proceed = Promise.withResolvers<void>()
       const device = await startRawDevice(async (peer) => {
         const ended = once(peer.socket, 'end')
         await peer.waitFor('\r\n\r\n')
-        await told.promise
-        peer.write(answer)
+        await proceed.promise
+        peer.write(response)
         await ended
         peer.end('goodbye')
       })
-      return { device, proceed: told.resolve }
+      return { device, proceed: proceed.resolve }
     }
 
-    /** Sends the upgrade and closes the sending side; resolves when the sidecar has had the time to see both. */
+    /** Sends the upgrade and closes the sending side; resolves when the sidecar has had time to read both. */
     async function sendAndEnd(
       { client, head, sidecar }: { client: RawPeer; head: string; sidecar: TestSidecar },
       device: RawDevice,
@@ -73,7 +73,7 @@ describeTransports(
         ),
       ),
     )(
-      'C20 C23 $moment has a tunnel: "$early" and its end reach the device, and the rest of the device\'s bytes the client ($parser)',
+      'C20 C23 $moment, has a tunnel: "$early" and FIN reach the device, and the device\'s bytes reach the client ($parser)',
       async ({ moment, early, parser }) => {
         const { device, proceed } = await answering(`${SWITCHED}hello, `)
         const run = await start(device, { upstream: { parser } })
@@ -89,7 +89,7 @@ describeTransports(
         }
         expect(await client.closed).toMatch(/^HTTP\/1\.1 101 [\s\S]+\r\n\r\nhello, goodbye$/)
         expect(device.peers.map(({ received }) => received.split('\r\n\r\n')[1])).toEqual([early])
-        await run.gone()
+        await run.expectGone()
       },
     )
 
@@ -102,7 +102,7 @@ describeTransports(
           ['HTTP/1.0 200 OK\r\nContent-Length: 2', 'no'],
         ].map(([head = '', body = '']) => ({ moment, head, body })),
       ),
-    )('C20 C23 $moment gets the refusal of the device: $head', async ({ moment, head, body }) => {
+    )('C20 C23 $moment, gets the refusal of the device: $head', async ({ moment, head, body }) => {
       const { device, proceed } = await answering(`${head}\r\n\r\n${body}`)
       const run = await start(device)
       await sendAndEnd(run, device, 'early bytes', moment)
@@ -111,22 +111,22 @@ describeTransports(
       const all = await run.client.closed
       expect(all).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [\\s\\S]+no`))
       expect(all.match(/HTTP\/1/g)).toHaveLength(1)
-      await run.gone()
+      await run.expectGone()
     })
 
-    it('C20 C23 gets the answer of a device of HTTP/1.0 that ends with its connection', async () => {
+    it('C20 C23 gets the response of an HTTP/1.0 device that has no length', async () => {
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')
         peer.end('HTTP/1.0 200 OK\r\n\r\nwhat is an upgrade?')
       })
-      const { client, head, gone } = await start(device)
+      const { client, head, expectGone } = await start(device)
       client.end(head)
       expect(await client.closed).toMatch(/^HTTP\/1\.1 200 [\s\S]+what is an upgrade\?/)
-      await gone()
+      await expectGone()
     })
 
     it.each([
-      ['never answers', '', { response_timeout: '200ms' }, /^HTTP\/1\.1 500 /],
+      ['never responds', '', { response_timeout: '200ms' }, /^HTTP\/1\.1 500 /],
       ['never ends its tunnel', SWITCHED, { idle_timeout: '200ms' }, /^HTTP\/1\.1 101 /],
       [
         'stalls within its refusal',
@@ -134,10 +134,10 @@ describeTransports(
         { idle_timeout: '200ms' },
         /^HTTP\/1\.1 403 /,
       ],
-    ])('C24 a device that %s is bounded by its deadline', async (_name, answer, upstream, heard) => {
+    ])('C24 is closed at the deadline if the device %s', async (_name, response, upstream, heard) => {
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')
-        peer.write(answer)
+        peer.write(response)
       })
       const { client, head, sidecar } = await start(device, { upstream })
       client.end(`${head}early bytes`)
@@ -169,7 +169,7 @@ describeTransports(
       const device = await startDevice()
       const sidecar = await startSidecar({ transport, device })
       const client = await rawConnection(sidecar.url)
-      client.end(`${headOf('none')}early bytes`)
+      client.end(`${upgradeRequest('none')}early bytes`)
       expect(await client.closed).toMatch(/^HTTP\/1\.1 401 /)
       expect(device.byteCount).toBe(0)
       await expectUnharmed(sidecar, await sidecar.token())

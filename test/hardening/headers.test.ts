@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
 import { expectError } from '../support/errors.ts'
-import { answersIn } from '../support/raw-answers.ts'
+import { responsesIn } from '../support/raw-responses.ts'
 import { describeTransports } from '../support/transports.ts'
-import { get, heldFront, post, startFront } from './front.ts'
+import { get, post, sharedFront, startFront } from './front.ts'
 
 type Case = readonly [name: string, bytes: string]
 
-const TWINS = [
+const LOOK_ALIKES = [
   ...['X_Forwarded_For', 'X-Forwarded_For', 'x_forwarded-for', 'X_FORWARDED_PROTO', 'X_Forwarded_Anything'],
   ...['X_Real_IP', 'X_Request_Id', 'Content_Length', 'content_length', 'Transfer_Encoding', 'X-Real_IP'],
 ]
@@ -49,7 +49,7 @@ const BAD_HOSTS = [
 ]
 
 const refused: readonly Case[] = [
-  ...TWINS.map((name): Case => [`H18 the look-alike ${name}`, post(`${name}: 5`, 'Content-Length: 0')]),
+  ...LOOK_ALIKES.map((name): Case => [`H18 the look-alike ${name}`, post(`${name}: 5`, 'Content-Length: 0')]),
   ['H20 no Host', withHost()],
   ['H20 two Hosts', withHost(' device', ' device')],
   ['H20 two different Hosts', withHost(' device', ' other')],
@@ -58,12 +58,12 @@ const refused: readonly Case[] = [
 ]
 
 describeTransports(
-  'Headers',
+  'Refused headers',
   (transport) => {
-    const front = heldFront(transport)
+    const front = sharedFront(transport)
 
-    it.each(refused)('%s is refused with 400, closed, not a byte at the device', (_name, bytes) =>
-      front.refuses(bytes),
+    it.each(refused)('%s: 400 and close, and no byte reaches the device', (_name, bytes) =>
+      front.expectRefused(bytes),
     )
 
     it.each([
@@ -71,31 +71,31 @@ describeTransports(
       ['a good one and another scheme', 'Authorization: Basic eDp5'],
       ['a good one and an empty one', 'Authorization:'],
       ['two casings', 'AUTHORIZATION: Bearer TOKEN'],
-    ])('H19 two Authorization fields are 401: %s', async (_name, second) => {
+    ])('H19 a request with two Authorization fields is 401: %s', async (_name, second) => {
       const before = front.sidecar.device.byteCount
-      const [answer] = await front.answersTo(get(second, 'Connection: close'))
-      expect(answer?.status).toBe(401)
+      const [response] = await front.responsesTo(get(second, 'Connection: close'))
+      expect(response?.status).toBe(401)
       expect(front.sidecar.device.byteCount).toBe(before)
     })
 
     it.each([
-      ['many fields', Array<string>(101).fill('A: b')],
-      ['a field that is too large', [`A: ${'b'.repeat(20_000)}`]],
-      ['a name that is too large', [`${'A'.repeat(20_000)}: b`]],
-      ['many small fields', Array<string>(5000).fill('A: bcd')],
-      ['many empty fields', Array<string>(20_000).fill('A:')],
-    ])('H22 %s: refused, 431 in http mode, closed, not a byte at the device', async (_name, fields) => {
+      ['101 fields', Array<string>(101).fill('A: b')],
+      ['a field of 20,000 bytes', [`A: ${'b'.repeat(20_000)}`]],
+      ['a name of 20,000 bytes', [`${'A'.repeat(20_000)}: b`]],
+      ['5000 small fields', Array<string>(5000).fill('A: bcd')],
+      ['20,000 empty fields', Array<string>(20_000).fill('A:')],
+    ])('H22 %s: 400, in http mode 431, and no byte reaches the device', async (_name, fields) => {
       const before = front.sidecar.device.byteCount
-      const [answer] = await front.answersTo(get(...fields, 'Connection: close'))
-      expect(answer && expectError(answer, 400, 'invalid_request')).toBeUndefined()
+      const [response] = await front.responsesTo(get(...fields, 'Connection: close'))
+      expectError(response ?? expect.fail('no response'), 400, 'invalid_request')
       expect(front.sidecar.device.byteCount).toBe(before)
       const precise = await startFront(transport, { status_codes: 'http' })
-      expect((await precise.answersTo(get(...fields, 'Connection: close')))[0]?.status).toBe(431)
+      expect((await precise.responsesTo(get(...fields, 'Connection: close')))[0]?.status).toBe(431)
     })
 
-    it('H22 the cap is on what a parser counts, however it is cut into packets', async () => {
+    it('H22 the size cap holds for a head in fifty packets', async () => {
       const raw = await front.send(get(`A: ${'b'.repeat(70_000)}`), 50)
-      expect(answersIn(await raw.closed).map(({ status }) => status)).toEqual([400])
+      expect(responsesIn(await raw.closed).map(({ status }) => status)).toEqual([400])
     })
   },
   ['http1', 'tls'],

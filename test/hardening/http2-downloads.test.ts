@@ -7,11 +7,12 @@ import { headers, rawSession, requestFields, SETTING, settings } from '../suppor
 import { clientContext } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
-/** As many as a client may have at once, and as one after the other shares a connection with. */
+/** Concurrent streams on the connection: as many as `max_streams` allows by default. */
 const STREAMS = 100
+/** Downloads one after another on each of them. */
 const EACH = 2
 
-/** How many bytes of a response came, whole or not. */
+/** Downloads one response, and returns how many bytes of it arrived, whole or not. */
 async function download(session: http2.ClientHttp2Session, token: string): Promise<number> {
   const stream = session.request({ ':path': '/', authorization: `Bearer ${token}` })
   let length = 0
@@ -23,15 +24,15 @@ async function download(session: http2.ClientHttp2Session, token: string): Promi
   return length
 }
 
-describe('A client that takes what it asks for', () => {
-  // A window of HTTP/2 as it comes, and one that holds the client back nowhere.
+describe('A client that reads its downloads', () => {
+  // The default window of HTTP/2, and one that never limits.
   describe.each([65_535, 16 << 20])('with a window of %i bytes', (initialWindowSize) => {
     it.each([100_000, 130_000, 400_000])(
-      'max_queued_bytes gets a hundred answers of %i bytes at once, again and again, each of them whole',
+      'gets a hundred concurrent responses of %i bytes whole, twice, with the default max_queued_bytes',
       async (size) => {
         const body = Buffer.alloc(size)
         const device = await startDevice((_request, response) => response.end(body))
-        // The client shares this process: on a busy machine it pauses longer than a reader may while others wait (C25).
+        // The client shares this process: on a busy machine it may stop reading for longer than C25 allows.
         const upstream = { queue: { timeout: '60s' } }
         const sidecar = await startSidecar({ transport: 'h2', device, config: { upstream } })
         const token = await sidecar.token()
@@ -55,7 +56,7 @@ describe('A client that takes what it asks for', () => {
   })
 })
 
-it('max_streams and max_queued_bytes may both be larger than what Node lets a session take by itself', async () => {
+it("max_streams and max_queued_bytes may both exceed Node's own limits for a session", async () => {
   const device = await startDevice((_request, response) => response.end(Buffer.alloc(60_000)))
   const config = {
     listen: { max_streams: 300, max_queued_bytes: '64MiB' },
@@ -68,7 +69,7 @@ it('max_streams and max_queued_bytes may both be larger than what Node lets a se
   const ids = Array.from({ length: 300 }, (_, i) => 2 * i + 1)
   for (const id of ids) {
     session.send(headers(id, get))
-    // One after the other, so that each finds the answers of all before it waiting.
+    // One after another: each finds the responses to all earlier ones still unsent.
     expect(await session.status(id)).toBe(200)
   }
   expect(await sidecar.metric('postern_connections_cut_total')).toBe(0)

@@ -18,9 +18,9 @@ beforeAll(async () => {
   token = await sidecar.token()
 })
 
-const shown = (): string[] => ['authorization', `Bearer ${token}`]
+const authorization = (): string[] => ['authorization', `Bearer ${token}`]
 
-/** The status that a stream is answered with, or 400 where nghttp2 resets it: both are a refusal. */
+/** The status of a stream, or 400 where nghttp2 resets it: both are a refusal. */
 async function refusal(session: RawSession, stream: number): Promise<number> {
   const first = await session.waitFor(
     (got) => got.stream === stream && (got.type === FRAME.headers || got.type === FRAME.resetStream),
@@ -28,7 +28,7 @@ async function refusal(session: RawSession, stream: number): Promise<number> {
   return first.type === FRAME.resetStream ? 400 : session.status(stream)
 }
 
-/** Sends one request by hand, which must not reach the device; its status. */
+/** Sends a hand-written request that must not reach the device, and returns its status. */
 async function refused(fields: readonly string[]): Promise<number> {
   const before = sidecar.device.byteCount
   const session = await rawSession(sidecar.url)
@@ -39,16 +39,16 @@ async function refused(fields: readonly string[]): Promise<number> {
   return status
 }
 
-describe('H39 a header over the cap', () => {
-  const tooLarge = (): string[] => requestFields([...shown(), 'x', 'a'.repeat(20_000)])
-  const tooMany = (): string[] => requestFields([...shown(), ...Array<string>(240).fill('x')])
-  const farTooMany = (): string[] => requestFields([...shown(), ...Array<string>(600).fill('x')])
+describe('H39 A header over the cap', () => {
+  const tooLarge = (): string[] => requestFields([...authorization(), 'x', 'a'.repeat(20_000)])
+  const tooMany = (): string[] => requestFields([...authorization(), ...Array<string>(240).fill('x')])
+  const farTooMany = (): string[] => requestFields([...authorization(), ...Array<string>(600).fill('x')])
 
   it.each([
     ['by its size', tooLarge],
     ['by its count', tooMany],
     ['by far by its count', farTooMany],
-  ])('H39 %s, before the client has acknowledged the settings: refused', async (_name, fields) => {
+  ])('H39 %s is refused before the client has acknowledged the SETTINGS', async (_name, fields) => {
     expect(await refused(fields())).toBe(400)
     await expectUnharmed(sidecar, token)
   })
@@ -57,7 +57,7 @@ describe('H39 a header over the cap', () => {
     ['by its size', tooLarge],
     ['by its count', tooMany],
     ['by far by its count', farTooMany],
-  ])('H39 %s, after it: refused', async (_name, fields) => {
+  ])('H39 %s is refused after the client has acknowledged the SETTINGS', async (_name, fields) => {
     const before = sidecar.device.byteCount
     const session = await rawSession(sidecar.url)
     await session.waitFor(({ type }) => type === FRAME.settings)
@@ -68,7 +68,7 @@ describe('H39 a header over the cap', () => {
     await expectUnharmed(sidecar, token)
   })
 
-  it('H39 the size, before the acknowledgement: 431 in http mode', async () => {
+  it('H39 by its size is 431 in http mode', async () => {
     const precise = await startSidecar({ transport: 'h2', config: { status_codes: 'http' } })
     const session = await rawSession(precise.url)
     session.send(headers(1, requestFields(['x', 'a'.repeat(20_000)])))
@@ -77,13 +77,13 @@ describe('H39 a header over the cap', () => {
   })
 })
 
-describe('H40 fields that HTTP does not have', () => {
+describe('H40 Fields that HTTP/2 forbids', () => {
   it.each([
     ['CR and LF in a value', 'x-evil', 'a\r\nInjected: yes'],
     ['LF in a value', 'x-evil', 'a\nInjected: yes'],
     ['NUL in a value', 'x-evil', 'a\0b'],
     ['CR and LF in a name', 'x-evil\r\ninjected', 'yes'],
-    ['a colon in a name', 'injected: yes\r\nx', 'y'],
+    ['a colon and CR LF in a name', 'injected: yes\r\nx', 'y'],
     ['a space in a name', 'x evil', 'yes'],
     ['no name', '', 'yes'],
     ['NUL in a name', 'x\0evil', 'yes'],
@@ -91,14 +91,14 @@ describe('H40 fields that HTTP does not have', () => {
     ['a control character in a value', 'x-evil', 'a\x01b'],
     ['DEL in a value', 'x-evil', 'a\x7fb'],
     ['LF in a host beside the authority', 'host', 'evil\n'],
-    ['a blank before a host beside the authority', 'host', ' evil'],
+    ['a space before a host beside the authority', 'host', ' evil'],
     ['LF in a guarded field', 'x_real_ip', 'yes\n'],
   ])(
-    'H40 %s: Node drops the field and serves the rest, and nothing of it reaches the device',
+    'H40 %s: Node drops the field, the request is served, and the field does not reach the device',
     async (_name, name, value) => {
       const session = await rawSession(sidecar.url)
-      session.send(headers(1, requestFields([...shown(), name, value, 'x-good', 'good'])))
-      // RFC 9113 §8.2.1 has the request refused, but neither an event nor a field of Node's tells of what it drops.
+      session.send(headers(1, requestFields([...authorization(), name, value, 'x-good', 'good'])))
+      // RFC 9113 §8.2.1 wants the request refused, but Node does not report the fields that it drops.
       expect(await session.status(1)).toBe(200)
       session.raw.end()
       expect(sidecar.device.requests.at(-1)?.values('x-good')).toEqual(['good'])
@@ -108,7 +108,7 @@ describe('H40 fields that HTTP does not have', () => {
     },
   )
 
-  it('H40 a token in a field that Node drops lets nobody in', async () => {
+  it('H40 a token in a field that Node drops is 401', async () => {
     expect(await refused(requestFields(['authorization', `Bearer ${token}\n`]))).toBe(401)
   })
 
@@ -121,19 +121,19 @@ describe('H40 fields that HTTP does not have', () => {
     ['upgrade', 'upgrade', 'websocket'],
     ['te', 'te', 'gzip'],
     ['a second content-length', 'content-length', '0, 1'],
-    ['a blank before a value', 'if-match', ' "1"'],
-    ['a blank behind a value', 'if-match', '"1" '],
+    ['a space before a value', 'if-match', ' "1"'],
+    ['a space behind a value', 'if-match', '"1" '],
     ['a tab before a value', 'if-match', '\t"1"'],
     ['a tab behind a value', 'if-match', '"1"\t'],
-    ['a value that is blank', 'if-match', ' '],
-    ['a blank behind a length', 'content-length', '0 '],
+    ['a value of one space', 'if-match', ' '],
+    ['a space behind a length', 'content-length', '0 '],
     ['a method behind the fields', ':method', 'GET'],
-  ])('H40 %s (RFC 9113 §8.2): refused', async (_name, name, value) => {
-    expect(await refused(requestFields([...shown(), name, value]))).toBe(400)
+  ])('H40 %s is refused (RFC 9113 §8.2)', async (_name, name, value) => {
+    expect(await refused(requestFields([...authorization(), name, value]))).toBe(400)
     await expectUnharmed(sidecar, token)
   })
 
-  it('H40 C10 blanks around the value of Authorization, which HTTP/2 forbids, make it no token: 401', async () => {
+  it('H40 C10 whitespace around the value of Authorization, which HTTP/2 forbids, is 401', async () => {
     const session = await rawSession(sidecar.url)
     session.send(headers(1, requestFields(['authorization', `Bearer ${token} \t`])))
     session.send(headers(3, requestFields(['authorization', `Bearer ${token} `])))
@@ -142,16 +142,16 @@ describe('H40 fields that HTTP does not have', () => {
     session.raw.end()
   })
 
-  it('H40 te: trailers is let through by RFC 9113, and kept from the device', async () => {
+  it('H40 te: trailers is accepted and does not reach the device', async () => {
     const session = await rawSession(sidecar.url)
-    session.send(headers(1, requestFields([...shown(), 'te', 'trailers'], { ':path': '/te' })))
+    session.send(headers(1, requestFields([...authorization(), 'te', 'trailers'], { ':path': '/te' })))
     expect(await session.status(1)).toBe(200)
     expect(sidecar.device.requests.at(-1)?.values('te')).toEqual([])
     session.raw.end()
   })
 })
 
-describe('H41 who is asked', () => {
+describe('H41 The authority of a request', () => {
   it.each([
     ['a host beside another authority', { ':authority': 'device' }, ['host', 'other']],
     ['two hosts', { ':authority': 'device' }, ['host', 'device', 'host', 'other']],
@@ -160,13 +160,13 @@ describe('H41 who is asked', () => {
     ['an authority with a space', { ':authority': 'de vice' }, []],
     ['an empty authority', { ':authority': '' }, []],
     ['8-bit bytes in the authority', { ':authority': 'd\xe9vice' }, []],
-  ])('H41 %s: refused', async (_name, pseudo, fields) => {
-    expect(await refused(requestFields([...shown(), ...fields], pseudo))).toBe(400)
+  ])('H41 %s is refused', async (_name, pseudo, fields) => {
+    expect(await refused(requestFields([...authorization(), ...fields], pseudo))).toBe(400)
     await expectUnharmed(sidecar, token)
   })
 
-  it('H41 neither authority nor host: refused', async () => {
-    const bare = [':method', 'GET', ':scheme', 'https', ':path', '/', ...shown()]
+  it('H41 a request with neither authority nor host is refused', async () => {
+    const bare = [':method', 'GET', ':scheme', 'https', ':path', '/', ...authorization()]
     expect(await refused(bare)).toBe(400)
     await expectUnharmed(sidecar, token)
   })
@@ -174,16 +174,16 @@ describe('H41 who is asked', () => {
   it('H41 a host alone, or the same as the authority, is served', async () => {
     const session = await rawSession(sidecar.url)
     session.send(
-      headers(1, [':method', 'GET', ':scheme', 'https', ':path', '/', 'host', 'device', ...shown()]),
+      headers(1, [':method', 'GET', ':scheme', 'https', ':path', '/', 'host', 'device', ...authorization()]),
     )
     expect(await session.status(1)).toBe(200)
-    session.send(headers(3, requestFields([...shown(), 'host', 'Device'])))
+    session.send(headers(3, requestFields([...authorization(), 'host', 'Device'])))
     expect(await session.status(3)).toBe(200)
     session.raw.end()
   })
 })
 
-describe('H27 what is asked for', () => {
+describe('H27 The pseudo-headers of a request', () => {
   it.each([
     ['a fragment', { ':path': '/a#b' }],
     ['8-bit bytes', { ':path': '/\xe9' }],
@@ -192,7 +192,7 @@ describe('H27 what is asked for', () => {
     ['a request line', { ':path': '/ HTTP/1.1\r\nHost: evil\r\n\r\nGET /' }],
     ['NUL', { ':path': '/a\0' }],
     ['no slash', { ':path': 'a' }],
-    ['nothing', { ':path': '' }],
+    ['an empty path', { ':path': '' }],
     ['a whole URL', { ':path': 'https://device/' }],
     ['an asterisk', { ':path': '*' }],
     ['another scheme than HTTP', { ':scheme': 'ftp\r\n' }],
@@ -202,9 +202,9 @@ describe('H27 what is asked for', () => {
     ['TRACE', { ':method': 'TRACE' }],
     ['an extended CONNECT', { ':method': 'CONNECT', ':protocol': 'websocket' }],
     ['a pseudo-header of a response', { ':status': '200' }],
-    ['a pseudo-header that is none', { ':evil': 'yes' }],
-  ])('H27 %s: refused', async (_name, pseudo) => {
-    expect(await refused(requestFields(shown(), pseudo))).toBe(400)
+    ['an unknown pseudo-header', { ':evil': 'yes' }],
+  ])('H27 %s is refused', async (_name, pseudo) => {
+    expect(await refused(requestFields(authorization(), pseudo))).toBe(400)
     await expectUnharmed(sidecar, token)
   })
 
@@ -212,8 +212,8 @@ describe('H27 what is asked for', () => {
     ['two paths', [':path', '/b']],
     ['a pseudo-header behind the fields', ['x', 'y', ':path', '/b']],
     ['two authorities', [':authority', 'other']],
-  ])('H27 %s: refused', async (_name, more) => {
-    expect(await refused([...requestFields(shown()), ...more])).toBe(400)
+  ])('H27 %s is refused', async (_name, more) => {
+    expect(await refused([...requestFields(authorization()), ...more])).toBe(400)
     await expectUnharmed(sidecar, token)
   })
 
@@ -223,10 +223,10 @@ describe('H27 what is asked for', () => {
     ['a length', ['content-length', '7', 'x-trailing', 'yes'], 400],
     ['a path', [':path', '/x-trailing'], 400],
   ])(
-    'H12 trailers with %s do not merge into the header, nor reach the device',
+    'H12 trailers with %s are not merged into the header and do not reach the device',
     async (_name, fields, status) => {
       const session = await rawSession(sidecar.url)
-      const post = requestFields(shown(), { ':method': 'POST', ':path': '/trailers' })
+      const post = requestFields(authorization(), { ':method': 'POST', ':path': '/trailers' })
       session.send(headers(1, post, false), headers(1, fields))
       expect(await refusal(session, 1)).toBe(status)
       expect(sidecar.device.bytes.toString('latin1')).not.toContain('x-trailing')
@@ -236,12 +236,12 @@ describe('H27 what is asked for', () => {
   )
 })
 
-describe('what a device answers', () => {
-  async function answerTo(bytes: string): Promise<{ status: number; fields: readonly string[] }> {
+describe('A response of the device over HTTP/2', () => {
+  async function forwardedResponse(bytes: string): Promise<{ status: number; fields: readonly string[] }> {
     const device = await startCannedDevice(bytes)
-    const fronted = await startSidecar({ transport: 'h2', device, config: { status_codes: 'http' } })
-    const answer = await fronted.request({ token: await fronted.token() })
-    return { status: answer.status, fields: answer.fields.map((text) => text.toLowerCase()) }
+    const sidecar = await startSidecar({ transport: 'h2', device, config: { status_codes: 'http' } })
+    const response = await sidecar.request({ token: await sidecar.token() })
+    return { status: response.status, fields: response.fields.map((text) => text.toLowerCase()) }
   }
 
   it.each([
@@ -251,8 +251,8 @@ describe('what a device answers', () => {
     ['Upgrade', 'h2c'],
     ['TE', 'trailers'],
     ['HTTP2-Settings', 'AAMAAABkAAQAAP__'],
-  ])('H44 %s is stripped, and the rest comes through', async (name, value) => {
-    const { status, fields } = await answerTo(
+  ])('H44 loses %s and keeps the other fields', async (name, value) => {
+    const { status, fields } = await forwardedResponse(
       `HTTP/1.1 200 OK\r\n${name}: ${value}\r\nX-Kept: yes\r\nContent-Length: 2\r\n\r\nok`,
     )
     expect(status).toBe(200)
@@ -260,8 +260,8 @@ describe('what a device answers', () => {
     expect(fields).toContain('x-kept')
   })
 
-  it('H44 Transfer-Encoding is stripped', async () => {
-    const { status, fields } = await answerTo(
+  it('H44 loses Transfer-Encoding', async () => {
+    const { status, fields } = await forwardedResponse(
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
     )
     expect(status).toBe(200)
@@ -269,9 +269,9 @@ describe('what a device answers', () => {
   })
 
   it.each(['099', '600', '999', '000', '101'])(
-    'H45 status %s, which HTTP/2 cannot carry: 502',
+    'H45 with status %s, which HTTP/2 cannot carry, is 502',
     async (code) => {
-      const { status } = await answerTo(`HTTP/1.1 ${code} Odd\r\nContent-Length: 2\r\n\r\nok`)
+      const { status } = await forwardedResponse(`HTTP/1.1 ${code} Odd\r\nContent-Length: 2\r\n\r\nok`)
       expect(status).toBe(502)
     },
   )

@@ -3,8 +3,8 @@ import { type RawPeer, rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
-/** A client whose upload is refused and that goes on sending for as long as it is let. */
-async function insist(sidecar: TestSidecar): Promise<RawPeer> {
+/** Opens a connection whose upload is refused and whose client goes on sending. */
+async function keepSending(sidecar: TestSidecar): Promise<RawPeer> {
   const raw = await rawConnection(sidecar.url, { localAddress: '127.0.0.2' })
   raw.socket.allowHalfOpen = true
   raw.write('POST /x HTTP/1.1\r\nHost: device\r\nContent-Length: 10000000000\r\n\r\n')
@@ -17,10 +17,10 @@ async function insist(sidecar: TestSidecar): Promise<RawPeer> {
 describeTransports(
   'Lingering connections',
   (transport) => {
-    it('H98 are open connections to the caps and to the metrics, and no other client notices', async () => {
+    it('H98 count as open connections in caps and metrics, and other clients are served', async () => {
       const config = { listen: { max_connections_per_client: 3 } }
       const sidecar = await startSidecar({ transport, config })
-      const all = [await insist(sidecar), await insist(sidecar), await insist(sidecar)]
+      const all = [await keepSending(sidecar), await keepSending(sidecar), await keepSending(sidecar)]
       const fourth = await rawConnection(sidecar.url.replace('https:', 'http:'), {
         localAddress: '127.0.0.2',
       })
@@ -34,11 +34,11 @@ describeTransports(
       await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
     })
 
-    it('H98 do not hold up a stop', async () => {
+    it('H98 do not delay a stop', async () => {
       const sidecar = await startSidecar({ transport })
-      const all = [await insist(sidecar), await insist(sidecar)]
+      const all = [await keepSending(sidecar), await keepSending(sidecar)]
       const start = performance.now()
-      // Both the grace and what is left of their 30 s are longer than this test may take.
+      // The grace and the rest of their 30 s of lingering are both longer than the limit below.
       await sidecar.stop(60_000)
       expect(performance.now() - start).toBeLessThan(15_000)
       await Promise.all(all.map(({ closed }) => closed))

@@ -3,6 +3,7 @@ import http2 from 'node:http2'
 import { describe, expect, it } from 'vitest'
 import type { Refusal } from '../../src/http/refusal.ts'
 import { createMetrics } from '../../src/record/metrics.ts'
+import { accessLines } from '../support/access-lines.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
 import { rawConnection } from '../support/raw.ts'
@@ -19,8 +20,8 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'ot
 
 const CODES = [0, 101, 200, 204, 304, 400, 401, 404, 429, 500]
 
-/** The same in every run: a failure can be looked at again. */
-function dice(seed: number): (sides: number) => number {
+/** Random numbers from a seed: every run sends the same requests, so a failure can be reproduced. */
+function randomNumbers(seed: number): (sides: number) => number {
   let state = seed
   return (sides) => {
     state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fff_ffff
@@ -28,9 +29,9 @@ function dice(seed: number): (sides: number) => number {
   }
 }
 
-describe('H79 random requests', () => {
-  it('H79 ten thousand leave as many series as the first thousands', async () => {
-    const roll = dice(7)
+describe('H79 Random requests', () => {
+  it('H79 add no metric series after the first 3000', async () => {
+    const roll = randomNumbers(7)
     const metrics = createMetrics({ version: '0', node: '0' })
     const refusals: readonly Refusal[] = [
       { kind: 'unauthorized', cause: 'unknown' },
@@ -67,8 +68,8 @@ describe('H79 random requests', () => {
     expect(names(await record(7000))).toBe(before)
   })
 
-  it('H79 over the wire likewise, whatever their methods, paths and statuses', async () => {
-    const roll = dice(79)
+  it('H79 over the wire give only known values to the labels of the series', async () => {
+    const roll = randomNumbers(79)
     const device = await startDevice((request, response) => {
       response.statusCode = Number(request.headers['x-status'])
       response.end()
@@ -96,14 +97,14 @@ describe('H79 random requests', () => {
       )
     }
     let left = 1000
-    const lanes = Array.from({ length: 64 }, async () => {
+    const workers = Array.from({ length: 64 }, async () => {
       for (; left > 0; left -= 1) {
         const method = METHODS[roll(12)]
         const made = method === undefined || method === 'other' ? word().toUpperCase() : method
         await ask(made, 200 + roll(400))
       }
     })
-    await Promise.all(lanes)
+    await Promise.all(workers)
     const known = new Set([...Object.keys(STATUS_CODES), 'other', 'none'])
     expect(await sidecar.metric('postern_requests_total')).toBeGreaterThan(900)
     for (const one of await series(sidecar)) {
@@ -117,11 +118,11 @@ describe('H79 random requests', () => {
   })
 })
 
-describe('H80 scrapers that hang', () => {
-  it('H80 change nothing for clients, nor for another scraper', async () => {
+describe('H80 Scrapers that hang', () => {
+  it('H80 delay neither clients nor another scraper', async () => {
     const sidecar = await startSidecar()
     const token = await sidecar.token()
-    const asked = [
+    const partial = [
       'GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(4),
       'GET /metrics HTTP/1.1\r\nHost: x\r\n',
       'POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nx',
@@ -131,7 +132,7 @@ describe('H80 scrapers that hang', () => {
     const hung = await Promise.all(Array.from({ length: 100 }, () => rawConnection(sidecar.adminUrl)))
     for (const [i, { socket }] of hung.entries()) {
       socket.pause()
-      socket.write(asked[i % asked.length] ?? '')
+      socket.write(partial[i % partial.length] ?? '')
     }
     const start = performance.now()
     for (let i = 0; i < 30; i += 1) expect((await sidecar.request({ token })).status).toBe(200)
@@ -141,7 +142,7 @@ describe('H80 scrapers that hang', () => {
   })
 })
 
-describe('H82 bytes that steer terminals and log readers', () => {
+describe('H82 Control bytes and log injection', () => {
   const nasty = [
     '%0d%0a{"level":50}',
     '\x1b[2J\x1b]0;owned\x07',
@@ -152,23 +153,21 @@ describe('H82 bytes that steer terminals and log readers', () => {
     '%00',
   ]
 
-  it('H82 become one bounded line of JSON for each request, whatever its method, path and client', async () => {
+  it('H82 in an HTTP/1 path leave one bounded ASCII line of JSON for each request', async () => {
     const sidecar = await startSidecar()
     const token = await sidecar.token()
-    const lines = (): string[] => sidecar.logLines().filter((line) => JSON.parse(line).msg === 'request')
-    let asked = lines().length
+    let logged = accessLines(sidecar).length
     for (const bytes of [...nasty, 'a'.repeat(3000)]) {
       const path = `/p${bytes}?secret=${bytes}`
       const raw = await rawConnection(sidecar.url)
       raw.write(
         `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nX-A: b\r\nConnection: close\r\n\r\n`,
       )
-      const became = /^HTTP\/1\.1 200/.test(await raw.closed)
-      if (became) asked += 1
-      expect(lines().length).toBeGreaterThanOrEqual(asked)
-      asked = lines().length
+      if (/^HTTP\/1\.1 200/.test(await raw.closed)) logged += 1
+      expect(accessLines(sidecar).length).toBeGreaterThanOrEqual(logged)
+      logged = accessLines(sidecar).length
     }
-    expect(asked).toBeGreaterThan(2)
+    expect(logged).toBeGreaterThan(2)
     for (const line of sidecar.logLines()) {
       expect(line).toMatch(/^\{[ -~]*\}$/)
       expect(line.length).toBeLessThan(1000)
@@ -177,7 +176,7 @@ describe('H82 bytes that steer terminals and log readers', () => {
     }
   })
 
-  it('H82 likewise in HTTP/2, in a method too', async () => {
+  it('H82 in an HTTP/2 path or method leave bounded ASCII lines of JSON', async () => {
     const sidecar = await startSidecar({ transport: 'h2' })
     const token = await sidecar.token()
     for (const bytes of nasty) {
@@ -192,7 +191,7 @@ describe('H82 bytes that steer terminals and log readers', () => {
     }
   })
 
-  it('H82 and a path of 1 MiB, or as much of a header, is refused in passing', async () => {
+  it('H82 a path or a header of 1 MiB is refused and leaves only bounded log lines', async () => {
     for (const transport of ['http1', 'tls'] as const) {
       const sidecar = await startSidecar({ transport })
       const before = sidecar.logLines().length

@@ -23,28 +23,29 @@ import {
 import { clientContext } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports, type Transport, transports } from '../support/transports.ts'
-import { manners, startManneredDevice } from './mannered-device.ts'
+import { behaviours, startBehavingDevice } from './behaving-device.ts'
 
-/** What the sidecar makes for a connection or a request. One base for all, so that one look at the heap counts them. */
+/** Base class of every object that the sidecar makes for a connection or a request: one heap query counts them all. */
 class Made {}
 const classes = [Http1Body, Http1Connection, Http1Exchange, Http2Exchange, DeviceConnection, LiveExchange]
 for (const each of [...classes, RoundTrip]) Object.setPrototypeOf(each.prototype, Made.prototype)
 
-/** Open connections, all three ends of them. */
-const wires = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length
-/** Each of these collects all garbage and walks over the heap: half a second of work, and not to be asked again and again. */
-const made = (): number => queryObjects(Made, { format: 'count' })
-const sockets = (): number => queryObjects(Socket, { format: 'count' })
+/** Counts the open sockets of the clients, the sidecars and the device, which share this process. */
+const countWires = (): number =>
+  process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length
+/** `countMade` and `countSockets` collect all garbage and walk the heap: half a second of work, too slow to poll often. */
+const countMade = (): number => queryObjects(Made, { format: 'count' })
+const countSockets = (): number => queryObjects(Socket, { format: 'count' })
 
-/** Of each ending, so many at once. */
+/** How many connections end in each way at once. */
 const EACH = 2
 
 interface Client {
-  /** What carries the connection: the connection itself in cleartext. */
+  /** The TCP socket; in cleartext the same as `socket`. */
   readonly wire: Socket
   readonly socket: Socket
   readonly closed: Promise<unknown>
-  /** Resolves once something with this text has come, or nothing will. */
+  /** Resolves when this text has arrived or the connection is closed. */
   heard(text: string): Promise<unknown>
 }
 
@@ -63,9 +64,9 @@ async function connectTo(url: string, alpn: string): Promise<Client> {
         ALPNProtocols: [alpn],
       })
       .on('error', () => {})
-    // A machine under load may be too slow for the sidecar's patience: also an end.
+    // On a busy machine the sidecar may close the connection at its handshake deadline: that is also an end.
     await Promise.race([once(socket, 'secureConnect').catch(() => closed), closed])
-    // Who destroys it within its handshake takes it from under OpenSSL, and this process ends.
+    // A TLS socket destroyed within its own handshake event crashes this process in OpenSSL.
     await new Promise(setImmediate)
   }
   let received = ''
@@ -84,13 +85,13 @@ async function connectTo(url: string, alpn: string): Promise<Client> {
   return { wire, socket, closed, heard }
 }
 
-interface Asked {
+interface ClientRequest {
   readonly path: string
   readonly fields?: readonly string[]
   readonly body?: string
 }
 
-function typedIn(transport: string, token: string, { path, fields = [], body }: Asked): Buffer {
+function requestBytes(transport: string, token: string, { path, fields = [], body }: ClientRequest): Buffer {
   const all = ['authorization', `Bearer ${token}`, ...fields]
   const method = body === undefined ? 'GET' : 'POST'
   if (transport === 'h2') {
@@ -110,45 +111,47 @@ const form = [...upload, 'content-type', 'application/x-www-form-urlencoded']
 const upgrade = ['connection', 'Upgrade', 'upgrade', 'websocket', 'sec-websocket-version', '13']
 const asUpgrade = { fields: [...upgrade, 'sec-websocket-key', 'dGhlIHNhbXBsZSBub25jZQ=='] }
 
-/** Where its client is when the connection ends: after so many bytes, or after an answer with this text. */
-const stages: readonly (readonly [name: string, asked: Asked, until?: number | string])[] = [
-  ['before a byte', { path: '/answers' }, 0],
-  ['amid a head', { path: '/answers' }, -12],
-  ['amid an upload', { path: '/answers', fields: upload, body: 'abc' }],
-  ['before an upload', { path: '/answers', fields: [...upload, 'expect', '100-continue'], body: '' }],
-  ['amid a form', { path: '/oauth/token', fields: form, body: 'grant_type=' }],
-  ['while the device thinks', { path: '/thinks' }],
-  ['while it waits in line', { path: '/narrow/thinks' }],
-  ['amid a download', { path: '/begins' }, 'begun'],
-  ['behind an answer', { path: '/answers' }, 'ok'],
-  ['behind a refusal', { path: '/answers', fields: ['authorization', 'twice'] }, 'error'],
+/** The point at which the client ends the connection: after so many bytes of its request, or after this text arrived. */
+const stages: readonly (readonly [name: string, request: ClientRequest, until?: number | string])[] = [
+  ['before the first byte', { path: '/responds' }, 0],
+  ['within a head', { path: '/responds' }, -12],
+  ['within an upload', { path: '/responds', fields: upload, body: 'abc' }],
+  ['before an upload', { path: '/responds', fields: [...upload, 'expect', '100-continue'], body: '' }],
+  ['within a form', { path: '/oauth/token', fields: form, body: 'grant_type=' }],
+  ['while the device is silent', { path: '/silent' }],
+  ['while it is queued', { path: '/narrow/silent' }],
+  ['within a download', { path: '/begins' }, 'begun'],
+  ['behind a response', { path: '/responds' }, 'ok'],
+  ['behind a refusal', { path: '/responds', fields: ['authorization', 'twice'] }, 'error'],
   [
     'behind the refusal of a large upload',
     { path: '/x', fields: ['authorization', 'twice', 'content-length', '1000000'], body: 'abc' },
     'error',
   ],
-  ['behind an early answer', { path: '/refuses-early', fields: upload, body: 'abc' }, 'no'],
-  ...['', '/tolerant', '/auto'].flatMap((lane) =>
-    ['resets', 'leaves', 'leaves-amid-head', 'malformed', 'garbage', 'thinks'].map(
-      (manner) => [`behind a device that ${manner}${lane}`, { path: `${lane}/${manner}` }, ''] as const,
+  ['behind an early response', { path: '/refuses-early', fields: upload, body: 'abc' }, 'no'],
+  ...['', '/tolerant', '/auto'].flatMap((route) =>
+    ['resets', 'closes', 'closes-in-head', 'malformed', 'garbage', 'silent'].map(
+      (behaviour) =>
+        [`behind a device: ${behaviour}${route}`, { path: `${route}/${behaviour}` }, ''] as const,
     ),
   ),
-  ...['', '/tolerant'].flatMap((lane) =>
-    ['leaves-amid-body', 'resets-amid-body', 'bad-chunk', 'begins'].map(
-      (manner) => [`amid one that ${manner}${lane}`, { path: `${lane}/${manner}` }, ''] as const,
+  ...['', '/tolerant'].flatMap((route) =>
+    ['closes-in-body', 'resets-in-body', 'bad-chunk', 'begins'].map(
+      (behaviour) =>
+        [`within a response: ${behaviour}${route}`, { path: `${route}/${behaviour}` }, ''] as const,
     ),
   ),
 ]
 
 const tunnels: typeof stages = [
-  ['while an upgrade is thought over', { path: '/thinks', ...asUpgrade }],
+  ['while the device is silent about an upgrade', { path: '/silent', ...asUpgrade }],
   ['in a tunnel', { path: '/switches', ...asUpgrade }, 'begun'],
-  ...Object.keys(manners).map(
-    (manner) => [`upgrade: ${manner}`, { path: `/${manner}`, ...asUpgrade }, ''] as const,
+  ...Object.keys(behaviours).map(
+    (behaviour) => [`upgrade: ${behaviour}`, { path: `/${behaviour}`, ...asUpgrade }, ''] as const,
   ),
 ]
 
-/** How the connection ends then. */
+/** The ways in which a client ends its connection. */
 const ends: Readonly<Record<string, (client: Client) => unknown>> = {
   reset: ({ wire }) => wire.resetAndDestroy(),
   'half-close': ({ socket }) => socket.end(),
@@ -163,18 +166,18 @@ const framed: typeof ends = {
   'more than its window': ({ socket }) => socket.write(frame(FRAME.windowUpdate, 0, 0, Buffer.alloc(4))),
 }
 
-/** All sidecars run from the beginning to the end, so that two looks at the heap serve them all. */
+/** All sidecars run for the whole file, so that two heap queries cover them all. */
 const sidecars = new Map<Transport, { readonly sidecar: TestSidecar; readonly token: string }>()
 let before = { wires: 0, made: 0, sockets: 0 }
 
 async function endOnce(
   transport: Transport,
-  [, asked, until]: (typeof stages)[number],
+  [, request, until]: (typeof stages)[number],
   end: (client: Client) => unknown,
 ): Promise<void> {
   const { sidecar, token } = sidecars.get(transport) ?? expect.fail('not started yet')
   const client = await connectTo(sidecar.url, transport === 'h2' ? 'h2' : 'http/1.1')
-  const bytes = typedIn(transport, token, asked)
+  const bytes = requestBytes(transport, token, request)
   client.socket.write(typeof until === 'number' ? bytes.subarray(0, until) : bytes)
   if (typeof until === 'string') await client.heard(until)
   end(client)
@@ -182,29 +185,29 @@ async function endOnce(
 }
 
 beforeAll(async () => {
-  const device = await startManneredDevice()
+  const device = await startBehavingDevice()
   const { url } = device
-  const patience = { response_timeout: '200ms', idle_timeout: '200ms', max_in_flight: 1000 }
+  const deadlines = { response_timeout: '200ms', idle_timeout: '200ms', max_in_flight: 1000 }
   const routes = {
-    '/narrow/': { ...patience, url, max_in_flight: 3 },
-    '/tolerant/': { ...patience, url, parser: 'tolerant' },
-    '/auto/': { ...patience, url },
+    '/narrow/': { ...deadlines, url, max_in_flight: 3 },
+    '/tolerant/': { ...deadlines, url, parser: 'tolerant' },
+    '/auto/': { ...deadlines, url },
   }
   const time = '200ms'
   const listen = { header_timeout: time, body_timeout: time, idle_timeout: time }
   const config = {
     listen: { ...listen, max_connections_per_client: 10_000 },
-    upstream: { ...patience, url, parser: 'strict', routes },
+    upstream: { ...deadlines, url, parser: 'strict', routes },
   }
   for (const transport of transports) {
     const sidecar = await startSidecar({ transport, device, config })
     sidecars.set(transport, { sidecar, token: await sidecar.token() })
-    await endOnce(transport, ['', { path: '/answers' }, 'ok'], ({ socket }) => socket.end())
+    await endOnce(transport, ['', { path: '/responds' }, 'ok'], ({ socket }) => socket.end())
   }
-  before = { wires: wires(), made: made(), sockets: sockets() }
+  before = { wires: countWires(), made: countMade(), sockets: countSockets() }
 })
 
-describeTransports('H97 Nothing is left of a connection', (transport) => {
+describeTransports('H97 Closed connections', (transport) => {
   const endAll = (rows: typeof stages): Promise<unknown> =>
     Promise.all(
       rows.flatMap((row) =>
@@ -215,14 +218,17 @@ describeTransports('H97 Nothing is left of a connection', (transport) => {
     )
 
   const cases = transport === 'h2' ? { requests: stages } : { requests: stages, tunnels }
-  it.each(Object.entries(cases))('that ends in any way at any point: %s', async (_name, rows) => {
-    await endAll(rows)
-    await expect.poll(wires, { interval: 100 }).toBeLessThanOrEqual(before.wires)
-  })
+  it.each(Object.entries(cases))(
+    'H97 no socket is left of connections that end in every way at every point: %s',
+    async (_name, rows) => {
+      await endAll(rows)
+      await expect.poll(countWires, { interval: 100 }).toBeLessThanOrEqual(before.wires)
+    },
+  )
 })
 
-it('H97 Nothing is left on the heap of all these connections', async () => {
-  // A look at the heap takes most of a second, and on a busy machine many times that.
-  await expect.poll(made, { interval: 100, timeout: 60_000 }).toBeLessThanOrEqual(before.made)
-  await expect.poll(() => sockets() - before.sockets, { interval: 100 }).toBeLessThan(EACH)
+it('H97 no object of these connections is left on the heap', async () => {
+  // A heap query takes most of a second, and on a busy machine many times that.
+  await expect.poll(countMade, { interval: 100, timeout: 60_000 }).toBeLessThanOrEqual(before.made)
+  await expect.poll(() => countSockets() - before.sockets, { interval: 100 }).toBeLessThan(EACH)
 })

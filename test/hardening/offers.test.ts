@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { describeTransports } from '../support/transports.ts'
-import { type Front, get, heldFront, post, SMUGGLED } from './front.ts'
+import { type Front, get, post, SMUGGLED, sharedFront } from './front.ts'
 
 type Case = readonly [name: string, fields: readonly string[]]
 
 const H2C = ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAAQAAP__']
 
-/** Offers that RFC 9110 §7.8 lets a server ignore: their requests are ordinary ones. */
+/** Offers that a server may ignore (RFC 9110 §7.8), so that their requests are ordinary ones. */
 const offers: readonly Case[] = [
   ['h2c, as curl and Java offer it', H2C],
   ['TLS, as Apache HttpClient offers it', ['Upgrade: TLS/1.2', 'Connection: Upgrade']],
@@ -15,28 +15,28 @@ const offers: readonly Case[] = [
     'several protocols in several fields',
     ['Upgrade: h2c', 'Connection: keep-alive', 'Connection: upgrade', 'Upgrade: x'],
   ],
-  ['a version of websocket, which has none', ['Connection: Upgrade', 'Upgrade: websocket/13']],
+  ['websocket with a version, which it does not have', ['Connection: Upgrade', 'Upgrade: websocket/13']],
   ['a name that begins like websocket', ['Connection: Upgrade', 'Upgrade: websockets']],
-  ['two words', ['Connection: Upgrade', 'Upgrade: websocket h2c']],
+  ['two protocols without a comma', ['Connection: Upgrade', 'Upgrade: websocket h2c']],
   ['no protocol', ['Connection: Upgrade', 'Upgrade: ,']],
   ['a WebSocket without the connection option', ['Connection: keep-alive', 'Upgrade: websocket']],
 ]
 
 const hello = '5\r\nhello\r\n0\r\n\r\n'
 
-/** What the device was sent since. */
-function seenBy({ sidecar }: Front, since: number) {
+/** The requests that reached the device after the first `since`. */
+function requestsSince({ sidecar }: Front, since: number) {
   return sidecar.device.requests.slice(since)
 }
 
 describeTransports(
   'Offers to upgrade',
   (transport) => {
-    describe.each(['strict', 'tolerant'] as const)('to a device that is read in %s mode', (parser) => {
-      const front = heldFront(transport, { upstream: { parser } })
+    describe.each(['strict', 'tolerant'] as const)('with the %s parser', (parser) => {
+      const front = sharedFront(transport, { upstream: { parser } })
 
       it.each(offers)(
-        'C23 an offer of %s changes nothing: each body is framed once, and the connection goes on',
+        'C23 an offer of %s is ignored: six requests on its connection are served with exact bodies',
         async (_name, fields) => {
           const inner = SMUGGLED.replace('TOKEN', front.token)
           const sent =
@@ -52,7 +52,7 @@ describeTransports(
             const before = front.sidecar.device.requests.length
             const raw = await front.send(sent, pieces)
             expect((await raw.closed).match(/HTTP\/1\.1 \d+/g)).toEqual(Array(6).fill('HTTP/1.1 200'))
-            const seen = seenBy(front, before)
+            const seen = requestsSince(front, before)
             expect(seen.map(({ body }) => body?.toString())).toEqual(['', '', 'hello', 'hello', inner, ''])
             for (const { fields } of seen)
               expect(fields.join('\n')).not.toMatch(/upgrade|http2-settings|h2c/i)
@@ -61,30 +61,27 @@ describeTransports(
       )
     })
 
-    const front = heldFront(transport)
+    const front = sharedFront(transport)
     const good = get('Connection: close')
 
     const broken: readonly Case[] = [
       ['H1 a length and chunks', ['Content-Length: 5', 'Transfer-Encoding: chunked']],
       ['H2 a coding beside chunked', ['Transfer-Encoding: gzip, chunked']],
-      ['H4 a coding that is none', ['Transfer-Encoding: identity']],
+      ['H4 an unknown coding', ['Transfer-Encoding: identity']],
       ['H6 two lengths', ['Content-Length: 5', 'Content-Length: 18']],
-      ['H6 a length that is none', ['Content-Length: +5']],
+      ['H6 an invalid length', ['Content-Length: +5']],
       ['H18 a look-alike of a length', ['Content_Length: 5']],
     ]
-    it.each(broken)('%s, beside an offer: refused and closed, not a byte at the device', (_name, fields) =>
-      front.refuses(post(...H2C, ...fields) + hello),
+    it.each(broken)('%s, with an offer: 400 and close, and no byte reaches the device', (_name, fields) =>
+      front.expectRefused(post(...H2C, ...fields) + hello),
     )
 
-    it.each(['h2c', 'websocket'])(
-      'H5 chunks in HTTP/1.0 beside an offer of %s: refused and closed',
-      (protocol) => {
-        const fields = ['Connection: Upgrade', `Upgrade: ${protocol}`, 'Transfer-Encoding: chunked']
-        return front.refuses((post(...fields) + hello).replace('HTTP/1.1', 'HTTP/1.0'))
-      },
-    )
+    it.each(['h2c', 'websocket'])('H5 chunks in HTTP/1.0, with an offer of %s: 400 and close', (protocol) => {
+      const fields = ['Connection: Upgrade', `Upgrade: ${protocol}`, 'Transfer-Encoding: chunked']
+      return front.expectRefused((post(...fields) + hello).replace('HTTP/1.1', 'HTTP/1.0'))
+    })
 
-    it('H15 an offer whose Connection names the framing changes nothing about where the body ends', async () => {
+    it('H15 the body ends at the same byte although the Connection of an offer names its framing', async () => {
       const before = front.sidecar.device.requests.length
       const raw = await front.send(
         `${post('Upgrade: h2c', 'Connection: Upgrade, Content-Length', 'Content-Length: 5')}hello` +
@@ -93,15 +90,15 @@ describeTransports(
           good,
       )
       expect((await raw.closed).match(/HTTP\/1\.1 \d+/g)).toEqual(Array(3).fill('HTTP/1.1 200'))
-      expect(seenBy(front, before).map(({ body }) => body?.toString())).toEqual(['hello', 'hello', ''])
+      expect(requestsSince(front, before).map(({ body }) => body?.toString())).toEqual(['hello', 'hello', ''])
     })
 
-    it('H66 a client that speaks HTTP/2 behind its offer, without having been answered 101, is refused', async () => {
+    it('H66 a client that sends HTTP/2 behind its offer without a 101 is refused', async () => {
       const raw = await front.send(`${get(...H2C)}PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n`)
       expect((await raw.closed).match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 400'])
     })
 
-    it('H66 an upgrade to websocket over HTTP/1.0 is ignored, as RFC 9110 §7.8 demands', async () => {
+    it('H66 an offer of websocket over HTTP/1.0 is ignored (RFC 9110 §7.8)', async () => {
       const before = front.sidecar.device.requests.length
       const old = (message: string): string => message.replace('HTTP/1.1', 'HTTP/1.0')
       const fields = ['Connection: Upgrade, keep-alive', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13']
@@ -109,12 +106,12 @@ describeTransports(
         old(get(...fields)) + old(`${post(...fields, 'Content-Length: 5')}hello`) + good,
       )
       expect((await raw.closed).match(/HTTP\/1\.\d \d+/g)).toEqual(Array(3).fill('HTTP/1.1 200'))
-      const seen = seenBy(front, before)
+      const seen = requestsSince(front, before)
       expect(seen.map(({ body }) => body?.toString())).toEqual(['', 'hello', ''])
       for (const each of seen) expect(each.values('Upgrade')).toEqual([])
     })
 
-    it('C23 the body behind an offer is asked for with 100 once it is admitted, and never where it is refused', async () => {
+    it('C23 an admitted request with an offer and Expect: 100-continue gets 100, and a refused one does not', async () => {
       const expecting = post(...H2C, 'Expect: 100-continue', 'Content-Length: 5', 'Connection: close')
       const raw = await front.send(expecting)
       await raw.waitFor('HTTP/1.1 100 Continue\r\n\r\n')
@@ -124,13 +121,13 @@ describeTransports(
       expect((await refused.closed).match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401'])
     })
 
-    it('C12 what is refused for its token is refused like any other: its small body is swallowed, and the connection goes on', async () => {
+    it('C12 the connection goes on behind a request with an offer that is refused for its token', async () => {
       const before = front.sidecar.device.requests.length
       const raw = await front.send(
         `${post(...H2C, 'Content-Length: 5').replace('TOKEN', 'unknown')}hello${good}`,
       )
       expect((await raw.closed).match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401', 'HTTP/1.1 200'])
-      expect(seenBy(front, before)).toHaveLength(1)
+      expect(requestsSince(front, before)).toHaveLength(1)
     })
   },
   ['http1', 'tls'],

@@ -1,14 +1,12 @@
 import { expect, it } from 'vitest'
 import { expectError } from '../support/errors.ts'
 import { BrokenTransfer } from '../support/message.ts'
-import { answersIn } from '../support/raw-answers.ts'
-import { type ApiRequest, encodeForm, PASSWORD } from '../support/sidecar.ts'
+import { responsesIn } from '../support/raw-responses.ts'
+import { type ApiRequest, PASSWORD_GRANT } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
-import { get, heldFront, startFront } from './front.ts'
+import { get, sharedFront, startFront } from './front.ts'
 
-const FORM = encodeForm({ grant_type: 'password', password: PASSWORD })
-
-/** What some reader or other takes for `/oauth/token`. */
+/** Paths that some parser reads as `/oauth/token`. */
 const DISGUISES = String.raw`
   //oauth/token /oauth//token ///oauth///token /oauth/token/ /oauth/token// /oauth/token/. /./oauth/token /oauth/./token
   /x/../oauth/token /oauth/x/../token /oauth/token/x/.. /../oauth/token /%2e/oauth/token /oauth/%2e/token
@@ -25,7 +23,7 @@ const DISGUISES = String.raw`
   .trim()
   .split(/\s+/)
 
-/** What HTTP/2 clients can put in `:path` and HTTP/1 could not carry. */
+/** Values of `:path` that HTTP/2 can carry and HTTP/1 cannot. */
 const IMPOSSIBLE = [
   '/a#b',
   '/#',
@@ -46,9 +44,9 @@ const IMPOSSIBLE = [
 ]
 
 describeTransports('Paths', (transport) => {
-  const front = heldFront(transport)
+  const front = sharedFront(transport)
 
-  /** The answer, or 400 where the connection or stream was broken instead. */
+  /** The response, or 400 where the client or the sidecar broke the stream instead. */
   async function ask(request: ApiRequest): Promise<{ status: number; text: string }> {
     return front.sidecar.request(request).catch((error: unknown) => {
       if (transport === 'h2' && !(error instanceof BrokenTransfer && error.partial))
@@ -58,42 +56,44 @@ describeTransports('Paths', (transport) => {
   }
 
   it.each(DISGUISES)(
-    'H24 %s is no door to the tokens: without a token it is refused, with one it is a path',
+    'H24 %s is not the token endpoint: it is refused without a token and forwarded with one',
     async (path) => {
       const { device } = front.sidecar
       const fields = ['Content-Type', 'application/x-www-form-urlencoded']
       const before = device.requests.length
-      const shut = await ask({ method: 'POST', path, fields, body: FORM })
-      expect([400, 401]).toContain(shut.status)
+      const refused = await ask({ method: 'POST', path, fields, body: PASSWORD_GRANT })
+      expect([400, 401]).toContain(refused.status)
       expect(device.requests).toHaveLength(before)
-      const open = await ask({ method: 'POST', path, fields, body: FORM, token: front.token })
-      expect(open.text).not.toContain('access_token')
+      const forwarded = await ask({ method: 'POST', path, fields, body: PASSWORD_GRANT, token: front.token })
+      expect(forwarded.text).not.toContain('access_token')
       const arrived = device.requests.slice(before).map(({ target }) => target)
-      expect([open.status, arrived]).toEqual(open.status === 200 ? [200, [path]] : [400, []])
-      expect(open.status, 'refused only where it is no path').toBe(/^\/[!"$-~]*$/.test(path) ? 200 : 400)
+      expect([forwarded.status, arrived]).toEqual(forwarded.status === 200 ? [200, [path]] : [400, []])
+      expect(forwarded.status, 'refused only if it is no valid path').toBe(
+        /^\/[!"$-~]*$/.test(path) ? 200 : 400,
+      )
     },
   )
 
-  it('H26 OPTIONS * is answered here', async () => {
+  it('H26 OPTIONS * is answered by the sidecar itself', async () => {
     const before = front.sidecar.device.byteCount
     for (const token of [undefined, front.token]) {
-      const answer = await front.sidecar.request({ method: 'OPTIONS', path: '*', ...(token && { token }) })
-      expectError(answer, 400, 'invalid_request')
+      const response = await front.sidecar.request({ method: 'OPTIONS', path: '*', ...(token && { token }) })
+      expectError(response, 400, 'invalid_request')
     }
     expect(front.sidecar.device.byteCount).toBe(before)
   })
 })
 
 describeTransports(
-  'Paths',
+  'Paths in HTTP/2',
   (transport) => {
-    const front = heldFront(transport)
+    const front = sharedFront(transport)
 
-    it.each(IMPOSSIBLE)('H27 a :path of %j is refused, not a byte at the device', async (path) => {
+    it.each(IMPOSSIBLE)('H27 a :path of %j is refused, and no byte reaches the device', async (path) => {
       const before = front.sidecar.device.byteCount
       const status = await front.sidecar
         .request({ path, token: front.token })
-        .then((answer) => answer.status)
+        .then((response) => response.status)
         .catch(() => 400)
       expect(status).toBe(400)
       expect(front.sidecar.device.byteCount).toBe(before)
@@ -103,9 +103,9 @@ describeTransports(
 )
 
 describeTransports(
-  'Paths',
+  'Targets in HTTP/1',
   (transport) => {
-    const front = heldFront(transport)
+    const front = sharedFront(transport)
 
     const at = (target: string): string => get('Connection: close').replace('/x', target)
 
@@ -119,7 +119,7 @@ describeTransports(
       ['http://device//other/', '//other/'],
       ['//other/a', '//other/a'],
     ])('H25 the target %s reaches the device as %s', async (target, path) => {
-      expect((await front.answersTo(at(target))).map(({ status }) => status)).toEqual([200])
+      expect((await front.responsesTo(at(target))).map(({ status }) => status)).toEqual([200])
       expect(front.sidecar.device.requests.at(-1)?.target).toBe(path)
       expect(
         front.sidecar.device.requests
@@ -135,34 +135,34 @@ describeTransports(
         http://# ftp://device/ file:///etc/passwd gopher://device/ ws://device/ javascript:1 device:80 device * ? # .
         http://device/#f http://device#f http://[::1/ x/y ../x \x /x# /x#f /x\y#`.split(/\s+/),
       ...['http://device/\xe9', 'http://device\xe9/', 'http://dev ice/', '/\xe9', '/\xff', '/x\x80'],
-    ])('H25 the target %j is refused with 400, closed, not a byte at the device', (target) =>
-      front.refuses(get().replace('/x', target)),
+    ])('H25 the target %j: 400 and close, and no byte reaches the device', (target) =>
+      front.expectRefused(get().replace('/x', target)),
     )
 
-    // A proxy that decodes what it forwards writes requests of its client's choosing (CRLF-powered desync).
+    // A proxy that decodes a path before it forwards it lets its client write whole requests (CRLF-powered desync).
     it.each(['strict', 'tolerant'])(
-      'H95 an encoded line break stays encoded on its way to the device (%s)',
+      'H95 an encoded line break reaches the device encoded (%s parser)',
       async (parser) => {
         const encoded = await startFront(transport, { upstream: { parser } })
         const target = '/x%0d%0aX-Evil:%20y%0d%0a%0d%0aGET%20/smuggled%20HTTP/1.1?a=%0aX-Evil:y&b=%0D%0A%00'
-        expect((await encoded.answersTo(at(target))).map(({ status }) => status)).toEqual([200])
+        expect((await encoded.responsesTo(at(target))).map(({ status }) => status)).toEqual([200])
         expect(encoded.sidecar.device.requests.map((request) => request.target)).toEqual([target])
         expect(encoded.sidecar.device.requests[0]?.values('X-Evil')).toEqual([])
       },
     )
 
-    it('H25 the absolute form of the token path is that path, and a disguise of it is not', async () => {
+    it('H25 the absolute form of the token path is the token endpoint, and that of a look-alike is not', async () => {
       const post = (target: string): string =>
         at(target)
           .replace('GET', 'POST')
           .replace(
             '\r\n\r\n',
-            `\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ${FORM.length}\r\n\r\n${FORM}`,
+            `\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ${PASSWORD_GRANT.length}\r\n\r\n${PASSWORD_GRANT}`,
           )
       const tokens = await (await front.send(post('http://device/oauth/token'))).closed
-      expect(answersIn(tokens)[0]?.json()).toHaveProperty('access_token')
+      expect(responsesIn(tokens)[0]?.json()).toHaveProperty('access_token')
       const path = await (await front.send(post('http://device//oauth/token'))).closed
-      expect(answersIn(path)[0]?.text).toBe('from the device')
+      expect(responsesIn(path)[0]?.text).toBe('from the device')
     })
   },
   ['http1', 'tls'],

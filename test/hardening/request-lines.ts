@@ -1,4 +1,4 @@
-/** Request lines that are none (RFC 9112 §3), though many a parser takes them. */
+/** Malformed request lines (RFC 9112 §3), many of which some parser accepts. */
 export const REQUEST_LINES: readonly string[] = [
   'GET  /x HTTP/1.1',
   'GET /x  HTTP/1.1',

@@ -5,7 +5,7 @@ import { prepareSite, type Site } from '../process/serve.ts'
 import { startBasicDevice, startDigestDevice, startFormDevice } from '../sign-in/devices.ts'
 import type { Response } from '../support/message.ts'
 import { acceptWebSockets } from '../support/websocket.ts'
-import { control, filesBelow, misconfigure, misread } from './canary-operator.ts'
+import { configurationErrors, filesBelow, misconfigure, useControlSocket } from './canary-operator.ts'
 import {
   ACCOUNT,
   CANARY,
@@ -49,7 +49,7 @@ async function prepare(kind: keyof typeof devices): Promise<Site> {
 const ofProcess = (pid: number): string =>
   ['cmdline', 'environ'].map((name) => readFileSync(`/proc/${pid}/${name}`, 'latin1')).join('\n')
 
-/** What may stand for a secret, where it was encoded on the way. */
+/** A secret as it is, in hexadecimal, and in base64 at each of the three alignments. */
 function formsOf(secret: string): string[] {
   const base64 = [0, 1, 2].map((shift) => {
     const whole = Buffer.from('x'.repeat(shift) + secret).toString('base64')
@@ -65,30 +65,30 @@ function expectNone(place: string, content: string, secrets: readonly string[]):
   }
 }
 
-describe('H81 canaries', () => {
+describe('H81 Canaries', () => {
   it.each(['basic', 'digest', 'form'] as const)(
-    'H81 in every secret stay out of log, metrics, answers, state and process, with %s at the device',
+    'H81 in every secret reach no log, metric, response, state file or process table, with %s sign-in at the device',
     async (kind) => {
       const site = await prepare(kind)
       const sidecar = await site.serve()
       const started = ofProcess(sidecar.pid)
-      const told: string[] = []
-      const tell = ({ text: body, fields }: Response): void => {
-        told.push(body, fields.join('\n'))
+      const received: string[] = []
+      const collect = ({ text: body, fields }: Response): void => {
+        received.push(body, fields.join('\n'))
       }
-      const tokens = await useTokenEndpoint(sidecar, tell)
+      const tokens = await useTokenEndpoint(sidecar, collect)
       const token = tokens[1]?.access_token ?? ''
-      await forward(sidecar, token, tell)
+      await forward(sidecar, token, collect)
       const seen = site.device.bytes.toString('latin1')
-      told.push(await failAtDevice(site, sidecar, token))
-      let controlled = ''
-      // Once for all: how the sidecar signs in makes no difference to these.
+      received.push(await failAtDevice(site, sidecar, token))
+      let operated = ''
+      // Only once: these do not depend on the kind of sign-in.
       if (kind === 'form') {
-        const [garbage, answered] = await Promise.all([sendGarbage(sidecar), control(site, sidecar)])
-        told.push(garbage)
-        controlled = answered + misread(site.configFile)
+        const [garbage, control] = await Promise.all([sendGarbage(sidecar), useControlSocket(site, sidecar)])
+        received.push(garbage)
+        operated = control + configurationErrors(site.configFile)
         await misconfigure(site, sidecar)
-        expect(controlled).toContain('access tokens')
+        expect(operated).toContain('access tokens')
       }
       const metrics = await (await fetch(`${sidecar.adminUrl}/metrics`)).text()
       const running = ofProcess(sidecar.pid)
@@ -96,12 +96,12 @@ describe('H81 canaries', () => {
       await sidecar.stop()
 
       const log = sidecar.lines.join('\n')
-      const answers = told.join('\n')
-      // None is empty, or nothing would be shown by what is missing from it.
+      const responses = received.join('\n')
+      // Each place holds something of these requests: otherwise the check below would prove nothing.
       for (const [place, mark] of [
         [log, '/api'],
         [metrics, 'postern_'],
-        [answers, 'invalid_grant'],
+        [responses, 'invalid_grant'],
         [state, 'SQLite'],
         [running, 'serve'],
         [seen, '/api'],
@@ -114,8 +114,8 @@ describe('H81 canaries', () => {
         log,
         stderr,
         metrics,
-        answers,
-        controlled,
+        responses,
+        operated,
         started,
         running,
         state,
@@ -123,14 +123,14 @@ describe('H81 canaries', () => {
       }
       for (const [place, content] of Object.entries(places)) {
         expectNone(place, content, [CANARY, ...secrets].flatMap(formsOf))
-        // The raw bytes of a token would do as well as its text.
+        // The raw bytes of a token are as secret as its text.
         expectNone(
           place,
           content,
           secrets.map((secret) => Buffer.from(secret, 'base64url').toString('latin1')),
         )
       }
-      // The device gets its own, and neither tokens nor the password that they are given for.
+      // The device gets its own secrets, but no token and not the password of the grant.
       expectNone('the device', seen, [...secrets, 'of the grant'].flatMap(formsOf))
       expect(running).toBe(started)
     },

@@ -6,22 +6,22 @@ const under = (limit: string): { readonly under: readonly string[] } => ({
   under: ['sh', '-c', `ulimit ${limit}; exec "$@"`, 'sh'],
 })
 
-describe('H73 a disk that is full', () => {
-  it('H73 is said by log and metric, and costs no client anything', async () => {
+describe('H73 A full disk', () => {
+  it('H73 is reported in log and metrics, and no token is refused', async () => {
     const site = await prepareSite()
-    // Files may not grow past this many blocks of 512 bytes.
+    // The limit on the size of a file, in blocks of 512 bytes.
     const sidecar = await site.serve(under('-S -f 200'))
     const tokens: string[] = []
-    const trouble = sidecar.waitForLog('token file: serving from memory')
-    let over = false
-    void trouble.then(() => {
-      over = true
+    const reported = sidecar.waitForLog('token file: serving from memory')
+    let full = false
+    void reported.then(() => {
+      full = true
     })
-    while (!over) {
+    while (!full) {
       const some = await Promise.all(Array.from({ length: 10 }, () => sidecar.grant()))
       tokens.push(...some.map(({ access_token }) => access_token))
     }
-    expect(await trouble).toMatchObject({ level: 50, operation: 'issue', reason: expect.any(String) })
+    expect(await reported).toMatchObject({ level: 50, operation: 'issue', reason: expect.any(String) })
     tokens.push((await sidecar.grant()).access_token)
     const statuses = await Promise.all(tokens.slice(-20).map((token) => sidecar.use(token)))
     expect(new Set(statuses)).toEqual(new Set([200]))
@@ -31,10 +31,10 @@ describe('H73 a disk that is full', () => {
   })
 })
 
-describe('H77 file descriptors exhausted', () => {
-  it('H77 turns some away, ends nothing, and is over when they are back', async () => {
+describe('H77 Exhausted file descriptors', () => {
+  it('H77 refuse some clients, leave the process alive, and have no effect once descriptors are free', async () => {
     const site = await prepareSite()
-    // Node raises the soft limit to the hard one, so it is that one which must be low.
+    // Node raises the soft limit to the hard one, so the hard one must be low.
     const sidecar = await site.serve(under('-n 80'))
     const token = (await sidecar.grant()).access_token
     const kept = await sidecar.connect()
@@ -46,7 +46,7 @@ describe('H77 file descriptors exhausted', () => {
     const crowd = (await Promise.allSettled(Array.from({ length: 200 }, () => sidecar.connect())))
       .filter((settled) => settled.status === 'fulfilled')
       .map(({ value }) => value)
-    // Where there is no descriptor for the device either, its client is told so, on the connection that it has.
+    // Without a descriptor for the connection to the device, a client that is already connected gets a 500.
     let before = 0
     const isFull = (): boolean => {
       const now = readdirSync(`/proc/${sidecar.pid}/fd`).length
@@ -60,7 +60,7 @@ describe('H77 file descriptors exhausted', () => {
     expect(refused.json().error).toBe('upstream_unavailable')
     expect(refused.header('Proxy-Status')).toBe('postern; error=destination_unavailable')
     for (const connection of crowd) connection.close()
-    const status = (): Promise<unknown> => sidecar.use(token).catch(() => 'turned away')
+    const status = (): Promise<unknown> => sidecar.use(token).catch(() => 'refused')
     await expect.poll(status).toBe(200)
     expect((await kept.send({ fields })).status).toBe(200)
     expect((await sidecar.grant()).access_token).toMatch(/^[\w-]{43}$/)
@@ -69,8 +69,8 @@ describe('H77 file descriptors exhausted', () => {
   })
 })
 
-describe('H78 a shared store', () => {
-  it('H78 is not there yet, and refused at the start with a clear message, never half used', async () => {
+describe('H78 A shared store', () => {
+  it('H78 is not supported yet and is refused at start with a clear message', async () => {
     const store = 'rediss://user:canary@127.0.0.1'
     const site = await prepareSite({ config: { tokens: { store } } })
     const problem =

@@ -4,31 +4,28 @@ import { expect, it } from 'vitest'
 import { hashPassword } from '../../src/password/key-derivation.ts'
 import { bystander } from '../support/bystander.ts'
 import { expectError } from '../support/errors.ts'
-import { answersIn, typed } from '../support/raw-answers.ts'
-import { encodeForm, PASSWORD, startSidecar } from '../support/sidecar.ts'
+import { headOf, responsesIn } from '../support/raw-responses.ts'
+import { FORM_TYPE, PASSWORD, PASSWORD_GRANT, startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
-import { heldFront, SMUGGLED, startFront } from './front.ts'
-
-const TYPE = 'application/x-www-form-urlencoded'
-const GOOD = encodeForm({ grant_type: 'password', password: PASSWORD })
+import { SMUGGLED, sharedFront, startFront } from './front.ts'
 
 describeTransports('The token endpoint', (transport) => {
-  const front = heldFront(transport)
+  const front = sharedFront(transport)
 
-  it('H29 a body too large by its length is refused unread', async () => {
+  it('H29 a body with a length over 8 KiB is refused before it is read', async () => {
     const connection = await front.sidecar.connect()
-    const fields = ['Content-Type', TYPE, 'Content-Length', '1000000000']
+    const fields = ['Content-Type', FORM_TYPE, 'Content-Length', '1000000000']
     const exchange = connection.start({ method: 'POST', path: '/oauth/token', fields, open: true })
     expectError(await exchange.response, 400, 'invalid_request')
     connection.close()
   })
 
-  it('H29 a body that grows too large is refused, the refusal arrives, and the connection or stream ends', async () => {
+  it('H29 a body that grows over 8 KiB is refused, and the refusal reaches the client', async () => {
     const connection = await front.sidecar.connect()
     const exchange = connection.start({
       method: 'POST',
       path: '/oauth/token',
-      fields: ['Content-Type', TYPE],
+      fields: ['Content-Type', FORM_TYPE],
       open: true,
     })
     for (let i = 0; i < 20; i += 1) exchange.write('x'.repeat(1000))
@@ -37,7 +34,7 @@ describeTransports('The token endpoint', (transport) => {
     connection.close()
   })
 
-  it('H33 ten refreshes at once under rotation give one new pair', async () => {
+  it('H33 ten concurrent refreshes under rotation give one new pair', async () => {
     const rotating = await startSidecar({ transport, config: { tokens: { rotate_refresh: true } } })
     const { refresh_token, access_token } = await rotating.grant()
     const pairs = await Promise.all(Array.from({ length: 10 }, () => rotating.refresh(refresh_token)))
@@ -46,7 +43,7 @@ describeTransports('The token endpoint', (transport) => {
     expect([refresh_token, access_token]).not.toContain(pairs[0]?.access_token)
   })
 
-  it('H34 access and refresh tokens never stand in for each other, before and after a refresh', async () => {
+  it('H34 an access token is never accepted as a refresh token or the reverse, before and after a refresh', async () => {
     const { sidecar } = front
     const first = await sidecar.grant()
     const second = await sidecar.refresh(first.refresh_token)
@@ -65,32 +62,32 @@ describeTransports('The token endpoint', (transport) => {
 })
 
 describeTransports(
-  'The token endpoint',
+  'The token endpoint in HTTP/1',
   (transport) => {
-    it('H29 what follows a body that is too large is not read', async () => {
+    it('H29 a request behind a body over 8 KiB is not read', async () => {
       const front = await startFront(transport)
       const before = front.sidecar.device.byteCount
       const head = (framing: string) =>
-        typed('POST /oauth/token HTTP/1.1', 'Host: device', `Content-Type: ${TYPE}`, framing)
+        headOf('POST /oauth/token HTTP/1.1', 'Host: device', `Content-Type: ${FORM_TYPE}`, framing)
       const large = 'x'.repeat(9000)
       for (const bytes of [
         `${head('Content-Length: 9000')}${large}${SMUGGLED}`,
         `${head('Transfer-Encoding: chunked')}${large.length.toString(16)}\r\n${large}\r\n0\r\n\r\n${SMUGGLED}`,
       ]) {
-        expect((await front.answersTo(bytes)).map(({ status }) => status)).toEqual([400])
+        expect((await front.responsesTo(bytes)).map(({ status }) => status)).toEqual([400])
       }
       expect(front.sidecar.device.byteCount).toBe(before)
-      await front.holds()
+      await front.expectNothingLeft()
     })
 
-    it('H30 a body of a byte now and then is cut by its deadline', async () => {
+    it('H30 a body that arrives byte by byte is 400 at its deadline', async () => {
       const front = await startFront(transport, { listen: { body_timeout: '300ms' } })
       const raw = await front.send(
-        typed(
+        headOf(
           'POST /oauth/token HTTP/1.1',
           'Host: device',
-          `Content-Type: ${TYPE}`,
-          `Content-Length: ${GOOD.length}`,
+          `Content-Type: ${FORM_TYPE}`,
+          `Content-Length: ${PASSWORD_GRANT.length}`,
         ),
       )
       let closed = false
@@ -98,38 +95,43 @@ describeTransports(
         closed = true
       })
       let sent = 0
-      for (; sent < GOOD.length && !closed; sent += 1) {
-        raw.write(GOOD.charAt(sent))
+      for (; sent < PASSWORD_GRANT.length && !closed; sent += 1) {
+        raw.write(PASSWORD_GRANT.charAt(sent))
         await delay(50)
       }
-      expect(answersIn(await raw.closed).map(({ status }) => status)).toEqual([400])
-      expect(sent).toBeLessThan(GOOD.length)
-      await front.holds()
+      expect(responsesIn(await raw.closed).map(({ status }) => status)).toEqual([400])
+      expect(sent).toBeLessThan(PASSWORD_GRANT.length)
+      await front.expectNothingLeft()
     })
   },
   ['http1', 'tls'],
 )
 
-// Retried, because the machine may do one thing to us and another to the bystander.
-it('H32 two hundred logins at once: hashing is bounded, the event loop lags less than 50 ms', {
+// Retried, because a busy machine may delay this process and not the bystander.
+it('H32 two hundred concurrent logins queue for hashing, and the event loop lags less than 50 ms', {
   retry: 2,
 }, async () => {
   const sidecar = await startSidecar({ password: await hashPassword(PASSWORD) })
   const connections = await Promise.all(Array.from({ length: 200 }, () => sidecar.connect()))
-  const request = { method: 'POST', path: '/oauth/token', body: GOOD, fields: ['Content-Type', TYPE] }
+  const request = {
+    method: 'POST',
+    path: '/oauth/token',
+    body: PASSWORD_GRANT,
+    fields: ['Content-Type', FORM_TYPE],
+  }
   const othersLag = await bystander()
   const lag = monitorEventLoopDelay({ resolution: 5 })
   lag.enable()
   await delay(50)
   const logins = connections.map((connection) => connection.send(request))
-  // Whoever asks for something else is answered meanwhile.
+  // Another client is served meanwhile.
   expect((await sidecar.request()).status).toBe(401)
-  const answers = await Promise.all(logins)
+  const responses = await Promise.all(logins)
   await delay(50)
   lag.disable()
-  const refused = answers.filter(({ status }) => status !== 200)
-  expect(answers.length - refused.length).toBeGreaterThan(2)
+  const refused = responses.filter(({ status }) => status !== 200)
+  expect(responses.length - refused.length).toBeGreaterThan(2)
   expect(refused.length).toBeGreaterThan(50)
-  for (const answer of refused) expectError(answer, 500, 'overloaded')
+  for (const response of refused) expectError(response, 500, 'overloaded')
   expect(lag.percentile(99) / 1e6).toBeLessThan(50 + (await othersLag()))
 })

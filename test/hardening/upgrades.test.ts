@@ -8,7 +8,7 @@ import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
 
-/** On a machine that is busy otherwise, one try may be late. */
+/** Options of a test with a limit of one second: on a busy machine one try may be late. */
 const WITHIN_A_SECOND = { retry: 2 }
 
 const SWITCHED =
@@ -23,7 +23,7 @@ interface Upgrade {
   readonly fields?: readonly string[]
 }
 
-/** An upgrade, byte for byte. */
+/** The head of an upgrade. */
 function upgrade({
   token,
   target = '/ws',
@@ -47,9 +47,9 @@ function upgrade({
 const statuses = (all: string): string[] => all.match(/HTTP\/1\.1 \d+/g) ?? []
 
 describeTransports(
-  'upgrades',
+  'Upgrades',
   (transport) => {
-    /** For what must not reach the device; its own answers are beside the point. */
+    // Shared by the tests whose requests must not reach the device.
     let device: Device
     let sidecar: TestSidecar
     let token: string
@@ -59,14 +59,14 @@ describeTransports(
       token = await sidecar.token()
     })
 
-    /** Sends these bytes, which must not reach the device; the statuses of the answers. */
+    /** Sends bytes that must not reach the device, and returns the statuses of the responses. */
     async function refused(bytes: string): Promise<string[]> {
       const before = device.byteCount
       const raw = await rawConnection(sidecar.url)
       raw.write(bytes)
-      const answers = statuses(await raw.closed)
+      const responses = statuses(await raw.closed)
       expect(device.byteCount).toBe(before)
-      return answers
+      return responses
     }
 
     it.each([
@@ -74,29 +74,35 @@ describeTransports(
       ['another upgrade', upgrade({ target: '/smuggled' })],
       ['frames', '\x81\x85\x00\x00\x00\x00smugg'],
       ['64 KiB', 'smuggled'.repeat(8192)],
-    ])('H60 no token: 401 and closed, and %s pipelined behind it goes nowhere', async (_name, behind) => {
-      const bytes = upgrade({}) + behind.replace('AUTH', `Authorization: Bearer ${token}\r\n`)
-      expect(await refused(bytes)).toEqual(['HTTP/1.1 401'])
-      await expectUnharmed(sidecar, token)
-    })
+    ])(
+      'H60 an upgrade without a token is 401 and close, and %s behind it does not reach the device',
+      async (_name, behind) => {
+        const bytes = upgrade({}) + behind.replace('AUTH', `Authorization: Bearer ${token}\r\n`)
+        expect(await refused(bytes)).toEqual(['HTTP/1.1 401'])
+        await expectUnharmed(sidecar, token)
+      },
+    )
 
     it.each([
       ['a length', ['Content-Length: 4'], 'evil'],
       ['chunks', ['Transfer-Encoding: chunked'], '4\r\nevil\r\n0\r\n\r\n'],
-      ['a coding that is none', ['Transfer-Encoding: identity'], ''],
-      ['both', ['Content-Length: 4', 'Transfer-Encoding: chunked'], '0\r\n\r\n'],
-      ['two lengths', ['Content-Length: 4', 'Content-Length: 0'], 'evil'],
-      ['two lengths of nothing', ['Content-Length: 0', 'Content-Length: 0'], ''],
-      ['a length of nothing and chunks', ['Content-Length: 0', 'Transfer-Encoding: chunked'], '0\r\n\r\n'],
+      ['an unknown coding', ['Transfer-Encoding: identity'], ''],
+      ['a length and chunks', ['Content-Length: 4', 'Transfer-Encoding: chunked'], '0\r\n\r\n'],
+      ['two different lengths', ['Content-Length: 4', 'Content-Length: 0'], 'evil'],
+      ['two lengths of 0', ['Content-Length: 0', 'Content-Length: 0'], ''],
+      ['a length of 0 and chunks', ['Content-Length: 0', 'Transfer-Encoding: chunked'], '0\r\n\r\n'],
       ['a length, beside another offer', ['Upgrade: h2c', 'Content-Length: 4'], 'evil'],
-    ])('H61 with %s: refused and closed, not a byte at the device', async (_name, fields, body) => {
-      const behind = `GET /smuggled HTTP/1.1\r\nHost: device\r\nAuthorization: Bearer ${token}\r\n\r\n`
-      expect(await refused(upgrade({ token, fields }) + body + behind)).toEqual(['HTTP/1.1 400'])
-      await expectUnharmed(sidecar, token)
-    })
+    ])(
+      'H61 an upgrade with %s: 400 and close, and no byte reaches the device',
+      async (_name, fields, body) => {
+        const behind = `GET /smuggled HTTP/1.1\r\nHost: device\r\nAuthorization: Bearer ${token}\r\n\r\n`
+        expect(await refused(upgrade({ token, fields }) + body + behind)).toEqual(['HTTP/1.1 400'])
+        await expectUnharmed(sidecar, token)
+      },
+    )
 
     it.each(['/a%2Fb/../c//d?x=%zz&y', '//ws', '/ws/%2e%2e/', '/ws;a=b', '/%00', '/ws?q=a\'b"c'])(
-      'H62 the path reaches the device byte for byte: %s',
+      'H62 the path of an upgrade reaches the device byte for byte: %s',
       async (target) => {
         const device = await startDevice()
         const { upgrades } = acceptWebSockets(device)
@@ -117,12 +123,12 @@ describeTransports(
       ['two hosts', { fields: ['Host: other'] }],
       ['a look-alike of a guarded field', { fields: ['X_Forwarded_For: 192.0.2.1'] }],
       ['an expectation', { fields: ['Expect: the-unexpected'] }],
-    ])('H62 the gate of requests holds: %s is refused and closed', async (_name, odd) => {
+    ])('H62 an upgrade with %s: 400 and close, and no byte reaches the device', async (_name, odd) => {
       expect(await refused(upgrade({ token, ...odd }))).toEqual(['HTTP/1.1 400'])
       await expectUnharmed(sidecar, token)
     })
 
-    it('H62 fields that Connection names, and those of hops, stay here; a field that the gate guards is not lost by being named', async () => {
+    it('H62 an upgrade loses hop-by-hop fields and those that Connection names, but not the guarded ones', async () => {
       const device = await startDevice()
       const { upgrades } = acceptWebSockets(device)
       const sidecar = await startSidecar({ transport, device })
@@ -141,8 +147,15 @@ describeTransports(
       raw.write(upgrade({ token: await sidecar.token(), fields }))
       await raw.waitFor('101 Switching')
       const seen = upgrades[0]?.headers ?? {}
-      for (const gone of ['x-mine', 'keep-alive', 'te', 'proxy-connection', 'forwarded', 'authorization']) {
-        expect(seen[gone], gone).toBeUndefined()
+      for (const dropped of [
+        'x-mine',
+        'keep-alive',
+        'te',
+        'proxy-connection',
+        'forwarded',
+        'authorization',
+      ]) {
+        expect(seen[dropped], dropped).toBeUndefined()
       }
       expect(JSON.stringify(seen)).not.toContain('192.0.2.66')
       expect(seen).toMatchObject({
@@ -153,8 +166,8 @@ describeTransports(
       raw.reset()
     })
 
-    // One that only closes may still wait for its answer: see `half-closed-upgrades.test.ts`.
-    it('H63 the client resets before the 101: the device connection goes', async () => {
+    // A client that only closes its sending side gets its response: see `half-closed-upgrades.test.ts`.
+    it('H63 a client that resets before the 101 closes the connection to the device', async () => {
       const device = await startRawDevice(async () => {})
       const sidecar = await startSidecar({ transport, device })
       const raw = await rawConnection(sidecar.url)
@@ -167,7 +180,7 @@ describeTransports(
       expect(await sidecar.metric('postern_tunnels')).toBe(0)
     })
 
-    it('H63 a client that sends and sends before the 101 is cut off, and memory does not pay for it', async () => {
+    it('H63 a client that sends 1 MiB before the 101 is cut off', async () => {
       const device = await startRawDevice(async () => {})
       const sidecar = await startSidecar({ transport, device })
       const raw = await rawConnection(sidecar.url)
@@ -182,7 +195,7 @@ describeTransports(
       ['nothing', ''],
       ['half a head', 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upg'],
       ['interim responses alone', 'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n'],
-    ])('H64 the device answers %s to the upgrade: 504 by deadline', async (_name, bytes) => {
+    ])('H64 an upgrade to which the device sends %s is 504 at the deadline', async (_name, bytes) => {
       const device = await startRawDevice((peer) => {
         peer.write(bytes)
       })
@@ -206,27 +219,30 @@ describeTransports(
         'HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\nno',
         '403',
       ],
-      ['200, as if it knew no upgrade', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok', '200'],
+      ['200', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok', '200'],
       ['a refusal without a body', 'HTTP/1.1 426 Upgrade Required\r\nContent-Length: 0\r\n\r\n', '426'],
       ['304', 'HTTP/1.1 304 Not Modified\r\n\r\n', '304'],
       ['garbage', 'garbage\r\n\r\n', '502'],
       ['two lengths', 'HTTP/1.1 403 No\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nno', '502'],
-      ['a head without end', `HTTP/1.1 403 No\r\nX: ${'x'.repeat(300_000)}\r\n\r\n`, '502'],
-    ])('H65 the device answers %s: relayed or 502, and nothing hangs', async (_name, bytes, status) => {
-      const device = await startRawDevice(async (peer) => {
-        await peer.waitFor('\r\n\r\n')
-        peer.end(bytes)
-      })
-      const sidecar = await startSidecar({ transport, device, config: { status_codes: 'http' } })
-      const raw = await rawConnection(sidecar.url)
-      raw.write(upgrade({ token: await sidecar.token() }))
-      const all = await raw.closed
-      expect(statuses(all)).toEqual([`HTTP/1.1 ${status}`])
-      await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
-      for (const peer of device.peers) await peer.closed
-    })
+      ['a head of 300,000 bytes', `HTTP/1.1 403 No\r\nX: ${'x'.repeat(300_000)}\r\n\r\n`, '502'],
+    ])(
+      'H65 an upgrade to which the device sends %s gets that response or 502, and all connections close',
+      async (_name, bytes, status) => {
+        const device = await startRawDevice(async (peer) => {
+          await peer.waitFor('\r\n\r\n')
+          peer.end(bytes)
+        })
+        const sidecar = await startSidecar({ transport, device, config: { status_codes: 'http' } })
+        const raw = await rawConnection(sidecar.url)
+        raw.write(upgrade({ token: await sidecar.token() }))
+        const all = await raw.closed
+        expect(statuses(all)).toEqual([`HTTP/1.1 ${status}`])
+        await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
+        for (const peer of device.peers) await peer.closed
+      },
+    )
 
-    it('H65 C24 a refusal without a length that the device breaks off with a reset does not look whole', async () => {
+    it('H65 C24 a refusal without a length that the device resets does not look whole', async () => {
       const heard = Promise.withResolvers<void>()
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')
@@ -245,7 +261,7 @@ describeTransports(
       expect(await sidecar.metric('postern_upstream_errors_total', reason)).toBe(1)
     })
 
-    it('H65 a refusal whose body stalls is cut by deadline', async () => {
+    it('H65 a refusal whose body stalls is broken off at the deadline', async () => {
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')
         peer.write('HTTP/1.1 403 Forbidden\r\nContent-Length: 100\r\n\r\nno')
@@ -262,7 +278,7 @@ describeTransports(
       ['another protocol', SWITCHED.replace('Upgrade: websocket', 'Upgrade: h2c')],
       ['no protocol', SWITCHED.replace('Upgrade: websocket\r\n', '')],
       ['a body', SWITCHED.replace('\r\n\r\n', '\r\nContent-Length: 5\r\n\r\nhello')],
-    ])('H65 a 101 with %s is a tunnel or a 502, never a hang', async (_name, bytes) => {
+    ])('H65 a 101 with %s is a tunnel or a 502, and all connections close', async (_name, bytes) => {
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')
         peer.end(bytes)
@@ -281,9 +297,9 @@ describeTransports(
         'before another offer',
         ['Upgrade: h2c', 'Connection: Upgrade, HTTP2-Settings', 'HTTP2-Settings: AAMAAABk'],
       ],
-      ['with a length of nothing', ['Content-Length: 0']],
+      ['with a length of 0', ['Content-Length: 0']],
     ])(
-      'H66 an offer of websocket, %s, is an upgrade: the device sees that of websocket alone',
+      'H66 an offer of websocket, %s, opens a tunnel, and the device gets the offer of websocket alone',
       async (_name, fields) => {
         const device = await startRawDevice(async (peer) => {
           await peer.waitFor('\r\n\r\n')
@@ -317,7 +333,7 @@ describeTransports(
     )
 
     it.each(['POST', 'HEAD', 'CONNECT', 'DELETE'])(
-      'H66 a WebSocket is asked for with GET (RFC 6455 §4.1): %s is refused',
+      'H66 a WebSocket handshake with %s instead of GET is refused (RFC 6455 §4.1)',
       async (method) => {
         const target = method === 'CONNECT' ? 'device:80' : '/ws'
         for (const protocol of ['websocket', 'h2c, websocket']) {
@@ -326,29 +342,25 @@ describeTransports(
       },
     )
 
-    it(
-      'H67 the password changes: the tunnel is closed within a second, on both sides',
-      WITHIN_A_SECOND,
-      async () => {
-        const device = await startDevice()
-        const taken = acceptWebSockets(device)
-        const sidecar = await startSidecar({ transport, device })
-        const token = await sidecar.token()
-        const { socket } = await openWebSocket(sidecar.url, { token })
-        const [atDevice] = taken.sockets
-        const both = Promise.all([
-          once(socket, 'close'),
-          atDevice === undefined ? undefined : once(atDevice, 'close'),
-        ])
-        writeFileSync(sidecar.passwordFile, 'another password altogether\n')
-        const changed = performance.now()
-        await both
-        expect(performance.now() - changed).toBeLessThan(1000)
-        await expect.poll(() => sidecar.metric('postern_tunnels')).toBe(0)
-      },
-    )
+    it('H67 a password change closes a tunnel within a second on both sides', WITHIN_A_SECOND, async () => {
+      const device = await startDevice()
+      const taken = acceptWebSockets(device)
+      const sidecar = await startSidecar({ transport, device })
+      const token = await sidecar.token()
+      const { socket } = await openWebSocket(sidecar.url, { token })
+      const [atDevice] = taken.sockets
+      const both = Promise.all([
+        once(socket, 'close'),
+        atDevice === undefined ? undefined : once(atDevice, 'close'),
+      ])
+      writeFileSync(sidecar.passwordFile, 'another password altogether\n')
+      const changed = performance.now()
+      await both
+      expect(performance.now() - changed).toBeLessThan(1000)
+      await expect.poll(() => sidecar.metric('postern_tunnels')).toBe(0)
+    })
 
-    it('H67 the password changes while an upgrade is under way: there is no tunnel', async () => {
+    it('H67 a password change during an upgrade leaves no tunnel', async () => {
       const answered = Promise.withResolvers<void>()
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')

@@ -4,7 +4,7 @@ import type { Exchange, Outcome } from '../../src/http/exchange.ts'
 import { writeSoon } from '../../src/system/write-soon.ts'
 import { startHttp1Server } from '../support/http1-server.ts'
 import { type RawPeer, rawConnection } from '../support/raw.ts'
-import { answersIn } from '../support/raw-answers.ts'
+import { responsesIn } from '../support/raw-responses.ts'
 import { socketPair } from '../support/socket-pair.ts'
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
@@ -70,7 +70,7 @@ it.each([
           write(exchange)
         })
         const raw = await ask(REQUEST.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
-        const [response] = answersIn(await raw.closed)
+        const [response] = responsesIn(await raw.closed)
         expect(response?.header('X-Own')).toBe('yes')
         expect(response?.body).toEqual(whole)
         expect(await outcomes[0]).toEqual({
@@ -180,7 +180,7 @@ it('C21 the Date of the device is kept, and a missing one is added', async () =>
       exchange.end()
     })
     const raw = await ask(REQUEST)
-    const [response] = answersIn(await raw.waitFor('\r\n\r\n'))
+    const [response] = responsesIn(await raw.waitFor('\r\n\r\n'))
     dates.push(response?.values('date') ?? [])
   }
   expect(dates).toEqual([
@@ -195,7 +195,7 @@ it('C18 a response that the sidecar generates has its Content-Length in bytes, n
     exchange.reply({ status: 200, fields: [], body: 'naïve €' }),
   )
   const raw = await ask(REQUEST.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
-  const [response] = answersIn(await raw.closed)
+  const [response] = responsesIn(await raw.closed)
   expect([response?.header('Content-Length'), response?.text]).toEqual(['10', 'naïve €'])
 })
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { rawConnection } from '../support/raw.ts'
-import { typed } from '../support/raw-answers.ts'
+import { headOf } from '../support/raw-responses.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { startFormDevice } from './devices.ts'
 
@@ -18,7 +18,7 @@ it('C24 an upgrade whose client left during the sign-in opens no connection to t
   const token = await sidecar.token()
   const client = await rawConnection(sidecar.url)
   client.write(
-    typed(
+    headOf(
       'GET /ws HTTP/1.1',
       'Host: device',
       'Connection: Upgrade',

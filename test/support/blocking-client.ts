@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { Response } from './message.ts'
 import { rawConnection } from './raw.ts'
-import { answersIn } from './raw-answers.ts'
+import { responsesIn } from './raw-responses.ts'
 
 /** The request body: its size, and whether it is chunked or has a `Content-Length`. */
 export interface Upload {
@@ -43,7 +43,7 @@ export async function sendThenRead(
   }
   socket.resume()
   socket.once('end', () => socket.end())
-  const [response] = answersIn(await raw.closed)
+  const [response] = responsesIn(await raw.closed)
   if (response === undefined) throw new Error(`no response: ${raw.error?.message}`)
   return response
 }

@@ -19,6 +19,12 @@ export type YamlPart = { readonly [key: string]: unknown }
 /** The default device password in tests: it has characters that a form must escape, and one outside of ASCII. */
 export const PASSWORD = 'näive & 100% +correct= horse'
 
+/** The media type of a form. */
+export const FORM_TYPE = 'application/x-www-form-urlencoded'
+
+/** The form of a password grant with that password. */
+export const PASSWORD_GRANT: string = encodeForm({ grant_type: 'password', password: PASSWORD })
+
 /** The response of the token endpoint (C4). */
 export interface Tokens {
   readonly access_token: string
@@ -193,7 +199,7 @@ export async function startSidecar(options: SidecarOptions = {}): Promise<TestSi
         path: '/oauth/token',
         body: encodeForm(form),
         ...request,
-        fields: ['Content-Type', 'application/x-www-form-urlencoded', ...fields],
+        fields: ['Content-Type', FORM_TYPE, ...fields],
       })
     },
     grant: () => tokensOf(self.postToken({ grant_type: 'password', password: options.password ?? PASSWORD })),

@@ -38,7 +38,7 @@ function echo(socket: WebSocket): void {
 export interface OpenWebSocket {
   readonly socket: WebSocket
   /** The 101 response. */
-  readonly answer: http.IncomingMessage
+  readonly response: http.IncomingMessage
 }
 
 export interface WebSocketRequest {
@@ -78,7 +78,7 @@ export async function openWebSocket(url: string, request: WebSocketRequest): Pro
   const upgraded = once(socket, 'upgrade')
   await once(socket, 'open')
   const [response] = await upgraded
-  return { socket, answer: response }
+  return { socket, response }
 }
 
 /** Requests a WebSocket upgrade that must be refused, and resolves with the response and its body. */

@@ -2,11 +2,11 @@ import { expect } from 'vitest'
 import { createHttp1Reader } from './http1-reader.ts'
 import { type Head, Response } from './message.ts'
 
-/** A request head: the lines, ended by CRLF, and an empty line. */
-export const typed = (...lines: string[]): string => `${lines.join('\r\n')}\r\n\r\n`
+/** These lines as the head of a message, with the empty line that ends it. */
+export const headOf = (...lines: string[]): string => `${lines.join('\r\n')}\r\n\r\n`
 
-/** Parses everything received on a closed connection as responses, without the 1xx. Fails unless all are complete. */
-export function answersIn(received: string): Response[] {
+/** The final responses in everything that a closed connection received. Fails unless each of them is whole. */
+export function responsesIn(received: string): Response[] {
   const responses: Response[] = []
   let head: Head | undefined
   let chunks: Buffer[] = []
@@ -23,6 +23,6 @@ export function answersIn(received: string): Response[] {
     },
   }))
   reader.feed(Buffer.from(received, 'latin1'))
-  expect(reader.close(), 'complete responses and nothing else').toBe(true)
+  expect(reader.close(), 'whole responses and nothing else').toBe(true)
   return responses
 }

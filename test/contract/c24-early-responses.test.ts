@@ -5,21 +5,21 @@ import { brokenBy } from '../support/scripted.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
-/** Of 2 MiB a sidecar may have taken all when the answer comes: then it keeps the connection, and nothing is cut off. */
+/** Bytes. The sidecar may take a whole 2 MiB before the response comes: then nothing is cut off, and nothing is tested. */
 const UPLOAD = 4 << 20
 
-/** Often enough for every order of the device's answer, its reset and the next piece of the upload. */
+/** The response, the reset and the next piece of the upload come in every order in this many tries. */
 const TRIES = 12
 
 describeTransports(
-  'C24 a device that answers an upload early and closes without reading on',
+  'C24 A device responds to an upload early and closes without reading on:',
   (transport) => {
     it.each([
       ['strict', false],
       ['strict', true],
       ['tolerant', false],
       ['tolerant', true],
-    ])('C24 is heard every time: read in a %s way, in chunks: %s', async (parser, chunked) => {
+    ])('C24 its response reaches the client every time (parser %s, chunked %s)', async (parser, chunked) => {
       const device = await startRawDevice(async (peer) => {
         await peer.waitFor('\r\n\r\n')
         peer.socket.pause()
@@ -28,17 +28,17 @@ describeTransports(
       })
       const sidecar = await startSidecar({ transport, device, config: { upstream: { parser } } })
       const head = `POST /x HTTP/1.1\r\nHost: device\r\nAuthorization: Bearer ${await sidecar.token()}`
-      const answers: string[] = []
+      const responses: string[] = []
       for (let i = 0; i < TRIES; i += 1) {
         const { status, text } = await sendThenRead(sidecar.url, head, { size: UPLOAD, chunked })
-        answers.push(`${status} ${text}`)
+        responses.push(`${status} ${text}`)
       }
-      expect(answers).toEqual(Array(TRIES).fill('413 too much'))
+      expect(responses).toEqual(Array(TRIES).fill('413 too much'))
       expect(await sidecar.metric('postern_upstream_errors_total')).toBe(0)
     })
 
     it.each(['strict', 'tolerant'])(
-      'C24 is not taken to have ended an answer that only a reset ends: read in a %s way',
+      'C24 a response without a length that ends with a reset is a broken transfer (parser %s)',
       async (parser) => {
         const device = await startRawDevice(async (peer) => {
           await peer.waitFor('\r\n\r\n')

@@ -6,7 +6,7 @@ import { limitsOf } from '../support/limit-fields.ts'
 import type { Request, Response } from '../support/message.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
-/** Both versions of HTTP, on one port. */
+/** HTTP/1.1 and HTTP/2 over TLS, on one port. */
 const VERSIONS = ['tls', 'h2'] as const
 
 describe.each(['contract', 'http'] as const)('HTTP/1 and HTTP/2, status_codes: %s', (mode) => {
@@ -21,17 +21,17 @@ describe.each(['contract', 'http'] as const)('HTTP/1 and HTTP/2, status_codes: %
   const counted = (method: string, code: number): Promise<number> =>
     sidecar.metric('postern_requests_total', { method, code: String(code) })
 
-  /** Sends the same request over each, which the sidecar has to refuse alike: the answer to the first. */
+  /** Sends one request over both versions, expects the same refusal from both, and returns the first one. */
   async function refusedAlike(request: Request, status: number, label: string): Promise<Response> {
     const before = { atDevice: sidecar.device.byteCount, counted: await counted(label, status) }
-    const answers: Response[] = []
+    const responses: Response[] = []
     for (const transport of VERSIONS) {
       const connection = await connect({ transport, url: sidecar.url })
-      answers.push(await connection.send({ ...request, fields: ['Authorization', `Bearer ${token}`] }))
+      responses.push(await connection.send({ ...request, fields: ['Authorization', `Bearer ${token}`] }))
       connection.close()
     }
-    const [one, other] = answers
-    if (one === undefined || other === undefined) throw new Error('an answer is missing')
+    const [one, other] = responses
+    if (one === undefined || other === undefined) throw new Error('a response is missing')
     expectError(one, status, 'invalid_request')
     expect([other.status, other.text, other.header('Allow')]).toEqual([
       one.status,
@@ -48,19 +48,19 @@ describe.each(['contract', 'http'] as const)('HTTP/1 and HTTP/2, status_codes: %
   it.each(['FOO', 'get', 'Get', 'head', 'trace', 'connect', 'TRACE', '__proto__', "X'Y", 'X'.repeat(2000)])(
     'C18 C19 the method %s is refused alike',
     async (method) => {
-      const answer = await refusedAlike({ method }, wrongMethod, 'other')
-      expect(answer.header('Allow')).toBe('GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
-      // Where the answer to `head` ends, readers that fold its letters and readers that do not could disagree.
-      expect(answer.header('Connection')).toBe('close')
+      const response = await refusedAlike({ method }, wrongMethod, 'other')
+      expect(response.header('Allow')).toBe('GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
+      // A parser that takes `head` for HEAD expects no body, another one does: only the close is unambiguous to both.
+      expect(response.header('Connection')).toBe('close')
     },
   )
 
   it('C18 C19 an unknown method at the token endpoint is refused alike', async () => {
-    const answer = await refusedAlike({ method: 'post', path: '/oauth/token' }, wrongMethod, 'other')
-    expect(answer.header('Allow')).toBe('POST')
+    const response = await refusedAlike({ method: 'post', path: '/oauth/token' }, wrongMethod, 'other')
+    expect(response.header('Allow')).toBe('POST')
   })
 
-  it('C18 C19 CONNECT, which each of them writes in its own way, is refused alike', async () => {
+  it('C18 C19 CONNECT is refused alike, although each version encodes it differently', async () => {
     const one = await (await connect({ transport: 'tls', url: sidecar.url })).send({
       method: 'CONNECT',
       path: 'device.example:443',
@@ -86,7 +86,7 @@ describe.each(['contract', 'http'] as const)('HTTP/1 and HTTP/2, status_codes: %
     ['in the query', '/cafe?\xe9'],
     ['behind the token path', '/oauth/token\xff'],
     ['in the query of the token endpoint', '/oauth/token?\x80'],
-  ])('H27 C16 a target that is not ASCII %s is refused alike', async (_name, path) => {
+  ])('H20 H27 C16 a target with non-ASCII bytes %s is refused alike', async (_name, path) => {
     const { text } = await refusedAlike({ path }, 400, 'GET')
     expect(JSON.parse(text).error_description).toBe(
       'The request target is not ASCII and has to be percent-encoded.',
@@ -104,16 +104,16 @@ describe.each(['contract', 'http'] as const)('HTTP/1 and HTTP/2, status_codes: %
     ['H22 H39 a path', { path: `/${'x'.repeat(20_000)}` }],
     ['H22 H39 a method', { method: 'X'.repeat(20_000) }],
     ['H22 H39 a host', { authority: 'x'.repeat(20_000) }],
-  ])('%s over the cap on a head is refused', async (_name, request) => {
+  ])('%s over the size cap of a head is refused alike', async (_name, request) => {
     const before = sidecar.device.byteCount
-    const answers: Response[] = []
+    const responses: Response[] = []
     for (const transport of VERSIONS) {
       const connection = await connect({ transport, url: sidecar.url })
-      answers.push(await connection.send(request))
+      responses.push(await connection.send(request))
       connection.close()
     }
-    for (const answer of answers) expectError(answer, mode === 'http' ? 431 : 400, 'invalid_request')
-    expect(answers[1]?.text).toBe(answers[0]?.text)
+    for (const response of responses) expectError(response, mode === 'http' ? 431 : 400, 'invalid_request')
+    expect(responses[1]?.text).toBe(responses[0]?.text)
     expect(sidecar.device.byteCount).toBe(before)
   })
 })

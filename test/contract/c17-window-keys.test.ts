@@ -1,0 +1,266 @@
+import { describe, expect, it } from 'vitest'
+import { send } from '../support/client.ts'
+import { stillClock } from '../support/clock.ts'
+import { flood } from '../support/flood.ts'
+import { limitsOf } from '../support/limit-fields.ts'
+import { type ApiRequest, startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
+import { describeTransports, type Transport } from '../support/transports.ts'
+
+const apiLimit = (per: string, requests = 10): YamlPart => ({ limits: { api: { requests, per } } })
+
+async function remaining(sidecar: TestSidecar, request?: ApiRequest): Promise<number> {
+  return limitsOf(await sidecar.request(request)).remaining
+}
+
+/** Starts a sidecar with trusted proxies; by default the test client's own address is one. */
+function behindProxy(trusted: readonly string[] = ['127.0.0.1'], transport: Transport = 'http1') {
+  return startSidecar({ transport, config: { listen: { trusted_proxies: trusted }, ...apiLimit('client') } })
+}
+
+/** `X-RateLimit-Remaining` for the client that `X-Forwarded-For` names. Each value is a field line of its own. */
+function remainingFor(sidecar: TestSidecar, ...forwardedFor: string[]): Promise<number> {
+  return remaining(sidecar, { fields: forwardedFor.flatMap((value) => ['X-Forwarded-For', value]) })
+}
+
+describeTransports('C17 The key of a window', (transport) => {
+  it('C17 per client: each address has its own window, whatever its token', async () => {
+    const sidecar = await startSidecar({ transport, config: apiLimit('client') })
+    const token = await sidecar.token()
+    expect(await remaining(sidecar, { from: '127.0.0.2' })).toBe(9)
+    expect(await remaining(sidecar, { from: '127.0.0.2', token })).toBe(8)
+    expect(await remaining(sidecar, { from: '127.0.0.3', token })).toBe(9)
+    expect(await remaining(sidecar, { from: '127.0.0.2', token: await sidecar.token() })).toBe(7)
+  })
+
+  it('C17 per client: each address has its own window at the token endpoint', async () => {
+    const sidecar = await startSidecar({ transport, config: { limits: { oauth: { requests: 10 } } } })
+    const ask = async (from: string) => limitsOf(await sidecar.postToken({}, { from })).remaining
+    expect([await ask('127.0.0.2'), await ask('127.0.0.3'), await ask('127.0.0.2')]).toEqual([9, 9, 8])
+  })
+
+  it('C17 per grant: the tokens of one grant share a window, from any address and after a refresh', async () => {
+    const sidecar = await startSidecar({ transport, config: apiLimit('grant') })
+    const [one, other] = [await sidecar.grant(), await sidecar.grant()]
+    expect(await remaining(sidecar, { token: one.access_token })).toBe(9)
+    expect(await remaining(sidecar, { token: one.access_token, from: '127.0.0.2' })).toBe(8)
+    expect(await remaining(sidecar, { token: other.access_token, from: '127.0.0.2' })).toBe(9)
+    const refreshed = await sidecar.refresh(one.refresh_token)
+    expect(refreshed.access_token).not.toBe(one.access_token)
+    expect(await remaining(sidecar, { token: refreshed.access_token })).toBe(7)
+  })
+
+  it('C17 per grant: requests without a valid token count per client', async () => {
+    const clock = stillClock()
+    const sidecar = await startSidecar({
+      transport,
+      config: { ...apiLimit('grant'), tokens: { access_lifetime: '5s' } },
+      clock,
+    })
+    const { access_token, refresh_token } = await sidecar.grant()
+    expect(await remaining(sidecar)).toBe(9)
+    expect(await remaining(sidecar, { token: 'unknown' })).toBe(8)
+    expect(await remaining(sidecar, { token: refresh_token })).toBe(7)
+    expect(await remaining(sidecar, { token: access_token })).toBe(9)
+    expect(await remaining(sidecar, { from: '127.0.0.2' })).toBe(9)
+    clock.advance(5000)
+    expect(await remaining(sidecar, { token: access_token }), 'expired').toBe(6)
+  })
+
+  it('C17 per device: all clients and grants share one window', async () => {
+    const sidecar = await startSidecar({ transport, config: apiLimit('device') })
+    const token = await sidecar.token()
+    expect(await remaining(sidecar)).toBe(9)
+    expect(await remaining(sidecar, { token })).toBe(8)
+    expect(await remaining(sidecar, { token: await sidecar.token(), from: '127.0.0.2' })).toBe(7)
+    expect(await remaining(sidecar, { from: '127.0.0.3' })).toBe(6)
+  })
+
+  it('C17 an untrusted peer cannot change its client address with any header', async () => {
+    const sidecar = await behindProxy(['127.0.0.9'], transport)
+    let expected = 10
+    for (const [name, value] of [
+      ['X-Forwarded-For', '192.0.2.1'],
+      ['X-Forwarded-For', '127.0.0.9'],
+      ['X-Real-IP', '192.0.2.1'],
+      ['Forwarded', 'for=192.0.2.1'],
+      ['X-Client-IP', '192.0.2.1'],
+      ['CF-Connecting-IP', '192.0.2.1'],
+    ]) {
+      expected -= 1
+      expect(await remaining(sidecar, { fields: [name ?? '', value ?? ''] }), name).toBe(expected)
+    }
+  })
+
+  it('C17 a trusted peer names its client in X-Forwarded-For alone', async () => {
+    const sidecar = await behindProxy(['127.0.0.1'], transport)
+    expect(await remainingFor(sidecar, '192.0.2.1')).toBe(9)
+    expect(await remainingFor(sidecar, '192.0.2.1')).toBe(8)
+    expect(await remainingFor(sidecar, '192.0.2.2')).toBe(9)
+    expect(await remaining(sidecar), 'the proxy itself').toBe(9)
+    expect(await remaining(sidecar, { fields: ['X-Real-IP', '192.0.2.3'] })).toBe(8)
+    expect(await remaining(sidecar, { fields: ['Forwarded', 'for=192.0.2.3'] })).toBe(7)
+  })
+})
+
+describe('C17 X-Forwarded-For', () => {
+  it('C17 is read from the right: entries that the client itself wrote are ignored', async () => {
+    const sidecar = await behindProxy()
+    expect(await remainingFor(sidecar, '192.0.2.1')).toBe(9)
+    expect(await remainingFor(sidecar, '198.51.100.7, 192.0.2.1')).toBe(8)
+    expect(await remainingFor(sidecar, '198.51.100.8', '192.0.2.1')).toBe(7)
+    expect(await remainingFor(sidecar, 'nonsense,, 192.0.2.1 ')).toBe(6)
+    expect(await remainingFor(sidecar, '127.0.0.1, 192.0.2.1')).toBe(5)
+    expect(await remainingFor(sidecar, '192.0.2.1,')).toBe(4)
+  })
+
+  it('C17 is read past every trusted proxy on the right', async () => {
+    const sidecar = await behindProxy(['127.0.0.1', '10.0.0.0/8', 'fd00::/8'])
+    expect(await remainingFor(sidecar, '192.0.2.1')).toBe(9)
+    expect(await remainingFor(sidecar, '192.0.2.1, 10.1.2.3, fd00::7, 127.0.0.1')).toBe(8)
+    expect(await remainingFor(sidecar, '198.51.100.7, 192.0.2.1, 10.1.2.3')).toBe(7)
+    expect(await remainingFor(sidecar, '10.9.9.9'), 'all trusted: the leftmost is the client').toBe(9)
+    expect(await remainingFor(sidecar, '10.9.9.9, 10.1.1.1')).toBe(8)
+  })
+
+  it('C17 may carry a port behind each address', async () => {
+    const sidecar = await behindProxy()
+    expect(await remainingFor(sidecar, '192.0.2.1:4711')).toBe(9)
+    expect(await remainingFor(sidecar, '192.0.2.1:4712')).toBe(8)
+    expect(await remainingFor(sidecar, '192.0.2.1')).toBe(7)
+    expect(await remainingFor(sidecar, '[2001:db8::1]:4711')).toBe(9)
+    expect(await remainingFor(sidecar, '[2001:db8::1]')).toBe(8)
+    expect(await remainingFor(sidecar, '2001:db8::1')).toBe(7)
+  })
+
+  it.each([
+    'unknown',
+    '_hidden',
+    '300.1.1.1',
+    '0x7f.1',
+    '1.2.3',
+    '',
+    '192.0.2.1 192.0.2.2',
+    'a'.repeat(5000),
+  ])('C17 an entry that is no address counts as the proxy that sent it: %.20s', async (value) => {
+    const sidecar = await behindProxy()
+    expect(await remaining(sidecar)).toBe(9)
+    expect(await remainingFor(sidecar, value)).toBe(8)
+    expect(await remainingFor(sidecar, `192.0.2.1, ${value}`)).toBe(value === '' ? 9 : 7)
+  })
+
+  it('C17 an IPv6 client counts by its /64', async () => {
+    const sidecar = await behindProxy()
+    expect(await remainingFor(sidecar, '2001:db8:1:2::1')).toBe(9)
+    expect(await remainingFor(sidecar, '2001:db8:1:2:ffff:ffff:ffff:ffff')).toBe(8)
+    expect(await remainingFor(sidecar, '2001:0DB8:0001:0002:0:0:0:1')).toBe(7)
+    expect(await remainingFor(sidecar, '2001:db8:1:3::1')).toBe(9)
+    expect(await remainingFor(sidecar, 'fe80::1%eth0')).toBe(9)
+    expect(await remainingFor(sidecar, 'fe80::2%eth1')).toBe(8)
+  })
+
+  it('C17 an IPv4-mapped IPv6 address counts as its IPv4 address', async () => {
+    const sidecar = await behindProxy()
+    expect(await remainingFor(sidecar, '192.0.2.1')).toBe(9)
+    expect(await remainingFor(sidecar, '::ffff:192.0.2.1')).toBe(8)
+    expect(await remainingFor(sidecar, '::FFFF:c000:201')).toBe(7)
+    expect(
+      await remainingFor(sidecar, '::ffff:192.0.2.2'),
+      'a window of its own, not one /64 for all of IPv4',
+    ).toBe(9)
+  })
+
+  it('C17 a dual-stack listener knows an IPv4 peer by its IPv4 address, also in trusted_proxies', async () => {
+    const sidecar = await startSidecar({
+      config: { listen: { address: '[::]:0', trusted_proxies: ['127.0.0.9'] }, ...apiLimit('client') },
+    })
+    const url = sidecar.url.replace('[::]', '127.0.0.1')
+    const ask = async (from: string, ...fields: string[]) =>
+      limitsOf(await send({ transport: 'http1', url, from, fields })).remaining
+    expect(await ask('127.0.0.2')).toBe(9)
+    expect(await ask('127.0.0.3')).toBe(9)
+    expect(await ask('127.0.0.9', 'X-Forwarded-For', '127.0.0.2')).toBe(8)
+    expect(
+      limitsOf(await send({ transport: 'http1', url: url.replace('127.0.0.1', '[::1]') })),
+    ).toMatchObject({
+      remaining: 9,
+    })
+  })
+})
+
+describe('C17 Address spraying', () => {
+  it('C17 past max_keys new clients share one window, and no live window is evicted', async () => {
+    const clock = stillClock()
+    const sidecar = await startSidecar({
+      clock,
+      config: {
+        listen: { trusted_proxies: ['127.0.0.1'] },
+        limits: { api: { requests: 3 }, max_keys: 2 },
+      },
+    })
+    const ask = async (client: string) => {
+      const response = await sidecar.request({ fields: ['X-Forwarded-For', client] })
+      return response.status === 429 ? 'refused' : limitsOf(response).remaining
+    }
+    expect([await ask('192.0.2.1'), await ask('192.0.2.1'), await ask('192.0.2.1')]).toEqual([2, 1, 0])
+    expect(await ask('192.0.2.2')).toBe(2)
+    const sprayed = []
+    for (let i = 0; i < 50; i += 1) sprayed.push(await ask(`198.51.100.${i}`))
+    expect(sprayed).toEqual([2, 1, 0, ...Array(47).fill('refused')])
+    expect(await ask('192.0.2.1'), 'its window is still there').toBe('refused')
+    expect([await ask('192.0.2.2'), await ask('192.0.2.2'), await ask('192.0.2.2')]).toEqual([
+      1,
+      0,
+      'refused',
+    ])
+    expect(await sidecar.metric('postern_rate_windows', { endpoint: 'api' })).toBeLessThanOrEqual(3)
+    clock.advance(60_000)
+    expect([await ask('198.51.100.200'), await ask('192.0.2.1')]).toEqual([2, 2])
+  })
+
+  it('C17 twenty addresses of one /64 are one client', async () => {
+    const sidecar = await startSidecar({
+      config: { listen: { trusted_proxies: ['127.0.0.1'] }, ...apiLimit('client', 5) },
+    })
+    const connection = await sidecar.connect()
+    const statuses: number[] = []
+    for (let i = 0; i < 20; i += 1) {
+      const response = await connection.send({ fields: ['X-Forwarded-For', `2001:db8::${i.toString(16)}:1`] })
+      statuses.push(response.status)
+    }
+    expect(statuses).toEqual([...Array(5).fill(401), ...Array(15).fill(429)])
+  })
+})
+
+describe('C17 The wall clock', () => {
+  it.each([3_600_000, -3_600_000])(
+    'C17 a jump by %i ms neither lengthens nor shortens a window',
+    async (jump) => {
+      const clock = stillClock()
+      const sidecar = await startSidecar({ clock, config: { limits: { api: { requests: 1 } } } })
+      expect((await sidecar.request()).status).toBe(401)
+      clock.jumpWall(jump)
+      const refused = await sidecar.request()
+      expect([refused.status, refused.header('Retry-After')]).toEqual([429, '60'])
+      // The reset follows the wall clock, because the client compares it with its own.
+      expect(limitsOf(refused).reset).toBe(Math.ceil((clock.wall() + 60_000) / 1000))
+      clock.advance(59_999)
+      expect((await sidecar.request()).status).toBe(429)
+      clock.jumpWall(-jump)
+      expect((await sidecar.request()).status).toBe(429)
+      clock.advance(1)
+      expect((await sidecar.request()).status).toBe(401)
+    },
+  )
+
+  it('C17 repeated jumps of the wall clock let no request more than the limit pass', async () => {
+    const clock = stillClock()
+    const sidecar = await startSidecar({ clock, config: { limits: { api: { requests: 20 } } } })
+    let passed = 0
+    for (const jump of [-3_600_000, 7_200_000, -86_400_000]) {
+      const responses = await flood(sidecar, 20, {})
+      passed += responses.filter((response) => response.status !== 429).length
+      clock.jumpWall(jump)
+    }
+    expect(passed).toBe(20)
+  })
+})
