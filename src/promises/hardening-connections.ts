@@ -67,7 +67,7 @@ export const CONNECTIONS = {
   },
   H64: {
     sentence: 'A device that does not answer an upgrade is given up at the deadline.',
-    reason: 'RFC 9110 §15.6.5; http-proxy-3 waits for ever',
+    reason: 'RFC 9110 §15.6.5; http-proxy-3 waits without end',
   },
   H65: {
     sentence: 'A refused or malformed upgrade response is relayed or is a 502, and nothing hangs.',

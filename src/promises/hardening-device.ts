@@ -41,7 +41,7 @@ export const DEVICE = {
   },
   H54: {
     sentence: 'Interim responses that were not asked for are skipped, up to a limit. An unasked 101 is 502.',
-    reason: 'RFC 9110 §15.2; endless 103s hold a request for ever',
+    reason: 'RFC 9110 §15.2; endless 103s hold a request without end',
   },
   H55: {
     sentence:

@@ -10,7 +10,7 @@ export interface Target {
   readonly from?: string
 }
 
-/** Opens a connection. It stays open until the test ends or somebody closes it. */
+/** Opens a connection. It stays open until the test ends or closes it. */
 export function connect({ transport, url, from }: Target): Promise<Connection> {
   const options = from === undefined ? {} : { localAddress: from }
   return transport === 'h2' ? connectHttp2(url, options) : connectHttp1(url, options)
