@@ -71,7 +71,7 @@ const passage = createPassage({
       })
     },
     upgrades: { open: unexpected },
-    guard: createBoundedQueue({ inside: IN_FLIGHT, waiting: 0, patience: 1_000 }),
+    guard: createBoundedQueue({ inside: IN_FLIGHT, waiting: 0, maxWait: 1_000 }),
     maxTunnels: 1,
     collecting: undefined,
     breaker: createBreaker(clock),

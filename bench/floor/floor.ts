@@ -22,7 +22,7 @@ import type { DeviceResponse, FloorExchange } from './exchange.ts'
 import { fieldsForClient, fieldsForDevice } from './lines.ts'
 
 /** The largest load has this many requests in flight. */
-const QUEUE = { inside: 256, waiting: 256, patience: 5_000 }
+const QUEUE = { inside: 256, waiting: 256, maxWait: 5_000 }
 
 /** More than any run sends. */
 const LIMIT = 1_000_000_000

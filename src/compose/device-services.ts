@@ -122,7 +122,7 @@ async function openDeviceService(
   const bounds = {
     inside: service.maxInFlight,
     waiting: service.queue.size,
-    patience: service.queue.timeout,
+    maxWait: service.queue.timeout,
   }
   const queue = createBoundedQueue(bounds)
   const { bufferUploads: most } = service

@@ -42,8 +42,8 @@ export interface DevicePassword {
   close(): void
 }
 
-/** One login at a time: the device is slow, and a login may end the session of the previous one. `patience` in ms. */
-const BOUNDS = { inside: 1, waiting: 64, patience: 10_000 }
+/** One login at a time: the device is slow, and a login may end the session of the previous one. `maxWait` in ms. */
+const BOUNDS = { inside: 1, waiting: 64, maxWait: 10_000 }
 
 /**
  * Keeps the last right password in memory only, in plain text, because signing in needs it. After a restart it is unknown

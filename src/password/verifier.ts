@@ -19,7 +19,7 @@ export interface Verifier {
  * Two at once leave time for the event loop on a small machine, and bound the memory of argon2. 64 waiting for five seconds
  * (ms) is more than such a machine can verify, so further logins are refused as overloaded.
  */
-const BOUNDS = { inside: 2, waiting: 64, patience: 5000 }
+const BOUNDS = { inside: 2, waiting: 64, maxWait: 5000 }
 
 /**
  * The longest password that C libraries hash (bytes): `CRYPT_MAX_PASSPHRASE_SIZE` without its NUL. The cost of crypt(3)

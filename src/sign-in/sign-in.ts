@@ -80,8 +80,8 @@ export interface SignInDependencies {
  */
 const LOGIN_INTERVAL = 5_000
 
-/** One request at a time. A request that has waited for `patience` (ms) is sent anyway. */
-const REPEAT_QUEUE = { inside: 1, waiting: Number.POSITIVE_INFINITY, patience: 2_000 }
+/** One request at a time. A request that has waited for `maxWait` (ms) is sent anyway. */
+const REPEAT_QUEUE = { inside: 1, waiting: Number.POSITIVE_INFINITY, maxWait: 2_000 }
 
 const REFUSED = { kind: 'refused' } as const
 const SIGNED_IN = { kind: 'signed-in' } as const

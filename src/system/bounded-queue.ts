@@ -1,11 +1,11 @@
-import { createFairLine } from './fair-line.ts'
+import { createFairQueue } from './fair-queue.ts'
 
-/** Gives the place back. Calling it again does nothing. */
+/** Gives the place back. Only the first call has an effect. */
 export type Leave = () => void
 
 /**
- * What became of asking for a place: `full` when the waiting line had no room, `late` when patience ran out,
- * `withdrawn` when the caller gave up first.
+ * The result of `enter`. `full`: the queue had no room for another waiter. `late`: no place was free within `maxWait`.
+ * `withdrawn`: the caller stopped waiting.
  */
 export type Entry =
   | { readonly kind: 'entered'; readonly leave: Leave }
@@ -15,17 +15,18 @@ export type Entry =
 
 type OnWait = (withdraw: () => void) => void
 
-/** At most so many inside at once, at most so many waiting behind them, none of those longer than patience. */
+/** Limits how many callers are inside at the same time, how many wait to enter, and how long each waits. */
 export interface BoundedQueue {
   readonly inside: number
   readonly waiting: number
-  /** A place now or not at all: the hot path, without a promise. Never overtakes a waiter. */
+  /** Enters now if a place is free. For the hot path: it creates no promise. It never overtakes a waiter. */
   tryEnter(): Leave | undefined
   /**
-   * A place as soon as there is one: owners in turn, each one's waiters in order of arrival. In a full line an owner
-   * with fewer waiters takes the place of the last one of the owner with most. Whoever has to wait is given the way out
-   * first: `withdraw` ends the waiting, and does nothing once that is over. (An `AbortSignal` for each waiter took longer
-   * than all the rest of a wait.)
+   * Enters as soon as a place is free. Owners are served in turn, the waiters of one owner in order of arrival. If the queue is
+   * full, an owner with fewer waiters displaces the last waiter of the owner with most.
+   *
+   * @param onWait called before the wait begins. `withdraw` ends the wait, and does nothing after it. (An `AbortSignal` for each
+   *   waiter would cost more time than the rest of the wait together.)
    */
   enter(owner?: string, onWait?: OnWait): Promise<Entry>
 }
@@ -33,12 +34,12 @@ export interface BoundedQueue {
 export interface QueueBounds {
   readonly inside: number
   readonly waiting: number
-  /** Milliseconds. */
-  readonly patience: number
+  /** How long one caller waits (ms). */
+  readonly maxWait: number
 }
 
-/** What a timer can hold: past it `setTimeout` would fire at once. */
-const LONGEST_PATIENCE = 2 ** 31 - 1
+/** The longest time (ms) of a timer. With a longer one `setTimeout` fires immediately. */
+const LONGEST_TIMER = 2 ** 31 - 1
 
 const FULL: Entry = { kind: 'full' }
 const LATE: Entry = { kind: 'late' }
@@ -47,13 +48,13 @@ const WITHDRAWN: Entry = { kind: 'withdrawn' }
 type Waiter = (entry: Entry) => void
 
 export function createBoundedQueue(bounds: QueueBounds): BoundedQueue {
-  const patience = Math.min(bounds.patience, LONGEST_PATIENCE)
-  const line = createFairLine<Waiter>()
+  const maxWait = Math.min(bounds.maxWait, LONGEST_TIMER)
+  const waiters = createFairQueue<Waiter>()
   let inside = 0
 
-  // A place is handed over, never put back, while someone waits: that is why nobody can overtake the line.
+  // The place passes directly to the next waiter and is never free in between, so `tryEnter` cannot overtake a waiter.
   const vacate = (): void => {
-    const next = line.next()
+    const next = waiters.next()
     if (next === undefined) inside -= 1
     else next({ kind: 'entered', leave: occupied() })
   }
@@ -76,12 +77,12 @@ export function createBoundedQueue(bounds: QueueBounds): BoundedQueue {
   const wait = (owner: string, onWait: OnWait | undefined): Promise<Entry> =>
     new Promise((resolve) => {
       const settle: Waiter = (entry) => {
-        line.leave(owner, settle)
+        waiters.leave(owner, settle)
         clearTimeout(timer)
         resolve(entry)
       }
-      const timer = setTimeout(() => settle(LATE), patience)
-      line.join(owner, settle)
+      const timer = setTimeout(() => settle(LATE), maxWait)
+      waiters.join(owner, settle)
       onWait?.(() => settle(WITHDRAWN))
     })
 
@@ -90,14 +91,14 @@ export function createBoundedQueue(bounds: QueueBounds): BoundedQueue {
       return inside
     },
     get waiting() {
-      return line.size
+      return waiters.size
     },
     tryEnter,
     async enter(owner = '', onWait) {
       const leave = tryEnter()
       if (leave !== undefined) return { kind: 'entered', leave }
-      if (line.size >= bounds.waiting) {
-        const displaced = line.makeRoomFor(owner)
+      if (waiters.size >= bounds.waiting) {
+        const displaced = waiters.makeRoomFor(owner)
         if (displaced === undefined) return FULL
         displaced(FULL)
       }

@@ -29,7 +29,7 @@ function counts(queue: BoundedQueue): [number, number] {
 
 describe('createBoundedQueue', () => {
   it('admits as many as fit, and refuses at once if the line is full', async () => {
-    const queue = createBoundedQueue({ inside: 1, waiting: 1, patience: 1000 })
+    const queue = createBoundedQueue({ inside: 1, waiting: 1, maxWait: 1000 })
     expect(queue.tryEnter()).toBeTypeOf('function')
     expect(queue.tryEnter()).toBeUndefined()
     void queue.enter()
@@ -38,7 +38,7 @@ describe('createBoundedQueue', () => {
   })
 
   it('serves waiters in order of arrival', async () => {
-    const queue = createBoundedQueue({ inside: 1, waiting: 3, patience: 1000 })
+    const queue = createBoundedQueue({ inside: 1, waiting: 3, maxWait: 1000 })
     let leave = queue.tryEnter() ?? expect.fail('the queue was empty')
     const order: number[] = []
     const entries = [1, 2, 3].map(async (number) => {
@@ -53,8 +53,8 @@ describe('createBoundedQueue', () => {
     expect(order).toEqual([1, 2, 3])
   })
 
-  it('gives a waiter up at the millisecond at which its patience ends', async () => {
-    const queue = createBoundedQueue({ inside: 1, waiting: 1, patience: 1000 })
+  it('gives a waiter up at the millisecond at which its wait ends', async () => {
+    const queue = createBoundedQueue({ inside: 1, waiting: 1, maxWait: 1000 })
     queue.tryEnter()
     const settle = vi.fn()
     void queue.enter().then(settle)
@@ -66,7 +66,7 @@ describe('createBoundedQueue', () => {
   })
 
   it('leaves no timer of a waiter that has entered or withdrawn', async () => {
-    const queue = createBoundedQueue({ inside: 1, waiting: 2, patience: 1000 })
+    const queue = createBoundedQueue({ inside: 1, waiting: 2, maxWait: 1000 })
     const leave = queue.tryEnter()
     let withdraw = (): void => {}
     void queue.enter()
@@ -80,7 +80,7 @@ describe('createBoundedQueue', () => {
   })
 
   it('keeps no place for a waiter that withdraws as soon as it must wait', async () => {
-    const queue = createBoundedQueue({ inside: 1, waiting: 1, patience: 1000 })
+    const queue = createBoundedQueue({ inside: 1, waiting: 1, maxWait: 1000 })
     queue.tryEnter()
     expect(await queue.enter('', (withdraw) => withdraw())).toEqual({ kind: 'withdrawn' })
     expect(counts(queue)).toEqual([1, 0])
@@ -88,7 +88,7 @@ describe('createBoundedQueue', () => {
   })
 
   it('ignores a withdrawal after the entry', async () => {
-    const queue = createBoundedQueue({ inside: 1, waiting: 1, patience: 1000 })
+    const queue = createBoundedQueue({ inside: 1, waiting: 1, maxWait: 1000 })
     const leave = queue.tryEnter()
     let withdraw = (): void => {}
     const entry = queue.enter('', (way) => {
@@ -101,7 +101,7 @@ describe('createBoundedQueue', () => {
   })
 
   it('frees a place once, even if `leave` is called again', () => {
-    const queue = createBoundedQueue({ inside: 2, waiting: 0, patience: 1000 })
+    const queue = createBoundedQueue({ inside: 2, waiting: 0, maxWait: 1000 })
     const leave = queue.tryEnter()
     queue.tryEnter()
     leave?.()
@@ -109,8 +109,8 @@ describe('createBoundedQueue', () => {
     expect(queue.inside).toBe(1)
   })
 
-  it('waits for a day at least if patience is infinite', async () => {
-    const queue = createBoundedQueue({ inside: 1, waiting: 1, patience: Number.POSITIVE_INFINITY })
+  it('waits for a day at least if `maxWait` is infinite', async () => {
+    const queue = createBoundedQueue({ inside: 1, waiting: 1, maxWait: Number.POSITIVE_INFINITY })
     queue.tryEnter()
     void queue.enter()
     await vi.advanceTimersByTimeAsync(86_400_000)
@@ -121,7 +121,7 @@ describe('createBoundedQueue', () => {
 type Step = readonly ['try' | 'enter' | 'leave' | 'withdraw' | 'pass', number]
 
 /** A naive queue as reference. */
-function createModel(bounds: { inside: number; waiting: number; patience: number }) {
+function createModel(bounds: { inside: number; waiting: number; maxWait: number }) {
   const results = new Map<number, string>()
   let now = 0
   let inside: number[] = []
@@ -134,7 +134,7 @@ function createModel(bounds: { inside: number; waiting: number; patience: number
       if (inside.length < bounds.inside) {
         inside.push(id)
         results.set(id, 'entered')
-      } else if (mayWait && line.length < bounds.waiting) line.push({ id, until: now + bounds.patience })
+      } else if (mayWait && line.length < bounds.waiting) line.push({ id, until: now + bounds.maxWait })
       else results.set(id, mayWait ? 'full' : 'none')
     },
     leave(id: number) {
@@ -167,7 +167,7 @@ describe('createBoundedQueue against a naive model', () => {
     const bounds = fc.record({
       inside: fc.integer({ min: 1, max: 3 }),
       waiting: fc.integer({ min: 0, max: 4 }),
-      patience: fc.integer({ min: 1, max: 60 }),
+      maxWait: fc.integer({ min: 1, max: 60 }),
     })
     await fc.assert(
       fc.asyncProperty(bounds, fc.array(step, { maxLength: 60 }), async (limits, steps) => {
