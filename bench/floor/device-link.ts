@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net'
-import { createPatience, type Patience } from '../../src/device/patience.ts'
+import { createDeadline, type Deadline } from '../../src/device/deadlines.ts'
 import { HeadMemory } from '../../src/http1/head-memory.ts'
 import { type ResponseEvents, ResponseReader } from '../../src/http1/response-reader.ts'
 import type { FloorExchange } from './exchange.ts'
@@ -18,15 +18,15 @@ export class DeviceLink {
   readonly #floor: Floor
   readonly #socket: Socket
   readonly #reader: ResponseReader | undefined
-  readonly #responseLimit: Patience | undefined
-  readonly #bodyLimit: Patience | undefined
+  readonly #responseLimit: Deadline | undefined
+  readonly #bodyLimit: Deadline | undefined
   #exchange: FloorExchange | undefined
   #body = ''
 
   constructor(floor: Floor, port: number) {
     this.#floor = floor
     const limit = (time: number) =>
-      floor.has('deadlines') ? createPatience(time, () => this.#late()) : undefined
+      floor.has('deadlines') ? createDeadline(time, () => this.#late()) : undefined
     this.#responseLimit = limit(RESPONSE_TIMEOUT)
     this.#bodyLimit = limit(BODY_TIMEOUT)
     this.#reader = floor.has('strict') ? this.#strictReader() : undefined
@@ -51,14 +51,14 @@ export class DeviceLink {
     this.#exchange = exchange
     this.#body = ''
     this.#reader?.expect(exchange.head?.method ?? '', 'strict')
-    this.#responseLimit?.begin()
+    this.#responseLimit?.restart()
     this.#floor.write(this.#socket, text)
   }
 
   /** Each response arrives in one piece: the device is one of the bench. */
   #receive(text: string): void {
     const exchange = this.#take()
-    this.#bodyLimit?.begin()
+    this.#bodyLimit?.restart()
     if (this.#floor.readsFields) this.#floor.onResponse(exchange, readResponse(text))
     else this.#floor.relayText(exchange, text)
   }
@@ -66,7 +66,7 @@ export class DeviceLink {
   #strictReader(): ResponseReader {
     const events: ResponseEvents = {
       onInterim() {},
-      onHead: () => this.#bodyLimit?.begin(),
+      onHead: () => this.#bodyLimit?.restart(),
       onBody: (chunk) => {
         this.#body += chunk.toString('latin1')
       },

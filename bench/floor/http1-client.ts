@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { createPatience, type Patience } from '../../src/device/patience.ts'
+import { createDeadline, type Deadline } from '../../src/device/deadlines.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import { type Fields, fieldLines } from '../../src/http/fields.ts'
 import { surveyFields } from '../../src/http/head-survey.ts'
@@ -23,7 +23,7 @@ export class Http1Client implements FloorClient {
   readonly #floor: Floor
   readonly #socket: Socket
   readonly #reader: HeadReader | undefined
-  readonly #idle: Patience | undefined
+  readonly #idle: Deadline | undefined
   readonly #capped: boolean
   readonly #from: Pick<RequestHead, 'secure' | 'peer' | 'localPort'>
 
@@ -32,7 +32,7 @@ export class Http1Client implements FloorClient {
     this.#floor = floor
     this.#socket = socket
     this.#reader = floor.has('strict') ? new HeadReader('requests') : undefined
-    this.#idle = floor.has('deadlines') ? createPatience(IDLE_TIMEOUT, () => this.cut()) : undefined
+    this.#idle = floor.has('deadlines') ? createDeadline(IDLE_TIMEOUT, () => this.cut()) : undefined
     this.#capped = floor.has('caps')
     this.#from = { secure, peer, localPort }
     socket.on('error', () => {}).on('close', () => this.#idle?.close())
@@ -104,7 +104,7 @@ export class Http1Client implements FloorClient {
   }
 
   #send(text: string): void {
-    this.#idle?.begin()
+    this.#idle?.restart()
     this.#floor.write(this.#socket, text)
   }
 }

@@ -1,6 +1,6 @@
 import { performServerHandshake, type ServerHttp2Stream } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
-import { createPatience } from '../../src/device/patience.ts'
+import { createDeadline } from '../../src/device/deadlines.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
 import type { Fields } from '../../src/http/fields.ts'
 import { requestFraming, surveyFields } from '../../src/http/head-survey.ts'
@@ -12,14 +12,14 @@ import { fieldsForClient, readResponse, rewriteHttp2Request } from './lines.ts'
 /** Serves the streams of one connection. */
 export function serveHttp2(floor: Floor, socket: TLSSocket): void {
   const session = performServerHandshake(socket)
-  const idle = floor.has('deadlines') ? createPatience(IDLE_TIMEOUT, () => session.destroy()) : undefined
+  const idle = floor.has('deadlines') ? createDeadline(IDLE_TIMEOUT, () => session.destroy()) : undefined
   const capped = floor.has('caps')
   const { remoteAddress: peer = '', localPort = 0 } = socket
   session.on('error', () => {})
   session.on('close', () => idle?.close())
   session.on('stream', (stream, _headers, _flags, raw: string[]) => {
     stream.on('error', () => {})
-    idle?.begin()
+    idle?.restart()
     const client = new Http2Client(floor, stream)
     if (!floor.readsFields) {
       const { authorization, rewritten } = rewriteHttp2Request(raw)

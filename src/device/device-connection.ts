@@ -4,12 +4,12 @@ import { onlyLineEnds } from '../http1/bytes.ts'
 import { mayPersist, type OutgoingRequest, writeRequestHead } from '../http1/request-writer.ts'
 import { type KnownHeads, type ResponseEvents, ResponseReader } from '../http1/response-reader.ts'
 import { writeSoon } from '../system/write-soon.ts'
+import { createDeadline, type Deadline, type UpstreamDeadlines } from './deadlines.ts'
 import type { DeviceRules } from './device-rules.ts'
 import { DeviceFault, faultyResponse } from './failure.ts'
 import type { SocketOpener } from './open-socket.ts'
-import { createPatience, type Patience } from './patience.ts'
 import type { ResponseHandler, Transfer } from './response-handler.ts'
-import type { Reuse, UpstreamDeadlines } from './target.ts'
+import type { Reuse } from './target.ts'
 import { sendUpload } from './upload.ts'
 
 /** A request as it is sent to the device. */
@@ -36,9 +36,9 @@ export class DeviceConnection implements Transfer {
   readonly #settings: ConnectionSettings
   readonly #socket: Socket
   readonly #reading: ResponseReader
-  readonly #connectLimit: Patience
-  readonly #responseLimit: Patience
-  readonly #bodyLimit: Patience
+  readonly #connectLimit: Deadline
+  readonly #responseLimit: Deadline
+  readonly #bodyLimit: Deadline
   #state: 'connecting' | 'open' | 'closed' = 'connecting'
   #handler: ResponseHandler | undefined
   #request: DeviceRequest | undefined
@@ -51,23 +51,23 @@ export class DeviceConnection implements Transfer {
   constructor(settings: ConnectionSettings) {
     const { deadlines } = settings
     this.#settings = settings
-    this.#connectLimit = createPatience(deadlines.connect, () => this.#fail('connection_timeout'))
-    this.#responseLimit = createPatience(deadlines.response, () => this.#checkResponse())
-    this.#bodyLimit = createPatience(deadlines.idle, () => {
+    this.#connectLimit = createDeadline(deadlines.connect, () => this.#fail('connection_timeout'))
+    this.#responseLimit = createDeadline(deadlines.response, () => this.#checkResponse())
+    this.#bodyLimit = createDeadline(deadlines.idle, () => {
       const underway = this.#handler !== undefined && this.#reading.head !== undefined
       if (underway && !this.#paused) this.#fail('http_response_incomplete')
     })
     const events: ResponseEvents = {
       onInterim: ({ status, fields }) => {
-        this.#responseLimit.begin()
+        this.#responseLimit.restart()
         this.#handler?.inform(status, fields)
       },
       onHead: (head) => {
-        this.#bodyLimit.begin()
+        this.#bodyLimit.restart()
         this.#handler?.head(head)
       },
       onBody: (chunk) => {
-        this.#bodyLimit.begin()
+        this.#bodyLimit.restart()
         this.#handler?.data(chunk)
       },
       onWhole: (last, clean) => this.#complete(last, clean),
@@ -75,7 +75,7 @@ export class DeviceConnection implements Transfer {
       onSloppy: () => settings.rules.foundSloppy(),
     }
     this.#reading = new ResponseReader(events, settings.known)
-    this.#connectLimit.begin()
+    this.#connectLimit.restart()
     this.#socket = settings.opener.open(
       () => this.#opened(),
       (bytes, length, own) => this.#received(bytes, length, own),
@@ -130,7 +130,7 @@ export class DeviceConnection implements Transfer {
 
   resume(): void {
     this.#paused = false
-    this.#bodyLimit.begin()
+    this.#bodyLimit.restart()
     this.#socket.resume()
   }
 
@@ -189,7 +189,7 @@ export class DeviceConnection implements Transfer {
       this.#fail('http_protocol_error')
       return
     }
-    this.#responseLimit.begin()
+    this.#responseLimit.restart()
     if (request.body === undefined) writeSoon(this.#socket, head)
     else this.#upload(head, request.body, request.framing)
   }
@@ -198,7 +198,7 @@ export class DeviceConnection implements Transfer {
     this.#uploading = body
     const onSent = (whole: boolean): void => {
       if (this.#uploading !== body) return
-      this.#responseLimit.begin()
+      this.#responseLimit.restart()
       if (whole) this.#uploading = undefined
     }
     sendUpload(this.#socket, head, body, framing, onSent).catch((error: unknown) => {
@@ -209,7 +209,7 @@ export class DeviceConnection implements Transfer {
   /** An upload that waits for its client restarts the deadline. A device that does not read what was sent misses it. */
   #checkResponse(): void {
     if (this.#handler === undefined || this.#reading.head !== undefined) return
-    if (this.#uploading !== undefined && !this.#socket.writableNeedDrain) this.#responseLimit.begin()
+    if (this.#uploading !== undefined && !this.#socket.writableNeedDrain) this.#responseLimit.restart()
     else this.#fail('http_response_timeout')
   }
 

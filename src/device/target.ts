@@ -15,12 +15,3 @@ export interface UpstreamTarget {
   readonly reuse: Reuse
   readonly parser: ResponseRules
 }
-
-/** Deadlines towards the device, in ms. */
-export interface UpstreamDeadlines {
-  readonly connect: number
-  /** From the request to the response head. */
-  readonly response: number
-  /** Between two pieces of a body, in either direction. */
-  readonly idle: number
-}

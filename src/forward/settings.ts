@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { ServiceConfig } from '../config/upstream-fields.ts'
-import type { UpstreamDeadlines, UpstreamTarget } from '../device/target.ts'
+import type { UpstreamDeadlines } from '../device/deadlines.ts'
+import type { UpstreamTarget } from '../device/target.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import { certificatesIn } from '../system/pem.ts'
 import { SetupError } from '../system/setup-error.ts'

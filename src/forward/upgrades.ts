@@ -2,10 +2,10 @@ import { Agent, type ClientRequest, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { createProxyServer, type ProxyServer } from 'http-proxy-3'
+import { createDeadline, type UpstreamDeadlines } from '../device/deadlines.ts'
 import { DeviceFault } from '../device/failure.ts'
 import { createSocketOpener, type SocketOpener } from '../device/open-socket.ts'
-import { createPatience } from '../device/patience.ts'
-import type { UpstreamDeadlines, UpstreamTarget } from '../device/target.ts'
+import type { UpstreamTarget } from '../device/target.ts'
 import type { UpgradeExchange } from '../http/exchange.ts'
 import { type Fields, groupFields } from '../http/fields.ts'
 import type { UpstreamFailure } from '../http/refusal.ts'
@@ -51,17 +51,17 @@ export function createUpgrades(target: UpstreamTarget, deadlines: UpstreamDeadli
       return new Promise((resolve) => {
         const connection = exchange.connection as Socket
         const give = (failure: UpstreamFailure): void => void attempt.destroy(new DeviceFault(failure))
-        const connectLimit = createPatience(deadlines.connect, () => give('connection_timeout'))
-        const responseLimit = createPatience(deadlines.response, () => give('http_response_timeout'))
+        const connectLimit = createDeadline(deadlines.connect, () => give('connection_timeout'))
+        const responseLimit = createDeadline(deadlines.response, () => give('http_response_timeout'))
         const stopWaiting = (): void => {
           connectLimit.close()
           responseLimit.close()
         }
         const attempt = startAttempt(opener, request, () => {
           connectLimit.close()
-          responseLimit.begin()
+          responseLimit.restart()
         })
-        connectLimit.begin()
+        connectLimit.restart()
         const settle = (end: RoundTripEnd): void => {
           stopWaiting()
           resolve(end)

@@ -1,6 +1,7 @@
 import { EventEmitter, once } from 'node:events'
 import { createConnections } from '../../src/device/connections.ts'
-import type { UpstreamDeadlines, UpstreamTarget } from '../../src/device/target.ts'
+import type { UpstreamDeadlines } from '../../src/device/deadlines.ts'
+import type { UpstreamTarget } from '../../src/device/target.ts'
 import { forwardToDevice, type RoundTripEnd, type RoundTripRequest } from '../../src/forward/round-trip.ts'
 import type { Forward } from '../../src/http/admission.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
