@@ -1,6 +1,6 @@
 import type { Config } from '../config/schema.ts'
-import { readRequestFields } from '../forward/added-fields.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
+import { readRequestFields } from '../forward/settings.ts'
 import type { GateSettings } from '../gate/admit.ts'
 import { type ClientOf, createClientAddress } from '../gate/client-address.ts'
 import { createPublicPaths } from '../gate/public-paths.ts'

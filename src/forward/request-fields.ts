@@ -1,8 +1,15 @@
 import type { Forward } from '../http/admission.ts'
 import type { RequestHead } from '../http/exchange.ts'
-import { type Fields, fieldValues, namesIn, PSEUDONYM } from '../http/fields.ts'
+import {
+  type Fields,
+  fieldValues,
+  isHopByHop,
+  keepFields,
+  namesIn,
+  PSEUDONYM,
+  withoutBlanks,
+} from '../http/fields.ts'
 import { normalizeAddress } from '../http/ip.ts'
-import { isHopByHop } from './hop-by-hop.ts'
 
 export interface RequestFieldSettings {
   /** The Host to send: the client's own, or this. */
@@ -111,4 +118,35 @@ const NONE: readonly string[] = []
 
 function appended(before: readonly string[], last: string): string {
   return before.length === 0 ? last : [...before, last].join(', ')
+}
+
+/** Adds the sidecar's credentials to a request header. They replace `Authorization`, and precede the client's cookies. */
+export function withCredentials(fields: Fields, own: Fields): string[] {
+  if (own.length === 0) return [...fields]
+  const session = fieldValues(own, 'cookie').join('; ')
+  const replaced = namesIn(own)
+  const merged = session === '' ? [] : ['Cookie', mergeCookies(fieldValues(fields, 'cookie'), session)]
+  return [
+    ...keepFields(fields, (name) => !replaced.has(name)),
+    ...keepFields(own, (name) => name !== 'cookie'),
+    ...merged,
+  ]
+}
+
+/**
+ * The session's cookies, then the client's own, unchanged, without those of the same names. A client can neither choose the
+ * session nor hide it behind a quotation mark that it does not close.
+ */
+export function mergeCookies(client: readonly string[], session: string): string {
+  const names = new Set(session.split(';').map(cookieName))
+  const others = client
+    .flatMap((value) => value.split(';'))
+    .map(withoutBlanks)
+    .filter((pair) => pair !== '' && !names.has(cookieName(pair)))
+  return [session, ...others].join('; ')
+}
+
+/** `trim` also removes bytes that are no blanks, such as 0xA0: firmware that does the same would read the session's name. */
+function cookieName(pair: string): string {
+  return pair.split('=', 1)[0]?.trim() ?? ''
 }

@@ -1,8 +1,7 @@
 import type { DeviceHead } from '../device/response-handler.ts'
 import type { Forward } from '../http/admission.ts'
 import type { RequestHead } from '../http/exchange.ts'
-import { type Fields, fieldValues } from '../http/fields.ts'
-import { connectionOptions, isHopByHop } from './hop-by-hop.ts'
+import { type Fields, fieldValues, isHopByHop, listMembers } from '../http/fields.ts'
 
 export interface ResponseFieldSettings {
   /** The Host that the device was given, if it was not the client's own. */
@@ -52,6 +51,16 @@ export function responseFields(
   // A `Location` depends on the request.
   if (repeated && forAll) keptBefore.set(device, { replaced, fields })
   return fields
+}
+
+const NONE: readonly string[] = []
+
+/** The fields that `Connection` names, in lower case. They belong to the connection too (RFC 9110 §7.6.1). */
+export function connectionOptions(fields: Fields): readonly string[] {
+  const connection = fieldValues(fields, 'connection')
+  // `Keep-Alive` is removed in any case.
+  const usual = connection.length === 0 || (connection.length === 1 && connection[0] === 'keep-alive')
+  return usual ? NONE : listMembers(connection)
 }
 
 /** Of the few names that a device uses again and again: to look them up is cheaper, as `NameMemory` gives the same strings. */

@@ -2,11 +2,17 @@ import { readFile } from 'node:fs/promises'
 import type { ServiceConfig } from '../config/upstream-fields.ts'
 import type { UpstreamDeadlines } from '../device/deadlines.ts'
 import type { UpstreamTarget } from '../device/target.ts'
+import type { Fields } from '../http/fields.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import { certificatesIn } from '../system/pem.ts'
 import { SetupError } from '../system/setup-error.ts'
+import type { RequestFieldSettings } from './request-fields.ts'
 
-/** Where the configuration says that the device is. `key`, here and below, is where that stands, for messages. */
+/**
+ * Reads where the device is from the configuration, and the certificate authorities from their file. Rejects with `SetupError`.
+ *
+ * @param key the configuration key of the service, for messages; here and below
+ */
 export async function upstreamTarget(
   { url, tls, reuse, parser }: ServiceConfig,
   key: string,
@@ -21,6 +27,14 @@ export async function upstreamTarget(
   }
 }
 
+/** OpenSSL reads a file without certificates as an empty list of authorities, and then trusts no device. Refuses such a file. */
+async function readAuthorities(path: string, key: string): Promise<string> {
+  const text = await readText(path, key)
+  const certificates = certificatesIn({ path, text })
+  if (typeof certificates === 'string') throw new SetupError(`${key}: ${certificates}`)
+  return text
+}
+
 export function upstreamDeadlines(service: ServiceConfig): UpstreamDeadlines {
   return {
     connect: service.connectTimeout,
@@ -29,8 +43,16 @@ export function upstreamDeadlines(service: ServiceConfig): UpstreamDeadlines {
   }
 }
 
-/** The Host that the device shall see, or undefined for the client's own. */
-export function upstreamHost({ host, url }: ServiceConfig): string | undefined {
+/**
+ * The fields that the sidecar sets on each request to a service. Reads the secret ones from their files. Rejects with
+ * `SetupError`.
+ */
+export async function readRequestFields(service: ServiceConfig, key: string): Promise<RequestFieldSettings> {
+  return { host: hostFor(service), added: await readAddedFields(service.headers, `${key}.headers`) }
+}
+
+/** The `Host` that the device receives; undefined for the client's own. */
+function hostFor({ host, url }: ServiceConfig): string | undefined {
   switch (host) {
     case 'preserve':
       return undefined
@@ -41,12 +63,27 @@ export function upstreamHost({ host, url }: ServiceConfig): string | undefined {
   }
 }
 
-/** Looks for certificates, because OpenSSL silently reads a file without any as no authority, and then trusts no device. */
-async function readAuthorities(path: string, key: string): Promise<string> {
-  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+async function readAddedFields(headers: ServiceConfig['headers'], key: string): Promise<Fields> {
+  const fields: string[] = []
+  for (const [name, value] of Object.entries(headers)) {
+    fields.push(name, typeof value === 'string' ? value : await readValue(`${key}.${name}`, value.file))
+  }
+  return fields
+}
+
+/** Text that is one field value to every parser. */
+const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
+
+async function readValue(key: string, path: string): Promise<string> {
+  const value = (await readText(path, key)).replace(/\r?\n$/, '')
+  if (value === '' || !FIELD_VALUE.test(value)) {
+    throw new SetupError(`${key}: ${path} must hold one line of printable text`)
+  }
+  return value
+}
+
+async function readText(path: string, key: string): Promise<string> {
+  return readFile(path, 'utf8').catch((error: unknown) => {
     throw new SetupError(`${key}: cannot read ${path}: ${reasonOf(error)}`)
   })
-  const certificates = certificatesIn({ path, text })
-  if (typeof certificates === 'string') throw new SetupError(`${key}: ${certificates}`)
-  return text
 }

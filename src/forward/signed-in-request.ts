@@ -5,9 +5,9 @@ import type { Fields } from '../http/fields.ts'
 import type { RequestLine } from '../sign-in/scheme.ts'
 import type { Renewal, SentCredentials, SignIn } from '../sign-in/sign-in.ts'
 import type { Entry, Leave } from '../system/bounded-queue.ts'
-import { HoldingExchange } from './held-answer.ts'
+import { HoldingExchange } from './held-response.ts'
 import { type KeptBody, keepBody } from './kept-body.ts'
-import { withCredentials } from './request-credentials.ts'
+import { withCredentials } from './request-fields.ts'
 import type { RoundTripEnd } from './round-trip.ts'
 
 export interface SignedInRequest extends RequestLine {

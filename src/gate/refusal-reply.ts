@@ -1,7 +1,6 @@
-import type { Reply } from '../http/exchange.ts'
 import { PSEUDONYM } from '../http/fields.ts'
-import { type JsonContent, jsonContent } from '../http/json-reply.ts'
 import type { Refusal, UpstreamFailure } from '../http/refusal.ts'
+import { type JsonContent, jsonContent, type Reply } from '../http/reply.ts'
 
 /** `contract`: only the five statuses that the device's documentation lists. `http`: the precise status (C19). */
 export type StatusCodes = 'contract' | 'http'

@@ -3,6 +3,7 @@ import type { Endpoint } from './admission.ts'
 import type { Fields } from './fields.ts'
 import type { HeadSurvey, RequestFraming } from './head-survey.ts'
 import type { Refusal } from './refusal.ts'
+import type { Reply } from './reply.ts'
 
 /** The head of a request as a client sent it, whatever the HTTP version. Nothing in it is trusted yet. */
 export interface RequestHead {
@@ -24,13 +25,6 @@ export interface RequestHead {
   readonly framing: RequestFraming
   /** What is known of `fields` without reading them again. */
   readonly survey: HeadSurvey
-}
-
-/** A complete answer of the sidecar's own. */
-export interface Reply {
-  readonly status: number
-  readonly fields: Fields
-  readonly body: string
 }
 
 /** The head of a forwarded response; the body follows in pieces. */

@@ -100,5 +100,27 @@ export function isBlank(character: string | undefined): boolean {
   return character === ' ' || character === '\t'
 }
 
+/**
+ * Whether a field belongs to one connection, not to the message (RFC 9110 §7.6.1). `proxy` is not a standard field: a CGI program
+ * would take it as the address of its outgoing proxy (httpoxy, CVE-2016-5385). A `Set` would be slower than these comparisons,
+ * because V8 first has to internalize the name.
+ */
+export function isHopByHop(lowerName: string): boolean {
+  switch (lowerName) {
+    case 'connection':
+    case 'keep-alive':
+    case 'te':
+    case 'trailer':
+    case 'transfer-encoding':
+    case 'upgrade':
+    case 'expect':
+    case 'http2-settings':
+    case 'proxy':
+      return true
+    default:
+      return lowerName.startsWith('proxy-') && lowerName !== 'proxy-status'
+  }
+}
+
 /** The name of this proxy in `Via` (RFC 9110 §7.6.3) and `Proxy-Status` (RFC 9209). A pseudonym hides the host name. */
 export const PSEUDONYM = 'postern'

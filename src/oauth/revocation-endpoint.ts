@@ -1,4 +1,4 @@
-import { jsonReply } from '../http/json-reply.ts'
+import { jsonReply } from '../http/reply.ts'
 import { readFormRequest, required } from './form-request.ts'
 import type { TokenEndpoint } from './token-endpoint.ts'
 

@@ -1,7 +1,7 @@
 import type { TokenRequest } from '../http/admission.ts'
-import type { Exchange, Reply } from '../http/exchange.ts'
-import { jsonReply } from '../http/json-reply.ts'
+import type { Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
+import { jsonReply, type Reply } from '../http/reply.ts'
 import type { IssuedTokens } from '../tokens/token-contract.ts'
 import { readFormRequest, required } from './form-request.ts'
 

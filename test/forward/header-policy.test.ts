@@ -1,10 +1,9 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { connectionOptions, isHopByHop } from '../../src/forward/hop-by-hop.ts'
 import { requestFields } from '../../src/forward/request-fields.ts'
-import { responseFields } from '../../src/forward/response-fields.ts'
+import { connectionOptions, responseFields } from '../../src/forward/response-fields.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
-import { fieldValues } from '../../src/http/fields.ts'
+import { fieldValues, isHopByHop } from '../../src/http/fields.ts'
 import { admitted } from '../support/forward.ts'
 import { requestHead } from '../support/request-head.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { mergeCookies, withCredentials } from '../../src/forward/request-credentials.ts'
+import { mergeCookies, withCredentials } from '../../src/forward/request-fields.ts'
 
 describe('The cookies of client and session', () => {
   it('are merged, with the session first', () => {

@@ -1,6 +1,7 @@
 import type { OwnResponse } from '../device/own-request.ts'
-import type { Exchange, Outcome, Reply, RequestHead, ResponseHead } from '../http/exchange.ts'
+import type { Exchange, Outcome, RequestHead, ResponseHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
+import type { Reply } from '../http/reply.ts'
 
 export interface HoldingRules {
   /** Sees the head of every answer; true to keep this one from the client for now. */

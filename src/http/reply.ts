@@ -1,18 +1,24 @@
-import type { Reply } from './exchange.ts'
 import type { Fields } from './fields.ts'
 
-/** Spelt as the device's document spells it. */
+/** A complete response of the sidecar's own. */
+export interface Reply {
+  readonly status: number
+  readonly fields: Fields
+  readonly body: string
+}
+
+export type JsonContent = Pick<Reply, 'fields' | 'body'>
+
+/** The media type, spelt as in the device's documentation. */
 const JSON_TYPE = 'application/json;charset=UTF-8'
 
-/** A complete answer of the sidecar's own. It must not be cached, because it may hold tokens (RFC 6749 §5.1). */
+/** A response with a JSON body. No cache may store it, because the body may hold tokens (RFC 6749 §5.1). */
 export function jsonReply(status: number, value: object, more: Fields = []): Reply {
   const { fields, body } = jsonContent(value)
   return { status, fields: [...fields, ...more], body }
 }
 
-export type JsonContent = Pick<Reply, 'fields' | 'body'>
-
-/** The body of such an answer with the fields that speak of it, for what is said again and again. */
+/** The body of such a response and the fields that describe it, for a caller that sends it often. */
 export function jsonContent(value: object): JsonContent {
   const body = JSON.stringify(value)
   return {
