@@ -71,9 +71,9 @@ const passage = createPassage({
       })
     },
     upgrades: { open: unexpected },
-    guard: createBoundedQueue({ inside: IN_FLIGHT, waiting: 0, maxWait: 1_000 }),
+    queue: createBoundedQueue({ inside: IN_FLIGHT, waiting: 0, maxWait: 1_000 }),
     maxTunnels: 1,
-    collecting: undefined,
+    buffering: undefined,
     breaker: createBreaker(clock),
     signIn: undefined,
     request: () => requestSettings,

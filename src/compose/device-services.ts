@@ -3,7 +3,7 @@ import type { ServiceConfig } from '../config/upstream-fields.ts'
 import { createBreaker } from '../device/breaker.ts'
 import { type Connections, createConnections } from '../device/connections.ts'
 import { type HealthCheck, startHealthCheck } from '../device/health.ts'
-import type { UploadCollecting } from '../forward/collected-upload.ts'
+import type { UploadBuffering } from '../forward/buffered-upload.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
 import { forwardToDevice, type RoundTripSettings } from '../forward/round-trip.ts'
 import { createRoutedUpstream } from '../forward/routes.ts'
@@ -34,7 +34,7 @@ interface DeviceService {
   readonly upstream: Upstream
   readonly signIn: SignIn | undefined
   readonly queue: BoundedQueue
-  readonly collecting: UploadCollecting | undefined
+  readonly buffering: UploadBuffering | undefined
   readonly connections: Connections
   readonly health: HealthCheck | undefined
   close(): Promise<void>
@@ -70,7 +70,7 @@ export async function openDeviceServices(
     upstream: createRoutedUpstream(main.upstream, upstreams),
     load: () => ({
       inFlight: all.reduce((sum, { queue }) => sum + queue.inside, 0),
-      queued: all.reduce((sum, each) => sum + each.queue.waiting + (each.collecting?.guard.waiting ?? 0), 0),
+      queued: all.reduce((sum, each) => sum + each.queue.waiting + (each.buffering?.queue.waiting ?? 0), 0),
       tolerant: all.some(({ connections }) => connections.tolerant),
     }),
     unreadyReasons: () =>
@@ -125,7 +125,7 @@ async function openDeviceService(
   }
   const queue = createBoundedQueue(bounds)
   const { bufferUploads: most } = service
-  const collecting = most === 'off' ? undefined : { most, guard: createBoundedQueue(bounds), uploadTimeout }
+  const buffering = most === 'off' ? undefined : { most, queue: createBoundedQueue(bounds), uploadTimeout }
   const breaker = createBreaker(clock)
   const { path, interval } = service.health
   const health =
@@ -143,8 +143,8 @@ async function openDeviceService(
   const upstream = createUpstream({
     roundTrip: (request) => forwardToDevice(request, roundTrip),
     upgrades: createUpgrades(target, deadlines),
-    guard: queue,
-    collecting,
+    queue,
+    buffering,
     breaker,
     signIn,
     clock,
@@ -157,7 +157,7 @@ async function openDeviceService(
     upstream,
     signIn,
     queue,
-    collecting,
+    buffering,
     connections,
     health,
     async close() {

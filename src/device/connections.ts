@@ -57,7 +57,7 @@ const ignore = (): void => {}
 
 /**
  * A pool of keep-alive connections to the device. It lends the connection used last first, so that after a burst the others go
- * idle and close. The in-flight guard bounds how many are lent at once. With `reuse: never` a connection carries one request.
+ * idle and close. The queue bounds how many are lent at once. With `reuse: never` a connection carries one request.
  */
 export function createConnections(
   target: UpstreamTarget,

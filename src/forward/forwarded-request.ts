@@ -4,29 +4,29 @@ import type { Forward } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
-import type { KeptBody } from './kept-body.ts'
+import type { BufferedBody } from './buffered-body.ts'
 import { type ResponseFieldSettings, responseFields } from './response-fields.ts'
 import type { RoundTripRequest } from './round-trip.ts'
 
-/** What all requests to one device are measured by. */
+/** What all requests to one device share for their responses. */
 export interface ResponseDependencies {
   readonly response: () => ResponseFieldSettings
   readonly breaker: Breaker
   readonly clock: Clock
   readonly events: {
-    /** Milliseconds from sending the request to the head of the device's response. */
-    readonly answered: (duration: number) => void
+    /** @param duration time (ms) from sending the request to the head of the device's response */
+    readonly responded: (duration: number) => void
   }
 }
 
 type OnEnd = RoundTripRequest['onEnd']
 
-/** A request on its way to the device. It measures the response time from now on, until the head of the response. */
+/** A request to the device. It measures the response time from its creation to the head of the response. */
 export class ForwardedRequest implements RoundTripRequest {
   readonly admission: Forward
   readonly exchange: Exchange
   readonly fields: readonly string[]
-  readonly body: KeptBody | undefined
+  readonly body: BufferedBody | undefined
   readonly onEnd: OnEnd
   readonly #deps: ResponseDependencies
   readonly #start: number
@@ -36,7 +36,7 @@ export class ForwardedRequest implements RoundTripRequest {
     admission: Forward,
     exchange: Exchange,
     fields: readonly string[],
-    body: KeptBody | undefined,
+    body: BufferedBody | undefined,
     onEnd: OnEnd,
   ) {
     this.#deps = deps
@@ -59,6 +59,6 @@ export class ForwardedRequest implements RoundTripRequest {
   onHead(): void {
     const { breaker, clock, events } = this.#deps
     breaker.succeeded()
-    events.answered(clock.monotonic() - this.#start)
+    events.responded(clock.monotonic() - this.#start)
   }
 }

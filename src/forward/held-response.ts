@@ -4,76 +4,76 @@ import type { Fields } from '../http/fields.ts'
 import type { Reply } from '../http/reply.ts'
 
 export interface HoldingRules {
-  /** Sees the head of every answer; true to keep this one from the client for now. */
-  readonly holds: (answer: OwnResponse) => boolean
-  /** The header as the client shall see it. */
+  /** Called with the head of each response. True: the response is held back for now. */
+  readonly holds: (response: OwnResponse) => boolean
+  /** Turns the device's header fields into the client's. */
   readonly conceal: (fields: Fields) => Fields
-  /** The request body, in place of the client's own. */
+  /** The request body that replaces the client's. */
   readonly body: (stallTimeout: number) => AsyncIterable<Buffer>
 }
 
-interface Kept {
+interface HeldResponse {
   readonly head: ResponseHead
   readonly chunks: Buffer[]
   size: number
 }
 
-/** A challenge is a short page; a longer answer (bytes) is let through while it comes. */
+/** A challenge is a short page. A response larger than this (bytes) goes to the client at once. */
 const LARGEST_HELD = 64 * 1024
 
-/** Stands in for the client's exchange and holds a response back until it is known whether the request is repeated. */
+/** Replaces the client's exchange, and holds a response back until it is known whether the request is repeated. */
 export class HoldingExchange implements Exchange {
   readonly #inner: Exchange
   readonly #rules: HoldingRules
-  #kept: Kept | undefined
-  #whole = false
+  #response: HeldResponse | undefined
+  #complete = false
 
   constructor(inner: Exchange, rules: HoldingRules) {
     this.#inner = inner
     this.#rules = rules
   }
 
-  /** The answer that is held, once it is there to its end. */
+  /** The held response; undefined until it is complete. */
   get held(): OwnResponse | undefined {
-    return this.#whole ? this.#kept?.head : undefined
+    return this.#complete ? this.#response?.head : undefined
   }
 
-  /** Lets the held answer go to the client after all. One that broke off goes nowhere. */
+  /** Sends the held response to the client, if it is complete. */
   release(): void {
-    if (this.#whole && this.#kept !== undefined) this.#letGo(this.#kept)
+    if (this.#complete && this.#response !== undefined) this.#forward(this.#response)
   }
 
-  #letGo(kept: Kept): boolean {
-    this.#kept = undefined
-    this.#pass(kept.head)
-    const writable = kept.chunks.map((chunk) => this.#inner.write(chunk)).every(Boolean)
-    if (this.#whole) this.#inner.end()
+  #forward(held: HeldResponse): boolean {
+    this.#response = undefined
+    this.#pass(held.head)
+    const writable = held.chunks.map((chunk) => this.#inner.write(chunk)).every(Boolean)
+    if (this.#complete) this.#inner.end()
     return writable
   }
 
   begin(head: ResponseHead): void {
-    if (this.#rules.holds(head)) this.#kept = { head, chunks: [], size: 0 }
+    if (this.#rules.holds(head)) this.#response = { head, chunks: [], size: 0 }
     else this.#pass(head)
   }
 
   write(chunk: Buffer): boolean {
-    const kept = this.#kept
-    if (kept === undefined) return this.#inner.write(chunk)
-    kept.chunks.push(chunk)
-    kept.size += chunk.length
-    return kept.size <= LARGEST_HELD || this.#letGo(kept)
+    const held = this.#response
+    if (held === undefined) return this.#inner.write(chunk)
+    held.chunks.push(chunk)
+    held.size += chunk.length
+    return held.size <= LARGEST_HELD || this.#forward(held)
   }
 
   end(lastChunk?: Buffer): void {
-    if (this.#kept === undefined) this.#inner.end(lastChunk)
+    if (this.#response === undefined) this.#inner.end(lastChunk)
     else {
-      if (lastChunk !== undefined) this.#kept.chunks.push(lastChunk)
-      this.#whole = true
+      if (lastChunk !== undefined) this.#response.chunks.push(lastChunk)
+      this.#complete = true
     }
   }
 
   cut(): void {
-    this.#kept = undefined
+    this.#response = undefined
     this.#inner.cut()
   }
 

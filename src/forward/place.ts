@@ -2,18 +2,18 @@ import { BROKEN_BODY, type Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { BoundedQueue, Leave } from '../system/bounded-queue.ts'
 
-/** Too many requests wait already. The client is asked to come back in a second. */
+/** Too many requests wait already. The client is asked to try again after a second. */
 export const OVERLOADED: Refusal = { kind: 'overloaded', retryAfter: 1 }
 
-/** Waits for a place. A client that leaves, or whose upload breaks off, stops waiting. */
+/** Waits for a place in the queue. The wait ends early if the client leaves or its upload breaks off. */
 export async function waitForPlace(
-  guard: BoundedQueue,
+  queue: BoundedQueue,
   exchange: Exchange,
   client: string,
 ): Promise<Leave | Refusal> {
-  const entry = await guard.enter(client, (withdraw) => {
-    // One of those that wait is this one.
-    exchange.contestedWhile(() => guard.waiting > 1)
+  const entry = await queue.enter(client, (withdraw) => {
+    // This request is one of those that wait.
+    exchange.contestedWhile(() => queue.waiting > 1)
     exchange.onEnd(withdraw)
     exchange.onBroken(withdraw)
   })

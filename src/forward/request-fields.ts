@@ -12,13 +12,13 @@ import {
 import { normalizeAddress } from '../http/ip.ts'
 
 export interface RequestFieldSettings {
-  /** The Host to send: the client's own, or this. */
+  /** The `Host` to send; undefined for the client's own. */
   readonly host: string | undefined
-  /** Set on every forwarded request, in place of what the client sent under the same names. */
+  /** Set on each forwarded request. They replace the client's fields of the same names. */
   readonly added: Fields
 }
 
-/** Written by the sidecar below, or none of the device's business. */
+/** Whether the sidecar writes the field itself. `Authorization` is the gate's: the device must not see the client's token. */
 function isReplaced(lowerName: string): boolean {
   switch (lowerName) {
     case 'authorization':
@@ -33,14 +33,14 @@ function isReplaced(lowerName: string): boolean {
   }
 }
 
-/** Said by proxies about those before them, so believed only of a trusted one. */
+/** Whether a proxy describes its own peer in the field. Such fields are forwarded only from a trusted proxy. */
 function isForwardingField(name: string): boolean {
   return name === 'forwarded' || name === 'x-real-ip' || name.startsWith('x-forwarded-')
 }
 
 /**
- * The header of the forwarded request (C22): what the client sent, less what belongs to its own connection, less its
- * credential, less what only a proxy may say; then what this proxy says.
+ * The header of the forwarded request (C22): the client's fields without those of its connection, without its credentials, and
+ * without those that only a trusted proxy may set; then this proxy's own.
  */
 export function requestFields(
   head: RequestHead,
@@ -71,7 +71,7 @@ export function requestFields(
   return fields
 }
 
-/** The same for all requests until a reload, so worked out once. */
+/** The names are the same for all requests until a reload, so they are computed once. */
 const namesBySettings = new WeakMap<Fields, ReadonlySet<string>>()
 
 function namesOf(added: Fields): ReadonlySet<string> {
@@ -82,12 +82,12 @@ function namesOf(added: Fields): ReadonlySet<string> {
   return names
 }
 
-/** As a CGI program would read it: `X_Device_Key` must not pass for the `X-Device-Key` that is set here. */
+/** The name as a CGI program reads it: a client's `X_Device_Key` must not count as the `X-Device-Key` that is set here. */
 function asCgi(lowerName: string): string {
   return lowerName.replaceAll('_', '-')
 }
 
-/** HTTP/2 clients may split cookies over several fields; HTTP/1 firmware expects one (RFC 9113 §8.2.3). */
+/** An HTTP/2 client may split its cookies over several fields. HTTP/1 needs one field (RFC 9113 §8.2.3). */
 function joinedCookies(fields: Fields): string {
   return fieldValues(fields, 'cookie').join('; ')
 }
@@ -109,7 +109,7 @@ function pushForwarding(
   }
 }
 
-/** Appended to those of the proxies before us, each with the version it received (RFC 9110 §7.6.3). */
+/** Each proxy on the way appends its name, with the HTTP version that it received (RFC 9110 §7.6.3). */
 function pushVia(fields: string[], head: RequestHead): void {
   fields.push('Via', appended(head.survey.via, `${head.version} ${PSEUDONYM}`))
 }

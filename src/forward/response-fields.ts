@@ -4,26 +4,26 @@ import type { RequestHead } from '../http/exchange.ts'
 import { type Fields, fieldValues, isHopByHop, listMembers } from '../http/fields.ts'
 
 export interface ResponseFieldSettings {
-  /** The Host that the device was given, if it was not the client's own. */
+  /** The `Host` that the device received, if it was not the client's own. */
   readonly host: string | undefined
-  /** Scheme, host and port under which the sidecar reaches the device, e.g. `http://127.0.0.1:8080`. */
+  /** Scheme, host and port by which the sidecar reaches the device, for example `http://127.0.0.1:8080`. */
   readonly origin: string
-  /** Names of the device's own that the limit's replace, in lower case. */
+  /** Names of the device's fields that the rate-limit fields replace, in lower case. */
   readonly replaced: readonly string[]
 }
 
-/** The fields that the client gets of a device's header, and the settings by which they were chosen. */
-interface Kept {
+/** The client's fields for one of the device's headers, and the setting by which they were chosen. */
+interface Projection {
   readonly replaced: ResponseFieldSettings['replaced']
   readonly fields: Fields
 }
 
-/** By the device's header: a device that repeats a head gives the same array again (`HeadMemory`). */
-const keptBefore = new WeakMap<Fields, Kept>()
+/** By the device's header: for a repeated head `HeadMemory` returns the same array. */
+const projections = new WeakMap<Fields, Projection>()
 
 /**
- * The device's fields as the client gets them: in their order and casing, without those of the device's connection, and without
- * those that the limit's replace (C16, C21, C22). The limit's fields are to follow them.
+ * The device's fields for the client, in the same order and letter case: without those of the device's connection, and without
+ * those that the rate-limit fields replace (C16, C21, C22). The caller adds the rate-limit fields after them.
  */
 export function responseFields(
   { status, fields: device, repeated }: Pick<DeviceHead, 'status' | 'fields' | 'repeated'>,
@@ -32,24 +32,24 @@ export function responseFields(
   settings: ResponseFieldSettings,
 ): Fields {
   const { replaced } = settings
-  const known = repeated ? keptBefore.get(device) : undefined
+  const known = repeated ? projections.get(device) : undefined
   if (known?.replaced === replaced) return known.fields
   const options = connectionOptions(device)
   const fields: string[] = []
-  let forAll = true
+  let sameForAll = true
   for (let i = 0; i + 1 < device.length; i += 2) {
     const name = device[i] ?? ''
     const lower = lowerName(name)
     if (isHopByHop(lower) || replaced.includes(lower) || options.includes(lower)) continue
-    // Where there is never a body, a length would only mislead (RFC 9110 §8.6).
+    // Such a response has no body and must not have a length (RFC 9110 §8.6).
     if (lower === 'content-length' && (status < 200 || status === 204)) continue
     const value = device[i + 1] ?? ''
     const named = lower === 'location' || lower === 'content-location'
-    if (named) forAll = false
+    if (named) sameForAll = false
     fields.push(name, named ? publicLocation(value, head, admission, settings) : value)
   }
-  // A `Location` depends on the request.
-  if (repeated && forAll) keptBefore.set(device, { replaced, fields })
+  // A `Location` depends on the request, so a header with one is computed each time.
+  if (repeated && sameForAll) projections.set(device, { replaced, fields })
   return fields
 }
 
@@ -63,7 +63,7 @@ export function connectionOptions(fields: Fields): readonly string[] {
   return usual ? NONE : listMembers(connection)
 }
 
-/** Of the few names that a device uses again and again: to look them up is cheaper, as `NameMemory` gives the same strings. */
+/** Names that devices use often. A look-up costs less than `toLowerCase`, because `NameMemory` returns the same strings. */
 const lowerNames = new Map<string, string>()
 const MOST_NAMES = 500
 
@@ -76,9 +76,8 @@ function lowerName(name: string): string {
 }
 
 /**
- * A device that names itself in a redirect knows only the address it was built with, or the Host it was asked for
- * with its own scheme, and maybe its own port. All lead past the sidecar or nowhere, so they become the address that
- * the client used.
+ * Replaces the device's address in a redirect by the address that the client used. The device knows only its own address, or the
+ * `Host` of the request with its own scheme and sometimes its own port. Each of these bypasses the sidecar or leads nowhere.
  */
 function publicLocation(
   value: string,
@@ -87,18 +86,18 @@ function publicLocation(
   { origin, host = admission.host }: ResponseFieldSettings,
 ): string {
   const absolute = /^(https?):\/\/([^/?#]*)(.*)$/i.exec(value)
-  const seen = publicOrigin(head, admission)
-  if (absolute === null || seen === undefined) return value
+  const used = publicOrigin(head, admission)
+  if (absolute === null || used === undefined) return value
   const [, scheme = '', authority = '', rest = ''] = absolute
   const device = new URL(origin)
   const named = `${scheme}://${authority}`
   const namesDevice = sameOrigin(named, device) || sameOrigin(named, withHostname(device, host))
   const namesHost =
     authority.toLowerCase() === host.toLowerCase() && `${scheme.toLowerCase()}:` === device.protocol
-  return namesDevice || namesHost ? `${seen}${rest}` : value
+  return namesDevice || namesHost ? `${used}${rest}` : value
 }
 
-/** The device's origin under the name that it was asked for: nginx adds the port that it listens on. */
+/** The device's origin with the host name of the request: nginx adds the port that it listens on. */
 function withHostname(device: URL, host: string): URL {
   const renamed = new URL(device)
   renamed.hostname = host.replace(/:\d*$/, '')
@@ -109,13 +108,13 @@ function sameOrigin(candidate: string, device: URL): boolean {
   return URL.canParse(candidate) && new URL(candidate).origin === device.origin
 }
 
-/** Where the client thinks that it is; a trusted proxy in front knows better than we do. */
+/** The origin that the client used. A trusted proxy in front names it; otherwise it is this request's. */
 function publicOrigin(head: RequestHead, admission: Forward): string | undefined {
-  const said = (name: string): string | undefined =>
+  const reported = (name: string): string | undefined =>
     admission.peerTrusted ? fieldValues(head.fields, name)[0] : undefined
-  const host = said('x-forwarded-host') ?? admission.host
+  const host = reported('x-forwarded-host') ?? admission.host
   if (host === '') return undefined
-  const proto = said('x-forwarded-proto')?.toLowerCase()
+  const proto = reported('x-forwarded-proto')?.toLowerCase()
   const scheme = proto === 'http' || proto === 'https' ? proto : head.secure ? 'https' : 'http'
   return `${scheme}://${host}`
 }

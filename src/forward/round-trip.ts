@@ -4,7 +4,7 @@ import type { DeviceHead, ResponseHandler } from '../device/response-handler.ts'
 import { type Forward, hasBody } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
-import type { KeptBody } from './kept-body.ts'
+import type { BufferedBody } from './buffered-body.ts'
 
 /** How a request to the device ended. */
 export type RoundTripEnd =
@@ -13,7 +13,7 @@ export type RoundTripEnd =
   | { readonly kind: 'failed'; readonly error: unknown; readonly silent: boolean }
   /** The response broke off after its head was sent, and the client sees it broken. */
   | { readonly kind: 'broken'; readonly error: unknown }
-  /** The client left, or was answered otherwise, before the response ended. */
+  /** The client left, or got another response, before the device's response ended. */
   | { readonly kind: 'abandoned' }
 
 /** A request to the device, and how its response is handled. */
@@ -22,9 +22,9 @@ export interface RoundTripRequest {
   readonly exchange: Exchange
   /** The header fields for the device. */
   readonly fields: readonly string[]
-  /** A collected body, sent in place of the client's. */
-  readonly body: KeptBody | undefined
-  /** The fields that the sidecar adds to the response, behind the device's. */
+  /** A buffered body, sent in place of the client's. */
+  readonly body: BufferedBody | undefined
+  /** The fields that the sidecar adds to the response, after the device's. */
   readonly own: Fields
   /** Turns the device's header fields into the client's. */
   project(head: DeviceHead): Fields
@@ -35,7 +35,7 @@ export interface RoundTripRequest {
 }
 
 /** How long a client may stop reading its response while its request holds a place at the device. Times in ms. */
-export interface ReaderPatience {
+export interface ReaderLimits {
   readonly longest: number
   /** The bound while other requests wait for a place. */
   readonly whenCrowded: number
@@ -47,7 +47,7 @@ export interface RoundTripSettings {
   readonly connections: Connections
   /** How long a client may pause within its request body (ms). */
   readonly uploadTimeout: () => number
-  readonly reader: ReaderPatience
+  readonly reader: ReaderLimits
 }
 
 /**
@@ -55,7 +55,7 @@ export interface RoundTripSettings {
  * keep-alive connection while it was idle, a request that is safe to repeat is sent once more, on another connection (C24).
  */
 export function forwardToDevice(request: RoundTripRequest, settings: RoundTripSettings): void {
-  // A request whose grant was revoked while it waited is answered too: its refusal may still be in flight.
+  // `answered` is also true if the grant was revoked while the request waited: its refusal may still be in flight.
   if (request.exchange.answered) request.onEnd({ kind: 'abandoned' })
   else new RoundTrip(request, settings).attempt()
 }
@@ -83,13 +83,13 @@ export class RoundTrip implements ResponseHandler {
   }
 
   attempt(): void {
-    const { admission, exchange, fields, body: collected } = this.#request
+    const { admission, exchange, fields, body: buffered } = this.#request
     const { connections, uploadTimeout } = this.#settings
     const { target, framing } = admission
     const { method } = exchange.head
     const connection = connections.borrow(this.#mayRepeat)
     this.#connection = connection
-    const body = hasBody(admission) ? (collected?.open() ?? exchange.body(uploadTimeout())) : undefined
+    const body = hasBody(admission) ? (buffered?.open() ?? exchange.body(uploadTimeout())) : undefined
     connection.send({ method, target, fields, framing, body }, this)
   }
 

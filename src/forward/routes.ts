@@ -2,35 +2,35 @@ import type { Refusal } from '../http/refusal.ts'
 import { createPathTable, pathOf } from '../http/request-path.ts'
 import type { Upstream } from './upstream.ts'
 
-/** How often a path may be encoded over itself; nobody decodes more often, and each time costs a pass over it. */
+/** How many levels of percent-encoding are decoded. No known parser decodes more, and each level costs a pass over the path. */
 const MOST_DECODINGS = 4
 
-const TWO_SERVICES: Refusal = {
+const AMBIGUOUS: Refusal = {
   kind: 'invalid-request',
   description: 'The path could be read as that of another service of the device.',
 }
 
-/** The device with its further services: each request goes to the one that takes its path. */
+/** Forwards each request to the service of the device that its path belongs to. */
 export function createRoutedUpstream(main: Upstream, routes: ReadonlyMap<string, Upstream>): Upstream {
   if (routes.size === 0) return main
   const serviceFor = createRouter(main, routes)
   return {
     forward(admission, exchange, listener) {
       const service = serviceFor(admission.target)
-      if (service === undefined) listener.ended(TWO_SERVICES)
+      if (service === undefined) listener.ended(AMBIGUOUS)
       else service.forward(admission, exchange, listener)
     },
     upgrade(admission, exchange, listener) {
       const service = serviceFor(admission.target)
-      if (service === undefined) listener.ended(TWO_SERVICES)
+      if (service === undefined) listener.ended(AMBIGUOUS)
       else service.upgrade(admission, exchange, listener)
     },
   }
 }
 
 /**
- * Finds the service for a target: its path is taken byte for byte, as it will be sent. Undefined where a reader who
- * decodes and resolves it would be at another service, so that none is reached by a path that looks like another's.
+ * Finds the service for a target by its path, byte for byte as it will be sent. Undefined if a parser that decodes and resolves
+ * the path would find another service: no service is reached by a path that looks like another's (path confusion).
  */
 export function createRouter<Service>(
   main: Service,
@@ -41,23 +41,23 @@ export function createRouter<Service>(
   return (target) => {
     const path = pathOf(target)
     const service = serviceOf(path)
-    if (!READ_DIFFERENTLY.test(path)) return service
-    const readings = plainReadings(path)
-    return readings?.every((reading) => serviceOf(reading) === service) ? service : undefined
+    if (!MAYBE_AMBIGUOUS.test(path)) return service
+    const candidates = lenientPaths(path)
+    return candidates?.every((candidate) => serviceOf(candidate) === service) ? service : undefined
   }
 }
 
-/** What nobody decodes, resolves or cuts has one reading. */
-const READ_DIFFERENTLY = /[%;\\]|\/\.|\/\//
+/** Matches the paths that parsers may decode, resolve or cut differently. */
+const MAYBE_AMBIGUOUS = /[%;\\]|\/\.|\/\//
 
-/** A character in more bytes of UTF-8 than it needs: an old decoder takes it, a strict one does not. */
+/** A character in more bytes of UTF-8 than necessary. Old decoders accept it, strict ones do not. */
 const OVERLONG = /[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f]|\xf0[\x80-\x8f]/
 
 /**
- * The path as eager readers have it: decoded to the end, backslashes turned, parameters cut, dots resolved; with and
- * without what stands behind an encoded `?` or `#`. Undefined where readers would not even agree on its characters.
+ * The paths that lenient parsers may see: fully decoded, backslashes as slashes, parameters cut, dot segments resolved; with and
+ * without the part after an encoded `?` or `#`. Undefined if parsers may disagree on the characters themselves.
  */
-function plainReadings(path: string): readonly string[] | undefined {
+function lenientPaths(path: string): readonly string[] | undefined {
   const decoded = decodeFully(path)
   if (decoded === undefined || decoded.includes('\0') || OVERLONG.test(decoded) || /%u/i.test(decoded)) {
     return undefined
@@ -69,7 +69,7 @@ function plainReadings(path: string): readonly string[] | undefined {
   ])
 }
 
-/** Some take an empty segment for one that `..` goes back over, others for none. */
+/** For `..`, some parsers count an empty segment as a segment, others do not. */
 function collapsed(path: string): string {
   return path.replace(/\/{2,}/g, '/')
 }

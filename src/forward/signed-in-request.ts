@@ -5,8 +5,8 @@ import type { Fields } from '../http/fields.ts'
 import type { RequestLine } from '../sign-in/scheme.ts'
 import type { Renewal, SentCredentials, SignIn } from '../sign-in/sign-in.ts'
 import type { Entry, Leave } from '../system/bounded-queue.ts'
+import { type BufferedBody, bufferBody } from './buffered-body.ts'
 import { HoldingExchange } from './held-response.ts'
-import { type KeptBody, keepBody } from './kept-body.ts'
 import { withCredentials } from './request-fields.ts'
 import type { RoundTripEnd } from './round-trip.ts'
 
@@ -16,7 +16,7 @@ export interface SignedInRequest extends RequestLine {
   readonly fields: readonly string[]
   readonly hasBody: boolean
   /** A collected body, sent in place of the client's. */
-  readonly body: KeptBody | undefined
+  readonly body: BufferedBody | undefined
 }
 
 /** Carries the request to the device and the answer to the exchange that it is given. */
@@ -38,7 +38,7 @@ export async function sendSignedIn(
   const { exchange, hasBody } = request
   let { body } = request
   const openBody = (stallTimeout: number): AsyncIterable<Buffer> => {
-    body ??= keepBody(exchange.body(stallTimeout))
+    body ??= bufferBody(exchange.body(stallTimeout))
     return body.open()
   }
 
@@ -115,7 +115,7 @@ function leaveOf(entry: Entry): Leave | undefined {
  * For an answer that cannot be held back, such as that to an upgrade: notes what it says of the session, and gives its
  * header as the client shall see it. After a challenge the next request finds the sidecar signed in.
  */
-export function observeAnswer(
+export function observeResponse(
   signIn: SignIn,
   request: RequestLine,
   sent: SentCredentials | undefined,

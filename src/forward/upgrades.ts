@@ -15,15 +15,15 @@ import type { RoundTripEnd } from './round-trip.ts'
 interface UpgradeRequest {
   /** Origin form, byte for byte. */
   readonly target: string
-  /** The sanitised header, without the two fields of the upgrade itself. */
+  /** The header for the device, without `Connection` and `Upgrade`. */
   readonly fields: Fields
   readonly exchange: UpgradeExchange
-  /** The device's header fields as the client shall see them. */
+  /** Turns the device's header fields into the client's. */
   readonly project: (device: Fields, status: number) => string[]
   readonly onTunnel: () => void
 }
 
-/** The device says 101, and not to what (RFC 9110 §7.8). */
+/** The device sent 101 but not the `Upgrade` that was requested (RFC 9110 §7.8). */
 const NO_UPGRADE: RoundTripEnd = {
   kind: 'failed',
   error: new DeviceFault('http_upgrade_failed'),
@@ -31,28 +31,29 @@ const NO_UPGRADE: RoundTripEnd = {
 }
 
 export interface Upgrades {
-  /** Resolves when the tunnel has closed, or when there will be none. */
+  /** Resolves when the tunnel has closed, or when the upgrade failed. */
   open(request: UpgradeRequest): Promise<RoundTripEnd>
 }
 
 /**
- * WebSocket tunnels through `http-proxy-3`, from whose habits the client and the device are kept: it changes the
- * headers it is given (so it is given its own), it normalises the path (so the path is put back), it switches off the
- * client connection's idle timer (so that is set again), and it answers the client itself when the device refuses or
- * breaks (so those two listeners are replaced).
+ * WebSocket tunnels through `http-proxy-3`. Four of its habits are worked around:
+ * - It changes the headers of the request, so it gets a copy.
+ * - It normalises the path, so the original path is restored.
+ * - It disables the idle timer of the client's connection, so the timer is set again.
+ * - It responds to the client itself if the device refuses the upgrade or fails, so these two listeners are replaced.
  */
 export function createUpgrades(target: UpstreamTarget, deadlines: UpstreamDeadlines): Upgrades {
   const opener = createSocketOpener(target)
   return {
     async open(request) {
       const { exchange } = request
-      // An attempt opens its connection at once; and of a client that has left, `http-proxy-3` would keep a note for ever.
+      // An attempt opens its connection immediately, and `http-proxy-3` never frees its state for a client that has left.
       if (exchange.answered) return { kind: 'abandoned' }
       return new Promise((resolve) => {
         const connection = exchange.connection as Socket
-        const give = (failure: UpstreamFailure): void => void attempt.destroy(new DeviceFault(failure))
-        const connectLimit = createDeadline(deadlines.connect, () => give('connection_timeout'))
-        const responseLimit = createDeadline(deadlines.response, () => give('http_response_timeout'))
+        const fail = (failure: UpstreamFailure): void => void attempt.destroy(new DeviceFault(failure))
+        const connectLimit = createDeadline(deadlines.connect, () => fail('connection_timeout'))
+        const responseLimit = createDeadline(deadlines.response, () => fail('http_response_timeout'))
         const stopWaiting = (): void => {
           connectLimit.close()
           responseLimit.close()
@@ -71,7 +72,7 @@ export function createUpgrades(target: UpstreamTarget, deadlines: UpstreamDeadli
         attempt.removeAllListeners('upgrade')
         attempt.once('upgrade', (response: IncomingMessage, device: Socket, early: Buffer<ArrayBuffer>) => {
           stopWaiting()
-          // Revoked meanwhile, and told so.
+          // The grant was revoked meanwhile, and the client got a refusal.
           if (exchange.answered) {
             device.destroy()
             settle({ kind: 'abandoned' })
@@ -84,11 +85,11 @@ export function createUpgrades(target: UpstreamTarget, deadlines: UpstreamDeadli
           }
           response.headers = switchingHeaders(response, request.project)
           const sent = exchange.tunnelled()
-          // Whatever passes the tunnel, either way, passes the client's connection.
+          // All data of the tunnel, in both directions, passes the client's connection.
           connection.setTimeout(deadlines.idle, () => connection.destroy())
           request.onTunnel()
           exchange.onEnd(() => device.destroy())
-          // Behind the device's last bytes the client's are worth nothing. Left unread, they would hide that it left.
+          // When the device has closed, the client's data is discarded. Unread data would hide that the client left.
           device.once('close', () => connection.end(() => connection.destroySoon()))
           if (sent.length > 0) device.write(sent)
           // `http-proxy-3` pipes both ways and passes on the end of each: a half-closed client still gets the last bytes.
@@ -97,7 +98,7 @@ export function createUpgrades(target: UpstreamTarget, deadlines: UpstreamDeadli
         attempt.once('response', (response) => {
           stopWaiting()
           attempt.removeAllListeners('error')
-          // Node takes a reset for the good end of a body without a length.
+          // For a body without a length, Node reports a reset as a normal end.
           attempt.once('error', (error) => {
             if (!response.complete) response.destroy(error)
           })
@@ -119,7 +120,7 @@ export function createUpgrades(target: UpstreamTarget, deadlines: UpstreamDeadli
   }
 }
 
-/** Has `http-proxy-3` send the request, and takes back what it would do with an answer other than 101. */
+/** Sends the request by `http-proxy-3`, and removes its handling of a response other than 101. */
 function startAttempt(
   opener: SocketOpener,
   { target: path, fields, exchange }: UpgradeRequest,
@@ -167,7 +168,7 @@ function switchingHeaders(
   }
 }
 
-/** The device said no: its answer reaches the client like any other, and a broken one is shown broken. */
+/** Relays the response of a device that refused the upgrade. If the response breaks off, the client sees it broken. */
 function relayRefusedUpgrade(
   response: IncomingMessage,
   { exchange, project }: UpgradeRequest,
@@ -182,7 +183,7 @@ function relayRefusedUpgrade(
   try {
     exchange.begin({ status, reason, fields: project(response.rawHeaders, status) })
   } catch (error) {
-    // A status that HTTP does not have is the device's fault.
+    // An error that is not a bug is the device's fault, for example an invalid status.
     response.destroy()
     const fault = isBug(error) ? error : new DeviceFault('http_protocol_error')
     settle({ kind: 'failed', error: fault, silent: false })
@@ -198,7 +199,7 @@ function relayRefusedUpgrade(
       exchange.end()
       settle({ kind: 'relayed' })
     } else {
-      // First, because the end of the exchange settles it as abandoned.
+      // Before `cut`, because the end of the exchange would settle it as abandoned.
       settle({ kind: 'broken', error: new DeviceFault('http_response_incomplete') })
       exchange.cut()
     }
@@ -206,16 +207,17 @@ function relayRefusedUpgrade(
 }
 
 /**
- * A proxy for one request, so that its events are about that request alone. It listens on nothing and holds nothing.
+ * A proxy for one request, so its events belong to that request. It opens no port and holds no resources.
  */
 function createProxy(): ProxyServer {
   const proxy = createProxyServer()
-  // It repeats errors of the client's connection, which has listeners of its own; unheard they would end the process.
+  // It also emits the errors of the client's connection, which has its own listeners. Without a listener here they would end the
+  // process.
   proxy.on('error', () => {})
   return proxy
 }
 
-/** Has Node use a connection that is there already. */
+/** An agent that makes Node use an existing connection. */
 function agentFor(connection: Duplex): Agent {
   return Object.assign(new Agent({ keepAlive: false }), { createConnection: () => connection })
 }

@@ -5,13 +5,13 @@ import type { Refusal, UpstreamFailure } from '../http/refusal.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
 import type { BoundedQueue, Leave } from '../system/bounded-queue.ts'
 import { isBug } from '../system/setup-error.ts'
-import { carryCollected, type UploadCollecting } from './collected-upload.ts'
+import type { BufferedBody } from './buffered-body.ts'
+import { sendBuffered, type UploadBuffering } from './buffered-upload.ts'
 import { ForwardedRequest, type ResponseDependencies } from './forwarded-request.ts'
-import type { KeptBody } from './kept-body.ts'
 import { OVERLOADED, waitForPlace } from './place.ts'
 import { type RequestFieldSettings, requestFields, withCredentials } from './request-fields.ts'
 import type { RoundTripEnd, RoundTripRequest } from './round-trip.ts'
-import { observeAnswer, sendSignedIn } from './signed-in-request.ts'
+import { observeResponse, sendSignedIn } from './signed-in-request.ts'
 import type { Upgrades } from './upgrades.ts'
 
 type UpstreamEvents = ResponseDependencies['events'] & {
@@ -23,23 +23,23 @@ export interface UpstreamDependencies extends ResponseDependencies {
   /** Sends a request to the device and relays its response. */
   readonly roundTrip: (request: RoundTripRequest) => void
   readonly upgrades: Upgrades
-  /** Bounds the requests at the device and those that wait for a place there (C25). */
-  readonly guard: BoundedQueue
-  /** The most upgrades under way and tunnels open. They take no place in `guard`. */
+  /** Bounds the requests at the device and the requests that wait for a place there (C25). */
+  readonly queue: BoundedQueue
+  /** The maximum of upgrades in progress and open tunnels together. They take no place in `queue`. */
   readonly maxTunnels: number
-  /** Where uploads of unknown length are collected before they are sent. */
-  readonly collecting: UploadCollecting | undefined
-  /** The sidecar's own account at the device, where it has one. */
+  /** How uploads of unknown length are buffered before they are sent; undefined if they are not. */
+  readonly buffering: UploadBuffering | undefined
+  /** The sidecar's own account at the device, if it has one. */
   readonly signIn: SignIn | undefined
   readonly request: () => RequestFieldSettings
   readonly events: UpstreamEvents
 }
 
-/** Is told once how forwarding ended. */
+/** One of its methods is called, once. */
 export interface ForwardListener {
-  /** The refusal to send; undefined if the client was answered or has left. */
+  /** @param refusal to send to the client; undefined if the client has a response or has left */
   ended(refusal: Refusal | undefined): void
-  /** A bug of the sidecar ended it. */
+  /** A bug of the sidecar ended the request. */
   failed(bug: unknown): void
 }
 
@@ -48,19 +48,19 @@ export interface Upstream {
   upgrade(admission: Forward, exchange: UpgradeExchange, listener: ForwardListener): void
 }
 
-/** Forwards requests and upgrades to the device. Takes only what the gate admitted (`Forward`). */
+/** Forwards requests and upgrades to the device. It accepts only requests that the gate admitted (`Forward`). */
 export function createUpstream(deps: UpstreamDependencies): Upstream {
-  const { roundTrip, upgrades, guard, collecting, breaker, signIn, events } = deps
-  /** Upgrades under way and tunnels open. */
+  const { roundTrip, upgrades, queue, buffering, breaker, signIn, events } = deps
+  /** Upgrades in progress and open tunnels. */
   let upgrading = 0
   /** Whether requests wait for a place at the device. */
-  const othersWait = (): boolean => guard.waiting > 0
+  const othersWait = (): boolean => queue.waiting > 0
 
   function fieldsFor(admission: Forward, exchange: Exchange): string[] {
     return requestFields(exchange.head, admission, deps.request())
   }
 
-  /** A request without a valid token (`public_paths`, a gate that only observes) gets no credentials at the device. */
+  /** A request without a valid token (`public_paths`, or a gate that only observes) gets none of the sidecar's credentials. */
   function accountFor({ grant }: Forward): SignIn | undefined {
     return grant === undefined ? undefined : signIn
   }
@@ -68,7 +68,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   function send(
     admission: Forward,
     exchange: Exchange,
-    body: KeptBody | undefined,
+    body: BufferedBody | undefined,
     onEnd: RoundTripRequest['onEnd'],
   ): void {
     const fields = fieldsFor(admission, exchange)
@@ -87,14 +87,14 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     }
   }
 
-  /** The refusal for a device that is known to be down. */
+  /** The refusal if the device is known to be down. */
   function down(): Refusal | undefined {
     const failure = breaker.refuse()
     if (failure !== undefined) events.failed(failure)
     return failure === undefined ? undefined : { kind: 'upstream', failure }
   }
 
-  /** The refusal that follows from the end of a request. Throws a bug that ended it. */
+  /** Reports a failure of the device, and returns the refusal for the client. Throws if a bug ended the request. */
   function report(end: RoundTripEnd): Refusal | undefined {
     if (end.kind === 'relayed' || end.kind === 'abandoned') return undefined
     const client = bodyFault(end.error)
@@ -106,35 +106,44 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     return end.kind === 'failed' ? { kind: 'upstream', failure } : undefined
   }
 
-  /** Sends the request when it has a place at the device. */
-  function carry(admission: Forward, exchange: Exchange, listener: ForwardListener, body?: KeptBody): void {
-    const place = guard.tryEnter()
-    if (place !== undefined) carryInPlace(admission, exchange, listener, body, place)
+  /** Sends the request as soon as it has a place at the device. */
+  function enqueue(
+    admission: Forward,
+    exchange: Exchange,
+    listener: ForwardListener,
+    body?: BufferedBody,
+  ): void {
+    const leave = queue.tryEnter()
+    if (leave !== undefined) sendThenLeave(admission, exchange, listener, body, leave)
     else
-      waitForPlace(guard, exchange, admission.client)
+      waitForPlace(queue, exchange, admission.client)
         .then((entry) => {
-          if (typeof entry === 'function') carryInPlace(admission, exchange, listener, body, entry)
+          if (typeof entry === 'function') sendThenLeave(admission, exchange, listener, body, entry)
           else listener.ended(entry)
         })
         .catch((bug: unknown) => listener.failed(bug))
   }
 
-  function carryLater(admission: Forward, exchange: Exchange, body: KeptBody): Promise<Refusal | undefined> {
-    return new Promise((ended, failed) => carry(admission, exchange, { ended, failed }, body))
+  function enqueueBuffered(
+    admission: Forward,
+    exchange: Exchange,
+    body: BufferedBody,
+  ): Promise<Refusal | undefined> {
+    return new Promise((ended, failed) => enqueue(admission, exchange, { ended, failed }, body))
   }
 
-  function carryInPlace(
+  function sendThenLeave(
     admission: Forward,
     exchange: Exchange,
     listener: ForwardListener,
-    body: KeptBody | undefined,
+    body: BufferedBody | undefined,
     leave: Leave,
   ): void {
     exchange.contestedWhile(othersWait)
     try {
       send(admission, exchange, body, (end) => {
         leave()
-        // A socket event calls this: nothing above would catch a bug.
+        // A socket event calls this, and no caller would catch a bug.
         try {
           listener.ended(report(end))
         } catch (bug) {
@@ -162,7 +171,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       return report({ kind: 'failed', error: new DeviceFault(failure), silent: true })
     }
     const shown = account?.credentialsFor(line)
-    const observe = account === undefined ? undefined : observeAnswer(account, line, shown)
+    const observe = account === undefined ? undefined : observeResponse(account, line, shown)
     const forwarded = new ForwardedRequest(deps, admission, exchange, [], undefined, () => {})
     let tunnels = false
     const end = await upgrades.open({
@@ -187,19 +196,19 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     forward(admission, exchange, listener) {
       const refusal = exchange.broken ? BROKEN_BODY : down()
       if (refusal !== undefined) listener.ended(refusal)
-      else if (collecting === undefined || admission.framing !== 'chunked')
-        carry(admission, exchange, listener)
-      else follow(carryCollected(admission, exchange, collecting, carryLater), listener)
+      else if (buffering === undefined || admission.framing !== 'chunked')
+        enqueue(admission, exchange, listener)
+      else notify(sendBuffered(admission, exchange, buffering, enqueueBuffered), listener)
     },
-    upgrade: (admission, exchange, listener) => follow(openTunnel(admission, exchange), listener),
+    upgrade: (admission, exchange, listener) => notify(openTunnel(admission, exchange), listener),
   }
 }
 
-function follow(work: Promise<Refusal | undefined>, listener: ForwardListener): void {
+function notify(work: Promise<Refusal | undefined>, listener: ForwardListener): void {
   work.then((refusal) => listener.ended(refusal)).catch((bug: unknown) => listener.failed(bug))
 }
 
-/** RFC 9209 §2.3 has two names for a lost connection: one before the first byte of a response, the other within it. */
+/** RFC 9209 §2.3 has two names for a lost connection: one before the first byte of the response, the other after it. */
 function nameOf(end: Extract<RoundTripEnd, { kind: 'failed' | 'broken' }>): UpstreamFailure {
   const failure = failureOf(end.error)
   const begun = end.kind === 'broken' || !end.silent

@@ -11,7 +11,7 @@ export interface DeviceLoad {
 /** The events of one service of the device. */
 export interface UpstreamMetrics {
   /** @param duration time to the head of the response (ms) */
-  answered(duration: number): void
+  responded(duration: number): void
   failed(reason: UpstreamFailure): void
   up(up: boolean): void
   tunnel(change: 1 | -1): void
@@ -59,7 +59,7 @@ export function createUpstreamMetrics(
   function serviceMetrics(route: string | undefined): UpstreamMetrics {
     const set = onChange((up: 0 | 1) => (route === undefined ? mainUp.set(up) : routeUp.set({ route }, up)))
     return {
-      answered(ms) {
+      responded(ms) {
         duration.observe(ms / 1000)
         set(1)
       },

@@ -64,7 +64,7 @@ it('C18 a bug of the sidecar does not count as a failure of the device', async (
   const clock = stillClock()
   const upstream = createUpstream({
     roundTrip: ({ onEnd }: RoundTripRequest) => onEnd({ kind: 'failed', error: bug, silent: true }),
-    guard: createBoundedQueue({ inside: 1, waiting: 0, maxWait: 1 }),
+    queue: createBoundedQueue({ inside: 1, waiting: 0, maxWait: 1 }),
     breaker: createBreaker(clock),
     signIn: undefined,
     request: () => ({ host: undefined, added: [] }),

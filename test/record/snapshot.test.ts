@@ -21,7 +21,7 @@ function usedMetrics(): Metrics {
   metrics.exchange({ ...RECORD, refusal: { kind: 'rate-limited', retryAfter: 1 } })
   metrics.tokensIssued('password', 1)
   metrics.upstream('/files/').up(true)
-  metrics.upstream(undefined).answered(12)
+  metrics.upstream(undefined).responded(12)
   metrics.connections.connection('h2', 1)
   return metrics
 }

@@ -3,7 +3,7 @@ import { PassThrough, Readable } from 'node:stream'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
-import { keepBody } from '../../src/forward/kept-body.ts'
+import { bufferBody } from '../../src/forward/buffered-body.ts'
 import { writeSpent } from '../../src/system/spent-bytes.ts'
 
 async function* pieces(...chunks: string[]): AsyncGenerator<Buffer> {
@@ -30,14 +30,14 @@ async function* crumbs(count: number): AsyncGenerator<Buffer> {
   for (let i = 0; i < count; i += 1) yield Buffer.alloc(64 * 1024, 'x').subarray(0, 1)
 }
 
-describe('a kept body', () => {
-  it('can be collected before it is opened, up to its limit and not a byte more', async () => {
-    const body = keepBody(pieces('abc', '', 'de'), 5)
-    expect(await body.collect()).toBe(5)
+describe('a buffered body', () => {
+  it('can be read before it is opened, up to its limit and not a byte more', async () => {
+    const body = bufferBody(pieces('abc', '', 'de'), 5)
+    expect(await body.readAll()).toBe(5)
     expect(body.repeatable).toBe(true)
     for (let i = 0; i < 3; i += 1) expect(await read(body.open())).toBe('abcde')
-    expect(await keepBody(pieces('abc', 'def'), 5).collect()).toBeUndefined()
-    expect(await keepBody(pieces(), 5).collect()).toBe(0)
+    expect(await bufferBody(pieces('abc', 'def'), 5).readAll()).toBeUndefined()
+    expect(await bufferBody(pieces(), 5).readAll()).toBe(0)
   })
 
   it('is not read any further past its limit', async () => {
@@ -48,21 +48,21 @@ describe('a kept body', () => {
         yield Buffer.from('x')
       }
     }
-    expect(await keepBody(endless(), 3).collect()).toBeUndefined()
+    expect(await bufferBody(endless(), 3).readAll()).toBeUndefined()
     expect(read).toBe(4)
   })
 
   it('uses as much memory as it has bytes, however small its pieces are', async () => {
     const before = liveBuffers()
-    const body = keepBody(crumbs(5000), 5000)
-    expect(await body.collect()).toBe(5000)
+    const body = bufferBody(crumbs(5000), 5000)
+    expect(await body.readAll()).toBe(5000)
     // The read buffers of these pieces add up to 327 MB.
     expect(liveBuffers() - before).toBeLessThan(1024 * 1024)
     expect(await read(body.open())).toBe('x'.repeat(5000))
   })
 
   it('can be read again after it was read to its end', async () => {
-    const body = keepBody(pieces('a', 'b', 'c'))
+    const body = bufferBody(pieces('a', 'b', 'c'))
     expect(body.repeatable).toBe(false)
     expect(await read(body.open())).toBe('abc')
     expect(body.repeatable).toBe(true)
@@ -70,13 +70,13 @@ describe('a kept body', () => {
   })
 
   it('cannot be read again after an incomplete read', async () => {
-    const body = keepBody(pieces('a', 'b'))
+    const body = bufferBody(pieces('a', 'b'))
     for await (const _ of body.open()) break
     expect(body.repeatable).toBe(false)
   })
 
   it('is a copy, because the memory of sent pieces is freed', async () => {
-    const body = keepBody(Readable.from([Buffer.alloc(20_000, 'x'), Buffer.alloc(20_000, 'y')]))
+    const body = bufferBody(Readable.from([Buffer.alloc(20_000, 'x'), Buffer.alloc(20_000, 'y')]))
     const device = new PassThrough().resume()
     for await (const piece of body.open()) writeSpent(device, piece)
     device.end()
@@ -85,7 +85,7 @@ describe('a kept body', () => {
   })
 
   it('can be read any number of times, because a request may be repeated more than once', async () => {
-    const body = keepBody(Readable.from([Buffer.alloc(40_000, 'x'), Buffer.from('y')]))
+    const body = bufferBody(Readable.from([Buffer.alloc(40_000, 'x'), Buffer.from('y')]))
     for (let i = 0; i < 4; i += 1) {
       const device = new PassThrough().resume()
       let sent = ''
@@ -99,8 +99,8 @@ describe('a kept body', () => {
     }
   })
 
-  it('passes through completely, and is not kept, if it is too long', async () => {
-    const body = keepBody(pieces('x'.repeat(65_536), 'y'))
+  it('passes through completely, and is not buffered, if it is too long', async () => {
+    const body = bufferBody(pieces('x'.repeat(65_536), 'y'))
     expect(await read(body.open())).toHaveLength(65_537)
     expect(body.repeatable).toBe(false)
   })
@@ -110,7 +110,7 @@ describe('a kept body', () => {
       yield Buffer.from('a')
       throw new Error('stalled')
     }
-    const body = keepBody(broken())
+    const body = bufferBody(broken())
     await expect(read(body.open())).rejects.toThrow('stalled')
     expect(body.repeatable).toBe(false)
     body.close()

@@ -1,0 +1,85 @@
+/** A request body that is buffered up to a bound, to learn its length before it is sent, or to send it again. */
+export interface BufferedBody {
+  /** The bytes read so far, then the rest. Only one reader at a time. */
+  open(): AsyncIterable<Buffer>
+  /** Reads the whole body and returns its length (bytes). Returns undefined as soon as it is longer than the bound. */
+  readAll(): Promise<number | undefined>
+  /** The whole body was read and is still in the buffer. */
+  readonly repeatable: boolean
+  /** Stops reading the source. */
+  close(): void
+}
+
+/** The default bound (bytes). It is enough for the calls of an API, not for uploads. */
+const DEFAULT_BOUND = 64 * 1024
+
+/** @param most the bound in bytes; the buffer of a longer body is dropped */
+export function bufferBody(source: AsyncIterable<Buffer>, most: number = DEFAULT_BOUND): BufferedBody {
+  const iterator = source[Symbol.asyncIterator]()
+  let buffer: Blocks | undefined = new Blocks()
+  let whole = false
+
+  async function next(): Promise<Buffer | undefined> {
+    const result = await iterator.next()
+    if (result.done === true) {
+      whole = true
+      return undefined
+    }
+    if (buffer !== undefined && buffer.size + result.value.length > most) buffer = undefined
+    buffer?.add(result.value)
+    return result.value
+  }
+
+  return {
+    async *open() {
+      // Sends copies, because `writeSpent` frees the memory of the bytes that it sends.
+      for (const block of buffer?.filled() ?? []) yield Buffer.from(block)
+      for (let piece = await next(); piece !== undefined; piece = await next()) yield piece
+    },
+    async readAll() {
+      while (!whole && buffer !== undefined) await next()
+      return buffer?.size
+    },
+    get repeatable() {
+      return whole && buffer !== undefined
+    },
+    close() {
+      iterator.return?.().catch(() => {})
+    },
+  }
+}
+
+/** The largest block (bytes), except for a piece that is larger. */
+const LARGEST_BLOCK = 64 * 1024
+
+/**
+ * Copies the pieces into blocks. A piece may be one byte of a large read buffer, and would keep all of that buffer in memory. A
+ * block is no larger than the bytes buffered before it, or than one piece, so little memory is unused.
+ */
+class Blocks {
+  readonly #blocks: Buffer[] = []
+  /** Free bytes in the last block. */
+  #room = 0
+  size = 0
+
+  add(piece: Buffer): void {
+    this.size += piece.length
+    for (let at = 0; at < piece.length; ) {
+      if (this.#room === 0) this.#extend(piece.length - at)
+      const last = this.#blocks.at(-1)
+      const taken = last === undefined ? 0 : piece.copy(last, last.length - this.#room, at)
+      this.#room -= taken
+      at += taken
+    }
+  }
+
+  filled(): readonly Buffer[] {
+    const end = this.#blocks.length - 1
+    return this.#blocks.map((block, i) => (i < end ? block : block.subarray(0, block.length - this.#room)))
+  }
+
+  #extend(needed: number): void {
+    this.#room = Math.max(needed, Math.min(this.size, LARGEST_BLOCK))
+    this.#blocks.push(Buffer.allocUnsafeSlow(this.#room))
+  }
+}
