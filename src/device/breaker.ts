@@ -1,18 +1,18 @@
 import { isUnreachable, type UpstreamFailure } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 
-/** Knows when the device is down, so that requests fail at once instead of each waiting for a deadline. */
+/** A circuit breaker. While the device is down, requests fail immediately and do not wait for a deadline. */
 export interface Breaker {
   /** The failure to refuse a request with now; undefined when the device may be tried. */
   refuse(): UpstreamFailure | undefined
-  /** The device answered. Any status proves that it is reachable. */
+  /** The device responded. Any status proves that it is reachable. */
   succeeded(): void
   failed(failure: UpstreamFailure): void
 }
 
-/** Failures in a row after which the device counts as down. */
+/** The device counts as down after this many failures in a row. */
 const THRESHOLD = 3
-/** While it is down, one request in this time (ms) is let through to see whether it is back. */
+/** While the device is down, one request per interval (ms) is sent to test whether it is reachable again. */
 const PROBE_INTERVAL = 1_000
 
 /**

@@ -8,16 +8,18 @@ import { createSocketOpener } from './open-socket.ts'
 import type { ResponseHandler, Transfer } from './response-handler.ts'
 import type { UpstreamTarget } from './target.ts'
 
-/** A connection to the device, lent to one request at a time. */
+/** A connection to the device. One request at a time borrows it. */
 export interface Connection extends Transfer {
-  /** It was open when it was lent and has received nothing since. If it breaks now, the device closed it while it was idle. */
+  /** It was open when it was borrowed, and has received nothing since. If it breaks now, the device closed it while idle. */
   readonly reused: boolean
   send(request: DeviceRequest, handler: ResponseHandler): void
   /**
-   * Gives the connection back. `answered`: it carried a complete response. A connection that is still opening is kept without
-   * one, so clients that connect and leave do not cost the device a connection each.
+   * Gives the connection back. A connection that is still opening is kept too: otherwise each client that leaves early would
+   * cost the device a connection.
+   *
+   * @param responded the connection carried a complete response
    */
-  release(answered: boolean): void
+  release(responded: boolean): void
 }
 
 export interface Connections {
@@ -35,9 +37,9 @@ export interface ConnectionsEvents {
   readonly onTolerant?: () => void
 }
 
-/** How long (ms) an idle connection is kept if the device names no time. Few devices close one sooner. */
+/** How long (ms) an idle connection is kept if the device announces no time. Few devices close one sooner. */
 const KEPT_FOR = 4_000
-/** How much sooner (ms) than the device's own `timeout` a connection is closed, for its clock and for bytes in flight. */
+/** A connection is closed this much (ms) before the device's own `timeout`: clocks differ, and bytes may be in flight. */
 const MARGIN = 2_000
 const LONGEST_KEPT = 600_000
 
@@ -56,8 +58,8 @@ interface Pool {
 const ignore = (): void => {}
 
 /**
- * A pool of keep-alive connections to the device. It lends the connection used last first, so that after a burst the others go
- * idle and close. The queue bounds how many are lent at once. With `reuse: never` a connection carries one request.
+ * A pool of keep-alive connections to the device. It lends the most recently used connection first, so after a burst the others
+ * go idle and close. The queue of `forward/` bounds how many are in use. With `reuse: never` a connection carries one request.
  */
 export function createConnections(
   target: UpstreamTarget,
@@ -105,11 +107,11 @@ class PooledConnection extends DeviceConnection implements Connection {
   readonly #pool: Pool
   #lent = true
   #openWhenLent = false
-  /** The time at which it was given back. */
+  /** When it was given back. */
   #since = 0
   /** How long it had been idle when it was lent. */
   #idleFor = 0
-  #answered = false
+  #responded = false
   #keptFor = 0
   #idleTimer: NodeJS.Timeout | undefined
 
@@ -119,14 +121,14 @@ class PooledConnection extends DeviceConnection implements Connection {
     pool.all.add(this)
   }
 
-  /** Lends it. False if it cannot be trusted any more; it is then closed. */
+  /** Lends the connection. Returns false if the device may have closed it; the connection is then closed here too. */
   lend(repeatable: boolean): boolean {
     const { clock, memory, settings } = this.#pool
     this.#idleFor = clock.monotonic() - this.#since
     this.#lent = true
     this.#openWhenLent = !this.opening
-    const sloppy = settings.rules.current === 'tolerant'
-    const trusted = !this.#openWhenLent || (!sloppy && memory.trusts(this.#idleFor, repeatable))
+    const tolerant = settings.rules.current === 'tolerant'
+    const trusted = !this.#openWhenLent || (!tolerant && memory.trusts(this.#idleFor, repeatable))
     if (this.usable && trusted) return true
     this.close()
     return false
@@ -136,16 +138,16 @@ class PooledConnection extends DeviceConnection implements Connection {
     return this.#openWhenLent && !this.heard
   }
 
-  release(answered: boolean): void {
-    if (answered && this.#answered) this.#pool.memory.carried(this.#idleFor)
+  release(responded: boolean): void {
+    if (responded && this.#responded) this.#pool.memory.carried(this.#idleFor)
     this.#lent = false
     this.#since = this.#pool.clock.monotonic()
     if (this.opening) {
-      // At the front, so that `pop` takes each open connection first.
+      // At the front, because `pop` takes from the end, and open connections are better.
       this.#pool.idle.unshift(this)
       this.#limitIdleness(KEPT_FOR)
-    } else if (answered && this.usable) {
-      this.#answered = true
+    } else if (responded && this.usable) {
+      this.#responded = true
       this.#keep(Math.min((this.keptFor ?? KEPT_FOR + MARGIN) - MARGIN, LONGEST_KEPT))
     } else this.close()
   }
@@ -160,7 +162,7 @@ class PooledConnection extends DeviceConnection implements Connection {
     this.#pool.idle.push(this)
   }
 
-  /** Keeps one timer running and checks the idle time when it fires: a new timer for each request would cost more. */
+  /** Keeps one timer and checks the idle time when it fires. A new timer per request would cost more. */
   #limitIdleness(time: number): void {
     if (time !== this.#keptFor) this.#stopTimer()
     this.#keptFor = time
@@ -180,10 +182,10 @@ class PooledConnection extends DeviceConnection implements Connection {
     this.#idleTimer = undefined
   }
 
-  /** The device closed the connection while it was idle, or as its next request arrived. Only a proven connection counts. */
+  /** The device closed the connection while idle, or when its next request arrived. Counts only after a complete response. */
   protected override closedByDevice(): void {
     const { memory, clock } = this.#pool
-    if (!this.#answered) return
+    if (!this.#responded) return
     if (!this.#lent) memory.closed(clock.monotonic() - this.#since)
     else if (this.reused) memory.closed(this.#idleFor)
   }

@@ -44,7 +44,7 @@ export class DeviceConnection implements Transfer {
   #request: DeviceRequest | undefined
   #uploading: DeviceRequest['body']
   #paused = false
-  /** The request that was sent lets another one follow, if its response does too. */
+  /** The request allows another one on this connection. Its response decides too. */
   #mayFollow = false
   #fault = new DeviceFault('connection_terminated')
 
@@ -134,7 +134,7 @@ export class DeviceConnection implements Transfer {
     this.#socket.resume()
   }
 
-  /** A connection that is still opening stays: no byte of the request was sent, so it can carry another one. */
+  /** A connection that is still opening stays open: no byte of the request was sent, so it can carry another request. */
   abort(error: unknown): void {
     if (this.#state !== 'connecting') this.close()
     const handler = this.#handler
@@ -168,7 +168,7 @@ export class DeviceConnection implements Transfer {
     this.destroy(new DeviceFault(failure))
   }
 
-  /** Fails the request only when the connection has closed, so that data before the fault still reaches the client. */
+  /** The request fails only when the connection has closed, so data before the fault still reaches the client. */
   #breakOff(fault: DeviceFault): void {
     this.#fault = fault
     this.#socket.destroy()
@@ -206,7 +206,7 @@ export class DeviceConnection implements Transfer {
     })
   }
 
-  /** An upload that waits for its client restarts the deadline. A device that does not read what was sent misses it. */
+  /** While an upload waits for the client, the deadline restarts. It does not restart while the device stops reading. */
   #checkResponse(): void {
     if (this.#handler === undefined || this.#reading.head !== undefined) return
     if (this.#uploading !== undefined && !this.#socket.writableNeedDrain) this.#responseLimit.restart()
@@ -234,7 +234,7 @@ export class DeviceConnection implements Transfer {
     handler?.end(last)
   }
 
-  /** Closes the connection: its next request would take these bytes for its response (response desynchronization). */
+  /** Closes the connection: the next request would get these bytes as its response (response desynchronization). */
   #dropStray(): void {
     this.#settings.onStray()
     this.close()

@@ -1,14 +1,14 @@
 import type { ResponseRules } from '../http1/response-reader.ts'
 
-/** The rules by which one device's responses are read. `auto` may turn `tolerant`, never back. */
+/** The rules by which one device's responses are read. `auto` may become `tolerant`, and stays so. */
 export interface DeviceRules {
-  /** The rules for the next response. With `tolerant` a connection carries one request, so stray bytes cannot become a response. */
+  /** The rules for the next response. With `tolerant` a connection carries one request: stray bytes cannot become a response. */
   readonly current: ResponseRules
-  /** The device sent what the strict rules refuse. */
+  /** The device sent a response that the strict rules refuse. */
   foundSloppy(): void
 }
 
-/** @param onTolerant called once, when `auto` turns `tolerant` */
+/** @param onTolerant called once, when `auto` becomes `tolerant` */
 export function createDeviceRules(mode: ResponseRules, onTolerant: () => void): DeviceRules {
   let current = mode
   return {

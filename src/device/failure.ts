@@ -45,7 +45,7 @@ const BY_CODE: Readonly<Record<string, UpstreamFailure>> = {
 const CERTIFICATE_CODE =
   /^(?:CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_CA)/
 
-/** Names the way in which the device failed (RFC 9209 §2.3). The one place that does so. */
+/** The name of a failure (RFC 9209 §2.3). No other function derives one from an error. */
 export function failureOf(error: unknown): UpstreamFailure {
   if (error instanceof DeviceFault) return error.failure
   if (error instanceof AggregateError && error.errors.length > 0) return failureOf(error.errors[0])

@@ -1,7 +1,7 @@
 import type { Breaker } from './breaker.ts'
 import type { Connections } from './connections.ts'
 import { failureOf } from './failure.ts'
-import { askDevice } from './own-request.ts'
+import { sendOwnRequest } from './own-request.ts'
 
 export interface HealthCheck {
   /** The result of the last check; undefined before the first one. */
@@ -19,31 +19,31 @@ export function startHealthCheck(
   breaker: Breaker,
   onResult: (up: boolean) => void,
 ): HealthCheck {
-  let asking = false
+  let checking = false
   let last: boolean | undefined
 
-  function found(up: boolean): void {
+  function report(up: boolean): void {
     last = up
     onResult(up)
   }
 
-  async function ask(): Promise<void> {
-    if (asking) return
-    asking = true
+  async function check(): Promise<void> {
+    if (checking) return
+    checking = true
     try {
-      const { status } = await askDevice(connections, { method: 'GET', target: path, fields: [] }, false)
+      const { status } = await sendOwnRequest(connections, { method: 'GET', target: path, fields: [] }, false)
       breaker.succeeded()
-      found(status < 500)
+      report(status < 500)
     } catch (error) {
       breaker.failed(failureOf(error))
-      found(false)
+      report(false)
     } finally {
-      asking = false
+      checking = false
     }
   }
 
-  void ask()
-  const timer = setInterval(() => void ask(), interval).unref()
+  void check()
+  const timer = setInterval(() => void check(), interval).unref()
   return {
     get up() {
       return last

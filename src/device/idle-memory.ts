@@ -2,27 +2,27 @@ import type { Clock } from '../system/clock.ts'
 
 /**
  * Learns after which idle time the device closes connections. Most firmware does not announce it (`Keep-Alive: timeout` is
- * rare), and a request that crosses the close is lost. All times in ms.
+ * rare). A request that is sent while the device closes the connection is lost. All times in ms.
  */
 export interface IdleMemory {
   /**
    * Whether a connection that has been idle for this time may carry another request. A `repeatable` request is sent again
-   * unnoticed if the connection fails, so now and then it may try one that is not trusted, to learn whether it still works.
+   * if the connection fails, so from time to time it may use an untrusted connection, to learn whether that still works.
    */
   trusts(idle: number, repeatable: boolean): boolean
-  /** The device closed a connection after this idle time, or as the next request arrived. */
+  /** The device closed a connection after this idle time, or when the next request arrived. */
   closed(idle: number): void
   /** A connection carried a request after this idle time. */
   carried(idle: number): void
 }
 
-/** How many of the last closes count. Accidental ones, such as those of a restart, are forgotten in time. */
+/** How many of the latest closes count, so that accidental ones, such as those of a restart, are forgotten. */
 const MOST_REMEMBERED = 8
-/** The trusted part of the shortest idle time after which the device closed. The rest is for timers and bytes in flight. */
+/** The trusted part of the shortest idle time before a close. The rest is a margin for timers and bytes in flight. */
 const SAFE_PART = 0.5
-/** A device that closes sooner than this (ms) does not keep connections. */
+/** A device that closes sooner than this (ms) counts as one that does not keep connections. */
 const SHORTEST_KEPT = 20
-/** The idle time (ms) that a request that cannot be repeated trusts before any close was seen. */
+/** The trusted idle time (ms) for a request that cannot be repeated, until the first close. */
 const UNPROVEN = 200
 /** How often (ms) a repeatable request may try a connection that is not trusted. */
 const TRIAL_INTERVAL = 5_000

@@ -4,14 +4,14 @@ import type { UpstreamTarget } from './target.ts'
 
 /**
  * Receives the first `length` bytes of a buffer. `own`: the receiver may keep the buffer if `length` fills it; otherwise the
- * bytes are valid only until it returns. Returns whether a large body passes.
+ * bytes are valid only until it returns. Returns true while it receives a large body.
  */
 type TakeBytes = (bytes: Buffer, length: number, own: boolean) => boolean
 
 export interface SocketOpener {
   /**
-   * Starts a connection. Calls `onOpen` when it is open; with TLS, after the certificate was verified. If the socket is
-   * destroyed already when it emits `end`, the device reset it. Without `take` the caller reads the socket itself.
+   * Starts a connection. Calls `onOpen` when it is open; with TLS, after the certificate is verified. A socket that is already
+   * destroyed when it emits `end` was reset by the device. Without `take` the caller reads the socket itself.
    */
   open(onOpen: () => void, take?: TakeBytes): Socket
 }
@@ -21,10 +21,10 @@ const PROBE_AFTER = 60_000
 
 const BUFFER_SIZE = 64 * 1024
 
-/** All connections read into this buffer. While a large body passes, each piece gets its own buffer, which saves a copy. */
+/** All connections read into this buffer. Each piece of a large body gets its own buffer, which saves a copy. */
 const BUFFER = Buffer.allocUnsafeSlow(BUFFER_SIZE)
 
-/** Opens connections to the device. A TLS connection resumes the session of the one before. */
+/** Opens connections to the device. A TLS connection resumes the session of the previous one. */
 export function createSocketOpener({ origin, socketPath, ca, insecure }: UpstreamTarget): SocketOpener {
   const { protocol, hostname, port } = new URL(origin)
   const secure = protocol === 'https:'
@@ -76,8 +76,8 @@ export function createSocketOpener({ origin, socketPath, ca, insecure }: Upstrea
 
 /**
  * Keeps a socket readable after a write fails. A device may respond to an upload early and close without reading the rest.
- * The next write then fails, and Node would destroy the socket along with the response that still waits in the kernel. So a
- * write that fails with EPIPE or ECONNRESET, and each later one, counts as done; the connection ends where reading ends.
+ * The next write then fails, and Node would destroy the socket together with the response that is still in the kernel. So a
+ * write that fails with EPIPE or ECONNRESET, and each later one, counts as done. The connection ends when reading ends.
  */
 function readPastBrokenWrites(socket: Socket): void {
   const write = socket._write.bind(socket)

@@ -24,23 +24,24 @@ export interface OwnResponse {
 const LARGEST_PAGE = 128 * 1024
 
 /**
- * Sends a request to the device and returns the head of its response. `repeatable`: if the device closed the kept connection
- * while it was idle, the request is sent once more, on another connection.
+ * Sends a request to the device and returns the head of its response.
+ *
+ * @param repeatable if the device closed the connection while it was idle, the request is sent again on another one, once
  */
-export async function askDevice(
+export async function sendOwnRequest(
   connections: Connections,
   request: OwnRequest,
   repeatable: boolean,
 ): Promise<OwnResponse> {
   const connection = connections.borrow(repeatable)
   try {
-    const response = await sendOwn(connection, request)
+    const response = await exchangeOn(connection, request)
     connection.release(true)
     return response
   } catch (error) {
     const stale = connection.reused && failureOf(error) === 'connection_terminated'
     connection.release(false)
-    if (repeatable && stale) return askDevice(connections, request, false)
+    if (repeatable && stale) return sendOwnRequest(connections, request, false)
     throw error
   }
 }
@@ -54,7 +55,7 @@ export async function probeDevice(
 ): Promise<number> {
   const connections = createConnections(target, deadlines, clock)
   try {
-    return (await askDevice(connections, { method: 'GET', target: path, fields: [] }, false)).status
+    return (await sendOwnRequest(connections, { method: 'GET', target: path, fields: [] }, false)).status
   } catch (error) {
     const at = target.socketPath ?? target.origin
     throw new Error(`${at} did not respond (${failureOf(error)})`, { cause: error })
@@ -63,8 +64,11 @@ export async function probeDevice(
   }
 }
 
-/** Settles when the connection holds no more bytes of the response. */
-function sendOwn(connection: Connection, { method, target, fields, body }: OwnRequest): Promise<OwnResponse> {
+/** Settles when all bytes of the response were read, or the connection was closed. */
+function exchangeOn(
+  connection: Connection,
+  { method, target, fields, body }: OwnRequest,
+): Promise<OwnResponse> {
   return new Promise((resolve, reject) => {
     let response: OwnResponse | undefined
     let size = 0

@@ -5,7 +5,7 @@ export interface DeviceHead {
   readonly status: number
   readonly reason: string
   readonly fields: Fields
-  /** The device sends this head again and again. `fields` is the same array each time, so what is made of it can be kept. */
+  /** The device sent this head before. `fields` is the same array each time, so results derived from it can be cached. */
   readonly repeated: boolean
 }
 

@@ -6,8 +6,8 @@ import { DeviceFault } from './failure.ts'
 const LARGEST_JOINED = 8 * 1024
 
 /**
- * Sends a request with its body, as fast as the device reads it. Returns when all is sent or the connection has closed. Fails
- * if the body fails, or if its length differs from `framing`; the connection then cannot carry another request.
+ * Sends a request with its body, as fast as the device reads it. Resolves when everything is sent or the connection has closed.
+ * Rejects if the body fails, or if its length differs from `framing`; the connection then cannot carry another request.
  *
  * @param onSent called after each piece; `whole` when the body is complete
  */

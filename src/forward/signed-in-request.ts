@@ -12,14 +12,14 @@ import type { RoundTripEnd } from './round-trip.ts'
 
 export interface SignedInRequest extends RequestLine {
   readonly exchange: Exchange
-  /** The sanitised header, without credentials. */
+  /** The header for the device, without the sidecar's credentials. */
   readonly fields: readonly string[]
   readonly hasBody: boolean
-  /** A collected body, sent in place of the client's. */
+  /** A buffered body, sent in place of the client's. */
   readonly body: BufferedBody | undefined
 }
 
-/** Carries the request to the device and the answer to the exchange that it is given. */
+/** Sends the request with these fields to the device, and relays the response to this exchange. */
 export type Send = (exchange: Exchange, fields: string[]) => Promise<RoundTripEnd>
 
 /** How many new nonces a request may use. After that its client gets the challenge. */
@@ -50,10 +50,10 @@ export async function sendSignedIn(
     const sent = signIn.credentialsFor(request, nonce)
     let challenge: OwnResponse | undefined
     const holding = new HoldingExchange(exchange, {
-      holds(answer) {
-        if (signIn.isChallenge(request, answer)) challenge = answer
+      holds(response) {
+        if (signIn.isChallenge(request, response)) challenge = response
         else {
-          signIn.accepted(request, answer, sent)
+          signIn.accepted(request, response, sent)
           if (loggedIn) signIn.loginHelped()
           leave?.()
         }
@@ -112,8 +112,8 @@ function leaveOf(entry: Entry): Leave | undefined {
 }
 
 /**
- * For an answer that cannot be held back, such as that to an upgrade: notes what it says of the session, and gives its
- * header as the client shall see it. After a challenge the next request finds the sidecar signed in.
+ * For a response that cannot be held back, such as that to an upgrade. The returned function reports the response to `signIn` and
+ * returns the header for the client. After a challenge the sidecar signs in, and the next request finds it signed in.
  */
 export function observeResponse(
   signIn: SignIn,
@@ -121,12 +121,12 @@ export function observeResponse(
   sent: SentCredentials | undefined,
 ): (device: Fields, status: number) => Fields {
   return (fields, status) => {
-    const answer = { status, fields }
-    if (!signIn.isChallenge(request, answer)) signIn.accepted(request, answer, sent)
+    const response = { status, fields }
+    if (!signIn.isChallenge(request, response)) signIn.accepted(request, response, sent)
     // No caller awaits the renewal. If it fails, the next request finds the same fault and reports it.
     else
       signIn
-        .renew(answer, sent, true)
+        .renew(response, sent, true)
         .then((renewal) => adopt(renewal, sent))
         .catch(() => {})
     return signIn.conceal(fields, sent)

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { UpstreamAuthConfig } from '../config/auth-fields.ts'
 import type { Connections } from '../device/connections.ts'
 import { DeviceFault, failureOf } from '../device/failure.ts'
-import { askDevice } from '../device/own-request.ts'
+import { sendOwnRequest } from '../device/own-request.ts'
 import { type Fields, keepFields, namesIn } from '../http/fields.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
@@ -94,7 +94,11 @@ async function readPasswordFile(key: string, path: string): Promise<string> {
 export function createAsk(connections: Connections, fields: () => Fields): Ask {
   return async (request) => {
     try {
-      return await askDevice(connections, { ...request, fields: combined(fields(), request.fields) }, true)
+      return await sendOwnRequest(
+        connections,
+        { ...request, fields: combined(fields(), request.fields) },
+        true,
+      )
     } catch (error) {
       throw isBug(error) ? error : new DeviceFault(failureOf(error))
     }
