@@ -1,38 +1,38 @@
 import type { Fields } from './fields.ts'
 import type { Refusal } from './refusal.ts'
 
-/** The two endpoint types that the device's document limits separately. */
+/** The two endpoint types, which the documented API limits separately. */
 export type Endpoint = 'api' | 'oauth'
 
-/** What every admission knows, refused or not. */
-interface Passed {
-  /** The request's id: the same towards the device, on the sidecar's own answers and in the access line (C22). */
+/** What every admission contains. */
+interface AdmissionBase {
+  /** The request's id: the same towards the device, on the sidecar's own responses and in the access log (C22). */
   readonly requestId: string
   readonly endpoint: Endpoint
-  /** The address that counts as the client's: the peer, or what a trusted proxy says of it. */
+  /** The client's address: the peer, or the address that a trusted proxy reports. */
   readonly client: string
   /** The rate-limit fields that every response must carry (C16). */
   readonly limitFields: Fields
-  /** How the request body is framed: `null` for none, a length in bytes, or `chunked` where it ends when it ends. */
+  /** How the request body is delimited: `null` for no body, its length in bytes, or `chunked` for an unknown length. */
   readonly framing: null | number | 'chunked'
 }
 
 /** Whether the request announces a body that is not empty. */
-export function hasBody({ framing }: Pick<Passed, 'framing'>): boolean {
+export function hasBody({ framing }: Pick<AdmissionBase, 'framing'>): boolean {
   return framing !== null && framing !== 0
 }
 
-export interface Refused extends Passed {
+export interface Refused extends AdmissionBase {
   readonly kind: 'refused'
   readonly refusal: Refusal
-  /** The request was not well formed HTTP: nothing behind it on the connection may be read as a request. */
+  /** The request is malformed HTTP: nothing after it on the connection may be read as a request (request smuggling). */
   readonly close: boolean
 }
 
 /** The endpoints that the sidecar serves itself: tokens, and their revocation (RFC 7009) if it is switched on. */
 export type OwnEndpoint = 'token' | 'revocation'
 
-export interface TokenRequest extends Passed {
+export interface TokenRequest extends AdmissionBase {
   readonly kind: 'token-endpoint'
   readonly ownEndpoint: OwnEndpoint
 }
@@ -40,17 +40,17 @@ export interface TokenRequest extends Passed {
 declare const admitted: unique symbol
 
 /**
- * Leave to reach the device. Only `gate/admit.ts` makes one, and the upstream takes nothing else, so a path that
- * skips the limit or the token check does not compile (`test/types/admission.ts` pins that).
+ * The permission to reach the device. Only `gate/admit.ts` creates one, and `forward/` accepts nothing else, so code that skips
+ * the limit or the token check does not compile (`test/types/admission.ts` verifies this).
  */
-export interface Forward extends Passed {
+export interface Forward extends AdmissionBase {
   readonly [admitted]: true
   readonly kind: 'forward'
-  /** The grant whose token was shown; undefined where none was needed. */
+  /** The grant of the request's token; undefined if the request needed none. */
   readonly grant: string | undefined
-  /** What would have been answered if the gate were not only observing. */
+  /** The refusal that a gate that only observes would otherwise have sent. */
   readonly wouldRefuse: Refusal | undefined
-  /** The peer's own forwarding headers are believed. */
+  /** The peer is a trusted proxy, so its forwarding fields count. */
   readonly peerTrusted: boolean
   /** The target in origin form, byte for byte. */
   readonly target: string

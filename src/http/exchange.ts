@@ -5,25 +5,25 @@ import type { HeadSurvey, RequestFraming } from './head-survey.ts'
 import type { Refusal } from './refusal.ts'
 import type { Reply } from './reply.ts'
 
-/** The head of a request as a client sent it, whatever the HTTP version. Nothing in it is trusted yet. */
+/** The head of a request as the client sent it, in any HTTP version. Nothing in it is trusted yet. */
 export interface RequestHead {
   readonly version: '1.0' | '1.1' | '2'
   readonly secure: boolean
   readonly method: string
   /** The request target, byte for byte (`:path` in HTTP/2). */
   readonly target: string
-  /** `:authority`, only in HTTP/2; in HTTP/1 the name of the host stands in `fields`. */
+  /** `:authority`, only in HTTP/2. In HTTP/1 the host is in `fields`. */
   readonly authority: string | undefined
-  /** All header fields, pseudo-headers excluded. */
+  /** All header fields, without pseudo-header fields. */
   readonly fields: Fields
   /** The address of the peer that opened the connection; empty for a Unix socket. */
   readonly peer: string
-  /** The port of the listener that took the connection; 0 for a Unix socket. */
+  /** The port of the listener that accepted the connection; 0 for a Unix socket. */
   readonly localPort: number
   /** Whether the request asks for a WebSocket on this connection (HTTP/1.1 `Upgrade`). Other offers are ignored. */
   readonly upgrade: boolean
   readonly framing: RequestFraming
-  /** What is known of `fields` without reading them again. */
+  /** What later steps need of `fields`, so that they do not search them again. */
   readonly survey: HeadSurvey
 }
 
@@ -32,33 +32,33 @@ export interface ResponseHead {
   readonly status: number
   readonly reason: string
   readonly fields: Fields
-  /** `fields` is an array that comes again, so what is made of it can be kept. */
+  /** `fields` is the same array for each response with this head, so results derived from it can be cached. */
   readonly repeated?: boolean
-  /** The sidecar's fields, which follow the device's. */
+  /** The sidecar's own fields, which follow the device's. */
   readonly own?: Fields
 }
 
-/** How an exchange ended: what `record/` is told, once. */
+/** How an exchange ended, for `record/`. */
 export interface Outcome {
-  /** The status sent, or 0 when the client left before there was one. */
+  /** The status that was sent; 0 if the client left before. */
   readonly status: number
-  /** `complete`: the whole response was handed to the kernel; `aborted`: the client left; `cut`: we broke it off. */
+  /** `complete`: the kernel took the whole response. `aborted`: the client left. `cut`: the sidecar broke the response off. */
   readonly end: 'complete' | 'aborted' | 'cut'
   readonly requestBytes: number
   readonly responseBytes: number
 }
 
-/** What is recorded of each exchange, once, when it has ended. */
+/** What is recorded of each exchange, once, when it ends. */
 export interface ExchangeRecord {
   readonly head: RequestHead
   readonly requestId: string
-  /** The grant whose token let the request through; undefined where none did. */
+  /** The grant of the token that admitted the request; undefined if none did. */
   readonly grant: string | undefined
   readonly endpoint: Endpoint
   readonly client: string
-  /** What the sidecar answered instead of the device, if it did. */
+  /** The refusal that the sidecar sent; undefined if it sent none. */
   readonly refusal: Refusal | undefined
-  /** What it would have answered if the gate were not only observing. */
+  /** The refusal that a gate that only observes would otherwise have sent. */
   readonly wouldRefuse: Refusal | undefined
   readonly outcome: Outcome
   /** Milliseconds from the request head to the end. */
@@ -66,67 +66,67 @@ export interface ExchangeRecord {
 }
 
 /**
- * One request and its response, alike for HTTP/1 and HTTP/2. The response is either one `reply`, or a `begin`
- * followed by `write`s and an `end`, or a `cut`; whichever comes first wins and later calls do nothing.
+ * One request and its response, the same for HTTP/1 and HTTP/2. The response is either one `reply`, or a `begin` followed by
+ * `write`s and an `end`, or a `cut`. The first of these calls decides, and later ones that do not belong to it do nothing.
  */
 export interface Exchange {
   readonly head: RequestHead
-  /** True once a response head was sent or the client has gone: nothing can be answered any more. */
+  /** True once a response head was sent or the client has left: no other response can follow. */
   readonly answered: boolean
   /** True once the exchange has ended, by either side. */
   readonly ended: boolean
-  /** True while there may be unread bytes of the request body. */
+  /** True while the request body may have unread bytes. */
   readonly unread: boolean
-  /** True once the rest of the request body can never come. */
+  /** True once the rest of the request body can no longer arrive. */
   readonly broken: boolean
   /**
-   * The request body, read only when asked for, with back-pressure. Sends `100 Continue` first if the client
-   * waits for it. Fails when the client leaves, breaks the framing, or pauses longer than `stallTimeout` ms.
+   * The request body. It is read only as fast as the caller takes it. Sends `100 Continue` first if the client waits for it.
+   * Fails if the client leaves, breaks the framing, or pauses longer than `stallTimeout` ms.
    */
   body(stallTimeout: number): AsyncIterable<Buffer>
   /**
-   * Answers whole. `close` ends the connection (in HTTP/2 the stream) behind the answer: what is still underway is
-   * not waited for, and what follows is never read as a request.
+   * Sends a complete response. `close` ends the connection (in HTTP/2 the stream) after the response: the exchange does not wait
+   * for the rest of the request, and no byte after it is read as a request.
    */
   reply(reply: Reply, options?: { readonly close?: boolean }): void
-  /** An interim response (RFC 9110 §15.2), as far as the client's protocol can carry it. */
+  /** Sends an interim response (RFC 9110 §15.2), if the client's HTTP version allows it. */
   inform(status: number, fields: Fields): void
   begin(head: ResponseHead): void
-  /** False when the client is slower than we are: wait for `onDrain`. */
+  /** Returns false if the client reads more slowly: the caller then waits for `onDrain`. */
   write(chunk: Buffer): boolean
   end(lastChunk?: Buffer): void
-  /** Breaks the transfer so that the client sees it broken, never short and whole. */
+  /** Breaks the response off so that the client sees it broken. A truncated response never looks complete. */
   cut(): void
   /**
-   * `othersWait` tells whether other requests wait for this one's place at the device: a half-closed client, which may have
-   * left, is probed only while it does. A later function replaces the earlier one.
+   * `othersWait` returns whether other requests wait for this one's place at the device. A half-closed client may have left; it
+   * is probed only while others wait. A later call replaces the function.
    */
   contestedWhile(othersWait: () => boolean): void
-  /** Called whenever the client has caught up. A later listener replaces the earlier one. */
+  /** Called each time the client has read the backlog. A later listener replaces the earlier one. */
   onDrain(listener: () => void): void
   /**
-   * Called once the rest of the request body can never come, although the client may still be there for an answer: it
-   * has closed its sending side too early, or broken the framing. A client that is gone ends the exchange instead. If that
-   * has happened already, the listener is called at once.
+   * Called when the rest of the request body can no longer arrive, but the client may still read a response: it half-closed the
+   * connection too early, or broke the framing. If that has already happened, the listener is called immediately. If the client
+   * leaves, the exchange ends instead.
    */
   onBroken(listener: () => void): void
-  /** Called once, when the exchange has ended in any way. */
+  /** Called once, when the exchange has ended for any reason. */
   onEnd(listener: (outcome: Outcome) => void): void
 }
 
-/** An exchange that may leave HTTP: the client asked to upgrade this connection. */
+/** An exchange whose client asks to upgrade the connection. */
 export interface UpgradeExchange extends Exchange {
   readonly connection: Duplex
-  /** Reads the connection until `tunnelled`, only to notice a client that resets it; what it sends is kept. */
+  /** Reads the connection until `tunnelled`, to notice if the client resets it. What the client sends is buffered. */
   watch(): void
   /**
-   * The upgrade went through: from here on the connection is a tunnel, and the exchange ends when it closes. Gives the
-   * bytes that the client has sent behind the head: they cannot be unshifted once Node has read the client's FIN.
+   * Called when the upgrade succeeded. From now on the connection is a tunnel, and the exchange ends when it closes. Returns the
+   * bytes that the client sent after the head: they cannot be unshifted once Node has read the client's FIN.
    */
   tunnelled(): Buffer
 }
 
-/** The client paused within the body of its request for longer than it may. */
+/** The client paused too long within its request body. */
 export class StalledBodyError extends Error {
   override readonly name = 'StalledBodyError'
   constructor() {
@@ -134,7 +134,7 @@ export class StalledBodyError extends Error {
   }
 }
 
-/** The client left within the body of its request, or broke its framing. */
+/** The client left within its request body, or broke the framing. */
 export class BrokenBodyError extends Error {
   override readonly name = 'BrokenBodyError'
   constructor() {
@@ -144,7 +144,7 @@ export class BrokenBodyError extends Error {
 
 export const BROKEN_BODY: Refusal = { kind: 'malformed', description: 'The request body broke off.' }
 
-/** The refusal for a client whose body stalled or broke off; undefined for any other error. */
+/** The refusal if a request body stalled or broke off; undefined for any other error. */
 export function bodyFault(error: unknown): Refusal | undefined {
   if (error instanceof StalledBodyError) return { kind: 'request-timeout' }
   return error instanceof BrokenBodyError ? BROKEN_BODY : undefined

@@ -1,12 +1,12 @@
 /**
- * Header fields as they stand on the wire: name, value, name, value, in order. Repeats and letter case are kept. HTTP/1 and
- * HTTP/2 are read into this form and written from it, so no field is lost in between.
+ * Header fields as they are on the wire: name, value, name, value, in order. Repeated fields and letter case are kept. HTTP/1 and
+ * HTTP/2 are both read into this form and written from it, so no field is lost in between.
  */
 export type Fields = readonly string[]
 
 const NONE: readonly string[] = []
 
-/** Every value of a field, in order. `name` is given in lower case. */
+/** All values of a field, in order. `name` is in lower case. */
 export function fieldValues(fields: Fields, name: string): readonly string[] {
   let values: string[] | undefined
   for (let i = 0; i + 1 < fields.length; i += 2) {
@@ -34,7 +34,7 @@ export function namesIn(fields: Fields): ReadonlySet<string> {
   return new Set(fields.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase()))
 }
 
-/** The fields for which `keeps` is true, in order. It gets `name` in lower case. */
+/** The fields for which `keeps` returns true, in order. It receives `name` in lower case. */
 export function keepFields(fields: Fields, keeps: (name: string, value: string) => boolean): string[] {
   const kept: string[] = []
   for (let i = 0; i + 1 < fields.length; i += 2) {
@@ -45,12 +45,12 @@ export function keepFields(fields: Fields, keeps: (name: string, value: string) 
   return kept
 }
 
-/** The fields as Node takes and gives them: a repeated field is a list. With `kept`, names that differ in letter case stay apart. */
+/** The fields in Node's form: a repeated field is a list. With `kept`, names that differ in letter case are different fields. */
 export function groupFields(fields: Fields, letterCase: 'kept' | 'lower'): Record<string, string | string[]> {
   const grouped: Record<string, string | string[]> = Object.create(null)
   for (let i = 0; i + 1 < fields.length; i += 2) {
-    const given = fields[i] ?? ''
-    const name = letterCase === 'lower' ? given.toLowerCase() : given
+    const original = fields[i] ?? ''
+    const name = letterCase === 'lower' ? original.toLowerCase() : original
     const before = grouped[name]
     const value = fields[i + 1] ?? ''
     grouped[name] = before === undefined ? value : [...[before].flat(), value]
@@ -69,7 +69,7 @@ export function listMembers(values: readonly string[]): string[] {
 const CLOSE: readonly string[] = ['close']
 const KEEP_ALIVE: readonly string[] = ['keep-alive']
 
-/** The members of one `Connection` field, in lower case. Nearly every message says one of two things. */
+/** The members of one `Connection` field, in lower case. Nearly every message has one of two values. */
 export function connectionMembers(value: string): readonly string[] {
   if (value === 'keep-alive') return KEEP_ALIVE
   return value === 'close' ? CLOSE : listMembers([value])
@@ -77,15 +77,15 @@ export function connectionMembers(value: string): readonly string[] {
 
 const DIGITS = /^[0-9]+$/
 
-/** The number of a `Content-Length` (RFC 9110 §8.6). Undefined if it is not one, or 2^53 or more. */
+/** The number in a `Content-Length` (RFC 9110 §8.6); undefined if it is not a number, or is 2^53 or more. */
 export function lengthIn(value: string): number | undefined {
   const length = DIGITS.test(value) ? Number(value) : Number.NaN
   return Number.isSafeInteger(length) ? length : undefined
 }
 
 /**
- * A value without the blanks around it (RFC 9110 §5.5). Not `trim`: it also removes 0xA0, which is no blank in HTTP and may be
- * one byte of a UTF-8 character.
+ * A value without leading and trailing blanks (RFC 9110 §5.5). `trim` would also remove 0xA0, which is not a blank in HTTP and
+ * may be one byte of a UTF-8 character.
  */
 export function withoutBlanks(value: string): string {
   let start = 0
@@ -95,7 +95,7 @@ export function withoutBlanks(value: string): string {
   return value.slice(start, end)
 }
 
-/** HTTP has two blanks: space and tab (RFC 9110 §5.6.3). */
+/** The blanks of HTTP are space and tab (RFC 9110 §5.6.3). */
 export function isBlank(character: string | undefined): boolean {
   return character === ' ' || character === '\t'
 }

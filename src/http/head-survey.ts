@@ -13,11 +13,11 @@ export interface HeadSurvey {
   readonly transferEncoding: readonly string[]
   readonly upgrade: readonly string[]
   readonly via: readonly string[]
-  /** A name equals a guarded one but for `_` in place of `-`. CGI firmware takes the two for the same field. */
+  /** A name equals a guarded one except for `_` in place of `-`. CGI firmware reads both as the same field. */
   readonly underscoreTwin: boolean
   /**
    * A value begins or ends with a blank. RFC 9113 §8.2.1 forbids that in HTTP/2; the reader of HTTP/1 strips such blanks.
-   * `Authorization` does not count: a malformed token is answered with 401 (C10).
+   * `Authorization` does not count: a malformed token is refused with 401 (C10).
    */
   readonly blankAround: boolean
   /** Bytes of all names and values. */
@@ -32,7 +32,7 @@ export type RequestFraming = null | number | 'chunked' | 'broken'
 
 const NONE: readonly string[] = []
 
-/** Names that the sidecar decides by or sets. A CGI program takes `X_Real_IP` and `X-Real-IP` for the same field. */
+/** Names that the sidecar evaluates or sets. */
 const GUARDED = new Set([
   'authorization',
   'host',
@@ -79,7 +79,7 @@ export function surveyFields(fields: Fields): HeadSurvey {
     const value = fields[i + 1] ?? ''
     size += name.length + value.length
     let isAuthorization = false
-    // Most names are told apart by their length alone.
+    // The length alone distinguishes most names.
     switch (name.length) {
       case 3:
         if (name.toLowerCase() === 'via') via = and(via, value)
@@ -137,7 +137,7 @@ export function surveyFields(fields: Fields): HeadSurvey {
 
 const LENGTH = /^[0-9]{1,15}$/
 
-/** The one place that decides how the body of a request is delimited. `endsWithHead`: the HTTP/2 stream ended with its head. */
+/** Decides how the body of a request is delimited; no other code does. `endsWithHead`: the HTTP/2 stream ended with its head. */
 export function requestFraming(
   version: '1.0' | '1.1' | '2',
   { contentLength, transferEncoding }: HeadSurvey,

@@ -10,8 +10,8 @@ export interface Cidr {
 }
 
 /**
- * Reads `10.0.0.0/8`, `fd00::/8` or a single address (all of its bits count). `undefined` when it is neither.
- * A range of IPv4-mapped addresses becomes the IPv4 range, because that is how the addresses are compared.
+ * Parses `10.0.0.0/8`, `fd00::/8` or a single address, of which all bits count. Returns undefined for anything else. A range of
+ * IPv4-mapped IPv6 addresses becomes the IPv4 range, because addresses are compared in that form.
  */
 export function parseCidr(text: string): Cidr | undefined {
   const [, address = '', suffix] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(text) ?? []
@@ -25,7 +25,7 @@ export function parseCidr(text: string): Cidr | undefined {
   return bits >= 96 ? { base, bits: bits - 96 } : { base: written, bits }
 }
 
-/** Whether an address lies in one of the ranges. What is no address lies in none. */
+/** Whether an address is in one of the ranges. Text that is not an address is in none. */
 export function matchesAny(address: string, cidrs: readonly Cidr[]): boolean {
   const parsed = parseAddress(address)
   if (parsed === undefined) return false
@@ -33,16 +33,16 @@ export function matchesAny(address: string, cidrs: readonly Cidr[]): boolean {
 }
 
 /**
- * The one text by which an address is known here: IPv6 as in RFC 5952, an IPv4-mapped IPv6 address as IPv4, the zone
- * dropped. `undefined` for anything else; the short, octal and hexadecimal forms of IPv4 count as anything else.
+ * The canonical text of an address: IPv6 as in RFC 5952, an IPv4-mapped IPv6 address as IPv4, without a zone. Returns undefined
+ * for anything else, also for the short, octal and hexadecimal forms of IPv4.
  */
 export function normalizeAddress(address: string): string | undefined {
   return parseAddress(address)?.toString()
 }
 
 /**
- * What one client owns: an IPv6 client has a whole /64 to itself and could otherwise take a new address for every
- * request, so it becomes `2001:db8:1:2::/64`. IPv4, and what is no address, comes back as it is.
+ * The network that counts as one client. An IPv6 client usually has a whole /64 and could use a new address for each request, so
+ * its address becomes `2001:db8:1:2::/64`. An IPv4 address, and text that is not an address, is returned unchanged.
  */
 export function prefix64(address: string): string {
   const parsed = parseAddress(address)

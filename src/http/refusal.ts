@@ -1,6 +1,6 @@
 /**
- * Every way in which the sidecar itself says no. A closed union: `gate/refusal-reply.ts` is the one place that
- * turns a refusal into status, headers and body, and the compiler holds it to all of them.
+ * Every refusal of the sidecar, as data. Only `gate/refusal-reply.ts` turns a refusal into status, fields and body. The union is
+ * closed, so the compiler checks that it handles all of them.
  */
 export type Refusal =
   | { readonly kind: 'malformed'; readonly description: string }
@@ -19,12 +19,12 @@ export type Refusal =
   | { readonly kind: 'upstream'; readonly failure: UpstreamFailure }
   | { readonly kind: 'server-error' }
 
-/** Why a bearer token was not accepted: the `reason` label of `postern_auth_failures_total`. */
+/** Why a bearer token was refused: the `reason` label of `postern_auth_failures_total`. */
 export type AuthFailure = 'missing' | 'malformed' | 'unknown' | 'expired' | 'revoked'
 
 /**
- * Why the device gave no usable answer, in the words of RFC 9209 §2.3. The same word is the `error` of
- * `Proxy-Status` and the `reason` label of `postern_upstream_errors_total`.
+ * Why the device sent no usable response, by the names of RFC 9209 §2.3. The name is also the `error` of `Proxy-Status` and the
+ * `reason` label of `postern_upstream_errors_total`.
  */
 export type UpstreamFailure =
   | 'dns_error'
@@ -49,7 +49,7 @@ const UNREACHABLE: ReadonlySet<UpstreamFailure> = new Set([
   'tls_protocol_error',
 ])
 
-/** Whether a failure means that the device cannot be reached, not that one response went wrong. */
+/** Whether a failure means that the device cannot be reached, and not only that one response failed. */
 export function isUnreachable(failure: UpstreamFailure): boolean {
   return UNREACHABLE.has(failure)
 }

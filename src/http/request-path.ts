@@ -1,27 +1,27 @@
 /**
- * What two readers could take for different paths: dot segments, also with parameters (`/..;/`), empty segments,
- * backslashes, and anything encoded that would have to be decoded to know, in overlong UTF-8 and `%u` too, which old
- * decoders take.
+ * Parts of a path that two parsers may read differently: dot segments, also with parameters (`/..;/`), empty segments,
+ * backslashes, and the encoded forms of these and of other delimiters, also in overlong UTF-8 and as `%u`, which old decoders
+ * accept.
  */
 const AMBIGUOUS = /\/\.{1,2}(?:[/;]|$)|\/\/|\\|%(?:2e|2f|5c|25|00|3b|23|3f|u|c[01]%[89ab]|e0%[89]|f0%8)/i
 
-/** Whether a path, without its query, may mean something else to a reader who decodes or resolves it. */
+/** Whether a path, without its query, may mean another path to a parser that decodes or resolves it. */
 export function isAmbiguousPath(path: string): boolean {
   return AMBIGUOUS.test(path)
 }
 
-/** The path of a target: without its query. */
+/** The path of a request target, without the query. */
 export function pathOf(target: string): string {
   const query = target.indexOf('?')
   return query < 0 ? target : target.slice(0, query)
 }
 
-/** Finds the entry that takes a path, or undefined. */
+/** Finds the entry for a path; undefined if there is none. */
 export type FindPath<T> = (path: string) => T | undefined
 
 /**
- * A name that ends in `/` stands for everything below it, any other for exactly that path; the longest that fits wins.
- * Compared byte for byte with a path without its query.
+ * A look-up of entries by path. A name that ends in `/` matches all paths below it, any other name exactly that path; the longest
+ * match wins. Paths are compared byte for byte, without the query.
  */
 export function createPathTable<T>(entries: Iterable<readonly [string, T]>): FindPath<T> {
   const exact = new Map<string, T>()

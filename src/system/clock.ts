@@ -1,16 +1,16 @@
 /**
- * Time, passed in. Windows and lifetimes run on `monotonic`, which no operator and no NTP step can move;
- * `wall` only labels them for people and for what outlives the process.
+ * Time as a dependency, so that tests can control it. Windows and lifetimes use `monotonic`, which neither an operator nor an NTP
+ * step can move. `wall` only labels times for people and for data that outlives the process.
  */
 export interface Clock {
-  /** Milliseconds since an arbitrary start; never goes back. */
+  /** Milliseconds since an arbitrary start. It never decreases. */
   readonly monotonic: () => number
-  /** Milliseconds since the Unix epoch; may jump either way. */
+  /** Milliseconds since the Unix epoch. It may jump in both directions. */
   readonly wall: () => number
 }
 
 /**
- * The real time. `Date.now()` rounds down to the millisecond, and what is labelled with it must not be early, so the
- * wall clock names the end of the current millisecond.
+ * The real clock. `Date.now()` rounds down to the millisecond, but a label must not be too early, so `wall` returns the end of
+ * the current millisecond.
  */
 export const systemClock: Clock = { monotonic: () => performance.now(), wall: () => Date.now() + 1 }

@@ -7,80 +7,80 @@ export interface FileWatch {
   close(): void
 }
 
-/** Milliseconds between looks that nobody asked for. */
-const POLL = 500
-/** A writer causes several notices at once: one look, this many milliseconds later, serves them all. */
-const GATHER = 20
+/** The polling interval (ms). */
+const POLL_INTERVAL = 500
+/** One write causes several notifications. One check, this long (ms) after the first, covers them all. */
+const DEBOUNCE = 20
 /**
- * Timestamps are as coarse as a kernel tick, or a second on some network file systems, so a second write may leave
- * them alike. For this long after they last moved, the content is read whatever they say.
+ * Timestamps are as coarse as a kernel tick, or a second on some network file systems, so a second write may not change them. For
+ * this long (ms) after they last changed, each check reads the content.
  */
-const DOUBT = 2000
+const RECHECK_TIME = 2000
 
 /**
- * Calls `read` whenever the file at `file` may have changed: rewritten, replaced, removed, restored, or reached
- * through a symbolic link that was swapped. One call at a time. The folder is watched, and polled besides, since
- * network file systems and the far ends of symbolic links send no notices.
+ * Calls `read` when the file may have changed: it was rewritten, replaced, removed or restored, or a symbolic link on its path
+ * was changed. Only one call runs at a time. The folder is watched, and the file is also polled, because network file systems
+ * and the targets of symbolic links send no notifications.
  */
 export function watchFile(file: string, clock: Clock, read: () => Promise<void>): FileWatch {
   let watcher: FSWatcher | undefined
-  let gathering: NodeJS.Timeout | undefined
-  let looking = false
+  let pending: NodeJS.Timeout | undefined
+  let checking = false
   let closed = false
   let seen = ''
-  let moved = 0
+  let changedAt = 0
 
-  // What happens during a look is seen by the next one, at the latest when polled.
-  const look = async (): Promise<void> => {
-    if (looking || closed) return
-    looking = true
+  // The next check sees a change that happens during this one; the poll guarantees that there is one.
+  const check = async (): Promise<void> => {
+    if (checking || closed) return
+    checking = true
     try {
       const now = await signature(file)
-      if (now !== seen) moved = clock.monotonic()
-      if (now !== seen || clock.monotonic() - moved < DOUBT) await read()
+      if (now !== seen) changedAt = clock.monotonic()
+      if (now !== seen || clock.monotonic() - changedAt < RECHECK_TIME) await read()
       seen = now
     } finally {
-      looking = false
+      checking = false
     }
   }
 
-  const notice = (): void => {
-    gathering ??= setTimeout(() => {
-      gathering = undefined
-      void look()
-    }, GATHER).unref()
+  const notify = (): void => {
+    pending ??= setTimeout(() => {
+      pending = undefined
+      void check()
+    }, DEBOUNCE).unref()
   }
 
   const listen = (): void => {
     try {
-      watcher = watch(dirname(file), { persistent: false }, notice)
+      watcher = watch(dirname(file), { persistent: false }, notify)
       watcher.on('error', () => {
         watcher?.close()
         watcher = undefined
       })
     } catch {
-      // No folder, or no more watches to be had: the next poll tries again, and until then polling serves.
+      // The folder does not exist, or the system has no more watches. Polling covers this, and the next poll tries again.
     }
   }
 
   listen()
-  void look()
+  void check()
   const poll = setInterval(() => {
     if (watcher === undefined) listen()
-    void look()
-  }, POLL).unref()
+    void check()
+  }, POLL_INTERVAL).unref()
 
   return {
     close() {
       closed = true
       clearInterval(poll)
-      clearTimeout(gathering)
+      clearTimeout(pending)
       watcher?.close()
     },
   }
 }
 
-/** Everything about a file that a change of its content moves, the identity of the one a link leads to included. */
+/** The metadata that changes with the content of a file. It includes the identity of the file that a link points to. */
 async function signature(file: string): Promise<string> {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs } = await stat(file, { bigint: true })

@@ -1,5 +1,5 @@
 import { lstat, unlink } from 'node:fs/promises'
-// The default import: a named one of something that this Node lacks would keep the whole program from starting.
+// The default import: with a named import that this Node version lacks, the program could not start.
 import net, { type BoundSocket, connect, isIPv4, type Server } from 'node:net'
 import { reasonOf } from './node-permission.ts'
 import { SetupError } from './setup-error.ts'
@@ -11,8 +11,8 @@ export type ListenAddress =
   | { readonly kind: 'fd'; readonly fd: number }
 
 /**
- * Resolves with the address in words, as the kernel gave it, once connections are taken. Fails with a `SetupError` that says
- * which address it is and why; exit code 1, because a later try may find the address free.
+ * Listens, and resolves with the text of the address that the kernel bound. Rejects with a `SetupError` that names the address
+ * and the reason. Its exit code is 1, because the address may be free at a later try.
  */
 export async function listen(server: Server, address: ListenAddress): Promise<string> {
   if (address.kind === 'unix') await removeStaleSocket(address.path)
@@ -48,9 +48,9 @@ function optionsFor(
 }
 
 /**
- * A socket for an IPv4 address, where Node can bind one by itself: 26.4 or later. Given a host instead, it looks that up,
- * and compiles a regular expression for what it found: 4 ms of a start. Undefined where it has to be given the host, if
- * only to say what is wrong.
+ * A socket bound to an IPv4 address; Node 26.4 and later can create one. With a host instead, Node looks the host up and
+ * compiles a regular expression for the result, which costs 4 ms at the start. Undefined if Node cannot create one, or if the
+ * address cannot be bound: `listen` with the host then reports the reason.
  */
 function boundTo(host: string, port: number): BoundSocket | undefined {
   if (!isIPv4(host) || typeof net.BoundSocket !== 'function') return undefined
@@ -78,13 +78,13 @@ function cannotListen(where: string, why: string, cause?: unknown): SetupError {
   return new SetupError(`cannot listen on ${where}: ${why}`, { exitCode: 1, cause })
 }
 
-/** A socket file that a killed process left would keep us from listening; one that somebody answers on stays. */
+/** Removes the socket file of a killed process, which would prevent listening. A socket that accepts connections stays. */
 async function removeStaleSocket(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined)
   if (found !== undefined && !found.isSocket()) {
     throw cannotListen(`unix:${path}`, 'it exists and is not a socket; move it away')
   }
-  const answered = await new Promise<boolean>((resolve) => {
+  const inUse = await new Promise<boolean>((resolve) => {
     const probe = connect(path)
     probe.once('connect', () => {
       probe.destroy()
@@ -92,7 +92,7 @@ async function removeStaleSocket(path: string): Promise<void> {
     })
     probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code !== 'ECONNREFUSED'))
   })
-  if (answered) return
+  if (inUse) return
   await unlink(path).catch((error: unknown) => {
     throw cannotListen(`unix:${path}`, `its old socket stays: ${reasonOf(error)}`, error)
   })

@@ -6,14 +6,14 @@ const FLAGS: ReadonlyMap<unknown, string> = new Map([
   ['WorkerThreads', '--allow-worker'],
 ])
 
-/** Whether it was not the system that refused, but Node, because of the flags that it was started with. */
+/** Whether Node's permission model refused the operation, and not the operating system. */
 export function isWithheld(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ERR_ACCESS_DENIED'
 }
 
 /**
- * Why something failed, in the words of the system; or, where Node's permission model (`--permission`) refused it, the
- * flag that is missing, with the path.
+ * The reason of a failure: the system's message, or, if Node's permission model (`--permission`) refused the operation, the
+ * missing flag with its path.
  */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)

@@ -3,8 +3,8 @@ import { dirname } from 'node:path'
 import { codeOf } from './setup-error.ts'
 
 /**
- * Makes a folder of our own, 0700, and those above it that are missing. An existing one is left as it is. Node's own
- * `recursive` never ends on file systems that take no folders, such as /proc.
+ * Creates a folder with mode 0700, and its missing parents. An existing folder is not changed. Node's own option `recursive`
+ * never returns on file systems that allow no folders, such as /proc.
  */
 export function ensureFolder(path: string): void {
   try {
@@ -19,7 +19,7 @@ export function ensureFolder(path: string): void {
   }
 }
 
-/** Moves a file that cannot be used out of the way, under a dated name that no file has, and returns that name. */
+/** Renames an unusable file to an unused name with `fault` and the date, and returns that name. `wall` in ms. */
 export function setAside(path: string, fault: string, wall: number): string {
   const stem = `${path}.${fault}-${new Date(wall).toISOString().replaceAll(':', '-')}`
   let name = stem

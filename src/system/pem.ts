@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { reasonOf } from './node-permission.ts'
 
-/** A file that should hold PEM (RFC 7468), read as UTF-8 whatever it is. */
+/** A file that should contain PEM (RFC 7468). Its bytes are read as UTF-8, even if they are not. */
 export interface PemFile {
   readonly path: string
   readonly text: string
@@ -10,8 +10,8 @@ export interface PemFile {
 export type Certificates = readonly [X509Certificate, ...X509Certificate[]]
 
 /**
- * The certificates of a file, in order; or a message that names the file and its fault, without its content. OpenSSL
- * reports neither an empty file nor one that is cut off in a BEGIN line: it reads fewer certificates.
+ * The certificates of a file, in order; or a message that names the file and its fault, without its content. OpenSSL reports
+ * neither an empty file nor one that is cut off within a BEGIN line. It only reads fewer certificates.
  */
 export function certificatesIn(file: PemFile): Certificates | string {
   const blocks = blocksIn(file, CERTIFICATE)
@@ -77,15 +77,15 @@ interface Block {
   readonly text: string
 }
 
-/** Windows puts a byte order mark in front. */
+/** Windows programs write a byte order mark before the text. */
 const BLOCK = /^\uFEFF?-----BEGIN ([^-\r\n]+)-----(?:(?!-----)[\s\S])*?^-----END \1-----[ \t]*$/gm
 
-/** The blocks of one kind in a file; or why the file is not complete PEM. */
+/** The blocks of one kind in a file; or a message why the file is not complete PEM. */
 function blocksIn(
   { path, text }: PemFile,
   { label, fromDer, fromPkcs12 }: Content,
 ): readonly Block[] | string {
-  // After a power cut some file systems show zeros in place of what was not written.
+  // After a power failure some file systems return zeros for data that was not written.
   if (text.replaceAll('\0', '').trim() === '') return `${path} is empty`
   if (isDer(text)) {
     const [kind, command] = isPkcs12(text) ? ['PKCS #12', fromPkcs12] : ['DER', fromDer]
@@ -93,7 +93,7 @@ function blocksIn(
   }
   if (/-----END [^-\r\n]+-----[ \t]*\S/.test(text))
     return `${path} lacks a line break behind an -----END line`
-  // A file that is cut off ends in a block without its end, or in the dashes of one.
+  // A truncated file ends with a block without its END line, or within the dashes of a line.
   const between = text.replaceAll(BLOCK, '')
   if (/^-----/m.test(between) || /(?:^|[\r\n])-+$/.test(between)) {
     return `${path} is incomplete, as after an interrupted copy or on a full disk`
@@ -108,12 +108,12 @@ function holdsNone({ path, text }: PemFile, { what }: Content): string {
   return `${path} holds no ${what} in PEM${others.size === 0 ? '' : `, but: ${[...others].join(', ')}`}`
 }
 
-/** DER begins with a SEQUENCE (0x30, the digit 0) and its length, which is no text. */
+/** DER begins with a SEQUENCE (0x30, the digit 0) and its length, whose bytes are not text. */
 function isDer(text: string): boolean {
   return text.startsWith('0') && !/^0[\t\r\n -~]{2}/.test(text)
 }
 
-/** PKCS #12 begins with its version, 3 (RFC 7292 §4); keys have 0 or 1 there, certificates no number. */
+/** PKCS #12 begins with its version, 3 (RFC 7292 §4). Keys have 0 or 1 there, and certificates no number. */
 function isPkcs12(text: string): boolean {
   return text.slice(2, 8).includes('\x02\x01\x03')
 }

@@ -1,11 +1,11 @@
 import type { Writable } from 'node:stream'
 
-/** Pieces from this size (bytes) on have memory of their own that is worth freeing early; smaller ones may share theirs. */
+/** Buffers of this size (bytes) or more have their own memory, which is worth freeing early. Smaller ones may share memory. */
 export const LARGE_PIECE: number = 16 * 1024
 
 /**
- * Writes bytes that the caller does not use again. If they have their memory to themselves, it is freed when they are sent: V8
- * frees memory outside its heap only after tens of megabytes of it pile up.
+ * Writes bytes that the caller does not use again. If the buffer does not share its memory, the memory is freed when the bytes
+ * are sent. V8 frees memory outside its heap only after tens of megabytes have accumulated.
  */
 export function writeSpent(to: Writable, bytes: Buffer): boolean {
   const { buffer, length } = bytes
