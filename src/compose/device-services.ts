@@ -50,6 +50,7 @@ export interface DeviceServicesDependencies {
   readonly replaced: () => readonly string[]
   /** How long a client may pause within its request body (ms). */
   readonly uploadTimeout: () => number
+  readonly onBug: (error: unknown) => void
 }
 
 /** Creates the configured services. Rejects with `SetupError` if a file that the configuration names cannot be used. */
@@ -96,7 +97,7 @@ async function openDeviceService(
   route: string | undefined,
   service: ServiceConfig,
   { listen }: Config,
-  { clock, request, replaced, uploadTimeout, ...deps }: DeviceServicesDependencies,
+  { clock, request, replaced, uploadTimeout, onBug, ...deps }: DeviceServicesDependencies,
 ): Promise<DeviceService> {
   const log = route === undefined ? deps.log : deps.log.child({ route })
   const events = deps.metrics.upstream(route)
@@ -129,7 +130,9 @@ async function openDeviceService(
   const breaker = createBreaker(clock)
   const { path, interval } = service.health
   const health =
-    path === null ? undefined : startHealthCheck({ path, interval }, connections, breaker, events.up)
+    path === null
+      ? undefined
+      : startHealthCheck({ path, interval }, connections, breaker, { onResult: events.up, onBug })
   const roundTrip: RoundTripSettings = {
     connections,
     uploadTimeout,

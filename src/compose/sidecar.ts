@@ -69,6 +69,7 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
     request: () => settings.request,
     replaced: () => settings.replaced,
     uploadTimeout: () => settings.config.listen.bodyTimeout,
+    onBug,
   })
   const warnOfExposure = createExposureWarning(log)
   const state = await openState(config, {

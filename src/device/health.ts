@@ -1,3 +1,4 @@
+import { isBug } from '../system/setup-error.ts'
 import type { Breaker } from './breaker.ts'
 import type { Connections } from './connections.ts'
 import { failureOf } from './failure.ts'
@@ -9,6 +10,12 @@ export interface HealthCheck {
   close(): void
 }
 
+export interface HealthEvents {
+  readonly onResult: (up: boolean) => void
+  /** Called for a bug of the sidecar, which says nothing about the device. */
+  readonly onBug: (error: unknown) => void
+}
+
 /**
  * Requests `path` from the device every `interval` ms, one request at a time. Any response proves that the device is reachable;
  * only a status below 500 counts as up.
@@ -17,7 +24,7 @@ export function startHealthCheck(
   { path, interval }: { readonly path: string; readonly interval: number },
   connections: Connections,
   breaker: Breaker,
-  onResult: (up: boolean) => void,
+  { onResult, onBug }: HealthEvents,
 ): HealthCheck {
   let checking = false
   let last: boolean | undefined
@@ -35,6 +42,10 @@ export function startHealthCheck(
       breaker.succeeded()
       report(status < 500)
     } catch (error) {
+      if (isBug(error)) {
+        onBug(error)
+        return
+      }
       breaker.failed(failureOf(error))
       report(false)
     } finally {

@@ -71,19 +71,23 @@ export async function readTokenBody(
   deadline: number,
 ): Promise<TokenBody> {
   if (declaredLength !== undefined && declaredLength > LARGEST_BODY) {
-    return { kind: 'refused', refusal: { kind: 'content-too-large' }, close: true }
+    return refused({ kind: 'content-too-large' })
   }
-  const late = new AbortController()
-  const timer = setTimeout(() => late.abort(), deadline)
+  const late = Promise.withResolvers<TokenBody>()
+  const timer = setTimeout(() => late.resolve(refused({ kind: 'request-timeout' })), deadline)
   try {
-    return await Promise.race([collect(exchange, deadline), abortion(late.signal)])
+    return await Promise.race([collect(exchange, deadline), late.promise])
   } catch (error) {
     const refusal = bodyFault(error)
     if (refusal === undefined) throw error
-    return { kind: 'refused', refusal, close: true }
+    return refused(refusal)
   } finally {
     clearTimeout(timer)
   }
+}
+
+function refused(refusal: Refusal): TokenBody {
+  return { kind: 'refused', refusal, close: true }
 }
 
 async function collect(exchange: Exchange, deadline: number): Promise<TokenBody> {
@@ -92,19 +96,11 @@ async function collect(exchange: Exchange, deadline: number): Promise<TokenBody>
   for await (const chunk of exchange.body(deadline)) {
     size += chunk.length
     if (size > LARGEST_BODY) {
-      return { kind: 'refused', refusal: { kind: 'content-too-large' }, close: true }
+      return refused({ kind: 'content-too-large' })
     }
     chunks.push(chunk)
   }
   return { kind: 'body', bytes: Buffer.concat(chunks) }
-}
-
-function abortion(signal: AbortSignal): Promise<TokenBody> {
-  return new Promise((resolve) => {
-    signal.addEventListener('abort', () =>
-      resolve({ kind: 'refused', refusal: { kind: 'request-timeout' }, close: true }),
-    )
-  })
 }
 
 /** The parameters of a form, or why the body is not a valid form. */

@@ -1,4 +1,9 @@
-import type { Promised } from './promised.ts'
+/** What Postern promises under one id, and the reason for the promise. */
+export interface Promised {
+  readonly sentence: string
+  /** A clause of an RFC, the documented API of the devices ("device API"), a decision of this project, an attack or a CVE. */
+  readonly reason: string
+}
 
 /** What every client can rely on. "Device API" is the documented API of the devices, which Postern implements. */
 export const CONTRACT = {

@@ -1,4 +1,4 @@
-import type { Promised } from './promised.ts'
+import type { Promised } from './contract.ts'
 
 /** Attacks on how HTTP/1 messages are read: two readers that disagree about where a message ends. "Refused" is 400 and closed. */
 export const MESSAGES = {

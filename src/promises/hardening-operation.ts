@@ -1,4 +1,4 @@
-import type { Promised } from './promised.ts'
+import type { Promised } from './contract.ts'
 
 /** What the limits, the files and the records withstand. */
 export const OPERATION = {

@@ -1,4 +1,4 @@
-import type { Promised } from './promised.ts'
+import type { Promised } from './contract.ts'
 
 /** Attacks with fields, paths, credentials and forms of otherwise well-formed requests. */
 export const REQUESTS = {

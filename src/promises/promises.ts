@@ -1,10 +1,9 @@
-import { CONTRACT } from './contract.ts'
+import { CONTRACT, type Promised } from './contract.ts'
 import { CONNECTIONS } from './hardening-connections.ts'
 import { DEVICE } from './hardening-device.ts'
 import { MESSAGES } from './hardening-messages.ts'
 import { OPERATION } from './hardening-operation.ts'
 import { REQUESTS } from './hardening-requests.ts'
-import type { Promised } from './promised.ts'
 
 /** Promises of one subject, by id. */
 export interface Chapter {

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest'
+import { createBreaker } from '../../src/device/breaker.ts'
+import type { Connections } from '../../src/device/connections.ts'
+import { startHealthCheck } from '../../src/device/health.ts'
+import { closeLater } from '../support/cleanup.ts'
 import { send } from '../support/client.ts'
+import { stillClock } from '../support/clock.ts'
 import { startDevice } from '../support/device.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
@@ -56,4 +61,21 @@ describe('upstream.health', () => {
     expect((await sidecar.request({ token })).status).toBe(500)
     expect(await ready(sidecar)).toEqual(READY)
   })
+})
+
+it('C18 a bug in a health check is reported as one, and says nothing about the device', async () => {
+  const bug = new TypeError('x is not a function')
+  const connections: Partial<Connections> = {
+    borrow() {
+      throw bug
+    },
+  }
+  const results: boolean[] = []
+  const reported = await new Promise((onBug) => {
+    const settings = { path: '/', interval: 60_000 }
+    const events = { onResult: (up: boolean) => results.push(up), onBug }
+    const check = startHealthCheck(settings, connections as Connections, createBreaker(stillClock()), events)
+    closeLater(() => check.close())
+  })
+  expect([reported, results]).toEqual([bug, []])
 })

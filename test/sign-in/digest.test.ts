@@ -5,7 +5,7 @@ import { type Signed, signedIn } from './signed-in.ts'
 
 const auth = { digest: { user: 'admin' } }
 
-/** Sends a request with credentials, and repeats it after a challenge, as the lanes do. */
+/** Sends a request with credentials, and repeats it after a challenge, as `sendSignedIn` does. */
 async function exchange(signed: Signed, line = { method: 'GET', target: '/a?b=1' }): Promise<number> {
   await signed.signIn.ready()
   let response = await signed.request(line)

@@ -325,7 +325,7 @@ describe('A request to a device with a login', () => {
     expect(signed.status).toBe(200)
   })
 
-  it('is also repeated through the tolerant lane', async () => {
+  it('is also repeated with parser: tolerant', async () => {
     const device = await startFormDevice()
     const sidecar = await startWithAuth(device, { form: {} }, {}, 'tolerant')
     const token = await sidecar.token()

@@ -31,7 +31,7 @@ const logins = {
 describeTransports(
   'Clients that leave while the sidecar signs in at the device',
   (transport) => {
-    describe.each(['strict', 'tolerant'])('in the %s lane', (parser) => {
+    describe.each(['strict', 'tolerant'])('with parser: %s', (parser) => {
       it.each(['basic', 'digest', 'form'] as const)(
         'C24 leave no device connection behind: %s',
         async (kind) => {
@@ -65,7 +65,7 @@ describeTransports(
             return [figure('postern_connections'), figure('postern_upstream_in_flight')]
           }
           await expect.poll(inFlight).toEqual([0, 0])
-          // A connection that was still opening when its client left is kept as a spare for four seconds.
+          // A connection that was still opening when its client left is kept, unused, for four seconds.
           await expect.poll(() => device.device.openConnections).toBe(0)
           // A new session is not renewed at once, so the clock moves.
           sidecar.clock.advance(1_000_000)

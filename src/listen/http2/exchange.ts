@@ -3,8 +3,8 @@ import type { Exchange, Outcome, RequestHead, ResponseHead } from '../../http/ex
 import { type Fields, keepFields } from '../../http/fields.ts'
 import { requestFraming, surveyFields } from '../../http/head-survey.ts'
 import type { Reply } from '../../http/reply.ts'
-import { type BodyReader, createBodyReader } from '../body-reader.ts'
 import { OutcomeLatch } from '../outcome.ts'
+import { type BodyReader, createBodyReader } from './body-reader.ts'
 import { headersOf, withoutPseudo } from './fields.ts'
 
 /** What all streams of a session share. */

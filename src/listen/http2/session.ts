@@ -1,7 +1,6 @@
 import { constants, performServerHandshake } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
 import type { Exchange, Outcome } from '../../http/exchange.ts'
-import { boundBacklog } from '../backlog.ts'
 import { type ListenLimits, OVERUSE_SPAN, type Overuse } from '../limits.ts'
 import { Http2Exchange } from './exchange.ts'
 import { watchHeaders } from './header-watch.ts'
@@ -69,7 +68,7 @@ export function serveSession(
   const facts = {
     peer: socket.remoteAddress ?? '',
     localPort: socket.localPort ?? 0,
-    mayQueue: boundBacklog(open, limits.maxQueuedBytes, () => onOveruse('max_queued_bytes')),
+    mayQueue,
     onClosed,
   }
   const opened = now
@@ -116,6 +115,15 @@ export function serveSession(
     if (resets <= limits.maxResets || condemned) return
     condemn('max_resets')
     setImmediate(dismiss)
+  }
+
+  /** Whether the responses of all streams together have few enough bytes queued (`max_queued_bytes`). */
+  function mayQueue(): boolean {
+    let queued = 0
+    for (const exchange of open) queued += exchange.queued
+    if (queued <= limits.maxQueuedBytes) return true
+    onOveruse('max_queued_bytes')
+    return false
   }
 
   function onClosed(exchange: Http2Exchange, end: Outcome['end']): void {

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import { BrokenBodyError, StalledBodyError } from '../http/exchange.ts'
+import { BrokenBodyError, StalledBodyError } from '../../http/exchange.ts'
 
 export interface BodyReader {
   /** Bytes read so far. */
