@@ -60,6 +60,6 @@ export function openGate(requests: number): BenchGate {
       settings: () => settings,
     }),
     heads: (count, fieldsWith) =>
-      Array.from({ length: count }, () => headOf(fieldsWith(tokens.issue(CLIENT).accessToken))),
+      Array.from({ length: count }, () => headOf(fieldsWith(tokens.issue(CLIENT, 'password').accessToken))),
   }
 }

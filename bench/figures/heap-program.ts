@@ -15,7 +15,7 @@ const growers = {
     const store = openTokenStore(most)
     // One login issues two tokens, and both count.
     return (i) => {
-      if (i % 2 === 0) store.issue(addressOf(i))
+      if (i % 2 === 0) store.issue(addressOf(i), 'password')
     }
   },
   windows(): (i: number) => void {

@@ -11,7 +11,7 @@ export type GrantResult =
 
 /** A grant type. A new one needs a module that creates a `GrantType`, and a line in `compose/token-services.ts`. */
 export interface GrantType<Parameter extends string = string> {
-  /** The value of `grant_type`, and the `grant` label of its metrics. */
+  /** The value of `grant_type`. Passed to `Tokens.issue`, it is the `grant` label of the metric. */
   readonly name: string
   /** The other parameters that the form must have, none of them empty. */
   readonly parameters: readonly Parameter[]

@@ -55,8 +55,8 @@ export interface TokenListener {
  * a token is valid refuses it.
  */
 export interface Tokens {
-  /** Issues the tokens of a new grant. `grantType` is `password` by default. */
-  issue(client: string, grantType?: string): IssuedTokens | Promise<IssuedTokens>
+  /** Issues the tokens of a new grant. `grantType`: the name of the grant type, the `grant` label of the metric. */
+  issue(client: string, grantType: string): IssuedTokens | Promise<IssuedTokens>
   /** Exchanges a live refresh token (C6). `undefined` (`invalid_grant`) for any other string, also for an access token. */
   refresh(refreshToken: string): IssuedTokens | undefined | Promise<IssuedTokens | undefined>
   /** Looks up an access token (C10). A valid one makes its grant the most recently used; a refresh token is unknown. */
@@ -68,7 +68,7 @@ export interface Tokens {
 
 /** The token store of this process, which returns values without promises. */
 export interface TokenStore extends Tokens {
-  issue(client: string, grantType?: string): IssuedTokens
+  issue(client: string, grantType: string): IssuedTokens
   refresh(refreshToken: string): IssuedTokens | undefined
   identify(accessToken: string): TokenLookup
   revoke(which: Revocation, reason: string): number

@@ -78,7 +78,7 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
     journal.record(tokens.filter((token) => !token.removed).map((token) => toRecord(token, clock)))
   }
 
-  function issue(client: string, grantType = 'password'): IssuedTokens {
+  function issue(client: string, grantType: string): IssuedTokens {
     const now = dropExpired()
     const grant = table.open(mintGrantId(random), client, now)
     const [accessToken, refreshToken] = [mintToken(random), mintToken(random)]

@@ -11,9 +11,9 @@ function evictions(events: readonly unknown[]): unknown[] {
 describe('a full store', () => {
   test('evicts the least recently used grant with all its tokens and reports it', () => {
     const { store, events } = createTestStore({ capacity: 4 })
-    const [first, second] = [store.issue('a'), store.issue('b')]
+    const [first, second] = [store.issue('a', 'password'), store.issue('b', 'password')]
     store.identify(first.accessToken)
-    const third = store.issue('c')
+    const third = store.issue('c', 'password')
     expect(evictions(events)).toEqual([
       ['evicted', 'access', 1],
       ['evicted', 'refresh', 1],
@@ -25,27 +25,27 @@ describe('a full store', () => {
 
   test('does not count expired tokens', () => {
     const { store, clock, events } = createTestStore({ capacity: 4 })
-    const first = store.issue('a')
-    store.issue('b')
+    const first = store.issue('a', 'password')
+    store.issue('b', 'password')
     clock.advance(HOUR)
-    store.issue('c')
+    store.issue('c', 'password')
     expect(evictions(events)).toEqual([])
     expect(store.refresh(first.refreshToken)).toBeDefined()
   })
 
   test('counts a refresh as use of a grant', () => {
     const { store } = createTestStore({ capacity: 6 })
-    const first = store.issue('a')
-    const second = store.issue('b')
+    const first = store.issue('a', 'password')
+    const second = store.issue('b', 'password')
     store.refresh(first.refreshToken)
-    store.issue('c')
+    store.issue('c', 'password')
     expect(store.refresh(second.refreshToken)).toBeUndefined()
     expect(store.refresh(first.refreshToken)).toBeDefined()
   })
 
   test('evicts at once when a reload lowers the capacity', () => {
     const { store } = createTestStore({ capacity: 20 })
-    const pairs = Array.from({ length: 10 }, (_, i) => store.issue(`client ${i}`))
+    const pairs = Array.from({ length: 10 }, (_, i) => store.issue(`client ${i}`, 'password'))
     store.identify(present(pairs[0]).accessToken)
     const policy = { accessLifetime: HOUR, refreshLifetime: WEEK, rotateRefresh: false, refreshGrace: 0 }
     store.applyPolicy({ ...policy, capacity: 4 })
@@ -54,7 +54,7 @@ describe('a full store', () => {
     )
     expect(alive).toEqual([0, 9])
     store.applyPolicy({ ...policy, capacity: 20 })
-    for (let i = 0; i < 8; i++) store.issue('later')
+    for (let i = 0; i < 8; i++) store.issue('later', 'password')
     expect(store.counts()).toEqual({ access: 10, refresh: 10 })
   })
 })
@@ -62,8 +62,8 @@ describe('a full store', () => {
 describe.each([false, true])('one grant that refreshes endlessly (rotation %s)', (rotateRefresh) => {
   test('gets a quarter of the capacity at most, and evicts only its own oldest tokens', () => {
     const { store, events } = createTestStore({ capacity: 100, rotateRefresh })
-    const other = store.issue('b')
-    const first = store.issue('a')
+    const other = store.issue('b', 'password')
+    const first = store.issue('a', 'password')
     let tokens: IssuedTokens = first
     for (let i = 0; i < 1000; i++) tokens = present(store.refresh(tokens.refreshToken))
     expect(store.identify(other.accessToken)).toMatchObject(ALIVE)
@@ -79,7 +79,7 @@ describe.each([false, true])('one grant that refreshes endlessly (rotation %s)',
 
 test('C6 at the limit of 30 refreshes per minute, every access token is valid for its whole hour', () => {
   const { store, clock } = createTestStore()
-  const first = store.issue('a')
+  const first = store.issue('a', 'password')
   for (let i = 0; i < 1799; i++) {
     clock.advance(2 * SECOND)
     store.refresh(first.refreshToken)
@@ -91,13 +91,13 @@ test('C6 at the limit of 30 refreshes per minute, every access token is valid fo
 // the test takes a fortieth of the time.
 test('a client that refreshes each hour keeps its grants for a week, although another client logs in every second', () => {
   const { store, clock, events } = createTestStore({ capacity: 250 }, undefined, undefined, createCounter())
-  const steady = store.issue('steady')
-  const used = store.issue('steady')
+  const steady = store.issue('steady', 'password')
+  const used = store.issue('steady', 'password')
   let usedToken = used.accessToken
   const lost: number[] = []
   for (let second = 20; second < WEEK / SECOND; second += 20) {
     clock.advance(20 * SECOND)
-    if (second % 40 === 0) store.issue('eager')
+    if (second % 40 === 0) store.issue('eager', 'password')
     events.length = 0
     if (second % 3600 === 0) {
       if (store.refresh(steady.refreshToken) === undefined) lost.push(second)

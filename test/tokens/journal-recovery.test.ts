@@ -12,7 +12,7 @@ import { present } from './support.ts'
 function closedFolder(count = 50): { dir: string; path: string; accessToken: string; tokens: string[] } {
   const dir = join(temporaryDirectory(), 'state')
   const { store, journal } = openJournaledStore(dir)
-  const tokens = Array.from({ length: count }, () => store.issue('192.0.2.1').accessToken)
+  const tokens = Array.from({ length: count }, () => store.issue('192.0.2.1', 'password').accessToken)
   journal.close()
   return { dir, path: join(dir, 'tokens.db'), accessToken: present(tokens[0]), tokens }
 }
@@ -52,7 +52,7 @@ describe('H72 a database that cannot be used is set aside with the time in its n
     expect(aside).toHaveLength(1)
     expect(readFileSync(join(dir, present(aside[0]))).equals(bytes)).toBe(true)
     expect(store.identify(accessToken)).toEqual({ kind: 'refused', cause: 'unknown' })
-    const fresh = store.issue('a')
+    const fresh = store.issue('a', 'password')
     journal.close()
     const again = openJournaledStore(dir)
     expect(again.reports).toEqual([])
@@ -79,7 +79,7 @@ test('H72 any flipped bit is harmless or detected: it causes no crash and no tok
       writeFileSync(path, bytes)
       const { store, journal, reports } = openJournaledStore(dir)
       const alive = tokens.filter((token) => store.identify(token).kind === 'valid').length
-      const fresh = store.issue('a')
+      const fresh = store.issue('a', 'password')
       journal.close()
       if (reports.length === 0) expect(alive).toBe(20)
       else {
@@ -97,7 +97,7 @@ test('H72 any flipped bit is harmless or detected: it causes no crash and no tok
 test('H72 a write-ahead log without its database is not replayed into a new one', () => {
   const dir = join(temporaryDirectory(), 'state')
   const { store, journal } = openJournaledStore(dir)
-  const { accessToken } = store.issue('a')
+  const { accessToken } = store.issue('a', 'password')
   copyFileSync(join(dir, 'tokens.db-wal'), join(dir, 'copy'))
   journal.close()
   rmSync(join(dir, 'tokens.db'))

@@ -30,7 +30,7 @@ describe('a restart', () => {
     const dir = state()
     const clock = stillClock()
     const before = openJournaledStore(dir, { clock })
-    const pairs = [before.store.issue('a'), before.store.issue('b')]
+    const pairs = [before.store.issue('a', 'password'), before.store.issue('b', 'password')]
     clock.advance(HOUR - 1)
     const grants = before.store.grants()
     before.journal.close()
@@ -53,7 +53,7 @@ describe('a restart', () => {
     const dir = state()
     const clock = stillClock()
     const before = openJournaledStore(dir, { clock })
-    const { accessToken, refreshToken } = before.store.issue('a')
+    const { accessToken, refreshToken } = before.store.issue('a', 'password')
     before.journal.close()
     clock.advance(HOUR)
     const { store } = openJournaledStore(dir, { clock })
@@ -66,7 +66,7 @@ describe('a restart', () => {
     const dir = state()
     const clock = stillClock()
     const before = openJournaledStore(dir, { clock })
-    const { accessToken, refreshToken } = before.store.issue('a')
+    const { accessToken, refreshToken } = before.store.issue('a', 'password')
     before.journal.close()
     clock.jumpWall(-30 * DAY)
     const { store } = openJournaledStore(dir, { clock })
@@ -80,7 +80,7 @@ describe('a restart', () => {
   test('C7 limits the rest of each lifetime to the configured lifetime', () => {
     const dir = state()
     const before = openJournaledStore(dir)
-    const { accessToken } = before.store.issue('a')
+    const { accessToken } = before.store.issue('a', 'password')
     before.journal.close()
     const { store, clock } = openJournaledStore(dir, { accessLifetime: 60 * SECOND })
     clock.advance(60 * SECOND)
@@ -90,7 +90,7 @@ describe('a restart', () => {
   test('C8 restores no revoked token, in whatever way it was revoked', () => {
     const dir = state()
     const before = openJournaledStore(dir)
-    const pairs = ['a', 'b', 'c', 'd'].map((client) => before.store.issue(client))
+    const pairs = ['a', 'b', 'c', 'd'].map((client) => before.store.issue(client, 'password'))
     before.store.revoke({ client: 'a' }, 'test')
     before.store.revoke({ token: present(pairs[1]).refreshToken }, 'test')
     before.journal.close()
@@ -106,7 +106,7 @@ describe('a restart', () => {
     const dir = state()
     const clock = stillClock()
     const before = openJournaledStore(dir, { clock, rotateRefresh: true })
-    const first = before.store.issue('a')
+    const first = before.store.issue('a', 'password')
     const second = present(before.store.refresh(first.refreshToken))
     before.journal.close()
     clock.advance(10 * SECOND)
@@ -123,7 +123,7 @@ describe('a restart', () => {
     const before = openJournaledStore(dir, { clock })
     const pairs = ['a', 'b', 'c', 'd'].map((client) => {
       clock.advance(1)
-      return before.store.issue(client)
+      return before.store.issue(client, 'password')
     })
     clock.advance(1)
     before.store.refresh(present(pairs[0]).refreshToken)
@@ -149,7 +149,7 @@ describe('a restart', () => {
 test('H74 only the owner can access the folder and its files, and there are no other files', () => {
   const dir = state()
   const { store } = openJournaledStore(dir)
-  store.issue('a')
+  store.issue('a', 'password')
   const mode = (name: string): number => statSync(join(dir, name)).mode & 0o777
   expect(mode('.')).toBe(0o700)
   expect(readdirSync(dir).sort()).toEqual(['tokens.db', 'tokens.db-wal', 'tokens.lock'])
@@ -166,7 +166,7 @@ test('an existing folder keeps its mode', () => {
 test('C9 no token is on the disk, neither as text nor as bytes', () => {
   const dir = state()
   const { store, journal } = openJournaledStore(dir, { rotateRefresh: true })
-  const first = store.issue('a')
+  const first = store.issue('a', 'password')
   const second = present(store.refresh(first.refreshToken))
   store.refresh(first.refreshToken)
   journal.maintain()
@@ -182,14 +182,14 @@ test('C9 no token is on the disk, neither as text nor as bytes', () => {
 test('expired tokens are removed from the disk in batches', () => {
   const dir = state()
   const { store, clock, journal } = openJournaledStore(dir)
-  for (let i = 0; i < 20; i++) store.issue('a')
+  for (let i = 0; i < 20; i++) store.issue('a', 'password')
   const size = (): number => statSync(join(dir, 'tokens.db-wal')).size
   clock.advance(HOUR)
   const before = size()
   store.sweep()
   expect(size()).toBeGreaterThan(before)
   clock.advance(WEEK - HOUR)
-  store.issue('a')
+  store.issue('a', 'password')
   journal.close()
   expect(rows(dir)).toBe(2)
 })
@@ -199,7 +199,7 @@ test('a login writes less than 16 KiB to the write-ahead log, to limit flash wea
   const { store } = openJournaledStore(dir)
   const log = join(dir, 'tokens.db-wal')
   const before = existsSync(log) ? statSync(log).size : 0
-  for (let i = 0; i < 100; i++) store.issue('192.0.2.1')
+  for (let i = 0; i < 100; i++) store.issue('192.0.2.1', 'password')
   expect((statSync(log).size - before) / 100).toBeLessThan(16_384)
 })
 
@@ -210,7 +210,7 @@ test('200 logins delay the event loop by less than 5 ms at the 99th percentile',
   for (let attempt = 0; attempt < 10 && quiet >= 5; attempt++) {
     const turns: number[] = []
     for (let i = 0, last = ownTime(); i < 200; i++) {
-      store.issue('a')
+      store.issue('a', 'password')
       if (i % 50 === 0) store.sweep()
       await setImmediate()
       const now = ownTime()

@@ -3,7 +3,7 @@ import { createTestStore, HOUR, present, SECOND, WEEK } from './support.ts'
 
 test('C6 with rotation every refresh returns a new pair, and each refresh token is valid for its own week', () => {
   const { store, clock } = createTestStore({ rotateRefresh: true })
-  let { refreshToken, accessToken } = store.issue('a')
+  let { refreshToken, accessToken } = store.issue('a', 'password')
   for (let day = 0; day < 30; day++) {
     clock.advance(WEEK - 1)
     expect(store.identify(accessToken)).toEqual({ kind: 'refused', cause: 'expired' })
@@ -17,7 +17,7 @@ test('C6 with rotation every refresh returns a new pair, and each refresh token 
 
 test('H33 C6 two refreshes in the same millisecond get the same new pair', () => {
   const { store, events } = createTestStore({ rotateRefresh: true })
-  const first = store.issue('a')
+  const first = store.issue('a', 'password')
   const pairs = [store.refresh(first.refreshToken), store.refresh(first.refreshToken)]
   expect(present(pairs[0])).toEqual(present(pairs[1]))
   expect(store.counts()).toEqual({ access: 2, refresh: 1 })
@@ -26,7 +26,7 @@ test('H33 C6 two refreshes in the same millisecond get the same new pair', () =>
 
 test('C6 a retry within the grace gets the same pair, and at its end none', () => {
   const { store, clock } = createTestStore({ rotateRefresh: true })
-  const first = store.issue('a')
+  const first = store.issue('a', 'password')
   const lost = present(store.refresh(first.refreshToken))
   clock.advance(10 * SECOND - 1)
   store.sweep()
@@ -38,7 +38,7 @@ test('C6 a retry within the grace gets the same pair, and at its end none', () =
 
 test('C6 a retry gets the same pair even if that pair was refreshed meanwhile', () => {
   const { store } = createTestStore({ rotateRefresh: true })
-  const first = store.issue('a')
+  const first = store.issue('a', 'password')
   const second = present(store.refresh(first.refreshToken))
   const third = present(store.refresh(second.refreshToken))
   expect(store.refresh(first.refreshToken)).toEqual(second)
@@ -47,8 +47,8 @@ test('C6 a retry gets the same pair even if that pair was refreshed meanwhile', 
 
 test('C6 reuse after the grace revokes the whole grant with its access tokens, and no other grant', () => {
   const { store, clock, events } = createTestStore({ rotateRefresh: true })
-  const other = store.issue('b')
-  const first = store.issue('a')
+  const other = store.issue('b', 'password')
+  const first = store.issue('a', 'password')
   const id = present(store.grants()[1]).id
   const second = present(store.refresh(first.refreshToken))
   clock.advance(10 * SECOND)
@@ -63,7 +63,7 @@ test('C6 reuse after the grace revokes the whole grant with its access tokens, a
 
 test('C6 reuse is detected for the whole lifetime of the spent token', () => {
   const { store, clock, events } = createTestStore({ rotateRefresh: true })
-  const first = store.issue('a')
+  const first = store.issue('a', 'password')
   let { refreshToken } = present(store.refresh(first.refreshToken))
   for (let hour = 1; hour < 168; hour++) {
     clock.advance(HOUR)
@@ -76,7 +76,7 @@ test('C6 reuse is detected for the whole lifetime of the spent token', () => {
 
 test('C6 without a grace the first retry is reuse', () => {
   const { store } = createTestStore({ rotateRefresh: true, refreshGrace: 0 })
-  const { refreshToken } = store.issue('a')
+  const { refreshToken } = store.issue('a', 'password')
   const next = present(store.refresh(refreshToken))
   expect(store.refresh(refreshToken)).toBeUndefined()
   expect(store.refresh(next.refreshToken)).toBeUndefined()

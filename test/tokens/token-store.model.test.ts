@@ -158,7 +158,7 @@ test.each([false, true])(
         for (const each of steps) {
           const known = model.entries.slice(-40)
           const picked = 'pick' in each ? known[each.pick % known.length]?.plain : undefined
-          if (each.op === 'issue') model.issue(store.issue('client'))
+          if (each.op === 'issue') model.issue(store.issue('client', 'password'))
           else if (each.op === 'advance') {
             clock.advance(each.by)
             model.now += each.by

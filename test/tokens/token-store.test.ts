@@ -8,7 +8,7 @@ const REVOKED = { kind: 'refused', cause: 'revoked' }
 describe('lifetimes', () => {
   test('C4 tokens are 256 bits in base64url, and expires_in is in whole seconds', () => {
     const { store } = createTestStore({ accessLifetime: 3600_999 })
-    const tokens = store.issue('a')
+    const tokens = store.issue('a', 'password')
     expect(tokens.accessToken).toMatch(/^[A-Za-z0-9_-]{43}$/)
     expect(tokens.refreshToken).toMatch(/^[A-Za-z0-9_-]{43}$/)
     expect(tokens.accessToken).not.toBe(tokens.refreshToken)
@@ -17,7 +17,7 @@ describe('lifetimes', () => {
 
   test('C7 an access token is valid until the millisecond before its expiry', () => {
     const { store, clock } = createTestStore()
-    const { accessToken } = store.issue('a')
+    const { accessToken } = store.issue('a', 'password')
     clock.advance(HOUR - 1)
     expect(store.identify(accessToken)).toMatchObject({ kind: 'valid' })
     clock.advance(1)
@@ -28,7 +28,7 @@ describe('lifetimes', () => {
 
   test('C7 a refresh token is valid until the millisecond before the end of a week', () => {
     const { store, clock } = createTestStore()
-    const { refreshToken } = store.issue('a')
+    const { refreshToken } = store.issue('a', 'password')
     clock.advance(WEEK - 1)
     const { accessToken } = present(store.refresh(refreshToken))
     clock.advance(1)
@@ -42,7 +42,7 @@ describe('lifetimes', () => {
 
   test('C7 a jump of the wall clock changes no lifetime', () => {
     const { store, clock } = createTestStore()
-    const { accessToken } = store.issue('a')
+    const { accessToken } = store.issue('a', 'password')
     clock.jumpWall(30 * DAY)
     expect(store.identify(accessToken)).toMatchObject({ kind: 'valid' })
     clock.jumpWall(-60 * DAY)
@@ -53,7 +53,7 @@ describe('lifetimes', () => {
   test('counts and grants list live tokens only', () => {
     const { store, clock } = createTestStore()
     const wall = clock.wall()
-    const { refreshToken } = store.issue('192.0.2.1')
+    const { refreshToken } = store.issue('192.0.2.1', 'password')
     store.refresh(refreshToken)
     expect(store.counts()).toEqual({ access: 2, refresh: 1 })
     expect(store.grants()).toEqual([
@@ -73,7 +73,7 @@ describe('lifetimes', () => {
 describe('H34 access and refresh tokens never stand in for each other', () => {
   test('C10 a refresh token is unknown as a bearer token, and C5 an access token as a refresh token', () => {
     const { store } = createTestStore()
-    const { accessToken, refreshToken } = store.issue('a')
+    const { accessToken, refreshToken } = store.issue('a', 'password')
     expect(store.identify(refreshToken)).toEqual(UNKNOWN)
     expect(store.refresh(accessToken)).toBeUndefined()
     expect(store.counts()).toEqual({ access: 1, refresh: 1 })
@@ -89,15 +89,23 @@ describe('H34 access and refresh tokens never stand in for each other', () => {
     '__proto__',
   ])('C5 C10 %j is unknown', (token) => {
     const { store } = createTestStore()
-    store.issue('a')
+    store.issue('a', 'password')
     expect(store.identify(token)).toEqual(UNKNOWN)
     expect(store.refresh(token)).toBeUndefined()
   })
 })
 
+test('each grant type names itself to `issue`, and is counted under that name', () => {
+  const { store, events } = createTestStore()
+  store.issue('a', 'pairing')
+  expect(events).toEqual([['issued', 'pairing']])
+  // @ts-expect-error there is no default: a grant type that names none would be counted as another one
+  void (() => store.issue('a'))
+})
+
 test('C6 without rotation a refresh returns the same refresh token with its expiry, and earlier access tokens stay valid', () => {
   const { store, clock, events } = createTestStore()
-  const first = store.issue('a')
+  const first = store.issue('a', 'password')
   clock.advance(WEEK - HOUR / 2)
   const second = present(store.refresh(first.refreshToken))
   const third = present(store.refresh(first.refreshToken))
@@ -116,7 +124,7 @@ test('C6 without rotation a refresh returns the same refresh token with its expi
 describe('revocation', () => {
   test('C8 of all grants ends every token, and reports the grants before it returns', () => {
     const { store, events } = createTestStore()
-    const pairs = ['a', 'b'].map((client) => store.issue(client))
+    const pairs = ['a', 'b'].map((client) => store.issue(client, 'password'))
     const ids = store.grants().map((grant) => grant.id)
     expect(store.revoke({ all: true }, 'password_changed')).toBe(2)
     expect(events.at(-1)).toEqual(['revoked', ids, 'password_changed'])
@@ -131,7 +139,7 @@ describe('revocation', () => {
 
   test('by grant, by client or by a token of either kind ends only the grants that match', () => {
     const { store } = createTestStore()
-    const [one, two, three, four] = ['a', 'b', 'c', 'c'].map((client) => store.issue(client))
+    const [one, two, three, four] = ['a', 'b', 'c', 'c'].map((client) => store.issue(client, 'password'))
     const id = present(store.grants()[0]).id
     expect(store.revoke({ grant: id }, 'operator')).toBe(1)
     expect(store.identify(present(one).accessToken)).toEqual(REVOKED)
@@ -147,7 +155,7 @@ describe('revocation', () => {
 
 test('a reload changes the lifetime of later tokens, not of those that were issued before', () => {
   const { store, clock } = createTestStore()
-  const before = store.issue('a')
+  const before = store.issue('a', 'password')
   store.applyPolicy({
     capacity: 100,
     accessLifetime: 60 * SECOND,
@@ -155,7 +163,7 @@ test('a reload changes the lifetime of later tokens, not of those that were issu
     rotateRefresh: true,
     refreshGrace: 0,
   })
-  const after = store.issue('a')
+  const after = store.issue('a', 'password')
   expect(after.expiresIn).toBe(60)
   clock.advance(60 * SECOND)
   expect(store.identify(before.accessToken)).toMatchObject({ kind: 'valid' })
