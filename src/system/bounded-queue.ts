@@ -23,7 +23,8 @@ export interface BoundedQueue {
   tryEnter(): Leave | undefined
   /**
    * Enters as soon as a place is free. Owners are served in turn, the waiters of one owner in order of arrival. If the queue is
-   * full, an owner with fewer waiters displaces the last waiter of the owner with most.
+   * full, an owner that would still have fewer waiters than another, the new one included, displaces the last waiter of the
+   * owner with most.
    *
    * @param onWait called before the wait begins. `withdraw` ends the wait, and does nothing after it. (An `AbortSignal` for each
    *   waiter would cost more time than the rest of the wait together.)
