@@ -1,6 +1,6 @@
 import type { Promised } from './contract.ts'
 
-/** Attacks on how HTTP/1 messages are read: two readers that disagree about where a message ends. "Refused" is 400 and closed. */
+/** Attacks on how HTTP/1 messages are read: two readers that disagree about where a message ends. */
 export const MESSAGES = {
   H1: {
     sentence: 'A request with both `Content-Length` and `Transfer-Encoding` is refused.',

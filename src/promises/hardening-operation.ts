@@ -16,11 +16,11 @@ export const OPERATION = {
   },
   H71: {
     sentence: 'Every token that a client has received works after a SIGKILL.',
-    reason: 'power loss',
+    reason: 'crash or OOM kill; a power cut may lose the last second',
   },
   H72: {
     sentence:
-      'A damaged token file is set aside under a dated name, the log says so, and Postern starts without tokens.',
+      'A token file that is damaged, of a newer version or of another program is set aside under a dated name, the log says so, and Postern starts without tokens.',
     reason: 'power loss and worn flash: SQLite opens a garbage file and fails at its first query',
   },
   H73: {
@@ -65,5 +65,9 @@ export const OPERATION = {
   H82: {
     sentence: 'Each request makes one bounded line of JSON in the log, for any bytes in it.',
     reason: 'log injection (CWE-117) and terminal escapes',
+  },
+  H102: {
+    sentence: 'No revocation is undone by a crash or a restart, unless the file system is read-only.',
+    reason: 'a revoked token in the token file would be valid again; see C8',
   },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

@@ -8,9 +8,10 @@ const INTRODUCTION = `# Promises
 <!-- Written by \`npm run promises\` from src/promises and the titles of the tests; change it there. -->
 
 Code, tests and pages cite these ids. \`C…\` is the contract with clients, \`H…\` an attack or a fault that Postern withstands. Each
-entry has its reason and the files under \`test/\` whose titles begin with the id. *Refused* means a 400 response, a closed
-connection and not a byte at the device. Statuses are those of \`status_codes: http\`; by default the five of C19 stand for them.
-*Device API* is the documented API of the devices, which [api.md](api.md) describes.
+entry has its reason and the files under \`test/\` in which the title of a test or of a row begins with the id. *Refused* means a
+400 response (or a more precise 4xx) and not a byte at the device; the connection closes where the end of the message is uncertain.
+Statuses are those of \`status_codes: http\`; by default the five of C19 stand for them. *Device API* is the documented API of the
+devices, which [api.md](api.md) describes.
 `
 
 /** The longest line of an entry, without its indentation. */

@@ -56,7 +56,7 @@ describe('H73 a full disk', () => {
     expect(validAfterRestart(dir, [...saved, ...more])).toBe(2010 - unsaved / 2)
   })
 
-  test('C8 does not restore tokens that were revoked meanwhile', async () => {
+  test('C8 H102 does not restore tokens that were revoked meanwhile', async () => {
     const dir = state()
     const sidecar = await startTokenProcess(dir, { under })
     const tokens = accessTokens(await sidecar.ask({ do: 'issue', count: 2000 }))
@@ -94,7 +94,7 @@ describe('H73 a read-only folder', () => {
     expect(await after.ask({ do: 'identify', tokens })).toEqual(['valid', 'valid', 'valid'])
   })
 
-  test('C8 does not restore tokens that were revoked meanwhile', async () => {
+  test('C8 H102 does not restore tokens that were revoked meanwhile', async () => {
     const { dir, tokens, under } = await readOnlyFolder()
     const sidecar = await startTokenProcess(dir, { under })
     await sidecar.ask({ do: 'revoke' })
@@ -180,7 +180,7 @@ describe('files that are removed while the sidecar runs', () => {
     expect(validAfterRestart(dir, [accessToken])).toBe(1)
   })
 
-  test('C8 do not lose a revocation', () => {
+  test('C8 H102 do not lose a revocation', () => {
     const dir = state()
     const { store, journal } = openJournaledStore(dir)
     const { accessToken } = store.issue('a', 'password')

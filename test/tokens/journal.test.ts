@@ -87,7 +87,7 @@ describe('a restart', () => {
     expect(store.identify(accessToken)).toMatchObject({ kind: 'refused' })
   })
 
-  test('C8 restores no revoked token, in whatever way it was revoked', () => {
+  test('C8 H102 restores no revoked token, in whatever way it was revoked', () => {
     const dir = state()
     const before = openJournaledStore(dir)
     const pairs = ['a', 'b', 'c', 'd'].map((client) => before.store.issue(client, 'password'))
