@@ -10,7 +10,7 @@ export const admission: Figure = {
   id: 'P10',
   title: 'Cost of one admission',
   about:
-    'Processor time of the gate with its real window table and token store, in a loop: classify, identify, limit, authorize a small request. A thousand tokens take turns.',
+    'Processor time of the gate with its real window table and token store, in a loop: classify, limit, identify, authorize a small request. A thousand tokens take turns.',
   async measure(lab) {
     const cost = await programCost(lab, 'admission-program.ts')
     return {

@@ -33,7 +33,7 @@ const RESPONSE_SETTINGS = { origin: ORIGIN, host: undefined, replaced: LIMIT_FIE
 const BEARER = 'Bearer '.length
 
 /**
- * The core work of a sidecar (tokens, one window, connections to the device) and the capabilities that are enabled. Requests
+ * The core work of a sidecar (tokens, a count of requests, connections to the device) and the capabilities that are enabled. Requests
  * have no body, and each response arrives in one piece.
  */
 export class Floor {
@@ -128,7 +128,7 @@ export class Floor {
     ]
   }
 
-  /** Hashes and looks up the token, and counts the window. */
+  /** Hashes and looks up the token, and counts the request. */
   #isAdmitted(authorization: string): boolean {
     this.#counted += 1
     return this.#tokens.has(hash('sha256', authorization.slice(BEARER), 'base64url'))

@@ -60,11 +60,12 @@ interface GateRequest {
 }
 
 /**
- * The gate: classify, identify, limit, authorize, in this order.
+ * The gate: classify, limit, identify, authorize, in this order.
  *
- * - Identify refuses nothing. It comes before the limit only if the limit counts by grant. Otherwise it comes after the limit,
- *   so that a flood costs no token hashes.
- * - The limit comes before every refusal, so each request counts (C13), and before any body is read (C15).
+ * - The limit comes before every refusal of the gate, so each request that reaches the gate counts (C13), and before any body
+ *   is read (C15). The HTTP/1 intake refuses a head that is too large or whose end is uncertain: it counts in no window.
+ * - Identify comes after the limit, so that a flood costs no token hashes. If the limit counts by grant, identify comes before
+ *   the limit. It refuses nothing.
  */
 export function createGate({
   clock,
