@@ -51,7 +51,7 @@ const RESPONSE_FIELDS = [
   'keep-alive',
 ]
 
-const HEAD = { status: 200, reason: 'OK', fields: RESPONSE_FIELDS, repeated: false }
+const HEAD = { status: 200, reason: 'OK', fields: RESPONSE_FIELDS, remembered: false }
 
 /** Each function completes a request that is at the device. */
 let atDevice: (() => void)[] = []
@@ -62,9 +62,9 @@ const passage = createPassage({
   upstream: createUpstream({
     roundTrip: (request) => {
       atDevice.push(() => {
-        const { exchange, fields, own } = request
+        const { exchange, fields, limitFields } = request
         if (fields.length === 0) unexpected(fields)
-        exchange.begin({ status: 200, reason: 'OK', fields: request.project(HEAD), own })
+        exchange.begin({ status: 200, reason: 'OK', ...request.project(HEAD), limitFields })
         request.onHead()
         exchange.end()
         request.onEnd({ kind: 'relayed' })

@@ -104,7 +104,7 @@ export class Floor {
       admission === undefined || head === undefined
         ? fieldsForClient(response.fields, this.limitFields())
         : [
-            ...responseFields({ ...response, repeated: false }, head, admission, RESPONSE_SETTINGS),
+            ...responseFields({ ...response, remembered: false }, head, admission, RESPONSE_SETTINGS).fields,
             ...admission.limitFields,
           ]
     exchange.client.respond({ status, reason, fields, body }, exchange)

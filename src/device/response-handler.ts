@@ -5,8 +5,8 @@ export interface DeviceHead {
   readonly status: number
   readonly reason: string
   readonly fields: Fields
-  /** The device sent this head before. `fields` is the same array each time, so results derived from it can be cached. */
-  readonly repeated: boolean
+  /** `HeadMemory` gave this head: `fields` is the same array each time, so results derived from it can be cached. */
+  readonly remembered: boolean
 }
 
 /** Receives one response of the device, in this order. Either `end` or `failed` is called once, as the last call. */

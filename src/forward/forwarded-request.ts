@@ -5,7 +5,7 @@ import type { Exchange } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
 import type { BufferedBody } from './buffered-body.ts'
-import { type ResponseFieldSettings, responseFields } from './response-fields.ts'
+import { type ClientFields, type ResponseFieldSettings, responseFields } from './response-fields.ts'
 import type { RoundTripRequest } from './round-trip.ts'
 
 /** What all requests to one device share for their responses. */
@@ -48,11 +48,11 @@ export class ForwardedRequest implements RoundTripRequest {
     this.#start = deps.clock.monotonic()
   }
 
-  get own(): Fields {
+  get limitFields(): Fields {
     return this.admission.limitFields
   }
 
-  project(head: DeviceHead): Fields {
+  project(head: DeviceHead): ClientFields {
     return responseFields(head, this.exchange.head, this.admission, this.#deps.response())
   }
 

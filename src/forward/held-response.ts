@@ -106,7 +106,7 @@ export class HoldingExchange implements Exchange {
   }
 
   inform(status: number, fields: Fields): void {
-    this.#inner.inform(status, fields)
+    this.#inner.inform(status, this.#rules.conceal(fields))
   }
 
   contestedWhile(othersWait: () => boolean): void {
@@ -126,6 +126,6 @@ export class HoldingExchange implements Exchange {
   }
 
   #pass(head: ResponseHead): void {
-    this.#inner.begin({ ...head, fields: this.#rules.conceal(head.fields), repeated: false })
+    this.#inner.begin({ ...head, fields: this.#rules.conceal(head.fields), reusable: false })
   }
 }

@@ -12,13 +12,19 @@ export interface ResponseFieldSettings {
   readonly replaced: readonly string[]
 }
 
-/** The client's fields for one of the device's headers, and the setting by which they were chosen. */
-interface Projection {
-  readonly replaced: ResponseFieldSettings['replaced']
+/** The device's fields for the client. */
+export interface ClientFields {
   readonly fields: Fields
+  /** `fields` is the same array for each response with this head. */
+  readonly reusable: boolean
 }
 
-/** By the device's header: for a repeated head `HeadMemory` returns the same array. */
+interface Projection extends ClientFields {
+  /** The setting by which the fields were chosen. */
+  readonly replaced: ResponseFieldSettings['replaced']
+}
+
+/** By the device's header: for a remembered head `HeadMemory` returns the same array. */
 const projections = new WeakMap<Fields, Projection>()
 
 /**
@@ -26,14 +32,14 @@ const projections = new WeakMap<Fields, Projection>()
  * those that the rate-limit fields replace (C16, C21, C22). The caller adds the rate-limit fields after them.
  */
 export function responseFields(
-  { status, fields: device, repeated }: Pick<DeviceHead, 'status' | 'fields' | 'repeated'>,
+  { status, fields: device, remembered }: Pick<DeviceHead, 'status' | 'fields' | 'remembered'>,
   head: RequestHead,
   admission: Forward,
   settings: ResponseFieldSettings,
-): Fields {
+): ClientFields {
   const { replaced } = settings
-  const known = repeated ? projections.get(device) : undefined
-  if (known?.replaced === replaced) return known.fields
+  const known = remembered ? projections.get(device) : undefined
+  if (known?.replaced === replaced) return known
   const options = connectionOptions(device)
   const fields: string[] = []
   let sameForAll = true
@@ -49,8 +55,9 @@ export function responseFields(
     fields.push(name, named ? publicLocation(value, head, admission, settings) : value)
   }
   // A `Location` depends on the request, so a header with one is computed each time.
-  if (repeated && sameForAll) projections.set(device, { replaced, fields })
-  return fields
+  const projection = { replaced, fields, reusable: remembered && sameForAll }
+  if (projection.reusable) projections.set(device, projection)
+  return projection
 }
 
 const NONE: readonly string[] = []

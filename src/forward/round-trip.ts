@@ -5,6 +5,7 @@ import { type Forward, hasBody } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import type { BufferedBody } from './buffered-body.ts'
+import type { ClientFields } from './response-fields.ts'
 
 /** How a request to the device ended. */
 export type RoundTripEnd =
@@ -15,6 +16,8 @@ export type RoundTripEnd =
   | { readonly kind: 'broken'; readonly error: unknown }
   /** The client left, or got another response, before the device's response ended. */
   | { readonly kind: 'abandoned' }
+  /** A bug of the sidecar. It says nothing about the device. */
+  | { readonly kind: 'bug'; readonly error: unknown }
 
 /** A request to the device, and how its response is handled. */
 export interface RoundTripRequest {
@@ -24,10 +27,10 @@ export interface RoundTripRequest {
   readonly fields: readonly string[]
   /** A buffered body, sent in place of the client's. */
   readonly body: BufferedBody | undefined
-  /** The fields that the sidecar adds to the response, after the device's. */
-  readonly own: Fields
+  /** The rate-limit fields, which follow the device's fields in the response. */
+  readonly limitFields: Fields
   /** Turns the device's header fields into the client's. */
-  project(head: DeviceHead): Fields
+  project(head: DeviceHead): ClientFields
   /** Called when the exchange has taken the head of the final response. */
   onHead(): void
   /** Called once. */
@@ -57,12 +60,12 @@ export interface RoundTripSettings {
 export function forwardToDevice(request: RoundTripRequest, settings: RoundTripSettings): void {
   // `answered` is also true if the grant was revoked while the request waited: its refusal may still be in flight.
   if (request.exchange.answered) request.onEnd({ kind: 'abandoned' })
-  else new RoundTrip(request, settings).attempt()
+  else RoundTrip.start(request, settings)
 }
 
 /**
  * One request at the device. It relays the response piece by piece: a client that is slower than the device pauses the device's
- * connection, so the response does not pile up in memory.
+ * connection, so the response does not pile up in memory. Exported for the test that counts the objects left after a request.
  */
 export class RoundTrip implements ResponseHandler {
   readonly #request: RoundTripRequest
@@ -75,37 +78,46 @@ export class RoundTrip implements ResponseHandler {
   #listensForDrain = false
   #stall: NodeJS.Timeout | undefined
 
-  constructor(request: RoundTripRequest, settings: RoundTripSettings) {
+  static start(request: RoundTripRequest, settings: RoundTripSettings): void {
+    new RoundTrip(request, settings).#attempt()
+  }
+
+  private constructor(request: RoundTripRequest, settings: RoundTripSettings) {
     this.#request = request
     this.#settings = settings
     this.#mayRepeat = isRepeatable(request.exchange.head.method, request.admission)
     request.exchange.onEnd(() => this.#clientLeft())
   }
 
-  attempt(): void {
+  #attempt(): void {
     const { admission, exchange, fields, body: buffered } = this.#request
     const { connections, uploadTimeout } = this.#settings
     const { target, framing } = admission
     const { method } = exchange.head
-    const connection = connections.borrow(this.#mayRepeat)
-    this.#connection = connection
-    const body = hasBody(admission) ? (buffered?.open() ?? exchange.body(uploadTimeout())) : undefined
-    connection.send({ method, target, fields, framing, body }, this)
+    try {
+      const connection = connections.borrow(this.#mayRepeat)
+      this.#connection = connection
+      const body = hasBody(admission) ? (buffered?.open() ?? exchange.body(uploadTimeout())) : undefined
+      connection.send({ method, target, fields, framing, body }, this)
+    } catch (error) {
+      this.#finish({ kind: 'bug', error })
+    }
   }
 
   inform(status: number, fields: Fields): void {
-    const { exchange, own } = this.#request
-    const projected = this.#request.project({ status, reason: '', fields, repeated: false })
-    exchange.inform(status, [...projected, ...own])
+    const { exchange, limitFields } = this.#request
+    const projected = this.#request.project({ status, reason: '', fields, remembered: false })
+    exchange.inform(status, [...projected.fields, ...limitFields])
   }
 
   head(head: DeviceHead): void {
     const request = this.#request
-    const { exchange, own } = request
-    const { status, reason, repeated } = head
+    const { exchange, limitFields } = request
+    const { status, reason } = head
     this.#begun = !exchange.answered
     try {
-      exchange.begin({ status, reason, fields: request.project(head), repeated, own })
+      const { fields, reusable } = request.project(head)
+      exchange.begin({ status, reason, fields, reusable, limitFields })
     } catch (error) {
       // For example a status that HTTP/2 cannot carry. Only this response fails; the rules by which the device is read stay.
       this.#connection?.abort(error)
@@ -116,8 +128,9 @@ export class RoundTrip implements ResponseHandler {
 
   data(chunk: Buffer): void {
     const { exchange } = this.#request
-    if (exchange.write(chunk)) return
-    this.#connection?.pause()
+    // `write` may have cut the exchange, because too much is queued for its client.
+    if (exchange.write(chunk) || this.#connection === undefined) return
+    this.#connection.pause()
     clearTimeout(this.#stall)
     this.#awaitReader(0)
     if (this.#listensForDrain) return
@@ -143,6 +156,7 @@ export class RoundTrip implements ResponseHandler {
       else this.#finish({ kind: 'failed', error, silent })
     } else if (exchange.ended || !this.#begun) this.#finish({ kind: 'abandoned' })
     else {
+      // The connection has no handler any more, so the `abort` that `cut` causes does nothing.
       exchange.cut()
       this.#finish({ kind: 'broken', error })
     }
@@ -152,12 +166,7 @@ export class RoundTrip implements ResponseHandler {
     this.#mayRepeat = false
     this.#connection?.release(false)
     this.#connection = undefined
-    try {
-      this.attempt()
-    } catch (error) {
-      // A socket event called: nothing above would catch this.
-      this.#finish({ kind: 'failed', error, silent: true })
-    }
+    this.#attempt()
   }
 
   /** Cuts a client that reads nothing: after `whenCrowded` if other requests wait for its place, after `longest` anyway. */
@@ -175,7 +184,7 @@ export class RoundTrip implements ResponseHandler {
     this.#connection?.abort(new Error('the client has left'))
   }
 
-  /** The connection is given back, and not used again. */
+  /** Gives the connection back, then reports the end. Runs once: afterwards the connection has no handler. */
   #finish(end: RoundTripEnd): void {
     const connection = this.#connection
     this.#connection = undefined

@@ -10,6 +10,7 @@ import { sendBuffered, type UploadBuffering } from './buffered-upload.ts'
 import { ForwardedRequest, type ResponseDependencies } from './forwarded-request.ts'
 import { OVERLOADED, waitForPlace } from './place.ts'
 import { type RequestFieldSettings, requestFields, withCredentials } from './request-fields.ts'
+import { responseFields } from './response-fields.ts'
 import type { RoundTripEnd, RoundTripRequest } from './round-trip.ts'
 import { observeResponse, sendSignedIn } from './signed-in-request.ts'
 import type { Upgrades } from './upgrades.ts'
@@ -40,7 +41,7 @@ export interface ForwardListener {
   /** @param refusal to send to the client; undefined if the client has a response or has left */
   ended(refusal: Refusal | undefined): void
   /** A bug of the sidecar ended the request. */
-  failed(bug: unknown): void
+  onBug(bug: unknown): void
 }
 
 export interface Upstream {
@@ -83,7 +84,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
           new Promise((resolve) =>
             roundTrip(new ForwardedRequest(deps, admission, to, sent, undefined, resolve)),
           ),
-      ).then(onEnd, (error: unknown) => onEnd({ kind: 'failed', error, silent: true }))
+      ).then(onEnd, (error: unknown) => onEnd({ kind: 'bug', error }))
     }
   }
 
@@ -97,6 +98,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   /** Reports a failure of the device, and returns the refusal for the client. Throws if a bug ended the request. */
   function report(end: RoundTripEnd): Refusal | undefined {
     if (end.kind === 'relayed' || end.kind === 'abandoned') return undefined
+    if (end.kind === 'bug') throw end.error
     const client = bodyFault(end.error)
     if (client !== undefined) return client
     if (isBug(end.error)) throw end.error
@@ -121,7 +123,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
           if (typeof entry === 'function') sendThenLeave(admission, exchange, listener, body, entry)
           else listener.ended(entry)
         })
-        .catch((bug: unknown) => listener.failed(bug))
+        .catch((bug: unknown) => listener.onBug(bug))
   }
 
   function enqueueBuffered(
@@ -129,7 +131,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     exchange: Exchange,
     body: BufferedBody,
   ): Promise<Refusal | undefined> {
-    return new Promise((ended, failed) => enqueue(admission, exchange, { ended, failed }, body))
+    return new Promise((ended, onBug) => enqueue(admission, exchange, { ended, onBug }, body))
   }
 
   function sendThenLeave(
@@ -147,7 +149,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
         try {
           listener.ended(report(end))
         } catch (bug) {
-          listener.failed(bug)
+          listener.onBug(bug)
         }
       })
     } catch (bug) {
@@ -172,15 +174,15 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     }
     const shown = account?.credentialsFor(line)
     const observe = account === undefined ? undefined : observeResponse(account, line, shown)
-    const forwarded = new ForwardedRequest(deps, admission, exchange, [], undefined, () => {})
     let tunnels = false
     const end = await upgrades.open({
       target: admission.target,
       fields: withCredentials(fieldsFor(admission, exchange), shown?.fields ?? []),
       exchange,
       project: (device, status) => {
-        const fields = observe?.(device, status) ?? device
-        return [...forwarded.project({ status, reason: '', fields, repeated: false }), ...forwarded.own]
+        const head = { status, fields: observe?.(device, status) ?? device, remembered: false }
+        const { fields } = responseFields(head, exchange.head, admission, deps.response())
+        return [...fields, ...admission.limitFields]
       },
       onTunnel() {
         tunnels = true
@@ -205,7 +207,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
 }
 
 function notify(work: Promise<Refusal | undefined>, listener: ForwardListener): void {
-  work.then((refusal) => listener.ended(refusal)).catch((bug: unknown) => listener.failed(bug))
+  work.then((refusal) => listener.ended(refusal)).catch((bug: unknown) => listener.onBug(bug))
 }
 
 /** RFC 9209 §2.3 has two names for a lost connection: one before the first byte of the response, the other after it. */

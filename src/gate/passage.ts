@@ -83,9 +83,9 @@ export function createPassage(deps: PassageDependencies): Passage {
       try {
         forward(admission, exchange, passage)
       } catch (bug) {
-        passage.failed(bug)
+        passage.onBug(bug)
       }
-    } else serveOwnEndpoint(admission, exchange, passage).catch((bug: unknown) => passage.failed(bug))
+    } else serveOwnEndpoint(admission, exchange, passage).catch((bug: unknown) => passage.onBug(bug))
   }
 
   /** Responds to a request on which the gate failed with a bug. It has no admission, so it is not recorded. */
@@ -155,7 +155,7 @@ class RequestPassage extends LiveExchange implements ForwardListener {
     if (refusal !== undefined) this.refuse(refusal, false)
   }
 
-  failed(bug: unknown): void {
+  onBug(bug: unknown): void {
     this.#deps.onBug(bug)
     if (this.#exchange.answered) this.#exchange.cut()
     else this.refuse({ kind: 'server-error' }, true)

@@ -33,9 +33,9 @@ export interface ResponseHead {
   readonly reason: string
   readonly fields: Fields
   /** `fields` is the same array for each response with this head, so results derived from it can be cached. */
-  readonly repeated?: boolean
-  /** The sidecar's own fields, which follow the device's. */
-  readonly own?: Fields
+  readonly reusable?: boolean
+  /** The rate-limit fields, which follow `fields`. */
+  readonly limitFields?: Fields
 }
 
 /** How an exchange ended, for `record/`. */

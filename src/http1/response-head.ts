@@ -23,13 +23,28 @@ export interface Http1ResponseHead {
   readonly persists: boolean
   /** How long (ms) the device keeps an idle connection open, from its `Keep-Alive: timeout`. */
   readonly keptFor: number | undefined
-  /** A remembered head: for each repetition `fields` is the same array. */
-  readonly repeated: boolean
+  /** `HeadMemory` gave this head: `fields` is the same array each time. */
+  readonly remembered: boolean
 }
 
 /** Whether a response has no body regardless of its fields (RFC 9112 §6.3). */
 export function endsWithHead(method: string, status: number): boolean {
   return method === 'HEAD' || status < 200 || status === 204 || status === 304
+}
+
+const SECRETS: ReadonlySet<string> = new Set([
+  'set-cookie',
+  'www-authenticate',
+  'authentication-info',
+  'location',
+])
+
+/**
+ * Whether `HeadMemory` may keep the head of a final response. Not with a field that can hold a session, a nonce or a token: the
+ * memory would keep the secret after the response. Such heads rarely repeat.
+ */
+export function mayRemember({ status, fields }: Http1ResponseHead): boolean {
+  return status >= 200 && !fields.some((name, i) => i % 2 === 0 && SECRETS.has(name.toLowerCase()))
 }
 
 const TIMEOUT = /timeout=(\d+)/
@@ -80,7 +95,7 @@ export function interpretResponse(text: ResponseHeadText, method: string): Http1
     framing,
     persists: clean && persists(version, connection),
     keptFor,
-    repeated: false,
+    remembered: false,
   }
 }
 

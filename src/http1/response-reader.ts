@@ -3,7 +3,7 @@ import { onlyLineEnds } from './bytes.ts'
 import type { ChunkRules } from './chunks.ts'
 import type { HeadMemory } from './head-memory.ts'
 import { HeadReader } from './head-reader.ts'
-import { type Http1ResponseHead, interpretResponse } from './response-head.ts'
+import { type Http1ResponseHead, interpretResponse, mayRemember } from './response-head.ts'
 import { mayBeTolerantHead, readTolerantly, TolerantHeadEnd } from './tolerant-head.ts'
 
 /**
@@ -141,9 +141,10 @@ export class ResponseReader {
   /** Returns the position after a complete head; undefined if it is incomplete or malformed. */
   #parseHead(text: Buffer, start: number, stop: number): number | undefined {
     if (this.#refused || this.#rules === 'tolerant') return this.#parseTolerantly(text, start, stop)
-    // The same head has another meaning in the response to a HEAD.
-    const repeatable = this.#method !== 'HEAD'
-    const known = repeatable && this.#reader.length === 0 ? this.#known.find(text, start, stop) : undefined
+    // A response to HEAD has another meaning, and one to POST rarely repeats.
+    const mayRepeat = this.#method === 'GET'
+    // Only at the first byte of a head: the rest of a begun one may look like a complete head.
+    const known = mayRepeat && this.#reader.length === 0 ? this.#known.find(text, start, stop) : undefined
     if (known !== undefined) {
       this.#take(known.head, known.text.length)
       return start + known.text.length
@@ -156,7 +157,7 @@ export class ResponseReader {
         ? interpretResponse(this.#reader.takeResponse(text, start), this.#method)
         : undefined
     if (head !== undefined) {
-      if (repeatable && head.status >= 200) this.#known.keep(text, start, length, { ...head, repeated: true })
+      if (mayRepeat && mayRemember(head)) this.#known.keep(text, start, length, { ...head, remembered: true })
       this.#take(head, length)
       return start + length
     }

@@ -37,11 +37,11 @@ const NO_TEXT = /[^\t -~\x80-\xff]/
  * framing, which only the sidecar sets. `size`: the length of the body (bytes), if it is known. Throws `UnsendableHeadError`.
  */
 export function renderHead(
-  { status, reason, fields, repeated = false, own = NONE }: ResponseHead,
+  { status, reason, fields, reusable = false, limitFields = NONE }: ResponseHead,
   size: number | undefined,
   { method, oldClient, keepAliveFields, date }: ResponseFacts,
 ): RenderedHead {
-  const { text, length, dated } = joined(repeated ? renderedOnce(fields) : renderFields(fields), own)
+  const { text, length, dated } = reusable ? renderedOnce(fields) : renderFields(fields)
   const bodiless = endsWithHead(method, status)
   const counted = length ?? size
   const framing = bodiless ? 'none' : (counted ?? (oldClient ? 'close' : 'chunked'))
@@ -53,7 +53,7 @@ export function renderHead(
         ? `Content-Length: ${framing}\r\n`
         : ''
   return {
-    text: `${statusLine(status, reason)}${text}${dated ? '' : date}${connection ?? 'Connection: close\r\n'}${framed}\r\n`,
+    text: `${statusLine(status, reason)}${text}${renderFields(limitFields).text}${dated ? '' : date}${connection ?? 'Connection: close\r\n'}${framed}\r\n`,
     framing,
     persists: connection !== undefined,
   }
@@ -61,7 +61,7 @@ export function renderHead(
 
 const NONE: Fields = []
 
-/** Keyed by the fields: a repeated head of the device has the same array. */
+/** By the fields of a head that the device repeats: see `reusable`. */
 const renderedBefore = new WeakMap<Fields, RenderedFields>()
 
 function renderedOnce(fields: Fields): RenderedFields {
@@ -70,18 +70,6 @@ function renderedOnce(fields: Fields): RenderedFields {
   const rendered = renderFields(fields)
   renderedBefore.set(fields, rendered)
   return rendered
-}
-
-function joined(first: RenderedFields, own: Fields): RenderedFields {
-  if (own.length === 0) return first
-  const last = renderFields(own)
-  if (first.length !== undefined && last.length !== undefined)
-    throw new UnsendableHeadError('Content-Length is repeated or not a number')
-  return {
-    text: first.text + last.text,
-    length: first.length ?? last.length,
-    dated: first.dated || last.dated,
-  }
 }
 
 /** Writes an interim response (RFC 9110 §15.2). Throws `UnsendableHeadError`, also for `101`: it ends HTTP on the connection. */

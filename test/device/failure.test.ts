@@ -74,7 +74,7 @@ it('C18 a bug of the sidecar does not count as a failure of the device', async (
   const head = requestHead()
   const exchange = { head, broken: false, contestedWhile() {} } as unknown as Exchange // see above
   const ended = new Promise<unknown>((ended, failed) =>
-    upstream.forward(admitted(head), exchange, { ended, failed }),
+    upstream.forward(admitted(head), exchange, { ended, onBug: failed }),
   )
   await expect(ended).rejects.toBe(bug)
   expect(failures).toEqual([])

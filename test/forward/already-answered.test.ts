@@ -32,7 +32,7 @@ const DEADLINES = { connect: 1000, response: 1000, idle: 1000 }
 const READER = { longest: 1000, whenCrowded: 1000, isCrowded: () => false }
 
 function requestOf(exchange: Exchange, onEnd: (end: RoundTripEnd) => void): RoundTripRequest {
-  const rules = { project: () => [], own: [], onHead: () => {} }
+  const rules = { project: () => ({ fields: [], reusable: false }), limitFields: [], onHead: () => {} }
   return { admission: ADMISSION, exchange, fields: [], body: undefined, ...rules, onEnd }
 }
 
@@ -105,7 +105,7 @@ it.each([false, true])(
       requestOf(exchange, (end) => ends.push(end)),
       own,
     )
-    if (begun) device?.head({ status: 200, reason: 'OK', fields: ['Content-Length', '5'], repeated: false })
+    if (begun) device?.head({ status: 200, reason: 'OK', fields: ['Content-Length', '5'], remembered: false })
     Object.assign(exchange, { answered: true })
     device?.failed(new Error('the device has left'), false)
     expect(ends).toMatchObject([{ kind: begun ? 'broken' : 'abandoned' }])

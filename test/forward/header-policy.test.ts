@@ -204,7 +204,7 @@ it('C22 C16 no connection field and no rate-limit field of a device reaches the 
       const head = requestHead()
       const settings = { origin: 'http://127.0.0.1:8080', host: undefined, replaced: limitNames }
       const admission = admitted(head)
-      const kept = responseFields({ status, fields, repeated: false }, head, admission, settings)
+      const kept = responseFields({ status, fields, remembered: false }, head, admission, settings).fields
       const out = pairsOf([...kept, ...admission.limitFields])
       const names = out.map(([field]) => field.toLowerCase())
       for (const lower of HOP_BY_HOP) expect(names).not.toContain(lower)

@@ -52,8 +52,8 @@ export async function startFront(
       exchange,
       fields: endToEnd(fields),
       body: undefined,
-      own: [],
-      project: ({ status, fields }) => (status === 204 ? [] : endToEnd(fields)),
+      limitFields: [],
+      project: ({ status, fields }) => ({ fields: status === 204 ? [] : endToEnd(fields), reusable: false }),
       onHead() {},
       onEnd(end) {
         ends.push(end)

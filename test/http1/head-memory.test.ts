@@ -111,3 +111,15 @@ describe('The memory of names', () => {
       expect(read(...texts)).toEqual(texts)
   })
 })
+
+it.each(['Set-Cookie: session=1', 'WWW-Authenticate: Digest nonce="1"', 'Location: /?token=1'])(
+  'H81 a response head with a secret is not remembered: %s',
+  (field) => {
+    const known = new HeadMemory<never>(4)
+    const text = `HTTP/1.1 200 OK\r\n${field}\r\nContent-Length: 0\r\n\r\n`
+    readResponse([latin1(text)], 'GET', 'strict', known)
+    expect(known.find(latin1(text), 0, text.length)).toBeUndefined()
+    readResponse([latin1(`${HEAD}ok`)], 'GET', 'strict', known)
+    expect(known.find(latin1(HEAD), 0, HEAD.length)).toBeDefined()
+  },
+)

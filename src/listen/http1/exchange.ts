@@ -97,7 +97,7 @@ export class Http1Exchange implements Exchange {
     if (close || this.#leavesBody) this.closeAfter()
     const body = latin1Of(reply.body)
     const reason = STATUS_CODES[reply.status] ?? 'unknown'
-    const head = this.#render({ status: reply.status, reason, fields: [], own: reply.fields }, body.length)
+    const head = this.#render({ status: reply.status, reason, fields: reply.fields }, body.length)
     const bodiless = head.framing === 'none'
     if (!bodiless) this.#sent = body.length
     this.transport.socket.write(bodiless ? head.text : head.text + body, 'latin1', this.transport.onFlushed)

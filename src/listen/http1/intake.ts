@@ -34,8 +34,8 @@ const CHUNKS: ChunkRules = {
   tolerant: false,
 }
 
-/** How many heads of one connection are remembered: a page that polls requests a few resources in turn. */
-const HEADS_KNOWN = 4
+/** How many heads of one connection are remembered. They take up to 18 KiB, which a client can make each connection hold. */
+const HEADS_KNOWN = 2
 
 const NOTHING = Buffer.alloc(0)
 
@@ -53,7 +53,7 @@ export class Http1Intake {
   readonly #maxHeaderSize: number
   readonly #events: IntakeEvents
   readonly #head = new HeadReader('requests')
-  /** Heads of requests without a body. */
+  /** Heads of requests without a body and without an upgrade. */
   readonly #known = new HeadMemory<Http1RequestHead>(HEADS_KNOWN)
   /** Received bytes that are not read yet. */
   #pending: Buffer = NOTHING
@@ -107,6 +107,7 @@ export class Http1Intake {
 
   /** False if the head is not complete. */
   #readHead(): boolean {
+    // Only at the first byte of a head: the rest of a begun one may look like a complete head.
     const known =
       this.#head.length === 0 ? this.#known.find(this.#pending, 0, this.#pending.length) : undefined
     if (known !== undefined) {

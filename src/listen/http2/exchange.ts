@@ -51,15 +51,15 @@ export class Http2Exchange implements Exchange {
   constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, fields: Fields, facts: StreamFacts) {
     this.#stream = stream
     this.#mayQueue = facts.mayQueue
-    const own = withoutPseudo(fields)
-    const survey = surveyFields(own)
+    const regular = withoutPseudo(fields)
+    const survey = surveyFields(regular)
     this.head = {
       version: '2',
       secure: true,
       method: headers[':method'] ?? '',
       target: headers[':path'] ?? '',
       authority: headers[':authority'],
-      fields: own,
+      fields: regular,
       framing: requestFraming('2', survey, stream.endAfterHeaders),
       survey,
       peer: facts.peer,
@@ -185,10 +185,13 @@ export class Http2Exchange implements Exchange {
   }
 
   /** Sends the head. Returns whether a body follows. Throws on a status or a field that HTTP/2 cannot carry. */
-  #respond({ status, fields, own = [] }: Pick<ResponseHead, 'status' | 'fields' | 'own'>): boolean {
+  #respond({ status, fields, limitFields = [] }: Omit<ResponseHead, 'reason'>): boolean {
     const hasBody = carriesBody(this.head, status)
     const sent = status === RESET_CONTENT ? withoutLength(fields) : fields
-    this.#stream.respond([':status', String(status), ...sent, ...own], hasBody ? BODY_FOLLOWS : NO_BODY)
+    this.#stream.respond(
+      [':status', String(status), ...sent, ...limitFields],
+      hasBody ? BODY_FOLLOWS : NO_BODY,
+    )
     this.#status = status
     return hasBody
   }
