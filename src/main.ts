@@ -20,6 +20,7 @@ function daemonIo(): DaemonIo {
     onStop: onSignals('SIGTERM', 'SIGINT'),
     onReload: onSignals('SIGHUP'),
     onCrash: (listener) => process.on('uncaughtException', listener),
+    collectGarbage: globalThis.gc,
   }
 }
 

@@ -1,4 +1,5 @@
 import type { LogSink } from '../record/log.ts'
+import type { CollectGarbage } from '../system/idle-collection.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import { isBug, SetupError } from '../system/setup-error.ts'
 
@@ -19,6 +20,8 @@ export interface DaemonIo extends CommandIo {
   readonly onCrash: (listener: (error: unknown) => void) => void
   /** Calls back on each signal to reload the configuration (SIGHUP). */
   readonly onReload: (listener: () => void) => void
+  /** Absent without Node's `--expose-gc`. */
+  readonly collectGarbage?: CollectGarbage | undefined
 }
 
 /** 0 stopped on purpose, 1 failed while running, 2 bad usage or configuration. */

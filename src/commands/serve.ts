@@ -22,7 +22,7 @@ export async function serveCommand(options: ConfigOptions, io: DaemonIo): Promis
   const log = await createLog(config.log, io.logSink)
   // The last error handler: a bug in the handling of one request must not end the process for all clients.
   io.onCrash((error) => log.error({ err: error }, 'internal error: this is a bug in Postern'))
-  const sidecar = await createSidecar(config, { clock: systemClock, log })
+  const sidecar = await createSidecar(config, { clock: systemClock, log, collectGarbage: io.collectGarbage })
   const stopSidecar = (): Promise<void> =>
     sidecar.stop().catch((error: unknown) => log.error({ err: error }, 'error while stopping'))
   let asked = 0

@@ -18,6 +18,7 @@ import { createAccessLog } from '../record/access-log.ts'
 import type { Logger } from '../record/log.ts'
 import { createMetrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
+import { type CollectGarbage, collectWhenIdle } from '../system/idle-collection.ts'
 import { listen } from '../system/listen.ts'
 import { VERSION } from '../version.ts'
 import { openDeviceServices } from './device-services.ts'
@@ -47,10 +48,15 @@ interface Addresses {
 export interface SidecarDependencies {
   readonly clock: Clock
   readonly log: Logger
+  /** Called when the sidecar is idle; absent without `--expose-gc`. */
+  readonly collectGarbage?: CollectGarbage | undefined
 }
 
 /** Creates all parts of the sidecar and connects them. Rejects with `SetupError` if a configured file cannot be used. */
-export async function createSidecar(config: Config, { clock, log }: SidecarDependencies): Promise<Sidecar> {
+export async function createSidecar(
+  config: Config,
+  { clock, log, collectGarbage }: SidecarDependencies,
+): Promise<Sidecar> {
   let settings = await deriveSettings(config)
   const tls = await loadTlsMaterial(config.listen.tls, config.stateDir, {
     clock,
@@ -95,6 +101,7 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
     upstream: services.load,
   })
 
+  let served = 0
   const passage = createPassage({
     admit: createGate({
       clock,
@@ -111,6 +118,7 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
     refusalSettings: () => settings.config,
     onBug,
     record(entry) {
+      served += 1
       metrics.exchange(entry)
       if (settings.config.log.access) accessLog.write(entry)
     },
@@ -140,6 +148,7 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
     readiness: () => readinessOf(phase === 'running' ? services.unreadyReasons() : [phase]),
     onBug,
   })
+  const collection = collectWhenIdle({ served: () => served, collect: collectGarbage })
   const control = await openControlSocket(config.stateDir, {
     tokens: state.tokens,
     onFailure: (error) =>
@@ -195,6 +204,7 @@ export async function createSidecar(config: Config, { clock, log }: SidecarDepen
 
     async stop(graceMs = settings.config.shutdownGrace) {
       phase = 'stopping'
+      collection.close()
       validity.close()
       await within(graceMs, listener.drain())
       listener.destroy()

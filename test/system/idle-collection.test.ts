@@ -1,0 +1,60 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { collectWhenIdle } from '../../src/system/idle-collection.ts'
+import { closeLater } from '../support/cleanup.ts'
+
+const MIB = 1024 * 1024
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** A process whose heap is as large as the test says. A collection leaves 10 MiB. */
+function startProcess(): { served: number; heap: number; readonly collect: ReturnType<typeof vi.fn> } {
+  const state = {
+    served: 0,
+    heap: 30 * MIB,
+    collect: vi.fn(() => {
+      state.heap = 10 * MIB
+    }),
+  }
+  const collection = collectWhenIdle({
+    served: () => state.served,
+    collect: state.collect,
+    heapSize: () => state.heap,
+  })
+  closeLater(collection.close)
+  return state
+}
+
+it('an idle process collects the garbage of its start once', () => {
+  const { collect } = startProcess()
+  vi.advanceTimersByTime(999)
+  expect(collect).not.toHaveBeenCalled()
+  vi.advanceTimersByTime(60_000)
+  expect(collect).toHaveBeenCalledOnce()
+})
+
+it('a process that serves a request every second collects nothing', () => {
+  const state = startProcess()
+  for (let second = 0; second < 60; second += 1) {
+    state.served += 1
+    state.heap += MIB
+    vi.advanceTimersByTime(1_000)
+  }
+  expect(state.collect).not.toHaveBeenCalled()
+})
+
+it('a process collects again only when its heap has grown by 4 MiB', () => {
+  const state = startProcess()
+  vi.advanceTimersByTime(1_000)
+  state.served += 1
+  state.heap += 4 * MIB - 1
+  vi.advanceTimersByTime(10_000)
+  expect(state.collect).toHaveBeenCalledOnce()
+  state.heap += 1
+  vi.advanceTimersByTime(1_000)
+  expect(state.collect).toHaveBeenCalledTimes(2)
+})
