@@ -123,8 +123,10 @@ export function createSignIn({ scheme, readPassword, clock, events }: SignInDepe
     try {
       login = await scheme.login(password)
     } catch (error) {
-      if (error instanceof DeviceFault) return error.failure
-      throw error
+      if (!(error instanceof DeviceFault)) throw error
+      // Such a login says nothing about the account, so the next refusal may cause another one.
+      noLoginBefore = 0
+      return error.failure
     }
     // Another password was adopted during the login, so this one no longer matters.
     if (readPassword === undefined && adopted !== password) return undefined

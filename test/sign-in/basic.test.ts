@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { unusedPort } from '../support/raw.ts'
 import { needs } from '../support/tools.ts'
@@ -81,6 +82,22 @@ describe('Signing in by Basic', () => {
     expect(await renewal(true)).toBe('signed-in')
     signIn.loginHelped()
     expect(await renewal(true)).toBe('signed-in')
+  })
+
+  it('logs in again at once after a login that the device broke off: that says nothing about the account', async () => {
+    const device = await startBasicDevice()
+    const { signIn, request } = await signedIn({ auth, ...device })
+    await signIn.ready()
+    const breakOff = (incoming: IncomingMessage): void => {
+      incoming.socket.destroy()
+    }
+    const refused = await request({ target: '/forbidden' })
+    device.device.server.prependListener('request', breakOff)
+    expect((await signIn.renew(refused, refused.shown, true)).kind).toBe('refused')
+    device.device.server.off('request', breakOff)
+    expect(await signIn.ready()).toBeUndefined()
+    const next = await request({ target: '/forbidden' })
+    expect((await signIn.renew(next, next.shown, true)).kind).toBe('signed-in')
   })
 
   it('needs no login if another request has renewed it meanwhile', async () => {
