@@ -42,6 +42,10 @@ const SALT = 'password_salt'
 /** Milliseconds. */
 const SWEEP_INTERVAL = 1_000
 
+const FROM_MEMORY = 'token file: serving from memory'
+/** After a failed flush the file stays in use. */
+const NOT_FLUSHED = 'token file: could not be flushed; a power cut may lose the latest tokens'
+
 /** Opens the password source and the token store. Revokes the stored tokens if the password changed since the last run. */
 export async function openState(config: Config, deps: StateDependencies): Promise<State> {
   const { clock, log, metrics } = deps
@@ -153,9 +157,9 @@ function openTokenJournal(config: Config, { clock, log, metrics }: StateDependen
     listener: {
       failed(operation, error) {
         metrics.storeFailed('file', operation)
-        // Clients are served from memory in both cases, but the log distinguishes a bug from a disk error.
+        // The log distinguishes a bug from a disk error.
         const cause = isBug(error) ? { err: error } : { reason: reasonOf(error) }
-        log.error({ operation, ...cause }, 'token file: serving from memory')
+        log.error({ operation, ...cause }, operation === 'flush' ? NOT_FLUSHED : FROM_MEMORY)
       },
       recovered: () => log.info('token file: complete again'),
       setAside: (fault, path) =>

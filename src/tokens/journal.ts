@@ -144,6 +144,7 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
     })
     if (done) return
     // A revocation does not wait for the next retry: revoked tokens on the disk would be valid after a restart.
+    // If another process holds the lock, the folder and its file belong to that process: the file is not deleted.
     if (recover() !== 'failed') return
     try {
       destroyJournalFile(dir)

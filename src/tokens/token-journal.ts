@@ -31,7 +31,10 @@ export interface TokenJournal {
   record(records: readonly TokenRecord[]): void
   /** Deletes expired or evicted tokens, with a delay, because a late deletion does no harm. */
   forget(digests: readonly Digest[]): void
-  /** Deletes revoked tokens. After it returns, not even a power cut undoes it. */
+  /**
+   * Deletes revoked tokens. After it returns, not even a power cut undoes it. If the deletion cannot be written, deletes the whole
+   * file. On a read-only file system that fails too: the file stays, and a restart that can open it restores the tokens.
+   */
   revoke(digests: readonly Digest[] | 'all'): void
   /** How many live tokens are not on disk: a crash would lose them. */
   unsaved(): number
@@ -47,7 +50,10 @@ export interface TokenJournal {
 export type JournalOperation = 'open' | 'issue' | 'revoke' | 'expire' | 'meta' | 'flush' | 'close'
 
 export interface JournalListener {
-  /** The disk failed, and the store continues in memory. Called for every failed attempt, not for every token. */
+  /**
+   * The disk failed, and the store continues in memory; after a failed `flush` the file stays in use. Called for every failed
+   * attempt, not for every token.
+   */
   failed(operation: JournalOperation, error: Error): void
   /** The disk works again and holds all tokens. */
   recovered(): void
