@@ -20,7 +20,7 @@ const HTTP2_WARM_UP = 3
 export const floor: Figure = {
   id: 'P1f',
   title: 'Processor time beside the floor',
-  about: `The floor reads both heads as text, hashes and looks up the token, counts a window, rewrites fields and keeps connections to the device. It does nothing else. The ratio is the cost of the rest of Postern: over HTTP/1.1 and TLS with ${CONNECTIONS} connections, over HTTP/2 with ${HTTP2_CONNECTIONS} connections of ${STREAMS} streams each. --floor adds the capabilities of Postern to the floor one by one.`,
+  about: `The floor reads both heads as text, hashes and looks up the token, counts the request, rewrites fields and keeps connections to the device. It does nothing else. The ratio is the cost of the rest of Postern: over HTTP/1.1 and TLS with ${CONNECTIONS} connections, over HTTP/2 with ${HTTP2_CONNECTIONS} connections of ${STREAMS} streams each. --floor adds the capabilities of Postern to the floor one by one.`,
   async measure(lab) {
     const plain = await contest(lab, false, [
       { generator: lab.wrk ?? lab.autocannon, connections: CONNECTIONS },

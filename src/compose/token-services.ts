@@ -7,7 +7,7 @@ import { createTokenEndpoint, type TokenEndpoint } from '../oauth/token-endpoint
 import type { Metrics } from '../record/metrics.ts'
 import type { State } from './state.ts'
 
-/** The sidecar's own endpoints: `/oauth/token` with its two grants, and revocation. */
+/** The sidecar's own endpoints: `/oauth/token` with its grant types, and revocation. */
 export function tokenServices(
   { verify, tokens }: State,
   metrics: Metrics,

@@ -87,7 +87,7 @@ function responseFor(refusal: Refusal, realm: string): RefusalResponse {
       return {
         contract: 500,
         http: 503,
-        content: errorContent('overloaded', 'Too many requests are waiting.'),
+        content: errorContent('overloaded', 'The device is busy.'),
         fields: [
           'Retry-After',
           String(refusal.retryAfter),
