@@ -53,7 +53,7 @@ interface AttackedSidecar {
 
 export const slowAndMany: Figure = {
   id: 'S1',
-  title: 'Slow and many do not touch the others',
+  title: 'Attacks do not slow other clients',
   about: `A good client sends ${PACE} requests/s over TLS, alone and during attacks: slowhttptest, 5,000 idle connections, floods of HTTP/2 frames on 50 connections that are reopened whenever the sidecar closes them (up to 200 a second), and clients that do not read. With the default caps an attacker has one address and reaches its caps within two seconds, before the good client is timed. With lifted caps the attacker has many addresses; those results are reported without a threshold. All clients run on one core, where the attackers have idle priority: the figure measures the sidecar, not the competition for the core.`,
   async measure(lab) {
     const device = await startNodeDevice(lab.otherCore)

@@ -63,7 +63,7 @@ export const tunnels: Figure = {
 /** Open files of a process besides its tunnels. */
 const OTHER_FILES = 200
 
-/** Tunnels of two sockets each that the limit on open files allows one process. */
+/** How many tunnels one process may open: each needs two sockets, and the limit on open files counts them. */
 async function maxTunnels(): Promise<number> {
   const limits = await readFile('/proc/self/limits', 'utf8').catch(() => '')
   const hard = /^Max open files\s+\S+\s+(\d+)/m.exec(limits)?.[1]

@@ -105,8 +105,8 @@ export function readRevocation(text: string): OperatorRevocation | undefined {
 }
 
 /**
- * The key by which the limits count the client of an address (C17): an IPv4 address, also for its IPv4-mapped form; the /64
- * of an IPv6 address; `unix`. Undefined for anything else, such as a range other than a /64.
+ * The key of an address in the rate limits (C17). IPv4 and IPv4-mapped: the IPv4 address. IPv6: its /64. `unix`: itself.
+ * Undefined for anything else, such as a range other than a /64.
  */
 export function clientKeyOf(text: string): string | undefined {
   if (text === UNIX_PEER) return UNIX_PEER

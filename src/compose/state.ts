@@ -35,7 +35,7 @@ export interface StateDependencies {
   readonly onPasswordRead: () => void
 }
 
-/** The journal's keys for the password's fingerprint and the salt of it. */
+/** The keys of the journal for the fingerprint of the password and for its salt. */
 const FINGERPRINT = 'password_fingerprint'
 const SALT = 'password_salt'
 
@@ -115,7 +115,10 @@ export async function openState(config: Config, deps: StateDependencies): Promis
   const timer = setInterval(() => tokens.sweep(), SWEEP_INTERVAL).unref()
   return {
     tokens,
-    /** Issues no token before the journal holds the fingerprint: a restart would revoke it as issued for another password. */
+    /**
+     * Issues no token before the journal holds the fingerprint of the password. Otherwise a restart would take the token for one
+     * of an earlier password and revoke it.
+     */
     async verify(candidate) {
       for (;;) {
         const before = saved

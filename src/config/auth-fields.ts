@@ -44,7 +44,7 @@ const form = section('A login form that sets session cookies.', {
     ),
   ),
   success: section(
-    'Additional conditions for a successful login. Always required: a status below 400, a session cookie, and no redirect back to the login page.',
+    'Further conditions for a login to count as successful. These hold in any case: a status below 400, a session cookie, and no redirect back to the login page.',
     {
       status: optional(
         integer(200, 399, { description: 'The status of the response to a successful login.' }),
@@ -80,7 +80,7 @@ export const authField = either(
     // A common mistake is to write the password itself here.
     secret: true,
     description:
-      'How the sidecar signs in to a device that has its own login: `off`, or one of `basic`, `digest` and `form`. There is one login at a time. A request that the device refuses because it needs a login is repeated once. A refused password is not tried again for 30 seconds, doubled each time up to 16 minutes, unless its file holds a different one by then. The sidecar does not sign in requests without a token (`public_paths`, `enforce`). Clients never see the session cookie of a form login.',
+      'How the sidecar signs in to a device that has its own login: `off`, or one of `basic`, `digest` and `form`. The sidecar never sends two logins at once. A request that the device refuses because it needs a login is repeated once. A refused password is not tried again for 30 seconds, doubled each time up to 16 minutes. It is tried earlier if the file then has another password. The sidecar does not sign in requests without a token (`public_paths`, `enforce`). Clients never see the session cookie of a form login.',
   },
 )
 

@@ -22,7 +22,7 @@ interface Change {
   readonly live: boolean
 }
 
-/** A mapping of the operator's own names (`upstream.routes`) is one key; each header is a key of its own. */
+/** `upstream.routes` counts as one key, although the operator chooses the names in it. Each header counts as its own key. */
 function changesBelow(
   field: Field<unknown>,
   before: unknown,

@@ -46,7 +46,8 @@ function serviceConflicts(above: readonly string[], { url, tls }: ServiceConfig,
     issues.push(issue([...above, 'url'], message))
   }
   if (tls.insecure && tls.ca !== undefined) {
-    const message = `must be false together with ${[...above, 'tls', 'ca'].join('.')}, which would be ignored`
+    const ca = [...above, 'tls', 'ca'].join('.')
+    const message = `must be false if ${ca} is set, because ${ca} would be ignored`
     issues.push(issue([...above, 'tls', 'insecure'], message))
   }
   return issues

@@ -40,7 +40,7 @@ export function jsonSchema(field: Field<unknown>): Record<string, unknown> {
   return { ...schema }
 }
 
-/** If exactly one alternative of a union has the type of the value, its own issues are more precise than the union's. */
+/** If only one alternative of a union has the type of the value, reports the issues of that alternative instead of the union's. */
 function flatten(issue: z.core.$ZodIssue, above: readonly string[]): readonly Issue[] {
   const path = [...above, ...issue.path.map(String)]
   if (issue.code === 'unrecognized_keys') return [{ path, message: issue.message, unknown: issue.keys }]

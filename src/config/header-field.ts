@@ -42,7 +42,7 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'upgrade',
 ])
 
-/** Fields that the sidecar writes itself: with a second value, two readers could take different ones. */
+/** Fields that the sidecar writes itself. If a field had two values, two programs could use different ones. */
 const WRITTEN_BY_SIDECAR: ReadonlySet<string> = new Set([
   'via',
   'x-forwarded-for',
@@ -57,7 +57,7 @@ export function headerNameProblem(name: string): string | undefined {
   const lower = name.toLowerCase()
   if (!/^[!#$%&'*+\-.^_`|~\da-z]+$/.test(lower)) return 'must have a token as its name (RFC 9110 §5.6.2)'
   if (lower === 'host') return 'must not be set here; set upstream.host instead'
-  if (lower === 'content-length') return 'must not be set: it frames the body, which comes from the client'
+  if (lower === 'content-length') return "must not be set: the length of the body is the client's"
   if (lower === 'expect') return 'must not be set: the sidecar itself responds to Expect'
   if (HOP_BY_HOP.has(lower)) return 'must not be set: it belongs to one connection (RFC 9110 §7.6.1)'
   if (WRITTEN_BY_SIDECAR.has(lower)) return 'must not be set: the sidecar writes it itself'

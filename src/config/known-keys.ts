@@ -35,12 +35,15 @@ function keysBelow(path: readonly string[], field: Field<unknown>): KnownKey[] {
   })
 }
 
-/** The advice for an unknown name, which names the most similar known one: the second half of an error message. */
+/** Returns the second half of the error message for an unknown name: it suggests the most similar known name. */
 export function nearestName(unknown: string, known: readonly string[]): string {
   return adviceFor(unknown, known, (name) => distance(unknown, name))
 }
 
-/** The same for dotted keys. A correct last part in a wrong section is similar: `capacity` is near `tokens.capacity`. */
+/**
+ * The same for dotted keys. A key with the right last part counts as similar, even in a wrong section: `capacity` is similar to
+ * `tokens.capacity`.
+ */
 export function nearestKey(unknown: string, known: readonly string[]): string {
   const snake = snakeCase(unknown)
   return adviceFor(snake, known, (key) =>

@@ -40,7 +40,7 @@ export const listenField = section('The public listener, which clients connect t
     { least: '1ms', most: '1h' },
     {
       default: '10s',
-      description: 'The longest TLS handshake. The default allows for two lost packets.',
+      description: 'How long a TLS handshake may take. The default allows for two lost packets.',
     },
   ),
   headerTimeout: duration(
@@ -71,7 +71,7 @@ export const listenField = section('The public listener, which clients connect t
   maxHeaderSize: size('1KiB', '1MiB', {
     default: '16KiB',
     description:
-      'The largest head of a request: in HTTP/1 all of its bytes, in HTTP/2 the sum of its fields, also before the client has acknowledged the limit. The default is that of Node.js and most servers.',
+      'The largest head of a request: in HTTP/1 all of its bytes, in HTTP/2 the sum of its fields. In HTTP/2 the limit holds from the first request, even if the client has not confirmed it yet. The default is that of Node.js and most servers.',
   }),
   maxHeaderCount: integer(1, 10_000, {
     default: 100,
@@ -85,7 +85,7 @@ export const listenField = section('The public listener, which clients connect t
   maxConnectionsPerClient: integer(1, 1_000_000, {
     default: 250,
     description:
-      'The maximum number of open connections from one client: an IPv4 address or an IPv6 /64. A browser opens six, so the default serves forty browsers behind one address, and no single client can take all of `max_connections`. A client that floods HTTP/2 connections again and again is refused before the TLS handshake: a connection closed for a flood counts as a twenty-fifth of this limit until `idle_timeout` after its end, and one that reached more than a tenth of `max_resets` or `max_control_frames` counts in proportion. Does not apply to `listen.trusted_proxies` and to Unix sockets.',
+      'The maximum number of open connections from one client: an IPv4 address or an IPv6 /64. A browser opens six, so the default serves forty browsers behind one address, and no single client can take all of `max_connections`. An HTTP/2 connection that was closed for a flood takes a twenty-fifth of this limit until `idle_timeout` after its end: after 25 of them the client is refused before the TLS handshake. A connection that used more than a tenth of `max_resets` or `max_control_frames` counts as that part of one. Does not apply to `listen.trusted_proxies` and to Unix sockets.',
   }),
   maxStreams: integer(1, 10_000, {
     default: 100,
@@ -105,7 +105,7 @@ export const listenField = section('The public listener, which clients connect t
   maxQueuedBytes: size('64KiB', '1GiB', {
     default: '8MiB',
     description:
-      'The maximum size of responses that are queued on one connection for a client that does not read them; further responses are aborted. 100 streams with one chunk of a response each stay below the default.',
+      'The maximum size of responses that are queued on one connection for a client that does not read them; further responses are aborted. The default has room for 100 streams with one chunk each.',
   }),
 })
 

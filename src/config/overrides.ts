@@ -20,7 +20,7 @@ export interface Overrides {
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Below the file: systemd's variable only proposes a directory. */
+/** The file has a higher rank than systemd's variable, which only proposes a directory. */
 const SYSTEMD_RANK = 0
 const ENVIRONMENT_RANK = 2
 const FLAG_RANK = 3
@@ -112,7 +112,10 @@ interface Resolved {
   readonly rest: readonly string[]
 }
 
-/** Finds the field of a dotted path. The operator's own names may contain dots, so each possible length is tried. */
+/**
+ * Finds the field of a dotted path. The operator's own names may contain dots, so the path is tried with a name of one part, two
+ * parts, and so on.
+ */
 function resolve(
   field: Field<unknown>,
   rest: readonly string[],

@@ -11,7 +11,7 @@ export const passwordField = choice(
       type: '`true`',
       textForm: 'yaml',
       description:
-        'For a device without a readable password file: the sidecar checks the password of each grant by signing in to the device, as `upstream.auth` defines. The last right password is kept in memory only, and signs in the forwarded requests. If the device refuses it later, it counts as changed. After a restart no password is known, so requests with restored tokens reach the device without credentials until the next grant; if that grant has a different password, the restored tokens are revoked first. A wrong password in a grant is a failed login at the device, which may lock the account: see `limits.oauth`.',
+        'For a device without a readable password file: the sidecar checks the password of each grant by signing in to the device, as `upstream.auth` defines. The sidecar keeps the last right password in memory only, and uses it to sign in for forwarded requests. If the device refuses it later, it counts as changed. After a restart the sidecar knows no password. Until the next grant, requests with restored tokens reach the device without credentials. If that grant has a different password, the restored tokens are revoked first. A wrong password in a grant is a failed login at the device, which may lock the account: see `limits.oauth`.',
     }),
   },
 )
@@ -121,7 +121,7 @@ function limit(requests: number, what: string) {
       default: 'client',
       live: ALWAYS,
       description:
-        'What has a window of its own: `client`, each client address (for IPv6, each /64); `grant`, each login; `device`, one window for all clients.',
+        'Which requests share a window: those of one client address (`client`; for IPv6, of one /64), those of one login (`grant`), or all requests (`device`).',
     }),
   })
 }

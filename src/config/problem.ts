@@ -27,7 +27,7 @@ function line(path: readonly string[], what: string, layered: Layered, file: str
   return [source, path.join('.'), what].filter((part) => part !== undefined).join(': ')
 }
 
-/** Whether the value is a default, which conflicts with a value set elsewhere. */
+/** Whether the key is not set, so that its default is in conflict. */
 function isDefault(path: readonly string[], tree: YamlValue): boolean {
   const fields = fieldsAlong(path)
   return (

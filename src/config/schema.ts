@@ -47,7 +47,7 @@ export const schema = section('The configuration of Postern.', {
   realm: plainText(
     'text without quotes, backslashes or control characters',
     { default: 'device', live: ALWAYS, description: 'The realm in `WWW-Authenticate`.' },
-    // The realm is a quoted-string in the header, so this avoids escapes, which some clients do not decode.
+    // Without quotes and backslashes the realm needs no escapes, which some clients do not decode.
     (given) =>
       /^[ !#-[\]-~]+$/.test(given) ? undefined : 'must be ASCII text without ", \\ or control characters',
   ),

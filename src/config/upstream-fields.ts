@@ -102,7 +102,7 @@ const service = {
     {
       default: '30s',
       description:
-        'How long the device may take to begin its response. After that, `idle_timeout` applies. Both are accurate to about a second.',
+        'How long the device may take to begin its response. After that, `idle_timeout` applies. `response_timeout` and `idle_timeout` are accurate to about a second.',
     },
   ),
   idleTimeout: duration(

@@ -10,7 +10,10 @@ import type { UpstreamTarget } from './target.ts'
 
 /** A connection to the device. One request at a time borrows it. */
 export interface Connection extends Transfer {
-  /** It was open when it was borrowed, and has received nothing since. If it breaks now, the device closed it while idle. */
+  /**
+   * The connection was already open when it was borrowed, and no byte has arrived since. If it breaks in this state, the device
+   * closed it while it was idle.
+   */
   readonly reused: boolean
   send(request: DeviceRequest, handler: ResponseHandler): void
   /**
@@ -58,8 +61,8 @@ interface Pool {
 const ignore = (): void => {}
 
 /**
- * A pool of keep-alive connections to the device. It lends the most recently used connection first, so after a burst the others
- * go idle and close. The queue of `forward/` bounds how many are in use. With `reuse: never` a connection carries one request.
+ * A pool of keep-alive connections to the device. It lends the most recently used connection first, so connections that only a
+ * burst needed become idle and are closed. The queue of `forward/` bounds how many are in use. With `reuse: never` a connection carries one request.
  */
 export function createConnections(
   target: UpstreamTarget,
@@ -182,7 +185,10 @@ class PooledConnection extends DeviceConnection implements Connection {
     this.#idleTimer = undefined
   }
 
-  /** The device closed the connection while idle, or when its next request arrived. Counts only after a complete response. */
+  /**
+   * The device closed the connection while it was idle, or when its next request arrived. The close is remembered only if the
+   * connection had carried a complete response.
+   */
   protected override closedByDevice(): void {
     const { memory, clock } = this.#pool
     if (!this.#responded) return

@@ -7,7 +7,8 @@ import type { Clock } from '../system/clock.ts'
 export interface IdleMemory {
   /**
    * Whether a connection that has been idle for this time may carry another request. A `repeatable` request is sent again
-   * if the connection fails, so from time to time it may use an untrusted connection, to learn whether that still works.
+   * if the connection fails, so from time to time it may use an untrusted connection, to learn whether the device keeps
+   * connections that long again.
    */
   trusts(idle: number, repeatable: boolean): boolean
   /** The device closed a connection after this idle time, or when the next request arrived. */
@@ -18,7 +19,10 @@ export interface IdleMemory {
 
 /** How many of the latest closes count, so that accidental ones, such as those of a restart, are forgotten. */
 const MOST_REMEMBERED = 8
-/** The trusted part of the shortest idle time before a close. The rest is a margin for timers and bytes in flight. */
+/**
+ * A connection is trusted up to this part of the shortest idle time after which the device closed one. The rest is a margin for
+ * timers and bytes in flight.
+ */
 const SAFE_PART = 0.5
 /** A device that closes sooner than this (ms) counts as one that does not keep connections. */
 const SHORTEST_KEPT = 20

@@ -3,15 +3,16 @@ import { connect as connectTls } from 'node:tls'
 import type { UpstreamTarget } from './target.ts'
 
 /**
- * Receives the first `length` bytes of a buffer. `own`: the receiver may keep the buffer if `length` fills it; otherwise the
- * bytes are valid only until it returns. Returns true while it receives a large body.
+ * Receives the first `length` bytes of a buffer. `own`: if `length` is the whole buffer, the receiver may keep it; otherwise the
+ * bytes are valid only until the receiver returns. Returns true while it receives a large body.
  */
 type TakeBytes = (bytes: Buffer, length: number, own: boolean) => boolean
 
 export interface SocketOpener {
   /**
-   * Starts a connection. Calls `onOpen` when it is open; with TLS, after the certificate is verified. A socket that is already
-   * destroyed when it emits `end` was reset by the device. Without `take` the caller reads the socket itself.
+   * Starts a connection. Calls `onOpen` when it is open; with TLS, after the certificate is verified. If the device reset the
+   * connection, the socket is already destroyed when it emits `end`. If `take` is undefined, the caller itself reads from the
+   * socket.
    */
   open(onOpen: () => void, take?: TakeBytes): Socket
 }
@@ -37,7 +38,8 @@ export function createSocketOpener({ origin, socketPath, ca, insecure }: Upstrea
     const socket = connectTls(
       {
         ...at,
-        // Set for a Unix socket too: it selects the certificate and is checked against it. SNI takes no addresses (RFC 6066 §3).
+        // The server name is also set for a Unix socket: the device selects its certificate by it, and Node compares the two. SNI
+        // takes no addresses (RFC 6066 §3).
         ...(isIP(host) === 0 ? { servername: host } : {}),
         ALPNProtocols: ['http/1.1'],
         rejectUnauthorized: !insecure,
@@ -89,7 +91,8 @@ function readPastBrokenWrites(socket: Socket): void {
   const onWritten = (error?: NodeJS.ErrnoException | null): void => {
     const reset = error?.code === 'ECONNRESET'
     broken = reset || error?.code === 'EPIPE'
-    // The kernel reports a reset once. A write got the report, so reading ends as after a FIN; destroying first marks the reset.
+    // The kernel reports a reset once. Here a write got that report, so reading ends as if by a FIN. The socket is destroyed before
+    // `end`, so that the listener sees a reset.
     if (reset) socket.prependOnceListener('end', () => socket.destroy())
     done(broken ? undefined : error)
   }

@@ -49,12 +49,12 @@ export function bufferBody(source: AsyncIterable<Buffer>, most: number = DEFAULT
   }
 }
 
-/** The largest block (bytes), except for a piece that is larger. */
+/** A block has at most this many bytes, or the size of a larger piece. */
 const LARGEST_BLOCK = 64 * 1024
 
 /**
  * Copies the pieces into blocks. A piece may be one byte of a large read buffer, and would keep all of that buffer in memory. A
- * block is no larger than the bytes buffered before it, or than one piece, so little memory is unused.
+ * new block is at most as large as all before it (or as one piece), so at most half of the memory is unused.
  */
 class Blocks {
   readonly #blocks: Buffer[] = []

@@ -35,7 +35,10 @@ const REMOVED = { expired: EXPIRED, revoked: REVOKED }
 export function createTokenStore({ policy, clock, random, journal, listener }: Dependencies): TokenStore {
   let { accessLifetime, refreshLifetime, rotateRefresh, refreshGrace } = policy
   const table = createGrantTable(policy.capacity)
-  /** Token responses that a retry within the grace gets again. Only these hold tokens in plain text, for that time. */
+  /**
+   * Token responses that a retry within the grace gets again. No other structure holds tokens in plain text, and these are removed
+   * after the grace.
+   */
   const replays = new Map<Token, IssuedTokens>()
 
   restoreGrants(table, journal, clock, policy)
@@ -102,9 +105,9 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
   }
 
   /**
-   * A spent token gets here only if an earlier process ended before its client had the response. A refusal would lock out that
-   * client, so it gets a new pair. The live refresh token, which the client may not have received, becomes spent. So one live
-   * refresh token remains, and reuse is still detected.
+   * A spent token has no stored response only after a restart: the earlier process ended, perhaps before its client got the
+   * response. A refusal would lock out that client, so it gets a new pair. The live refresh token, which the client may not have
+   * received, becomes spent. So one live refresh token remains, and reuse is still detected.
    */
   function exchange(token: Token, presented: string, now: number): IssuedTokens {
     const { grant } = token
@@ -155,7 +158,7 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
       table.drop(token, 'revoked')
       replays.delete(token)
     }
-    // `all` also deletes tokens on disk that were not read from it.
+    // `all` also deletes stored tokens that this process never loaded.
     if (all) journal.revoke('all')
     else if (tokens.length > 0) journal.revoke(tokens.map((token) => token.digest))
     if (grants.length > 0)

@@ -140,7 +140,7 @@ describe('postern check', () => {
     expect(code).toBe(1)
   })
 
-  it('exits with 2 if such a folder cannot be made and the self-signed certificate is stored there', async () => {
+  it('exits with 2 if a state folder with a long path cannot be made and the self-signed certificate is stored there', async () => {
     const device = await startDevice()
     const locked = join(directory, 'locked')
     mkdirSync(locked, { mode: 0o500 })

@@ -16,7 +16,7 @@ beforeEach(async () => {
 })
 afterEach(() => device.stop())
 
-test('the system page counts the uptime and names old firmware', async () => {
+test('the system page shows the uptime, and old firmware in `Server`', async () => {
   now += 42_900
   const response = await fetch(`${url}/api/system`)
   expect(response.headers.get('server')).toBe('PowerDist-httpd/1.04')
@@ -81,7 +81,7 @@ test.each([
   ['bytes=65530-131080', 65_530, 131_081],
   ['bytes=-100', 4_194_204, 4_194_304],
   ['bytes=4194300-9999999999', 4_194_300, 4_194_304],
-])('the range %s of the backup is that part of the whole', async (range, start, end) => {
+])('a request for the range %s of the backup returns exactly those bytes', async (range, start, end) => {
   const whole = Buffer.from(await (await fetch(`${url}/api/backup`)).arrayBuffer())
   const response = await fetch(`${url}/api/backup`, { headers: { range } })
   expect(response.status).toBe(206)

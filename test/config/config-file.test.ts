@@ -37,7 +37,7 @@ describe('a configuration file', () => {
     )
   })
 
-  it('must not be below a file', () => {
+  it('is refused if a part of its path is a file, not a directory', () => {
     const path = join(fileOf(''), 'x')
     expect(() => readConfigFile(path)).toThrow(
       `${path}: there is no such file: a part of the path is not a directory`,

@@ -17,7 +17,7 @@ describe('a header for every forwarded request', () => {
     ['Ä', 'must have a token as its name (RFC 9110 §5.6.2)'],
     ['X\r\nY', 'must have a token as its name (RFC 9110 §5.6.2)'],
     ['Host', 'must not be set here; set upstream.host instead'],
-    ['Content-Length', 'must not be set: it frames the body, which comes from the client'],
+    ['Content-Length', "must not be set: the length of the body is the client's"],
     ['Expect', 'must not be set: the sidecar itself responds to Expect'],
     ['Connection', 'must not be set: it belongs to one connection (RFC 9110 §7.6.1)'],
     ['TRANSFER-ENCODING', 'must not be set: it belongs to one connection (RFC 9110 §7.6.1)'],

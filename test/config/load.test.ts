@@ -192,7 +192,7 @@ describe('the sources', () => {
     expect(load({ env: { STATE_DIRECTORY: '' } }).stateDir).toBe('./state')
   })
 
-  it('replace a password source from a source of lower precedence', () => {
+  it('replace a password source of another kind from a source of lower precedence', () => {
     const file = 'upstream: {url: "http://h"}\npassword: {htpasswd: {file: a, user: b}}\n'
     expect(load({ file, env: { POSTERN_PASSWORD_FILE: 'x' } }).password).toEqual({ file: 'x' })
     expect(load({ file, sets: ['password.shadow.file=x', 'password.shadow.user=y'] }).password).toEqual({
@@ -206,7 +206,7 @@ describe('the sources', () => {
     })
   })
 
-  it('complete a password source of the same kind from a source of lower precedence', () => {
+  it('change only single keys of a password source of the same kind from a source of lower precedence', () => {
     const file = 'upstream: {url: "http://h"}\npassword: {htpasswd: {file: a, user: b}}\n'
     expect(load({ file, env: { POSTERN_PASSWORD_HTPASSWD_USER: 'c' } }).password).toEqual({
       htpasswd: { file: 'a', user: 'c' },
@@ -223,7 +223,7 @@ describe('the sources', () => {
     })
   })
 
-  it('add single headers, compare their names without case, and can replace all of them', () => {
+  it('can set one header or replace all; header names ignore case', () => {
     const file = MINIMAL.replace('}\n', ', headers: {x-foo: file, X-Bar: file}}\n')
     expect(load({ file, sets: ['upstream.headers.X-Foo=flag'] }).upstream.headers).toEqual({
       'X-Bar': 'file',
@@ -249,7 +249,7 @@ describe('the sources', () => {
     })
   })
 
-  it('treat a mapping for a section as its single keys', () => {
+  it('change only those keys of a section that a mapping for it contains', () => {
     const file = `${MINIMAL}limits: {api: {requests: 2, window: 2s}}\n`
     const env = { POSTERN_LIMITS_API: '{requests: 3}', POSTERN_LIMITS_OAUTH: '' }
     expect(load({ file, env }).limits.api).toEqual({ requests: 3, window: 2000, per: 'client' })

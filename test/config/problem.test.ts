@@ -177,7 +177,7 @@ describe('a value', () => {
     ],
     [
       'tls: {ca: a, insecure: true}',
-      'upstream.tls.insecure: must be false together with upstream.tls.ca, which would be ignored (given: true)',
+      'upstream.tls.insecure: must be false if upstream.tls.ca is set, because upstream.tls.ca would be ignored (given: true)',
     ],
     ['auth: on', 'upstream.auth: must be off, or a mapping with one of basic, digest, form'],
     ['auth: {}', 'upstream.auth: must have exactly one of basic, digest, form'],

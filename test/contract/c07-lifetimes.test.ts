@@ -49,7 +49,7 @@ describeTransports('C7 The lifetime of tokens', (transport) => {
     expect(await canRefresh(sidecar, refresh_token)).toBe(false)
   })
 
-  it('C7 the access token of the last refresh is valid for its hour, after the refresh token has expired', async () => {
+  it('C7 the access token of the last refresh is valid for one hour, even if the refresh token expires within it', async () => {
     const { refresh_token } = await sidecar.grant()
     sidecar.clock.advance(week - second)
     const { access_token } = await sidecar.refresh(refresh_token)

@@ -15,7 +15,10 @@ import { needs, run } from '../support/tools.ts'
 import { describeTransports } from '../support/transports.ts'
 
 const MB = 1_000_000
-/** More (MB) than all buffers on the way hold. Only Python sends 100: the sidecar discards alike for every client. */
+/**
+ * 20 MB is more than all buffers between client and device hold. Only the Python client also sends 100 MB: the sidecar treats all
+ * clients alike, so one test is enough.
+ */
 const LARGE = 20
 const BODY = Buffer.alloc(LARGE * MB, 'x')
 const INVALID_TOKEN = { error: 'invalid_token' }

@@ -91,7 +91,7 @@ describeTransports('C17 The key of a window', (transport) => {
     }
   })
 
-  it('C17 a trusted peer names its client in X-Forwarded-For alone', async () => {
+  it('C17 only X-Forwarded-For of a trusted peer names the client', async () => {
     const sidecar = await behindProxy(['127.0.0.1'], transport)
     expect(await remainingFor(sidecar, '192.0.2.1')).toBe(9)
     expect(await remainingFor(sidecar, '192.0.2.1')).toBe(8)
@@ -141,12 +141,15 @@ describe('C17 X-Forwarded-For', () => {
     '',
     '192.0.2.1 192.0.2.2',
     'a'.repeat(5000),
-  ])('C17 an entry that is no address counts as the proxy that sent it: %.20s', async (value) => {
-    const sidecar = await behindProxy()
-    expect(await remaining(sidecar)).toBe(9)
-    expect(await remainingFor(sidecar, value)).toBe(8)
-    expect(await remainingFor(sidecar, `192.0.2.1, ${value}`)).toBe(value === '' ? 9 : 7)
-  })
+  ])(
+    'C17 an entry that is no address is replaced by the address of the proxy that wrote it: %.20s',
+    async (value) => {
+      const sidecar = await behindProxy()
+      expect(await remaining(sidecar)).toBe(9)
+      expect(await remainingFor(sidecar, value)).toBe(8)
+      expect(await remainingFor(sidecar, `192.0.2.1, ${value}`)).toBe(value === '' ? 9 : 7)
+    },
+  )
 
   it('C17 an IPv6 client counts by its /64', async () => {
     const sidecar = await behindProxy()

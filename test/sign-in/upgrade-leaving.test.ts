@@ -33,7 +33,7 @@ it('C24 an upgrade whose client left during the sign-in opens no connection to t
   await expect.poll(() => sidecar.metric('postern_connections')).toBe(0)
   const { connections } = device.device
   gate.resolve()
-  // The login serves the next request, on the same connection.
+  // The next request uses the session of this login and its connection.
   expect((await sidecar.request({ token })).status).toBe(200)
   expect(device.device.connections).toBe(connections)
 })

@@ -39,7 +39,7 @@ const TOLERANCE: Readonly<Record<keyof Sample, readonly [number, number]>> = {
 /** The fraction of the samples at the beginning that is ignored, because caches and pools still fill. */
 const WARM_UP = 0.2
 
-/** The fewest samples that allow a statement. */
+/** With fewer samples nothing is judged. */
 const FEWEST = 30
 
 /** The courses of all figures; undefined if the run was too short. */

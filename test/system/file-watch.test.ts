@@ -7,7 +7,7 @@ import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { movableClock } from '../support/clock.ts'
 
-it('H75 a file is read again while its timestamps could hide a second write, then only when they change', async () => {
+it('H75 a file that changed very recently is read at every poll; later only when its timestamps change', async () => {
   const file = join(temporaryDirectory(), 'password')
   writeFileSync(file, 'x')
   const clock = movableClock()
