@@ -94,7 +94,7 @@ export async function createSidecar(
     oauth: createWindowTable(config.limits.oauth, { clock, maxKeys }),
   }
   const accessLog = createAccessLog(log, clock)
-  metrics.observe({
+  metrics.setScrapeSources({
     tokens: () => state.tokens.counts(),
     unsaved: () => (config.tokens.store === 'file' ? state.tokens.unsaved() : undefined),
     windows: () => ({ api: tables.api.size, oauth: tables.oauth.size }),

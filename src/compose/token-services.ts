@@ -3,7 +3,7 @@ import type { OwnEndpoint } from '../http/admission.ts'
 import { createPasswordGrant } from '../oauth/password-grant.ts'
 import { createRefreshGrant } from '../oauth/refresh-grant.ts'
 import { createRevocationEndpoint } from '../oauth/revocation-endpoint.ts'
-import { createTokenEndpoint, type TokenEndpoint } from '../oauth/token-endpoint.ts'
+import { createTokenEndpoint, type OwnEndpointHandler } from '../oauth/token-endpoint.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { State } from './state.ts'
 
@@ -12,7 +12,7 @@ export function tokenServices(
   { verify, tokens }: State,
   metrics: Metrics,
   config: () => Config,
-): Readonly<Record<OwnEndpoint, TokenEndpoint>> {
+): Readonly<Record<OwnEndpoint, OwnEndpointHandler>> {
   const bodyTimeout = (): number => config().listen.bodyTimeout
   const grants = [
     createPasswordGrant({

@@ -1,4 +1,4 @@
-import type { Admission, Endpoint, Forward, TokenRequest } from '../http/admission.ts'
+import type { Admission, Endpoint, Forward, OwnEndpointRequest } from '../http/admission.ts'
 import type { RequestHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import type { AuthFailure, Refusal } from '../http/refusal.ts'
@@ -52,7 +52,7 @@ export type Admit = (head: RequestHead) => Later<Admission>
 /** A classified request, and the settings at its arrival. A reload does not change them for this request. */
 interface GateRequest {
   readonly head: RequestHead
-  readonly request: Classified
+  readonly classified: Classified
   readonly client: Client
   readonly rules: GateSettings
   /** Set if the limit counts by grant and so needs the grant first. */
@@ -77,10 +77,10 @@ export function createGate({
 }: GateDependencies): Admit {
   function admit(head: RequestHead): Later<Admission> {
     const rules = settings()
-    const request = classify(head, rules)
+    const classified = classify(head, rules)
     const client = clientOf(head.peer, head.survey.forwardedFor)
-    const incoming: GateRequest = { head, request, client, rules, identity: undefined }
-    if (rules.limits[request.endpoint].per !== 'grant') return limit(incoming)
+    const incoming: GateRequest = { head, classified, client, rules, identity: undefined }
+    if (rules.limits[classified.endpoint].per !== 'grant') return limit(incoming)
     const known = identifyBearer(head.survey.authorization, identify)
     return known instanceof Promise ? later(incoming, known, limitKnown) : limitKnown(incoming, known)
   }
@@ -90,15 +90,15 @@ export function createGate({
   }
 
   function limit(incoming: GateRequest): Later<Admission> {
-    const { request, client, rules, identity } = incoming
-    const { endpoint } = request
+    const { classified, client, rules, identity } = incoming
+    const { endpoint } = classified
     const decision = tables[endpoint].count(windowKey(rules.limits[endpoint].per, client, identity))
     return decision instanceof Promise ? later(incoming, decision, judge) : judge(incoming, decision)
   }
 
   function judge(incoming: GateRequest, decision: LimitDecision): Later<Admission> {
-    const { head, request, client, rules, identity } = incoming
-    const { endpoint, framing } = request
+    const { head, classified, client, rules, identity } = incoming
+    const { endpoint, framing } = classified
     const common = {
       requestId: requestIdOf(head.survey.requestId, client.peerTrusted, newRequestId),
       endpoint,
@@ -107,7 +107,8 @@ export function createGate({
       framing,
     }
     const limited = decision.admitted ? undefined : rateLimited(decision)
-    if (limited !== undefined && isFinal(limited, request, rules)) return refused(common, limited, request)
+    if (limited !== undefined && isFinal(limited, classified, rules))
+      return refused(common, limited, classified)
     const counted = { incoming, common, limited }
     const known = identity ?? identifyBearer(head.survey.authorization, identify)
     return known instanceof Promise ? later(counted, known, authorize) : authorize(counted, known)
@@ -164,20 +165,21 @@ interface CountedRequest {
 
 /** The last step. Refuses a request that exceeds the limit, is faulty or has no valid token, and admits every other one. */
 function authorize({ incoming, common, limited }: CountedRequest, identity: Identity): Admission {
-  const { request, client, rules } = incoming
-  const refusal = limited ?? request.fault ?? credentialFault(incoming, identity)
-  if (refusal !== undefined && isFinal(refusal, request, rules)) return refused(common, refusal, request)
-  if (request.ownEndpoint !== undefined)
-    return { ...common, kind: 'token-endpoint', ownEndpoint: request.ownEndpoint }
-  return forward(common, request, identity, client, refusal)
+  const { classified, client, rules } = incoming
+  const refusal = limited ?? classified.fault ?? credentialFault(incoming, identity)
+  if (refusal !== undefined && isFinal(refusal, classified, rules))
+    return refused(common, refusal, classified)
+  if (classified.ownEndpoint !== undefined)
+    return { ...common, kind: 'own-endpoint', ownEndpoint: classified.ownEndpoint }
+  return forward(common, classified, identity, client, refusal)
 }
 
 /** The sidecar's own endpoints take POST and find the credential in the body. Every other path needs a valid token. */
-function credentialFault({ head, request, rules }: GateRequest, identity: Identity): Refusal | undefined {
-  if (request.ownEndpoint !== undefined) {
+function credentialFault({ head, classified, rules }: GateRequest, identity: Identity): Refusal | undefined {
+  if (classified.ownEndpoint !== undefined) {
     return head.method === 'POST' ? undefined : { kind: 'method-not-allowed', allow: 'POST' }
   }
-  if (identity.kind === 'valid' || rules.isPublic(request.target)) return undefined
+  if (identity.kind === 'valid' || rules.isPublic(classified.target)) return undefined
   return { kind: 'unauthorized', cause: identity.cause }
 }
 
@@ -189,13 +191,13 @@ function rateLimited(decision: LimitDecision): Refusal {
  * Whether a refusal is sent. A gate that only observes also forwards requests that exceed the limit or have no valid token. It
  * never forwards a faulty request, nor one to the sidecar's own endpoints.
  */
-function isFinal(refusal: Refusal, request: Classified, { enforce }: GateSettings): boolean {
-  if (enforce || request.ownEndpoint !== undefined || request.fault !== undefined) return true
+function isFinal(refusal: Refusal, classified: Classified, { enforce }: GateSettings): boolean {
+  if (enforce || classified.ownEndpoint !== undefined || classified.fault !== undefined) return true
   return refusal.kind !== 'unauthorized' && refusal.kind !== 'rate-limited'
 }
 
 /** The properties that every admission has. */
-type CommonFacts = Omit<TokenRequest, 'kind' | 'ownEndpoint'>
+type CommonFacts = Omit<OwnEndpointRequest, 'kind' | 'ownEndpoint'>
 
 /** The connection of an ambiguous request closes: its next bytes could belong to this request or to another one. */
 function refused(common: CommonFacts, refusal: Refusal, { ambiguous }: Classified): Admission {
@@ -204,7 +206,7 @@ function refused(common: CommonFacts, refusal: Refusal, { ambiguous }: Classifie
 
 function forward(
   common: CommonFacts,
-  request: Classified,
+  classified: Classified,
   identity: Identity,
   client: Client,
   wouldRefuse: Refusal | undefined,
@@ -215,8 +217,8 @@ function forward(
     grant: identity.kind === 'valid' ? identity.grant : undefined,
     wouldRefuse,
     peerTrusted: client.peerTrusted,
-    target: request.target,
-    host: request.host,
+    target: classified.target,
+    host: classified.host,
   }
   // The brand of `Forward` exists only for the compiler. Only this function sets it, after the limit and the token check.
   return admission as unknown as Forward

@@ -5,7 +5,7 @@ import type { Exchange, ExchangeRecord, Outcome, UpgradeExchange } from '../http
 import { fieldLines } from '../http/fields.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { Reply } from '../http/reply.ts'
-import type { TokenEndpoint } from '../oauth/token-endpoint.ts'
+import type { OwnEndpointHandler } from '../oauth/token-endpoint.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Admit } from './admit.ts'
 import { LiveExchange, type LiveExchanges } from './live-exchanges.ts'
@@ -14,7 +14,7 @@ import { refusalReply, type StatusCodes } from './refusal-reply.ts'
 export interface PassageDependencies {
   readonly admit: Admit
   /** The sidecar's own endpoints. */
-  readonly ownEndpoints: Readonly<Record<OwnEndpoint, TokenEndpoint>>
+  readonly ownEndpoints: Readonly<Record<OwnEndpoint, OwnEndpointHandler>>
   readonly upstream: Upstream
   readonly live: LiveExchanges
   readonly clock: Clock
@@ -95,7 +95,7 @@ export function createPassage(deps: PassageDependencies): Passage {
   }
 
   async function serveOwnEndpoint(
-    admission: TokenAdmission,
+    admission: OwnAdmission,
     exchange: Exchange,
     passage: RequestPassage,
   ): Promise<void> {
@@ -186,7 +186,7 @@ function withOwnFields(reply: Reply, { limitFields, requestId }: Admission): Rep
 type ForwardBy<E> = (admission: Forwardable, exchange: E, listener: ForwardListener) => void
 
 type Forwardable = Extract<Admission, { kind: 'forward' }>
-type TokenAdmission = Extract<Admission, { kind: 'token-endpoint' }>
+type OwnAdmission = Extract<Admission, { kind: 'own-endpoint' }>
 
 /** Whether the unread request body may be larger than the sidecar drains. */
 function leavesBody({ framing }: Pick<Refused, 'framing'>, exchange: Exchange): boolean {

@@ -32,8 +32,9 @@ export interface Refused extends AdmissionBase {
 /** The endpoints that the sidecar serves itself: tokens, and their revocation (RFC 7009) if it is switched on. */
 export type OwnEndpoint = 'token' | 'revocation'
 
-export interface TokenRequest extends AdmissionBase {
-  readonly kind: 'token-endpoint'
+/** A request that the sidecar serves itself. */
+export interface OwnEndpointRequest extends AdmissionBase {
+  readonly kind: 'own-endpoint'
   readonly ownEndpoint: OwnEndpoint
 }
 
@@ -58,4 +59,4 @@ export interface Forward extends AdmissionBase {
   readonly host: string
 }
 
-export type Admission = Refused | TokenRequest | Forward
+export type Admission = Refused | OwnEndpointRequest | Forward

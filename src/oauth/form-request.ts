@@ -15,7 +15,7 @@ export type FormRequest =
 export async function readFormRequest(exchange: Exchange, bodyTimeout: number): Promise<FormRequest> {
   const typeFault = mediaTypeFault(exchange)
   if (typeFault !== undefined) return { kind: 'refused', refusal: typeFault, close: false }
-  const body = await readTokenBody(exchange, declaredLength(exchange), bodyTimeout)
+  const body = await readFormBody(exchange, declaredLength(exchange), bodyTimeout)
   if (body.kind === 'refused') return body
   const form = parseForm(body.bytes)
   if (form.kind === 'form') return form
@@ -57,7 +57,7 @@ function declaredLength(exchange: Exchange): number | undefined {
   return length === undefined ? undefined : Number(length)
 }
 
-export type TokenBody =
+export type FormBody =
   | { readonly kind: 'body'; readonly bytes: Buffer }
   | { readonly kind: 'refused'; readonly refusal: Refusal; readonly close: boolean }
 
@@ -65,15 +65,15 @@ export type TokenBody =
  * Reads a request body of at most `LARGEST_BODY` bytes within `deadline` ms. A larger Content-Length is refused before the body
  * is read. After a refusal more of the body may arrive, so the connection closes.
  */
-export async function readTokenBody(
+export async function readFormBody(
   exchange: Exchange,
   declaredLength: number | undefined,
   deadline: number,
-): Promise<TokenBody> {
+): Promise<FormBody> {
   if (declaredLength !== undefined && declaredLength > LARGEST_BODY) {
     return refused({ kind: 'content-too-large' })
   }
-  const late = Promise.withResolvers<TokenBody>()
+  const late = Promise.withResolvers<FormBody>()
   const timer = setTimeout(() => late.resolve(refused({ kind: 'request-timeout' })), deadline)
   try {
     return await Promise.race([collect(exchange, deadline), late.promise])
@@ -86,11 +86,11 @@ export async function readTokenBody(
   }
 }
 
-function refused(refusal: Refusal): TokenBody {
+function refused(refusal: Refusal): FormBody {
   return { kind: 'refused', refusal, close: true }
 }
 
-async function collect(exchange: Exchange, deadline: number): Promise<TokenBody> {
+async function collect(exchange: Exchange, deadline: number): Promise<FormBody> {
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of exchange.body(deadline)) {

@@ -1,6 +1,6 @@
 import { jsonReply } from '../http/reply.ts'
 import { readFormRequest, required } from './form-request.ts'
-import type { TokenEndpoint } from './token-endpoint.ts'
+import type { OwnEndpointHandler } from './token-endpoint.ts'
 
 export interface RevocationEndpointDependencies {
   /** Revokes the grant of a token of either kind. */
@@ -15,7 +15,7 @@ export interface RevocationEndpointDependencies {
 export function createRevocationEndpoint({
   revoke,
   bodyTimeout,
-}: RevocationEndpointDependencies): TokenEndpoint {
+}: RevocationEndpointDependencies): OwnEndpointHandler {
   return async (_request, exchange) => {
     const form = await readFormRequest(exchange, bodyTimeout())
     if (form.kind === 'refused') return form

@@ -1,4 +1,4 @@
-import type { TokenRequest } from '../http/admission.ts'
+import type { OwnEndpointRequest } from '../http/admission.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { jsonReply, type Reply } from '../http/reply.ts'
@@ -35,10 +35,10 @@ type EndpointResult =
   | { readonly kind: 'reply'; readonly reply: Reply }
   | { readonly kind: 'refused'; readonly refusal: Refusal; readonly close: boolean }
 
-export type TokenEndpoint = (request: TokenRequest, exchange: Exchange) => Promise<EndpointResult>
+export type OwnEndpointHandler = (request: OwnEndpointRequest, exchange: Exchange) => Promise<EndpointResult>
 
 /** The token endpoint, `POST /oauth/token`: reads the form, exchanges the grant, makes the response. A refusal ends this. */
-export function createTokenEndpoint({ grants, bodyTimeout }: TokenEndpointDependencies): TokenEndpoint {
+export function createTokenEndpoint({ grants, bodyTimeout }: TokenEndpointDependencies): OwnEndpointHandler {
   const unsupported = refuse({
     kind: 'unsupported-grant-type',
     description: `The grant_type must be ${grants.map(({ name }) => `"${name}"`).join(' or ')}.`,

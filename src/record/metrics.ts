@@ -36,7 +36,7 @@ export interface Metrics {
   }
   /** @param route the path of a route's service; undefined for the device's main service */
   upstream(route: string | undefined): UpstreamMetrics
-  observe(sources: ScrapeSources): void
+  setScrapeSources(sources: ScrapeSources): void
   readonly contentType: string
   /** The exposition text. */
   text(): Promise<string>
@@ -181,7 +181,7 @@ export function createMetrics({
       handshakeFailed: (reason) => handshakes.inc({ reason }),
     },
     upstream,
-    observe(next) {
+    setScrapeSources(next) {
       sources = next
     },
     contentType: registry.contentType,

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { BrokenBodyError, StalledBodyError } from '../../src/http/exchange.ts'
-import { readTokenBody } from '../../src/oauth/form-request.ts'
+import { readFormBody } from '../../src/oauth/form-request.ts'
 
-/** An exchange whose body fails. `readTokenBody` uses nothing else of it. */
+/** An exchange whose body fails. `readFormBody` uses nothing else of it. */
 const failing = (error: Error): Exchange =>
   ({
     async *body() {
@@ -16,7 +16,7 @@ it.each([
   ['broke off', new BrokenBodyError(), 'malformed'],
   ['stalled', new StalledBodyError(), 'request-timeout'],
 ])('C9 a token request whose body %s is refused as %s', async (_name, error, kind) => {
-  expect(await readTokenBody(failing(error), undefined, 1000)).toMatchObject({
+  expect(await readFormBody(failing(error), undefined, 1000)).toMatchObject({
     kind: 'refused',
     refusal: { kind },
     close: true,
@@ -25,5 +25,5 @@ it.each([
 
 it('C9 a bug of Postern is rethrown, not refused as a fault of the client', async () => {
   const bug = new TypeError('x is not a function')
-  await expect(readTokenBody(failing(bug), undefined, 1000)).rejects.toBe(bug)
+  await expect(readFormBody(failing(bug), undefined, 1000)).rejects.toBe(bug)
 })

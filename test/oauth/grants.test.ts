@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { TokenRequest } from '../../src/http/admission.ts'
+import type { OwnEndpointRequest } from '../../src/http/admission.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { createTokenEndpoint, type GrantType } from '../../src/oauth/token-endpoint.ts'
 import { requestHead } from '../support/request-head.ts'
@@ -27,7 +27,7 @@ function post(form: string): ReturnType<typeof endpoint> {
       yield Buffer.from(form)
     },
   } as unknown as Exchange
-  return endpoint({ client: '192.0.2.1' } as TokenRequest, exchange)
+  return endpoint({ client: '192.0.2.1' } as OwnEndpointRequest, exchange)
 }
 
 it('the token endpoint serves a registered grant type and passes its parameters', async () => {

@@ -3,7 +3,7 @@
 
 import type { ForwardListener, Upstream } from '../../src/forward/upstream.ts'
 import type { Admit } from '../../src/gate/admit.ts'
-import type { Admission, Forward, Refused, TokenRequest } from '../../src/http/admission.ts'
+import type { Admission, Forward, OwnEndpointRequest, Refused } from '../../src/http/admission.ts'
 import type { Exchange, RequestHead, UpgradeExchange } from '../../src/http/exchange.ts'
 
 declare const admit: Admit
@@ -13,7 +13,7 @@ declare const upgrade: UpgradeExchange
 declare const upstream: Upstream
 declare const listener: ForwardListener
 declare const refused: Refused
-declare const tokenRequest: TokenRequest
+declare const ownEndpointRequest: OwnEndpointRequest
 declare const forward: Forward
 declare const admission: Admission
 
@@ -38,7 +38,7 @@ export async function everythingElse(): Promise<void> {
   // @ts-expect-error a refusal
   upstream.upgrade(refused, upgrade, listener)
   // @ts-expect-error a token request never goes to the device
-  upstream.forward(tokenRequest, exchange, listener)
+  upstream.forward(ownEndpointRequest, exchange, listener)
   // @ts-expect-error a request that the gate has not seen
   upstream.forward(head, exchange, listener)
   // @ts-expect-error no request
