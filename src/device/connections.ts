@@ -114,8 +114,8 @@ class PooledConnection extends DeviceConnection implements Connection {
   #since = 0
   /** How long it had been idle when it was lent. */
   #idleFor = 0
-  #responded = false
-  #keptFor = 0
+  #hasResponded = false
+  #idleBound = 0
   #idleTimer: NodeJS.Timeout | undefined
 
   constructor(pool: Pool) {
@@ -142,7 +142,7 @@ class PooledConnection extends DeviceConnection implements Connection {
   }
 
   release(responded: boolean): void {
-    if (responded && this.#responded) this.#pool.memory.carried(this.#idleFor)
+    if (responded && this.#hasResponded) this.#pool.memory.carried(this.#idleFor)
     this.#lent = false
     this.#since = this.#pool.clock.monotonic()
     if (this.opening) {
@@ -150,7 +150,7 @@ class PooledConnection extends DeviceConnection implements Connection {
       this.#pool.idle.unshift(this)
       this.#limitIdleness(KEPT_FOR)
     } else if (responded && this.usable) {
-      this.#responded = true
+      this.#hasResponded = true
       this.#keep(Math.min((this.keptFor ?? KEPT_FOR + MARGIN) - MARGIN, LONGEST_KEPT))
     } else this.close()
   }
@@ -167,15 +167,15 @@ class PooledConnection extends DeviceConnection implements Connection {
 
   /** Keeps one timer and checks the idle time when it fires. A new timer per request would cost more. */
   #limitIdleness(time: number): void {
-    if (time !== this.#keptFor) this.#stopTimer()
-    this.#keptFor = time
+    if (time !== this.#idleBound) this.#stopTimer()
+    this.#idleBound = time
     this.#idleTimer ??= setTimeout(this.#checkIdleness, time).unref()
   }
 
   readonly #checkIdleness = (): void => {
     this.#idleTimer = undefined
     if (this.#lent) return
-    const left = this.#since + this.#keptFor - this.#pool.clock.monotonic()
+    const left = this.#since + this.#idleBound - this.#pool.clock.monotonic()
     if (left <= 0) this.close()
     else this.#idleTimer = setTimeout(this.#checkIdleness, left).unref()
   }
@@ -191,7 +191,7 @@ class PooledConnection extends DeviceConnection implements Connection {
    */
   protected override closedByDevice(): void {
     const { memory, clock } = this.#pool
-    if (!this.#responded) return
+    if (!this.#hasResponded) return
     if (!this.#lent) memory.closed(clock.monotonic() - this.#since)
     else if (this.reused) memory.closed(this.#idleFor)
   }
@@ -199,8 +199,8 @@ class PooledConnection extends DeviceConnection implements Connection {
   protected override closed(): void {
     const { idle, all } = this.#pool
     this.#stopTimer()
-    const place = idle.indexOf(this)
-    if (place >= 0) idle.splice(place, 1)
+    const index = idle.indexOf(this)
+    if (index >= 0) idle.splice(index, 1)
     all.delete(this)
     if (all.size === 0) this.#pool.onEmpty()
   }

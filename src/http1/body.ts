@@ -69,8 +69,8 @@ export class ChunkedBody implements BodyReader {
   read(bytes: Buffer, start: number, end: number, onData: OnData): number {
     const at = this.#chunks.done ? start : this.#chunks.read(bytes, start, end, onData)
     if (at < 0 || !this.#chunks.done || this.done) return at
-    const behind = this.#trailers?.read(bytes, at, end) ?? at
-    if (behind >= 0 || this.tooLong || !this.#tolerant) return behind
+    const after = this.#trailers?.read(bytes, at, end) ?? at
+    if (after >= 0 || this.tooLong || !this.#tolerant) return after
     // The data is complete. After an invalid trailer section the start of the next message is uncertain.
     this.#chunks.sloppy = true
     return at

@@ -29,10 +29,10 @@ export class HeadMemory<Head> {
   find(bytes: Buffer, start: number, end: number): KnownHead<Head> | undefined {
     if (this.#heads === undefined) return undefined
     const last = bytes.indexOf(END_OF_HEAD, start)
-    const behind = last + END_OF_HEAD.length
-    if (last < 0 || behind > end || behind - start > LONGEST) return undefined
-    const known = this.#heads[this.#indexOf(bytes, start, behind)]
-    return known?.text === bytes.toString('latin1', start, behind) ? known : undefined
+    const after = last + END_OF_HEAD.length
+    if (last < 0 || after > end || after - start > LONGEST) return undefined
+    const known = this.#heads[this.#indexOf(bytes, start, after)]
+    return known?.text === bytes.toString('latin1', start, after) ? known : undefined
   }
 
   /** Remembers the head of `length` bytes at `start`. It may replace another one. */

@@ -119,14 +119,14 @@ export class HeadReader {
           part = PROTOCOL
           break
         case PROTOCOL: {
-          const place = at - start - (marks[2] ?? 0)
-          if (byte !== VERSION[place] && !(place === MINOR_VERSION && byte === ONE)) return 'fault'
+          const offset = at - start - (marks[2] ?? 0)
+          if (byte !== VERSION[offset] && !(offset === MINOR_VERSION && byte === ONE)) return 'fault'
           if (byte === LF) part = LINE
           break
         }
         case RESPONSE_PROTOCOL: {
-          const place = at - start - (marks[0] ?? 0)
-          if (byte !== RESPONSE_VERSION[place] && !(place === MINOR_VERSION && byte === ONE)) return 'fault'
+          const offset = at - start - (marks[0] ?? 0)
+          if (byte !== RESPONSE_VERSION[offset] && !(offset === MINOR_VERSION && byte === ONE)) return 'fault'
           if (byte !== SP) break
           marks[marked++] = at - start + 1
           part = STATUS
@@ -218,11 +218,11 @@ export class HeadReader {
     for (let i = 3; i < this.#marked; i += 4) {
       const colon = marks[i + 1] ?? 0
       const value = marks[i + 2] ?? 0
-      const behind = marks[i + 3] ?? 0
-      let end = behind
+      const after = marks[i + 3] ?? 0
+      let end = after
       while (end > value && isBlank(text.charCodeAt(end - 1))) end -= 1
       const name = this.#names?.at((i - 3) / 4, text, marks[i] ?? 0, colon) ?? text.slice(marks[i], colon)
-      if (end < behind && !this.#ofResponse && keepsBlanks(name, text.slice(end, behind))) end = behind
+      if (end < after && !this.#ofResponse && keepsBlanks(name, text.slice(end, after))) end = after
       fields.push(name, text.slice(value, end))
     }
     return fields

@@ -126,14 +126,14 @@ export class ResponseReader {
     const text = before === undefined ? bytes : Buffer.concat([before, bytes.subarray(at, end)])
     const start = before === undefined ? at : 0
     const stop = before === undefined ? end : text.length
-    const behind = this.#parseHead(text, start, stop)
-    if (behind === undefined) {
+    const after = this.#parseHead(text, start, stop)
+    if (after === undefined) {
       if (stop - start > LARGEST_RESPONSE_HEAD) this.#fail('too-large')
       else if (this.#wanted) this.#pending = Buffer.from(text.subarray(start, stop))
       return end
     }
     this.#pending = undefined
-    const next = end - (stop - behind)
+    const next = end - (stop - after)
     if (this.head?.framing === 0) this.#end(undefined, onlyLineEnds(bytes, next, end))
     return next
   }
@@ -217,19 +217,19 @@ export class ResponseReader {
   #readBody(bytes: Buffer, at: number, end: number, own: boolean): number {
     const body = this.#body
     if (body === undefined) return end
-    const behind = body.read(bytes, at, end, this.#addPiece)
+    const after = body.read(bytes, at, end, this.#addPiece)
     const data = this.#pieces.take(bytes, own)
     if (body.sloppy && this.#rules === 'auto') {
       this.#rules = 'tolerant'
       this.#events.onSloppy()
     }
-    if (behind >= 0 && body.done) {
-      this.#end(data, onlyLineEnds(bytes, behind, end))
-      return behind
+    if (after >= 0 && body.done) {
+      this.#end(data, onlyLineEnds(bytes, after, end))
+      return after
     }
     // Only data restarts the idle deadline: chunk framing without data could keep the connection open forever.
     if (data !== undefined) this.#events.onBody(data)
-    if (behind >= 0) return behind
+    if (after >= 0) return after
     this.#fail(body.tooLong ? 'too-large' : 'malformed')
     return end
   }
