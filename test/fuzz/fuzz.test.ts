@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { statusOf } from '../support/http2-bytes.ts'
 import { isInstalled, needs } from '../support/tools.ts'
 import { keptCases, type Setting } from './case.ts'
 import { faultsTogether, playRound } from './round.ts'
@@ -69,4 +70,13 @@ it('C24 no connection, exchange or socket remains after all clients have left', 
   const scripted = await Promise.all(scenes.map((each) => each.scripted()))
   for (const { device } of scripted) device.hangUp()
   expect((await Promise.all(scripted.map(({ bed }) => bed.leftBehind()))).flat()).toEqual([])
+})
+
+it.each([
+  ['an indexed status', [0x88]],
+  ['after a short table size update', [0x20, 0x88]],
+  ['after a table size update in two bytes', [0x3f, 0x45, 0x88]],
+  ['after two updates in three bytes', [0x20, 0x3f, 0xe1, 0x1f, 0x88]],
+])('the fuzzer reads the status of a header block: %s', (_what, bytes) => {
+  expect(statusOf(Buffer.from(bytes))).toBe(200)
 })

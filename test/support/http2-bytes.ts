@@ -99,7 +99,12 @@ const DIGITS = new Map(
 /** The status at the start of a header block; undefined where there is none, as in trailers. */
 export function statusOf(block: Buffer): number | undefined {
   let at = 0
-  while (((block[at] ?? 0) & 0xe0) === 0x20) at += 1 // a dynamic table size update
+  // Dynamic table size updates (RFC 7541 §6.3). A size of 31 and more takes further bytes.
+  while (((block[at] ?? 0) & 0xe0) === 0x20) {
+    const isLong = block[at] === 0x3f
+    at += 1
+    if (isLong) while (((block[at++] ?? 0) & 0x80) !== 0);
+  }
   const first = block[at] ?? 0
   if (first & 0x80) return INDEXED[first & 0x7f]
   const length = (block[at + 1] ?? 0) & 0x7f
