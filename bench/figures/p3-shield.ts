@@ -23,7 +23,7 @@ const HEAD_START = 1_000
 
 export const shield: Figure = {
   id: 'P3',
-  title: 'A flood does not touch the others',
+  title: 'A flood does not slow other clients',
   about: `${FLOODERS} connections of one client send requests past their limit, as fast as they can; another client stays within its own limit with ${PACE} requests/s. Both run on one core, where the flood has idle priority: the figure measures the sidecar, not the competition for the core.`,
   async measure(lab) {
     const device = await startNodeDevice(lab.otherCore)

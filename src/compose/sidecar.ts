@@ -101,7 +101,6 @@ export async function createSidecar(
     upstream: services.load,
   })
 
-  let served = 0
   const passage = createPassage({
     admit: createGate({
       clock,
@@ -118,7 +117,6 @@ export async function createSidecar(
     refusalSettings: () => settings.config,
     onBug,
     record(entry) {
-      served += 1
       metrics.exchange(entry)
       if (settings.config.log.access) accessLog.write(entry)
     },
@@ -148,7 +146,7 @@ export async function createSidecar(
     readiness: () => readinessOf(phase === 'running' ? services.unreadyReasons() : [phase]),
     onBug,
   })
-  const collection = collectWhenIdle({ served: () => served, collect: collectGarbage })
+  const collection = collectWhenIdle({ collect: collectGarbage })
   const control = await openControlSocket(config.stateDir, {
     tokens: state.tokens,
     onFailure: (error) =>

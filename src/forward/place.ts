@@ -3,7 +3,7 @@ import { prefix64 } from '../http/ip.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { BoundedQueue, Leave } from '../system/bounded-queue.ts'
 
-/** Too many requests wait already. The client is asked to try again after a second. */
+/** The device is busy: too many requests or logins wait, or too many tunnels are open. The client may try again after a second. */
 export const OVERLOADED: Refusal = { kind: 'overloaded', retryAfter: 1 }
 
 /**

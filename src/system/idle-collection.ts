@@ -1,6 +1,8 @@
+import { type EventLoopUtilization, eventLoopUtilization } from 'node:perf_hooks'
 import { getHeapStatistics } from 'node:v8'
 
-/** Milliseconds without a request after which the process counts as idle. */
+/** The process is idle if the event loop had less than this share of work for `IDLE_TIME` ms. */
+const IDLE_SHARE = 0.02
 const IDLE_TIME = 1_000
 
 /** A heap that has grown less than this (bytes) since the last collection is not worth another one. */
@@ -10,10 +12,10 @@ const LEAST_GROWTH = 4 * 1024 * 1024
 export type CollectGarbage = (options: { readonly type: 'major'; readonly flavor: 'last-resort' }) => void
 
 export interface IdleCollectionDependencies {
-  /** How many requests have been served. */
-  readonly served: () => number
   /** Undefined without `--expose-gc`: then nothing is collected. */
   readonly collect: CollectGarbage | undefined
+  /** The work of the event loop between `before`, or the start of the process, and now. */
+  readonly workSince?: (before?: EventLoopUtilization) => EventLoopUtilization
   /** The size of the heap (bytes). */
   readonly heapSize?: () => number
 }
@@ -23,16 +25,19 @@ export interface IdleCollectionDependencies {
  * the start and of each burst of requests stays taken: 4 MiB after the start, 18 MiB after 200,000 requests (P6). A collection
  * takes 20 to 80 ms, in which a request waits. It is not repeated until the heap has grown.
  */
-export function collectWhenIdle({ served, collect, heapSize = sizeOfHeap }: IdleCollectionDependencies): {
-  readonly close: () => void
-} {
-  let servedBefore = served()
+export function collectWhenIdle({
+  collect,
+  workSince = eventLoopUtilization,
+  heapSize = sizeOfHeap,
+}: IdleCollectionDependencies): { readonly close: () => void } {
+  if (collect === undefined) return { close: () => {} }
+  let before = workSince()
   let sizeBefore = 0
   const timer = setInterval(() => {
-    const isIdle = served() === servedBefore
-    servedBefore = served()
-    if (!isIdle || heapSize() - sizeBefore < LEAST_GROWTH) return
-    collect?.({ type: 'major', flavor: 'last-resort' })
+    const { utilization } = workSince(before)
+    before = workSince()
+    if (utilization >= IDLE_SHARE || heapSize() - sizeBefore < LEAST_GROWTH) return
+    collect({ type: 'major', flavor: 'last-resort' })
     sizeBefore = heapSize()
   }, IDLE_TIME).unref()
   return { close: () => clearInterval(timer) }

@@ -11,18 +11,18 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** A process whose heap is as large as the test says. A collection leaves 10 MiB. */
-function startProcess(): { served: number; heap: number; readonly collect: ReturnType<typeof vi.fn> } {
+/** A process with the heap and the work that the test sets. A collection leaves 10 MiB. */
+function startProcess(): { work: number; heap: number; readonly collect: ReturnType<typeof vi.fn> } {
   const state = {
-    served: 0,
+    work: 0,
     heap: 30 * MIB,
     collect: vi.fn(() => {
       state.heap = 10 * MIB
     }),
   }
   const collection = collectWhenIdle({
-    served: () => state.served,
     collect: state.collect,
+    workSince: () => ({ idle: 0, active: 0, utilization: state.work }),
     heapSize: () => state.heap,
   })
   closeLater(collection.close)
@@ -37,10 +37,10 @@ it('an idle process collects the garbage of its start once', () => {
   expect(collect).toHaveBeenCalledOnce()
 })
 
-it('a process that serves a request every second collects nothing', () => {
+it('a process that works collects nothing, whatever it works at', () => {
   const state = startProcess()
   for (let second = 0; second < 60; second += 1) {
-    state.served += 1
+    state.work = 0.02
     state.heap += MIB
     vi.advanceTimersByTime(1_000)
   }
@@ -50,7 +50,6 @@ it('a process that serves a request every second collects nothing', () => {
 it('a process collects again only when its heap has grown by 4 MiB', () => {
   const state = startProcess()
   vi.advanceTimersByTime(1_000)
-  state.served += 1
   state.heap += 4 * MIB - 1
   vi.advanceTimersByTime(10_000)
   expect(state.collect).toHaveBeenCalledOnce()
