@@ -61,21 +61,32 @@ async function paste(shell: string, block: string, answer: string): Promise<Sess
   const dialogue: (readonly [cue: RegExp, input: string])[] = [
     [/ready> /, block],
     [/[^']Password: /, answer], // the prompt, not the echo of the block
-    [/ready> /, 'stty -a\nexit\n'],
+    [/ready> /, LAST_LINES],
   ]
   let [screen, read] = ['', 0]
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     screen += text
-    const [cue, input] = dialogue[0] ?? []
-    const found = cue?.exec(screen.slice(read))
-    if (found === null || found === undefined || input === undefined) return
-    read += found.index + found[0].length
-    dialogue.shift()
-    child.stdin.write(input)
+    // One chunk may hold several cues, and no further output follows the last one.
+    for (const [cue, input] of [...dialogue]) {
+      const found = cue.exec(screen.slice(read))
+      if (found === null) return
+      read += found.index + found[0].length
+      dialogue.shift()
+      child.stdin.write(input)
+    }
   })
+  child.stdin.on('error', () => {})
+  // A shell that handles Ctrl-C discards what was typed meanwhile, the last lines among it: they are typed again.
+  const again = setInterval(() => {
+    if (dialogue.length === 0) child.stdin.write(LAST_LINES)
+  }, 2_000)
   await once(child, 'exit')
+  clearInterval(again)
   return { screen, history: readFileSync(history, 'utf8'), commandLines: readFileSync(commandLines, 'utf8') }
 }
+
+/** Shows whether the terminal echoes, then ends the shell. */
+const LAST_LINES = 'stty -a\nexit\n'
 
 const pages = ['README.md', 'docs/installing.md']
 const shells = ['bash', 'zsh', 'dash', 'busybox ash']
