@@ -93,6 +93,8 @@ const shells = ['bash', 'zsh', 'dash', 'busybox ash']
 
 it.each(pages.flatMap((page) => shells.map((shell) => ({ page, shell }))))(
   'the first request of $page, pasted into $shell, gets the response of the device and does not expose the password',
+  // A shell on a terminal of `script` rarely stops reading (seen in one run of ten, the cause is not known): try it afresh.
+  { retry: 2, timeout: 20_000 },
   async ({ page, shell }) => {
     for (const tool of ['script', 'curl', shell.split(' ')[0] ?? '']) needs(tool)
     const sidecar = await startSidecar({ transport: 'tls', config: { listen: { tls: 'auto' } } })
