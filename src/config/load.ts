@@ -8,7 +8,7 @@ import { layer } from './layers.ts'
 import { type Environment, readEnvironment, readFlags, stateDirectory } from './overrides.ts'
 import { problemsOf } from './problem.ts'
 import { type Config, schema } from './schema.ts'
-import { isMapping, type Parsed, parseYaml, type YamlMapping } from './yaml.ts'
+import { isMapping, narrow, type Parsed, parseYaml, type YamlMapping, type YamlValue } from './yaml.ts'
 
 /** The text of a configuration file, and the path that error messages show. */
 export interface ConfigFile {
@@ -19,6 +19,8 @@ export interface ConfigFile {
 /** Where the configuration comes from, in ascending order of precedence; defaults come before all of them. */
 export interface Sources {
   readonly file?: ConfigFile
+  /** In place of the file: what its YAML would say, as an object. */
+  readonly object?: unknown
   readonly env: Environment
   /** The values of `--set`, each `key=value`. */
   readonly sets: readonly string[]
@@ -28,11 +30,11 @@ export interface Sources {
  * The complete configuration, with every default filled in and checked for conflicts. Throws a `SetupError` that lists
  * all problems at once. Reads no files.
  */
-export function loadConfig({ file, env, sets }: Sources): Config {
+export function loadConfig({ file, object, env, sets }: Sources): Config {
   const environment = readEnvironment(env)
   const flags = readFlags(sets)
   const problems = [...environment.problems, ...flags.problems]
-  const parsed = parseFile(file)
+  const parsed = object === undefined ? parseFile(file) : topLevel(narrow(object), 'configuration')
   // Stops here: without the file, nearly every required key would be reported as missing.
   if ('problem' in parsed) throw new SetupError([parsed.problem, ...problems])
 
@@ -50,13 +52,16 @@ export function loadConfig({ file, env, sets }: Sources): Config {
 
 function parseFile(file: ConfigFile | undefined): Parsed<YamlMapping> {
   if (file === undefined) return { value: {} }
-  const parsed = parseYaml(file.text)
-  if ('problem' in parsed) return { problem: `${file.path}: ${parsed.problem}` }
+  return topLevel(parseYaml(file.text), file.path)
+}
+
+function topLevel(parsed: Parsed<YamlValue>, source: string): Parsed<YamlMapping> {
+  if ('problem' in parsed) return { problem: `${source}: ${parsed.problem}` }
   // A file that holds only comments.
   if (parsed.value === null) return { value: {} }
   if (isMapping(parsed.value)) return { value: parsed.value }
   return {
-    problem: `${file.path}: must be a mapping of keys, such as "upstream: {url: http://127.0.0.1:8080}"`,
+    problem: `${source}: must be a mapping of keys, such as "upstream: {url: http://127.0.0.1:8080}"`,
   }
 }
 

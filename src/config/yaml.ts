@@ -79,7 +79,11 @@ export function writeYaml(tree: unknown): string {
   return stringify(tree, { lineWidth: 0 })
 }
 
-function narrow(value: unknown): Parsed<YamlValue> {
+/**
+ * The same values from a program: a member that is `undefined` counts as left out. A problem names the path of a value that no
+ * YAML file could hold, such as a function.
+ */
+export function narrow(value: unknown, path: readonly string[] = []): Parsed<YamlValue> {
   switch (typeof value) {
     case 'boolean':
     case 'number':
@@ -87,30 +91,35 @@ function narrow(value: unknown): Parsed<YamlValue> {
       return { value }
     case 'object':
       if (value === null) return { value }
-      return Array.isArray(value) ? narrowList(value) : narrowMapping(value)
+      return Array.isArray(value) ? narrowList(value, path) : narrowMapping(value, path)
     default:
-      return { problem: 'a value that is neither text nor a number' }
+      return problemAt(path, 'a value that is neither text nor a number')
   }
 }
 
-function narrowList(members: readonly unknown[]): Parsed<YamlValue> {
+function narrowList(members: readonly unknown[], path: readonly string[]): Parsed<YamlValue> {
   const list: YamlValue[] = []
-  for (const member of members) {
-    const narrowed = narrow(member)
+  for (const [index, member] of members.entries()) {
+    const narrowed = narrow(member, [...path, String(index)])
     if ('problem' in narrowed) return narrowed
     list.push(narrowed.value)
   }
   return { value: list }
 }
 
-function narrowMapping(given: object): Parsed<YamlMapping> {
+function narrowMapping(given: object, path: readonly string[]): Parsed<YamlMapping> {
   const entries: [string, YamlValue][] = []
   for (const [key, value] of Object.entries(given)) {
     // Prototype pollution: assigning this key to an object replaces its prototype.
-    if (key === '__proto__') return { problem: 'a key must not be __proto__' }
-    const narrowed = narrow(value)
+    if (key === '__proto__') return problemAt(path, 'a key must not be __proto__')
+    if (value === undefined) continue
+    const narrowed = narrow(value, [...path, key])
     if ('problem' in narrowed) return narrowed
     entries.push([key, narrowed.value])
   }
   return { value: Object.fromEntries(entries) }
+}
+
+function problemAt(path: readonly string[], what: string): { readonly problem: string } {
+  return { problem: path.length === 0 ? what : `${path.join('.')}: ${what}` }
 }

@@ -32,7 +32,7 @@ describe('YAML', () => {
     ['a: !!binary aGk=', 'line 1, column 4: a tag, which is not allowed here; write the value without it'],
     ['a: *x', 'an alias without its anchor, or too many aliases; write the values out'],
     ['__proto__: {a: 1}', 'a key must not be __proto__'],
-    ['a: [{__proto__: 1}]', 'a key must not be __proto__'],
+    ['a: [{__proto__: 1}]', 'a.0: a key must not be __proto__'],
   ])('%j is refused: %s', (text, problem) => {
     expect(parseYaml(text)).toEqual({ problem })
   })
