@@ -60,9 +60,17 @@ export async function openDeviceServices(
 ): Promise<DeviceServices> {
   const main = await openDeviceService(undefined, config.upstream, config, deps)
   const routes = new Map<string, DeviceService>()
-  for (const [path, route] of Object.entries(config.upstream.routes)) {
-    const request = await readRequestFields(route, routeKey(path))
-    routes.set(path, await openDeviceService(path, route, config, { ...deps, request: () => request }))
+  const closeAll = async (): Promise<void> => {
+    await Promise.all([main, ...routes.values()].map((service) => service.close()))
+  }
+  try {
+    for (const [path, route] of Object.entries(config.upstream.routes)) {
+      const request = await readRequestFields(route, routeKey(path))
+      routes.set(path, await openDeviceService(path, route, config, { ...deps, request: () => request }))
+    }
+  } catch (error) {
+    await closeAll()
+    throw error
   }
   const all = [main, ...routes.values()]
   const upstreams = new Map([...routes].map(([path, { upstream }]) => [path, upstream]))
@@ -76,9 +84,7 @@ export async function openDeviceServices(
     }),
     unreadyReasons: () =>
       all.some(({ health }) => health?.up === false) ? ['the device does not respond'] : [],
-    async close() {
-      await Promise.all(all.map((service) => service.close()))
-    },
+    close: closeAll,
   }
 }
 

@@ -85,6 +85,9 @@ export async function createSidecar(
     signIn: services.main.signIn,
     onRevoked: live.cut,
     onPasswordRead: () => void warnOfExposure(settings.config),
+  }).catch(async (error: unknown) => {
+    await services.close()
+    throw error
   })
   await warnOfExposure(config)
 

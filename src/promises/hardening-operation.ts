@@ -66,6 +66,16 @@ export const OPERATION = {
     sentence: 'Each request makes one bounded line of JSON in the log, for any bytes in it.',
     reason: 'log injection (CWE-117) and terminal escapes',
   },
+  H117: {
+    sentence:
+      'The npm package is installed without a warning; its command runs, and its library starts and stops a sidecar.',
+    reason: 'decision: Node strips no types below node_modules, so the package holds JavaScript',
+  },
+  H118: {
+    sentence:
+      'A sidecar within another program that fails to start, or is stopped, leaves nothing behind in it.',
+    reason: 'decision: health checks, locks and timers would go on until the program ends',
+  },
   H102: {
     sentence: 'No revocation is undone by a crash or a restart, unless the file system is read-only.',
     reason: 'a revoked token in the token file would be valid again; see C8',

@@ -1,0 +1,97 @@
+import { stdout } from 'node:process'
+import { createSidecar as compose } from './compose/sidecar.ts'
+import { loadConfig, readConfigFile } from './config/load.ts'
+import type { Config } from './config/schema.ts'
+import type { YamlValue } from './config/yaml.ts'
+import { createLogOn } from './record/log.ts'
+import { systemClock } from './system/clock.ts'
+import { SetupError } from './system/setup-error.ts'
+
+export { SetupError }
+
+/**
+ * The configuration: the keys and values of `postern.yaml`, as an object. `deploy/configuration.md` describes every key. An
+ * unknown key and a wrong value are errors.
+ */
+export interface Configuration {
+  /** The device, such as `{ url: 'http://192.0.2.7' }`. */
+  readonly upstream: { readonly url: string; readonly [key: string]: YamlValue | undefined }
+  /** Where the device password is found: `{ file: '/etc/postern/password' }` or `{ device: { ... } }`. */
+  readonly password: { readonly [source: string]: YamlValue | undefined }
+  readonly [key: string]: YamlValue | undefined | { readonly [key: string]: YamlValue | undefined }
+}
+
+/** The configuration, or the path of a YAML file with it. */
+export type Source = { readonly config: Configuration } | { readonly configFile: string }
+
+/** Receives each line of the log: one JSON object and its line end. A writable stream of Node is one. */
+export interface LogDestination {
+  write(line: string): unknown
+}
+
+/** The addresses on which a sidecar listens, such as `https://127.0.0.1:8443`. `admin` is null with `admin.address: off`. */
+export interface Addresses {
+  readonly public: string
+  readonly admin: string | null
+}
+
+/** The keys that a reload changed, such as `limits.api.requests`. Those in `restart` have no effect on this sidecar. */
+export interface Changes {
+  readonly live: readonly string[]
+  readonly restart: readonly string[]
+}
+
+/** A sidecar. Several in one program have their own tokens and limits, and need a `state_dir` each. */
+export interface Sidecar {
+  /** Listens. If an address cannot be used, the sidecar is stopped and this rejects with the reason. */
+  start(): Promise<Addresses>
+  /**
+   * Applies another configuration without closing a connection, or the same one again: then a `configFile`, the certificate
+   * and the key are read anew. The password file is watched and needs no reload. Rejects, and changes nothing, with a
+   * `SetupError` if the configuration or a file in it is unusable.
+   */
+  reload(source?: Source): Promise<Changes>
+  /**
+   * Ends. Requests in flight may finish within `graceMs` (milliseconds; default: the key `shutdown_grace`), the rest are
+   * aborted. When it resolves, nothing of the sidecar keeps the process alive. A second call waits for the first.
+   */
+  stop(graceMs?: number): Promise<void>
+}
+
+/**
+ * Creates a sidecar in this process, for programs that embed Postern instead of running `postern serve`. It reads no
+ * environment variables and handles no signals. Its log is JSON, whatever `log.format` says, and goes to standard output unless
+ * `log` is given. Rejects with a `SetupError`, which lists every problem, if the configuration or a file in it is unusable.
+ */
+export async function createSidecar(
+  source: Source & { readonly log?: LogDestination | undefined },
+): Promise<Sidecar> {
+  const config = configOf(source)
+  const destination = source.log ?? stdout
+  const log = createLogOn(config.log.level, { write: (line) => void destination.write(line) })
+  const sidecar = await compose(config, { clock: systemClock, log })
+  let stopped: Promise<void> | undefined
+  const stop = (graceMs?: number): Promise<void> => {
+    stopped ??= sidecar.stop(graceMs)
+    return stopped
+  }
+  return {
+    async start() {
+      try {
+        return await sidecar.start()
+      } catch (error) {
+        await stop(0)
+        throw error
+      }
+    },
+    reload: (next = source) => sidecar.reload(() => configOf(next)),
+    stop,
+  }
+}
+
+function configOf(source: Source): Config {
+  if ('configFile' in source)
+    return loadConfig({ file: readConfigFile(source.configFile), env: {}, sets: [] })
+  if ('config' in source) return loadConfig({ object: source.config, env: {}, sets: [] })
+  throw new SetupError('name a configuration: { config: { upstream, password } } or { configFile: path }')
+}

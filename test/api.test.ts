@@ -1,0 +1,160 @@
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { type Configuration, createSidecar, type Sidecar, type Source } from '../src/api.ts'
+import { clientOf } from './process/serve.ts'
+import { temporaryDirectory } from './support/certificate.ts'
+import { closeLater } from './support/cleanup.ts'
+import { type Device, startDevice } from './support/device.ts'
+import { rawConnection } from './support/raw.ts'
+import { PASSWORD } from './support/sidecar.ts'
+
+interface Place {
+  readonly device: Device
+  readonly directory: string
+  readonly config: Configuration
+}
+
+/** A device and a configuration of a sidecar in front of it, as a program would write it. */
+async function preparePlace(): Promise<Place> {
+  const device = await startDevice()
+  const directory = temporaryDirectory()
+  const file = join(directory, 'password')
+  writeFileSync(file, `${PASSWORD}\n`, { mode: 0o600 })
+  const config = {
+    listen: { address: '127.0.0.1:0', tls: 'off' },
+    admin: { address: '127.0.0.1:0' },
+    upstream: { url: device.url, health: { path: '/health' } },
+    password: { file },
+    realm: undefined,
+    state_dir: join(directory, 'state'),
+  }
+  return { device, directory, config }
+}
+
+async function create(source: Source): Promise<Sidecar & { readonly lines: readonly string[] }> {
+  const lines: string[] = []
+  const sidecar = await createSidecar({ ...source, log: { write: (line) => lines.push(line) } })
+  closeLater(() => sidecar.stop(0))
+  return { ...sidecar, lines }
+}
+
+describe('a sidecar within another program', () => {
+  it('starts from an object, admits with a token, and logs lines of JSON', async () => {
+    const { config, directory } = await preparePlace()
+    const sidecar = await create({ config })
+    const { public: url, admin } = await sidecar.start()
+    const client = clientOf(url, admin ?? '', 'http1', join(directory, 'state'))
+    expect(await client.ready()).toBe(200)
+    const { access_token: token } = await client.grant()
+    expect(await client.use(token)).toBe(200)
+    expect((await client.status()).grants).toHaveLength(1)
+    await sidecar.stop()
+    expect(sidecar.lines.map((line) => JSON.parse(line).msg)).toEqual([
+      'listening',
+      'request',
+      'request',
+      'stopped',
+    ])
+  })
+
+  it('reloads another configuration, and reads its file again', async () => {
+    const { config, directory } = await preparePlace()
+    const configFile = join(directory, 'postern.yaml')
+    const write = (requests: number): void =>
+      writeFileSync(configFile, JSON.stringify({ ...config, limits: { api: { requests } } }))
+    write(10)
+    const sidecar = await create({ configFile })
+    const { public: url } = await sidecar.start()
+    const limit = async (): Promise<string | undefined> =>
+      (await clientOf(url, '', 'http1', '').request()).header('x-ratelimit-limit')
+    expect(await limit()).toBe('10')
+    write(20)
+    expect(await sidecar.reload()).toEqual({ live: ['limits.api.requests'], restart: [] })
+    expect(await limit()).toBe('20')
+    const other = { ...config, limits: { api: { requests: 30 } }, tokens: { store: 'memory' } }
+    expect(await sidecar.reload({ config: other })).toEqual({
+      live: ['limits.api.requests'],
+      restart: ['tokens.store'],
+    })
+    expect(await limit()).toBe('30')
+    write(-1)
+    await expect(sidecar.reload()).rejects.toThrow(`${configFile}: limits.api.requests: must be`)
+    expect(await limit()).toBe('30')
+  })
+
+  it.each<[string, unknown, string]>([
+    ['no source', {}, 'name a configuration: { config: { upstream, password } } or { configFile: path }'],
+    ['an empty configuration', { config: {} }, 'upstream.url: is missing'],
+    ['a text', { config: 'upstream:' }, 'configuration: must be a mapping of keys'],
+    ['a wrong key', { config: { upstrem: {} } }, 'upstrem: unknown key; did you mean'],
+    [
+      'a function',
+      { config: { upstream: { url: () => '' } } },
+      'configuration: upstream.url: a value that is neither text nor a number',
+    ],
+    [
+      'a missing file',
+      { configFile: '/nowhere/postern.yaml' },
+      '/nowhere/postern.yaml: there is no such file',
+    ],
+  ])('refuses %s with a SetupError', async (_what, source, problem) => {
+    // The cast holds for programs in JavaScript, which no compiler checks.
+    const creating = createSidecar(source as Source)
+    await expect(creating).rejects.toMatchObject({ name: 'SetupError', exitCode: 2 })
+    await expect(creating).rejects.toThrow(problem)
+  })
+
+  it('stops once, even if it is told twice', async () => {
+    const { config } = await preparePlace()
+    const sidecar = await create({ config })
+    await sidecar.start()
+    await Promise.all([sidecar.stop(), sidecar.stop()])
+    expect(sidecar.lines.filter((line) => line.includes('"stopped"'))).toHaveLength(1)
+  })
+})
+
+describe('H118 nothing of a sidecar is left', () => {
+  it.each<[string, (place: Place) => Configuration]>([
+    [
+      'the password file is missing',
+      ({ config }) => ({ ...config, password: { file: '/nowhere/password' } }),
+    ],
+    [
+      'the file of a route is missing',
+      ({ config, device }) => {
+        const headers = { 'X-Secret': { file: '/nowhere/secret' } }
+        return {
+          ...config,
+          upstream: { ...config.upstream, routes: { '/stream/': { url: device.url, headers } } },
+        }
+      },
+    ],
+  ])('when %s: the health check of the device ends', async (_what, broken) => {
+    const place = await preparePlace()
+    const { config, device } = place
+    device.handle((request, response) => request.url !== '/health' && response.end())
+    await expect(create({ config: broken(place) })).rejects.toThrow('/nowhere/')
+    // The state folder is not locked, and an exchange takes longer than a health check needs to arrive.
+    const sidecar = await create({ config: { ...config, upstream: { url: device.url } } })
+    const client = clientOf((await sidecar.start()).public, '', 'http1', '')
+    expect(await client.use((await client.grant()).access_token)).toBe(200)
+    await sidecar.stop()
+    await device.waitForOpenConnections(0)
+  })
+
+  it('when its address is taken', async () => {
+    const { config, directory, device } = await preparePlace()
+    const first = await create({ config })
+    const { public: url } = await first.start()
+    const state_dir = join(directory, 'other')
+    const taken = { address: new URL(url).host, tls: 'off' }
+    const second = await create({ config: { ...config, listen: taken, state_dir } })
+    await expect(second.start()).rejects.toThrow(`${taken.address}`)
+    await first.stop()
+    await device.waitForOpenConnections(0)
+    await expect(rawConnection(url)).rejects.toThrow('ECONNREFUSED')
+    expect(existsSync(join(state_dir, 'control.sock'))).toBe(false)
+    rmSync(directory, { recursive: true })
+  })
+})
