@@ -264,7 +264,18 @@ test.each<[string, string, number, string]>([
 })
 
 test('CI installs every program that a test needs', () => {
-  const every = ['bash', 'git', 'mkfifo', 'npm', 'prlimit', 'script', 'setpriv', 'systemd-socket-activate']
+  const every = [
+    'bash',
+    'git',
+    'mkfifo',
+    'npm',
+    'npx',
+    'prlimit',
+    'script',
+    'setpriv',
+    'systemd-socket-activate',
+    'tar',
+  ]
   const installed = readFileSync(join(root, '.ci/run'), 'utf8').matchAll(/([\w-]+):[\w-]+(?=[ \n])/g)
   const known = [...every, ...[...installed].map(([, program]) => program)]
   const asked = [...readTree(root, 'test').values()].flatMap((text) => [

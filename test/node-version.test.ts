@@ -73,10 +73,11 @@ function oldNode(): { readonly program: string; readonly version: string } {
   return { program: program ?? '', version }
 }
 
-it('the bundle and the scripts of package.json exit with the required version under the old Node.js of this machine', async () => {
+it('the bundle, the command of the npm package and the scripts of package.json exit with the required version under the old Node.js of this machine', async () => {
   const { program, version } = oldNode()
   const commands = ['start', 'postern', 'bundle'].map((name) => String(scripts[name]).split(' '))
-  for (const [node, ...args] of [['node', bundle, 'demo'], ...commands]) {
+  const installed = ['node', 'src/postern.cjs', 'demo']
+  for (const [node, ...args] of [['node', bundle, 'demo'], installed, ...commands]) {
     expect(node).toBe('node')
     const { code, stdout, stderr } = await run(program, args, { cwd: root })
     expect([args, code, stdout]).toEqual([args, 2, ''])

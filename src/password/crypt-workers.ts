@@ -1,3 +1,4 @@
+import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { isWithheld, reasonOf } from '../system/node-permission.ts'
 import type { CryptCredential } from './stored-line.ts'
@@ -17,7 +18,8 @@ export interface CryptWorkers {
   close(): void
 }
 
-const ENTRY = new URL('./crypt-worker.ts', import.meta.url)
+/** In the npm package, both files are JavaScript. */
+const ENTRY = new URL('./crypt-worker.ts'.replace('.ts', extname(import.meta.url)), import.meta.url)
 
 export function createCryptWorkers(): CryptWorkers {
   const all = new Set<Worker>()

@@ -24,12 +24,13 @@ const STATEMENT =
 const BARE = /^import\s+'([^']+)'/gm
 /** A dynamic import, or an import in a type. */
 const CALLED = /\bimport\(\s*'([^']+)'/g
+const REQUIRED = /\brequire\('([^']+)'\)/g
 /** The file of a worker. A worker starts its own module graph, so an import of its starter makes no cycle. */
-const WORKER = /new URL\(\s*'(\.[^']+\.ts)',\s*import\.meta\.url/g
+const WORKER = /new URL\(\s*'(\.[^']+\.ts)'/g
 
 /** Everything that a file imports, types included: the project's own files as paths from the root, others as written. */
 export function importsOf(path: string, text: string): string[] {
-  return targetsOf(path, text, [STATEMENT, BARE, CALLED, WORKER])
+  return targetsOf(path, text, [STATEMENT, BARE, CALLED, REQUIRED, WORKER])
 }
 
 function targetsOf(path: string, text: string, patterns: readonly RegExp[]): string[] {

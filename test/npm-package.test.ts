@@ -1,0 +1,185 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename, delimiter, dirname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { clientOf, prepareSite, readLog } from './process/serve.ts'
+import { temporaryDirectory } from './support/certificate.ts'
+import { closeLater } from './support/cleanup.ts'
+import { startDevice } from './support/device.ts'
+import { startLocalRegistry } from './support/local-registry.ts'
+import { PASSWORD } from './support/sidecar.ts'
+import { isInstalled, needs, type Run, run } from './support/tools.ts'
+
+const root = join(import.meta.dirname, '..')
+
+/** The environment of a user who installs Postern: the Node.js of this test, and no setting of npm. */
+const env = (home: string): NodeJS.ProcessEnv => ({
+  PATH: [dirname(process.execPath), process.env.PATH].join(delimiter),
+  HOME: home,
+})
+
+/** The strictest reading of the types, those of the libraries included. */
+const STRICT = {
+  strict: true,
+  exactOptionalPropertyTypes: true,
+  skipLibCheck: false,
+  target: 'es2022',
+  module: 'nodenext',
+  types: ['node'],
+  typeRoots: [join(root, 'node_modules', '@types')],
+}
+
+/** Calls that must not compile. */
+const REFUSED = `
+import { createSidecar, type Sidecar } from 'postern'
+const password = { file: './password' }
+// @ts-expect-error: no address of the device
+await createSidecar({ config: { upstream: {}, password } })
+// @ts-expect-error: no value of a YAML file
+await createSidecar({ config: { upstream: { url: 'http://192.0.2.7' }, password, realm: () => 'device' } })
+// @ts-expect-error: no configuration
+await createSidecar({})
+export const stop = (sidecar: Sidecar): Promise<void> => sidecar.stop(5_000)
+`
+
+interface Installed {
+  readonly tarball: string
+  /** A project whose only dependency is the package. */
+  readonly project: string
+  readonly install: Run
+}
+
+/** Packs the checkout, and installs the result in an empty project. */
+async function install(): Promise<Installed> {
+  const home = temporaryDirectory()
+  const pack = await run('npm', ['pack', '--pack-destination', home], { cwd: root, env: env(home) })
+  if (pack.code !== 0) throw new Error(pack.stderr)
+  const tarball = join(home, String(readdirSync(home).find((name) => name.endsWith('.tgz'))))
+  const project = join(home, 'project')
+  mkdirSync(project)
+  writeFileSync(join(project, 'package.json'), '{ "name": "gateway", "type": "module" }\n')
+  const registry = await startLocalRegistry()
+  const args = ['install', '--registry', registry, '--no-audit', '--no-fund', tarball]
+  return { tarball, project, install: await run('npm', args, { cwd: project, env: env(home) }) }
+}
+
+let installed: Installed | undefined
+
+beforeAll(async () => {
+  if (isInstalled('npm') && isInstalled('tar')) installed = await install()
+})
+
+function installedPackage(): Installed {
+  for (const tool of ['npm', 'tar']) needs(tool)
+  return installed ?? expect.fail('beforeAll installs the package')
+}
+
+const postern = (): string => join(installedPackage().project, 'node_modules', '.bin', 'postern')
+
+describe('H117 the npm package', () => {
+  it('is installed without a warning', () => {
+    const { stdout, stderr, code } = installedPackage().install
+    expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).toMatch(/^\s*added \d+ packages in \S+\s*$/)
+  })
+
+  it('holds the program, its types and the pages about it, and neither source nor tests', async () => {
+    const { tarball, project } = installedPackage()
+    expect(basename(tarball)).toMatch(/^postern-\d+\.\d+\.\d+\.tgz$/)
+    const folder = join(project, 'node_modules', 'postern')
+    const files = readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((each) => each.isFile())
+      .map((each) => join(each.parentPath, each.name).slice(folder.length + 1))
+    const program = files.filter((file) => /^lib\/.*\.c?js$/.test(file))
+    expect(program.length).toBeGreaterThan(100)
+    expect(files.filter((file) => !program.includes(file)).sort()).toEqual([
+      'LICENSE',
+      'README.md',
+      'deploy/configuration.md',
+      'deploy/old-firmware.md',
+      'deploy/postern.schema.json',
+      'deploy/postern.yaml',
+      'docs/api.md',
+      'docs/installing.md',
+      'docs/operating.md',
+      'lib/api.d.ts',
+      'lib/config/yaml.d.ts',
+      'lib/system/setup-error.d.ts',
+      'package.json',
+    ])
+  })
+
+  it('has the command postern', async () => {
+    const { project } = installedPackage()
+    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+    const npx = await run('npx', ['--no-install', 'postern', '--version'], {
+      cwd: project,
+      env: env(project),
+    })
+    expect(npx).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+  })
+
+  it('serves and checks: tokens for a password hashed by bcrypt, which a thread verifies', async () => {
+    const site = await prepareSite({
+      password: '$2b$04$nP0pofo1gh4MRHGmQJctHeBFQD.h3It3VxJlhU.F8b0xx7l/nSxaS',
+      command: () => [process.execPath, postern()],
+    })
+    const check = await run(process.execPath, [postern(), 'check', '--config', site.configFile], { env: {} })
+    expect([check.code, check.stderr]).toEqual([0, ''])
+    const sidecar = await site.serve()
+    expect((await sidecar.login('wrong')).status).toBe(400)
+    const { access_token: token } = await sidecar.grant('correctbatteryhorsestapler')
+    expect(await sidecar.use(token)).toBe(200)
+    expect(await sidecar.stop()).toEqual({ code: 0, signal: null })
+    expect(await sidecar.stderr).toBe('')
+  })
+
+  it('runs the demo', async () => {
+    installedPackage()
+    const child = spawn(process.execPath, [postern(), 'demo', '--port', '0', '--admin-port', '0'], {
+      env: {},
+    })
+    const [stdout, stderr] = [text(child.stdout), text(child.stderr)]
+    child.stdout.once('data', () => child.kill('SIGINT'))
+    expect(await once(child, 'close')).toEqual([0, null])
+    expect(await stdout).toContain('Copy these into another terminal')
+    expect(await stderr).toBe('')
+  })
+
+  it('embeds a sidecar in a program in TypeScript: the example of docs/installing.md, compiled strictly', async () => {
+    const { project } = installedPackage()
+    const device = await startDevice()
+    const page = readFileSync(join(root, 'docs/installing.md'), 'utf8')
+    const [, example = ''] = /^```ts\n(import .*?)^```$/ms.exec(page) ?? []
+    const here = example.replace('http://192.0.2.7', device.url).replace(':8443', ':0')
+    writeFileSync(join(project, 'gateway.ts'), here)
+    writeFileSync(join(project, 'refused.ts'), REFUSED)
+    writeFileSync(join(project, 'password'), `${PASSWORD}\n`, { mode: 0o600 })
+    writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions: STRICT }))
+    const tsc = await run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc')], { cwd: project })
+    expect(tsc).toEqual({ code: 0, stdout: '', stderr: '' })
+
+    const child = spawn(process.execPath, ['gateway.js'], { cwd: project, env: {} })
+    closeLater(() => void child.kill('SIGKILL'))
+    const [stderr, ended] = [text(child.stderr), once(child, 'close')]
+    const { lines, waitForLog } = readLog(child, stderr)
+    const { public: url } = await waitForLog('listening')
+    const sidecar = clientOf(String(url), '', 'tls', join(project, 'state'))
+    const { access_token: token } = await sidecar.grant()
+    expect(await sidecar.use(token)).toBe(200)
+    child.kill('SIGTERM')
+    expect([await ended, await stderr]).toEqual([[0, null], ''])
+    expect(lines).toContain(`listening on ${url}`)
+    expect(lines.at(-1)).toContain('"msg":"stopped"')
+  })
+
+  it('tells an old Node.js in one line that it is too old', async () => {
+    const old = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '12.22.9' } })`
+    const args = ['--import', `data:text/javascript,${encodeURIComponent(old)}`, postern(), '--version']
+    const { code, stdout, stderr } = await run(process.execPath, args)
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toMatch(/^postern: Node\.js 26 or later is needed, and this is 12\.22\.9 .*\n$/)
+  })
+})
