@@ -269,7 +269,6 @@ test('CI installs every program that a test needs', () => {
     'git',
     'mkfifo',
     'npm',
-    'npx',
     'prlimit',
     'script',
     'setpriv',

@@ -14,11 +14,16 @@ import { isInstalled, needs, type Run, run } from './support/tools.ts'
 
 const root = join(import.meta.dirname, '..')
 
-/** The environment of a user who installs Postern: the Node.js of this test, and no setting of npm. */
+/** The environment of a user who installs Postern: the Node.js of this test, and no settings of npm but to ask no other server. */
 const env = (home: string): NodeJS.ProcessEnv => ({
   PATH: [dirname(process.execPath), process.env.PATH].join(delimiter),
   HOME: home,
+  npm_config_audit: 'false',
+  npm_config_fund: 'false',
+  npm_config_update_notifier: 'false',
 })
+
+const INSTALLING = readFileSync(join(root, 'docs/installing.md'), 'utf8')
 
 /** The strictest reading of the types, those of the libraries included. */
 const STRICT = {
@@ -45,6 +50,7 @@ export const stop = (sidecar: Sidecar): Promise<void> => sidecar.stop(5_000)
 `
 
 interface Installed {
+  readonly registry: string
   readonly tarball: string
   /** A project whose only dependency is the package. */
   readonly project: string
@@ -61,8 +67,8 @@ async function install(): Promise<Installed> {
   mkdirSync(project)
   writeFileSync(join(project, 'package.json'), '{ "name": "gateway", "type": "module" }\n')
   const registry = await startLocalRegistry()
-  const args = ['install', '--registry', registry, '--no-audit', '--no-fund', tarball]
-  return { tarball, project, install: await run('npm', args, { cwd: project, env: env(home) }) }
+  const args = ['install', '--registry', registry, tarball]
+  return { registry, tarball, project, install: await run('npm', args, { cwd: project, env: env(home) }) }
 }
 
 let installed: Installed | undefined
@@ -72,7 +78,8 @@ beforeAll(async () => {
 })
 
 function installedPackage(): Installed {
-  for (const tool of ['npm', 'tar']) needs(tool)
+  needs('npm')
+  needs('tar')
   return installed ?? expect.fail('beforeAll installs the package')
 }
 
@@ -121,6 +128,24 @@ describe('H117 the npm package', () => {
     expect(npx).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
   })
 
+  it('is installed for all users and removed again by the commands of docs/installing.md', async () => {
+    const { registry, tarball } = installedPackage()
+    const home = dirname(tarball)
+    const prefix = temporaryDirectory()
+    const asPrinted = (pattern: RegExp): Promise<Run> =>
+      run('sh', ['-c', pattern.exec(INSTALLING)?.[0] ?? 'exit 99'], {
+        cwd: home,
+        env: { ...env(home), npm_config_prefix: prefix, npm_config_registry: registry },
+      })
+    const programs = (): string[] => readdirSync(join(prefix, 'bin'))
+    expect(await asPrinted(/^npm install -g .*$/m)).toMatchObject({ code: 0, stderr: '' })
+    expect(programs()).toEqual(['postern'])
+    const version = await run(process.execPath, [join(prefix, 'bin', 'postern'), '--version'])
+    expect(basename(tarball)).toBe(`postern-${version.stdout.trim()}.tgz`)
+    expect(await asPrinted(/npm uninstall -g [a-z]+/)).toMatchObject({ code: 0, stderr: '' })
+    expect([programs(), readdirSync(join(prefix, 'lib', 'node_modules'))]).toEqual([[], []])
+  })
+
   it('serves and checks: tokens for a password hashed by bcrypt, which a thread verifies', async () => {
     const site = await prepareSite({
       password: '$2b$04$nP0pofo1gh4MRHGmQJctHeBFQD.h3It3VxJlhU.F8b0xx7l/nSxaS',
@@ -151,8 +176,7 @@ describe('H117 the npm package', () => {
   it('embeds a sidecar in a program in TypeScript: the example of docs/installing.md, compiled strictly', async () => {
     const { project } = installedPackage()
     const device = await startDevice()
-    const page = readFileSync(join(root, 'docs/installing.md'), 'utf8')
-    const [, example = ''] = /^```ts\n(import .*?)^```$/ms.exec(page) ?? []
+    const [, example = ''] = /^```ts\n(import .*?)^```$/ms.exec(INSTALLING) ?? []
     const here = example.replace('http://192.0.2.7', device.url).replace(':8443', ':0')
     writeFileSync(join(project, 'gateway.ts'), here)
     writeFileSync(join(project, 'refused.ts'), REFUSED)
