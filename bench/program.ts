@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
-import { unitArguments, unitEnvironment } from '../deploy/node-arguments.ts'
+import { nodeFlags as permissions, unitEnvironment } from '../deploy/build/node-flags.ts'
 import { outputOf, temporaryFolder } from './child.ts'
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
@@ -36,10 +36,13 @@ const BUILD_TIMEOUT = 120_000
 export async function shippedProgram(nodeFlags: readonly string[]): Promise<Program> {
   const program = await temporaryFolder()
   const dist = join(program, 'dist')
-  await outputOf(process.execPath, [join(ROOT, 'deploy/bundle.ts'), dist], { timeout: BUILD_TIMEOUT })
+  await outputOf(process.execPath, [join(ROOT, 'deploy/build/bundle.ts'), dist], { timeout: BUILD_TIMEOUT })
   const unit = await readFile(join(ROOT, 'deploy/postern.service'), 'utf8')
+  const { NODE_OPTIONS: heap = '', ...env } = unitEnvironment(unit)
   const flags = (folder: string): string[] => [
-    ...unitArguments(unit, { program, configuration: folder, state: stateFolder(folder) }).slice(0, -1),
+    `--allow-fs-read=${program}`,
+    ...permissions({ configuration: folder, state: stateFolder(folder) }),
+    ...heap.split(' '),
     ...nodeFlags,
   ]
   return {
@@ -47,7 +50,7 @@ export async function shippedProgram(nodeFlags: readonly string[]): Promise<Prog
     file: join(dist, 'postern.mjs'),
     flags,
     tuning: flags('').filter((flag) => !/^--(?:permission$|allow-|disable-warning)/.test(flag)),
-    env: unitEnvironment(unit),
+    env,
   }
 }
 

@@ -1,15 +1,27 @@
 #!/usr/bin/env node
 import './node-version.cjs'
 import process from 'node:process'
+import { isSea } from 'node:sea'
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { type CommandIo, type DaemonIo, type ExitCode, reportFailure } from './commands/command.ts'
 import { systemClock } from './system/clock.ts'
+import { collectGarbage } from './system/idle-collection.ts'
+import { ensurePermissions, type PermissionedProcess } from './system/permissions.ts'
 import { VERSION } from './version.ts'
 
 const io: CommandIo = {
   stdout: process.stdout,
   stderr: process.stderr,
   env: process.env,
+}
+
+/** What follows the name of the program on the command line. In the single executable no script is among it. */
+const ARGUMENTS = isSea() ? process.argv.slice(2) : [...process.execArgv, ...process.argv.slice(1)]
+
+const permissions: PermissionedProcess = {
+  permission: process.permission,
+  env: process.env,
+  restart: (env) => process.execve?.(process.execPath, [process.execPath, ...ARGUMENTS], env),
 }
 
 /** For commands that run until they are stopped. Other commands end on a signal, as programs do by default. */
@@ -20,7 +32,8 @@ function daemonIo(): DaemonIo {
     onStop: onSignals('SIGTERM', 'SIGINT'),
     onReload: onSignals('SIGHUP'),
     onCrash: (listener) => process.on('uncaughtException', listener),
-    collectGarbage: globalThis.gc,
+    collectGarbage,
+    permissions,
   }
 }
 
@@ -120,7 +133,11 @@ command(
     // The demo has nothing to reload. SIGHUP, as from a closed terminal, stops it and removes its folder.
     const daemon = { ...daemonIo(), onStop: onSignals('SIGTERM', 'SIGINT', 'SIGHUP') }
     const { demoCommand } = await import('./commands/demo.ts')
-    return demoCommand(options, { ...daemon, clock: systemClock, node: process.execPath })
+    return demoCommand(options, {
+      ...daemon,
+      clock: systemClock,
+      node: isSea() ? undefined : process.execPath,
+    })
   },
 )
   .option(
@@ -188,6 +205,7 @@ function command<Flags>(name: string, description: string, run: (flags: Flags) =
     .version(VERSION)
     .allowExcessArguments(false)
     .action(async (flags: Flags) => {
+      if (name !== 'serve') ensurePermissions('every path', permissions)
       exit(await run(flags).catch((error: unknown) => reportFailure(name, error, io)))
     })
 }

@@ -71,8 +71,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
 /** The only files that may read ambient state: process, clock, randomness. */
 const AMBIENT: Readonly<Record<string, { readonly reads: readonly string[]; readonly why: string }>> = {
   'src/main.ts': {
-    reads: ['node:process', 'process', 'globalThis'],
-    why: 'the entry point: arguments, environment, signals, exit, `gc`',
+    reads: ['node:process', 'process'],
+    why: 'the entry point: arguments, environment, signals, exit, permissions',
   },
   'src/api.ts': { reads: ['node:process'], why: 'standard output, for a log without a destination' },
   'src/node-version.cjs': { reads: ['process'], why: 'checks the version of Node before all else' },

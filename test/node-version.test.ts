@@ -35,15 +35,13 @@ it.each([
     'the trouble in docs/operating.md',
     () => /Node\.js (\d+) is needed, and/.exec(read('docs/operating.md'))?.[1],
   ],
-  ['the image', () => /^ARG NODE_VERSION=(\d+)$/m.exec(read('deploy/Dockerfile'))?.[1]],
-  ['the unit', () => /^# Any Node\.js of version (\d+) or later/m.exec(read('deploy/postern.service'))?.[1]],
 ])('%s names the Node.js of "engines"', (_what, named) => {
   expect(named()).toBe(String(needed))
 })
 
 it.each([
   ['src/main.ts', () => [join(root, 'src/main.ts'), '--version']],
-  ['deploy/bundle.ts', (out: string) => [join(root, 'deploy/bundle.ts'), out]],
+  ['deploy/build/bundle.ts', (out: string) => [join(root, 'deploy/build/bundle.ts'), out]],
   ['the bundle', () => [bundle, '--version']],
 ] as const)(
   '%s exits with the required version if the version of Node.js is too old',

@@ -1,6 +1,7 @@
 import type { LogSink } from '../record/log.ts'
 import type { CollectGarbage } from '../system/idle-collection.ts'
 import { reasonOf } from '../system/node-permission.ts'
+import type { PermissionedProcess } from '../system/permissions.ts'
 import { isBug, SetupError } from '../system/setup-error.ts'
 
 /** The parts of the process that a command uses. Only `main.ts` has access to `process`. */
@@ -20,8 +21,8 @@ export interface DaemonIo extends CommandIo {
   readonly onCrash: (listener: (error: unknown) => void) => void
   /** Calls back on each signal to reload the configuration (SIGHUP). */
   readonly onReload: (listener: () => void) => void
-  /** Absent without Node's `--expose-gc`. */
   readonly collectGarbage?: CollectGarbage | undefined
+  readonly permissions: PermissionedProcess
 }
 
 /** 0 stopped on purpose, 1 failed while running, 2 bad usage or configuration. */

@@ -19,8 +19,8 @@ export interface DemoOptions {
 /** The parts of the process that the demo uses, without the environment. */
 export interface DemoIo extends Pick<DaemonIo, 'stdout' | 'stderr' | 'logSink' | 'onStop'> {
   readonly clock: Clock
-  /** The path of the running Node.js, for the commands that the demo prints. */
-  readonly node: string
+  /** The path of the running Node.js, for the commands that the demo prints; undefined if Node is part of the program. */
+  readonly node: string | undefined
 }
 
 const defaultPort = 8443
@@ -61,7 +61,7 @@ interface Running {
   readonly sidecar: RunningSidecar
   readonly password: string
   readonly upstream: string
-  readonly node: string
+  readonly node: string | undefined
   readonly options: DemoOptions
 }
 

@@ -1,8 +1,10 @@
 import { createSidecar } from '../compose/sidecar.ts'
 import { loadConfig, readConfigFile } from '../config/load.ts'
+import { neededPaths } from '../config/needed-paths.ts'
 import type { Config } from '../config/schema.ts'
 import { createLog, finishLog } from '../record/log.ts'
 import { systemClock } from '../system/clock.ts'
+import { endRestarts, ensurePermissions } from '../system/permissions.ts'
 import type { CommandIo, DaemonIo, ExitCode } from './command.ts'
 import { createReloader, snapshotOf } from './reload.ts'
 
@@ -16,8 +18,13 @@ export interface ConfigOptions {
 /** Runs the sidecar until a signal stops it. A second signal stops it at once. */
 export async function serveCommand(options: ConfigOptions, io: DaemonIo): Promise<ExitCode> {
   const configFile = configPath(options, io.env)
+  if (configFile !== undefined) {
+    ensurePermissions([{ path: configFile, kind: 'file', write: false }], io.permissions)
+  }
   const seen = await snapshotOf(configFile === undefined ? [] : [configFile])
   const config = configFrom(options, io)
+  ensurePermissions(neededPaths(config), io.permissions)
+  endRestarts(io.permissions)
   for (const [file, content] of await snapshotOf(certificateFiles(config))) seen.set(file, content)
   const log = await createLog(config.log, io.logSink)
   // The last error handler: a bug in the handling of one request must not end the process for all clients.

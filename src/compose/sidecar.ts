@@ -48,7 +48,7 @@ interface Addresses {
 export interface SidecarDependencies {
   readonly clock: Clock
   readonly log: Logger
-  /** Called when the sidecar is idle; absent without `--expose-gc`. */
+  /** Called when the process is idle. Absent in a program that has other work. */
   readonly collectGarbage?: CollectGarbage | undefined
 }
 

@@ -70,7 +70,8 @@ function exposureOf(mode: number): string {
   return reasons.length === 0 ? '' : `${reasons.join(', ')}; chmod 0640 is enough`
 }
 
-function secretFiles({ password, listen, upstream }: Config): readonly SecretFile[] {
+/** Every file that holds a secret, with the key that names it. */
+export function secretFiles({ password, listen, upstream }: Config): readonly SecretFile[] {
   const files: SecretFile[] = []
   if ('file' in password) files.push({ key: 'password.file', file: password.file })
   if ('htpasswd' in password) files.push({ key: 'password.htpasswd.file', file: password.htpasswd.file })

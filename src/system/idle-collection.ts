@@ -1,5 +1,6 @@
 import { type EventLoopUtilization, eventLoopUtilization } from 'node:perf_hooks'
-import { getHeapStatistics } from 'node:v8'
+import { getHeapStatistics, setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 
 /** The process is idle if the event loop had less than this share of work for `IDLE_TIME` ms. */
 const IDLE_SHARE = 0.02
@@ -8,11 +9,24 @@ const IDLE_TIME = 1_000
 /** A heap that has grown less than this (bytes) since the last collection is not worth another one. */
 const LEAST_GROWTH = 4 * 1024 * 1024
 
-/** Collects garbage: Node's `gc`, which exists with `--expose-gc`. */
 export type CollectGarbage = (options: { readonly type: 'major'; readonly flavor: 'last-resort' }) => void
 
+let gc: CollectGarbage | undefined
+
+/**
+ * Collects garbage with V8's own function. It is exposed at the first call, because `--expose-gc` on the command line makes V8
+ * reject code that was compiled without it.
+ */
+export const collectGarbage: CollectGarbage = (options) => {
+  if (gc === undefined) {
+    setFlagsFromString('--expose-gc')
+    gc = runInNewContext('gc') as CollectGarbage
+  }
+  gc(options)
+}
+
 export interface IdleCollectionDependencies {
-  /** Undefined without `--expose-gc`: then nothing is collected. */
+  /** Undefined: nothing is collected. */
   readonly collect: CollectGarbage | undefined
   /** The work of the event loop between `before`, or the start of the process, and now. */
   readonly workSince?: (before?: EventLoopUtilization) => EventLoopUtilization

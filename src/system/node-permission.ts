@@ -20,5 +20,5 @@ export function reasonOf(error: unknown): string {
   const flag = isWithheld(error) && 'permission' in error ? FLAGS.get(error.permission) : undefined
   if (flag === undefined) return error.message
   const path = flag.endsWith('=') && 'resource' in error ? String(error.resource) : ''
-  return `Node's permission model forbids it; start Node with ${flag}${path}`
+  return `Node's permission model forbids it; add ${flag}${path} to NODE_OPTIONS`
 }

@@ -54,6 +54,7 @@ const failingServe: Command = (options, io) =>
     onStop() {},
     onReload() {},
     onCrash() {},
+    permissions: { permission: undefined, env: {}, restart() {} },
   })
 
 describe('postern check', () => {

@@ -1,18 +1,14 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { hashSync } from 'bcryptjs'
 import { describe, expect, it } from 'vitest'
+import { NODE_FLAGS } from '../../deploy/build/node-flags.ts'
 import { hashPassword } from '../../src/password/key-derivation.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { startDevice } from '../support/device.ts'
-import {
-  installedBundle,
-  shippedImageArguments,
-  shippedUnitArguments,
-  shippedUnitEnvironment,
-} from '../support/shipped.ts'
+import { installedBundle, shippedArguments, shippedEnvironment } from '../support/shipped.ts'
 import { PASSWORD } from '../support/sidecar.ts'
 import { prepareSite, replaceFile, runPostern, type Served, type Site, type SiteOptions } from './serve.ts'
 import { holdResponses, openStreams } from './streams.ts'
@@ -25,7 +21,7 @@ function shipped(options: SiteOptions = {}): Promise<Site> {
     ...options,
     command(configuration, state) {
       mkdirSync(state, { mode: 0o700 })
-      return [process.execPath, ...shippedUnitArguments({ program, configuration, state })]
+      return [process.execPath, ...shippedArguments({ configuration, state })]
     },
   })
 }
@@ -160,7 +156,7 @@ describe('Under the permissions of the shipped unit,', () => {
     const site = await prepareSite({
       command(configuration, state) {
         symlinkSync(elsewhere, state)
-        return [process.execPath, ...shippedUnitArguments({ program, configuration, state })]
+        return [process.execPath, ...shippedArguments({ configuration, state })]
       },
     })
     const sidecar = await serve(site)
@@ -172,7 +168,7 @@ describe('Under the permissions of the shipped unit,', () => {
     const site = await shipped({ password: hashSync(PASSWORD, 4) })
     expect(await refusal(site)).toBe(
       `postern serve: password file ${site.passwordFile}: a hash of this kind is verified on a worker thread. ` +
-        "Node's permission model forbids it; start Node with --allow-worker\n",
+        "Node's permission model forbids it; add --allow-worker to NODE_OPTIONS\n",
     )
     const sidecar = await serve(site, '--allow-worker --disable-warning=PERM0006')
     expect((await sidecar.login('wrong')).status).toBe(400)
@@ -180,54 +176,44 @@ describe('Under the permissions of the shipped unit,', () => {
     await expectClean(sidecar)
   })
 
-  it('a file outside of the permitted folders is refused with the name of the missing flag, and works with the flag', async () => {
-    const outside = temporaryDirectory()
+  it('files outside of the permitted folders, and the configuration itself, are permitted by a restart', async () => {
+    const outside = join(temporaryDirectory(), 'a "folder" of ours')
+    mkdirSync(outside)
     const file = join(outside, 'password')
     writeFileSync(file, `${PASSWORD}\n`)
-    const site = await shipped({ config: { password: { file } } })
-    const missing = (path: string): string =>
-      `Node's permission model forbids it; start Node with --allow-fs-read=${path}\n`
-    expect(await refusal(site)).toBe(`postern serve: password file ${file}: ${missing(file)}`)
-
     const { certFile, keyFile } = await makeCertificate()
-    const withCertificate = await shipped({ config: { listen: { tls: { cert: certFile, key: keyFile } } } })
-    expect(await refusal(withCertificate)).toBe(
-      `postern serve: cannot read ${certFile}: ${missing(certFile)}`,
-    )
-    const withSecret = await shipped({ config: { upstream: { headers: { 'X-Key': { file } } } } })
-    expect(await refusal(withSecret)).toBe(
-      `postern serve: upstream.headers.X-Key: cannot read ${file}: ${missing(file)}`,
-    )
-
-    const sidecar = await serve(site, `--allow-fs-read=${outside}`)
-    await sidecar.grant()
+    const site = await prepareSite({
+      transport: 'tls',
+      config: {
+        password: { file },
+        listen: { tls: { cert: certFile, key: keyFile } },
+        upstream: { headers: { 'X-Key': { file } } },
+      },
+      command: (_, state) => [
+        process.execPath,
+        ...shippedArguments({ configuration: '/nowhere', state: `${state}-of-another` }),
+      ],
+    })
+    const sidecar = await serve(site)
+    expect(await sidecar.use((await sidecar.grant()).access_token)).toBe(200)
+    expect(readdirSync(site.stateDir)).toContain('tokens.db')
+    writeFileSync(file, 'another\n')
+    await sidecar.waitForLog('tokens revoked')
     await expectClean(sidecar)
   })
 
-  it('a configuration outside of the permitted folders is refused with the name of the missing flag', async () => {
-    const elsewhere = temporaryDirectory()
-    const site = await prepareSite({
-      command: (_, state) => [
-        process.execPath,
-        ...shippedUnitArguments({ program, configuration: elsewhere, state }),
-      ],
-    })
-    expect(await refusal(site)).toBe(
-      `postern serve: ${site.configFile}: Node's permission model forbids it; start Node with --allow-fs-read=${site.configFile}\n`,
+  it('a file that a reload names outside of the permitted folders is refused with the name of the missing flag', async () => {
+    const site = await shipped({ transport: 'tls' })
+    const sidecar = await serve(site)
+    const { certFile, keyFile } = await makeCertificate()
+    site.configure({ listen: { tls: { cert: certFile, key: keyFile } } })
+    const { problems } = await sidecar.waitForLog(
+      'configuration not reloaded: the previous one stays in effect',
     )
-  })
-
-  it('a stale socket that may not be removed is reported with the name of the missing flag', async () => {
-    const socket = join(temporaryDirectory(), 'in.sock')
-    const listenAndDie =
-      'net.createServer().listen(process.argv[1], () => process.kill(process.pid, "SIGKILL"))'
-    spawnSync(process.execPath, ['-e', listenAndDie, socket])
-    const site = await shipped({ config: { listen: { address: `unix:${socket}` } } })
-    const launched = site.launch({ env: unitEnv() })
-    expect((await launched.exit).code).toBe(1)
-    expect(await launched.stderr).toMatch(
-      /in\.sock: its old socket stays: .*start Node with --allow-fs-write=.*in\.sock/,
+    expect(String(problems)).toContain(
+      `cannot read ${certFile}: Node's permission model forbids it; add --allow-fs-read=${certFile} to NODE_OPTIONS`,
     )
+    await sidecar.stop()
   })
 
   it('the profile for small machines serves within 96 MiB of anonymous memory', async () => {
@@ -235,14 +221,11 @@ describe('Under the permissions of the shipped unit,', () => {
       password: await hashPassword(PASSWORD),
       command(configuration, state) {
         mkdirSync(state, { mode: 0o700 })
-        return [
-          process.execPath,
-          ...shippedUnitArguments({ program, configuration, state }, 'postern-small.conf'),
-        ]
+        return [process.execPath, ...shippedArguments({ configuration, state }, 'postern-small.conf')]
       },
     })
     const sidecar = await site.serve({
-      env: { ...unitEnv(), ...shippedUnitEnvironment('postern-small.conf') },
+      env: { ...unitEnv(), ...shippedEnvironment('postern-small.conf'), NODE_OPTIONS: '' },
     })
     const { access_token } = await sidecar.grant()
     for (let i = 0; i < 50; i++) expect(await sidecar.use(access_token)).toBe(200)
@@ -252,34 +235,12 @@ describe('Under the permissions of the shipped unit,', () => {
     expect(Number(anonymous) / 1024).toBeLessThan(96)
     await expectClean(sidecar)
   })
-
-  it('a state folder that is not writable is logged with the missing flag, and clients are served from memory', async () => {
-    const elsewhere = temporaryDirectory()
-    const site = await prepareSite({
-      command: (configuration) => [
-        process.execPath,
-        ...shippedUnitArguments({ program, configuration, state: elsewhere }),
-      ],
-    })
-    mkdirSync(site.stateDir)
-    const sidecar = await serve(site)
-    const { reason } = await sidecar.waitForLog('token file: serving from memory')
-    expect(reason).toMatch(/start Node with --allow-fs-write=.*\/state\b/)
-    expect(await sidecar.use((await sidecar.grant()).access_token)).toBe(200)
-    await sidecar.stop()
-  })
 })
 
-it('the image and the profile for small machines have the permission flags of the unit', () => {
-  const permissions = (args: readonly string[]): string[] =>
-    args.filter((arg) => /^--(permission|allow)/.test(arg))
-  expect(permissions(shippedImageArguments())).toEqual(permissions(shippedUnitArguments()))
-  expect(permissions(shippedUnitArguments(undefined, 'postern-small.conf'))).toEqual(
-    permissions(shippedUnitArguments()),
-  )
-  expect(shippedUnitArguments()).toContain('--permission')
-  // Each of these would undo the permissions: they do not bind child processes and addons, and a thread can drop them.
-  for (const all of ['--allow-worker', '--allow-child-process', '--allow-addons', '--allow-fs-read=*']) {
-    expect(shippedUnitArguments()).not.toContain(all)
+it('the executable has no flag that undoes its permissions', () => {
+  expect(NODE_FLAGS).toContain('--permission')
+  // These do not bind addons, and a thread can drop them.
+  for (const all of ['--allow-worker', '--allow-addons', '--allow-fs-read=*', '--allow-fs-write=*']) {
+    expect(NODE_FLAGS).not.toContain(all)
   }
 })

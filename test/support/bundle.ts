@@ -13,7 +13,10 @@ export const BUNDLE_VARIABLE = 'POSTERN_TEST_BUNDLE'
 export default function makeBundle(): () => void {
   const folder = mkdtempSync(join(tmpdir(), 'postern-bundle-'))
   chmodSync(folder, 0o755)
-  execFileSync(process.execPath, [join(import.meta.dirname, '../../deploy/bundle.ts'), join(folder, 'dist')])
+  execFileSync(process.execPath, [
+    join(import.meta.dirname, '../../deploy/build/bundle.ts'),
+    join(folder, 'dist'),
+  ])
   process.env[BUNDLE_VARIABLE] = folder
   return () => rmSync(folder, { recursive: true, force: true })
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { imageArguments, type Places, unitArguments, unitEnvironment } from '../../deploy/node-arguments.ts'
+import { nodeFlags, type Places, unitEnvironment } from '../../deploy/build/node-flags.ts'
 import { BUNDLE_VARIABLE } from './bundle.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
@@ -11,17 +11,16 @@ export function installedBundle(): string {
   return process.env[BUNDLE_VARIABLE] ?? expect.fail('Vitest makes the bundle before the tests')
 }
 
-/** The arguments of Node in the `ExecStart` of the unit or a drop-in; the last is the program. */
-export function shippedUnitArguments(places?: Places, file = 'postern.service'): string[] {
-  return unitArguments(readFileSync(join(ROOT, 'deploy', file), 'utf8'), places)
+/** How the executable starts under the unit, for Node and the bundle: the flags, then the program. */
+export function shippedArguments(places: Places, file = 'postern.service'): string[] {
+  const { NODE_OPTIONS = '' } = shippedEnvironment(file)
+  const program = join(installedBundle(), 'dist')
+  // The executable contains the program. Node alone reads it from files.
+  const flags = [...nodeFlags(places), `--allow-fs-read=${program}`, ...NODE_OPTIONS.split(' ')]
+  return [...flags, join(program, 'postern.mjs')]
 }
 
-/** The environment variables that a drop-in sets. */
-export function shippedUnitEnvironment(file: string): Record<string, string> {
+/** The environment variables that the unit or a drop-in sets. */
+export function shippedEnvironment(file = 'postern.service'): Record<string, string> {
   return unitEnvironment(readFileSync(join(ROOT, 'deploy', file), 'utf8'))
-}
-
-/** The arguments of Node in the `ENTRYPOINT` of the image; the last is the program. */
-export function shippedImageArguments(places?: Places): string[] {
-  return imageArguments(readFileSync(join(ROOT, 'deploy/Dockerfile'), 'utf8'), places)
 }

