@@ -22,7 +22,7 @@ export const OVERUSE_SPAN = 10_000
 export type RefusedConnection = 'max_connections' | 'max_connections_per_client'
 
 /** Why a TLS handshake failed: the `reason` label of its metric. */
-export type FailedHandshake = 'handshake_timeout' | 'client_left' | 'tls_error'
+export type FailedHandshake = 'handshake_timeout' | 'client_left' | 'plain_http' | 'tls_error'
 
 /** Which bound a client exceeded on its connection: the `reason` label of its metric. */
 export type Overuse = 'max_resets' | 'max_control_frames' | 'max_queued_bytes' | 'protocol_error'

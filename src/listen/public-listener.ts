@@ -1,19 +1,22 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
-import { createServer as createTcpServer, type Socket, type Server as TcpServer } from 'node:net'
-import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls'
+import { createServer, type Server, type Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
 import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
 import { type ConnectedClient, capConnections } from './connection-caps.ts'
-import { createHttp1Server, LAST_REQUEST } from './http1/server.ts'
+import { createHandshakes } from './handshakes.ts'
+import { createHttp1Server } from './http1/server.ts'
 import { createHttp2Server } from './http2/server.ts'
 import type { FailedHandshake, ListenLimits, Overuse, RefusedConnection } from './limits.ts'
 import type { TlsMaterial } from './tls-pair.ts'
 
-/** How long a TLS handshake may continue after the sidecar begins to stop (ms). */
-const LAST_HANDSHAKE = 2_000
-
 type Protocol = 'http/1.1' | 'h2'
+
+/** The URL is not repeated, because the name in it is what the client claims. */
+const PLAIN_HTTP: Refusal = {
+  kind: 'malformed',
+  description: 'This port speaks HTTPS: use https:// in place of http://.',
+}
 
 export interface PublicListenerDependencies {
   readonly clock: Clock
@@ -38,7 +41,7 @@ interface ListenerEvents {
 }
 
 export interface PublicListener {
-  readonly server: TcpServer
+  readonly server: Server
   /** New connections use this certificate; open connections keep theirs. */
   applyTls(material: TlsMaterial): void
   /** Accepts no new connections and lets the exchanges in flight finish. Resolves when the last connection has closed. */
@@ -50,7 +53,7 @@ export interface PublicListener {
 /** One port: HTTP/1 and HTTP/2 over TLS, selected by ALPN, or only HTTP/1 in cleartext. */
 export function createPublicListener(deps: PublicListenerDependencies): PublicListener {
   const { limits, clientOf, events } = deps
-  const server = createTcpServer({ noDelay: true })
+  const server = createServer({ noDelay: true })
   const caps = capConnections(server, { clock: deps.clock, limits, clientOf, onRefused: events.refused })
   const handlers = { ...deps, onOveruse: events.overused, onMisused: caps.remember }
   const http1 = createHttp1Server(limits, handlers, deps.clock)
@@ -60,9 +63,6 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
   server.once('listening', () => {
     overTcp = typeof server.address() === 'object'
   })
-  const handshakes = new Set<Handshake>()
-  /** Finds the `Socket` below a `TLSSocket`. Node has no other public API for this. */
-  const handshaking = new AsyncLocalStorage<Handshake>()
 
   /** `wire`: the TCP socket below `socket`; in cleartext `socket` itself. */
   function acceptHttp1(socket: Socket, wire: Socket): void {
@@ -80,10 +80,7 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
     return overTcp && socket.remoteAddress === undefined
   }
 
-  function acceptTls(socket: TLSSocket): void {
-    const handshake = handshaking.getStore()
-    const wire = handshake?.wire ?? socket
-    if (handshake !== undefined) settle(handshake)
+  function acceptTls(socket: TLSSocket, wire: Socket): void {
     if (hasLeft(socket)) socket.destroy()
     else if (socket.alpnProtocol === 'h2') {
       count('h2', socket)
@@ -96,23 +93,16 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
     socket.once('close', () => events.connection(protocol, -1))
   }
 
-  function shakeHands(server: TlsServer, socket: Socket): void {
-    const handshake = { wire: socket }
-    handshakes.add(handshake)
-    socket.once('close', () => settle(handshake))
-    handshaking.run(handshake, () => server.emit('connection', socket))
-  }
-
-  /** Ends a handshake. It releases the socket, because the connection's asynchronous resources keep the handshake in memory. */
-  function settle(handshake: Handshake): void {
-    handshakes.delete(handshake)
-    handshake.wire = undefined
-  }
-
-  const secure =
+  const handshakes =
     deps.tls === undefined
       ? undefined
-      : createSecureFront(deps.tls, limits, acceptTls, events.handshakeFailed)
+      : createHandshakes({
+          limits,
+          material: deps.tls,
+          accept: acceptTls,
+          onFailed: events.handshakeFailed,
+          plainHttpMessage: () => deps.refusalMessage(PLAIN_HTTP),
+        })
   server.on('connection', (socket: Socket) => {
     if (hasLeft(socket)) {
       socket.destroy()
@@ -121,21 +111,16 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
     if (!caps.mayStay(socket)) return
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
-    if (secure === undefined) acceptHttp1(socket, socket)
-    else shakeHands(secure, socket)
+    if (handshakes === undefined) acceptHttp1(socket, socket)
+    else handshakes.begin(socket)
   })
 
   return {
     server,
-    applyTls: (material) => secure?.setSecureContext(contextOf(material)),
+    applyTls: (material) => handshakes?.applyTls(material),
     drain() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-      setTimeout(() => {
-        for (const { wire } of handshakes) if (wire?.bytesRead === 0) wire.destroy()
-      }, LAST_REQUEST).unref()
-      setTimeout(() => {
-        for (const { wire } of handshakes) wire?.destroy()
-      }, LAST_HANDSHAKE).unref()
+      handshakes?.drain()
       http1.drain()
       http2.drain()
       return closed
@@ -144,42 +129,4 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
       for (const socket of sockets) socket.destroy()
     },
   }
-}
-
-/** A TLS handshake. `wire`: the TCP socket, until the handshake is over. */
-interface Handshake {
-  wire: Socket | undefined
-}
-
-function createSecureFront(
-  material: TlsMaterial,
-  limits: ListenLimits,
-  accept: (socket: TLSSocket) => void,
-  onFailed: ListenerEvents['handshakeFailed'],
-): TlsServer {
-  const server = createTlsServer(
-    {
-      ...contextOf(material),
-      ALPNProtocols: ['h2', 'http/1.1', 'http/1.0'],
-      handshakeTimeout: limits.handshakeTimeout,
-      noDelay: true,
-    },
-    accept,
-  )
-  // A failed handshake only closes its connection and is counted.
-  server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
-    socket.destroy()
-    onFailed(FAILED_BY_CODE.get(error.code) ?? 'tls_error')
-  })
-  return server
-}
-
-/** By Node's error code. Any other code means that TLS could not be negotiated, or that the client does not speak TLS. */
-const FAILED_BY_CODE: ReadonlyMap<string | undefined, FailedHandshake> = new Map([
-  ['ERR_TLS_HANDSHAKE_TIMEOUT', 'handshake_timeout'],
-  ['ECONNRESET', 'client_left'],
-])
-
-function contextOf({ cert, key }: TlsMaterial): { cert: string; key: string; minVersion: 'TLSv1.2' } {
-  return { cert, key, minVersion: 'TLSv1.2' }
 }

@@ -100,4 +100,15 @@ export const CONNECTIONS = {
       'Slow clients and many at once leave a client of another address served, and all of them end by deadline.',
     reason: 'slowloris, slow read and connection floods together',
   },
+  H115: {
+    sentence:
+      'Plain HTTP on the TLS port gets one 400 that names https, and nothing of the request is kept or repeated.',
+    reason:
+      'a closed connection does not tell a user what is wrong; a repeated Host would be a reflected name',
+  },
+  H116: {
+    sentence:
+      'A connection to the TLS port counts against the caps, and ends by `listen.handshake_timeout`, from its first byte on.',
+    reason: 'slowloris before TLS begins',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

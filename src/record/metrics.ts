@@ -144,7 +144,9 @@ export function createMetrics({
   for (const reason of ['max_resets', 'max_control_frames', 'max_queued_bytes', 'protocol_error']) {
     overused.inc({ reason }, 0)
   }
-  for (const reason of ['handshake_timeout', 'client_left', 'tls_error']) handshakes.inc({ reason }, 0)
+  for (const reason of ['handshake_timeout', 'client_left', 'plain_http', 'tls_error']) {
+    handshakes.inc({ reason }, 0)
+  }
   for (const protocol of ['http/1.1', 'h2']) connections.set({ protocol }, 0)
 
   function handOverBytes(): void {

@@ -10,15 +10,15 @@ type Client = (url: string) => Promise<void>
 
 const clients: Readonly<Record<string, readonly [reason: string, client: Client]>> = {
   'does not trust the certificate': ['tls_error', distrust],
-  'speaks no TLS': [
-    'tls_error',
-    (url) => sendAndWait(url, Buffer.from('GET / HTTP/1.1\r\nHost: device\r\n\r\n')),
-  ],
-  'begins a handshake and leaves': ['client_left', leave],
+  'speaks plain HTTP': ['plain_http', speakHttp],
+  'speaks neither TLS nor HTTP': ['tls_error', (url) => sendAndWait(url, Buffer.from('\r\nhello\r\n'))],
+  'begins a handshake and leaves': ['client_left', (url) => leave(url, PARTIAL_HELLO)],
+  'connects and leaves': ['client_left', (url) => leave(url, Buffer.alloc(0))],
+  'connects and sends nothing': ['handshake_timeout', (url) => sendAndWait(url, Buffer.alloc(0))],
   'begins a handshake and stalls': ['handshake_timeout', (url) => sendAndWait(url, PARTIAL_HELLO)],
 }
 
-const NONE = { tls_error: 0, client_left: 0, handshake_timeout: 0 }
+const NONE = { tls_error: 0, client_left: 0, handshake_timeout: 0, plain_http: 0 }
 
 it.each(Object.entries(clients))(
   'a client that %s counts as one failed handshake',
@@ -58,9 +58,15 @@ async function sendAndWait(url: string, bytes: Buffer): Promise<void> {
   await raw.closed
 }
 
-async function leave(url: string): Promise<void> {
+async function speakHttp(url: string): Promise<void> {
   const raw = await rawConnection(url.replace('https:', 'http:'))
-  raw.write(PARTIAL_HELLO)
+  raw.end('GET / HTTP/1.1\r\nHost: device\r\n\r\n')
+  await raw.closed
+}
+
+async function leave(url: string, bytes: Buffer): Promise<void> {
+  const raw = await rawConnection(url.replace('https:', 'http:'))
+  raw.write(bytes)
   raw.end()
   await raw.closed
 }

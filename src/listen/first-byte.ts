@@ -1,0 +1,28 @@
+import type { Socket } from 'node:net'
+
+/** The first byte of a TLS connection: the record type `handshake` (RFC 8446 §5.1). */
+const HANDSHAKE = 0x16
+
+/** What a client speaks, as its first byte tells. `other`: neither TLS nor HTTP. */
+export type Spoken = 'tls' | 'http' | 'other'
+
+/**
+ * Calls `then` once, when the first bytes of a new connection have arrived. They stay in the buffer of the socket, from where a
+ * `TLSSocket` reads them without giving up its native path (`receive` of its handle). Never called if the connection ends before.
+ */
+export function onFirstByte(socket: Socket, then: (spoken: Spoken) => void): void {
+  function look(): void {
+    const chunk: Buffer | null = socket.read()
+    if (chunk === null) return
+    socket.removeListener('readable', look)
+    socket.unshift(chunk)
+    then(spokenIn(chunk[0]))
+  }
+  socket.on('readable', look)
+}
+
+/** The methods of HTTP and the preface of HTTP/2 (`PRI * HTTP/2.0`) begin with a capital letter. */
+function spokenIn(byte: number | undefined): Spoken {
+  if (byte === HANDSHAKE) return 'tls'
+  return byte !== undefined && byte >= 0x41 && byte <= 0x5a ? 'http' : 'other'
+}

@@ -1,0 +1,121 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Socket } from 'node:net'
+import { createServer, type TLSSocket } from 'node:tls'
+import { onFirstByte } from './first-byte.ts'
+import { LAST_REQUEST } from './http1/server.ts'
+import type { FailedHandshake, ListenLimits } from './limits.ts'
+import { createLingering } from './linger.ts'
+import type { TlsMaterial } from './tls-pair.ts'
+
+/** How long a TLS handshake may continue after the sidecar begins to stop (ms). */
+const LAST_HANDSHAKE = 2_000
+
+export interface HandshakeDependencies {
+  readonly limits: Pick<ListenLimits, 'handshakeTimeout'>
+  readonly material: TlsMaterial
+  /** Called after a handshake. `wire`: the TCP socket below `socket`. */
+  readonly accept: (socket: TLSSocket, wire: Socket) => void
+  readonly onFailed: (reason: FailedHandshake) => void
+  /** The complete HTTP/1 response for a client that speaks HTTP without TLS. It repeats nothing of the request. */
+  readonly plainHttpMessage: () => string
+}
+
+export interface Handshakes {
+  /** Shakes hands on a new connection. A client that speaks plain HTTP gets a response; any other failure only closes it. */
+  begin(socket: Socket): void
+  /** New handshakes use this certificate. */
+  applyTls(material: TlsMaterial): void
+  /** The sidecar stops: handshakes in progress end soon. */
+  drain(): void
+}
+
+/** A TLS handshake. `wire`: the TCP socket, until the handshake is over. */
+interface Handshake {
+  wire: Socket | undefined
+  readonly deadline: NodeJS.Timeout
+}
+
+/** The TLS side of the public listener, from the first byte of a connection to the end of its handshake. */
+export function createHandshakes(deps: HandshakeDependencies): Handshakes {
+  const { limits, accept, onFailed } = deps
+  const running = new Set<Handshake>()
+  const lingering = createLingering()
+  /** Finds the `Socket` below a `TLSSocket`. Node has no other public API for this. */
+  const current = new AsyncLocalStorage<Handshake>()
+
+  const server = createServer(
+    {
+      ...contextOf(deps.material),
+      ALPNProtocols: ['h2', 'http/1.1', 'http/1.0'],
+      // The deadline below ends a handshake first, because it begins with the connection.
+      handshakeTimeout: limits.handshakeTimeout,
+      noDelay: true,
+    },
+    (socket) => {
+      const handshake = current.getStore()
+      const wire = handshake?.wire ?? socket
+      if (handshake !== undefined) settle(handshake)
+      accept(socket, wire)
+    },
+  )
+  server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
+    socket.destroy()
+    const handshake = current.getStore()
+    if (handshake !== undefined) settle(handshake, FAILED_BY_CODE.get(error.code) ?? 'tls_error')
+  })
+
+  /** Ends a handshake. It releases the socket, because the connection's asynchronous resources keep the handshake in memory. */
+  function settle(handshake: Handshake, failure?: FailedHandshake): void {
+    if (!running.delete(handshake)) return
+    clearTimeout(handshake.deadline)
+    handshake.wire = undefined
+    if (failure !== undefined) onFailed(failure)
+  }
+
+  function expire(handshake: Handshake): void {
+    const { wire } = handshake
+    settle(handshake, 'handshake_timeout')
+    wire?.destroy()
+  }
+
+  return {
+    begin(socket) {
+      const handshake: Handshake = {
+        wire: socket,
+        deadline: setTimeout(() => expire(handshake), limits.handshakeTimeout),
+      }
+      running.add(handshake)
+      // A reset before the first byte. Afterwards the `TLSSocket` listens, too.
+      socket.on('error', ignore)
+      socket.once('close', () => settle(handshake, 'client_left'))
+      onFirstByte(socket, (spoken) => {
+        if (spoken === 'http') {
+          settle(handshake, 'plain_http')
+          lingering.end(socket, deps.plainHttpMessage())
+        } else current.run(handshake, () => server.emit('connection', socket))
+      })
+    },
+    applyTls: (material) => server.setSecureContext(contextOf(material)),
+    drain() {
+      lingering.drain()
+      setTimeout(() => {
+        for (const { wire } of running) if (wire?.bytesRead === 0) wire.destroy()
+      }, LAST_REQUEST).unref()
+      setTimeout(() => {
+        for (const { wire } of running) wire?.destroy()
+      }, LAST_HANDSHAKE).unref()
+    },
+  }
+}
+
+/** By Node's error code. Any other code means that TLS could not be negotiated, or that the client does not speak TLS. */
+const FAILED_BY_CODE: ReadonlyMap<string | undefined, FailedHandshake> = new Map([
+  ['ERR_TLS_HANDSHAKE_TIMEOUT', 'handshake_timeout'],
+  ['ECONNRESET', 'client_left'],
+])
+
+function contextOf({ cert, key }: TlsMaterial): { cert: string; key: string; minVersion: 'TLSv1.2' } {
+  return { cert, key, minVersion: 'TLSv1.2' }
+}
+
+function ignore(): void {}
