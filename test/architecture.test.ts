@@ -81,10 +81,6 @@ const AMBIENT: Readonly<Record<string, { readonly reads: readonly string[]; read
     why: 'the version of Node, which `build_info` reports',
   },
   'src/system/clock.ts': { reads: ['performance', 'Date.now'], why: 'the one real clock' },
-  'src/listen/tls-material.ts': {
-    reads: ['new Date()'],
-    why: 'a certificate needs the real time, also for a sidecar under test',
-  },
 }
 
 const roomOf = (path: string): string => path.split('/')[1] ?? ''

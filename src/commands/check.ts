@@ -9,7 +9,7 @@ import { type ServiceConfig, servicesOf } from '../config/upstream-fields.ts'
 import { createConnections } from '../device/connections.ts'
 import { probeDevice } from '../device/own-request.ts'
 import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../forward/settings.ts'
-import { findSelfSigned, readPair, selfSignedPaths } from '../listen/tls-material.ts'
+import { findSelfSigned, isSelfSigned, readPair, selfSignedPaths } from '../listen/tls-material.ts'
 import { describeValidity, validityOf } from '../listen/validity.ts'
 import { openPasswordSource } from '../password/source.ts'
 import { openSignIn } from '../sign-in/settings.ts'
@@ -106,8 +106,8 @@ async function checkPassword({ password }: Config): Promise<string> {
 /** Creates no pair: a check writes nothing. */
 async function checkCertificate({ listen: { tls }, stateDir }: Config): Promise<Finding> {
   if (tls === 'off') return 'off, the listener uses cleartext'
-  const { cert } = tls === 'auto' ? selfSignedPaths(stateDir) : tls
-  const found = tls === 'auto' ? await findSelfSigned(stateDir) : await readPair(tls)
+  const { cert } = isSelfSigned(tls) ? selfSignedPaths(stateDir) : tls
+  const found = isSelfSigned(tls) ? await findSelfSigned(stateDir) : await readPair(tls)
   if (found === 'missing') return `self-signed, created at the first start in ${cert}`
   if ('broken' in found) {
     return { warning: `${found.broken}; a start sets this self-signed pair aside and makes another` }
@@ -117,7 +117,7 @@ async function checkCertificate({ listen: { tls }, stateDir }: Config): Promise<
   const validity = validityOf(found.valid, wall)
   if (validity === 'expiring') return { warning: sentence }
   if (validity !== 'valid') throw new Error(sentence)
-  return tls === 'auto' ? `self-signed, in ${cert}` : `${cert} matches its key`
+  return isSelfSigned(tls) ? `self-signed, in ${cert}` : `${cert} matches its key`
 }
 
 async function checkHeaders(service: ServiceConfig, key: string): Promise<string> {
@@ -180,7 +180,7 @@ async function checkSignIn(service: ServiceConfig, key: string): Promise<string>
  */
 async function checkStateFolder({ listen, stateDir }: Config): Promise<string> {
   const found = await checkFolder(resolve(stateDir)).catch(async (error: unknown) => {
-    if (isBug(error) || listen.tls !== 'auto' || !(await needsNewPair(stateDir))) throw error
+    if (isBug(error) || !isSelfSigned(listen.tls) || !(await needsNewPair(stateDir))) throw error
     throw new SetupError(reasonOf(error), { cause: error })
   })
   const socket = controlSocketPath(stateDir)

@@ -60,7 +60,7 @@ export async function serveCommand(options: ConfigOptions, io: DaemonIo): Promis
 }
 
 function certificateFiles({ listen: { tls } }: Config): readonly string[] {
-  return typeof tls === 'string' ? [] : [tls.cert, tls.key]
+  return typeof tls === 'string' || 'names' in tls ? [] : [tls.cert, tls.key]
 }
 
 function configPath(options: ConfigOptions, env: CommandIo['env']): string | undefined {

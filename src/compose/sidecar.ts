@@ -11,16 +11,15 @@ import { createPassage } from '../gate/passage.ts'
 import { createRequestIds } from '../gate/request-id.ts'
 import { createWindowTable } from '../limits/window-table.ts'
 import { createPublicListener } from '../listen/public-listener.ts'
-import { loadTlsMaterial } from '../listen/tls-material.ts'
-import type { TlsMaterial } from '../listen/tls-pair.ts'
-import { watchValidity } from '../listen/validity.ts'
 import { createAccessLog } from '../record/access-log.ts'
 import type { Logger } from '../record/log.ts'
 import { createMetrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import { type CollectGarbage, collectWhenIdle } from '../system/idle-collection.ts'
 import { listen } from '../system/listen.ts'
+import { type MachineNames, machineNames } from '../system/machine-names.ts'
 import { VERSION } from '../version.ts'
+import { openCertificate } from './certificate.ts'
 import { openDeviceServices } from './device-services.ts'
 import { deriveSettings } from './settings.ts'
 import { openState } from './state.ts'
@@ -48,6 +47,8 @@ interface Addresses {
 export interface SidecarDependencies {
   readonly clock: Clock
   readonly log: Logger
+  /** What clients may call this machine; default: what the system says. */
+  readonly machine?: () => MachineNames
   /** Called when the process is idle. Absent in a program that has other work. */
   readonly collectGarbage?: CollectGarbage | undefined
 }
@@ -55,16 +56,16 @@ export interface SidecarDependencies {
 /** Creates all parts of the sidecar and connects them. Rejects with `SetupError` if a configured file cannot be used. */
 export async function createSidecar(
   config: Config,
-  { clock, log, collectGarbage }: SidecarDependencies,
+  { clock, log, collectGarbage, machine = machineNames }: SidecarDependencies,
 ): Promise<Sidecar> {
   let settings = await deriveSettings(config)
-  const tls = await loadTlsMaterial(config.listen.tls, config.stateDir, {
-    clock,
-    onSetAside: (reason, names) =>
-      log.error({ reason, names }, 'self-signed certificate: unusable, set aside; making another'),
-  })
-
   const metrics = createMetrics({ version: VERSION, node: versions.node })
+  const certificate = await openCertificate(config.listen.tls, config.stateDir, {
+    clock,
+    log,
+    metrics,
+    machine,
+  })
   const live = createLiveExchanges()
   const onBug = (error: unknown): void =>
     log.error({ err: error }, 'internal error: this is a bug in Postern')
@@ -128,7 +129,7 @@ export async function createSidecar(
   const listener = createPublicListener({
     clock,
     limits: config.listen,
-    tls,
+    tls: certificate.material,
     onExchange: passage.request,
     onUpgrade: passage.upgrade,
     refusalMessage: passage.refusalMessage,
@@ -136,12 +137,7 @@ export async function createSidecar(
     clientOf: (peer) => settings.clientOf(peer, []),
     events: metrics.connections,
   })
-  const validity = watchValidity(clock, log)
-  function serveCertificate({ valid }: TlsMaterial): void {
-    metrics.certificateServed(valid.from.at, valid.until.at)
-    validity.served(valid)
-  }
-  if (tls !== undefined) serveCertificate(tls)
+  certificate.serve(listener.applyTls)
   let phase: 'starting' | 'running' | 'stopping' = 'starting'
   const admin = createAdminListener({
     metrics: metrics.text,
@@ -159,7 +155,7 @@ export async function createSidecar(
   /** First everything that can fail, then the change itself in one step, so a failed reload changes nothing. */
   async function apply(next: Config): Promise<Changes> {
     const nextSettings = await deriveSettings(next)
-    const nextTls = tls === undefined ? undefined : await loadTlsMaterial(next.listen.tls, config.stateDir)
+    await certificate.reload(next.listen.tls)
     const changes = {
       live: changesBetween(settings.config, next).live,
       // Compared with the configuration at the start, which stays in effect for these keys.
@@ -170,10 +166,6 @@ export async function createSidecar(
     tables.oauth.applyPolicy(next.limits.oauth)
     state.tokens.applyPolicy(next.tokens)
     log.level = next.log.level
-    if (nextTls !== undefined) {
-      listener.applyTls(nextTls)
-      serveCertificate(nextTls)
-    }
     await warnOfExposure(next)
     return changes
   }
@@ -182,7 +174,7 @@ export async function createSidecar(
     async start() {
       const { address } = config.admin
       const adminAt = address === 'off' ? null : `http://${await listen(admin, address)}`
-      const scheme = tls === undefined ? 'http' : 'https'
+      const scheme = certificate.material === undefined ? 'http' : 'https'
       const publicAt = `${scheme}://${await listen(listener.server, config.listen.address)}`
       phase = 'running'
       log.info(
@@ -206,7 +198,7 @@ export async function createSidecar(
     async stop(graceMs = settings.config.shutdownGrace) {
       phase = 'stopping'
       collection.close()
-      validity.close()
+      certificate.close()
       await within(graceMs, listener.drain())
       listener.destroy()
       await services.close()

@@ -115,15 +115,26 @@ type SectionOf<F extends Fields> = Flat<
 /** An intersection as one object type, which makes the compiler's messages shorter. */
 type Flat<T> = { readonly [K in keyof T]: T[K] }
 
-/** A mapping of known keys, in snake_case in the file and in camelCase in the result. */
-export function section<F extends Fields>(description: string, fields: F): Field<SectionOf<F>> {
+/**
+ * A mapping of known keys, in snake_case in the file and in camelCase in the result.
+ * @param demands what else the JSON Schema says of the mapping
+ */
+export function section<F extends Fields>(
+  description: string,
+  fields: F,
+  demands: Readonly<Record<string, unknown>> = {},
+): Field<SectionOf<F>> {
   type T = SectionOf<F>
   const keys: Keys = new Map(Object.entries(fields).map(([name, each]) => [snakeCase(name), each]))
-  const schema = z.codec(mapping(keys, 'must be a mapping of keys'), z.custom<T>(), {
-    // The cast holds because T consists of the types of these fields under these names.
-    decode: (given) => rename(given, camelCase) as T,
-    encode: (value) => rename(value, snakeCase),
-  })
+  const schema = z.codec(
+    mapping(keys, 'must be a mapping of keys').register(z.globalRegistry, demands),
+    z.custom<T>(),
+    {
+      // The cast holds because T consists of the types of these fields under these names.
+      decode: (given) => rename(given, camelCase) as T,
+      encode: (value) => rename(value, snakeCase),
+    },
+  )
   return field(schema, { description, type: 'mapping', default: {}, kind: 'section', textForm: 'yaml', keys })
 }
 

@@ -1,16 +1,6 @@
-import { ALWAYS, either, section } from './field.ts'
-import { address, addressOrOff, duration, integer, oneOf, path, peers, size } from './value-fields.ts'
-
-const tlsFiles = section("The operator's own certificate.", {
-  cert: path({
-    live: ALWAYS,
-    description: 'PEM file with the certificate, followed by its chain. Read again when it changes.',
-  }),
-  key: path({
-    live: ALWAYS,
-    description: 'PEM file with the private key of that certificate. Read again when it changes.',
-  }),
-})
+import { ALWAYS, section } from './field.ts'
+import { tlsField } from './tls-field.ts'
+import { address, addressOrOff, duration, integer, peers, size } from './value-fields.ts'
 
 export const listenField = section('The public listener, which clients connect to.', {
   address: address({
@@ -18,18 +8,7 @@ export const listenField = section('The public listener, which clients connect t
     description:
       'Where clients connect: `host:port` (an IPv6 address in brackets; port 0 takes a free one), `unix:/path`, or `fd:3` for a socket from socket activation.',
   }),
-  tls: either(
-    oneOf(['auto', 'off'], { description: 'How to encrypt.' }),
-    tlsFiles,
-    'must be auto, off or {cert: file, key: file}',
-    {
-      default: 'auto',
-      // A reload cannot switch a listener between cleartext and TLS.
-      live: (before, after) => before !== 'off' && after !== 'off',
-      description:
-        '`auto` uses a self-signed certificate, generated at the first start and kept in `state_dir`; `off` serves cleartext, for use behind a proxy that terminates TLS; a mapping names the certificate and its key.',
-    },
-  ),
+  tls: tlsField,
   trustedProxies: peers({
     default: [],
     live: ALWAYS,

@@ -76,7 +76,8 @@ export function secretFiles({ password, listen, upstream }: Config): readonly Se
   if ('file' in password) files.push({ key: 'password.file', file: password.file })
   if ('htpasswd' in password) files.push({ key: 'password.htpasswd.file', file: password.htpasswd.file })
   if ('shadow' in password) files.push({ key: 'password.shadow.file', file: password.shadow.file })
-  if (typeof listen.tls !== 'string') files.push({ key: 'listen.tls.key', file: listen.tls.key })
+  if (typeof listen.tls !== 'string' && 'key' in listen.tls)
+    files.push({ key: 'listen.tls.key', file: listen.tls.key })
   return files.concat(
     servicesOf(upstream).flatMap(({ path, service }) => secretFilesOf(path.join('.'), service)),
   )

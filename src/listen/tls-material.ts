@@ -2,52 +2,64 @@ import { existsSync } from 'node:fs'
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { Clock } from '../system/clock.ts'
+import { type Clock, systemClock } from '../system/clock.ts'
+import { type MachineNames, machineNames } from '../system/machine-names.ts'
 import { isWithheld, reasonOf } from '../system/node-permission.ts'
 import { ensureFolder, setAside } from '../system/own-files.ts'
 import type { PemFile } from '../system/pem.ts'
 import { codeOf, SetupError } from '../system/setup-error.ts'
+import { type NameChange, nameChange, wantedNames } from './certificate-names.ts'
+import { makeSelfSigned, remakeSelfSigned } from './self-signed.ts'
 import { inspectPair, type TlsMaterial } from './tls-pair.ts'
+import { type ValidPeriod, validityOf } from './validity.ts'
 
 interface PairPaths {
   readonly cert: string
   readonly key: string
 }
 
-export type TlsSetting = 'auto' | 'off' | PairPaths
+/** `names`: the names of a self-signed certificate; for `auto` those of the machine. */
+export type TlsSetting = 'auto' | 'off' | PairPaths | { readonly names: readonly string[] }
 
-/** The files of the self-signed pair of `tls: auto`. */
+/** Whether Postern makes the pair itself. */
+export function isSelfSigned(setting: TlsSetting): setting is 'auto' | { readonly names: readonly string[] } {
+  return setting === 'auto' || (setting !== 'off' && 'names' in setting)
+}
+
+/** The files of the self-signed pair. */
 export function selfSignedPaths(stateDir: string): PairPaths {
   return { cert: join(stateDir, 'tls', 'cert.pem'), key: join(stateDir, 'tls', 'key.pem') }
 }
 
-/** What is needed to replace a broken self-signed pair. */
-export interface Replacement {
-  readonly clock: Clock
-  /** Called after the files of the pair are renamed and before a new pair is created. */
-  readonly onSetAside: (reason: string, names: readonly string[]) => void
+export interface SelfSignedSources {
+  readonly clock: Pick<Clock, 'wall'>
+  readonly machine: () => MachineNames
+  /**
+   * Called after the files of a broken pair are renamed and before a new pair is created. Undefined: a broken pair is an error.
+   */
+  readonly onSetAside?: (reason: string, files: readonly string[]) => void
 }
 
 /**
- * Reads the certificate and key of the public listener. For `auto` it creates a self-signed pair if there is none. Undefined for
- * cleartext. Rejects with `SetupError` if the pair is unusable. A pair of `auto` is replaced instead, if `replacement` is set.
+ * Reads the certificate and key of the public listener. Makes a self-signed pair if the setting asks for one and there is none.
+ * Undefined for cleartext. Rejects with `SetupError` if the pair is unusable.
  */
 export async function loadTlsMaterial(
   setting: TlsSetting,
   stateDir: string,
-  replacement?: Replacement,
+  { clock, machine, onSetAside }: SelfSignedSources = { clock: systemClock, machine: machineNames },
 ): Promise<TlsMaterial | undefined> {
   if (setting === 'off') return undefined
-  if (setting !== 'auto') return readPair(setting)
+  if (!isSelfSigned(setting)) return readPair(setting)
   const found = await findSelfSigned(stateDir)
-  if (found === 'missing') return makeSelfSigned(stateDir)
-  if (!('broken' in found)) return found
-  if (replacement === undefined) {
-    throw new SetupError(`${found.broken}; a restart sets this self-signed pair aside and makes another`)
+  if (found !== 'missing' && !('broken' in found)) return found
+  if (found !== 'missing') {
+    if (onSetAside === undefined) {
+      throw new SetupError(`${found.broken}; a restart sets this self-signed pair aside and makes another`)
+    }
+    onSetAside(found.broken, setPairAside(selfSignedPaths(stateDir), clock.wall()))
   }
-  const names = setPairAside(selfSignedPaths(stateDir), replacement.clock.wall())
-  replacement.onSetAside(found.broken, names)
-  return makeSelfSigned(stateDir)
+  return makePair(stateDir, wantedNames(setting, machine), clock.wall())
 }
 
 /** Reads a pair that the operator provides. Rejects with `SetupError` if it is unusable. */
@@ -58,7 +70,7 @@ export async function readPair(paths: PairPaths): Promise<TlsMaterial> {
   return material
 }
 
-/** Reads the pair of `auto` and changes nothing. One file without the other is a broken pair. */
+/** Reads the self-signed pair and changes nothing. One file without the other is a broken pair. */
 export async function findSelfSigned(
   stateDir: string,
 ): Promise<TlsMaterial | 'missing' | { readonly broken: string }> {
@@ -99,43 +111,12 @@ function setPairAside({ cert, key }: PairPaths, wall: number): readonly string[]
   }
 }
 
-/** Ten years, so that an unattended device does not become unreachable because its certificate expires. */
-const SELF_SIGNED_YEARS = 10
-
-/** Clients whose clock is behind accept the certificate, and so does the sidecar after its own clock is set back. */
-const BACKDATED_DAYS = 1
-
-async function makeSelfSigned(stateDir: string): Promise<TlsMaterial> {
-  const { generate } = await import('selfsigned')
-  const notBeforeDate = new Date()
-  notBeforeDate.setDate(notBeforeDate.getDate() - BACKDATED_DAYS)
-  const notAfterDate = new Date()
-  notAfterDate.setFullYear(notAfterDate.getFullYear() + SELF_SIGNED_YEARS)
-  const name = hostname()
-  const pair = await generate([{ name: 'commonName', value: name }], {
-    keyType: 'ec',
-    algorithm: 'sha256',
-    notBeforeDate,
-    notAfterDate,
-    extensions: [
-      { name: 'basicConstraints', cA: true, critical: true },
-      { name: 'keyUsage', digitalSignature: true, keyCertSign: true, critical: true },
-      { name: 'extKeyUsage', serverAuth: true },
-      {
-        name: 'subjectAltName',
-        altNames: [
-          { type: 2, value: 'localhost' },
-          { type: 2, value: name },
-          { type: 7, ip: '127.0.0.1' },
-          { type: 7, ip: '::1' },
-        ],
-      },
-    ],
-  })
+async function makePair(stateDir: string, names: readonly string[], wall: number): Promise<TlsMaterial> {
   const paths = selfSignedPaths(stateDir)
+  const pair = await makeSelfSigned(hostname(), names, wall)
   try {
     ensureFolder(dirname(paths.key))
-    await writePrivately(paths.key, pair.private)
+    await writePrivately(paths.key, pair.key)
     await writePrivately(paths.cert, pair.cert)
   } catch (error) {
     throw new SetupError(
@@ -143,6 +124,46 @@ async function makeSelfSigned(stateDir: string): Promise<TlsMaterial> {
     )
   }
   return readPair(paths)
+}
+
+/** A self-signed certificate that was made anew. */
+export interface Remade extends NameChange {
+  readonly material: TlsMaterial
+  /** Whether the earlier one was about to expire. */
+  readonly renewed: boolean
+  /** Why it could not be stored; undefined if it was. It can be served all the same. */
+  readonly unstored: string | undefined
+}
+
+/**
+ * Makes the certificate of `auto` anew if it lacks one of the `wanted` names, or has others and `exact` is set, or expires within 30
+ * days. Key and CA stay, so clients that trust the earlier file, or its key, go on. The file is replaced in one step.
+ * @returns undefined if the certificate can stay; `foreign` if it is outdated, but Postern did not make it
+ */
+export async function remakeIfOutdated(
+  material: TlsMaterial,
+  stateDir: string,
+  {
+    wanted,
+    exact,
+    wall,
+  }: { readonly wanted: readonly string[]; readonly exact: boolean; readonly wall: number },
+): Promise<Remade | 'foreign' | undefined> {
+  const change = nameChange(material.names, wanted)
+  const renewed = isRunningOut(material.valid, wall)
+  if (!renewed && change.added.length === 0 && !(exact && change.removed.length > 0)) return undefined
+  const text = await remakeSelfSigned(material, wanted, wall, renewed)
+  if (text === undefined) return 'foreign'
+  const paths = selfSignedPaths(stateDir)
+  const made = inspectPair({ path: paths.cert, text }, { path: paths.key, text: material.key })
+  if (typeof made === 'string') throw new TypeError(made)
+  const unstored = await writePrivately(paths.cert, text).then(() => undefined, reasonOf)
+  return { material: made, ...change, renewed, unstored }
+}
+
+function isRunningOut(valid: ValidPeriod, wall: number): boolean {
+  const validity = validityOf(valid, wall)
+  return validity === 'expiring' || validity === 'expired'
 }
 
 /**

@@ -2,6 +2,7 @@ import type { KeyObject } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 import { reasonOf } from '../system/node-permission.ts'
 import { type Certificates, certificatesIn, nameOf, type PemFile, privateKeyIn } from '../system/pem.ts'
+import { namesIn } from './certificate-names.ts'
 import type { ValidPeriod } from './validity.ts'
 
 /** A certificate chain and its key, both in PEM, with which TLS handshakes succeed. */
@@ -9,6 +10,10 @@ export interface TlsMaterial {
   readonly cert: string
   readonly key: string
   readonly valid: ValidPeriod
+  /** The names and addresses of the server's certificate, in canonical form. */
+  readonly names: readonly string[]
+  /** The CA certificate (PEM) at the end of the chain, if it belongs to the same key, as in a pair that Postern made. */
+  readonly authority: string | undefined
 }
 
 /** Checks that TLS handshakes can succeed with the pair in these two files. Returns the pair, or which file is wrong and why. */
@@ -29,7 +34,19 @@ export function inspectPair(cert: PemFile, key: PemFile): TlsMaterial | string {
   } catch (error) {
     return unusable(cert, key, reasonOf(error))
   }
-  return { cert: cert.text, key: key.text, valid: validPeriod(chain, cert.path) }
+  return {
+    cert: cert.text,
+    key: key.text,
+    valid: validPeriod(chain, cert.path),
+    names: namesIn(chain[0]),
+    authority: authorityOf(chain, secret),
+  }
+}
+
+function authorityOf(chain: Certificates, key: KeyObject): string | undefined {
+  const last = chain.at(-1)
+  const isOwn = last?.ca === true && last.checkIssued(last) && last.checkPrivateKey(key)
+  return isOwn ? last.toString() : undefined
 }
 
 function unusable(cert: PemFile, key: PemFile, why: string): string {

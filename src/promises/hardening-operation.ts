@@ -66,6 +66,31 @@ export const OPERATION = {
     sentence: 'Each request makes one bounded line of JSON in the log, for any bytes in it.',
     reason: 'log injection (CWE-117) and terminal escapes',
   },
+  H110: {
+    sentence:
+      'A client that trusts `tls/cert.pem` connects by every name and address of the machine, or by those of `listen.tls.names`.',
+    reason: 'else operators turn verification off; RFC 9525',
+  },
+  H111: {
+    sentence:
+      'A self-signed certificate with other names has the same key and CA: clients that trust the file, or its key, go on.',
+    reason: 'a new address must not lock out clients',
+  },
+  H112: {
+    sentence:
+      'A new address gets into the self-signed certificate while it is served; one that is down for a moment changes nothing.',
+    reason: 'DHCP; interfaces that flap must not make certificates',
+  },
+  H113: {
+    sentence:
+      'A self-signed certificate is renewed in its last 30 days, with its key, also one of an earlier version.',
+    reason: 'an unattended device must not become unreachable',
+  },
+  H114: {
+    sentence:
+      'If the self-signed certificate cannot be stored, it is served from memory, with one line in the log.',
+    reason: 'a read-only state folder; disk full',
+  },
   H117: {
     sentence:
       'The npm package is installed without a warning; its command runs, and its library starts and stops a sidecar.',

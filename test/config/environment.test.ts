@@ -14,6 +14,7 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'listen.tls': ['off', 'off'],
   'listen.tls.cert': ['c.pem', 'c.pem'],
   'listen.tls.key': ['k.pem', 'k.pem'],
+  'listen.tls.names': ['A.example,2001:DB8::7', ['a.example', '2001:db8::7']],
   'listen.trusted_proxies': ['10.0.0.0/8, ::1', ['10.0.0.0/8', '::1']],
   'listen.handshake_timeout': ['1', '1s'],
   'listen.header_timeout': ['500ms', '500ms'],

@@ -86,8 +86,20 @@ describe('a value', () => {
       'listen: {address: 8443}',
       'listen.address: must be host:port, [IPv6]:port, unix:/path or fd:3 (given: 8443)',
     ],
-    ['listen: {tls: no}', 'listen.tls: must be auto, off or {cert: file, key: file} (given: "no")'],
+    [
+      'listen: {tls: no}',
+      'listen.tls: must be auto, off, {cert: file, key: file} or {names: [name, ...]} (given: "no")',
+    ],
     ['listen: {tls: {cert: a}}', 'listen.tls.key: is missing; it must be a path'],
+    ['listen: {tls: {names: []}}', 'listen.tls.names: must hold at least one DNS name or IP address'],
+    [
+      'listen: {tls: {names: [a.example, https://b.example]}}',
+      'listen.tls.names.1: must be a DNS name, such as device.example or *.device.example, or an IP address (given: "https://b.example")',
+    ],
+    [
+      'listen: {tls: {names: [a.example], cert: a, key: b}}',
+      'listen.tls.cert: must not be set together with names; keep one of the two (given: "a")',
+    ],
     [
       'listen: {trusted_proxies: 10.0.0.0/8}',
       'listen.trusted_proxies: must be a list of CIDRs, addresses or `unix` (given: "10.0.0.0/8")',

@@ -4,6 +4,7 @@ import tls from 'node:tls'
 import { createSidecar } from '../../src/compose/sidecar.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { createLogOn } from '../../src/record/log.ts'
+import type { MachineNames } from '../../src/system/machine-names.ts'
 import { temporaryDirectory } from './certificate.ts'
 import { closeLater } from './cleanup.ts'
 import { connect, send } from './client.ts'
@@ -86,6 +87,8 @@ export interface SidecarOptions {
   /** Default: cleartext. */
   readonly transport?: Transport
   readonly clock?: MovableClock
+  /** The names for a self-signed certificate; default: those of this machine. */
+  readonly machine?: () => MachineNames
   readonly password?: string
   /** Leaves the limits as documented, 60 and 30 per minute; without it, they are too high to be reached. */
   readonly documentedLimits?: boolean
@@ -170,7 +173,11 @@ export async function startSidecar(options: SidecarOptions = {}): Promise<TestSi
     },
   }
   const config = loadConfig({ file, env: {}, sets: [] })
-  const sidecar = await createSidecar(config, { clock, log: createLogOn(config.log.level, sink) })
+  const sidecar = await createSidecar(config, {
+    clock,
+    log: createLogOn(config.log.level, sink),
+    ...(options.machine === undefined ? {} : { machine: options.machine }),
+  })
   const { public: url, admin } = await sidecar.start()
   let stopping: Promise<void> | undefined
   async function stop(graceMs = 0): Promise<void> {

@@ -1,0 +1,131 @@
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  webcrypto,
+} from 'node:crypto'
+import { isIP } from 'node:net'
+import type { JsonName, Name, X509Certificate as X509 } from '@peculiar/x509'
+import type { TlsMaterial } from './tls-pair.ts'
+
+/** Ten years, so that an unattended device does not become unreachable because its certificate expires. */
+const YEARS = 10
+
+/** Clients whose clock is behind accept the certificate, and so does the sidecar after its own clock is set back. */
+const BACKDATED = 86_400_000
+
+const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
+
+/** A certificate file and a key file, both in PEM. */
+type Pair = Pick<TlsMaterial, 'cert' | 'key'>
+
+/** No host has this name, so the subject differs from that of every CA: otherwise the certificate would look self-issued. */
+const SUBJECT = [{ CN: ['Postern server certificate'] }]
+
+/**
+ * Makes a key, a CA certificate for it and a certificate for the names, signed by that CA. The file holds both: clients that trust
+ * the file trust each certificate that is made for the same key later. One certificate that is both would have to be trusted anew
+ * after each change, and many clients refuse a CA as a server's certificate (rustls, Firefox).
+ * @param wall milliseconds since the Unix epoch
+ */
+export async function makeSelfSigned(host: string, names: readonly string[], wall: number): Promise<Pair> {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: ALGORITHM.namedCurve })
+  const key = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+  const signer = await openSigner(privateKey)
+  // A CN has at most 64 characters (RFC 5280, upper bounds).
+  const authority = await signer.authority([{ CN: [`Postern on ${host}`.slice(0, 64)] }], periodAt(wall))
+  return { cert: await signer.chain(authority, names), key }
+}
+
+/**
+ * Makes another certificate for other names, with the same key and the same CA. With `renew` the CA certificate is made anew, too,
+ * with the same key and name: clients that trust the earlier one go on until it expires.
+ * @returns the new certificate file; undefined if Postern did not make the pair
+ */
+export async function remakeSelfSigned(
+  { authority, key }: Pick<TlsMaterial, 'authority' | 'key'>,
+  names: readonly string[],
+  wall: number,
+  renew: boolean,
+): Promise<string | undefined> {
+  const privateKey = createPrivateKey(key)
+  if (authority === undefined || privateKey.asymmetricKeyDetails?.namedCurve !== 'prime256v1')
+    return undefined
+  const signer = await openSigner(privateKey)
+  const { notBefore, notAfter, subjectName } = signer.parse(authority)
+  if (!renew) return signer.chain(signer.parse(authority), names)
+  const next = periodAt(wall)
+  // The earlier beginning stays: a clock that was ahead for a while leaves no certificate that is not valid yet.
+  const from = notBefore < next.notBefore ? notBefore : next.notBefore
+  const until = notAfter > next.notAfter ? notAfter : next.notAfter
+  const renewed = await signer.authority(subjectName, { notBefore: from, notAfter: until })
+  return signer.chain(renewed, names)
+}
+
+interface Period {
+  readonly notBefore: Date
+  readonly notAfter: Date
+}
+
+function periodAt(wall: number): Period {
+  const notAfter = new Date(wall)
+  notAfter.setFullYear(notAfter.getFullYear() + YEARS)
+  return { notBefore: new Date(wall - BACKDATED), notAfter }
+}
+
+interface Signer {
+  parse(pem: string): X509
+  authority(name: Name | JsonName, period: Period): Promise<X509>
+  /** The certificate for the names, and behind it that of the CA. It is valid as long as the CA. */
+  chain(authority: X509, names: readonly string[]): Promise<string>
+}
+
+/** Makes certificates for one key. The package is loaded here, because most starts need none. */
+async function openSigner(privateKey: KeyObject): Promise<Signer> {
+  const x509 = await import('@peculiar/x509')
+  x509.cryptoProvider.set(webcrypto)
+  const signingKey = privateKey.toCryptoKey(ALGORITHM, true, ['sign'])
+  const publicKey = createPublicKey(privateKey).toCryptoKey(ALGORITHM, true, ['verify'])
+  const keyId = await x509.SubjectKeyIdentifierExtension.create(publicKey)
+  const { BasicConstraintsExtension, KeyUsagesExtension, KeyUsageFlags, X509Certificate } = x509
+
+  return {
+    parse: (pem) => new X509Certificate(pem),
+    authority: (name, period) =>
+      x509.X509CertificateGenerator.createSelfSigned({
+        name,
+        ...period,
+        signingAlgorithm: ALGORITHM,
+        keys: { privateKey: signingKey, publicKey },
+        extensions: [
+          new BasicConstraintsExtension(true, 0, true),
+          new KeyUsagesExtension(KeyUsageFlags.keyCertSign, true),
+          keyId,
+        ],
+      }),
+    async chain(authority, names) {
+      const { subjectName, notBefore, notAfter } = authority
+      const certificate = await x509.X509CertificateGenerator.create({
+        subject: SUBJECT,
+        issuer: subjectName,
+        notBefore,
+        notAfter,
+        signingAlgorithm: ALGORITHM,
+        publicKey,
+        signingKey,
+        extensions: [
+          new BasicConstraintsExtension(false, undefined, true),
+          new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+          new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
+          new x509.SubjectAlternativeNameExtension(
+            names.map((value) => ({ type: isIP(value) === 0 ? 'dns' : 'ip', value })),
+          ),
+          keyId,
+          await x509.AuthorityKeyIdentifierExtension.create(publicKey),
+        ],
+      })
+      return [certificate, authority].map((each) => `${each.toString('pem')}\n`).join('')
+    },
+  }
+}

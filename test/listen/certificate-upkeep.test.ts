@@ -1,0 +1,115 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { canonicalName } from '../../src/http/host-name.ts'
+import { wantedNames } from '../../src/listen/certificate-names.ts'
+import type { MachineNames } from '../../src/system/machine-names.ts'
+import { type SidecarOptions, startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { connectAs, namesOf } from '../support/trusting-client.ts'
+
+const DAY = 86_400_000
+const LOOPBACK = ['localhost', '127.0.0.1', '0:0:0:0:0:0:0:1']
+/** Enough for several comparisons of the names on a busy machine. */
+const PATIENCE = { timeout: 20_000 }
+
+const start = (options: SidecarOptions): Promise<TestSidecar> =>
+  startSidecar({ ...options, transport: 'tls', config: { listen: { tls: 'auto' } } })
+
+const stored = (sidecar: TestSidecar): string =>
+  readFileSync(join(sidecar.directory, 'state', 'tls', 'cert.pem'), 'utf8')
+
+const remade = (sidecar: TestSidecar): readonly unknown[] =>
+  sidecar
+    .logLines()
+    .map((line) => JSON.parse(line))
+    .filter(({ msg }) => msg === 'self-signed certificate: made anew, with the same key')
+
+async function statusOn(socket: Socket): Promise<string | undefined> {
+  socket.write('GET / HTTP/1.1\r\nHost: box\r\n\r\n')
+  const [response] = await once(socket, 'data')
+  return String(response).split(' ')[1]
+}
+
+it('H112 a new address gets into the served certificate, and one that is down for a moment changes nothing', async () => {
+  let addresses = ['192.0.2.1']
+  let looks = 0
+  const machine = (): MachineNames => {
+    looks += 1
+    return { names: ['box'], addresses }
+  }
+  const sidecar = await start({ machine })
+  const trusted = stored(sidecar)
+  const open = await connectAs('box', sidecar.url, trusted)
+  expect(namesOf(open)).toEqual([...LOOPBACK, 'box', '192.0.2.1'])
+
+  expect(await statusOn(open)).toBe('401')
+  addresses = []
+  const until = looks + 3
+  await expect.poll(() => looks, PATIENCE).toBeGreaterThan(until)
+  addresses = ['192.0.2.1']
+  await expect.poll(() => looks, PATIENCE).toBeGreaterThan(until + 3)
+  expect([stored(sidecar), remade(sidecar)]).toEqual([trusted, []])
+
+  addresses = ['192.0.2.1', '2001:db8::1', '192.0.2.2']
+  await expect
+    .poll(() => remade(sidecar), PATIENCE)
+    .toMatchObject([{ added: ['192.0.2.2', '2001:db8::1'], removed: [] }])
+  await connectAs('192.0.2.2', sidecar.url, trusted)
+  await connectAs('2001:db8::1', sidecar.url, stored(sidecar))
+  expect(await statusOn(open)).toBe('401')
+}, 90_000)
+
+it('H113 the certificate is renewed while it is served, 30 days before it expires', async () => {
+  const sidecar = await start({ machine: () => ({ names: ['box'], addresses: [] }) })
+  const trusted = stored(sidecar)
+  sidecar.clock.advance(3652 * DAY - 29 * DAY)
+  await expect
+    .poll(() => remade(sidecar), PATIENCE)
+    .toMatchObject([{ added: [], removed: [], renewed: true }])
+  const socket = await connectAs('box', sidecar.url, trusted)
+  expect(Date.parse(socket.getPeerCertificate().valid_to)).toBeGreaterThan(Date.now() + 19 * 365 * DAY)
+  // A clock that was ahead for a while leaves a certificate that is valid now.
+  expect(Date.parse(socket.getPeerCertificate().valid_from)).toBeLessThan(Date.now())
+}, 60_000)
+
+it('addresses that cannot be read are one warning, and the certificate has the names', async () => {
+  const sidecar = await start({ machine: () => ({ names: ['box'], addresses: [], problem: 'no netlink' }) })
+  await connectAs('box', sidecar.url, stored(sidecar))
+  const warnings = sidecar.logLines().filter((line) => line.includes('no netlink'))
+  expect(warnings).toHaveLength(1)
+})
+
+it('only names that a certificate can hold get into it, IPv4 first, and 100 at most', () => {
+  const names = [
+    'Box',
+    'my_box',
+    'box.example.com',
+    'büro',
+    'a b',
+    '',
+    '-a',
+    'a..b',
+    '1.2.3',
+    `${'a'.repeat(64)}.b`,
+  ]
+  const addresses = ['2001:DB8::1', '192.0.2.1', '::ffff:192.0.2.9', 'fe80::1%eth0']
+  expect(wantedNames('auto', () => ({ names, addresses }))).toEqual([
+    'localhost',
+    '127.0.0.1',
+    '::1',
+    'box',
+    'my_box',
+    'box.example.com',
+    '192.0.2.1',
+    '192.0.2.9',
+    '2001:db8::1',
+  ])
+  const many = Array.from({ length: 300 }, (_, i) => `2001:db8::${i + 1}`)
+  expect(wantedNames('auto', () => ({ names: [], addresses: [...many, '192.0.2.1'] }))).toHaveLength(100)
+  expect(canonicalName('*.example.com')).toBe('*.example.com')
+  expect(['*', '*.', 'a.*.b', '[::1]', 'a:80', 'https://a'].map(canonicalName)).toEqual(
+    Array(6).fill(undefined),
+  )
+})
