@@ -121,21 +121,28 @@ export async function openCertificate(
   if (first !== undefined) current = await updated(first, initial, false)
   if (current !== undefined) use(current)
   let failed: string | undefined
+  let isComparing = false
   let timer: NodeJS.Timeout | undefined
 
-  function watch(): void {
-    void inTurn(compare).catch((error: unknown) => {
+  async function watch(): Promise<void> {
+    // A disk may hang.
+    if (isComparing) return
+    isComparing = true
+    try {
+      await inTurn(compare)
+    } catch (error) {
       const reason = reasonOf(error)
       if (reason !== failed) log.error({ err: error }, 'self-signed certificate: could not be made anew')
       failed = reason
-    })
+    }
+    isComparing = false
   }
 
   return {
     material: current,
     serve(next) {
       apply = next
-      timer = setInterval(watch, INTERVAL).unref()
+      timer = setInterval(() => void watch(), INTERVAL).unref()
     },
     reload: (next) =>
       inTurn(async () => {
