@@ -9,6 +9,8 @@ export type Spoken = 'tls' | 'http' | 'other'
 /**
  * Calls `then` once, when the first bytes of a new connection have arrived. They stay in the buffer of the socket, from where a
  * `TLSSocket` reads them without giving up its native path (`receive` of its handle). Never called if the connection ends before.
+ * A handshake costs 2 % more, within the noise (12 pairs of 1,200 handshakes: 0.88 to 1.12). OpenSSL's own error for plain HTTP
+ * would cost nothing, but comes when Node is about to close the socket: too late to linger.
  */
 export function onFirstByte(socket: Socket, then: (spoken: Spoken) => void): void {
   function look(): void {

@@ -26,7 +26,8 @@ const SUBJECT = [{ CN: ['Postern server certificate'] }]
 /**
  * Makes a key, a CA certificate for it and a certificate for the names, signed by that CA. The file holds both: clients that trust
  * the file trust each certificate that is made for the same key later. One certificate that is both would have to be trusted anew
- * after each change, and many clients refuse a CA as a server's certificate (rustls, Firefox).
+ * after each change, because OpenSSL trusts a self-signed certificate only if it is the very one (H111). Many clients also refuse a
+ * CA as a server's certificate (rustls, Firefox).
  * @param wall milliseconds since the Unix epoch
  */
 export async function makeSelfSigned(host: string, names: readonly string[], wall: number): Promise<Pair> {
