@@ -14,6 +14,7 @@ export const NODE_FLAGS: readonly string[] = [
   '--permission',
   '--allow-net',
   '--allow-child-process',
+  '--allow-fs-read=/etc/hosts',
   '--allow-fs-read=/etc/postern',
   '--allow-fs-read=/run/credentials/postern.service',
   '--allow-fs-read=/run/secrets',

@@ -7,7 +7,7 @@ import {
   type TlsSetting,
 } from '../listen/tls-material.ts'
 import type { TlsMaterial } from '../listen/tls-pair.ts'
-import { watchValidity } from '../listen/validity.ts'
+import { type ValidityWatch, watchValidity } from '../listen/validity.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
@@ -25,7 +25,7 @@ export interface CertificateDependencies {
 export interface ServedCertificate {
   /** The pair at the start; undefined for cleartext. */
   readonly material: TlsMaterial | undefined
-  /** Call this when the listener exists. `apply` is called with each new pair. */
+  /** Call this when the listener exists. `apply` is called with each new pair. No timer runs before. */
   serve(apply: (material: TlsMaterial) => void): void
   /** Reads the pair again and serves it. Rejects, and changes nothing, if it is unusable. */
   reload(setting: TlsSetting): Promise<void>
@@ -45,7 +45,7 @@ export async function openCertificate(
   stateDir: string,
   { clock, log, metrics, machine }: CertificateDependencies,
 ): Promise<ServedCertificate> {
-  const validity = watchValidity(clock, log)
+  let validity: ValidityWatch | undefined
   let setting = initial
   let apply = (_material: TlsMaterial): void => {}
   /** The changes of the certificate, one after the other. */
@@ -99,7 +99,7 @@ export async function openCertificate(
   function use(material: TlsMaterial): void {
     current = material
     metrics.certificateServed(material.valid.from.at, material.valid.until.at)
-    validity.served(material.valid)
+    validity?.served(material.valid)
     apply(material)
   }
 
@@ -142,6 +142,8 @@ export async function openCertificate(
     material: current,
     serve(next) {
       apply = next
+      validity = watchValidity(clock, log)
+      if (current !== undefined) validity.served(current.valid)
       timer = setInterval(() => void watch(), INTERVAL).unref()
     },
     reload: (next) =>
@@ -155,7 +157,7 @@ export async function openCertificate(
       }),
     close() {
       clearInterval(timer)
-      validity.close()
+      validity?.close()
     },
   }
 }

@@ -6,7 +6,7 @@ import { servicesOf } from './upstream-fields.ts'
 /** Every file and folder that a sidecar with this configuration opens itself: those that are read, watched or written. */
 export function neededPaths(config: Config): readonly NeededPath[] {
   const { listen, admin, upstream, stateDir } = config
-  const certificates = typeof listen.tls === 'string' ? [] : [listen.tls.cert]
+  const certificates = typeof listen.tls === 'string' || 'names' in listen.tls ? [] : [listen.tls.cert]
   const authorities = servicesOf(upstream).flatMap(({ service }) => service.tls.ca ?? [])
   const sockets = [listen.address, admin.address].flatMap((address) =>
     address !== 'off' && address.kind === 'unix' ? [address.path] : [],
