@@ -215,6 +215,23 @@ describe('Under the permissions of the shipped unit,', () => {
     await sidecar.stop()
   })
 
+  it('a sidecar that listens can start no program and no thread, and load no native code', async () => {
+    const site = await shipped()
+    const tell =
+      "process.on('SIGUSR2', () => console.log(JSON.stringify({ msg: 'permissions', level: 0, ...Object.fromEntries(['child', 'worker', 'addon', 'wasi', 'inspector'].map((scope) => [scope, process.permission.has(scope)])) })))"
+    const sidecar = await serve(site, `--import=data:text/javascript,${encodeURIComponent(tell)}`)
+    sidecar.signal('SIGUSR2')
+    const { child, worker, addon, wasi, inspector } = await sidecar.waitForLog('permissions')
+    expect({ child, worker, addon, wasi, inspector }).toEqual({
+      child: false,
+      worker: false,
+      addon: false,
+      wasi: false,
+      inspector: false,
+    })
+    await sidecar.stop()
+  })
+
   it('the profile for small machines serves within 96 MiB of anonymous memory', async () => {
     const site = await prepareSite({
       password: await hashPassword(PASSWORD),
