@@ -15,6 +15,9 @@ export const PROCESSORS = ['x64', 'arm64'] as const
 
 export type Processor = (typeof PROCESSORS)[number]
 
+/** Milliseconds. A runtime is 57 MB. */
+const NPM_TIMEOUT = 600_000
+
 /** `package.json` and `package-lock.json` of the runtimes. The lock pins their content. */
 const RUNTIMES = fileURLToPath(new URL('runtimes', import.meta.url))
 
@@ -54,6 +57,11 @@ export async function makeExecutable(bundle: string, processor: Processor, file:
 async function runtimeFor(processor: Processor, folder: string): Promise<Buffer> {
   await cp(RUNTIMES, folder, { recursive: true })
   const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']
-  await run('npm', ['ci', ...flags, '--os=linux', `--cpu=${processor}`], { cwd: folder })
+  await run('npm', ['ci', ...flags, '--os=linux', `--cpu=${processor}`], {
+    cwd: folder,
+    timeout: NPM_TIMEOUT,
+    // npm was seen to wait for ever with it, without a connection, while it unpacked a runtime.
+    env: { ...process.env, UV_USE_IO_URING: '0' },
+  })
   return readFile(join(folder, 'node_modules', `node-linux-${processor}`, 'bin', 'node'))
 }

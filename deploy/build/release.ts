@@ -1,4 +1,5 @@
 import '../../src/node-version.cjs'
+import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { cp, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
@@ -6,6 +7,7 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { createGzip } from 'node:zlib'
 import { VERSION } from '../../src/version.ts'
 import { makeBundle } from './bundle.ts'
@@ -49,6 +51,8 @@ for (const processor of PROCESSORS) {
   await makeExecutable(BUNDLE, processor, file)
   await compress(file)
 }
+say('the npm package')
+await promisify(execFile)('npm', ['pack', '--silent', `--pack-destination=${DIST}`], { cwd: ROOT })
 await writeFile(join(DIST, 'postern.cdx.json'), await makeSbom())
 const listed = await sums()
 await writeFile(join(DIST, 'SHA256SUMS'), listed)
