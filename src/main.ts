@@ -9,10 +9,14 @@ import { collectGarbage } from './system/idle-collection.ts'
 import { ensurePermissions, type PermissionedProcess } from './system/permissions.ts'
 import { VERSION } from './version.ts'
 
+/** Where packages and docs/installing.md put the configuration. */
+const DEFAULT_CONFIG = '/etc/postern/postern.yaml'
+
 const io: CommandIo = {
   stdout: process.stdout,
   stderr: process.stderr,
   env: process.env,
+  defaultConfig: DEFAULT_CONFIG,
 }
 
 /** What follows the name of the program on the command line. In the single executable no script is among it. */
@@ -106,7 +110,8 @@ withConfig(
   .addHelpText(
     'after',
     `
-The command finds the running sidecar by state_dir, so it needs the same configuration. Run it as the sidecar's user or as root.`,
+The command finds the running sidecar by state_dir, so it needs the same configuration: name it with --config, unless it is
+${DEFAULT_CONFIG}. Run it as the sidecar's user or as root.`,
   )
 
 withConfig(
@@ -122,7 +127,8 @@ withConfig(
     'after',
     `
 The connections of a revoked grant are closed. The password does not change.
-The command finds the running sidecar by state_dir, so it needs the same configuration. Run it as the sidecar's user or as root.
+The command finds the running sidecar by state_dir, so it needs the same configuration: name it with --config, unless it is
+${DEFAULT_CONFIG}. Run it as the sidecar's user or as root.
 It exits with 1 if --grant or --client matches no grant.`,
   )
 
@@ -212,7 +218,10 @@ function command<Flags>(name: string, description: string, run: (flags: Flags) =
 
 function withConfig(target: Command): Command {
   return target
-    .option('--config <file>', 'configuration file (YAML); also POSTERN_CONFIG')
+    .option(
+      '--config <file>',
+      `configuration file (YAML); also POSTERN_CONFIG (default: ${DEFAULT_CONFIG}, if it exists)`,
+    )
     .addOption(
       new Option('--set <key=value>', 'set one key, e.g. limits.api.requests=120; may be repeated')
         .argParser((value: string, before: readonly string[]) => [...before, value])

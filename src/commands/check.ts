@@ -17,7 +17,7 @@ import { systemClock } from '../system/clock.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import { isBug, SetupError } from '../system/setup-error.ts'
 import { type CommandIo, type ExitCode, exitCodeOf } from './command.ts'
-import { type ConfigOptions, configFrom } from './serve.ts'
+import { type ConfigOptions, configFrom } from './configuration.ts'
 
 /** The result of a check: it passed, or it passed with a `warning` because the operator has to act soon. */
 type Finding = string | { readonly warning: string }

@@ -9,6 +9,8 @@ export interface CommandIo {
   readonly stdout: { readonly write: (text: string) => unknown }
   readonly stderr: { readonly write: (text: string) => unknown }
   readonly env: Readonly<Record<string, string | undefined>>
+  /** The configuration file that is used if none is named and this one exists. */
+  readonly defaultConfig?: string
 }
 
 /** The further parts for a command that runs until it is stopped. */

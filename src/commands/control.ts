@@ -4,7 +4,7 @@ import { clientKeyOf, controlSocketPath, type OperatorRevocation } from '../admi
 import { SetupError } from '../system/setup-error.ts'
 import type { GrantSummary } from '../tokens/token-contract.ts'
 import type { CommandIo, ExitCode } from './command.ts'
-import { type ConfigOptions, configFrom } from './serve.ts'
+import { type ConfigOptions, configFrom } from './configuration.ts'
 
 /**
  * Sends a command to the sidecar that runs on `stateDir` and returns its response. Fails with a `SetupError` if no sidecar runs

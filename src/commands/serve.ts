@@ -1,23 +1,16 @@
 import { createSidecar } from '../compose/sidecar.ts'
-import { loadConfig, readConfigFile } from '../config/load.ts'
 import { neededPaths } from '../config/needed-paths.ts'
 import type { Config } from '../config/schema.ts'
 import { createLog, finishLog } from '../record/log.ts'
 import { systemClock } from '../system/clock.ts'
 import { endRestarts, ensurePermissions } from '../system/permissions.ts'
-import type { CommandIo, DaemonIo, ExitCode } from './command.ts'
+import type { DaemonIo, ExitCode } from './command.ts'
+import { type ConfigOptions, configFrom, configPath } from './configuration.ts'
 import { createReloader, snapshotOf } from './reload.ts'
-
-export interface ConfigOptions {
-  /** Path of the configuration file. */
-  readonly config?: string
-  /** `key=value` each. They override the environment and the file. */
-  readonly set: readonly string[]
-}
 
 /** Runs the sidecar until a signal stops it. A second signal stops it at once. */
 export async function serveCommand(options: ConfigOptions, io: DaemonIo): Promise<ExitCode> {
-  const configFile = configPath(options, io.env)
+  const configFile = configPath(options, io)
   if (configFile !== undefined) {
     ensurePermissions([{ path: configFile, kind: 'file', write: false }], io.permissions)
   }
@@ -61,18 +54,4 @@ export async function serveCommand(options: ConfigOptions, io: DaemonIo): Promis
 
 function certificateFiles({ listen: { tls } }: Config): readonly string[] {
   return typeof tls === 'string' || 'names' in tls ? [] : [tls.cert, tls.key]
-}
-
-function configPath(options: ConfigOptions, env: CommandIo['env']): string | undefined {
-  return options.config ?? env.POSTERN_CONFIG
-}
-
-/** Loads the configuration from the file, the environment and the flags. */
-export function configFrom(options: ConfigOptions, { env }: Pick<CommandIo, 'env'>): Config {
-  const path = configPath(options, env)
-  return loadConfig({
-    ...(path === undefined ? {} : { file: readConfigFile(path) }),
-    env,
-    sets: options.set,
-  })
 }

@@ -8,7 +8,14 @@ import { layer } from './layers.ts'
 import { type Environment, readEnvironment, readFlags, stateDirectory } from './overrides.ts'
 import { problemsOf } from './problem.ts'
 import { type Config, schema } from './schema.ts'
-import { isMapping, narrow, type Parsed, parseYaml, type YamlMapping, type YamlValue } from './yaml.ts'
+import {
+  isMapping,
+  narrow,
+  type Parsed,
+  parseYamlDocument,
+  type YamlDocument,
+  type YamlMapping,
+} from './yaml.ts'
 
 /** The text of a configuration file, and the path that error messages show. */
 export interface ConfigFile {
@@ -34,32 +41,46 @@ export function loadConfig({ file, object, env, sets }: Sources): Config {
   const environment = readEnvironment(env)
   const flags = readFlags(sets)
   const problems = [...environment.problems, ...flags.problems]
-  const parsed = object === undefined ? parseFile(file) : topLevel(narrow(object), 'configuration')
+  const parsed = object === undefined ? parseFile(file) : parseObject(object)
   // Stops here: without the file, nearly every required key would be reported as missing.
   if ('problem' in parsed) throw new SetupError([parsed.problem, ...problems])
 
-  const layered = layer(parsed.value, [
-    ...(Object.hasOwn(parsed.value, 'state_dir') ? [] : stateDirectory(env)),
+  const { tree, lineOf } = parsed.value
+  const layered = layer(tree, [
+    ...(Object.hasOwn(tree, 'state_dir') ? [] : stateDirectory(env)),
     ...environment.overrides,
     ...flags.overrides,
   ])
   const decoded = decode(schema, layered.tree)
   const issues = 'issues' in decoded ? decoded.issues : conflictsIn(decoded.value)
-  problems.unshift(...problemsOf(issues, layered, file?.path))
+  problems.unshift(...problemsOf(issues, layered, file && { path: file.path, lineOf }))
   if (problems.length > 0 || 'issues' in decoded) throw new SetupError(problems)
   return decoded.value
 }
 
-function parseFile(file: ConfigFile | undefined): Parsed<YamlMapping> {
-  if (file === undefined) return { value: {} }
-  return topLevel(parseYaml(file.text), file.path)
+interface TopLevel extends Pick<YamlDocument, 'lineOf'> {
+  readonly tree: YamlMapping
 }
 
-function topLevel(parsed: Parsed<YamlValue>, source: string): Parsed<YamlMapping> {
-  if ('problem' in parsed) return { problem: `${source}: ${parsed.problem}` }
+const noLine = (): undefined => undefined
+
+function parseFile(file: ConfigFile | undefined): Parsed<TopLevel> {
+  if (file === undefined) return { value: { tree: {}, lineOf: noLine } }
+  const parsed = parseYamlDocument(file.text)
+  if ('problem' in parsed) return { problem: `${file.path}: ${parsed.problem}` }
+  return topLevel(parsed.value, file.path)
+}
+
+function parseObject(object: unknown): Parsed<TopLevel> {
+  const parsed = narrow(object)
+  if ('problem' in parsed) return { problem: `configuration: ${parsed.problem}` }
+  return topLevel({ tree: parsed.value, lineOf: noLine }, 'configuration')
+}
+
+function topLevel({ tree, lineOf }: YamlDocument, source: string): Parsed<TopLevel> {
   // A file that holds only comments.
-  if (parsed.value === null) return { value: {} }
-  if (isMapping(parsed.value)) return { value: parsed.value }
+  if (tree === null) return { value: { tree: {}, lineOf } }
+  if (isMapping(tree)) return { value: { tree, lineOf } }
   return {
     problem: `${source}: must be a mapping of keys, such as "upstream: {url: http://127.0.0.1:8080}"`,
   }

@@ -3,15 +3,20 @@ import { type Field, fieldBelow } from './field.ts'
 import { dottedKeys, dottedKeysBelow, nearestKey } from './known-keys.ts'
 import type { Layered } from './layers.ts'
 import { schema } from './schema.ts'
-import { valueAt, type YamlValue } from './yaml.ts'
+import { valueAt, type YamlDocument, type YamlValue } from './yaml.ts'
 
 const LONGEST_SHOWN = 60
 
-/** One line per issue: the source of the value, the key, what is wrong, and the value. */
+/** The file that a configuration is read from, and the lines of its keys. */
+export interface FilePlaces extends Pick<YamlDocument, 'lineOf'> {
+  readonly path: string
+}
+
+/** One line per issue: the source of the value (of the file also the line), the key, what is wrong, and the value. */
 export function problemsOf(
   issues: readonly Issue[],
   layered: Layered,
-  file: string | undefined,
+  file: FilePlaces | undefined,
 ): readonly string[] {
   return issues.flatMap((issue) => {
     if (issue.unknown.length === 0) return [line(issue.path, describe(issue, layered.tree), layered, file)]
@@ -22,9 +27,15 @@ export function problemsOf(
   })
 }
 
-function line(path: readonly string[], what: string, layered: Layered, file: string | undefined): string {
-  const source = layered.sourceOf(path) ?? (isDefault(path, layered.tree) ? undefined : file)
+function line(path: readonly string[], what: string, layered: Layered, file: FilePlaces | undefined): string {
+  const source = layered.sourceOf(path) ?? (isDefault(path, layered.tree) ? undefined : placeIn(file, path))
   return [source, path.join('.'), what].filter((part) => part !== undefined).join(': ')
+}
+
+/** `postern.yaml:7`, the form that editors and terminals open. */
+function placeIn(file: FilePlaces | undefined, path: readonly string[]): string | undefined {
+  const number = file?.lineOf(path)
+  return number === undefined ? file?.path : `${file?.path}:${number}`
 }
 
 /** Whether the key is not set, so that its default is in conflict. */

@@ -1,4 +1,15 @@
-import { LineCounter, parseDocument, stringify } from 'yaml'
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isNode,
+  isPair,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseDocument,
+  stringify,
+} from 'yaml'
 
 /** A value of a YAML file, before the schema checks it. */
 export type YamlValue = null | boolean | number | string | readonly YamlValue[] | YamlMapping
@@ -46,11 +57,24 @@ const FAULTS: Readonly<Record<string, string>> = {
   TAG_RESOLVE_FAILED: 'a tag, which is not allowed here; write the value without it',
 }
 
+/** The value of a document, and where its keys stand. */
+export interface YamlDocument {
+  readonly tree: YamlValue
+  /** The line (from 1) of the key at a path, or of the innermost section above it; `undefined` if there is neither. */
+  readonly lineOf: (path: readonly string[]) => number | undefined
+}
+
 /**
  * Parses one YAML 1.2 document. Refuses duplicate keys, tags and too many aliases. A problem states line and column, and
  * never quotes the text.
  */
 export function parseYaml(text: string): Parsed<YamlValue> {
+  const parsed = parseYamlDocument(text)
+  return 'problem' in parsed ? parsed : { value: parsed.value.tree }
+}
+
+/** The same, with the lines of the keys. */
+export function parseYamlDocument(text: string): Parsed<YamlDocument> {
   const lines = new LineCounter()
   const document = parseDocument(text, {
     lineCounter: lines,
@@ -71,7 +95,27 @@ export function parseYaml(text: string): Parsed<YamlValue> {
   } catch {
     return { problem: 'an alias without its anchor, or too many aliases; write the values out' }
   }
-  return narrow(tree)
+  const narrowed = narrow(tree)
+  if ('problem' in narrowed) return narrowed
+  return { value: { tree: narrowed.value, lineOf: (path) => lineOf(document, path, lines) } }
+}
+
+function lineOf(document: Document.Parsed, path: readonly string[], lines: LineCounter): number | undefined {
+  let node: unknown = document.contents
+  let start: number | undefined
+  for (const key of path) {
+    if (isAlias(node)) node = node.resolve(document)
+    const entry: unknown = isSeq(node) ? node.items[Number(key)] : pairOf(node, key)
+    if (entry === undefined) break
+    const [name, value] = isPair(entry) ? [entry.key, entry.value] : [entry, entry]
+    start = isNode(name) ? name.range?.[0] : start
+    node = value
+  }
+  return start === undefined ? undefined : lines.linePos(start).line
+}
+
+function pairOf(node: unknown, key: string): unknown {
+  return isMap(node) ? node.items.find((pair) => isScalar(pair.key) && pair.key.value === key) : undefined
 }
 
 /** Writes a tree of plain values as YAML; keys keep their order. */

@@ -1,4 +1,5 @@
 import { CONTRACT, type Promised } from './contract.ts'
+import { FIRST_USE } from './first-use.ts'
 import { CONNECTIONS } from './hardening-connections.ts'
 import { DEVICE } from './hardening-device.ts'
 import { MESSAGES } from './hardening-messages.ts'
@@ -22,4 +23,5 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: 'Connections', promises: CONNECTIONS },
   { title: 'The device', promises: DEVICE },
   { title: 'Limits, files and records', promises: OPERATION },
+  { title: 'First use', promises: FIRST_USE },
 ]

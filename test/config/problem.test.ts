@@ -9,7 +9,7 @@ const WITHOUT_DEVICE = 'password: {file: x}\n'
 describe('a problem', () => {
   it('is one line with the source, the key, the rule and the value', () => {
     expect(problemsWith('limits: {api: {requests: many}}')).toEqual([
-      'postern.yaml: limits.api.requests: must be a whole number from 1 to 1000000000 (given: "many")',
+      'postern.yaml:3: limits.api.requests: must be a whole number from 1 to 1000000000 (given: "many")',
     ])
     expect(problemsIn({ env: { POSTERN_LIMITS_API_REQUESTS: '0' } })).toEqual([
       'POSTERN_LIMITS_API_REQUESTS: limits.api.requests: must be a whole number from 1 to 1000000000 (given: 0)',
@@ -27,11 +27,11 @@ describe('a problem', () => {
         sets: ['nonsense'],
       }),
     ).toEqual([
-      `postern.yaml: upstream.url: must be the device's address, such as http://127.0.0.1:8080, https://device or http+unix:/run/device.sock (given: "device")`,
+      `postern.yaml:1: upstream.url: must be the device's address, such as http://127.0.0.1:8080, https://device or http+unix:/run/device.sock (given: "device")`,
       'postern.yaml: password: is missing; it must have exactly one of file, htpasswd, shadow, device',
       'POSTERN_REALM: realm: must be ASCII text without ", \\ or control characters (given: "a\\"b")',
-      'postern.yaml: log.level: must be one of fatal, error, warn, info, debug, trace, silent (given: "loud")',
-      expect.stringMatching(/^postern\.yaml: zone: unknown key; the most similar known name is /),
+      'postern.yaml:2: log.level: must be one of fatal, error, warn, info, debug, trace, silent (given: "loud")',
+      expect.stringMatching(/^postern\.yaml:3: zone: unknown key; the most similar known name is /),
       'POSTERN_LOGS: unknown variable; did you mean POSTERN_LOG?',
       '--set: must be key=value, such as --set limits.api.requests=120',
     ])
@@ -58,6 +58,47 @@ describe('a problem', () => {
     ])
   })
 
+  it('H103 has the line of its key, or of the section where a key is missing', () => {
+    const file = [
+      'upstream:',
+      '  url: http://127.0.0.1:8080',
+      '  routes:',
+      '    /a/: &camera',
+      '      url: device',
+      'password: {file: x}',
+      '',
+      'listen:',
+      '  tls:',
+      '    cert: c.pem',
+      '  trusted_proxies:',
+      '    - unix',
+      '    - everybody',
+      'limits: {',
+      '  api: {requests: 0} }',
+      'admin: # of no use',
+      '  adress: x',
+      '? realm',
+      ': ""',
+    ].join('\n')
+    const places = problemsIn({ file }).map((problem) => problem.split(': ').slice(0, 2).join(' '))
+    expect(places).toEqual([
+      'postern.yaml:9 listen.tls.key',
+      'postern.yaml:13 listen.trusted_proxies.1',
+      'postern.yaml:17 admin.adress',
+      'postern.yaml:5 upstream.routes./a/.url',
+      'postern.yaml:15 limits.api.requests',
+      'postern.yaml:18 realm',
+    ])
+  })
+
+  it('H103 of a value behind an alias has the line of the anchor, where the value stands', () => {
+    const file = `${MINIMAL}limits:\n  api: &same\n    requests: 0\n  oauth: *same\n`
+    expect(problemsIn({ file }).map((problem) => problem.split(': ', 2).join(' '))).toEqual([
+      'postern.yaml:5 limits.api.requests',
+      'postern.yaml:5 limits.oauth.requests',
+    ])
+  })
+
   it('names the file if it contains no mapping', () => {
     expect(problemsIn({ file: '- a' })).toEqual([
       'postern.yaml: must be a mapping of keys, such as "upstream: {url: http://127.0.0.1:8080}"',
@@ -66,7 +107,7 @@ describe('a problem', () => {
 
   it('names the nearest known key for an unknown one', () => {
     expect(problemsWith('limits: {api: {request: 1}}')).toEqual([
-      'postern.yaml: limits.api.request: unknown key; did you mean limits.api.requests?',
+      'postern.yaml:3: limits.api.request: unknown key; did you mean limits.api.requests?',
     ])
     expect(problemsIn({ sets: ['limits.api.request=1'] })).toEqual([
       '--set: limits.api.request: unknown key; did you mean limits.api.requests?',
@@ -75,7 +116,7 @@ describe('a problem', () => {
       'POSTERN_LIMITS: limits.apis: unknown key; did you mean limits.api?',
     ])
     expect(problemsWith('listen: {tls: {cert: a, key: b, ca: c}}')).toEqual([
-      expect.stringMatching(/^postern\.yaml: listen\.tls\.ca: unknown key; /),
+      expect.stringMatching(/^postern\.yaml:3: listen\.tls\.ca: unknown key; /),
     ])
   })
 })
@@ -147,7 +188,7 @@ describe('a value', () => {
     ['realm:', 'realm: must be text without quotes, backslashes or control characters (given: null)'],
     ['status_codes: https', 'status_codes: must be one of contract, http (given: "https")'],
   ])('%s is refused', (line, problem) => {
-    expect(problemsWith(line)).toEqual([`postern.yaml: ${problem}`])
+    expect(problemsWith(line)).toEqual([`postern.yaml:3: ${problem}`])
   })
 
   it.each([
@@ -215,7 +256,7 @@ describe('a value', () => {
     ],
   ])('upstream: {%s} is refused', (key, ...problems) => {
     const file = MINIMAL.replace('"}', `", ${key}}`)
-    expect(problemsIn({ file })).toEqual(problems.map((problem) => `postern.yaml: ${problem}`))
+    expect(problemsIn({ file })).toEqual(problems.map((problem) => `postern.yaml:1: ${problem}`))
   })
 
   it.each([
@@ -231,7 +272,7 @@ describe('a value', () => {
       'password.shadow.user: must not contain a colon, which ends the user name in such a file',
     ],
   ])('%s is refused', (line, problem) => {
-    expect(problemsIn({ file: `${WITHOUT_PASSWORD}${line}\n` })).toEqual([`postern.yaml: ${problem}`])
+    expect(problemsIn({ file: `${WITHOUT_PASSWORD}${line}\n` })).toEqual([`postern.yaml:2: ${problem}`])
   })
 
   it('from two variables that exclude each other is reported with the name of a variable', () => {
@@ -256,13 +297,13 @@ describe('a value', () => {
 
   it('of the wrong type for a section is reported although another source sets a key of the section', () => {
     expect(problemsIn({ file: `${MINIMAL}limits: 5\n`, env: { POSTERN_LIMITS_API_REQUESTS: '1' } })).toEqual([
-      'postern.yaml: limits: must be a mapping of keys (given: 5)',
+      'postern.yaml:3: limits: must be a mapping of keys (given: 5)',
     ])
   })
 
   it('is cut off in the problem if it is long', () => {
     expect(problemsWith(`realm: "${'ä'.repeat(100)}"`)).toEqual([
-      `postern.yaml: realm: must be ASCII text without ", \\ or control characters (given: "${'ä'.repeat(60)}…")`,
+      `postern.yaml:3: realm: must be ASCII text without ", \\ or control characters (given: "${'ä'.repeat(60)}…")`,
     ])
   })
 })
@@ -270,7 +311,7 @@ describe('a value', () => {
 describe('a contradiction', () => {
   it('is a refresh lifetime below the access lifetime', () => {
     expect(problemsWith('tokens: {access_lifetime: 2h, refresh_lifetime: 1h}')).toEqual([
-      'postern.yaml: tokens.refresh_lifetime: must be at least tokens.access_lifetime, 2h (given: "1h")',
+      'postern.yaml:3: tokens.refresh_lifetime: must be at least tokens.access_lifetime, 2h (given: "1h")',
     ])
     expect(problemsIn({ env: { POSTERN_TOKENS_ACCESS_LIFETIME: '30d' } })).toEqual([
       'tokens.refresh_lifetime: must be at least tokens.access_lifetime, 30d (by default: 7d)',
@@ -279,7 +320,7 @@ describe('a contradiction', () => {
 
   it('is one address for two listeners', () => {
     expect(problemsWith('admin: {address: 0.0.0.0:8443}')).toEqual([
-      'postern.yaml: admin.address: must differ from listen.address, or be off (given: "0.0.0.0:8443")',
+      'postern.yaml:3: admin.address: must differ from listen.address, or be off (given: "0.0.0.0:8443")',
     ])
     for (const [listen, admin] of [
       ['0.0.0.0:9000', '127.0.0.1:9000'],
@@ -312,23 +353,23 @@ describe('password.device', () => {
 
   it('requires upstream.auth', () => {
     expect(problemsIn({ file: `${WITHOUT_PASSWORD}password: {device: true}\n` })).toEqual([
-      'postern.yaml: password.device: must be set together with upstream.auth, which defines how to sign in',
+      'postern.yaml:2: password.device: must be set together with upstream.auth, which defines how to sign in',
     ])
     expect(problemsIn({ file: `${WITHOUT_PASSWORD}password: {device: false}\n` })).toEqual([
-      'postern.yaml: password.device: must be true',
+      'postern.yaml:2: password.device: must be true',
     ])
   })
 
   it('excludes a password file', () => {
     expect(problemsIn({ file: device('{basic: {user: a, password: {file: b}}}') })).toEqual([
-      'postern.yaml: upstream.auth.basic.password.file: must be left out with password.device: the password of the last grant is used',
+      'postern.yaml:1: upstream.auth.basic.password.file: must be left out with password.device: the password of the last grant is used',
     ])
     expect(problemsIn({ file: device('{digest: {user: a}}') })).toEqual([])
   })
 
   it('requires a check path beside a form', () => {
     expect(problemsIn({ file: device('{form: {user: a}}') })).toEqual([
-      'postern.yaml: upstream.auth.form.check_path: is missing; it must be a path that needs a login: password.device uses it to tell a right password from a wrong one',
+      'postern.yaml:1: upstream.auth.form.check_path: is missing; it must be a path that needs a login: password.device uses it to tell a right password from a wrong one',
     ])
     expect(problemsIn({ file: device('{form: {user: a, check_path: /home}}') })).toEqual([])
   })

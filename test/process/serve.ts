@@ -28,9 +28,13 @@ const bundle = process.env[BUNDLE_VARIABLE]
 export const MAIN: string =
   bundle === undefined ? join(REPOSITORY, 'src', 'main.ts') : join(bundle, 'dist', 'postern.mjs')
 
-/** The environment of the program. It has no other variable of the test, because a POSTERN_ variable would take effect. */
+/**
+ * The environment of the program. It has no other variable of the test, because a POSTERN_ variable would take effect. An empty
+ * `POSTERN_CONFIG` keeps the program from reading the configuration in `/etc` of this machine.
+ */
 export const ENV: Readonly<Record<string, string>> = {
   PATH: process.env.PATH ?? '',
+  POSTERN_CONFIG: '',
   NODE_COMPILE_CACHE: join(REPOSITORY, 'node_modules', '.cache', 'postern-process'),
 }
 

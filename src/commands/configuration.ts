@@ -1,0 +1,57 @@
+import { statSync } from 'node:fs'
+import { loadConfig, readConfigFile } from '../config/load.ts'
+import type { Config } from '../config/schema.ts'
+import { isWithheld } from '../system/node-permission.ts'
+import { codeOf, SetupError } from '../system/setup-error.ts'
+import type { CommandIo } from './command.ts'
+
+/** The flags of a command that reads the configuration. */
+export interface ConfigOptions {
+  /** Path of the configuration file. */
+  readonly config?: string
+  /** `key=value` each. They override the environment and the file. */
+  readonly set: readonly string[]
+}
+
+type Surroundings = Pick<CommandIo, 'env' | 'defaultConfig'>
+
+/**
+ * The path of the configuration file: `--config`, then `POSTERN_CONFIG`, then the default file, if it exists. Undefined if there is
+ * none, and if `POSTERN_CONFIG` is empty: then environment and flags are the whole configuration.
+ */
+export function configPath(
+  { config }: Pick<ConfigOptions, 'config'>,
+  { env, defaultConfig }: Surroundings,
+): string | undefined {
+  if (config !== undefined) return config
+  if (env.POSTERN_CONFIG !== undefined) return env.POSTERN_CONFIG || undefined
+  return defaultConfig !== undefined && exists(defaultConfig) ? defaultConfig : undefined
+}
+
+/** Whether a file exists. Also true if only its folder may not be searched: then reading it reports the reason. */
+function exists(path: string): boolean {
+  try {
+    statSync(path)
+    return true
+  } catch (error) {
+    return !isWithheld(error) && !['ENOENT', 'ENOTDIR'].includes(codeOf(error))
+  }
+}
+
+/** Loads the configuration from the file, the environment and the flags. Throws `SetupError`. */
+export function configFrom(options: ConfigOptions, io: Surroundings): Config {
+  const path = configPath(options, io)
+  const { env } = io
+  if (path !== undefined) return loadConfig({ file: readConfigFile(path), env, sets: options.set })
+  try {
+    return loadConfig({ env, sets: options.set })
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error
+    throw new SetupError([...error.problems, noFile(io)])
+  }
+}
+
+function noFile({ defaultConfig }: Surroundings): string {
+  const absent = defaultConfig === undefined ? '' : `, and there is no ${defaultConfig}`
+  return `no configuration file is named${absent}: name one with --config, or write one with postern init`
+}

@@ -1,0 +1,36 @@
+import type { Promised } from './contract.ts'
+
+/** What an operator can rely on before the first client connects. */
+export const FIRST_USE = {
+  H103: {
+    sentence: 'A mistake in the configuration file is reported with its file, line and key.',
+    reason: 'a file of a hundred lines; an operator who sees it for the first time',
+  },
+  H104: {
+    sentence: '`init` overwrites no file, and leaves none behind when it fails or is cancelled.',
+    reason: 'a second run on a configured machine; Ctrl-C between two questions',
+  },
+  H105: {
+    sentence: 'A configuration that `init` writes loads, and it passes `check` if the device answers.',
+    reason: 'the first file must not be the first problem',
+  },
+  H106: {
+    sentence:
+      '`check` tries the addresses of both listeners, and does not fail for one that the running Postern of the same `state_dir` uses.',
+    reason: 'a change is checked while the service runs',
+  },
+  H107: {
+    sentence: 'Each problem that `check` reports, as text or JSON, says what it means and how to mend it.',
+    reason: 'a bare ECONNREFUSED helps no operator',
+  },
+  H108: {
+    sentence:
+      'An address or a certificate that cannot be used is reported by `serve` and `check` with its key, the fault and what to do.',
+    reason: 'ports below 1024, taken ports, encrypted keys, DER, swapped files',
+  },
+  H109: {
+    sentence:
+      'A device that is spoken to in the wrong scheme, or whose certificate is refused, is reported by `check` and in the log with the cause and what to do.',
+    reason: 'self-signed certificates of devices; a 500 says only tls_certificate_error',
+  },
+} as const satisfies Readonly<Record<`H${number}`, Promised>>

@@ -1,0 +1,38 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { configFrom, configPath } from '../../src/commands/configuration.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+
+const FILE = 'upstream: {url: "http://127.0.0.1:8080"}\npassword: {file: x}\nrealm: here\n'
+
+function place(): { readonly path: string; readonly write: () => void } {
+  const path = join(temporaryDirectory(), 'postern.yaml')
+  return { path, write: () => writeFileSync(path, FILE) }
+}
+
+describe('without --config', () => {
+  it('the default file is used if it exists', () => {
+    const { path, write } = place()
+    expect(configPath({}, { env: {}, defaultConfig: path })).toBeUndefined()
+    write()
+    expect(configFrom({ set: [] }, { env: {}, defaultConfig: path })).toMatchObject({ realm: 'here' })
+  })
+
+  it('POSTERN_CONFIG comes before the default file; an empty one means no file', () => {
+    const { path, write } = place()
+    write()
+    expect(configPath({}, { env: { POSTERN_CONFIG: 'other' }, defaultConfig: path })).toBe('other')
+    expect(configPath({}, { env: { POSTERN_CONFIG: '' }, defaultConfig: path })).toBeUndefined()
+    expect(configPath({ config: 'flag' }, { env: { POSTERN_CONFIG: 'other' } })).toBe('flag')
+  })
+
+  it('the error says where the configuration was looked for, and how to write one', () => {
+    const { path } = place()
+    expect(() => configFrom({ set: [] }, { env: {}, defaultConfig: path })).toThrow(
+      `no configuration file is named, and there is no ${path}: name one with --config, or write one with postern init`,
+    )
+    const sets = ['upstream.url=http://127.0.0.1:8080', 'password.file=x']
+    expect(configFrom({ set: sets }, { env: {}, defaultConfig: path })).toMatchObject({ realm: 'device' })
+  })
+})
