@@ -173,9 +173,9 @@ export async function createSidecar(
   return {
     async start() {
       const { address } = config.admin
-      const adminAt = address === 'off' ? null : `http://${await listen(admin, address)}`
+      const adminAt = address === 'off' ? null : `http://${await listen(admin, address, 'admin.address')}`
       const scheme = certificate.material === undefined ? 'http' : 'https'
-      const publicAt = `${scheme}://${await listen(listener.server, config.listen.address)}`
+      const publicAt = `${scheme}://${await listen(listener.server, config.listen.address, 'listen.address')}`
       phase = 'running'
       log.info(
         { public: publicAt, admin: adminAt, upstream: config.upstream.url.origin, version: VERSION },

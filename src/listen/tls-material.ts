@@ -64,9 +64,12 @@ export async function loadTlsMaterial(
 
 /** Reads a pair that the operator provides. Rejects with `SetupError` if it is unusable. */
 export async function readPair(paths: PairPaths): Promise<TlsMaterial> {
-  const [cert, key] = [await readPem(paths.cert), await readPem(paths.key)]
+  const [cert, key] = [
+    await readPem(paths.cert, 'listen.tls.cert'),
+    await readPem(paths.key, 'listen.tls.key'),
+  ]
   const material = inspectPair(cert, key)
-  if (typeof material === 'string') throw new SetupError(material)
+  if (typeof material === 'string') throw new SetupError(`listen.tls: ${material}`)
   return material
 }
 
@@ -83,11 +86,12 @@ export async function findSelfSigned(
   return typeof material === 'string' ? { broken: material } : material
 }
 
-async function readPem(path: string): Promise<PemFile> {
+async function readPem(path: string, setting?: string): Promise<PemFile> {
   try {
     return { path, text: await readFile(path, 'utf8') }
   } catch (error) {
-    throw new SetupError(`cannot read ${path}: ${reasonOf(error)}`, { cause: error })
+    const place = setting === undefined ? '' : `${setting}: `
+    throw new SetupError(`${place}cannot read ${path}: ${reasonOf(error)}`, { cause: error })
   }
 }
 

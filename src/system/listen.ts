@@ -1,24 +1,21 @@
 import { lstat, unlink } from 'node:fs/promises'
 // The default import: with a named import that this Node version lacks, the program could not start.
 import net, { type BoundSocket, connect, isIPv4, type Server } from 'node:net'
+import { describeAddress, explainListenError, type ListenAddress, type ListenFault } from './listen-fault.ts'
 import { reasonOf } from './node-permission.ts'
 import { SetupError } from './setup-error.ts'
 
-/** Where to listen: a port, a Unix socket, or a descriptor that the service manager opened. */
-export type ListenAddress =
-  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
-  | { readonly kind: 'unix'; readonly path: string }
-  | { readonly kind: 'fd'; readonly fd: number }
-
 /**
- * Listens, and resolves with the text of the address that the kernel bound. Rejects with a `SetupError` that names the address
- * and the reason. Its exit code is 1, because the address may be free at a later try.
+ * Listens, and resolves with the text of the address that the kernel bound. Rejects with a `SetupError` that names the key, the
+ * address, the reason and what to do. Its exit code is 1, because the address may be free at a later try.
+ *
+ * @param key the configuration key of the address
  */
-export async function listen(server: Server, address: ListenAddress): Promise<string> {
-  if (address.kind === 'unix') await removeStaleSocket(address.path)
+export async function listen(server: Server, address: ListenAddress, key?: string): Promise<string> {
+  if (address.kind === 'unix') await removeStaleSocket(address, key)
   await new Promise<void>((resolve, reject) => {
     const failed = (error: Error): void => {
-      reject(cannotListen(describe(address), reasonOf(error), error))
+      reject(cannotListen(address, explainListenError(error, address), { key, cause: error }))
     }
     server.once('error', failed)
     server.listen(optionsFor(address), () => {
@@ -27,8 +24,8 @@ export async function listen(server: Server, address: ListenAddress): Promise<st
     })
   })
   const bound = server.address()
-  if (bound === null || typeof bound === 'string') return describe(address)
-  return describe({ kind: 'tcp', host: bound.address, port: bound.port })
+  if (bound === null || typeof bound === 'string') return describeAddress(address)
+  return describeAddress({ kind: 'tcp', host: bound.address, port: bound.port })
 }
 
 function optionsFor(
@@ -61,28 +58,28 @@ function boundTo(host: string, port: number): BoundSocket | undefined {
   }
 }
 
-function describe(address: ListenAddress): string {
-  switch (address.kind) {
-    case 'tcp':
-      return address.host.includes(':')
-        ? `[${address.host}]:${address.port}`
-        : `${address.host}:${address.port}`
-    case 'unix':
-      return `unix:${address.path}`
-    case 'fd':
-      return `fd:${address.fd}`
-  }
-}
-
-function cannotListen(where: string, why: string, cause?: unknown): SetupError {
-  return new SetupError(`cannot listen on ${where}: ${why}`, { exitCode: 1, cause })
+function cannotListen(
+  address: ListenAddress,
+  { reason, remedy }: ListenFault,
+  { key, cause }: { readonly key?: string | undefined; readonly cause?: unknown } = {},
+): SetupError {
+  const place = key === undefined ? '' : `${key}: `
+  return new SetupError(`${place}cannot listen on ${describeAddress(address)}: ${reason}`, {
+    exitCode: 1,
+    cause,
+    remedy,
+  })
 }
 
 /** Removes the socket file of a killed process, which would prevent listening. A socket that accepts connections stays. */
-async function removeStaleSocket(path: string): Promise<void> {
+async function removeStaleSocket(
+  address: Extract<ListenAddress, { kind: 'unix' }>,
+  key: string | undefined,
+): Promise<void> {
+  const { path } = address
   const found = await lstat(path).catch(() => undefined)
   if (found !== undefined && !found.isSocket()) {
-    throw cannotListen(`unix:${path}`, 'it exists and is not a socket; move it away')
+    throw cannotListen(address, { reason: 'it exists and is not a socket', remedy: 'move it away' }, { key })
   }
   const inUse = await new Promise<boolean>((resolve) => {
     const probe = connect(path)
@@ -94,6 +91,11 @@ async function removeStaleSocket(path: string): Promise<void> {
   })
   if (inUse) return
   await unlink(path).catch((error: unknown) => {
-    throw cannotListen(`unix:${path}`, `its old socket stays: ${reasonOf(error)}`, error)
+    const remedy = `remove ${path}, or make its folder writable for the user that runs Postern`
+    throw cannotListen(
+      address,
+      { reason: `its old socket stays: ${reasonOf(error)}`, remedy },
+      { key, cause: error },
+    )
   })
 }

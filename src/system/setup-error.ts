@@ -6,16 +6,28 @@
 export class SetupError extends Error {
   override readonly name = 'SetupError'
   readonly problems: readonly string[]
+  /** The problems without the remedy. */
+  readonly fault: string
+  /** What the operator can do, as a clause: the end of the last problem. */
+  readonly remedy: string | undefined
   /** 2: the operator must correct something before a start can succeed. 1: another try may succeed unchanged. */
   readonly exitCode: 1 | 2
 
   constructor(
     problems: string | readonly string[],
-    { exitCode = 2, cause }: { readonly exitCode?: 1 | 2; readonly cause?: unknown } = {},
+    {
+      exitCode = 2,
+      cause,
+      remedy,
+    }: { readonly exitCode?: 1 | 2; readonly cause?: unknown; readonly remedy?: string | undefined } = {},
   ) {
     const lines = typeof problems === 'string' ? [problems] : problems
-    super(lines.join('\n'), { cause })
-    this.problems = lines
+    const fault = lines.join('\n')
+    const whole = remedy === undefined ? fault : `${fault}; ${remedy}`
+    super(whole, { cause })
+    this.problems = remedy === undefined ? lines : whole.split('\n')
+    this.fault = fault
+    this.remedy = remedy
     this.exitCode = exitCode
   }
 }

@@ -127,7 +127,7 @@ test('the demo fails if a requested port is in use, and leaves nothing behind', 
   const demo = startDemo({ port, adminPort: 0 })
   expect(await demo.exit).toBe(1)
   expect(demo.errors()).toMatch(
-    new RegExp(`^postern demo: cannot listen on 127.0.0.1:${port}: .*in use.*\n$`),
+    new RegExp(`^postern demo: listen.address: cannot listen on 127.0.0.1:${port}: .*in use.*\n$`),
   )
   expect(readdirSync(temporary)).toEqual([])
 })

@@ -1,9 +1,13 @@
+import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { listen } from '../../src/system/listen.ts'
+import { explainListenError, type ListenAddress } from '../../src/system/listen-fault.ts'
+import type { SetupError } from '../../src/system/setup-error.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
 
 it('a file in place of a Unix socket is not removed, and the error names it', async () => {
   const path = join(temporaryDirectory(), 'file')
@@ -12,4 +16,55 @@ it('a file in place of a Unix socket is not removed, and the error names it', as
     `cannot listen on unix:${path}: it exists and is not a socket; move it away`,
   )
   expect(readFileSync(path, 'utf8')).toBe('precious')
+})
+
+describe('H108 an address that cannot be used', () => {
+  const failing = (address: ListenAddress): Promise<string> =>
+    listen(createServer(), address, 'listen.address').then(
+      () => expect.fail('it listens'),
+      ({ problems }: SetupError) => problems.join('\n'),
+    )
+
+  it('in use: the error says how to find the program that uses it', async () => {
+    const holder = createServer().listen(0, '127.0.0.1')
+    await once(holder, 'listening')
+    closeLater(() => void holder.close())
+    const { port } = holder.address() as AddressInfo
+    expect(await failing({ kind: 'tcp', host: '127.0.0.1', port })).toBe(
+      `listen.address: cannot listen on 127.0.0.1:${port}: the port is in use by another program (EADDRINUSE); ss -ltnp 'sport = :${port}' shows which: stop it, or use another port`,
+    )
+  })
+
+  it.each<readonly [string, ListenAddress, string]>([
+    [
+      'of another machine',
+      { kind: 'tcp', host: '192.0.2.1', port: 0 },
+      'cannot listen on 192.0.2.1:0: this machine has no address 192.0.2.1 (EADDRNOTAVAIL); ip addr shows those',
+    ],
+    [
+      'in a folder that does not exist',
+      { kind: 'unix', path: '/nowhere/postern.sock' },
+      'cannot listen on unix:/nowhere/postern.sock: there is no folder /nowhere; create it',
+    ],
+    [
+      'that the service manager did not pass',
+      { kind: 'fd', fd: 999 },
+      'cannot listen on fd:999: descriptor 999 is no listening socket (EINVAL); start postern.socket',
+    ],
+  ])('%s', async (_what, address, says) => {
+    expect(await failing(address)).toContain(`listen.address: ${says}`)
+  })
+
+  it('for which an ordinary user lacks the right: the error names the ways to get it', () => {
+    const error = Object.assign(new Error('listen EACCES'), { code: 'EACCES' })
+    expect(explainListenError(error, { kind: 'tcp', host: '0.0.0.0', port: 443 })).toEqual({
+      reason: 'the system lets no ordinary user open port 443 (EACCES)',
+      remedy: expect.stringMatching(/port from 1024 on.*postern\.socket.*ip_unprivileged_port_start=443/),
+    })
+  })
+
+  it('keeps the reason of the system if it is an unknown one', () => {
+    const address = { kind: 'tcp', host: '0.0.0.0', port: 1 } as const
+    expect(explainListenError(new Error('odd'), address)).toEqual({ reason: 'odd', remedy: undefined })
+  })
 })

@@ -1,0 +1,103 @@
+import { existsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { reasonOf } from './node-permission.ts'
+import { codeOf } from './setup-error.ts'
+
+/** Where to listen: a port, a Unix socket, or a descriptor that the service manager opened. */
+export type ListenAddress =
+  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
+  | { readonly kind: 'unix'; readonly path: string }
+  | { readonly kind: 'fd'; readonly fd: number }
+
+/** Why an address cannot be used, and what the operator can do about it, each as a clause. */
+export interface ListenFault {
+  readonly reason: string
+  readonly remedy: string | undefined
+}
+
+/** The address as the configuration writes it. */
+export function describeAddress(address: ListenAddress): string {
+  switch (address.kind) {
+    case 'tcp':
+      return address.host.includes(':')
+        ? `[${address.host}]:${address.port}`
+        : `${address.host}:${address.port}`
+    case 'unix':
+      return `unix:${address.path}`
+    case 'fd':
+      return `fd:${address.fd}`
+  }
+}
+
+/** Explains an error of `listen` for this address. An unknown error has the system's reason, and no remedy. */
+export function explainListenError(error: unknown, address: ListenAddress): ListenFault {
+  const code = codeOf(error)
+  switch (address.kind) {
+    case 'tcp':
+      return tcpFault(code, address) ?? { reason: reasonOf(error), remedy: undefined }
+    case 'unix':
+      return unixFault(code, address.path) ?? { reason: reasonOf(error), remedy: undefined }
+    case 'fd':
+      return {
+        reason: `descriptor ${address.fd} is no listening socket (${code || reasonOf(error)})`,
+        remedy: 'start postern.socket, which passes it, or set a host and a port',
+      }
+  }
+}
+
+function tcpFault(code: string, { host, port }: { host: string; port: number }): ListenFault | undefined {
+  switch (code) {
+    case 'EACCES':
+      return {
+        reason: `the system lets no ordinary user open port ${port} (EACCES)`,
+        remedy: `use a port from 1024 on, let systemd open it (postern.socket and fd:3), or allow it with sysctl net.ipv4.ip_unprivileged_port_start=${port}`,
+      }
+    case 'EADDRINUSE':
+      return {
+        reason: `the port is in use by another program (EADDRINUSE)`,
+        remedy: `ss -ltnp 'sport = :${port}' shows which: stop it, or use another port`,
+      }
+    case 'EADDRNOTAVAIL':
+      return {
+        reason: `this machine has no address ${host} (EADDRNOTAVAIL)`,
+        remedy: 'ip addr shows those that it has; 0.0.0.0 stands for all of them, [::] for IPv6, too',
+      }
+    case 'EAFNOSUPPORT':
+      return {
+        reason: `the system has no IPv${host.includes(':') ? 6 : 4} (EAFNOSUPPORT)`,
+        remedy: `use an address of the other kind, such as ${host.includes(':') ? '0.0.0.0' : '[::]'}:${port}`,
+      }
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return {
+        reason: `the name ${host} has no address (${code})`,
+        remedy: 'write an IP address, or add the name to /etc/hosts',
+      }
+    default:
+      return undefined
+  }
+}
+
+function unixFault(code: string, path: string): ListenFault | undefined {
+  const folder = dirname(path)
+  // Node reports EACCES for a missing folder, too.
+  if (code !== 'EADDRINUSE' && !existsSync(folder)) {
+    return { reason: `there is no folder ${folder}`, remedy: 'create it, or use another path' }
+  }
+  switch (code) {
+    case 'EACCES':
+    case 'EPERM':
+    case 'EROFS':
+      return {
+        reason: `${folder} is not writable (${code})`,
+        remedy: 'make it writable for the user that runs Postern, or use another path',
+      }
+    case 'EADDRINUSE':
+      return {
+        reason: 'the socket is in use by another program (EADDRINUSE)',
+        remedy: `ss -lxp src ${path} shows which: stop it, or use another path`,
+      }
+    default:
+      return undefined
+  }
+}
