@@ -127,7 +127,7 @@ async function checkHeaders(service: ServiceConfig, key: string): Promise<string
 
 async function checkDevice(service: ServiceConfig, key: string): Promise<string> {
   const target = await upstreamTarget(service, key)
-  const status = await probeDevice(
+  const { status } = await probeDevice(
     target,
     upstreamDeadlines(service),
     service.health.path ?? '/',

@@ -17,6 +17,7 @@ import { openSignIn, signInLog } from '../sign-in/settings.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
 import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
+import { explainTrouble } from './device-trouble.ts'
 
 /** The device: its main service, and the services of `upstream.routes`. */
 export interface DeviceServices {
@@ -106,9 +107,10 @@ async function openDeviceService(
   { clock, request, replaced, uploadTimeout, onBug, ...deps }: DeviceServicesDependencies,
 ): Promise<DeviceService> {
   const log = route === undefined ? deps.log : deps.log.child({ route })
-  const events = deps.metrics.upstream(route)
+  const metrics = deps.metrics.upstream(route)
   const key = route === undefined ? 'upstream' : routeKey(route)
   const target = await upstreamTarget(service, key)
+  const events = { ...metrics, ...explainTrouble(target, metrics, { key, clock, log, onBug }) }
   const deadlines = upstreamDeadlines(service)
   let strayed = false
   const connections = createConnections(target, deadlines, clock, {

@@ -1,0 +1,138 @@
+import { once } from 'node:events'
+import net, { type AddressInfo } from 'node:net'
+import tls from 'node:tls'
+import { describe, expect, it } from 'vitest'
+import { canDiagnose, diagnose } from '../../src/device/diagnosis.ts'
+import type { UpstreamTarget } from '../../src/device/target.ts'
+import { explainCertificate } from '../../src/device/tls-faults.ts'
+import { type Certificate, makeCertificate } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { startDevice } from '../support/device.ts'
+import { unusedPort } from '../support/raw.ts'
+
+const LIMIT = 5_000
+
+const targetOf = (origin: string, part: Partial<UpstreamTarget> = {}): UpstreamTarget => ({
+  origin,
+  socketPath: undefined,
+  ca: undefined,
+  insecure: false,
+  reuse: 'shared',
+  parser: 'auto',
+  ...part,
+})
+
+const secured = async (certificate: Certificate): Promise<string> =>
+  (await startDevice(undefined, { tls: certificate })).url
+
+describe('H109 an https device', () => {
+  it('with a self-signed certificate: the diagnosis has its fingerprint and says how to trust it', async () => {
+    const url = await secured(await makeCertificate())
+    const found = await diagnose(targetOf(url), 'upstream', LIMIT)
+    expect(found?.reason).toMatch(/is self-signed; its SHA-256 fingerprint is ([0-9A-F]{2}:){31}[0-9A-F]{2}$/)
+    expect(found?.remedy).toContain(`openssl s_client -connect ${new URL(url).host} </dev/null`)
+    expect(found?.remedy).toContain('set upstream.tls.ca to that file; upstream.tls.insecure: true accepts')
+  })
+
+  it('whose certificate is another one than that of tls.ca, is said to be so', async () => {
+    const [device, other] = await Promise.all([makeCertificate('device'), makeCertificate('other')])
+    const found = await diagnose(targetOf(await secured(device), { ca: other.cert }), 'upstream', LIMIT)
+    expect(found?.reason).toContain('is self-signed and not in upstream.tls.ca; ')
+  })
+
+  it('whose certificate has another name: the diagnosis lists its names', async () => {
+    const device = await makeCertificate()
+    const server = tls.createServer({ cert: device.cert, key: device.key })
+    closeLater(() => void server.close())
+    await once(server.listen(0, '127.0.0.2'), 'listening')
+    const url = `https://127.0.0.2:${(server.address() as AddressInfo).port}`
+    const found = await diagnose(targetOf(url, { ca: device.cert }), 'upstream.routes./a/', LIMIT)
+    expect(found?.reason).toContain('is for another host: DNS:localhost, IP Address:127.0.0.1')
+    expect(found?.remedy).toContain('set upstream.routes./a/.url to one of its names')
+  })
+
+  it('whose certificate has expired, or is not valid yet: the diagnosis has the date', async () => {
+    const past = await makeCertificate('past', {
+      notBefore: new Date('2001-01-01'),
+      notAfter: new Date('2002-01-01'),
+    })
+    const future = await makeCertificate('future', {
+      notBefore: new Date('2090-01-01'),
+      notAfter: new Date('2091-01-01'),
+    })
+    const [expired, early] = await Promise.all(
+      [past, future].map(async (device) =>
+        diagnose(targetOf(await secured(device), { ca: device.cert }), 'upstream', LIMIT),
+      ),
+    )
+    expect(expired?.reason).toContain('expired on Jan  1 00:00:00 2002 GMT')
+    expect(early?.reason).toContain('is not valid before Jan  1 00:00:00 2090 GMT')
+  })
+
+  it('that is trusted, or not checked, has no problem', async () => {
+    const device = await makeCertificate()
+    const url = await secured(device)
+    expect(await diagnose(targetOf(url, { ca: device.cert }), 'upstream', LIMIT)).toBeUndefined()
+    expect(await diagnose(targetOf(url, { insecure: true }), 'upstream', LIMIT)).toBeUndefined()
+  })
+
+  it('that answers in cleartext: the diagnosis says to write http', async () => {
+    const url = (await startDevice()).url
+    const found = await diagnose(targetOf(url.replace('http:', 'https:')), 'upstream', LIMIT)
+    expect(found?.reason).toMatch(
+      /^the device answers without TLS at 127\.0\.0\.1:\d+, and upstream\.url says https$/,
+    )
+    expect(found?.remedy).toContain(`set upstream.url to ${url}`)
+  })
+
+  it('that has no cipher in common: the diagnosis names the error', async () => {
+    const { cert, key } = await makeCertificate()
+    const old = tls.createServer({ cert, key, minVersion: 'TLSv1.2', ciphers: 'PSK', maxVersion: 'TLSv1.2' })
+    old.on('tlsClientError', () => {})
+    closeLater(() => void old.close())
+    await once(old.listen(0, '127.0.0.1'), 'listening')
+    const { port } = old.address() as AddressInfo
+    const found = await diagnose(targetOf(`https://127.0.0.1:${port}`), 'upstream', LIMIT)
+    expect(found?.reason).toMatch(/^the TLS handshake with https:.* fails \(ERR_SSL_.*HANDSHAKE_FAILURE\)$/)
+    expect(found?.remedy).toContain('openssl s_client -connect 127.0.0.1:')
+  })
+
+  it.each([
+    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', undefined, 'from an authority that the system does not know'],
+    ['SELF_SIGNED_CERT_IN_CHAIN', 'PEM', 'from an authority that is not in upstream.tls.ca'],
+    ['CERT_REVOKED', undefined, 'is refused (CERT_REVOKED)'],
+  ])('that is refused with %s is explained', (code, ca, says) => {
+    const shown = { fingerprint256: 'AB' } as tls.PeerCertificate // these codes need no other part of it
+    expect(explainCertificate(code, shown, { origin: 'https://h', ca }, 'upstream').reason).toContain(says)
+  })
+})
+
+describe('H109 an http device', () => {
+  it('that speaks TLS: the diagnosis says to write https', async () => {
+    const url = await secured(await makeCertificate())
+    expect(await diagnose(targetOf(url.replace('https:', 'http:')), 'upstream', LIMIT)).toEqual({
+      reason: `the device speaks TLS at ${new URL(url).host}, and upstream.url says http`,
+      remedy: `set upstream.url to ${url}`,
+    })
+  })
+
+  it('that speaks no TLS, is off, or never answers, is not explained', async () => {
+    const silent = net.createServer(() => {})
+    closeLater(() => void silent.close())
+    await once(silent.listen(0, '127.0.0.1'), 'listening')
+    const { port } = silent.address() as AddressInfo
+    const urls = [
+      (await startDevice()).url,
+      `http://127.0.0.1:${await unusedPort()}`,
+      `http://127.0.0.1:${port}`,
+    ]
+    for (const url of urls) expect(await diagnose(targetOf(url), 'upstream', 200)).toBeUndefined()
+  })
+})
+
+it('only a failure that TLS can cause is diagnosed, and none of a Unix socket', () => {
+  const device = targetOf('http://127.0.0.1')
+  expect(canDiagnose('tls_certificate_error', device)).toBe(true)
+  expect(canDiagnose('connection_refused', device)).toBe(false)
+  expect(canDiagnose('connection_terminated', targetOf('http://localhost', { socketPath: '/x' }))).toBe(false)
+})

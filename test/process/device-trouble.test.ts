@@ -1,0 +1,31 @@
+import { expect, it } from 'vitest'
+import { makeCertificate } from '../support/certificate.ts'
+import { startDevice } from '../support/device.ts'
+import { prepareSite } from './serve.ts'
+
+const MESSAGE = 'the device cannot be talked to'
+
+it('H109 the log explains once why the certificate of the device is refused', async () => {
+  const device = await startDevice(undefined, { tls: await makeCertificate() })
+  const site = await prepareSite({ device })
+  const sidecar = await site.serve()
+  const { access_token: token } = await sidecar.grant()
+  expect(await sidecar.use(token)).toBe(500)
+  expect(await sidecar.waitForLog(MESSAGE)).toMatchObject({
+    level: 50,
+    reason: expect.stringContaining('is self-signed; its SHA-256 fingerprint is '),
+    remedy: expect.stringContaining('set upstream.tls.ca to that file'),
+  })
+  expect(await sidecar.use(token)).toBe(500)
+  await sidecar.stop()
+  expect(sidecar.logged(MESSAGE)).toHaveLength(1)
+})
+
+it('H109 the log explains that the device speaks TLS where the configuration says http', async () => {
+  const device = await startDevice(undefined, { tls: await makeCertificate() })
+  const site = await prepareSite({ device: { url: device.url.replace('https:', 'http:') } })
+  const sidecar = await site.serve()
+  const { access_token: token } = await sidecar.grant()
+  expect(await sidecar.use(token)).toBe(500)
+  expect(await sidecar.waitForLog(MESSAGE)).toMatchObject({ remedy: `set upstream.url to ${device.url}` })
+})
