@@ -84,17 +84,27 @@ withConfig(
   command(
     'check',
     'Print the effective configuration and test the files, addresses and device in it.',
-    async (options: ConfigFlags) => {
+    async (options: CheckFlags) => {
       const { checkCommand } = await import('./commands/check.ts')
       return checkCommand(options, io)
     },
   ),
-).addHelpText(
-  'after',
-  `
+)
+  .option('--json', 'print one JSON document: the checks, and the effective configuration', false)
+  .option('--quiet', 'print only warnings and failures', false)
+  .addHelpText(
+    'after',
+    `
+Each check has a line: ok, WARNING for what works and needs you soon, or FAILED. Below a problem stands what it means, and what to
+do. An address that the running sidecar of the same state_dir uses is fine. Run it as the sidecar's user, who has to be able to
+read the files:
+  runuser -u postern -- postern check
+  postern check --quiet || echo 'not now'
+  postern check --json | jq '.checks[] | select(.result != "ok")'
+
 Secrets are printed as ***. Nothing is changed. Exit codes: 0 if everything works; 2 if serve would not start, because the
 configuration or a file that it names is unusable; 1 if something else fails, such as a device that does not respond.`,
-)
+  )
 
 withConfig(
   command(
@@ -187,6 +197,11 @@ function onSignals(...signals: readonly NodeJS.Signals[]): (listener: () => void
 interface ConfigFlags {
   readonly config?: string
   readonly set: readonly string[]
+}
+
+interface CheckFlags extends ConfigFlags {
+  readonly json: boolean
+  readonly quiet: boolean
 }
 
 interface StatusFlags extends ConfigFlags {

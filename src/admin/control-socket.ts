@@ -14,6 +14,8 @@ export interface ControlSocket {
 
 export interface ControlDependencies {
   readonly tokens: Pick<Tokens, 'grants' | 'revoke'> & Pick<TokenStore, 'counts'>
+  /** The addresses of the listeners; empty until they listen. */
+  readonly listening: () => readonly string[]
   /** The socket could not be opened, or a command failed because of a bug. */
   readonly onFailure: (error: unknown) => void
 }
@@ -36,11 +38,14 @@ export function controlSocketPath(stateDir: string): string {
  */
 export async function openControlSocket(
   stateDir: string,
-  { tokens, onFailure }: ControlDependencies,
+  { tokens, listening, onFailure }: ControlDependencies,
 ): Promise<ControlSocket> {
   async function execute(req: IncomingMessage): Promise<ControlResponse> {
     if (req.method === 'GET' && req.url === '/status') {
-      return { status: 200, value: { tokens: tokens.counts(), grants: await tokens.grants() } }
+      return {
+        status: 200,
+        value: { listening: listening(), tokens: tokens.counts(), grants: await tokens.grants() },
+      }
     }
     if (req.method !== 'POST' || req.url !== '/revoke')
       return { status: 404, value: { error: 'unknown command' } }

@@ -6,6 +6,9 @@ import type { GrantSummary } from '../tokens/token-contract.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
 
+/** How long the sidecar may take to respond (ms). */
+const LIMIT = 10_000
+
 /**
  * Sends a command to the sidecar that runs on `stateDir` and returns its response. Fails with a `SetupError` if no sidecar runs
  * there, or if it refuses the command.
@@ -16,7 +19,8 @@ export async function control(
 ): Promise<unknown> {
   const socketPath = controlSocketPath(stateDir)
   return new Promise((resolve, reject) => {
-    const outgoing = request({ socketPath, method, path, agent: false }, (response) => {
+    const signal = AbortSignal.timeout(LIMIT)
+    const outgoing = request({ socketPath, method, path, agent: false, signal }, (response) => {
       text(response).then((body) => {
         if (response.statusCode === 200) resolve(JSON.parse(body))
         else reject(new SetupError(`the sidecar refused: ${body}`, { exitCode: 1 }))
@@ -47,7 +51,9 @@ function reasonFor(code: string | undefined, stateDir: string, socketPath: strin
 }
 
 /** The response of `admin/control-socket.ts` to `GET /status`. */
-interface Status {
+export interface Status {
+  /** The addresses of its listeners, such as `0.0.0.0:8443`. A sidecar of version 0.1.0 does not tell. */
+  readonly listening?: readonly string[]
   readonly tokens: { readonly access: number; readonly refresh: number }
   readonly grants: readonly GrantSummary[]
 }

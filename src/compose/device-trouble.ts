@@ -7,6 +7,9 @@ import type { Clock } from '../system/clock.ts'
 /** How often the cause of a failure is looked for, and logged (ms): a device with a wrong certificate fails all day. */
 const INTERVAL = 3_600_000
 
+/** Failures in a row before the cause is looked for: from then on the breaker takes the device for down, too. */
+const ENOUGH = 3
+
 /** How long the device may take to answer (ms). */
 const LIMIT = 5_000
 
@@ -25,9 +28,9 @@ interface Outcomes {
 }
 
 /**
- * Passes outcomes of requests on. If TLS may be the cause of a failure, it opens one connection of its own, at most once an hour,
- * and logs what it finds: to clients and metrics a failure is only a word such as `tls_certificate_error`. A device that has
- * responded over cleartext is not tried, because it gets confused by the first bytes of TLS.
+ * Passes outcomes of requests on. After three failures in a row that TLS may have caused, it opens one connection of its own, at
+ * most once an hour, and logs what it finds: to clients and metrics a failure is only a word such as `tls_certificate_error`. A
+ * device that has responded over cleartext is not tried, because the first bytes of TLS confuse old firmware.
  */
 export function explainTrouble(
   target: UpstreamTarget,
@@ -36,10 +39,12 @@ export function explainTrouble(
 ): Outcomes {
   let last = Number.NEGATIVE_INFINITY
   let speaksHttp = false
+  let inARow = 0
 
   function explain(failure: UpstreamFailure): void {
+    inARow += 1
     const now = clock.monotonic()
-    if (speaksHttp || !canDiagnose(failure, target) || now - last < INTERVAL) return
+    if (inARow < ENOUGH || speaksHttp || now - last < INTERVAL || !canDiagnose(failure, target)) return
     last = now
     diagnose(target, key, LIMIT)
       .then((found) => {
@@ -52,6 +57,7 @@ export function explainTrouble(
   return {
     responded(duration) {
       speaksHttp = isCleartext
+      inARow = 0
       responded(duration)
     },
     failed(failure) {

@@ -146,8 +146,10 @@ export async function createSidecar(
     onBug,
   })
   const collection = collectWhenIdle({ collect: collectGarbage })
+  const listening: string[] = []
   const control = await openControlSocket(config.stateDir, {
     tokens: state.tokens,
+    listening: () => listening,
     onFailure: (error) =>
       log.error({ err: error }, 'control socket: postern status and revoke will not work'),
   })
@@ -173,9 +175,11 @@ export async function createSidecar(
   return {
     async start() {
       const { address } = config.admin
-      const adminAt = address === 'off' ? null : `http://${await listen(admin, address, 'admin.address')}`
-      const scheme = certificate.material === undefined ? 'http' : 'https'
-      const publicAt = `${scheme}://${await listen(listener.server, config.listen.address, 'listen.address')}`
+      if (address !== 'off') listening.push(await listen(admin, address, 'admin.address'))
+      const adminAt = address === 'off' ? null : `http://${listening[0]}`
+      const bound = await listen(listener.server, config.listen.address, 'listen.address')
+      listening.push(bound)
+      const publicAt = `${certificate.material === undefined ? 'http' : 'https'}://${bound}`
       phase = 'running'
       log.info(
         { public: publicAt, admin: adminAt, upstream: config.upstream.url.origin, version: VERSION },

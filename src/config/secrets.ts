@@ -13,7 +13,12 @@ const MASK = '***'
  * except for secrets, which are masked.
  */
 export function effectiveYaml(config: Config): string {
-  return writeYaml(encode(schema, masked(config)))
+  return writeYaml(effectiveConfig(config))
+}
+
+/** The same as a tree of plain values. */
+export function effectiveConfig(config: Config): unknown {
+  return encode(schema, masked(config))
 }
 
 function masked(config: Config): Config {

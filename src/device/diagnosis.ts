@@ -9,18 +9,10 @@ type Greeting =
   | { readonly kind: 'tls'; readonly refusal: string | undefined; readonly certificate: PeerCertificate }
   | { readonly kind: 'failed'; readonly error: unknown }
 
-/** The failures that TLS, or the lack of it, may cause. */
-const FAILURES: ReadonlySet<UpstreamFailure> = new Set<UpstreamFailure>([
-  'tls_certificate_error',
-  'tls_protocol_error',
-  'http_protocol_error',
-  'http_response_incomplete',
-  'connection_terminated',
-])
-
-/** Whether `diagnose` can find the cause of such a failure. */
-export function canDiagnose(failure: UpstreamFailure, { socketPath }: UpstreamTarget): boolean {
-  return socketPath === undefined && FAILURES.has(failure)
+/** Whether `diagnose` may find the cause of such a failure. Servers for TLS mostly close a connection in cleartext. */
+export function canDiagnose(failure: UpstreamFailure, { origin, socketPath }: UpstreamTarget): boolean {
+  if (socketPath !== undefined) return false
+  return failure === 'connection_terminated' || (origin.startsWith('https:') && failure.startsWith('tls_'))
 }
 
 /**

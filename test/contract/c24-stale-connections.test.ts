@@ -128,7 +128,8 @@ describeTransports('C24 Stale connections', (transport) => {
     const device = await startDevice(undefined, { tls: await makeCertificate() })
     const sidecar = await startSidecar({ transport, device })
     const token = await sidecar.token()
-    for (let i = 1; i <= 3; i += 1) {
+    // After the third failure the sidecar looks for the cause, on a connection of its own (H109).
+    for (let i = 1; i <= 2; i += 1) {
       expectError(await sidecar.request({ token }), 500, 'upstream_unavailable')
       expect(device.connections).toBe(i)
     }

@@ -132,7 +132,9 @@ describe('H109 an http device', () => {
 
 it('only a failure that TLS can cause is diagnosed, and none of a Unix socket', () => {
   const device = targetOf('http://127.0.0.1')
-  expect(canDiagnose('tls_certificate_error', device)).toBe(true)
+  expect(canDiagnose('tls_certificate_error', targetOf('https://127.0.0.1'))).toBe(true)
+  expect(canDiagnose('connection_terminated', device)).toBe(true)
   expect(canDiagnose('connection_refused', device)).toBe(false)
+  expect(canDiagnose('http_protocol_error', device)).toBe(false)
   expect(canDiagnose('connection_terminated', targetOf('http://localhost', { socketPath: '/x' }))).toBe(false)
 })

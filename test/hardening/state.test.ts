@@ -80,7 +80,7 @@ describe('H78 A shared store', () => {
         code: 2,
         signal: null,
         stdout: '',
-        stderr: `postern ${command}: ${site.configFile}: ${problem}\n`,
+        stderr: `postern ${command}: ${site.configFile}:1: ${problem}\n`,
       })
     }
   })

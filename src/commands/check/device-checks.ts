@@ -1,0 +1,134 @@
+import type { Config } from '../../config/schema.ts'
+import { type ServiceConfig, servicesOf } from '../../config/upstream-fields.ts'
+import { createConnections } from '../../device/connections.ts'
+import { canDiagnose, diagnose } from '../../device/diagnosis.ts'
+import { failureOf } from '../../device/failure.ts'
+import { probeDevice } from '../../device/own-request.ts'
+import type { UpstreamTarget } from '../../device/target.ts'
+import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/settings.ts'
+import { openSignIn } from '../../sign-in/settings.ts'
+import { systemClock } from '../../system/clock.ts'
+import { isBug } from '../../system/setup-error.ts'
+import { failureHint, REFUSING_DEVICE } from './device-hints.ts'
+import { type Check, CheckFailure, type Finding } from './finding.ts'
+
+/** Tries each service of the device: the files of its headers, its address, and how the sidecar signs in. */
+export function deviceChecks({ upstream, password }: Config): readonly Check[] {
+  return servicesOf(upstream).flatMap(({ path, service }) => {
+    const [, , route] = path
+    const of = route === undefined ? '' : ` of ${route}`
+    const byGrant = service === upstream && 'device' in password
+    return serviceChecks(path.join('.'), of, service, byGrant)
+  })
+}
+
+function serviceChecks(key: string, of: string, service: ServiceConfig, byGrant: boolean): readonly Check[] {
+  return [
+    {
+      name: `upstream headers${of}`,
+      meaning: 'serve does not start',
+      remedy: `correct the file, or ${key}.headers`,
+      run: () => checkHeaders(service, key),
+    },
+    {
+      name: `device${of}`,
+      meaning: 'clients get an error for every request but those for tokens',
+      remedy: `correct ${key}`,
+      run: () => checkDevice(service, key),
+    },
+    {
+      name: `signing in${of}`,
+      meaning: 'the device refuses the requests that Postern forwards',
+      remedy: `correct ${key}.auth: the kind, the user and the password file`,
+      run: () =>
+        byGrant
+          ? Promise.resolve('with the password of the last password grant, once there is one')
+          : checkSignIn(service, key),
+    },
+  ]
+}
+
+async function checkHeaders(service: ServiceConfig, key: string): Promise<string> {
+  const { added } = await readRequestFields(service, key)
+  return added.length === 0 ? 'none' : `${added.length / 2} set on every request`
+}
+
+/** Requests a page of the device, and judges the response. */
+export async function checkDevice(service: ServiceConfig, key: string): Promise<Finding> {
+  const target = await upstreamTarget(service, key)
+  const at = target.socketPath ?? target.origin
+  const page = service.health.path ?? '/'
+  const response = await probeDevice(target, upstreamDeadlines(service), page, systemClock).catch(
+    async (error: unknown) => {
+      if (isBug(error) || !(error instanceof Error)) throw error
+      throw await explained(error, target, service, key)
+    },
+  )
+  const { status, fields } = response
+  const found = `${at} answered ${status}`
+  // Servers for TLS answer a cleartext request so.
+  const secure = status === 400 ? await diagnosed(target, service, key) : undefined
+  if (secure !== undefined) return { warning: `${found}; ${secure.reason}`, remedy: secure.remedy }
+  const location = fields[fields.findIndex((name, i) => i % 2 === 0 && /^location$/i.test(name)) + 1] ?? ''
+  if (status >= 300 && status < 400 && target.origin.startsWith('http:') && /^https:/i.test(location)) {
+    return { warning: `${found}, a redirect to https`, ...REFUSING_DEVICE.redirects(key) }
+  }
+  return status >= 500 ? { warning: found, ...REFUSING_DEVICE.fails(page, key) } : found
+}
+
+async function explained(
+  error: Error,
+  target: UpstreamTarget,
+  service: ServiceConfig,
+  key: string,
+): Promise<CheckFailure> {
+  const failure = failureOf(error.cause)
+  const found = canDiagnose(failure, target) ? await diagnosed(target, service, key) : undefined
+  if (found !== undefined)
+    return new CheckFailure(`${error.message}: ${found.reason}`, { remedy: found.remedy })
+  return new CheckFailure(error.message, { remedy: failureHint(failure, key) })
+}
+
+function diagnosed(target: UpstreamTarget, { connectTimeout }: ServiceConfig, key: string) {
+  return diagnose(target, key, connectTimeout)
+}
+
+async function checkSignIn(service: ServiceConfig, key: string): Promise<string> {
+  const connections = createConnections(
+    await upstreamTarget(service, key),
+    upstreamDeadlines(service),
+    systemClock,
+  )
+  let outcome = 'off'
+  let failed = false
+  try {
+    const request = await readRequestFields(service, key)
+    const signIn = await openSignIn(service.auth, {
+      key: `${key}.auth`,
+      connections,
+      request: () => request,
+      clock: systemClock,
+      events: {
+        signedIn() {
+          outcome = 'the device accepts the credentials'
+        },
+        refused() {
+          failed = true
+          outcome = 'the device refuses these credentials'
+        },
+        unusable(reason) {
+          failed = true
+          outcome = reason
+        },
+      },
+    })
+    const failure = await signIn?.ready()
+    if (failure !== undefined) {
+      throw new CheckFailure(`the device did not respond (${failure})`, { remedy: failureHint(failure, key) })
+    }
+    if (failed) throw new Error(outcome)
+    return outcome
+  } finally {
+    await connections.close()
+  }
+}

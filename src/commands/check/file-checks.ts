@@ -1,0 +1,88 @@
+import { constants, existsSync } from 'node:fs'
+import { access, stat } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { controlSocketPath } from '../../admin/control-socket.ts'
+import { socketLengthProblem } from '../../config/address.ts'
+import type { Config } from '../../config/schema.ts'
+import { exposedSecrets } from '../../config/secrets.ts'
+import { findSelfSigned, isSelfSigned } from '../../listen/tls-material.ts'
+import { openPasswordSource } from '../../password/source.ts'
+import { systemClock } from '../../system/clock.ts'
+import { reasonOf } from '../../system/node-permission.ts'
+import { isBug, SetupError } from '../../system/setup-error.ts'
+import { type Check, CheckFailure, type CheckResult } from './finding.ts'
+
+export function passwordCheck(config: Config): Check {
+  return {
+    name: 'password source',
+    meaning: 'serve does not start, because no client could get a token',
+    remedy:
+      'postern hash-password > FILE writes one; the user that runs Postern has to be able to read the file and search its folder',
+    run: () => checkPassword(config),
+  }
+}
+
+async function checkPassword({ password }: Config): Promise<string> {
+  if ('device' in password) return 'the device, which checks the password of every grant'
+  const source = await openPasswordSource(password, {
+    clock: systemClock,
+    events: { changed() {}, unreadable() {}, restored() {} },
+  })
+  source.close()
+  return 'readable'
+}
+
+export function stateCheck(config: Config): Check {
+  return {
+    name: 'state_dir',
+    meaning: 'a restart loses all tokens, and postern status and revoke do not work',
+    remedy: 'make the folder writable for the user that runs Postern, or set state_dir to one that is',
+    run: () => checkStateFolder(config),
+  }
+}
+
+/**
+ * Checks whether the state folder is usable. Fails with `SetupError` if a start would fail too, because it has to write a
+ * self-signed pair there; otherwise with another error: without its token file the sidecar still runs, from memory.
+ */
+async function checkStateFolder({ listen, stateDir }: Config): Promise<string> {
+  const found = await checkFolder(resolve(stateDir)).catch(async (error: unknown) => {
+    if (isBug(error) || !isSelfSigned(listen.tls) || !(await needsNewPair(stateDir))) throw error
+    throw new SetupError(reasonOf(error), { cause: error })
+  })
+  const socket = controlSocketPath(stateDir)
+  const tooLong = socketLengthProblem(socket)
+  if (tooLong !== undefined) {
+    throw new CheckFailure(`status and revoke will not work: ${socket} ${tooLong}`, {
+      meaning: 'the kernel takes no longer path for a Unix socket',
+      remedy: 'set state_dir to a shorter path',
+    })
+  }
+  return found
+}
+
+/** Whether a start has to write a self-signed pair, because it is missing or broken. */
+async function needsNewPair(stateDir: string): Promise<boolean> {
+  const found = await findSelfSigned(stateDir)
+  return found === 'missing' || 'broken' in found
+}
+
+/** Checks whether files can be created in a folder, without creating any. A start creates a missing folder. */
+async function checkFolder(folder: string): Promise<string> {
+  let present = folder
+  while (!existsSync(present) && present !== dirname(present)) present = dirname(present)
+  if (!(await stat(present)).isDirectory()) throw new Error(`${present} is not a folder`)
+  await access(present, constants.W_OK | constants.X_OK)
+  return present === folder ? `${folder} is writable` : `${folder} is created at the first start`
+}
+
+/** A warning for each file with a secret that is open to other users. */
+export async function exposureWarnings(config: Config): Promise<readonly CheckResult[]> {
+  return (await exposedSecrets(config)).map(({ key, file, reason }) => ({
+    name: key,
+    result: 'warning',
+    message: `${file}: ${reason}`,
+    meaning: 'every user and program of this machine can take the secret, or replace it',
+    remedy: `chmod 0640 ${file}`,
+  }))
+}
