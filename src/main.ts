@@ -4,13 +4,21 @@ import process from 'node:process'
 import { isSea } from 'node:sea'
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { type CommandIo, type DaemonIo, type ExitCode, reportFailure } from './commands/command.ts'
+import {
+  CHECK_HELP,
+  DEFAULT_CONFIG,
+  HASH_PASSWORD_HELP,
+  INIT_HELP,
+  PROGRAM_HELP,
+  REVOKE_HELP,
+  SERVE_HELP,
+  STATUS_HELP,
+} from './commands/help.ts'
+import type { InitOptions } from './commands/init.ts'
 import { systemClock } from './system/clock.ts'
 import { collectGarbage } from './system/idle-collection.ts'
 import { ensurePermissions, type PermissionedProcess } from './system/permissions.ts'
 import { VERSION } from './version.ts'
-
-/** Where packages and docs/installing.md put the configuration. */
-const DEFAULT_CONFIG = '/etc/postern/postern.yaml'
 
 const io: CommandIo = {
   stdout: process.stdout,
@@ -50,17 +58,7 @@ const program = new Command('postern')
   .helpCommand(false)
   .showHelpAfterError('(postern --help shows the commands, postern COMMAND --help their options)')
   .exitOverride()
-  .addHelpText(
-    'after',
-    `
-First steps:
-  postern demo                                      try Postern in front of a sample device
-  postern hash-password > /etc/postern/password     store the hash of the device password
-  postern check --config /etc/postern/postern.yaml  print the effective configuration and test it
-  postern serve --config /etc/postern/postern.yaml  run the sidecar
-
-Exit codes: 0 stopped on purpose, 1 failed while running, 2 bad usage or configuration.`,
-  )
+  .addHelpText('after', PROGRAM_HELP)
 
 withConfig(
   command('serve', 'Run the sidecar in front of a device.', async (options: ConfigFlags) => {
@@ -68,17 +66,7 @@ withConfig(
     const { serveCommand } = await import('./commands/serve.ts')
     return serveCommand(options, daemon)
   }),
-).addHelpText(
-  'after',
-  `
-Each configuration key can be set in three places: --set overrides the environment, which overrides the file.
-  postern serve --config postern.yaml --set limits.api.requests=120
-  POSTERN_LIMITS_API_REQUESTS=120 postern serve --config postern.yaml
-  postern serve --set upstream.url=http://192.0.2.7 --set password.file=/etc/postern/password
-
-SIGHUP reloads the configuration, as does a change of the file, the certificate or the key.
-SIGTERM or SIGINT stops the sidecar gracefully; a second signal stops it at once.`,
-)
+).addHelpText('after', SERVE_HELP)
 
 withConfig(
   command(
@@ -92,19 +80,7 @@ withConfig(
 )
   .option('--json', 'print one JSON document: the checks, and the effective configuration', false)
   .option('--quiet', 'print only warnings and failures', false)
-  .addHelpText(
-    'after',
-    `
-Each check has a line: ok, WARNING for what works and needs you soon, or FAILED. Below a problem stands what it means, and what to
-do. An address that the running sidecar of the same state_dir uses is fine. Run it as the sidecar's user, who has to be able to
-read the files:
-  runuser -u postern -- postern check
-  postern check --quiet || echo 'not now'
-  postern check --json | jq '.checks[] | select(.result != "ok")'
-
-Secrets are printed as ***. Nothing is changed. Exit codes: 0 if everything works; 2 if serve would not start, because the
-configuration or a file that it names is unusable; 1 if something else fails, such as a device that does not respond.`,
-  )
+  .addHelpText('after', CHECK_HELP)
 
 withConfig(
   command(
@@ -117,12 +93,7 @@ withConfig(
   ),
 )
   .option('--json', 'print JSON instead of a table', false)
-  .addHelpText(
-    'after',
-    `
-The command finds the running sidecar by state_dir, so it needs the same configuration: name it with --config, unless it is
-${DEFAULT_CONFIG}. Run it as the sidecar's user or as root.`,
-  )
+  .addHelpText('after', STATUS_HELP)
 
 withConfig(
   command('revoke', 'Revoke grants and all their tokens at once.', async (options: RevokeFlags) => {
@@ -133,14 +104,30 @@ withConfig(
   .option('--all', 'every grant')
   .option('--client <address>', 'the grants of one client: an IPv4 address, the /64 of an IPv6 one, or unix')
   .option('--grant <id>', 'one grant, by its id in postern status')
-  .addHelpText(
-    'after',
-    `
-The connections of a revoked grant are closed. The password does not change.
-The command finds the running sidecar by state_dir, so it needs the same configuration: name it with --config, unless it is
-${DEFAULT_CONFIG}. Run it as the sidecar's user or as root.
-It exits with 1 if --grant or --client matches no grant.`,
+  .addHelpText('after', REVOKE_HELP)
+
+command(
+  'init',
+  'Write a first configuration: ask for the device and its password, and try both.',
+  async (options: InitOptions) => {
+    const { initCommand } = await import('./commands/init.ts')
+    return initCommand(options, { ...io, stdin: process.stdin })
+  },
+)
+  .option('--config <file>', 'the file to write (default: postern.yaml)')
+  .option('--url <url>', 'address of the device, such as http://192.0.2.7')
+  .option('--password-file <file>', 'file with one line: the device password, or a hash of it')
+  .option('--htpasswd <file>', 'htpasswd file with the hash of the password of --user')
+  .option('--shadow <file>', 'the same for a file like /etc/shadow')
+  .addOption(
+    new Option('--device-login <kind>', 'the device checks each password, by this login of --user').choices([
+      'basic',
+      'digest',
+    ]),
   )
+  .option('--user <name>', 'the account of the device password')
+  .option('--skip-checks', 'try neither the device nor the password file', false)
+  .addHelpText('after', INIT_HELP)
 
 command(
   'demo',
@@ -170,13 +157,7 @@ command(
 command('hash-password', 'Read a password from standard input and print its argon2id hash.', async () => {
   const { hashPasswordCommand } = await import('./commands/hash-password.ts')
   return hashPasswordCommand({ stdin: process.stdin, stdout: process.stdout, stderr: process.stderr })
-}).addHelpText(
-  'after',
-  `
-The password is one line of standard input, so that no command line shows it:
-  postern hash-password > /etc/postern/password      asks for it
-  printf '%s' "$SECRET" | postern hash-password`,
-)
+}).addHelpText('after', HASH_PASSWORD_HELP)
 
 /** Handles these signals from now on. A signal that arrives before the first listener is added is delivered to it. */
 function onSignals(...signals: readonly NodeJS.Signals[]): (listener: () => void) => void {

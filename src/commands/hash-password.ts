@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { createInterface } from 'node:readline'
-import { Writable } from 'node:stream'
 import { hashPassword } from '../password/key-derivation.ts'
+import { openPrompt, type Prompt } from './prompt.ts'
 
 export interface HashPasswordStreams {
   readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean }
@@ -12,7 +11,7 @@ export interface HashPasswordStreams {
 /** The largest input (bytes): more than the password in any token request (C9). */
 const LIMIT = 8 * 1024
 
-type Input =
+export type Input =
   | { readonly kind: 'password'; readonly password: string }
   | { readonly kind: 'refused'; readonly reason: string }
 
@@ -52,25 +51,23 @@ async function readAll(stdin: NodeJS.ReadableStream): Promise<Input> {
   return { kind: 'password', password: new TextDecoder().decode(bytes).replace(/\r?\n$/, '') }
 }
 
-async function ask({ stdin, stderr }: HashPasswordStreams): Promise<Input> {
-  // `terminal` puts the input into raw mode, so the terminal does not echo. The echo of readline is discarded.
-  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
-  const terminal = createInterface({ input: stdin, output: nowhere, terminal: true, historySize: 0 })
-  const lines = terminal[Symbol.asyncIterator]()
-  const prompt = async (question: string): Promise<string | undefined> => {
-    stderr.write(question)
-    const line = await lines.next()
-    stderr.write('\n')
-    return line.done === true ? undefined : line.value
-  }
+async function ask(streams: HashPasswordStreams): Promise<Input> {
+  const prompt = openPrompt(streams)
   try {
-    const password = await prompt('Password: ')
-    const again = password === undefined ? undefined : await prompt('Password again: ')
-    if (password === undefined || again === undefined) return refused('cancelled')
-    return password === again ? { kind: 'password', password } : refused('the two passwords differ')
+    return await askTwice(prompt)
   } finally {
-    terminal.close()
+    prompt.close()
   }
+}
+
+/** Asks for a password twice, hidden. */
+export async function askTwice(prompt: Prompt): Promise<Input> {
+  const password = await prompt.askHidden('Password: ')
+  const again = password === undefined ? undefined : await prompt.askHidden('Password again: ')
+  if (password === undefined || again === undefined) return refused('cancelled')
+  if (password !== again) return refused('the two passwords differ')
+  const fault = faultOf(password)
+  return fault === undefined ? { kind: 'password', password } : refused(fault)
 }
 
 function refused(reason: string): Input {

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { shippedConfiguration } from '../../src/config/first-configuration.ts'
 import { dottedKeys, environmentName, knownKeys } from '../../src/config/known-keys.ts'
 import { referencePage, referenceSchema } from '../../src/config/reference.ts'
 
@@ -10,6 +11,7 @@ describe('the reference', () => {
   it('is up to date; `npm run reference` writes it', () => {
     expect(committed('configuration.md')).toBe(referencePage())
     expect(committed('postern.schema.json')).toBe(referenceSchema())
+    expect(committed('postern.yaml')).toBe(shippedConfiguration())
   })
 
   it('has an entry with its type and variable for every key that is no section', () => {

@@ -1,0 +1,64 @@
+// The part of each --help that follows the options.
+
+/** Where packages and docs/installing.md put the configuration. */
+export const DEFAULT_CONFIG = '/etc/postern/postern.yaml'
+
+export const PROGRAM_HELP = `
+First steps:
+  postern demo      try Postern in front of a sample device
+  postern init      write a first configuration: asks for the device and its password
+  postern check     test everything in the configuration
+  postern serve     run the sidecar
+
+Exit codes: 0 stopped on purpose, 1 failed while running, 2 bad usage or configuration.`
+
+export const SERVE_HELP = `
+Each configuration key can be set in three places: --set overrides the environment, which overrides the file.
+  postern serve --config postern.yaml --set limits.api.requests=120
+  POSTERN_LIMITS_API_REQUESTS=120 postern serve --config postern.yaml
+  postern serve --set upstream.url=http://192.0.2.7 --set password.file=/etc/postern/password
+
+SIGHUP reloads the configuration, as does a change of the file, the certificate or the key.
+SIGTERM or SIGINT stops the sidecar gracefully; a second signal stops it at once.`
+
+export const CHECK_HELP = `
+Each check has a line: ok, WARNING for what works and needs you soon, or FAILED. Below a problem stands what it means, and what to
+do. An address that the running sidecar of the same state_dir uses is fine. Run it as the sidecar's user, who has to be able to
+read the files:
+  runuser -u postern -- postern check
+  postern check --quiet || echo 'not now'
+  postern check --json | jq '.checks[] | select(.result != "ok")'
+
+Secrets are printed as ***. Nothing is changed. Exit codes: 0 if everything works; 2 if serve would not start, because the
+configuration or a file that it names is unusable; 1 if something else fails, such as a device that does not respond.`
+
+export const STATUS_HELP = `
+The command finds the running sidecar by state_dir, so it needs the same configuration: name it with --config, unless it is
+${DEFAULT_CONFIG}. Run it as the sidecar's user or as root.`
+
+export const REVOKE_HELP = `
+The connections of a revoked grant are closed. The password does not change.
+The command finds the running sidecar by state_dir, so it needs the same configuration: name it with --config, unless it is
+${DEFAULT_CONFIG}. Run it as the sidecar's user or as root.
+It exits with 1 if --grant or --client matches no grant.`
+
+export const HASH_PASSWORD_HELP = `
+The password is one line of standard input, so that no command line shows it:
+  postern hash-password > /etc/postern/password      asks for it
+  printf '%s' "$SECRET" | postern hash-password`
+
+export const INIT_HELP = `
+On a terminal init asks for what the flags leave open. It tries the device and the password, then writes a commented configuration, and
+says what to do next. It overwrites no file. All its files are beside the configuration; for ${DEFAULT_CONFIG} the tokens and
+the certificate go to /var/lib/postern.
+  postern init
+  postern init --config ${DEFAULT_CONFIG}
+
+Without a terminal it asks nothing:
+  printf '%s' "$SECRET" | postern hash-password > password
+  postern init --url http://192.0.2.7 --password-file password
+  postern init --url https://device --shadow /etc/shadow --user admin
+  postern init --url http://192.0.2.7 --device-login digest --user admin
+
+Exit codes: 0 if the configuration is written. Otherwise nothing is written: 2 if a flag is missing or wrong, the file exists, or the
+password cannot be read; 1 if the device does not answer as it should (--skip-checks writes nevertheless).`

@@ -1,0 +1,130 @@
+import { accessSync, constants, existsSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { firstConfiguration } from '../config/first-configuration.ts'
+import { loadConfig } from '../config/load.ts'
+import { reasonOf } from '../system/node-permission.ts'
+import { SetupError } from '../system/setup-error.ts'
+import type { CommandIo, ExitCode } from './command.ts'
+import { addressFromFlag, askForDevice, requireDevice } from './init/device-address.ts'
+import { nextSteps } from './init/next-steps.ts'
+import {
+  askForPassword,
+  type PasswordChoice,
+  type PasswordFlags,
+  passwordFromFlags,
+  tryPassword,
+} from './init/password-choice.ts'
+import { openQuestions } from './init/questions.ts'
+import { writeNewFiles } from './init/write-files.ts'
+import type { Terminal } from './prompt.ts'
+
+export interface InitOptions extends PasswordFlags {
+  /** Path of the file to write; `postern.yaml` if it is left out. */
+  readonly config?: string
+  readonly url?: string
+  /** Neither the device nor the password file is tried. */
+  readonly skipChecks?: boolean
+}
+
+interface Answers {
+  readonly url: string
+  readonly password: PasswordChoice
+}
+
+/**
+ * Writes a first configuration. Asks on a terminal what the flags leave open, and tries the device and the password before it
+ * writes anything. Without a terminal it asks nothing: a missing flag is exit code 2, a device that does not answer is 1. Rejects
+ * with `SetupError`, and then has written nothing.
+ */
+export async function initCommand(options: InitOptions, io: CommandIo & Terminal): Promise<ExitCode> {
+  const config = resolve(options.config ?? 'postern.yaml')
+  requirePlace(config)
+  const url = options.url === undefined ? undefined : addressFromFlag(options.url)
+  const password = passwordFromFlags(options)
+  const ask =
+    io.stdin.isTTY === true && !(options.skipChecks === true && url !== undefined && password !== undefined)
+  const answers = ask
+    ? await askAll(options, { url, password }, dirname(config), io)
+    : await takeAll(options, { url, password }, io)
+  const stateDir = stateDirBeside(config)
+  const { source, newLine } = answers.password
+  const text = firstConfiguration({
+    file: config,
+    title:
+      '# Written by postern init. A relative path would be relative to the working directory of Postern.',
+    url: answers.url,
+    password: source,
+    stateDir,
+  })
+  loadConfig({ file: { path: config, text }, env: {}, sets: [] })
+  const passwordFile = newLine !== undefined && 'file' in source ? source.file : undefined
+  writeNewFiles([
+    ...(passwordFile === undefined || newLine === undefined ? [] : [{ path: passwordFile, text: newLine }]),
+    { path: config, text },
+  ])
+  io.stdout.write(nextSteps({ config, stateDir, passwordFile }))
+  return 0
+}
+
+type Given = { readonly [K in keyof Answers]: Answers[K] | undefined }
+
+/** Before any question: nobody should type a password for nothing. */
+function requirePlace(config: string): void {
+  if (existsSync(config)) {
+    throw new SetupError(`${config} exists, and init overwrites nothing`, {
+      remedy: 'edit it, remove it, or name another file with --config',
+    })
+  }
+  try {
+    accessSync(dirname(config), constants.W_OK | constants.X_OK)
+  } catch (error) {
+    throw new SetupError(`cannot write ${config}: ${reasonOf(error)}`, {
+      remedy: 'create the folder, or name another file with --config',
+    })
+  }
+}
+
+/** A package puts its state where the system wants it; anyone else keeps everything together. */
+function stateDirBeside(config: string): string {
+  return config === '/etc/postern/postern.yaml' ? '/var/lib/postern' : join(dirname(config), 'state')
+}
+
+async function askAll(
+  { skipChecks = false }: InitOptions,
+  given: Given,
+  folder: string,
+  io: Terminal,
+): Promise<Answers> {
+  const questions = openQuestions(io)
+  try {
+    const url = skipChecks && given.url !== undefined ? given.url : await askForDevice(given.url, questions)
+    if (given.password !== undefined && !skipChecks) await requirePassword(given.password)
+    return { url, password: given.password ?? (await askForPassword(questions, folder)) }
+  } finally {
+    questions.close()
+  }
+}
+
+async function takeAll({ skipChecks = false }: InitOptions, given: Given, io: CommandIo): Promise<Answers> {
+  const { url, password } = given
+  const missing: string[] = []
+  if (url === undefined) missing.push('--url is missing: name the device, such as --url http://192.0.2.7')
+  if (password === undefined) {
+    missing.push(
+      '--password-file is missing: name a file that postern hash-password wrote, or --htpasswd, --shadow or --device-login with --user',
+    )
+  }
+  if (url === undefined || password === undefined) {
+    throw new SetupError([...missing, 'there is no terminal to ask on'])
+  }
+  if (!skipChecks) {
+    await requirePassword(password)
+    await requireDevice(url, (text) => void io.stderr.write(text))
+  }
+  return { url, password }
+}
+
+async function requirePassword({ source }: PasswordChoice): Promise<void> {
+  const { result, message, remedy } = await tryPassword(source)
+  if (result === 'failed') throw new SetupError(message, { remedy: remedy ?? undefined })
+}

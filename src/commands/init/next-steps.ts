@@ -1,0 +1,33 @@
+import { join } from 'node:path'
+
+/** What `init` has made. */
+export interface Made {
+  readonly config: string
+  readonly stateDir: string
+  /** The password file, if `init` wrote one. */
+  readonly passwordFile: string | undefined
+}
+
+/** What to do after `init`: commands to copy. */
+export function nextSteps({ config, stateDir, passwordFile }: Made): string {
+  const password = passwordFile === undefined ? '' : `  ${passwordFile}  the hash of the password\n`
+  const flag = `--config ${quoted(config)}`
+  const certificate = quoted(join(stateDir, 'tls', 'cert.pem'))
+  return `
+Written:
+  ${config}  the configuration
+${password}
+Next, try everything in it, and start Postern:
+  postern check ${flag}
+  postern serve ${flag}
+
+Then, in another terminal, the first token. It asks for the device password and does not show it:
+  (trap 'stty echo' EXIT; stty -echo; printf 'Password: ' >&2; IFS= read -r p; echo >&2; printf %s "$p") |
+    curl -sS --cacert ${certificate} https://localhost:8443/oauth/token -d grant_type=password --data-urlencode password@-
+`
+}
+
+/** A word of a shell command. */
+function quoted(text: string): string {
+  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+}

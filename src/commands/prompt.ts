@@ -1,0 +1,56 @@
+import { createInterface } from 'node:readline'
+import { Writable } from 'node:stream'
+
+/** The terminal that questions are asked on. */
+export interface Terminal {
+  readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean }
+  readonly stderr: { readonly write: (text: string) => unknown }
+}
+
+/** Asks questions. A question resolves to undefined if the operator cancels with Ctrl-C or Ctrl-D. */
+export interface Prompt {
+  ask(question: string): Promise<string | undefined>
+  /** Does not show what is typed. */
+  askHidden(question: string): Promise<string | undefined>
+  /** Resolves when the operator cancels, or after `close`. */
+  readonly closed: Promise<void>
+  close(): void
+}
+
+/** Puts the terminal into raw mode until `close`, so that nothing typed is shown by the terminal itself. */
+export function openPrompt({ stdin, stderr }: Terminal): Prompt {
+  let shown = false
+  const echo = new Writable({
+    write(chunk, _encoding, done) {
+      if (shown) stderr.write(String(chunk))
+      done()
+    },
+  })
+  const terminal = createInterface({ input: stdin, output: echo, terminal: true, historySize: 0 })
+  const lines = terminal[Symbol.asyncIterator]()
+  const closed = new Promise<void>((resolve) => terminal.once('close', resolve))
+
+  async function nextLine(): Promise<string | undefined> {
+    const line = await lines.next()
+    return line.done === true ? undefined : line.value
+  }
+
+  return {
+    async ask(question) {
+      shown = true
+      terminal.setPrompt(question)
+      terminal.prompt()
+      const line = await nextLine()
+      shown = false
+      return line
+    },
+    async askHidden(question) {
+      stderr.write(question)
+      const line = await nextLine()
+      stderr.write('\n')
+      return line
+    },
+    closed,
+    close: () => terminal.close(),
+  }
+}

@@ -1,0 +1,114 @@
+import { dirname } from 'node:path'
+
+/** What a first configuration sets; all other keys stay at their defaults. */
+export interface FirstSettings {
+  /** The path of the file, for its comments. */
+  readonly file: string
+  /** The first lines: comments. */
+  readonly title: string
+  readonly url: string
+  readonly password: FirstPassword
+  readonly stateDir: string
+}
+
+/** The source of the device password. `login`: the device checks it, by this kind of login as `user`. */
+export type FirstPassword =
+  | { readonly file: string }
+  | { readonly htpasswd: { readonly file: string; readonly user: string } }
+  | { readonly shadow: { readonly file: string; readonly user: string } }
+  | { readonly login: 'basic' | 'digest'; readonly user: string }
+
+/** The first configuration in deploy/. `npm run reference` writes it. */
+export function shippedConfiguration(): string {
+  return firstConfiguration({
+    file: '/etc/postern/postern.yaml',
+    title: `# yaml-language-server: $schema=./postern.schema.json
+#
+# Postern's configuration for a first installation: /etc/postern/postern.yaml`,
+    url: 'http://192.0.2.10:80',
+    password: { file: '/etc/postern/password' },
+    stateDir: '/var/lib/postern',
+  })
+}
+
+/** The text of a first configuration: the keys that it sets, and the most useful of the others as comments. */
+export function firstConfiguration({ file: path, title, url, password, stateDir }: FirstSettings): string {
+  // The path stands in comments, which a line end would end.
+  const file = path.replaceAll(/\p{Cc}/gu, '?')
+  const folder = dirname(file)
+  const auth =
+    'login' in password
+      ? `auth: {${password.login}: {user: ${scalar(password.user)}}}`
+      : `# auth: {digest: {user: admin, password: {file: ${folder}/device-password}}}`
+  return `${title}
+# Only upstream.url and the password have no default. A commented line shows a default; configuration.md lists every
+# key. Environment variables (POSTERN_LIMITS_API_REQUESTS=120) and flags (--set limits.api.requests=120) override this
+# file. To check a change before it takes effect:  postern check --config ${file}
+
+upstream:
+  # The device. http://host:port, https://host:port, or http+unix:/path/to.sock
+  url: ${scalar(url)}
+  # The Host header the device sees: "preserve" keeps the client's, "target" names the device, or write a name.
+  # host: preserve
+  # Fields that the firmware expects on every request. A secret belongs in a file of its own.
+  # headers:
+  #   X-Api-Key: {file: ${folder}/device-key}
+  # The most requests at the device at once. Others wait; when the queue is full, they are refused.
+  # max_in_flight: 64
+  # queue: {size: 128, timeout: 5s}
+  # The firmware's own login, if it has one: basic, digest or form.
+  ${auth}
+  # A cheap page of the device. With it, the metric postern_upstream_up tells whether the device responds.
+  # health: {path: null, interval: 10s}
+
+password:
+${passwordLines(password)}
+
+listen:
+  # host:port, unix:/path, or fd:3 behind postern.socket (systemd then binds port 443, without root here).
+  # For IPv4 and IPv6 both: "[::]:8443"
+  # address: 0.0.0.0:8443
+  # auto makes a self-signed certificate in the state directory at the first start.
+  # tls: {cert: ${folder}/tls/cert.pem, key: ${folder}/tls/key.pem}
+  # Proxies in front of Postern. Only their X-Forwarded-For is trusted.
+  # trusted_proxies: [10.0.0.0/8]
+
+admin:
+  # /metrics, /healthz and /readyz, without a login: keep it on an address that only your monitoring reaches.
+  # address: 127.0.0.1:9464
+
+tokens:
+  # "file" keeps tokens across restarts, as digests in the state directory. With "memory" clients log in again.
+  # store: file
+
+limits:
+  # Requests per window, for each client address.
+  # api: {requests: 60, window: 60s, per: client}
+  # oauth: {requests: 30, window: 60s, per: client}
+
+# For tokens and the self-signed certificate. "postern status" and "postern revoke" find the service by it.
+state_dir: ${scalar(stateDir)}
+
+# The realm in the WWW-Authenticate field of a 401.
+# realm: device
+`
+}
+
+function passwordLines(password: FirstPassword): string {
+  if ('file' in password) {
+    return `  # The device password, for which clients get tokens: one line, hashed by "postern hash-password" (plain text also works).
+  file: ${scalar(password.file)}`
+  }
+  if ('login' in password) {
+    return `  # The device checks the device password, for which clients get tokens, by the login of upstream.auth.
+  device: true`
+  }
+  const [[kind, { file, user }] = ['', { file: '', user: '' }]] = Object.entries(password)
+  return `  # The device password, for which clients get tokens: the hash of this user.
+  ${kind}: {file: ${scalar(file)}, user: ${scalar(user)}}`
+}
+
+/** A text as YAML: plain if no parser can take it for anything else, otherwise in quotes, as in JSON. */
+function scalar(text: string): string {
+  return /^(?:[a-z+]+:\/\/|\/)[\w./-]*(?::\d+)?$/i.test(text) ? text : JSON.stringify(text)
+}
