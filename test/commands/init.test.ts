@@ -1,0 +1,324 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { nextSteps } from '../../src/commands/init/next-steps.ts'
+import { loadConfig, readConfigFile } from '../../src/config/load.ts'
+import type { Config } from '../../src/config/schema.ts'
+import { hashPassword } from '../../src/password/key-derivation.ts'
+import { ENV, MAIN, prepareSite, runPostern } from '../process/serve.ts'
+import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { type Device, startDevice } from '../support/device.ts'
+import { unusedPort } from '../support/raw.ts'
+import { PASSWORD } from '../support/sidecar.ts'
+import { needs } from '../support/tools.ts'
+
+let folder: string
+let config: string
+let password: string
+let device: Device
+
+beforeEach(async () => {
+  folder = temporaryDirectory()
+  config = join(folder, 'postern.yaml')
+  password = join(temporaryDirectory(), 'device password')
+  writeFileSync(password, 'hunter2\n', { mode: 0o600 })
+  device = await startDevice()
+})
+
+const init = (...args: string[]) => runPostern(['init', '--config', config, ...args])
+const written = (): Config => loadConfig({ file: readConfigFile(config), env: {}, sets: [] })
+
+/** `check` on ports that no other test uses. */
+const check = () => {
+  const sets = ['listen.address', 'admin.address'].flatMap((key) => ['--set', `${key}=127.0.0.1:0`])
+  return runPostern(['check', '--quiet', '--config', config, ...sets])
+}
+
+describe('postern init without a terminal', () => {
+  it('H105 writes a configuration that passes check, and says what to do next', async () => {
+    const { code, stdout, stderr } = await init('--url', device.url, '--password-file', password)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: `ok      device: ${device.url} answered 200\n` })
+    expect(stdout).toContain(`\n  postern check --config ${config}\n  postern serve --config ${config}\n`)
+    expect(stdout).toContain(`--cacert ${folder}/state/tls/cert.pem https://localhost:8443/oauth/token`)
+    expect(await check()).toMatchObject({ code: 0, stdout: '', stderr: '' })
+    expect(written()).toMatchObject({ password: { file: password }, stateDir: join(folder, 'state') })
+    expect(readFileSync(config, 'utf8')).toMatch(/^ {2}# max_in_flight: 64$/m)
+    expect([readdirSync(folder), statSync(config).mode & 0o777]).toEqual([['postern.yaml'], 0o600])
+  })
+
+  it.each<readonly [string, (file: string) => readonly string[], (file: string) => object]>([
+    [
+      '--htpasswd',
+      (file) => ['--htpasswd', file, '--user', 'jo'],
+      (file) => ({ htpasswd: { file, user: 'jo' } }),
+    ],
+    ['--shadow', (file) => ['--shadow', file, '--user', 'jo'], (file) => ({ shadow: { file, user: 'jo' } })],
+    ['--device-login', () => ['--device-login', 'digest', '--user', "o'neil"], () => ({ device: true })],
+  ])('H105 takes the password from %s', async (_flag, flags, source) => {
+    const users = join(folder, 'users')
+    writeFileSync(users, `jo:${await hashPassword('hunter2')}\n`, { mode: 0o600 })
+    expect(await init('--url', device.url, ...flags(users))).toMatchObject({ code: 0 })
+    expect(written().password).toEqual(source(users))
+    expect((await check()).stderr).toBe('')
+  })
+
+  it.each<readonly [string, readonly string[], RegExp]>([
+    [
+      'no flag',
+      [],
+      /^postern init: --url is missing.*\npostern init: --password-file is missing.*\npostern init: there is no terminal to ask on\n$/,
+    ],
+    [
+      'no address',
+      ['--password-file', 'x'],
+      /^postern init: --url is missing: name the device.*\n.*no terminal/,
+    ],
+    ['a wrong address', ['--url', 'device'], /^postern init: --url: must be the device's address/],
+    ['no user', ['--url', 'http://h', '--shadow', 'x'], /^postern init: --user is missing/],
+    ['a user too much', ['--url', 'http://h', '--user', 'x'], /^postern init: --user belongs to/],
+    [
+      'two sources',
+      ['--password-file', 'x', '--shadow', 'x'],
+      /^postern init: name only one of --password-file/,
+    ],
+    [
+      'no password file',
+      ['--url', 'http://h', '--password-file', '/nowhere'],
+      /\/nowhere: there is no such file; postern hash-password > FILE writes one/,
+    ],
+    [
+      'no folder',
+      ['--config', '/nowhere/x.yaml'],
+      /cannot write \/nowhere\/x\.yaml: ENOENT.*; create the folder/,
+    ],
+    [
+      'its own address',
+      ['--url', 'https://localhost:8443', '--password-file', 'PASSWORD', '--skip-checks'],
+      /upstream\.url: must be the device, not listen\.address/,
+    ],
+  ])('H104 with %s exits with 2 and the reason, and writes nothing', async (_what, flags, says) => {
+    const { code, stdout, stderr } = await init(...flags)
+    expect([code, stdout, stderr]).toEqual([2, '', expect.stringMatching(says)])
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  it('H104 never overwrites a file', async () => {
+    writeFileSync(config, 'precious')
+    const { code, stderr } = await init('--url', device.url, '--password-file', password)
+    expect([code, stderr]).toEqual([
+      2,
+      `postern init: ${config} exists, and init overwrites nothing; edit it, remove it, or name another file with --config\n`,
+    ])
+    expect(readFileSync(config, 'utf8')).toBe('precious')
+  })
+
+  it('H104 exits with 1 and writes nothing if the device does not answer; --skip-checks writes nevertheless', async () => {
+    const flags = ['--url', `http://127.0.0.1:${await unusedPort()}`, '--password-file', password]
+    const refused = await init(...flags)
+    expect(refused.code).toBe(1)
+    expect(refused.stderr).toMatch(
+      /^FAILED {2}device: .* \(connection_refused\)\n {8}clients get .*; nothing listens there: .*\npostern init: nothing is written, because of the device; correct --url, or /,
+    )
+    expect(readdirSync(folder)).toEqual([])
+    expect(await init(...flags, '--skip-checks')).toMatchObject({ code: 0, stderr: '' })
+    expect(readdirSync(folder)).toEqual(['postern.yaml'])
+  })
+
+  it('H109 explains the certificate of the device', async () => {
+    const { url } = await startDevice(undefined, { tls: await makeCertificate() })
+    const { code, stderr } = await init('--url', url, '--password-file', password)
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/is self-signed.*\n.*set upstream\.tls\.ca to that file/),
+    ])
+  })
+})
+
+interface Session {
+  readonly code: number
+  readonly screen: string
+}
+
+/** Runs init on a terminal. Types each answer when its question is shown. */
+async function onTerminal(
+  args: readonly string[],
+  ...dialogue: (readonly [question: string, answer: string])[]
+): Promise<Session> {
+  needs('script')
+  const command = [process.execPath, MAIN, 'init', '--config', config, ...args]
+  const child = spawn('script', ['-qec', command.map((word) => `'${word}'`).join(' '), '/dev/null'], {
+    env: { ...ENV, TERM: 'dumb' },
+  })
+  closeLater(() => void child.kill())
+  let screen = ''
+  let read = 0
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    screen += text
+    for (;;) {
+      const [question, answer] = dialogue[0] ?? []
+      const at = question === undefined ? -1 : screen.indexOf(question, read)
+      if (at < 0 || question === undefined || answer === undefined) return
+      read = at + question.length
+      dialogue.shift()
+      child.stdin.write(answer)
+    }
+  })
+  const [code] = await once(child, 'close')
+  expect(dialogue, screen).toEqual([])
+  return { code, screen: screen.replaceAll('\r', '') }
+}
+
+it('the command for the first token, as init prints it, gets one and does not show the password', async () => {
+  for (const tool of ['script', 'curl']) needs(tool)
+  const site = await prepareSite({ config: { listen: { tls: 'auto' } } })
+  const sidecar = await site.serve()
+  const steps = nextSteps({ config: site.configFile, stateDir: site.stateDir, passwordFile: undefined })
+  const [, block = ''] = /does not show it:\n([\s\S]+)$/.exec(steps) ?? []
+  const command = join(folder, 'command.sh')
+  writeFileSync(command, block.replace('localhost:8443', `localhost:${new URL(sidecar.url).port}`))
+  const child = spawn('script', ['-qec', `sh '${command}'`, '/dev/null'], { env: { ...ENV, TERM: 'dumb' } })
+  closeLater(() => void child.kill())
+  let screen = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    if (!screen.includes('Password: ') && text.includes('Password: ')) child.stdin.write(`${PASSWORD}\r`)
+    screen += text
+  })
+  await once(child, 'close')
+  expect(screen).toMatch(/^Password: \r\n\{"access_token":"/)
+  expect(screen).not.toContain(PASSWORD)
+})
+
+const CTRL_C = '\x03'
+
+describe('postern init on a terminal', () => {
+  it('H105 asks for the address and the password, and stores the hash of it', async () => {
+    const { code, screen } = await onTerminal(
+      [],
+      ['Address of the device', `${new URL(device.url).host}\r`],
+      ['Choice [1]: ', '\r'],
+      ['Password: ', 'hunter2\r'],
+      ['Password again: ', 'hunter2\r'],
+    )
+    expect(code, screen).toBe(0)
+    expect(screen).toContain(`ok      device: ${device.url} answered 200\n`)
+    expect(screen).not.toContain('hunter2')
+    expect(readFileSync(join(folder, 'password'), 'utf8')).toMatch(/^\$argon2id\$\S+\n$/)
+    expect(readdirSync(folder).map((name) => [name, statSync(join(folder, name)).mode & 0o777])).toEqual([
+      ['password', 0o600],
+      ['postern.yaml', 0o600],
+    ])
+    expect(await check()).toMatchObject({ code: 0, stdout: '' })
+  })
+
+  it('offers another address, or to go on, if the device does not answer', async () => {
+    const gone = `http://127.0.0.1:${await unusedPort()}`
+    const { code, screen } = await onTerminal(
+      ['--password-file', password],
+      ['Address of the device', 'ftp://x\r'],
+      ['Address of the device', `${gone}\r`],
+      ['Go on with this address', '\r'],
+      ['Address of the device', `${gone}\r`],
+      ['Go on with this address', `${device.url}\r`],
+    )
+    expect(code, screen).toBe(0)
+    expect(screen).toContain("must be the device's address")
+    expect(screen).toContain('nothing listens there')
+    expect(written().upstream.url).toMatchObject({ origin: device.url })
+    expect(
+      await onTerminal(
+        ['--url', gone, '--password-file', password, '--config', `${config}2`],
+        ['Go on', 'y\r'],
+      ),
+    ).toMatchObject({ code: 0 })
+    expect(readFileSync(`${config}2`, 'utf8')).toContain(`url: ${gone}\n`)
+  })
+
+  it('asks again for a password that cannot be used', async () => {
+    writeFileSync(join(folder, 'password'), '')
+    const { code, screen } = await onTerminal(
+      ['--url', device.url],
+      ['Choice [1]: ', '1\r'],
+      ['Choice [1]: ', '7\r'],
+      ['Choice [1]: ', '2\r'],
+      ['File [', '\r'],
+      ['Choice [1]: ', '4\r'],
+      ['File [/etc/shadow]: ', `${password}\r`],
+      ['User [admin]: ', '\r'],
+      ['Choice [1]: ', '5\r'],
+      ['basic or digest [digest]: ', 'form\r'],
+      ['Choice [1]: ', '5\r'],
+      ['basic or digest [digest]: ', 'basic\r'],
+      ['User [admin]: ', 'jo\r'],
+    )
+    expect(code, screen).toBe(0)
+    for (const text of [
+      'overwrites nothing; 2 uses',
+      'Type 1, 2, 3, 4 or 5',
+      'it is empty',
+      'it has no user "admin"',
+      'upstream.auth.form',
+    ])
+      expect(screen).toContain(text)
+    expect(written()).toMatchObject({
+      password: { device: true },
+      upstream: { auth: { basic: { user: 'jo' } } },
+    })
+  })
+
+  it.each<readonly [string, readonly (readonly [string, string])[]]>([
+    ['at the address', [['Address of the device', CTRL_C]]],
+    [
+      'while the device is tried',
+      [
+        ['Address of the device', 'SILENT\r'],
+        ['Trying', CTRL_C],
+      ],
+    ],
+    [
+      'at the choice',
+      [
+        ['Address of the device', 'DEVICE\r'],
+        ['Choice [1]: ', CTRL_C],
+      ],
+    ],
+    [
+      'within the password',
+      [
+        ['Address of the device', 'DEVICE\r'],
+        ['Choice [1]: ', '1\r'],
+        ['Password: ', `hunt${CTRL_C}`],
+      ],
+    ],
+    [
+      'at the second password',
+      [
+        ['Address of the device', 'DEVICE\r'],
+        ['Choice [1]: ', '1\r'],
+        ['Password: ', 'hunter2\r'],
+        ['Password again: ', CTRL_C],
+      ],
+    ],
+  ])('H104 Ctrl-C %s leaves nothing behind', async (_where, dialogue) => {
+    const silent = await startDevice(() => {})
+    const typed = dialogue.map(
+      ([cue, answer]) => [cue, answer.replace('DEVICE', device.url).replace('SILENT', silent.url)] as const,
+    )
+    const { code, screen } = await onTerminal([], ...typed)
+    expect(screen).toContain('postern init: cancelled; nothing is written\n')
+    expect([code, readdirSync(folder)]).toEqual([2, []])
+  })
+})
+
+it('H104 a password file is removed again if the configuration cannot be written', async () => {
+  const { writeNewFiles } = await import('../../src/commands/init/write-files.ts')
+  mkdirSync(config)
+  const files = [
+    { path: join(folder, 'password'), text: 'x' },
+    { path: config, text: 'y' },
+  ]
+  expect(() => writeNewFiles(files)).toThrow(`cannot write ${config}: it exists, and init overwrites nothing`)
+  expect(readdirSync(folder)).toEqual(['postern.yaml'])
+})

@@ -1,0 +1,28 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { firstConfiguration } from '../../src/config/first-configuration.ts'
+import { load } from './sources.ts'
+
+const text = fc.string({ minLength: 1, unit: 'grapheme' }).filter((each) => !/[\0:]|\p{Cc}/u.test(each))
+const path = fc
+  .string({ unit: 'grapheme' })
+  .filter((each) => !each.includes('\0'))
+  .map((each) => `/${each}`)
+
+it('H105 a first configuration loads with the values that it was made for, whatever they are', () => {
+  const entry = fc.record({ file: path, user: text })
+  fc.assert(
+    fc.property(path, path, path, text, entry, (file, passwordFile, stateDir, user, table) => {
+      const common = { file, title: '# first', url: 'http://[2001:db8::7]:8080', stateDir }
+      const made = (password: Parameters<typeof firstConfiguration>[0]['password']) =>
+        load({ file: firstConfiguration({ ...common, password }) })
+      expect(made({ file: passwordFile })).toMatchObject({ password: { file: passwordFile }, stateDir })
+      expect(made({ htpasswd: table }).password).toEqual({ htpasswd: table })
+      expect(made({ shadow: table }).password).toEqual({ shadow: table })
+      expect(made({ login: 'basic', user })).toMatchObject({
+        password: { device: true },
+        upstream: { auth: { basic: { user } }, url: { host: '2001:db8::7', port: 8080 } },
+      })
+    }),
+  )
+})
