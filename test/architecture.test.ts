@@ -24,6 +24,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'config',
     'device',
     'forward',
+    'http',
     'listen',
     'password',
     'record',

@@ -202,7 +202,7 @@ describe('H106 an address', () => {
       expect(named(report, 'listen.address')).toEqual({
         name: 'listen.address',
         result: 'failed',
-        message: `listen.address: cannot listen on 127.0.0.1:${port}: the port is in use by another program (EADDRINUSE)`,
+        message: `cannot listen on 127.0.0.1:${port}: the port is in use by another program (EADDRINUSE)`,
         meaning: 'serve does not start',
         remedy: `ss -ltnp 'sport = :${port}' shows which: stop it, or use another port`,
       })

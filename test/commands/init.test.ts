@@ -187,7 +187,7 @@ it('the command for the first token, as init prints it, gets one and does not sh
     screen += text
   })
   await once(child, 'close')
-  expect(screen).toMatch(/^Password: \r\n\{"access_token":"/)
+  expect(screen).toMatch(/^Password: \r\n\{.*"access_token":"/)
   expect(screen).not.toContain(PASSWORD)
 })
 

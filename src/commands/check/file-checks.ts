@@ -82,7 +82,7 @@ export async function exposureWarnings(config: Config): Promise<readonly CheckRe
     name: key,
     result: 'warning',
     message: `${file}: ${reason}`,
-    meaning: 'every user and program of this machine can take the secret, or replace it',
+    meaning: 'every account of this machine can use what is in it, or replace it',
     remedy: `chmod 0640 ${file}`,
   }))
 }

@@ -52,7 +52,9 @@ export async function runCheck(
     if (isBug(error)) throw error
     const hints = error instanceof CheckFailure ? error.hints : error instanceof SetupError ? error : {}
     const message = error instanceof SetupError ? error.fault : reasonOf(error)
-    return { result: problemOf(check, 'failed', message, hints), exitCode: exitCodeOf(error) }
+    // The name of a check may be the key that the message begins with.
+    const rest = message.startsWith(`${name}: `) ? message.slice(name.length + 2) : message
+    return { result: problemOf(check, 'failed', rest, hints), exitCode: exitCodeOf(error) }
   }
 }
 
