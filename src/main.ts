@@ -116,6 +116,7 @@ command(
 )
   .option('--config <file>', 'the file to write (default: postern.yaml)')
   .option('--url <url>', 'address of the device, such as http://192.0.2.7')
+  .option('--device-ca <file>', 'certificate of an https device, or of its authority (PEM)')
   .option('--password-file <file>', 'file with one line: the device password, or a hash of it')
   .option('--htpasswd <file>', 'htpasswd file with the hash of the password of --user')
   .option('--shadow <file>', 'the same for a file like /etc/shadow')

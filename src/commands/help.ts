@@ -49,7 +49,7 @@ The password is one line of standard input, so that no command line shows it:
 
 export const INIT_HELP = `
 On a terminal init asks for what the flags leave open. It tries the device and the password, then writes a commented configuration, and
-says what to do next. It overwrites no file. All its files are beside the configuration; for ${DEFAULT_CONFIG} the tokens and
+says what to do next. A self-signed certificate of the device can be trusted. It overwrites no file. All its files are beside the configuration; for ${DEFAULT_CONFIG} the tokens and
 the certificate go to /var/lib/postern.
   postern init
   postern init --config ${DEFAULT_CONFIG}

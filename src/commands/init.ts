@@ -5,7 +5,7 @@ import { loadConfig } from '../config/load.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { CommandIo, ExitCode } from './command.ts'
-import { addressFromFlag, askForDevice, requireDevice } from './init/device-address.ts'
+import { addressFromFlags, askForDevice, type DeviceAddress, requireDevice } from './init/device-address.ts'
 import { nextSteps } from './init/next-steps.ts'
 import {
   askForPassword,
@@ -22,12 +22,14 @@ export interface InitOptions extends PasswordFlags {
   /** Path of the file to write; `postern.yaml` if it is left out. */
   readonly config?: string
   readonly url?: string
+  /** File with the certificate of an https device, or of its authority. */
+  readonly deviceCa?: string
   /** Neither the device nor the password file is tried. */
   readonly skipChecks?: boolean
 }
 
 interface Answers {
-  readonly url: string
+  readonly device: DeviceAddress
   readonly password: PasswordChoice
 }
 
@@ -39,30 +41,37 @@ interface Answers {
 export async function initCommand(options: InitOptions, io: CommandIo & Terminal): Promise<ExitCode> {
   const config = resolve(options.config ?? 'postern.yaml')
   requirePlace(config)
-  const url = options.url === undefined ? undefined : addressFromFlag(options.url)
+  const device = options.url === undefined ? undefined : addressFromFlags(options.url, options.deviceCa)
+  if (device === undefined && options.deviceCa !== undefined) {
+    throw new SetupError('--device-ca belongs to --url')
+  }
   const password = passwordFromFlags(options)
   const ask =
-    io.stdin.isTTY === true && !(options.skipChecks === true && url !== undefined && password !== undefined)
+    io.stdin.isTTY === true &&
+    !(options.skipChecks === true && device !== undefined && password !== undefined)
   const answers = ask
-    ? await askAll(options, { url, password }, dirname(config), io)
-    : await takeAll(options, { url, password }, io)
+    ? await askAll(options, { device, password }, dirname(config), io)
+    : await takeAll(options, { device, password }, io)
   const stateDir = stateDirBeside(config)
   const { source, newLine } = answers.password
+  const { ca, newPem } = answers.device
   const text = firstConfiguration({
     file: config,
     title:
       '# Written by postern init. A relative path would be relative to the working directory of Postern.',
-    url: answers.url,
+    url: answers.device.url,
+    ca,
     password: source,
     stateDir,
   })
   loadConfig({ file: { path: config, text }, env: {}, sets: [] })
-  const passwordFile = newLine !== undefined && 'file' in source ? source.file : undefined
-  writeNewFiles([
-    ...(passwordFile === undefined || newLine === undefined ? [] : [{ path: passwordFile, text: newLine }]),
+  const files = [
+    ...(newLine !== undefined && 'file' in source ? [{ path: source.file, text: newLine }] : []),
+    ...(ca !== undefined && newPem !== undefined ? [{ path: ca, text: newPem }] : []),
     { path: config, text },
-  ])
-  io.stdout.write(nextSteps({ config, stateDir, passwordFile }))
+  ]
+  writeNewFiles(files)
+  io.stdout.write(nextSteps({ config, stateDir, files: files.map(({ path }) => path) }))
   return 0
 }
 
@@ -97,31 +106,34 @@ async function askAll(
 ): Promise<Answers> {
   const questions = openQuestions(io)
   try {
-    const url = skipChecks && given.url !== undefined ? given.url : await askForDevice(given.url, questions)
+    const device =
+      skipChecks && given.device !== undefined
+        ? given.device
+        : await askForDevice(given.device, folder, questions)
     if (given.password !== undefined && !skipChecks) await requirePassword(given.password)
-    return { url, password: given.password ?? (await askForPassword(questions, folder)) }
+    return { device, password: given.password ?? (await askForPassword(questions, folder)) }
   } finally {
     questions.close()
   }
 }
 
 async function takeAll({ skipChecks = false }: InitOptions, given: Given, io: CommandIo): Promise<Answers> {
-  const { url, password } = given
+  const { device, password } = given
   const missing: string[] = []
-  if (url === undefined) missing.push('--url is missing: name the device, such as --url http://192.0.2.7')
+  if (device === undefined) missing.push('--url is missing: name the device, such as --url http://192.0.2.7')
   if (password === undefined) {
     missing.push(
       '--password-file is missing: name a file that postern hash-password wrote, or --htpasswd, --shadow or --device-login with --user',
     )
   }
-  if (url === undefined || password === undefined) {
+  if (device === undefined || password === undefined) {
     throw new SetupError([...missing, 'there is no terminal to ask on'])
   }
   if (!skipChecks) {
     await requirePassword(password)
-    await requireDevice(url, (text) => void io.stderr.write(text))
+    await requireDevice(device, (text) => void io.stderr.write(text))
   }
-  return { url, password }
+  return { device, password }
 }
 
 async function requirePassword({ source }: PasswordChoice): Promise<void> {

@@ -48,7 +48,9 @@ export function explainTrouble(
     last = now
     diagnose(target, key, LIMIT)
       .then((found) => {
-        if (found !== undefined) log.error({ ...found }, 'the device cannot be talked to')
+        if (found === undefined) return
+        const { reason, remedy } = found
+        log.error({ reason, remedy }, 'the device cannot be talked to')
       })
       .catch(onBug)
   }

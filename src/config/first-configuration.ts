@@ -7,6 +7,8 @@ export interface FirstSettings {
   /** The first lines: comments. */
   readonly title: string
   readonly url: string
+  /** The path of a file with the certificate of the device or its authority. */
+  readonly ca?: string | undefined
   readonly password: FirstPassword
   readonly stateDir: string
 }
@@ -32,10 +34,18 @@ export function shippedConfiguration(): string {
 }
 
 /** The text of a first configuration: the keys that it sets, and the most useful of the others as comments. */
-export function firstConfiguration({ file: path, title, url, password, stateDir }: FirstSettings): string {
+export function firstConfiguration({
+  file: path,
+  title,
+  url,
+  ca,
+  password,
+  stateDir,
+}: FirstSettings): string {
   // The path stands in comments, which a line end would end.
   const file = path.replaceAll(/\p{Cc}/gu, '?')
   const folder = dirname(file)
+  const tls = ca === undefined ? `# tls: {ca: ${folder}/device.pem}` : `tls: {ca: ${scalar(ca)}}`
   const auth =
     'login' in password
       ? `auth: {${password.login}: {user: ${scalar(password.user)}}}`
@@ -48,6 +58,8 @@ export function firstConfiguration({ file: path, title, url, password, stateDir 
 upstream:
   # The device. http://host:port, https://host:port, or http+unix:/path/to.sock
   url: ${scalar(url)}
+  # The certificate of an https device, or of its authority, if the system does not know it.
+  ${tls}
   # The Host header the device sees: "preserve" keeps the client's, "target" names the device, or write a name.
   # host: preserve
   # Fields that the firmware expects on every request. A secret belongs in a file of its own.

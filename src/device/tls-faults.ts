@@ -6,6 +6,8 @@ import type { UpstreamTarget } from './target.ts'
 export interface Diagnosis {
   readonly reason: string
   readonly remedy: string
+  /** The certificate of the device in PEM, if to trust it would be enough. */
+  readonly certificate?: string
 }
 
 /**
@@ -27,6 +29,7 @@ export function explainCertificate(
       return {
         reason: `${named} is self-signed${ca === undefined ? '' : ` and not in ${key}.tls.ca`}; ${print}`,
         remedy: trustIt(origin, key),
+        certificate: pemOf(certificate),
       }
     case 'SELF_SIGNED_CERT_IN_CHAIN':
     case 'UNABLE_TO_GET_ISSUER_CERT':
@@ -54,6 +57,11 @@ export function explainCertificate(
     default:
       return { reason: `${named} is refused (${refusal}); ${print}`, remedy: trustIt(origin, key) }
   }
+}
+
+function pemOf({ raw }: PeerCertificate): string {
+  const lines = raw.toString('base64').replaceAll(/.{64}/g, '$&\n').trimEnd()
+  return `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`
 }
 
 function trustIt(origin: string, key: string): string {

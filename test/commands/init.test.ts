@@ -79,6 +79,7 @@ describe('postern init without a terminal', () => {
     ['a wrong address', ['--url', 'device'], /^postern init: --url: must be the device's address/],
     ['no user', ['--url', 'http://h', '--shadow', 'x'], /^postern init: --user is missing/],
     ['a user too much', ['--url', 'http://h', '--user', 'x'], /^postern init: --user belongs to/],
+    ['a certificate alone', ['--device-ca', 'x'], /^postern init: --device-ca belongs to --url/],
     [
       'two sources',
       ['--password-file', 'x', '--shadow', 'x'],
@@ -120,7 +121,7 @@ describe('postern init without a terminal', () => {
     const refused = await init(...flags)
     expect(refused.code).toBe(1)
     expect(refused.stderr).toMatch(
-      /^FAILED {2}device: .* \(connection_refused\)\n {8}clients get .*; nothing listens there: .*\npostern init: nothing is written, because of the device; correct --url, or /,
+      /^FAILED {2}device: .* \(connection_refused\)\n {8}clients would get .*; nothing listens there: .*\npostern init: nothing is written, because of the device; correct --url, or /,
     )
     expect(readdirSync(folder)).toEqual([])
     expect(await init(...flags, '--skip-checks')).toMatchObject({ code: 0, stderr: '' })
@@ -135,6 +136,15 @@ describe('postern init without a terminal', () => {
       expect.stringMatching(/is self-signed.*\n.*set upstream\.tls\.ca to that file/),
     ])
   })
+})
+
+it('H105 --device-ca names the certificate of the device', async () => {
+  const certificate = await makeCertificate()
+  const { url } = await startDevice(undefined, { tls: certificate })
+  const flags = ['--url', url, '--password-file', password, '--device-ca', certificate.certFile]
+  expect(await init(...flags)).toMatchObject({ code: 0 })
+  expect(written().upstream.tls).toEqual({ ca: certificate.certFile, insecure: false })
+  expect(await check()).toMatchObject({ code: 0, stdout: '' })
 })
 
 interface Session {
@@ -175,7 +185,7 @@ it('the command for the first token, as init prints it, gets one and does not sh
   for (const tool of ['script', 'curl']) needs(tool)
   const site = await prepareSite({ config: { listen: { tls: 'auto' } } })
   const sidecar = await site.serve()
-  const steps = nextSteps({ config: site.configFile, stateDir: site.stateDir, passwordFile: undefined })
+  const steps = nextSteps({ config: site.configFile, stateDir: site.stateDir, files: [] })
   const [, block = ''] = /does not show it:\n([\s\S]+)$/.exec(steps) ?? []
   const command = join(folder, 'command.sh')
   writeFileSync(command, block.replace('localhost:8443', `localhost:${new URL(sidecar.url).port}`))
@@ -234,6 +244,19 @@ describe('postern init on a terminal', () => {
       ),
     ).toMatchObject({ code: 0 })
     expect(readFileSync(`${config}2`, 'utf8')).toContain(`url: ${gone}\n`)
+  })
+
+  it('H105 stores the certificate of the device, if the operator trusts it', async () => {
+    const certificate = await makeCertificate()
+    const { url } = await startDevice(undefined, { tls: certificate })
+    const { code, screen } = await onTerminal(
+      ['--url', url, '--password-file', password],
+      ['(t), go on with this address', 't\r'],
+    )
+    expect(code, screen).toBe(0)
+    expect(screen).toMatch(/SHA-256 fingerprint is .*Trying .*answered 200/s)
+    expect(readFileSync(join(folder, 'device.pem'), 'utf8')).toBe(certificate.cert)
+    expect(await check()).toMatchObject({ code: 0, stdout: '' })
   })
 
   it('asks again for a password that cannot be used', async () => {

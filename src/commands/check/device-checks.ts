@@ -53,9 +53,16 @@ async function checkHeaders(service: ServiceConfig, key: string): Promise<string
   return added.length === 0 ? 'none' : `${added.length / 2} set on every request`
 }
 
-/** Requests a page of the device, and judges the response. */
-export async function checkDevice(service: ServiceConfig, key: string): Promise<Finding> {
-  const target = await upstreamTarget(service, key)
+async function checkDevice(service: ServiceConfig, key: string): Promise<Finding> {
+  return judgeDevice(await upstreamTarget(service, key), service, key)
+}
+
+/** Requests a page of the device, and judges the response. Rejects with `CheckFailure` if there is none. */
+export async function judgeDevice(
+  target: UpstreamTarget,
+  service: ServiceConfig,
+  key: string,
+): Promise<Finding> {
   const at = target.socketPath ?? target.origin
   const page = service.health.path ?? '/'
   const response = await probeDevice(target, upstreamDeadlines(service), page, systemClock).catch(

@@ -4,19 +4,17 @@ import { join } from 'node:path'
 export interface Made {
   readonly config: string
   readonly stateDir: string
-  /** The password file, if `init` wrote one. */
-  readonly passwordFile: string | undefined
+  /** Every file that it wrote. */
+  readonly files: readonly string[]
 }
 
 /** What to do after `init`: commands to copy. */
-export function nextSteps({ config, stateDir, passwordFile }: Made): string {
-  const password = passwordFile === undefined ? '' : `  ${passwordFile}  the hash of the password\n`
+export function nextSteps({ config, stateDir, files }: Made): string {
   const flag = `--config ${quoted(config)}`
   const certificate = quoted(join(stateDir, 'tls', 'cert.pem'))
   return `
-Written:
-  ${config}  the configuration
-${password}
+Written: ${files.join(', ')}
+
 Next, try everything in it, and start Postern:
   postern check ${flag}
   postern serve ${flag}
