@@ -34,7 +34,7 @@ export async function checkCommand(options: CheckOptions, io: CommandIo): Promis
   const report = (result: CheckResult): void => {
     if (quiet && result.result === 'ok') return
     results.push(result)
-    if (!json) io.stdout.write(text(result))
+    if (!json) io.stdout.write(describeResult(result))
   }
   let worst: ExitCode = 0
   for (const check of checksOf(config)) {
@@ -68,7 +68,7 @@ function configurationProblem(problem: string): CheckResult {
 }
 
 /** All checks of a configuration, in the order in which they run. */
-export function checksOf(config: Config): readonly Check[] {
+function checksOf(config: Config): readonly Check[] {
   return [
     passwordCheck(config),
     certificateCheck(config),
@@ -81,7 +81,7 @@ export function checksOf(config: Config): readonly Check[] {
 const LABELS = { ok: 'ok     ', warning: 'WARNING', failed: 'FAILED ' } as const
 
 /** A line for the result, and below a problem an indented one with what it means and what to do. */
-export function text({ name, result, message, meaning, remedy }: CheckResult): string {
+export function describeResult({ name, result, message, meaning, remedy }: CheckResult): string {
   const hints = meaning === null ? '' : `        ${meaning}; ${remedy}\n`
   return `${LABELS[result]} ${name}: ${message}\n${hints}`
 }

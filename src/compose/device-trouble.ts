@@ -28,9 +28,9 @@ interface Outcomes {
 }
 
 /**
- * Passes outcomes of requests on. After three failures in a row that TLS may have caused, it opens one connection of its own, at
- * most once an hour, and logs what it finds: to clients and metrics a failure is only a word such as `tls_certificate_error`. A
- * device that has responded over cleartext is not tried, because the first bytes of TLS confuse old firmware.
+ * Passes outcomes of requests on. After three failures in a row, if TLS may have caused the last one, it opens one connection of its
+ * own, at most once an hour, and logs what it finds: to clients and metrics a failure is only a word such as
+ * `tls_certificate_error`. A device that has responded over cleartext is not tried, because TLS confuses old firmware.
  */
 export function explainTrouble(
   target: UpstreamTarget,

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chownSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { nextSteps } from '../../src/commands/init/next-steps.ts'
@@ -344,4 +344,13 @@ it('H104 a password file is removed again if the configuration cannot be written
   ]
   expect(() => writeNewFiles(files)).toThrow(`cannot write ${config}: it exists, and init overwrites nothing`)
   expect(readdirSync(folder)).toEqual(['postern.yaml'])
+})
+
+it('as root, what is written into the folder of a service can be read by its group', async ({ skip }) => {
+  skip(process.getuid?.() !== 0, 'only root can give a folder to another group')
+  const GROUP = 4711
+  chownSync(folder, 0, GROUP)
+  expect(await init('--url', device.url, '--password-file', password)).toMatchObject({ code: 0 })
+  expect(statSync(config)).toMatchObject({ uid: 0, gid: GROUP })
+  expect(statSync(config).mode & 0o777).toBe(0o640)
 })

@@ -29,3 +29,17 @@ it('H109 the log explains that the device speaks TLS where the configuration say
   for (let i = 0; i < 3; i += 1) expect(await sidecar.use(token)).toBe(500)
   expect(await sidecar.waitForLog(MESSAGE)).toMatchObject({ remedy: `set upstream.url to ${device.url}` })
 })
+
+it('a device that has answered over cleartext is never sent the first bytes of TLS', async () => {
+  const device = await startDevice()
+  const site = await prepareSite({ device })
+  const sidecar = await site.serve()
+  const { access_token: token } = await sidecar.grant()
+  expect(await sidecar.use(token)).toBe(200)
+  device.handle((_, response) => void response.destroy())
+  for (let i = 0; i < 3; i += 1) expect(await sidecar.use(token)).toBe(500)
+  await sidecar.stop()
+  const clientHello = Buffer.from([0x16, 0x03, 0x01])
+  expect(device.bytes.includes(clientHello)).toBe(false)
+  expect(sidecar.logged(MESSAGE)).toEqual([])
+})

@@ -7,7 +7,7 @@ import { upstreamTarget } from '../../forward/settings.ts'
 import { SetupError } from '../../system/setup-error.ts'
 import { judgeDevice } from '../check/device-checks.ts'
 import { type CheckResult, runCheck } from '../check/finding.ts'
-import { text } from '../check.ts'
+import { describeResult } from '../check.ts'
 import type { Questions } from './questions.ts'
 
 /** Where the device is, and the certificate to trust. `newPem` has to be written to `ca`. */
@@ -56,7 +56,7 @@ async function tryDevice({ url, ca, newPem }: DeviceAddress): Promise<Tried> {
 /** Tries an address without a terminal. Throws `SetupError` unless the device answers as it should. */
 export async function requireDevice(address: DeviceAddress, say: (text: string) => void): Promise<void> {
   const { result, certificate } = await tryDevice(address)
-  say(text(result))
+  say(describeResult(result))
   if (result.result === 'ok') return
   const trust = certificate === undefined ? '' : 'save its certificate and name it with --device-ca, '
   throw new SetupError('nothing is written, because of the device', {
@@ -80,7 +80,7 @@ export async function askForDevice(
     address ??= await askForAddress(questions)
     questions.say(`Trying ${address.url} ...\n`)
     const { result, certificate } = await questions.during(tryDevice(address))
-    questions.say(text(result))
+    questions.say(describeResult(result))
     if (result.result === 'ok') return address
     const offer = certificate !== undefined && !existsSync(pem)
     const trust = offer ? `Trust this certificate and store it in ${pem} (t), go` : 'Go'
