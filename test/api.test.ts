@@ -79,7 +79,7 @@ describe('a sidecar within another program', () => {
     })
     expect(await limit()).toBe('30')
     write(-1)
-    await expect(sidecar.reload()).rejects.toThrow(`${configFile}: limits.api.requests: must be`)
+    await expect(sidecar.reload()).rejects.toThrow(`${configFile}:1: limits.api.requests: must be`)
     expect(await limit()).toBe('30')
   })
 

@@ -4,7 +4,6 @@ import { createAdminListener, type Readiness } from '../admin/admin-listener.ts'
 import { openControlSocket } from '../admin/control-socket.ts'
 import { type Changes, changesBetween } from '../config/changes.ts'
 import type { Config } from '../config/schema.ts'
-import { type ExposedSecret, exposedSecrets } from '../config/secrets.ts'
 import { createGate } from '../gate/admit.ts'
 import { createLiveExchanges } from '../gate/live-exchanges.ts'
 import { createPassage } from '../gate/passage.ts'
@@ -21,6 +20,7 @@ import { type MachineNames, machineNames } from '../system/machine-names.ts'
 import { VERSION } from '../version.ts'
 import { openCertificate } from './certificate.ts'
 import { openDeviceServices } from './device-services.ts'
+import { createExposureWarning } from './exposure-warning.ts'
 import { deriveSettings } from './settings.ts'
 import { openState } from './state.ts'
 import { tokenServices } from './token-services.ts'
@@ -213,19 +213,6 @@ export async function createSidecar(
       admin.closeAllConnections()
       log.info('stopped')
     },
-  }
-}
-
-/** Logs a warning for each file with a secret whose mode is too open, and again only if the reason changes. */
-function createExposureWarning(log: Logger): (config: Config) => Promise<void> {
-  let before: readonly ExposedSecret[] = []
-  return async (config) => {
-    const found = await exposedSecrets(config)
-    for (const { key, file, reason } of found) {
-      const isKnown = before.some((known) => known.file === file && known.reason === reason)
-      if (!isKnown) log.warn({ key, file, reason }, 'a file with a secret is open to other users')
-    }
-    before = found
   }
 }
 
