@@ -13,7 +13,7 @@ import { closeLater } from '../support/cleanup.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { unusedPort } from '../support/raw.ts'
 import { PASSWORD } from '../support/sidecar.ts'
-import { needs } from '../support/tools.ts'
+import { needs, run } from '../support/tools.ts'
 
 let folder: string
 let config: string
@@ -344,6 +344,15 @@ it('H104 a password file is removed again if the configuration cannot be written
   ]
   expect(() => writeNewFiles(files)).toThrow(`cannot write ${config}: it exists, and init overwrites nothing`)
   expect(readdirSync(folder)).toEqual(['postern.yaml'])
+})
+
+it('works under the permission model of Node, as in the single executable', async () => {
+  const grants = ['--permission', '--allow-net', '--allow-fs-read=*', '--allow-fs-write=*']
+  const flags = ['init', '--config', config, '--url', device.url, '--password-file', password]
+  const { code, stderr } = await run(process.execPath, [...grants, MAIN, ...flags], { env: ENV })
+  expect(code, stderr).toBe(0)
+  expect(readdirSync(folder)).toEqual(['postern.yaml'])
+  expect(await check()).toMatchObject({ code: 0, stdout: '' })
 })
 
 it('as root, what is written into the folder of a service can be read by its group', async ({ skip }) => {

@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
-import { reasonOf } from '../../system/node-permission.ts'
+import { isWithheld, reasonOf } from '../../system/node-permission.ts'
 import { codeOf, SetupError } from '../../system/setup-error.ts'
 
 /** A file to write. */
@@ -30,7 +30,7 @@ export function writeNewFiles(files: readonly NewFile[]): void {
     for (const { path, text } of files) {
       const draft = `${path}.${randomBytes(6).toString('hex')}`
       try {
-        writeFileSync(draft, text, { mode: 0o600, flag: 'wx', flush: true })
+        writeFlushed(draft, text)
         shareWithFolder(draft)
         putInPlace(draft, path)
         written.push(path)
@@ -43,6 +43,15 @@ export function writeNewFiles(files: readonly NewFile[]): void {
   } catch (error) {
     for (const path of written) rmSync(path, { force: true })
     throw error
+  }
+}
+
+/** Under its permission model Node writes the file and then refuses the flush; that error is ignored. */
+function writeFlushed(path: string, text: string): void {
+  try {
+    writeFileSync(path, text, { mode: 0o600, flag: 'wx', flush: true })
+  } catch (error) {
+    if (!isWithheld(error) || !existsSync(path)) throw error
   }
 }
 
