@@ -80,7 +80,8 @@ listen:
   # host:port, unix:/path, or fd:3 behind postern.socket (systemd then binds port 443, without root here).
   # For IPv4 and IPv6 both: "[::]:8443"
   # address: 0.0.0.0:8443
-  # auto makes a self-signed certificate in the state directory at the first start.
+  # auto makes a self-signed certificate in the state directory, for the names and addresses of the machine; listen.tls.names
+  # lists others, such as device.example.com.
   # tls: {cert: ${folder}/tls/cert.pem, key: ${folder}/tls/key.pem}
   # Proxies in front of Postern. Only their X-Forwarded-For is trusted.
   # trusted_proxies: [10.0.0.0/8]

@@ -31,10 +31,9 @@ async function checkCertificate({ listen: { tls }, stateDir }: Config): Promise<
   if (validity !== 'valid') {
     const sentence = describeValidity(found.valid, wall)
     const meaning = 'clients that check the certificate do not connect while it is not valid'
-    const remedy =
-      isSelfSigned(tls)
-        ? 'start Postern: it renews the certificate that it made'
-        : 'renew it and replace both files: a running Postern takes them at once'
+    const remedy = isSelfSigned(tls)
+      ? 'start Postern: it renews the certificate that it made'
+      : 'renew it and replace both files: a running Postern takes them at once'
     if (validity === 'expiring') return { warning: sentence, meaning, remedy }
     throw new CheckFailure(sentence, { meaning, remedy })
   }
