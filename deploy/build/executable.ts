@@ -37,7 +37,8 @@ export async function makeExecutable(bundle: string, processor: Processor, file:
     await writeFile(
       settings,
       JSON.stringify({
-        main: join(bundle, 'postern.mjs'),
+        // Relative, because the executable contains this path.
+        main: 'postern.mjs',
         mainFormat: 'module',
         executable: runtime,
         output: file,
@@ -47,7 +48,7 @@ export async function makeExecutable(bundle: string, processor: Processor, file:
         assets: Object.fromEntries(names.sort().map((name) => [name, join(bundle, name)])),
       }),
     )
-    await run(process.execPath, ['--build-sea', settings])
+    await run(process.execPath, ['--build-sea', settings], { cwd: bundle })
     await chmod(file, 0o755)
   } finally {
     await rm(folder, { recursive: true })
