@@ -1,6 +1,6 @@
 import type { Plugin } from 'rolldown'
 
-/** Replacements for packages of which the program uses a part. The rest would be read, kept in memory and partly run at every start. */
+/** Replacements for packages that the program uses in part. The rest would be read, kept in memory and partly run at every start. */
 const SLIM: Readonly<Record<string, string>> = {
   // Without the push gateway, the cluster registry and summaries.
   'prom-client': `

@@ -2,7 +2,6 @@ import { jsonSchema } from './decode.ts'
 import { type Field, isRequired } from './field.ts'
 import { environmentName, type KnownKey, knownKeys } from './known-keys.ts'
 import { schema } from './schema.ts'
-import { wrapped } from './wrapped-text.ts'
 import type { YamlValue } from './yaml.ts'
 
 const INTRODUCTION = `# Configuration reference
@@ -105,4 +104,17 @@ function written(value: YamlValue): string {
 
 function code(text: string): string {
   return `\`${text}\``
+}
+
+/** Breaks a text into lines of at most `width` characters, between words. A longer word has a line of its own. */
+export function wrapped(text: string, width: number): string[] {
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(' ')) {
+    if (line !== '' && line.length + 1 + word.length > width) {
+      lines.push(line)
+      line = word
+    } else line = line === '' ? word : `${line} ${word}`
+  }
+  return [...lines, line]
 }

@@ -10,7 +10,7 @@ export interface Cidr {
 }
 
 /**
- * Parses `10.0.0.0/8`, `fd00::/8` or a single address, of which all bits count. Returns undefined for anything else. A range of
+ * Parses `10.0.0.0/8`, `fd00::/8` or a single address, whose bits all count. Returns undefined for anything else. A range of
  * IPv4-mapped IPv6 addresses becomes the IPv4 range, because addresses are compared in that form.
  */
 export function parseCidr(text: string): Cidr | undefined {

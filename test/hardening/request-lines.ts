@@ -1,4 +1,4 @@
-/** Malformed request lines (RFC 9112 §3), many of which some parser accepts. */
+/** Malformed request lines (RFC 9112 §3). Some parser accepts most of them. */
 export const REQUEST_LINES: readonly string[] = [
   'GET  /x HTTP/1.1',
   'GET /x  HTTP/1.1',

@@ -25,7 +25,7 @@ async function askToStop(sidecar: Served): Promise<void> {
 
 const bearer = (token: string): string[] => ['Authorization', `Bearer ${token}`]
 
-/** Starts a sidecar with a response in flight of which the device has sent the first piece. */
+/** Starts a sidecar with a response in flight: the device has sent its first piece. */
 async function serveSlowly() {
   const site = await prepareSite({ config: LONG })
   const held = holdResponses(site.device)

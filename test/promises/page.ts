@@ -1,4 +1,4 @@
-import { wrapped } from '../../src/config/wrapped-text.ts'
+import { wrapped } from '../../src/config/reference.ts'
 import { CHAPTERS } from '../../src/promises/promises.ts'
 import { readTree } from '../support/source-tree.ts'
 import { filesByTitle } from './citations.ts'

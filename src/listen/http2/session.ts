@@ -181,7 +181,7 @@ export function serveSession(
   })
 
   /**
-   * Cuts each response of which the client read nothing for `idleTimeout`. Returns the longest such time (ms). The stream of a
+   * Cuts each response if the client has read nothing of it for `idleTimeout`. Returns the longest time (ms) without a read. The stream of a
    * cut response may stay open: its reset waits while the client reads nothing. The reset is never sent if nghttp2 has ended
    * the session for a broken frame; Node 26.10 does not report that while streams are open.
    */
