@@ -1,0 +1,223 @@
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { systemClock } from '../system/clock.ts'
+import { ensurePermissions } from '../system/permissions.ts'
+import { VERSION } from '../version.ts'
+import { type CommandIo, type DaemonIo, type ExitCode, reportFailure } from './command.ts'
+import type { HashPasswordStreams } from './hash-password.ts'
+import {
+  CHECK_HELP,
+  DEFAULT_CONFIG,
+  HASH_PASSWORD_HELP,
+  INIT_HELP,
+  PROGRAM_HELP,
+  REVOKE_HELP,
+  SERVE_HELP,
+  STATUS_HELP,
+} from './help.ts'
+import type { InitOptions } from './init.ts'
+
+/** The process, for the commands. */
+export interface ProgramIo extends CommandIo, Pick<DaemonIo, 'permissions'> {
+  readonly stdout: NodeJS.WritableStream
+  readonly stderr: NodeJS.WritableStream
+  /** A function, because Node opens standard input at the first look. */
+  readonly stdin: () => HashPasswordStreams['stdin']
+  /** Called by a command that runs until it is stopped. Other commands end on a signal, as programs do by default. */
+  readonly daemon: () => DaemonIo
+  readonly onSignals: (...signals: readonly NodeJS.Signals[]) => DaemonIo['onStop']
+  /** The path of Node, or undefined in the single executable. */
+  readonly node: string | undefined
+}
+
+interface ConfigFlags {
+  readonly config?: string
+  readonly set: readonly string[]
+}
+
+interface CheckFlags extends ConfigFlags {
+  readonly json: boolean
+  readonly quiet: boolean
+}
+
+interface StatusFlags extends ConfigFlags {
+  readonly json: boolean
+}
+
+interface RevokeFlags extends ConfigFlags {
+  readonly all?: boolean
+  readonly client?: string
+  readonly grant?: string
+}
+
+interface DemoFlags {
+  readonly port?: number
+  readonly adminPort?: number
+}
+
+const BAD_USAGE: ExitCode = 2
+
+/** Runs the command that the command line names. Resolves to the exit code when all work of the command is done. */
+export async function runProgram(io: ProgramIo): Promise<number> {
+  let code = 0
+  try {
+    await defineProgram(io, (result) => {
+      code = result
+    }).parseAsync()
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error
+    return error.exitCode === 0 ? 0 : BAD_USAGE
+  }
+  return code
+}
+
+/**
+ * The commands and their options: the source of `--help`, the man page and the shell completions. `onResult` gets the exit code of the
+ * command that ran.
+ */
+export function defineProgram(io: ProgramIo, onResult: (code: number) => void): Command {
+  const program = new Command('postern')
+    .description(
+      'A reverse-proxy sidecar for a device without access control: it serves POST /oauth/token itself,\n' +
+        'checks bearer tokens, applies rate limits, forwards admitted requests, and exports Prometheus metrics.',
+    )
+    .version(VERSION)
+    .helpCommand(false)
+    .showHelpAfterError('(postern --help shows the commands, postern COMMAND --help their options)')
+    .exitOverride()
+    .addHelpText('after', PROGRAM_HELP)
+
+  function command<Flags>(
+    name: string,
+    description: string,
+    run: (flags: Flags) => Promise<number>,
+  ): Command {
+    return program
+      .command(name)
+      .description(description)
+      .version(VERSION)
+      .allowExcessArguments(false)
+      .action(async (flags: Flags) => {
+        if (name !== 'serve') ensurePermissions('every path', io.permissions)
+        onResult(await run(flags).catch((error: unknown) => reportFailure(name, error, io)))
+      })
+  }
+
+  withConfig(
+    command('serve', 'Run the sidecar in front of a device.', async (options: ConfigFlags) => {
+      const daemon = io.daemon()
+      const { serveCommand } = await import('./serve.ts')
+      return serveCommand(options, daemon)
+    }),
+  ).addHelpText('after', SERVE_HELP)
+
+  withConfig(
+    command(
+      'check',
+      'Print the effective configuration and test the files, addresses and device in it.',
+      async (options: CheckFlags) => {
+        const { checkCommand } = await import('./check.ts')
+        return checkCommand(options, io)
+      },
+    ),
+  )
+    .option('--json', 'print one JSON document: the checks, and the effective configuration', false)
+    .option('--quiet', 'print only warnings and failures', false)
+    .addHelpText('after', CHECK_HELP)
+
+  withConfig(
+    command(
+      'status',
+      'List the grants of the running sidecar: who is logged in.',
+      async (options: StatusFlags) => {
+        const { statusCommand } = await import('./control.ts')
+        return statusCommand(options, io)
+      },
+    ),
+  )
+    .option('--json', 'print JSON instead of a table', false)
+    .addHelpText('after', STATUS_HELP)
+
+  withConfig(
+    command('revoke', 'Revoke grants and all their tokens at once.', async (options: RevokeFlags) => {
+      const { revokeCommand } = await import('./control.ts')
+      return revokeCommand(options, io)
+    }),
+  )
+    .option('--all', 'every grant')
+    .option(
+      '--client <address>',
+      'the grants of one client: an IPv4 address, the /64 of an IPv6 one, or unix',
+    )
+    .option('--grant <id>', 'one grant, by its id in postern status')
+    .addHelpText('after', REVOKE_HELP)
+
+  command(
+    'init',
+    'Write a first configuration: ask for the device and its password, and try both.',
+    async (options: InitOptions) => {
+      const { initCommand } = await import('./init.ts')
+      return initCommand(options, { ...io, stdin: io.stdin() })
+    },
+  )
+    .option('--config <file>', 'the file to write (default: postern.yaml)')
+    .option('--url <url>', 'address of the device, such as http://192.0.2.7')
+    .option('--device-ca <file>', 'certificate of an https device, or of its authority (PEM)')
+    .option('--password-file <file>', 'file with one line: the device password, or a hash of it')
+    .option('--htpasswd <file>', 'htpasswd file with the hash of the password of --user')
+    .option('--shadow <file>', 'the same for a file like /etc/shadow')
+    .addOption(
+      new Option('--device-login <kind>', 'the device checks each password, by this login of --user').choices(
+        ['basic', 'digest'],
+      ),
+    )
+    .option('--user <name>', 'the account of the device password')
+    .option('--skip-checks', 'try neither the device nor the password file', false)
+    .addHelpText('after', INIT_HELP)
+
+  command(
+    'demo',
+    'Run the sidecar in front of a sample device, with commands to try.',
+    async (options: DemoFlags) => {
+      // The demo has nothing to reload. SIGHUP, as from a closed terminal, stops it and removes its folder.
+      const daemon = { ...io.daemon(), onStop: io.onSignals('SIGTERM', 'SIGINT', 'SIGHUP') }
+      const { demoCommand } = await import('./demo.ts')
+      return demoCommand(options, { ...daemon, clock: systemClock, node: io.node })
+    },
+  )
+    .option(
+      '--port <port>',
+      'port of the public listener (default: 8443, or a free port if it is taken)',
+      parsePort,
+    )
+    .option(
+      '--admin-port <port>',
+      'port of the admin listener (default: 9464, or a free port if it is taken)',
+      parsePort,
+    )
+
+  command('hash-password', 'Read a password from standard input and print its argon2id hash.', async () => {
+    const { hashPasswordCommand } = await import('./hash-password.ts')
+    return hashPasswordCommand({ stdin: io.stdin(), stdout: io.stdout, stderr: io.stderr })
+  }).addHelpText('after', HASH_PASSWORD_HELP)
+
+  return program
+}
+
+function withConfig(target: Command): Command {
+  return target
+    .option(
+      '--config <file>',
+      `configuration file (YAML); also POSTERN_CONFIG (default: ${DEFAULT_CONFIG}, if it exists)`,
+    )
+    .addOption(
+      new Option('--set <key=value>', 'set one key, e.g. limits.api.requests=120; may be repeated')
+        .argParser((value: string, before: readonly string[]) => [...before, value])
+        .default([], 'none'),
+    )
+}
+
+function parsePort(text: string): number {
+  const port = Number(text)
+  if (!/^\d{1,5}$/.test(text) || port > 65_535) throw new InvalidArgumentError('It must be 0 to 65535.')
+  return port
+}
