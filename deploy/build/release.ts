@@ -2,7 +2,7 @@ import '../../src/node-version.cjs'
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { cp, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import process from 'node:process'
 import { pipeline } from 'node:stream/promises'
@@ -11,6 +11,7 @@ import { promisify } from 'node:util'
 import { createGzip } from 'node:zlib'
 import { VERSION } from '../../src/version.ts'
 import { makeBundle } from './bundle.ts'
+import { makeDebianPackage, timeOfSource } from './debian.ts'
 import { makeExecutable, PROCESSORS } from './executable.ts'
 import { makeSbom } from './sbom.ts'
 
@@ -48,11 +49,16 @@ await mkdir(DIST)
 say(`Postern ${VERSION}: the bundle`)
 await makeBundle(BUNDLE, COMPILING_RUNS)
 await cp(join(BUNDLE, 'LICENSES.txt'), join(DIST, 'LICENSES.txt'))
+const licences = await readFile(join(DIST, 'LICENSES.txt'), 'utf8')
+const time = await timeOfSource()
 for (const processor of PROCESSORS) {
   const file = join(DIST, `postern-linux-${processor}`)
   say(file)
   await makeExecutable(BUNDLE, processor, file)
   await compress(file)
+  say(
+    await makeDebianPackage({ executable: file, processor, version: VERSION, licences, time, folder: DIST }),
+  )
 }
 say('the npm package')
 await promisify(execFile)('npm', ['pack', '--silent', `--pack-destination=${DIST}`], { cwd: ROOT })
