@@ -4,7 +4,11 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     // Takes minutes, so only on demand; what of it is quick, the C21 tests prove with shorter bodies.
-    exclude: process.env.POSTERN_TEST_BULK === '1' ? [] : ['test/hardening/bulk.test.ts'],
+    // Machines take minutes, too, and root: `npm run test:machine`.
+    exclude: [
+      ...(process.env.POSTERN_TEST_BULK === '1' ? [] : ['test/hardening/bulk.test.ts']),
+      ...(process.env.POSTERN_TEST_MACHINE === '1' ? [] : ['test/machine/**']),
+    ],
     setupFiles: ['test/support/setup.ts'],
     globalSetup: ['test/support/bundle.ts', 'test/support/shared-pair.ts'],
     // These end what hangs, and promise nothing: a machine with other work to do may take ten times as long as an idle one.

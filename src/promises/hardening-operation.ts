@@ -101,6 +101,15 @@ export const OPERATION = {
       'A sidecar within another program that fails to start, or is stopped, leaves nothing behind in it.',
     reason: 'decision: health checks, locks and timers would go on until the program ends',
   },
+  H120: {
+    sentence:
+      'An upgrade of the Debian package keeps the tokens, a configuration that the operator edited, and the port of the socket unit open.',
+    reason: 'decision: an upgrade must not log clients out',
+  },
+  H121: {
+    sentence: 'A purge of the Debian package leaves no file, no user and no unit behind.',
+    reason: 'Debian Policy 6.8; what is left would hold secrets',
+  },
   H102: {
     sentence: 'No revocation is undone by a crash or a restart, unless the file system is read-only.',
     reason: 'a revoked token in the token file would be valid again; see C8',

@@ -1,0 +1,128 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import process from 'node:process'
+import { expect, it } from 'vitest'
+import { bashCompletion } from '../deploy/build/commands/bash-completion.ts'
+import { type DescribedProgram, describedCommands } from '../deploy/build/commands/described-commands.ts'
+import { fishCompletion } from '../deploy/build/commands/fish-completion.ts'
+import { manPage } from '../deploy/build/commands/man-page.ts'
+import { zshCompletion } from '../deploy/build/commands/zsh-completion.ts'
+import { dependenciesOf } from '../deploy/build/debian/dependencies.ts'
+import { temporaryDirectory } from './support/certificate.ts'
+import { closeLater } from './support/cleanup.ts'
+import { needs, run } from './support/tools.ts'
+
+/** The commands, and one with a choice and all characters that shells treat in a special way. */
+function commands(): DescribedProgram {
+  const program = describedCommands()
+  const format = {
+    names: ['--format'],
+    description: `it's a "choice" [of \`two\`]: \\ $HOME 100 %; -`,
+    value: { name: 'kind', choices: ['json', 'text'], isFile: false },
+    repeats: false,
+  }
+  const odd = { name: 'odd', description: format.description, options: [format], notes: `.odd\n'odd\\` }
+  return { ...program, commands: [...program.commands, odd] }
+}
+
+/** Types a line with tabs into a shell on a terminal, and returns the arguments with which it starts `postern`. */
+async function typed(shell: string, setup: string, line: string): Promise<readonly string[]> {
+  const folder = temporaryDirectory()
+  const started = join(folder, 'started')
+  writeFileSync(join(folder, 'postern'), `#!/bin/sh\nprintf '%s\\n' "$@" > '${started}'\n`, { mode: 0o755 })
+  writeFileSync(join(folder, 'my device.yaml'), '')
+  for (const file of ['.bashrc', '.zshrc']) writeFileSync(join(folder, file), `PS1='ready> '\n${setup}\n`)
+  const env = {
+    PATH: `${folder}${delimiter}${process.env.PATH}`,
+    HOME: folder,
+    LC_ALL: 'C.UTF-8',
+    TERM: 'xterm',
+  }
+  const child = spawn('script', ['-qec', `${shell} -i`, '/dev/null'], { env, cwd: folder })
+  closeLater(() => void child.kill())
+  let screen = ''
+  let prompts = 0
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    screen += text
+    if (prompts === 0 && screen.includes('ready> ')) {
+      prompts = 1
+      child.stdin.write(`${line}\nexit\n`)
+    }
+  })
+  await once(child, 'exit')
+  return readFileSync(started, 'utf8').trimEnd().split('\n')
+}
+
+it('bash completes commands, options, files and choices', async () => {
+  needs('script')
+  needs('bash')
+  const file = join(temporaryDirectory(), 'postern')
+  writeFileSync(file, bashCompletion(commands()))
+  const type = (line: string) => typed('bash', `source '${file}'`, line)
+  expect(await type('postern che\t--conf\tmy\t')).toEqual(['check', '--config', 'my device.yaml'])
+  expect(await type('postern check --config=my\t')).toEqual(['check', '--config=my device.yaml'])
+  expect(await type('postern odd --form\tj\t')).toEqual(['odd', '--format', 'json'])
+})
+
+it('zsh completes commands, options, files and choices', async () => {
+  needs('script')
+  needs('zsh')
+  const folder = temporaryDirectory()
+  writeFileSync(join(folder, '_postern'), zshCompletion(commands()))
+  const type = (line: string) =>
+    typed('zsh', `fpath=('${folder}' $fpath)\nautoload -U compinit && compinit -u -D`, line)
+  expect(await type('postern che\t--conf\tmy\t')).toEqual(['check', '--config=my device.yaml'])
+  expect(await type('postern odd --form\tj\t')).toEqual(['odd', '--format=json'])
+})
+
+it('fish completes commands, options, files and choices', async () => {
+  needs('fish')
+  const folder = temporaryDirectory()
+  writeFileSync(join(folder, 'postern.fish'), fishCompletion(commands()))
+  writeFileSync(join(folder, 'my device.yaml'), '')
+  const complete = async (line: string): Promise<readonly string[]> => {
+    const { stdout, stderr } = await run('fish', ['-c', `source postern.fish; complete -C '${line}'`], {
+      cwd: folder,
+      env: { PATH: process.env.PATH, HOME: folder },
+    })
+    expect(stderr).toBe('')
+    return stdout.split('\n').map((each) => each.split('\t')[0] ?? '')
+  }
+  expect(await complete('postern che')).toEqual(['check', ''])
+  expect(await complete('postern check --conf')).toEqual(['--config', ''])
+  expect(await complete('postern check --config my')).toContain('my device.yaml')
+  expect(await complete('postern odd --format ')).toEqual(['json', 'text', ''])
+})
+
+it('the man page shows every command and option, without a fault in its markup', async () => {
+  needs('man')
+  const program = commands()
+  const page = join(temporaryDirectory(), 'postern.1')
+  writeFileSync(page, manPage(program, { version: '1.2.3', time: 0 }))
+  const env = { PATH: process.env.PATH, MANWIDTH: '200', LC_ALL: 'C.UTF-8', MAN_KEEP_FORMATTING: '' }
+  const { stdout, stderr } = await run('man', ['--warnings', '-l', page], { env })
+  expect(stderr).toBe('')
+  for (const { name, options, notes } of program.commands) {
+    expect(stdout).toContain(`postern ${name}\n`)
+    for (const option of options) expect(stdout).toContain(option.names.join(', '))
+    for (const line of notes.split('\n')) expect(stdout).toContain(line)
+  }
+})
+
+it('the Debian package depends on the libraries of Node.js, in the versions that have its symbols', () => {
+  const depends = dependenciesOf(readFileSync(process.execPath))
+  expect(depends.map((each) => each.split(' ')[0])).toEqual([
+    'libatomic1',
+    'libc6',
+    'libgcc-s1',
+    'libstdc++6',
+  ])
+  expect(depends).toContain('libc6 (>= 2.28)')
+  const unknown = Buffer.from(
+    readFileSync(process.execPath).toString('latin1').replaceAll('libatomic.so.1\0', 'libunknown.s.1\0'),
+    'latin1',
+  )
+  expect(() => dependenciesOf(unknown)).toThrow('add the package of libunknown.s.1 to the table of libraries')
+})

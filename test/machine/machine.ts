@@ -1,0 +1,109 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { TestRunner } from 'vitest'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { needs, type Run, run } from '../support/tools.ts'
+
+/** A Debian with systemd as process 1, in a container that shares only the kernel. It has a loopback interface and no other. */
+export interface Machine {
+  /** Its file system. */
+  readonly root: string
+  /** Runs a shell command as root, with nothing of the test's environment. */
+  run(command: string, input?: string): Promise<Run>
+  /** Shuts systemd down and starts the machine again. */
+  reboot(): Promise<void>
+}
+
+const HOST_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+/** A test that makes a machine calls this first: it skips without root or without these programs, as `needs` does. */
+export function needsMachine(...tools: readonly string[]): void {
+  if (process.getuid?.() !== 0) {
+    if (process.env.POSTERN_TEST_ALL === '1') throw new Error('the tests of machines take root')
+    TestRunner.getCurrentTest()?.context.skip('it takes root')
+  }
+  for (const tool of ['mmdebstrap', 'dpkg-deb', ...tools]) needs(tool)
+}
+
+/** Installs Debian 12 into a new folder, which is removed with the test. `args` are further arguments of mmdebstrap. */
+export async function installDebian(args: readonly string[]): Promise<string> {
+  const root = join(temporaryDirectory(), 'root')
+  // Nothing of this machine outlives the test, so no file needs to be flushed.
+  const flags = ['--quiet', '--dpkgopt=force-unsafe-io', ...args, 'bookworm', root]
+  const made = await run('mmdebstrap', flags, { timeout: 600_000, env: { PATH: HOST_PATH } })
+  if (made.code !== 0) throw new Error(`mmdebstrap: ${made.stderr}`)
+  return root
+}
+
+/** Boots the Debian in `root`. The machine is shut down when the test ends. */
+export async function bootMachine(root: string): Promise<Machine> {
+  let { leader, stop } = await boot(root)
+  closeLater(() => stop())
+  return {
+    root,
+    run: (command, input) => runInside(leader, command, input),
+    async reboot() {
+      await stop()
+      ;({ leader, stop } = await boot(root))
+    },
+  }
+}
+
+/** What runs a machine: the process id of its systemd, and how to shut it down. */
+interface Running {
+  readonly leader: number
+  readonly stop: () => Promise<void>
+}
+
+async function boot(root: string): Promise<Running> {
+  const child = spawn(
+    'systemd-nspawn',
+    [
+      '--quiet',
+      '--register=no',
+      '--keep-unit',
+      '--private-network',
+      '--machine=postern-test',
+      '--console=read-only',
+      `--directory=${root}`,
+      '--boot',
+    ],
+    { stdio: 'ignore', env: { PATH: HOST_PATH } },
+  )
+  const exited = once(child, 'exit')
+  const stop = async (): Promise<void> => {
+    child.kill('SIGTERM') // systemd-nspawn asks the systemd inside to power off
+    await exited
+  }
+  for (;;) {
+    const leader = Number(readChildren(child.pid ?? 0))
+    const { stdout } =
+      leader === 0 ? { stdout: '' } : await runInside(leader, 'systemctl is-system-running --wait')
+    if (/^(running|degraded)/.test(stdout)) return { leader, stop }
+    if (child.exitCode !== null) throw new Error(`systemd-nspawn ended with ${child.exitCode}`)
+    await delay(100)
+  }
+}
+
+function readChildren(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+  } catch {
+    return '0'
+  }
+}
+
+function runInside(leader: number, command: string, input = ''): Promise<Run> {
+  const namespaces = ['--mount', '--uts', '--ipc', '--net', '--pid', '--cgroup']
+  return run('nsenter', ['--target', String(leader), ...namespaces, 'sh', '-c', `cd /root\n${command}`], {
+    input,
+    env: { PATH: HOST_PATH, HOME: '/root', DEBIAN_FRONTEND: 'noninteractive', ...CONFIGURATION },
+  })
+}
+
+// Until the commands find the file themselves.
+const CONFIGURATION = { POSTERN_CONFIG: '/etc/postern/postern.yaml' }
