@@ -101,9 +101,6 @@ function runInside(leader: number, command: string, input = ''): Promise<Run> {
   const namespaces = ['--mount', '--uts', '--ipc', '--net', '--pid', '--cgroup']
   return run('nsenter', ['--target', String(leader), ...namespaces, 'sh', '-c', `cd /root\n${command}`], {
     input,
-    env: { PATH: HOST_PATH, HOME: '/root', DEBIAN_FRONTEND: 'noninteractive', ...CONFIGURATION },
+    env: { PATH: HOST_PATH, HOME: '/root', DEBIAN_FRONTEND: 'noninteractive' },
   })
 }
-
-// Until the commands find the file themselves.
-const CONFIGURATION = { POSTERN_CONFIG: '/etc/postern/postern.yaml' }
