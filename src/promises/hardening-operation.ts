@@ -101,12 +101,12 @@ export const OPERATION = {
       'A sidecar within another program that fails to start, or is stopped, leaves nothing behind in it.',
     reason: 'decision: health checks, locks and timers would go on until the program ends',
   },
-  H120: {
+  H119: {
     sentence:
       'An upgrade of the Debian package keeps the tokens, a configuration that the operator edited, and the port of the socket unit open.',
     reason: 'decision: an upgrade must not log clients out',
   },
-  H121: {
+  H120: {
     sentence: 'A purge of the Debian package leaves no file, no user and no unit behind.',
     reason: 'Debian Policy 6.8; what is left would hold secrets',
   },

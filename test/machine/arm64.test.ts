@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
@@ -37,6 +37,8 @@ test('the arm64 package, with the libraries that it depends on, serves a request
   const { stdout: emulator } = await run('sh', ['-c', `command -v ${EMULATOR}`])
   copyFileSync(emulator.trim(), join(root, 'usr/bin', EMULATOR))
   writeFileSync(join(root, 'etc/postern/password'), `${PASSWORD}\n`, { mode: 0o600 })
+  mkdirSync(join(root, 'var/lib/postern'), { mode: 0o700 }) // as postinst does
+  writeFileSync(join(root, 'etc/hosts'), '127.0.0.1 localhost\n')
   const device = await startDevice()
   const configuration = join(root, 'etc/postern/postern.yaml')
   const shipped = readFileSync(configuration, 'utf8')
@@ -54,6 +56,7 @@ test('the arm64 package, with the libraries that it depends on, serves a request
   // The restart with more permissions would start the program without the emulator.
   const checked = await run('chroot', command('check', ...named), {
     env: { ...env, NODE_OPTIONS: '--allow-fs-read=* --allow-fs-write=*' },
+    timeout: 300_000,
   })
   expect(checked.stdout).toContain(`${device.url} answered 200`)
   expect(checked).toMatchObject({ code: 0, stderr: '' })

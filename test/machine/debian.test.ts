@@ -232,7 +232,7 @@ describe('A fresh Debian', () => {
     expect(await ask(accessToken, 443)).toBe('device\n200')
   })
 
-  it('H120 an upgrade keeps tokens, the edited configuration and the open port', async () => {
+  it('H119 an upgrade keeps tokens, the edited configuration and the open port', async () => {
     needsMachine(...TOOLS)
     const edited = await inside('cat /etc/postern/postern.yaml')
     const opened = await inside('systemctl show -P ActiveEnterTimestampMonotonic postern.socket')
@@ -257,7 +257,7 @@ describe('A fresh Debian', () => {
     expect(await ask(accessToken, 443)).toBe('device\n200')
   })
 
-  it('H121 a purge leaves nothing', async () => {
+  it('H120 a purge leaves nothing', async () => {
     needsMachine(...TOOLS)
     await inside(PURGE)
     const after = filesOf(machine.root)

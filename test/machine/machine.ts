@@ -101,6 +101,7 @@ function runInside(leader: number, command: string, input = ''): Promise<Run> {
   const namespaces = ['--mount', '--uts', '--ipc', '--net', '--pid', '--cgroup']
   return run('nsenter', ['--target', String(leader), ...namespaces, 'sh', '-c', `cd /root\n${command}`], {
     input,
+    timeout: 300_000,
     env: { PATH: HOST_PATH, HOME: '/root', DEBIAN_FRONTEND: 'noninteractive' },
   })
 }
