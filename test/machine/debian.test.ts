@@ -20,6 +20,8 @@ import { bootMachine, installDebian, type Machine, needsMachine } from './machin
 
 const REPOSITORY = join(import.meta.dirname, '..', '..')
 const PASSWORD = 'correct horse battery staple'
+/** The machine has the processor of this one. */
+const PROCESSOR = process.arch === 'arm64' ? 'arm64' : 'x64'
 const NEXT_VERSION = '99.0.0'
 const TOOLS = ['systemd-nspawn', 'nsenter']
 
@@ -54,10 +56,10 @@ async function prepare(): Promise<void> {
     '--customize-hook=chroot "$1" apt-get install -y --download-only adduser libatomic1 libstdc++6',
   ])
   const executable = join(folder, 'postern')
-  await makeExecutable(join(installedBundle(), 'dist'), 'x64', executable)
+  await makeExecutable(join(installedBundle(), 'dist'), PROCESSOR, executable)
   const parts = {
     executable,
-    processor: 'x64',
+    processor: PROCESSOR,
     licences: '',
     time: 1_700_000_000,
     folder,
@@ -171,6 +173,7 @@ describe('A fresh Debian', () => {
       '750 root:postern\n640 root:postern\n700 postern:postern\n',
     )
     expect(await inside('postern --version')).toBe(`${VERSION}\n`)
+    expect(await inside('systemd-analyze verify --man=no postern.service postern.socket 2>&1')).toBe('')
   })
 
   it('runs the service, as its own user, after the printed commands', async () => {
@@ -236,7 +239,7 @@ describe('A fresh Debian', () => {
     needsMachine(...TOOLS)
     const edited = await inside('cat /etc/postern/postern.yaml')
     const opened = await inside('systemctl show -P ActiveEnterTimestampMonotonic postern.socket')
-    const process = await inside('systemctl show -P MainPID postern')
+    const previous = await inside('systemctl show -P MainPID postern')
     // dpkg asks whether to keep the file, which both sides changed. Enter takes its answer.
     await inside(`apt-get install -y ./${basename(newer)}`, '\n')
     expect(await inside("postern --version; dpkg-query -s postern | sed -n 's/^Version: //p'")).toMatch(
@@ -246,7 +249,7 @@ describe('A fresh Debian', () => {
     expect(await inside('cat /etc/postern/postern.yaml.dpkg-dist')).toContain('that the newer version brings')
     expect(await inside('systemctl show -P ActiveEnterTimestampMonotonic postern.socket')).toBe(opened)
     expect(await ask(accessToken, 443)).toBe('device\n200')
-    expect(await inside('systemctl show -P MainPID postern')).not.toBe(process)
+    expect(await inside('systemctl show -P MainPID postern')).not.toBe(previous)
   })
 
   it('stops the service at the removal, and finds configuration and tokens when it is installed again', async () => {
