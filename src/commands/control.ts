@@ -58,11 +58,12 @@ export interface Status {
   readonly grants: readonly GrantSummary[]
 }
 
+export interface StatusOptions extends ConfigOptions {
+  readonly json: boolean
+}
+
 /** Lists who is logged in, one grant on each line, with the id for `postern revoke`. */
-export async function statusCommand(
-  options: ConfigOptions & { readonly json: boolean },
-  io: CommandIo,
-): Promise<ExitCode> {
+export async function statusCommand(options: StatusOptions, io: CommandIo): Promise<ExitCode> {
   const { stateDir } = configFrom(options, io)
   // Proof of the cast: the same program wrote the response.
   const status = (await control(stateDir, { method: 'GET', path: '/status' })) as Status

@@ -1,15 +1,19 @@
 import { createServer } from 'node:net'
 import { createSidecar } from '../compose/sidecar.ts'
+import { parseAddress } from '../config/address.ts'
 import { loadConfig, readConfigFile } from '../config/load.ts'
 import { hashPassword } from '../password/key-derivation.ts'
 import { createLog, type LogSink } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
+import { SetupError } from '../system/setup-error.ts'
 import type { DaemonIo, ExitCode } from './command.ts'
 import { type DemoFolder, generatePassword, makeDemoFolder } from './demo/demo-folder.ts'
-import { createSampleDevice } from './demo/sample-device.ts'
+import { createSampleDevice, type SampleDevice } from './demo/sample-device.ts'
 import { renderWalkthrough, walkthrough } from './demo/walkthrough.ts'
 
 export interface DemoOptions {
+  /** `host:port`: runs only the sample device, there. */
+  readonly device?: string
   /** Port of the public listener. Default: 8443, or a free port if it is taken. */
   readonly port?: number
   /** Port of the admin listener. Default: 9464, or a free port if it is taken. */
@@ -34,6 +38,12 @@ const stopGraceMs = 1000
 export async function demoCommand(options: DemoOptions, io: DemoIo): Promise<ExitCode> {
   const stopped = new Promise<void>((resolve) => io.onStop(resolve))
   const device = createSampleDevice({ clock: io.clock })
+  if (options.device !== undefined) {
+    if (options.port !== undefined || options.adminPort !== undefined) {
+      throw new SetupError('--device runs no sidecar, so it goes neither with --port nor with --admin-port')
+    }
+    return runAlone({ device, address: options.device, stopped }, io)
+  }
   let folder: DemoFolder | undefined
   let sidecar: RunningSidecar | undefined
   try {
@@ -54,6 +64,26 @@ export async function demoCommand(options: DemoOptions, io: DemoIo): Promise<Exi
     await device.stop()
     await folder?.remove()
   }
+}
+
+interface Alone {
+  readonly device: SampleDevice
+  /** `host:port`. */
+  readonly address: string
+  readonly stopped: Promise<void>
+}
+
+/** Runs the sample device alone, as in a container of its own, until the demo is stopped. */
+async function runAlone({ device, address, stopped }: Alone, { stdout }: DemoIo): Promise<ExitCode> {
+  const parsed = parseAddress(address)
+  if ('problem' in parsed || parsed.value.kind !== 'tcp') {
+    throw new SetupError('--device: must be host:port or [IPv6]:port, such as 127.0.0.1:8080')
+  }
+  const url = await device.start(parsed.value)
+  stdout.write(`Sample device on ${url}, without login and limits. Try: curl ${url}/api/system\n`)
+  await stopped
+  await device.stop()
+  return 0
 }
 
 interface Running {

@@ -32,6 +32,10 @@ read the files:
 Secrets are printed as ***. Nothing is changed. Exit codes: 0 if everything works; 2 if serve would not start, because the
 configuration or a file that it names is unusable; 1 if something else fails, such as a device that does not respond.`
 
+export const HEALTHY_HELP = `
+The command asks at admin.address, so it needs the same configuration: name it with --config, unless it is
+${DEFAULT_CONFIG}. It prints one line. The container image has it as its health check.`
+
 export const STATUS_HELP = `
 The command finds the running sidecar by state_dir, so it needs the same configuration: name it with --config, unless it is
 ${DEFAULT_CONFIG}. Run it as the sidecar's user or as root.`

@@ -2,12 +2,18 @@ import { Command, CommanderError, InvalidArgumentError, Option } from 'commander
 import { systemClock } from '../system/clock.ts'
 import { ensurePermissions } from '../system/permissions.ts'
 import { VERSION } from '../version.ts'
+import type { CheckOptions } from './check.ts'
 import { type CommandIo, type DaemonIo, type ExitCode, reportFailure } from './command.ts'
+import type { ConfigOptions } from './configuration.ts'
+import type { RevokeOptions, StatusOptions } from './control.ts'
+import type { DemoOptions } from './demo.ts'
 import type { HashPasswordStreams } from './hash-password.ts'
+import type { HealthyOptions } from './healthy.ts'
 import {
   CHECK_HELP,
   DEFAULT_CONFIG,
   HASH_PASSWORD_HELP,
+  HEALTHY_HELP,
   INIT_HELP,
   PROGRAM_HELP,
   REVOKE_HELP,
@@ -27,31 +33,6 @@ export interface ProgramIo extends CommandIo, Pick<DaemonIo, 'permissions'> {
   readonly onSignals: (...signals: readonly NodeJS.Signals[]) => DaemonIo['onStop']
   /** The path of Node, or undefined in the single executable. */
   readonly node: string | undefined
-}
-
-interface ConfigFlags {
-  readonly config?: string
-  readonly set: readonly string[]
-}
-
-interface CheckFlags extends ConfigFlags {
-  readonly json: boolean
-  readonly quiet: boolean
-}
-
-interface StatusFlags extends ConfigFlags {
-  readonly json: boolean
-}
-
-interface RevokeFlags extends ConfigFlags {
-  readonly all?: boolean
-  readonly client?: string
-  readonly grant?: string
-}
-
-interface DemoFlags {
-  readonly port?: number
-  readonly adminPort?: number
 }
 
 const BAD_USAGE: ExitCode = 2
@@ -103,7 +84,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
   }
 
   withConfig(
-    command('serve', 'Run the sidecar in front of a device.', async (options: ConfigFlags) => {
+    command('serve', 'Run the sidecar in front of a device.', async (options: ConfigOptions) => {
       const daemon = io.daemon()
       const { serveCommand } = await import('./serve.ts')
       return serveCommand(options, daemon)
@@ -114,7 +95,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
     command(
       'check',
       'Print the effective configuration and test the files, addresses and device in it.',
-      async (options: CheckFlags) => {
+      async (options: CheckOptions) => {
         const { checkCommand } = await import('./check.ts')
         return checkCommand(options, io)
       },
@@ -126,9 +107,22 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
 
   withConfig(
     command(
+      'healthy',
+      'Ask the running sidecar whether it is healthy: exit code 0 if it is, 1 if not.',
+      async (options: HealthyOptions) => {
+        const { healthyCommand } = await import('./healthy.ts')
+        return healthyCommand(options, io)
+      },
+    ),
+  )
+    .option('--ready', 'ask whether it is ready for traffic, too: /readyz in place of /healthz', false)
+    .addHelpText('after', HEALTHY_HELP)
+
+  withConfig(
+    command(
       'status',
       'List the grants of the running sidecar: who is logged in.',
-      async (options: StatusFlags) => {
+      async (options: StatusOptions) => {
         const { statusCommand } = await import('./control.ts')
         return statusCommand(options, io)
       },
@@ -138,7 +132,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
     .addHelpText('after', STATUS_HELP)
 
   withConfig(
-    command('revoke', 'Revoke grants and all their tokens at once.', async (options: RevokeFlags) => {
+    command('revoke', 'Revoke grants and all their tokens at once.', async (options: RevokeOptions) => {
       const { revokeCommand } = await import('./control.ts')
       return revokeCommand(options, io)
     }),
@@ -177,13 +171,14 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
   command(
     'demo',
     'Run the sidecar in front of a sample device, with commands to try.',
-    async (options: DemoFlags) => {
+    async (options: DemoOptions) => {
       // The demo has nothing to reload. SIGHUP, as from a closed terminal, stops it and removes its folder.
       const daemon = { ...io.daemon(), onStop: io.onSignals('SIGTERM', 'SIGINT', 'SIGHUP') }
       const { demoCommand } = await import('./demo.ts')
       return demoCommand(options, { ...daemon, clock: systemClock, node: io.node })
     },
   )
+    .option('--device <address>', 'only the sample device, on this address, such as 127.0.0.1:8080')
     .option(
       '--port <port>',
       'port of the public listener (default: 8443, or a free port if it is taken)',

@@ -110,6 +110,11 @@ export const OPERATION = {
     sentence: 'A purge of the Debian package leaves no file, no user and no unit behind.',
     reason: 'Debian Policy 6.8; what is left would hold secrets',
   },
+  H124: {
+    sentence:
+      '`postern healthy` tells by its exit code whether the sidecar of the configuration responds, within 3 s.',
+    reason: 'decision: a health check in an image without a shell',
+  },
   H102: {
     sentence: 'No revocation is undone by a crash or a restart, unless the file system is read-only.',
     reason: 'a revoked token in the token file would be valid again; see C8',

@@ -132,6 +132,40 @@ test('the demo fails if a requested port is in use, and leaves nothing behind', 
   expect(readdirSync(temporary)).toEqual([])
 })
 
+test('the demo runs the sample device alone, on the address of --device', async () => {
+  const demo = startDemo({ device: '127.0.0.1:0' })
+  const [, url = ''] = /^Sample device on (\S+),/.exec(await demo.printed) ?? []
+  expect(await (await fetch(`${url}/api/system`)).json()).toMatchObject({ model: 'PowerDist 8' })
+  expect((await fetch(`${url}/login`, { redirect: 'manual' })).headers.get('location')).toBe(
+    `${url}/login.html`,
+  )
+  expect(readdirSync(temporary)).toEqual([])
+  demo.stop()
+  expect(await demo.exit).toBe(0)
+  await expect(fetch(url)).rejects.toThrow()
+})
+
+test('a sample device alone has no ports of a sidecar, and says if its own is in use', async () => {
+  const device = '127.0.0.1:0'
+  const both = startDemo({ device, port: 8443 })
+  expect([await both.exit, both.errors()]).toEqual([
+    2,
+    expect.stringContaining('postern demo: --device runs no'),
+  ])
+  const neither = startDemo({ device: '8080' })
+  expect([await neither.exit, neither.errors()]).toEqual([
+    2,
+    expect.stringContaining('--device: must be host:port'),
+  ])
+  const first = await startDemo({ device }).printed
+  const port = Number(/:(\d+),/.exec(first)?.[1])
+  const second = startDemo({ device: `127.0.0.1:${port}` })
+  expect([await second.exit, second.errors()]).toEqual([
+    1,
+    expect.stringMatching(/^postern demo: .*in use.*\n$/),
+  ])
+})
+
 test('the demo ignores the environment variables of a real sidecar', async () => {
   vi.stubEnv('POSTERN_UPSTREAM_URL', 'http://192.0.2.1')
   const demo = startDemo({ port: 0, adminPort: 0 })

@@ -12,9 +12,19 @@ export interface SampleDeviceDeps {
   readonly eventInterval?: number
 }
 
+export interface SampleDeviceAddress {
+  /** A name, or an address without brackets. */
+  readonly host: string
+  /** With 0 the kernel chooses a free one. */
+  readonly port: number
+}
+
 export interface SampleDevice {
-  /** Listens on a free port of 127.0.0.1 and resolves to the base URL, without a slash at its end. */
-  readonly start: () => Promise<string>
+  /**
+   * Listens, by default on a free port of 127.0.0.1, and resolves to the base URL, without a slash at its end. Rejects with Node's
+   * error if the address cannot be listened on.
+   */
+  readonly start: (where?: SampleDeviceAddress) => Promise<string>
   /** Closes the listener and every connection, at once. */
   readonly stop: () => Promise<void>
 }
@@ -45,13 +55,14 @@ export function createSampleDevice(deps: SampleDeviceDeps): SampleDevice {
   })
 
   return {
-    start: () =>
+    start: ({ host, port } = { host: '127.0.0.1', port: 0 }) =>
       new Promise((resolve, reject) => {
         server.once('error', reject)
-        server.listen(0, '127.0.0.1', () => {
+        server.listen(port, host, () => {
           server.off('error', reject)
           const bound = server.address()
-          address = `http://127.0.0.1:${typeof bound === 'object' && bound ? bound.port : 0}`
+          const name = host.includes(':') ? `[${host}]` : host
+          address = `http://${name}:${typeof bound === 'object' && bound ? bound.port : 0}`
           resolve(address)
         })
       }),

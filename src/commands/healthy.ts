@@ -1,0 +1,78 @@
+import { get, type RequestOptions } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { type Address, formatAddress } from '../config/address.ts'
+import { reasonOf } from '../system/node-permission.ts'
+import { codeOf, SetupError } from '../system/setup-error.ts'
+import type { CommandIo, ExitCode } from './command.ts'
+import { type ConfigOptions, configFrom } from './configuration.ts'
+
+export interface HealthyOptions extends ConfigOptions {
+  /** Asks whether the sidecar is ready for traffic, not only whether it responds. */
+  readonly ready: boolean
+}
+
+/** Milliseconds. Shorter than the time that a health check in a container usually has. */
+const TIMEOUT = 3_000
+
+/**
+ * Asks the running sidecar at its `admin.address` for `/healthz`, or `/readyz` with `ready`, and prints one line. Resolves to 0 if
+ * the response is 200, and to 1 if it is another or none comes within 3 s. Fails with a `SetupError` if there is no address to ask.
+ */
+export async function healthyCommand(options: HealthyOptions, io: CommandIo): Promise<ExitCode> {
+  const { admin } = configFrom(options, io)
+  const target = targetOf(admin.address)
+  const path = options.ready ? '/readyz' : '/healthz'
+  const where = `${path} at ${admin.address === 'off' ? 'off' : formatAddress(admin.address)}`
+  try {
+    const { status, body } = await ask({ ...target, path })
+    if (status === 200) {
+      io.stdout.write(`ok: ${where}\n`)
+      return 0
+    }
+    io.stderr.write(`postern healthy: ${where} responded ${status}: ${body.trim().slice(0, 500)}\n`)
+  } catch (error) {
+    io.stderr.write(`postern healthy: ${where}: ${describe(error)}\n`)
+  }
+  return 1
+}
+
+function targetOf(address: Address | 'off'): RequestOptions {
+  if (address === 'off') {
+    throw new SetupError(
+      'admin.address: is off, so the sidecar cannot be asked; give it an address such as 127.0.0.1:9464',
+    )
+  }
+  switch (address.kind) {
+    case 'unix':
+      return { socketPath: address.path }
+    case 'tcp':
+      if (address.port === 0) {
+        throw new SetupError(
+          'admin.address: has port 0, a different port at each start; give it one, such as 9464',
+        )
+      }
+      return { host: LOOPBACK[address.host] ?? address.host, port: address.port }
+    case 'fd':
+      throw new SetupError(
+        'admin.address: is a socket of the service manager, whose address is not known here; ask it with curl',
+      )
+  }
+}
+
+function describe(error: unknown): string {
+  return ['ECONNREFUSED', 'ENOENT'].includes(codeOf(error)) ? 'no sidecar is running there' : reasonOf(error)
+}
+
+/** A listener on every address is asked on loopback. */
+const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
+
+function ask(target: RequestOptions): Promise<{ readonly status: number; readonly body: string }> {
+  return new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(TIMEOUT)
+    const failed = (error: unknown): void =>
+      reject(signal.aborted ? new Error(`no response within ${TIMEOUT / 1000} s`) : error)
+    get({ ...target, agent: false, signal }, (response) => {
+      text(response).then((body) => resolve({ status: response.statusCode ?? 0, body }), failed)
+    }).once('error', failed)
+  })
+}
