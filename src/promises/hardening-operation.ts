@@ -115,6 +115,21 @@ export const OPERATION = {
       '`postern healthy` tells by its exit code whether the sidecar of the configuration responds, within 3 s.',
     reason: 'decision: a health check in an image without a shell',
   },
+  H125: {
+    sentence:
+      'The container image holds the executable and the libraries that it loads, no shell, and serves as an unprivileged user on a read-only root.',
+    reason: 'decision: what is not in the image needs no update and helps no intruder',
+  },
+  H126: {
+    sentence:
+      '`compose.yaml` starts a device that only Postern reaches, Postern, and a Prometheus that watches it.',
+    reason: 'decision: an example that exposes the device would be copied',
+  },
+  H127: {
+    sentence:
+      'The Kubernetes manifests are valid by the published API, and run Postern as a native sidecar under the restricted pod security standard.',
+    reason: 'Kubernetes ignores or refuses a misspelt field only in the cluster',
+  },
   H102: {
     sentence: 'No revocation is undone by a crash or a restart, unless the file system is read-only.',
     reason: 'a revoked token in the token file would be valid again; see C8',

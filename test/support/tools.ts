@@ -18,9 +18,17 @@ export function isInstalled(tool: string): boolean {
  * `POSTERN_TEST_ALL=1`, as in CI, it fails instead, so that CI cannot skip it unnoticed.
  */
 export function needs(tool: string): void {
-  if (isInstalled(tool)) return
-  if (process.env.POSTERN_TEST_ALL === '1') throw new Error(`${tool} is not installed`)
-  TestRunner.getCurrentTest()?.context.skip(`${tool} is not installed`)
+  if (!isInstalled(tool)) lack(`${tool} is not installed`)
+}
+
+/** The same for a test that only root can run. */
+export function needsRoot(): void {
+  if (process.getuid?.() !== 0) lack('only root can run this test')
+}
+
+function lack(what: string): void {
+  if (process.env.POSTERN_TEST_ALL === '1') throw new Error(what)
+  TestRunner.getCurrentTest()?.context.skip(what)
 }
 
 /**

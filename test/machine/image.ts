@@ -1,0 +1,106 @@
+import { readFileSync } from 'node:fs'
+import { cp, mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { makeExecutable } from '../../deploy/build/executable.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { installedBundle } from '../support/shipped.ts'
+import { run } from '../support/tools.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+
+/** The image that the first stage of the Dockerfile starts from. No registry is asked for it: `makeBase` makes the like. */
+const BASE = 'debian:12-slim'
+
+/** Milliseconds: a Debian is downloaded and installed. */
+export const TIMEOUT = 15 * 60_000
+
+/** The part of an image's configuration that the tests read, by the names of Docker. */
+export interface ImageConfig {
+  readonly User: string
+  readonly Env: readonly string[]
+  readonly Entrypoint: readonly string[]
+  readonly Cmd: readonly string[]
+  readonly Labels: Readonly<Record<string, string>>
+  readonly Volumes: Readonly<Record<string, object>>
+  readonly ExposedPorts: Readonly<Record<string, object>>
+  readonly StopSignal: string
+  readonly Healthcheck?: { readonly Test: readonly string[] }
+}
+
+export interface Image {
+  readonly config: ImageConfig
+  /** The digest of its manifest as an OCI image. */
+  readonly digest: string
+  /** An OCI archive. */
+  readonly archive: string
+  /** A folder with the files of the image. It must not be changed. */
+  readonly files: string
+}
+
+/** Runs a program that must succeed, and returns its standard output. */
+export async function succeed(program: string, args: readonly string[], cwd = ROOT): Promise<string> {
+  const { code, stdout, stderr } = await run(program, args, { cwd, timeout: TIMEOUT })
+  if (code !== 0) throw new Error(`${program} ${args.join(' ')} exited with ${code}: ${stderr.slice(-4_000)}`)
+  return stdout.trim()
+}
+
+/** Builders of images that share a store of their own, which is removed with all images at the end. */
+export interface ImageBuilder {
+  /** Builds `deploy/Dockerfile` as it is published, for the processor of this machine. */
+  readonly build: (name: string) => Promise<Image>
+}
+
+/** Prepares a store with the base image, and a build context with the executable. Needs root and Debian's archive. */
+export async function prepareBuilder(): Promise<ImageBuilder> {
+  const folder = temporaryDirectory()
+  const store = [`--root=${join(folder, 'store')}`, `--runroot=${join(folder, 'run')}`]
+  const buildah = (...args: string[]): Promise<string> => succeed('buildah', [...store, ...args])
+  closeLater(async () => {
+    await buildah('rm', '--all')
+    await run('umount', [join(folder, 'store', 'overlay')])
+  })
+  const context = join(folder, 'context')
+  await Promise.all([makeBase(buildah, join(folder, 'base.tar')), makeContext(context)])
+  return {
+    async build(name) {
+      const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+      const flags = [
+        '--isolation=chroot',
+        '--format=docker',
+        '--pull-never',
+        '--timestamp=0',
+        `--tag=${name}`,
+      ]
+      const file = join(context, 'deploy', 'Dockerfile')
+      await buildah('build', ...flags, '--build-arg', `VERSION=${version}`, '--file', file, context)
+      const archive = join(folder, `${name}.oci.tar`)
+      await buildah('push', '--format=oci', name, `oci-archive:${archive}:${name}`)
+      const { Digest: digest } = JSON.parse(await succeed('skopeo', ['inspect', `oci-archive:${archive}`]))
+      const inspected = JSON.parse(await buildah('inspect', '--type=image', name))
+      const container = await buildah('from', '--pull-never', name)
+      return { config: inspected.Docker.config, digest, archive, files: await buildah('mount', container) }
+    },
+  }
+}
+
+async function makeBase(buildah: (...args: string[]) => Promise<string>, archive: string): Promise<void> {
+  await succeed('mmdebstrap', ['--variant=apt', '--aptopt=Acquire::Languages "none"', 'bookworm', archive])
+  const container = await buildah('from', 'scratch')
+  await buildah('add', '--quiet', container, archive, '/')
+  await buildah('commit', '--rm', container, `docker.io/library/${BASE}`)
+}
+
+/** The files of a checkout after `npm run release`, for one processor. */
+async function makeContext(context: string): Promise<void> {
+  const [dist, bundle] = [join(context, 'dist'), join(installedBundle(), 'dist')]
+  await mkdir(dist, { recursive: true })
+  await makeExecutable(
+    bundle,
+    process.arch === 'arm64' ? 'arm64' : 'x64',
+    join(dist, `postern-linux-${process.arch}`),
+  )
+  await cp(join(bundle, 'LICENSES.txt'), join(dist, 'LICENSES.txt'))
+  for (const file of ['LICENSE', '.dockerignore', 'deploy/Dockerfile'])
+    await cp(join(ROOT, file), join(context, file))
+}
