@@ -88,9 +88,11 @@ test('H127 kustomize builds the base with the password that the operator makes, 
   expect(images).toEqual(Array(2).fill(`image: registry.example/postern:${kustomization.images[0].newTag}`))
 })
 
-test('the version of the image is that of the package', () => {
+test('the version of the image and its label is that of the package', () => {
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   expect(kustomization.images).toMatchObject([{ name: 'postern', newTag: version }])
+  const dockerfile = readFileSync(join(ROOT, 'deploy/Dockerfile'), 'utf8')
+  expect(dockerfile).toContain(`org.opencontainers.image.version="${version}"`)
 })
 
 test('H127 Postern is a native sidecar under the restricted pod security standard', () => {

@@ -1,14 +1,15 @@
-import { chmodSync, chownSync, copyFileSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { chmodSync, chownSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { parse, parseAllDocuments } from 'yaml'
+import { parse } from 'yaml'
 import { clientOf } from '../process/serve.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
 import { unusedPort } from '../support/raw.ts'
 import { PASSWORD } from '../support/sidecar.ts'
 import { isInstalled, needs, needsRoot } from '../support/tools.ts'
 import { type Container, startContainer } from './container.ts'
 import { type Image, type ImageBuilder, prepareBuilder, succeed, TIMEOUT } from './image.ts'
-import { mountOf, prepareSetting, type Setting, startPrometheus } from './setting.ts'
+import { mountOf, prepareSetting, projectVolume, type Setting, startPrometheus } from './setting.ts'
 
 const DEPLOY = join(import.meta.dirname, '../../deploy')
 
@@ -48,6 +49,11 @@ const healthCheck = (): readonly string[] => image().config.Healthcheck?.Test.sl
 
 function start({ mounts }: Setting, ...command: string[]): Container {
   return startContainer(image(), { mounts, ...(command.length > 0 ? { command } : {}) })
+}
+
+/** The output of curl in the network of a process. */
+function curlIn(network: number, ...args: string[]): Promise<string> {
+  return succeed('nsenter', [`--net=/proc/${network}/ns/net`, 'curl', '-skS', ...args])
 }
 
 describe('H125 the container image', () => {
@@ -171,8 +177,7 @@ describe('H126 deploy/compose.yaml', () => {
     const sidecar = startContainer(image(), { mounts: [hosts, ...mounts], env, network })
     await sidecar.waitForLog('listening')
     expect(await sidecar.exec(...healthCheck())).toMatchObject({ code: 0, stderr: '' })
-    const curl = (...args: string[]): Promise<string> =>
-      succeed('nsenter', [`--net=/proc/${network}/ns/net`, 'curl', '-skS', ...args])
+    const curl = (...args: string[]): Promise<string> => curlIn(network, ...args)
     const api = 'https://localhost:8443'
     const form = ['-d', 'grant_type=password', '--data-urlencode', `password=${PASSWORD}`]
     const { access_token: token } = JSON.parse(await curl(`${api}/oauth/token`, ...form))
@@ -194,38 +199,41 @@ describe('H126 deploy/compose.yaml', () => {
 })
 
 describe('H127 deploy/kubernetes', () => {
+  const { spec } = parse(readFileSync(join(DEPLOY, 'kubernetes/deployment.yaml'), 'utf8')).spec.template
+  const [sidecar] = spec.initContainers
+
   it('has a sidecar that serves under the security context, the volumes and the probes of the pod', async () => {
-    const [{ spec }] = parseAllDocuments(
-      readFileSync(join(DEPLOY, 'kubernetes/deployment.yaml'), 'utf8'),
-    ).map((d) => d.toJS().spec.template)
-    const site = await prepareSetting()
+    const { state } = await prepareSetting()
     const { runAsUser, runAsGroup, fsGroup } = spec.securityContext
     expect(`${runAsUser}:${runAsGroup}`).toBe(image().config.User)
-    // As the kubelet hands over a volume: it belongs to root, and to fsGroup.
-    chownSync(site.state, 0, fsGroup)
-    chmodSync(site.state, 0o2775)
-    copyFileSync(join(DEPLOY, 'kubernetes/postern.yaml'), join(site.etc, 'postern.yaml'))
-    const [sidecar] = spec.initContainers
-    const sources: Record<string, string> = { configuration: site.etc, state: site.state }
+    chownSync(state, 0, fsGroup)
+    chmodSync(state, 0o2775)
+    const configuration = temporaryDirectory()
+    chmodSync(configuration, 0o755)
+    const yaml = readFileSync(join(DEPLOY, 'kubernetes/postern.yaml'), 'utf8')
+    projectVolume(configuration, { password: PASSWORD, 'postern.yaml': yaml })
+    const sources: Readonly<Record<string, string>> = { configuration, state }
     const mounts = sidecar.volumeMounts.map(({ name, mountPath, readOnly }: Record<string, string>) => ({
       source: sources[String(name)],
       destination: mountPath,
       write: readOnly === undefined,
     }))
-    const [{ args }] = spec.containers
-    const device = startContainer(image(), { command: args, network: 'own' })
+    const device = startContainer(image(), { command: spec.containers[0].args, network: 'own' })
     await device.output('Sample device on http://127.0.0.1:8080')
     const network = await device.pid()
     const container = startContainer(image(), { mounts, network })
     await container.waitForLog('listening')
+    const curl = (...args: string[]): Promise<string> => curlIn(network, ...args)
     const { containerPort } = sidecar.ports.find(({ name }: Record<string, string>) => name === 'metrics')
     for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe']) {
       const url = `http://127.0.0.1:${containerPort}${sidecar[probe].httpGet.path}`
-      const status = ['curl', '-s', '-o', '/dev/null', '-w', '%{http_code}', url]
-      expect([probe, await succeed('nsenter', [`--net=/proc/${network}/ns/net`, ...status])]).toEqual([
-        probe,
-        '200',
-      ])
+      expect([probe, await curl('-o', '/dev/null', '-w', '%{http_code}', url)]).toEqual([probe, '200'])
     }
+
+    projectVolume(configuration, { password: 'another one', 'postern.yaml': `${yaml}realm: rack\n` })
+    await container.waitForLog('configuration reloaded')
+    expect(await curl('-D', '-', 'https://localhost:8443/api/system')).toContain('realm="rack"')
+    const form = ['-d', 'grant_type=password', '--data-urlencode', 'password=another one']
+    expect(await curl('https://localhost:8443/oauth/token', ...form)).toContain('access_token')
   })
 })

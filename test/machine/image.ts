@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { cp, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { makeExecutable } from '../../deploy/build/executable.ts'
@@ -64,7 +63,6 @@ export async function prepareBuilder(): Promise<ImageBuilder> {
   await Promise.all([makeBase(buildah, join(folder, 'base.tar')), makeContext(context)])
   return {
     async build(name) {
-      const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
       const flags = [
         '--isolation=chroot',
         '--format=docker',
@@ -73,7 +71,7 @@ export async function prepareBuilder(): Promise<ImageBuilder> {
         `--tag=${name}`,
       ]
       const file = join(context, 'deploy', 'Dockerfile')
-      await buildah('build', ...flags, '--build-arg', `VERSION=${version}`, '--file', file, context)
+      await buildah('build', ...flags, '--file', file, context)
       const archive = join(folder, `${name}.oci.tar`)
       await buildah('push', '--format=oci', name, `oci-archive:${archive}:${name}`)
       const { Digest: digest } = JSON.parse(await succeed('skopeo', ['inspect', `oci-archive:${archive}`]))

@@ -1,6 +1,16 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, join } from 'node:path'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -50,6 +60,27 @@ export async function prepareSetting(): Promise<Setting> {
     { source: hosts, destination: '/etc/hosts' },
   ]
   return { etc, state, hosts, mounts, adminUrl: `http://${admin}` }
+}
+
+/** The files of a volume by name. */
+export type VolumeFiles = Readonly<Record<string, string>>
+
+/**
+ * Makes or replaces the files of a projected volume as the kubelet does: in a new folder, to which the symbolic link `..data` turns
+ * by a rename. They belong to root and to the group 1000 (`fsGroup`).
+ */
+export function projectVolume(folder: string, files: VolumeFiles): void {
+  const target = mkdtempSync(`${folder}/..version-`)
+  chmodSync(target, 0o755)
+  for (const [name, content] of Object.entries(files)) {
+    writeFileSync(join(target, name), content, { mode: 0o440 })
+    chownSync(join(target, name), 0, 1000)
+    if (lstatSync(join(folder, name), { throwIfNoEntry: false }) === undefined) {
+      symlinkSync(join('..data', name), join(folder, name))
+    }
+  }
+  symlinkSync(basename(target), join(folder, '..data_tmp'))
+  renameSync(join(folder, '..data_tmp'), join(folder, '..data'))
 }
 
 /** A short volume of `compose.yaml`, such as `./postern.yaml:/etc/postern/postern.yaml:ro`. The only named one is the state. */
