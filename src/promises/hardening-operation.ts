@@ -110,22 +110,22 @@ export const OPERATION = {
     sentence: 'A purge of the Debian package leaves no file, no user and no unit behind.',
     reason: 'Debian Policy 6.8; what is left would hold secrets',
   },
-  H124: {
+  H121: {
     sentence:
       '`postern healthy` tells by its exit code whether the sidecar of the configuration responds, within 3 s.',
     reason: 'decision: a health check in an image without a shell',
   },
-  H125: {
+  H122: {
     sentence:
       'The container image holds the executable and the libraries that it loads, no shell, and serves as an unprivileged user on a read-only root.',
     reason: 'decision: what is not in the image needs no update and helps no intruder',
   },
-  H126: {
+  H123: {
     sentence:
       '`compose.yaml` starts a device that only Postern reaches, Postern, and a Prometheus that watches it.',
     reason: 'decision: an example that exposes the device would be copied',
   },
-  H127: {
+  H124: {
     sentence:
       'The Kubernetes manifests are valid by the published API, and run Postern as a native sidecar under the restricted pod security standard.',
     reason: 'Kubernetes ignores or refuses a misspelt field only in the cluster',

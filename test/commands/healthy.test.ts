@@ -28,7 +28,7 @@ async function admin(listener: RequestListener): Promise<string> {
   return `127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-test('H124 healthy succeeds while the sidecar responds, and fails when it is gone', async () => {
+test('H121 healthy succeeds while the sidecar responds, and fails when it is gone', async () => {
   const site = await prepareSite()
   const sidecar = await site.serve()
   const address = new URL(sidecar.adminUrl).host
@@ -44,7 +44,7 @@ test('H124 healthy succeeds while the sidecar responds, and fails when it is gon
   ])
 })
 
-test('H124 healthy asks a Unix socket, through the configuration file of the sidecar', async () => {
+test('H121 healthy asks a Unix socket, through the configuration file of the sidecar', async () => {
   const socket = join(temporaryDirectory(), 'admin.sock')
   const site = await prepareSite({ config: { admin: { address: `unix:${socket}` } } })
   await site.launch().waitForLog('listening')
@@ -52,7 +52,7 @@ test('H124 healthy asks a Unix socket, through the configuration file of the sid
   expect(asked).toEqual({ code: 0, signal: null, stdout: `ok: /healthz at unix:${socket}\n`, stderr: '' })
 })
 
-test('H124 a sidecar that is not ready is healthy, and --ready says why it is not ready', async () => {
+test('H121 a sidecar that is not ready is healthy, and --ready says why it is not ready', async () => {
   const address = await admin((req, res) => {
     res.writeHead(req.url === '/healthz' ? 200 : 503).end('{"ready":false,"reasons":["no password"]}\n')
   })
@@ -63,7 +63,7 @@ test('H124 a sidecar that is not ready is healthy, and --ready says why it is no
   ])
 })
 
-test('H124 a sidecar that accepts and does not respond is not healthy', async () => {
+test('H121 a sidecar that accepts and does not respond is not healthy', async () => {
   const address = await admin(() => {})
   expect(await healthy(address)).toEqual([
     1,

@@ -13,7 +13,7 @@ const { $schema: _, ...schema } = JSON.parse(
 )
 const validate = new Ajv({ strict: false, validateFormats: false, allErrors: true }).compile(schema)
 
-test('H126 compose.yaml is valid by the published schema, which refuses an unknown key', () => {
+test('H123 compose.yaml is valid by the published schema, which refuses an unknown key', () => {
   validate(compose)
   expect(validate.errors).toBe(null)
   const wrong = structuredClone(compose)
@@ -21,7 +21,7 @@ test('H126 compose.yaml is valid by the published schema, which refuses an unkno
   expect(validate(wrong)).toBe(false)
 })
 
-test('H126 compose.yaml names only files of deploy/, and the password that the operator makes', () => {
+test('H123 compose.yaml names only files of deploy/, and the password that the operator makes', () => {
   const services: readonly { readonly volumes?: readonly string[] }[] = Object.values(compose.services)
   const mounted = services.flatMap(({ volumes = [] }) => volumes.map((volume) => volume.split(':')[0] ?? ''))
   const files = mounted.filter((source) => source.startsWith('./'))
@@ -36,7 +36,7 @@ test('H126 compose.yaml names only files of deploy/, and the password that the o
   expect(ignored).toEqual(expect.arrayContaining(['/deploy/password', '/deploy/kubernetes/password']))
 })
 
-test('H126 only Postern reaches the device, and only the host reaches the metrics', () => {
+test('H123 only Postern reaches the device, and only the host reaches the metrics', () => {
   const { postern, device, prometheus } = compose.services
   expect(device.networks).toEqual(['device'])
   expect(compose.networks.device).toEqual({ internal: true })

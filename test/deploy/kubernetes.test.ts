@@ -46,7 +46,7 @@ async function typeErrors(manifests: readonly Manifest[]): Promise<string> {
 
 const manifests: readonly Manifest[] = resources.map(read)
 
-test('H127 the base lists every manifest, and each has the fields of the Kubernetes API and no others', async () => {
+test('H124 the base lists every manifest, and each has the fields of the Kubernetes API and no others', async () => {
   const others = ['kustomization.yaml', 'postern.yaml']
   const present = readdirSync(BASE).filter((name) => name.endsWith('.yaml') && !others.includes(name))
   expect(resources.toSorted()).toEqual(present.toSorted())
@@ -64,7 +64,7 @@ test.each<[string, string, string, string]>([
   expect(await typeErrors([parse(text.replace(right, wrong))])).toContain(message)
 })
 
-test('H127 kustomize builds the base with the password that the operator makes, and needs it', async () => {
+test('H124 kustomize builds the base with the password that the operator makes, and needs it', async () => {
   needs('kubectl')
   const folder = join(temporaryDirectory(), 'base')
   cpSync(BASE, folder, { recursive: true, filter: (source) => source !== join(BASE, 'password') })
@@ -95,7 +95,7 @@ test('the version of the image and its label is that of the package', () => {
   expect(dockerfile).toContain(`org.opencontainers.image.version="${version}"`)
 })
 
-test('H127 Postern is a native sidecar under the restricted pod security standard', () => {
+test('H124 Postern is a native sidecar under the restricted pod security standard', () => {
   expect(sidecar).toMatchObject({ name: 'postern', restartPolicy: 'Always' })
   expect(pod).toMatchObject({
     automountServiceAccountToken: false,
@@ -112,7 +112,7 @@ test('H127 Postern is a native sidecar under the restricted pod security standar
   }
 })
 
-test('H127 names, labels and ports of the manifests and of the configuration agree', () => {
+test('H124 names, labels and ports of the manifests and of the configuration agree', () => {
   const file = readConfigFile(join(BASE, 'postern.yaml'))
   const { listen, admin, password, stateDir, upstream } = loadConfig({ file, env: {}, sets: [] })
   const ports: readonly { readonly name: string; readonly containerPort: number }[] = sidecar.ports

@@ -56,7 +56,7 @@ function curlIn(network: number, ...args: string[]): Promise<string> {
   return succeed('nsenter', [`--net=/proc/${network}/ns/net`, 'curl', '-skS', ...args])
 }
 
-describe('H125 the container image', () => {
+describe('H122 the container image', () => {
   it('holds the executable, the libraries that it loads, and nothing else that runs', async () => {
     const [programs, others] = [contents().filter(isElf), contents().filter((file) => !isElf(file))]
     const needed = new Set<string>()
@@ -158,7 +158,7 @@ describe('H125 the container image', () => {
   })
 })
 
-describe('H126 deploy/compose.yaml', () => {
+describe('H123 deploy/compose.yaml', () => {
   it('starts a sample device, Postern in front of it, and a Prometheus that watches Postern', async () => {
     for (const tool of ['prometheus', 'nsenter', 'curl']) needs(tool)
     const { services } = parse(readFileSync(join(DEPLOY, 'compose.yaml'), 'utf8'))
@@ -198,7 +198,7 @@ describe('H126 deploy/compose.yaml', () => {
   })
 })
 
-describe('H127 deploy/kubernetes', () => {
+describe('H124 deploy/kubernetes', () => {
   const { spec } = parse(readFileSync(join(DEPLOY, 'kubernetes/deployment.yaml'), 'utf8')).spec.template
   const [sidecar] = spec.initContainers
 
