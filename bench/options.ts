@@ -14,7 +14,7 @@ bench/results/latest.json and latest.html. See bench/README.md.
   --rounds N        rounds of each measurement (3)
   --seconds S       length of a round (4)
   --peers A,B       these peers alone, such as postern,haproxy
-  --source          measure src/main.ts as it stands, not the bundle that is deployed
+  --source          measure src/main.ts as it stands, not the executable that is released
   --node-flag=FLAG  for Postern's process, such as --node-flag=--cpu-prof
   --compare FILE    fail where figures are worse than in that result
   --strict          fail where a threshold is missed

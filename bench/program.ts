@@ -2,55 +2,54 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
-import { nodeFlags as permissions, unitEnvironment } from '../deploy/build/node-flags.ts'
-import { outputOf, temporaryFolder } from './child.ts'
+import { makeBundle } from '../deploy/build/bundle.ts'
+import { makeExecutable } from '../deploy/build/executable.ts'
+import { unitEnvironment } from '../deploy/build/node-flags.ts'
+import { temporaryFolder } from './child.ts'
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
 
 /** A build of Postern to measure. */
 export interface Program {
   readonly name: string
-  readonly file: string
-  /** Flags for Node, for a sidecar with its configuration and state in this folder. */
-  readonly flags: (folder: string) => readonly string[]
-  /** The flags that change speed or memory. The bare Node servers of a comparison get them too. */
-  readonly tuning: readonly string[]
+  /** The program and its first arguments. */
+  readonly command: readonly string[]
+  /** The environment. The bare Node servers of a comparison get it too. */
   readonly env: Readonly<Record<string, string>>
+  /** `NODE_OPTIONS` of a sidecar with its configuration and state in this folder. */
+  readonly nodeOptions: (folder: string) => string
+  /** The flags of Node that change speed or memory. The bare Node servers of a comparison get them too. */
+  readonly tuning: readonly string[]
 }
 
 /** The source, with these flags only. */
 export function sourceProgram(nodeFlags: readonly string[] = []): Program {
   return {
     name: 'src/main.ts',
-    file: join(ROOT, 'src/main.ts'),
-    flags: () => nodeFlags,
-    tuning: nodeFlags,
+    command: [process.execPath, ...nodeFlags, join(ROOT, 'src/main.ts')],
     env: { NODE_ENV: 'production' },
+    nodeOptions: () => '',
+    tuning: nodeFlags,
   }
 }
 
-/** Milliseconds. */
-const BUILD_TIMEOUT = 120_000
-
-/** Builds the bundle that is deployed. Its flags are those of the systemd unit, then these. */
+/** Makes the executable that is released. Its environment is that of the systemd unit; `NODE_OPTIONS` has these flags, too. */
 export async function shippedProgram(nodeFlags: readonly string[]): Promise<Program> {
-  const program = await temporaryFolder()
-  const dist = join(program, 'dist')
-  await outputOf(process.execPath, [join(ROOT, 'deploy/build/bundle.ts'), dist], { timeout: BUILD_TIMEOUT })
+  const folder = await temporaryFolder()
+  const [bundle, file] = [join(folder, 'bundle'), join(folder, 'postern')]
+  await makeBundle(bundle)
+  await makeExecutable(bundle, process.arch === 'arm64' ? 'arm64' : 'x64', file)
   const unit = await readFile(join(ROOT, 'deploy/postern.service'), 'utf8')
   const { NODE_OPTIONS: heap = '', ...env } = unitEnvironment(unit)
-  const flags = (folder: string): string[] => [
-    `--allow-fs-read=${program}`,
-    ...permissions({ configuration: folder, state: stateFolder(folder) }),
-    ...heap.split(' '),
-    ...nodeFlags,
-  ]
+  const tuning = [...heap.split(' '), ...nodeFlags]
   return {
-    name: 'the bundle, with the flags of the unit',
-    file: join(dist, 'postern.mjs'),
-    flags,
-    tuning: flags('').filter((flag) => !/^--(?:permission$|allow-|disable-warning)/.test(flag)),
+    name: 'the executable, with the environment of the unit',
+    command: [file],
     env,
+    // With the permissions for the folders of an installation it need not restart to get them.
+    nodeOptions: (place) =>
+      [...tuning, `--allow-fs-read=${place}`, `--allow-fs-write=${stateFolder(place)}`].join(' '),
+    tuning,
   }
 }
 

@@ -1,6 +1,5 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import process from 'node:process'
 import { type Child, freePort, listening, startChild, temporaryFolder } from './child.ts'
 import { type Program, sourceProgram, stateFolder } from './program.ts'
 import { requestOnce } from './request.ts'
@@ -79,11 +78,12 @@ export async function prepareSidecar(options: SidecarOptions): Promise<PreparedS
     url,
     port,
     async launch() {
-      const child = await startChild(
-        process.execPath,
-        [...program.flags(folder), program.file, 'serve', '--config', config, ...sets],
-        { core: options.core, outputTo: log, env: program.env },
-      )
+      const [file = '', ...first] = program.command
+      const child = await startChild(file, [...first, 'serve', '--config', config, ...sets], {
+        core: options.core,
+        outputTo: log,
+        env: { ...program.env, NODE_OPTIONS: program.nodeOptions(folder) },
+      })
       return { url, admin: `http://127.0.0.1:${adminPort}`, child, stop: () => stopSidecar(child, log) }
     },
   }
