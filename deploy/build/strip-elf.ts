@@ -25,6 +25,10 @@ export function stripElf(program: Buffer): Buffer {
   const kept = sections
     .map((section, i) => ({ section, i }))
     .filter(({ section, i }) => i === 0 || i === names || isLoaded(section))
+  // A symbol names its section by number, so a loaded section must keep its own.
+  if (kept.some(({ section, i }, position) => isLoaded(section) && i !== position)) {
+    throw new Error('a loaded section lies behind one that is not loaded')
+  }
   const positions = new Map(kept.map(({ i }, position) => [i, position]))
   const nameSection = sections[names]
   if (nameSection === undefined) throw new Error('no section holds the names of the sections')

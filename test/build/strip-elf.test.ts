@@ -22,7 +22,7 @@ it('the same program gives the same bytes, and a stripped one stays as it is', (
   expect(stripElf(stripped).equals(stripped)).toBe(true)
 })
 
-it('readelf finds no fault in a stripped program, and the sections of strip', async () => {
+it('readelf accepts a stripped program, which has the sections that strip keeps', async () => {
   needs('readelf')
   needs('strip')
   const folder = temporaryDirectory()
@@ -37,6 +37,26 @@ it('readelf finds no fault in a stripped program, and the sections of strip', as
   // What `strip` keeps of the compiler's notes is not loaded.
   const loaded = (await sections(theirs)).filter((name) => !/^\.(comment|gnu\.build\.attributes)$/.test(name))
   expect(await sections(ours)).toEqual(loaded)
+})
+
+/** An ELF file of section headers alone. `loaded`: whether each section behind the first, empty one is loaded. */
+function withSections(loaded: readonly boolean[]): Buffer {
+  const file = Buffer.alloc(64 + (loaded.length + 1) * 64)
+  Buffer.from('7f454c460201', 'hex').copy(file)
+  file.writeBigUInt64LE(64n, 0x28)
+  file.writeUInt16LE(loaded.length + 1, 0x3c)
+  file.writeUInt16LE(loaded.length, 0x3e)
+  for (const [i, isLoaded] of loaded.entries()) {
+    file.writeBigUInt64LE(isLoaded ? 2n : 0n, 64 + (i + 1) * 64 + 8)
+  }
+  return file
+}
+
+it('a loaded section behind one that is not loaded is refused, because symbols name sections by number', () => {
+  expect(() => stripElf(withSections([true, false, false]))).not.toThrow()
+  expect(() => stripElf(withSections([false, true, false]))).toThrow(
+    'a loaded section lies behind one that is not loaded',
+  )
 })
 
 it.each([
