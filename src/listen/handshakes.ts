@@ -4,7 +4,7 @@ import { createServer, type TLSSocket } from 'node:tls'
 import { onFirstByte } from './first-byte.ts'
 import { LAST_REQUEST } from './http1/server.ts'
 import type { FailedHandshake, ListenLimits } from './limits.ts'
-import { createLingering } from './linger.ts'
+import type { Lingering } from './linger.ts'
 import type { TlsMaterial } from './tls-pair.ts'
 
 /** How long a TLS handshake may continue after the sidecar begins to stop (ms). */
@@ -13,6 +13,8 @@ const LAST_HANDSHAKE = 2_000
 export interface HandshakeDependencies {
   readonly limits: Pick<ListenLimits, 'handshakeTimeout'>
   readonly material: TlsMaterial
+  /** Closes the connections of clients that speak plain HTTP. */
+  readonly lingering: Pick<Lingering, 'end'>
   /** Called after a handshake. `wire`: the TCP socket below `socket`. */
   readonly accept: (socket: TLSSocket, wire: Socket) => void
   readonly onFailed: (reason: FailedHandshake) => void
@@ -39,9 +41,9 @@ interface Handshake {
 export function createHandshakes(deps: HandshakeDependencies): Handshakes {
   const { limits, accept, onFailed } = deps
   const running = new Set<Handshake>()
-  const lingering = createLingering()
+  let stopping = false
   /** Finds the `Socket` below a `TLSSocket`. Node has no other public API for this. */
-  const current = new AsyncLocalStorage<Handshake>()
+  const handshakeOf = new AsyncLocalStorage<Handshake>()
 
   const server = createServer(
     {
@@ -52,7 +54,7 @@ export function createHandshakes(deps: HandshakeDependencies): Handshakes {
       noDelay: true,
     },
     (socket) => {
-      const handshake = current.getStore()
+      const handshake = handshakeOf.getStore()
       const wire = handshake?.wire ?? socket
       if (handshake !== undefined) settle(handshake)
       accept(socket, wire)
@@ -60,11 +62,11 @@ export function createHandshakes(deps: HandshakeDependencies): Handshakes {
   )
   server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
     socket.destroy()
-    const handshake = current.getStore()
+    const handshake = handshakeOf.getStore()
     if (handshake !== undefined) settle(handshake, FAILED_BY_CODE.get(error.code) ?? 'tls_error')
   })
 
-  /** Ends a handshake. It releases the socket, because the connection's asynchronous resources keep the handshake in memory. */
+  /** Ends a handshake. Clears `wire`, because the asynchronous context of the connection keeps this object alive. */
   function settle(handshake: Handshake, failure?: FailedHandshake): void {
     if (!running.delete(handshake)) return
     clearTimeout(handshake.deadline)
@@ -85,19 +87,19 @@ export function createHandshakes(deps: HandshakeDependencies): Handshakes {
         deadline: setTimeout(() => expire(handshake), limits.handshakeTimeout),
       }
       running.add(handshake)
-      // A reset before the first byte. Afterwards the `TLSSocket` listens, too.
+      // A reset before the first byte would be an uncaught error; later the `TLSSocket` handles it.
       socket.on('error', ignore)
-      socket.once('close', () => settle(handshake, 'client_left'))
-      onFirstByte(socket, (spoken) => {
-        if (spoken === 'http') {
+      socket.once('close', () => settle(handshake, stopping ? undefined : 'client_left'))
+      onFirstByte(socket, (protocol) => {
+        if (protocol === 'http') {
           settle(handshake, 'plain_http')
-          lingering.end(socket, deps.plainHttpMessage())
-        } else current.run(handshake, () => server.emit('connection', socket))
+          deps.lingering.end(socket, deps.plainHttpMessage())
+        } else handshakeOf.run(handshake, () => server.emit('connection', socket))
       })
     },
     applyTls: (material) => server.setSecureContext(contextOf(material)),
     drain() {
-      lingering.drain()
+      stopping = true
       setTimeout(() => {
         for (const { wire } of running) if (wire?.bytesRead === 0) wire.destroy()
       }, LAST_REQUEST).unref()

@@ -8,6 +8,7 @@ import { createHandshakes } from './handshakes.ts'
 import { createHttp1Server } from './http1/server.ts'
 import { createHttp2Server } from './http2/server.ts'
 import type { FailedHandshake, ListenLimits, Overuse, RefusedConnection } from './limits.ts'
+import { createLingering } from './linger.ts'
 import type { TlsMaterial } from './tls-pair.ts'
 
 type Protocol = 'http/1.1' | 'h2'
@@ -56,7 +57,8 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
   const server = createServer({ noDelay: true })
   const caps = capConnections(server, { clock: deps.clock, limits, clientOf, onRefused: events.refused })
   const handlers = { ...deps, onOveruse: events.overused, onMisused: caps.remember }
-  const http1 = createHttp1Server(limits, handlers, deps.clock)
+  const lingering = createLingering()
+  const http1 = createHttp1Server(limits, handlers, deps.clock, lingering)
   const http2 = createHttp2Server(limits, handlers)
   const sockets = new Set<Socket>()
   let overTcp = false
@@ -99,6 +101,7 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
       : createHandshakes({
           limits,
           material: deps.tls,
+          lingering,
           accept: acceptTls,
           onFailed: events.handshakeFailed,
           plainHttpMessage: () => deps.refusalMessage(PLAIN_HTTP),
@@ -121,6 +124,7 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
     drain() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       handshakes?.drain()
+      lingering.drain()
       http1.drain()
       http2.drain()
       return closed

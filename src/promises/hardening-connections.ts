@@ -108,7 +108,7 @@ export const CONNECTIONS = {
   },
   H116: {
     sentence:
-      'A connection to the TLS port counts against the caps, and ends by `listen.handshake_timeout`, from its first byte on.',
+      'A TLS handshake ends by `listen.handshake_timeout`, counted from the connection. Plain HTTP gets its 400 and lingers as after any last response. Both count against the caps.',
     reason: 'slowloris before TLS begins',
   },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

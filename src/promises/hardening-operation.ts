@@ -69,7 +69,7 @@ export const OPERATION = {
   H110: {
     sentence:
       'A client that trusts `tls/cert.pem` connects by every name and address of the machine, or by those of `listen.tls.names`.',
-    reason: 'else operators turn verification off; RFC 9525',
+    reason: 'otherwise operators switch verification off (RFC 9525)',
   },
   H111: {
     sentence:
@@ -83,7 +83,7 @@ export const OPERATION = {
   },
   H113: {
     sentence:
-      'A self-signed certificate is renewed in its last 30 days, with its key, also one of an earlier version.',
+      'Postern renews a self-signed certificate in its last 30 days with the same key, also one that an earlier version made.',
     reason: 'an unattended device must not become unreachable',
   },
   H114: {

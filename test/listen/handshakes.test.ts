@@ -1,4 +1,9 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { expect, it } from 'vitest'
+import { createHandshakes } from '../../src/listen/handshakes.ts'
+import { createLingering } from '../../src/listen/linger.ts'
+import { makeCertificate } from '../support/certificate.ts'
 import { rawConnection } from '../support/raw.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { needs, run } from '../support/tools.ts'
@@ -34,6 +39,31 @@ it.each(Object.entries(clients))(
     expect(await failures(sidecar)).toEqual({ ...NONE, [reason]: 1 })
   },
 )
+
+it('a handshake that a stop ends does not count as a client that left', async () => {
+  const failed: string[] = []
+  const { cert, key } = await makeCertificate()
+  const valid = { from: { of: '', at: 0 }, until: { of: '', at: 0 } }
+  const handshakes = createHandshakes({
+    limits: { handshakeTimeout: 60_000 },
+    material: { cert, key, valid, names: [], authority: undefined },
+    lingering: createLingering(),
+    accept: () => {},
+    onFailed: (reason) => failed.push(reason),
+    plainHttpMessage: () => '',
+  })
+  const server = createServer(handshakes.begin).listen(0, '127.0.0.1')
+  const accepted = once(server, 'connection')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo // listening on TCP
+  const raw = await rawConnection(`http://127.0.0.1:${port}`)
+  const [socket] = await accepted
+  const closed = once(socket, 'close')
+  server.close()
+  handshakes.drain()
+  await Promise.all([raw.closed, closed])
+  expect(failed).toEqual([])
+})
 
 function failuresOf(sidecar: TestSidecar, reason: string): Promise<number> {
   return sidecar.metric('postern_handshakes_failed_total', { reason })

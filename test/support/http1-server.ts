@@ -3,6 +3,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import type { Exchange, UpgradeExchange } from '../../src/http/exchange.ts'
 import { createHttp1Server } from '../../src/listen/http1/server.ts'
 import type { ListenLimits } from '../../src/listen/limits.ts'
+import { createLingering } from '../../src/listen/linger.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { closeLater } from './cleanup.ts'
 
@@ -23,6 +24,7 @@ export async function startHttp1Server(
       },
     },
     systemClock,
+    createLingering(),
   )
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
     closeLater(() => {

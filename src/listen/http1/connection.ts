@@ -24,7 +24,7 @@ export interface ConnectionRules {
   readonly idleTimeout: number
   readonly maxHeaderSize: number
   readonly handlers: Http1Handlers
-  readonly lingering: Lingering
+  readonly lingering: Pick<Lingering, 'end'>
   /** See `Http1Transport`. */
   readonly keepAliveFields: string
   readonly dateLine: () => string

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Clock } from '../../system/clock.ts'
 import type { ListenLimits } from '../limits.ts'
-import { createLingering } from '../linger.ts'
+import type { Lingering } from '../linger.ts'
 import {
   type ConnectionRules,
   Http1Connection,
@@ -30,6 +30,7 @@ export function createHttp1Server(
   limits: Pick<ListenLimits, 'headerTimeout' | 'idleTimeout' | 'maxHeaderSize'>,
   handlers: Http1Handlers,
   clock: Clock,
+  lingering: Pick<Lingering, 'end'>,
 ): Http1Server {
   const connections = new Set<Http1Connection>()
   let draining = false
@@ -38,7 +39,7 @@ export function createHttp1Server(
     idleTimeout: limits.idleTimeout + IDLE_BUFFER,
     maxHeaderSize: limits.maxHeaderSize,
     handlers,
-    lingering: createLingering(),
+    lingering,
     keepAliveFields: `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(limits.idleTimeout / 1000)}\r\n`,
     dateLine: createDateLine(clock),
     isDraining: () => draining,
@@ -56,7 +57,6 @@ export function createHttp1Server(
     drain() {
       draining = true
       for (const connection of connections) connection.serverStopping()
-      rules.lingering.drain()
       closeIdleSoon(connections)
     },
   }
