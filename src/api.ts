@@ -26,7 +26,8 @@ export type Source = { readonly config: Configuration } | { readonly configFile:
 
 /** Receives each line of the log: one JSON object and its line end. A writable stream of Node is one. */
 export interface LogDestination {
-  write(line: string): unknown
+  /** Called synchronously, and must not throw. Nothing awaits a promise that it returns, so none may reject. */
+  write(line: string): void
 }
 
 /** The addresses on which a sidecar listens, such as `https://127.0.0.1:8443`. `admin` is null with `admin.address: off`. */
@@ -43,7 +44,10 @@ export interface Changes {
 
 /** A sidecar. Several in one program have their own tokens and limits, and need a `state_dir` each. */
 export interface Sidecar {
-  /** Listens. If an address cannot be used, the sidecar is stopped and this rejects with the reason. */
+  /**
+   * Listens. If an address cannot be used, the sidecar is stopped and this rejects with the reason. A second call gives the
+   * result of the first; after a stop, or when one comes during the start, it rejects.
+   */
   start(): Promise<Addresses>
   /**
    * Applies another configuration without closing a connection, or the same one again: then a `configFile`, the certificate

@@ -1,4 +1,4 @@
-import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { type Configuration, createSidecar, type Sidecar, type Source } from '../src/api.ts'
@@ -105,6 +105,32 @@ describe('a sidecar within another program', () => {
     await expect(creating).rejects.toThrow(problem)
   })
 
+  it('starts once, even if it is told twice, and not again after a stop', async () => {
+    const { config } = await preparePlace()
+    const sidecar = await create({ config })
+    const [first, second] = await Promise.all([sidecar.start(), sidecar.start()])
+    expect(second).toEqual(first)
+    expect(await sidecar.start()).toEqual(first)
+    const client = clientOf(first.public, '', 'http1', '')
+    expect(await client.use((await client.grant()).access_token)).toBe(200)
+    await sidecar.stop()
+    await expect(sidecar.start()).rejects.toMatchObject({ name: 'SetupError', exitCode: 1 })
+    await expect(rawConnection(first.public)).rejects.toThrow('ECONNREFUSED')
+  })
+
+  it('changes nothing of another one that uses the state folder', async () => {
+    const { config, directory } = await preparePlace()
+    const named = (name: string) => ({
+      ...config,
+      listen: { address: '127.0.0.1:0', tls: { names: [name] } },
+    })
+    await create({ config: named('one.example') })
+    const cert = join(directory, 'state', 'tls', 'cert.pem')
+    const before = readFileSync(cert, 'utf8')
+    await expect(create({ config: named('two.example') })).rejects.toThrow('another')
+    expect(readFileSync(cert, 'utf8')).toBe(before)
+  })
+
   it('stops once, even if it is told twice', async () => {
     const { config } = await preparePlace()
     const sidecar = await create({ config })
@@ -115,6 +141,19 @@ describe('a sidecar within another program', () => {
 })
 
 describe('H118 nothing of a sidecar is left', () => {
+  it('when it is stopped while it starts', async () => {
+    const { config, directory } = await preparePlace()
+    const listen = { address: `unix:${join(directory, 'public.sock')}`, tls: 'off' }
+    const sidecar = await create({ config: { ...config, listen } })
+    const starting = sidecar.start()
+    const refused = expect(starting).rejects.toThrow('the sidecar was stopped')
+    await sidecar.stop()
+    await refused
+    expect(sidecar.lines.map((line) => JSON.parse(line).msg)).toEqual(['stopped'])
+    expect(readdirSync(directory)).not.toContain('public.sock')
+    await expect(sidecar.start()).rejects.toThrow('the sidecar was stopped')
+  })
+
   it.each<[string, (place: Place) => Configuration]>([
     [
       'the password file is missing',

@@ -42,7 +42,11 @@ export async function serveCommand(options: ConfigOptions, io: DaemonIo): Promis
     clock: systemClock,
   })
   io.onReload(reloader.reload)
-  if (asked === 0) await sidecar.start()
+  if (asked === 0) {
+    await sidecar.start().catch((error: unknown) => {
+      if (asked === 0) throw error
+    })
+  }
   // A program may wait for the line with the addresses, so the log's buffer is flushed.
   log.flush()
   reloader.watch(config)

@@ -12,13 +12,15 @@ import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import type { MachineNames } from '../system/machine-names.ts'
-import { reasonOf } from '../system/node-permission.ts'
+import { createNameReader, reportOnce, watchNames } from './name-watch.ts'
 
 export interface CertificateDependencies {
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: Pick<Metrics, 'certificateServed'>
   readonly machine: () => MachineNames
+  /** How often the names of the machine are compared with those of the certificate (ms). */
+  readonly compareEvery: number
 }
 
 /** The certificate of the public listener, from the start to the stop. */
@@ -29,56 +31,43 @@ export interface ServedCertificate {
   serve(apply: (material: TlsMaterial) => void): void
   /** Reads the pair again and serves it. Rejects, and changes nothing, if it is unusable. */
   reload(setting: TlsSetting): Promise<void>
-  close(): void
+  /** Resolves when a change in progress has ended. From then on no file is written. */
+  close(): Promise<void>
 }
 
-/** How often the names of the machine are compared with those of the certificate (ms). One comparison costs 0.1 ms. */
-const INTERVAL = 2_000
-
 /**
- * Opens the certificate. A self-signed one gets the names that it lacks at the start, at a reload, and while it is served, as soon
- * as two comparisons in turn find the same new names: interfaces come up one by one. A name that the machine no longer has stays
- * in it until a reload or until it is made anew for another reason, so an interface that is down for a moment changes nothing.
+ * Opens the certificate of the public listener. Postern replaces a self-signed certificate that lacks a name: at the start, at a
+ * reload, and every `compareEvery` ms while it is served. The timer waits until two readings agree, because interfaces come up
+ * one by one. Names that have gone stay until the next replacement or a reload, so an interface that is down for a moment
+ * changes nothing.
  */
 export async function openCertificate(
   initial: TlsSetting,
   stateDir: string,
-  { clock, log, metrics, machine }: CertificateDependencies,
+  { clock, log, metrics, machine, compareEvery }: CertificateDependencies,
 ): Promise<ServedCertificate> {
-  let validity: ValidityWatch | undefined
   let setting = initial
+  let current: TlsMaterial | undefined
   let apply = (_material: TlsMaterial): void => {}
+  let validity: ValidityWatch | undefined
+  let names: { readonly close: () => void } | undefined
+  let closed = false
   /** The changes of the certificate, one after the other. */
   let turn: Promise<unknown> = Promise.resolve()
-  let current: TlsMaterial | undefined
-  let seen = ''
-  let problem: string | undefined
+  const readMachine = createNameReader(machine, log)
+  const reportFailure = reportOnce((error) =>
+    log.error({ err: error }, 'self-signed certificate: could not be made anew'),
+  )
 
-  function inTurn<T>(change: () => Promise<T>): Promise<T> {
-    const done = turn.then(change)
+  function inTurn(change: () => Promise<void>): Promise<void> {
+    const done = turn.then(() => (closed ? undefined : change()))
     turn = done.catch(() => {})
     return done
   }
 
-  function wantedBy(next: TlsSetting): readonly string[] | undefined {
-    return isSelfSigned(next) ? wantedNames(next, readMachine) : undefined
-  }
-
-  function readMachine(): MachineNames {
-    const found = machine()
-    if (found.problem !== undefined && found.problem !== problem) {
-      log.warn(
-        { reason: found.problem },
-        'the addresses of this machine cannot be read: name them in listen.tls',
-      )
-    }
-    problem = found.problem
-    return found
-  }
-
   async function updated(found: TlsMaterial, next: TlsSetting, isReload: boolean): Promise<TlsMaterial> {
-    const wanted = wantedBy(next)
-    if (wanted === undefined) return found
+    if (!isSelfSigned(next)) return found
+    const wanted = wantedNames(next, readMachine)
     const exact = isReload || next !== 'auto'
     const remade = await remakeIfOutdated(found, stateDir, { wanted, exact, wall: clock.wall() })
     if (remade === 'foreign') {
@@ -98,45 +87,38 @@ export async function openCertificate(
 
   function use(material: TlsMaterial): void {
     current = material
+    if (closed) return
     metrics.certificateServed(material.valid.from.at, material.valid.until.at)
     validity?.served(material.valid)
     apply(material)
   }
 
   async function compare(): Promise<void> {
-    const names = wantedBy(setting)?.join() ?? ''
-    const settled = names === seen
-    seen = names
-    if (current === undefined || !settled) return
+    if (current === undefined) return
     const material = await updated(current, setting, false)
     if (material !== current) use(material)
+  }
+
+  /** Only a self-signed certificate depends on the names of the machine. */
+  function followNames(): void {
+    names?.close()
+    const followed = setting
+    names = isSelfSigned(followed)
+      ? watchNames({
+          read: () => wantedNames(followed, readMachine),
+          onSettled: () => inTurn(compare).then(() => reportFailure(undefined), reportFailure),
+          interval: compareEvery,
+        })
+      : undefined
   }
 
   const first = await loadTlsMaterial(initial, stateDir, {
     clock,
     machine: readMachine,
-    onSetAside: (reason, names) =>
-      log.error({ reason, names }, 'self-signed certificate: unusable, set aside; making another'),
+    onSetAside: (reason, files) =>
+      log.error({ reason, names: files }, 'self-signed certificate: unusable, set aside; making another'),
   })
-  if (first !== undefined) current = await updated(first, initial, false)
-  if (current !== undefined) use(current)
-  let failed: string | undefined
-  let isComparing = false
-  let timer: NodeJS.Timeout | undefined
-
-  async function watch(): Promise<void> {
-    // A disk may hang.
-    if (isComparing) return
-    isComparing = true
-    try {
-      await inTurn(compare)
-    } catch (error) {
-      const reason = reasonOf(error)
-      if (reason !== failed) log.error({ err: error }, 'self-signed certificate: could not be made anew')
-      failed = reason
-    }
-    isComparing = false
-  }
+  if (first !== undefined) use(await updated(first, initial, false))
 
   return {
     material: current,
@@ -144,7 +126,7 @@ export async function openCertificate(
       apply = next
       validity = watchValidity(clock, log)
       if (current !== undefined) validity.served(current.valid)
-      timer = setInterval(() => void watch(), INTERVAL).unref()
+      followNames()
     },
     reload: (next) =>
       inTurn(async () => {
@@ -154,10 +136,13 @@ export async function openCertificate(
         const material = await updated(found, next, true)
         setting = next
         use(material)
+        if (!closed) followNames()
       }),
-    close() {
-      clearInterval(timer)
+    async close() {
+      closed = true
+      names?.close()
       validity?.close()
+      await turn
     },
   }
 }

@@ -15,18 +15,18 @@ import type { Logger } from '../record/log.ts'
 import { createMetrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import { type CollectGarbage, collectWhenIdle } from '../system/idle-collection.ts'
-import { listen } from '../system/listen.ts'
 import { type MachineNames, machineNames } from '../system/machine-names.ts'
 import { VERSION } from '../version.ts'
 import { openCertificate } from './certificate.ts'
 import { openDeviceServices } from './device-services.ts'
 import { createExposureWarning } from './exposure-warning.ts'
+import { type Addresses, createListeners } from './listeners.ts'
 import { deriveSettings } from './settings.ts'
 import { openState } from './state.ts'
 import { tokenServices } from './token-services.ts'
 
 export interface Sidecar {
-  /** Starts both listeners. Rejects with the reason if one cannot listen. */
+  /** Starts both listeners, once. Rejects with the reason if one cannot listen, or if the sidecar is stopped. */
   start(): Promise<Addresses>
   /**
    * Applies the configuration that `load` returns, without closing a connection, and returns the changed keys, including
@@ -34,14 +34,11 @@ export interface Sidecar {
    * configuration names cannot be used.
    */
   reload(load: () => Config): Promise<Changes>
-  /** Drains: requests in flight may finish within `graceMs` (default: `shutdown_grace`), the rest are aborted. */
+  /**
+   * Ends a start in progress, then drains: requests in flight may finish within `graceMs` (default: `shutdown_grace`), the rest
+   * are aborted.
+   */
   stop(graceMs?: number): Promise<void>
-}
-
-interface Addresses {
-  /** The URL of the public listener. */
-  readonly public: string
-  readonly admin: string | null
 }
 
 export interface SidecarDependencies {
@@ -49,23 +46,19 @@ export interface SidecarDependencies {
   readonly log: Logger
   /** What clients may call this machine; default: what the system says. */
   readonly machine?: () => MachineNames
-  /** Called when the process is idle. Absent in a program that has other work. */
+  /** How often those names are compared with the certificate (ms). */
+  readonly compareEvery?: number
+  /** Undefined when Postern is embedded: the host's garbage is not ours to collect. */
   readonly collectGarbage?: CollectGarbage | undefined
 }
 
 /** Creates all parts of the sidecar and connects them. Rejects with `SetupError` if a configured file cannot be used. */
 export async function createSidecar(
   config: Config,
-  { clock, log, collectGarbage, machine = machineNames }: SidecarDependencies,
+  { clock, log, collectGarbage, machine = machineNames, compareEvery = 2_000 }: SidecarDependencies,
 ): Promise<Sidecar> {
   let settings = await deriveSettings(config)
   const metrics = createMetrics({ version: VERSION, node: versions.node })
-  const certificate = await openCertificate(config.listen.tls, config.stateDir, {
-    clock,
-    log,
-    metrics,
-    machine,
-  })
   const live = createLiveExchanges()
   const onBug = (error: unknown): void =>
     log.error({ err: error }, 'internal error: this is a bug in Postern')
@@ -87,6 +80,18 @@ export async function createSidecar(
     onRevoked: live.cut,
     onPasswordRead: () => void warnOfExposure(settings.config),
   }).catch(async (error: unknown) => {
+    await services.close()
+    throw error
+  })
+  // After the lock of the state folder, because another sidecar may be using the certificate in it.
+  const certificate = await openCertificate(config.listen.tls, config.stateDir, {
+    clock,
+    log,
+    metrics,
+    machine,
+    compareEvery,
+  }).catch(async (error: unknown) => {
+    state.close()
     await services.close()
     throw error
   })
@@ -146,10 +151,17 @@ export async function createSidecar(
     onBug,
   })
   const collection = collectWhenIdle({ collect: collectGarbage })
-  const listening: string[] = []
+  const listeners = createListeners(config, {
+    public: listener.server,
+    admin,
+    onOpen(addresses) {
+      phase = 'running'
+      log.info({ ...addresses, upstream: config.upstream.url.origin, version: VERSION }, 'listening')
+    },
+  })
   const control = await openControlSocket(config.stateDir, {
     tokens: state.tokens,
-    listening: () => listening,
+    listening: () => listeners.listening,
     onFailure: (error) =>
       log.error({ err: error }, 'control socket: postern status and revoke will not work'),
   })
@@ -173,20 +185,7 @@ export async function createSidecar(
   }
 
   return {
-    async start() {
-      const { address } = config.admin
-      if (address !== 'off') listening.push(await listen(admin, address, 'admin.address'))
-      const adminAt = address === 'off' ? null : `http://${listening[0]}`
-      const bound = await listen(listener.server, config.listen.address, 'listen.address')
-      listening.push(bound)
-      const publicAt = `${certificate.material === undefined ? 'http' : 'https'}://${bound}`
-      phase = 'running'
-      log.info(
-        { public: publicAt, admin: adminAt, upstream: config.upstream.url.origin, version: VERSION },
-        'listening',
-      )
-      return { public: publicAt, admin: adminAt }
-    },
+    start: listeners.open,
 
     async reload(load) {
       try {
@@ -201,8 +200,9 @@ export async function createSidecar(
 
     async stop(graceMs = settings.config.shutdownGrace) {
       phase = 'stopping'
+      await listeners.endOpening()
       collection.close()
-      certificate.close()
+      await certificate.close()
       await within(graceMs, listener.drain())
       listener.destroy()
       await services.close()

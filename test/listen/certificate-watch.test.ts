@@ -1,0 +1,67 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { openCertificate } from '../../src/compose/certificate.ts'
+import { reportOnce } from '../../src/compose/name-watch.ts'
+import { createLogOn } from '../../src/record/log.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import type { MachineNames } from '../../src/system/machine-names.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { sharedPair } from '../support/shared-pair.ts'
+import { startSidecar } from '../support/sidecar.ts'
+
+/** Counts how often the names of a machine are read. */
+function countedMachine(): { readonly machine: () => MachineNames; readonly looks: () => number } {
+  let looks = 0
+  return {
+    machine: () => {
+      looks += 1
+      return { names: ['box'], addresses: [] }
+    },
+    looks: () => looks,
+  }
+}
+
+it('the names of the machine are read only for a self-signed certificate', async () => {
+  const [own, automatic] = [countedMachine(), countedMachine()]
+  const start = (tls: unknown, { machine }: typeof own): Promise<unknown> =>
+    startSidecar({ transport: 'tls', config: { listen: { tls } }, machine, compareEvery: 2 })
+  await start(sharedPair(), own)
+  await start('auto', automatic)
+  await expect.poll(automatic.looks).toBeGreaterThan(20)
+  expect(own.looks()).toBe(0)
+})
+
+it('a stop waits for the certificate that is being written, and serves it no more', async () => {
+  const stateDir = temporaryDirectory()
+  const comparing = Promise.withResolvers<void>()
+  let looks = -1
+  const served: unknown[] = []
+  const certificate = await openCertificate('auto', stateDir, {
+    clock: systemClock,
+    log: createLogOn('silent', { write: () => {} }),
+    metrics: { certificateServed: () => {} },
+    machine() {
+      if (looks >= 0) looks += 1
+      // Two looks agree; the third is that of the comparison.
+      if (looks === 3) comparing.resolve()
+      return { names: looks < 0 ? ['box'] : ['box', 'added.example'], addresses: [] }
+    },
+    compareEvery: 1,
+  })
+  const stored = (): string => readFileSync(join(stateDir, 'tls', 'cert.pem'), 'utf8')
+  const before = stored()
+  looks = 0
+  certificate.serve((material) => served.push(material))
+  await comparing.promise
+  await certificate.close()
+  expect(stored()).not.toBe(before)
+  expect(served).toEqual([])
+})
+
+it('a problem is reported once, and again when it comes back', () => {
+  const reported: unknown[] = []
+  const report = reportOnce((problem) => reported.push(problem))
+  for (const problem of ['full', 'full', 'read-only', undefined, 'read-only']) report(problem)
+  expect(reported).toEqual(['full', 'read-only', 'read-only'])
+})
