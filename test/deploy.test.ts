@@ -113,14 +113,13 @@ test('the credential drop-in sets a variable that the configuration knows', () =
   expect(config.stateDir).toBe('/var/lib/postern')
 })
 
-test('a socket of the service manager is served under the permissions of the unit', async () => {
-  needs('systemd-socket-activate')
-  const folder = temporaryDirectory()
-  writeFileSync(join(folder, 'password'), 'secret\n', { mode: 0o600 })
+/** Starts the program under the permissions of the unit, with the configuration in `folder` and a socket. Asks it for `/`. */
+async function activate(folder: string, passwordFile: string) {
+  writeFileSync(passwordFile, 'secret\n', { mode: 0o600 })
   const port = await unusedPort()
   const settings = [
     'upstream.url=http://127.0.0.1:9',
-    `password.file=${join(folder, 'password')}`,
+    `password.file=${passwordFile}`,
     `state_dir=${join(folder, 'state')}`,
     'listen.address=fd:3',
     'admin.address=off',
@@ -138,17 +137,38 @@ test('a socket of the service manager is served under the permissions of the uni
     child.kill()
     await exited
   })
+  let stderr = ''
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    stderr += text
+  })
   await once(child.stderr, 'data') // "Listening on 127.0.0.1:... as 3."
   const status = Promise.withResolvers<number | undefined>()
   request({ port, host: '127.0.0.1', path: '/', rejectUnauthorized: false, agent: false }, (response) => {
     response.resume()
     status.resolve(response.statusCode)
   })
-    .on('error', status.reject)
+    .on('error', () => status.resolve(undefined))
     .end()
-  expect(await status.promise).toBe(401)
+  return { child, exited, status: await status.promise, stderr: () => stderr }
+}
+
+test('a socket of the service manager is served under the permissions of the unit', async () => {
+  needs('systemd-socket-activate')
+  const folder = temporaryDirectory()
+  const { child, exited, status } = await activate(folder, join(folder, 'password'))
+  expect(status).toBe(401)
   child.kill('SIGTERM')
   expect(await exited).toEqual([0, null])
+})
+
+test('a file outside of the permitted folders is refused with the missing flag if a restart would close the socket', async () => {
+  needs('systemd-socket-activate')
+  const file = join(temporaryDirectory(), 'password')
+  const { exited, status, stderr } = await activate(temporaryDirectory(), file)
+  expect(status).toBe(undefined)
+  expect(await exited).toEqual([2, null])
+  expect(stderr()).toMatch(/^postern serve: a socket that the service manager passes does not/m)
+  expect(stderr()).toContain(`add --allow-fs-read=${file} to NODE_OPTIONS in the unit`)
 })
 
 test('Prometheus accepts the scrape configuration and the alerts, and each alert fires when it should', async () => {

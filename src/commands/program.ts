@@ -1,6 +1,6 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { systemClock } from '../system/clock.ts'
-import { ensurePermissions } from '../system/permissions.ts'
+import { ensurePermissions, type Needs } from '../system/permissions.ts'
 import { VERSION } from '../version.ts'
 import type { CheckOptions } from './check.ts'
 import { type CommandIo, type DaemonIo, type ExitCode, reportFailure } from './command.ts'
@@ -67,9 +67,11 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
     .exitOverride()
     .addHelpText('after', PROGRAM_HELP)
 
+  /** `serve` asks for its permissions itself, when it has read the configuration. */
   function command<Flags>(
     name: string,
     description: string,
+    needs: Needs,
     run: (flags: Flags) => Promise<number>,
   ): Command {
     return program
@@ -78,13 +80,16 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
       .version(VERSION)
       .allowExcessArguments(false)
       .action(async (flags: Flags) => {
-        if (name !== 'serve') ensurePermissions('every path', io.permissions)
-        onResult(await run(flags).catch((error: unknown) => reportFailure(name, error, io)))
+        const work = async (): Promise<number> => {
+          ensurePermissions(needs, io.permissions)
+          return run(flags)
+        }
+        onResult(await work().catch((error: unknown) => reportFailure(name, error, io)))
       })
   }
 
   withConfig(
-    command('serve', 'Run the sidecar in front of a device.', async (options: ConfigOptions) => {
+    command('serve', 'Run the sidecar in front of a device.', [], async (options: ConfigOptions) => {
       const daemon = io.daemon()
       const { serveCommand } = await import('./serve.ts')
       return serveCommand(options, daemon)
@@ -95,6 +100,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
     command(
       'check',
       'Print the effective configuration and test the files, addresses and device in it.',
+      'every path',
       async (options: CheckOptions) => {
         const { checkCommand } = await import('./check.ts')
         return checkCommand(options, io)
@@ -109,6 +115,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
     command(
       'healthy',
       'Ask the running sidecar whether it is healthy: exit code 0 if it is, 1 if not.',
+      'every path',
       async (options: HealthyOptions) => {
         const { healthyCommand } = await import('./healthy.ts')
         return healthyCommand(options, io)
@@ -122,6 +129,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
     command(
       'status',
       'List the grants of the running sidecar: who is logged in.',
+      'every path',
       async (options: StatusOptions) => {
         const { statusCommand } = await import('./control.ts')
         return statusCommand(options, io)
@@ -132,10 +140,15 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
     .addHelpText('after', STATUS_HELP)
 
   withConfig(
-    command('revoke', 'Revoke grants and all their tokens at once.', async (options: RevokeOptions) => {
-      const { revokeCommand } = await import('./control.ts')
-      return revokeCommand(options, io)
-    }),
+    command(
+      'revoke',
+      'Revoke grants and all their tokens at once.',
+      'every path',
+      async (options: RevokeOptions) => {
+        const { revokeCommand } = await import('./control.ts')
+        return revokeCommand(options, io)
+      },
+    ),
   )
     .option('--all', 'every grant')
     .option(
@@ -148,6 +161,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
   command(
     'init',
     'Write a first configuration: ask for the device and its password, and try both.',
+    'every path',
     async (options: InitOptions) => {
       const { initCommand } = await import('./init.ts')
       return initCommand(options, { ...io, stdin: io.stdin() })
@@ -171,6 +185,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
   command(
     'demo',
     'Run the sidecar in front of a sample device, with commands to try.',
+    'every path',
     async (options: DemoOptions) => {
       // The demo has nothing to reload. SIGHUP, as from a closed terminal, stops it and removes its folder.
       const daemon = { ...io.daemon(), onStop: io.onSignals('SIGTERM', 'SIGINT', 'SIGHUP') }
@@ -190,10 +205,15 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
       parsePort,
     )
 
-  command('hash-password', 'Read a password from standard input and print its argon2id hash.', async () => {
-    const { hashPasswordCommand } = await import('./hash-password.ts')
-    return hashPasswordCommand({ stdin: io.stdin(), stdout: io.stdout, stderr: io.stderr })
-  }).addHelpText('after', HASH_PASSWORD_HELP)
+  command(
+    'hash-password',
+    'Read a password from standard input and print its argon2id hash.',
+    [],
+    async () => {
+      const { hashPasswordCommand } = await import('./hash-password.ts')
+      return hashPasswordCommand({ stdin: io.stdin(), stdout: io.stdout, stderr: io.stderr })
+    },
+  ).addHelpText('after', HASH_PASSWORD_HELP)
 
   return program
 }

@@ -12,11 +12,18 @@ import { createReloader, snapshotOf } from './reload.ts'
 export async function serveCommand(options: ConfigOptions, io: DaemonIo): Promise<ExitCode> {
   const configFile = configPath(options, io)
   if (configFile !== undefined) {
-    ensurePermissions([{ path: configFile, kind: 'file', write: false }], io.permissions)
+    const hasPassedSocket = io.env.LISTEN_FDS !== undefined
+    ensurePermissions([{ path: configFile, kind: 'file', write: false }], {
+      ...io.permissions,
+      hasPassedSocket,
+    })
   }
   const seen = await snapshotOf(configFile === undefined ? [] : [configFile])
   const config = configFrom(options, io)
-  ensurePermissions(neededPaths(config), io.permissions)
+  ensurePermissions(neededPaths(config), {
+    ...io.permissions,
+    hasPassedSocket: config.listen.address.kind === 'fd',
+  })
   endRestarts(io.permissions)
   for (const [file, content] of await snapshotOf(certificateFiles(config))) seen.set(file, content)
   const log = await createLog(config.log, io.logSink)

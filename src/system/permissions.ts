@@ -1,14 +1,18 @@
-import { dirname, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
+import { SetupError } from './setup-error.ts'
 
 /** A path of the configuration or of the command line. */
 export interface NeededPath {
   readonly path: string
-  /** `folder`: the path and all in it. `file`: all of its folder, so that a replaced file is noticed. */
+  /**
+   * `folder`: the path and all in it. `file`: the path alone, which need not exist. A file that replaces it has the permission,
+   * too; `watchFile` notices it by polling, because it may not watch the folder.
+   */
   readonly kind: 'file' | 'folder'
   readonly write: boolean
 }
 
-/** What a program needs: these paths, or every path, as a command does that a user types. */
+/** What a program needs. `every path`: for commands that a user types. */
 export type Needs = readonly NeededPath[] | 'every path'
 
 /** The parts of the process that decide about Node's permission model. */
@@ -16,22 +20,34 @@ export interface PermissionedProcess {
   /** Undefined without `--permission`: then everything is allowed. */
   readonly permission: Pick<NodeJS.ProcessPermission, 'has' | 'drop'> | undefined
   readonly env: Readonly<Record<string, string | undefined>>
+  /** Whether the service manager has passed a listening socket. Node closes it at a restart. */
+  readonly hasPassedSocket?: boolean
   /** Replaces the program in this process. */
   readonly restart: (env: Record<string, string | undefined>) => void
 }
 
 /**
- * Restarts the program, in its process, with the permissions that it lacks: Node can give none to a running program. Does nothing if
- * it has them, if it must not start programs, or if a restart changed nothing. A start of the service with all files in their usual folders needs no
- * restart, which takes 20 ms.
+ * Restarts the program in its own process (`execve`) with the permissions that it lacks. Node cannot grant them at run time.
+ * Returns if nothing is missing, if `--allow-child-process` is absent, or if the last restart did not help. The usual folders
+ * need no restart, which takes 20 ms. Throws a `SetupError` with the missing flags if the restart would close a passed socket.
  */
-export function ensurePermissions(needs: Needs, { permission, env, restart }: PermissionedProcess): void {
+export function ensurePermissions(
+  needs: Needs,
+  { permission, env, hasPassedSocket, restart }: PermissionedProcess,
+): void {
   if (permission === undefined || !permission.has('child')) return
   const missing =
     needs === 'every path' ? everyPath(permission) : needs.flatMap((need) => flags(need, permission))
   const given = env.NODE_OPTIONS ?? ''
-  const added = [...new Set(missing)].filter((flag) => !given.includes(flag))
-  if (added.length > 0) restart({ ...env, NODE_OPTIONS: [given, ...added].join(' ').trim() })
+  const added = [...new Set(missing)].filter((flag) => !` ${given} `.includes(` ${flag} `))
+  if (added.length === 0) return
+  if (hasPassedSocket === true) {
+    throw new SetupError(
+      'a socket that the service manager passes does not survive the restart that more permissions need',
+      { remedy: `add ${added.join(' ')} to NODE_OPTIONS in the unit` },
+    )
+  }
+  restart({ ...env, NODE_OPTIONS: [given, ...added].join(' ').trim() })
 }
 
 /** Gives up the permission to start programs, and with it the restart. */
@@ -48,13 +64,13 @@ function everyPath(permission: Permission): readonly string[] {
 }
 
 function flags({ path, kind, write }: NeededPath, permission: Permission): readonly string[] {
-  const folder = resolve(kind === 'file' ? dirname(path) : path)
-  const within = join(folder, 'any')
-  // Node takes a path that does not exist yet for a file. The second form grants what will be in it.
-  const forms = [folder, join(folder, '*')].map(quoted)
+  const whole = resolve(path)
+  // Node takes a folder that does not exist yet for a file. The second form grants what will be in it.
+  const forms = (kind === 'folder' ? [whole, join(whole, '*')] : [whole]).map(quoted)
+  const asked = kind === 'folder' ? join(whole, 'any') : whole
   return [
-    ...(permission.has('fs.read', within) ? [] : forms.map((form) => `--allow-fs-read=${form}`)),
-    ...(!write || permission.has('fs.write', within) ? [] : forms.map((form) => `--allow-fs-write=${form}`)),
+    ...(permission.has('fs.read', asked) ? [] : forms.map((form) => `--allow-fs-read=${form}`)),
+    ...(!write || permission.has('fs.write', asked) ? [] : forms.map((form) => `--allow-fs-write=${form}`)),
   ]
 }
 

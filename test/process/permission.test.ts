@@ -193,10 +193,16 @@ describe('Under the permissions of the shipped unit,', () => {
         ...shippedArguments({ configuration: '/nowhere', state: `${state}-of-another` }),
       ],
     })
-    const sidecar = await serve(site)
+    const others = { folder: outside, beside: join(outside, 'other'), above: temporaryDirectory() }
+    const tell = `const { permission } = process; process.on('SIGUSR2', () => console.log(JSON.stringify({ msg: 'permissions', level: 0, read: ${JSON.stringify(Object.values(others))}.map((path) => permission.has('fs.read', path)), write: permission.has('fs.write', ${JSON.stringify(file)}) })))`
+    const sidecar = await serve(site, `--import=data:text/javascript,${encodeURIComponent(tell)}`)
     expect(await sidecar.use((await sidecar.grant()).access_token)).toBe(200)
     expect(readdirSync(site.stateDir)).toContain('tokens.db')
-    writeFileSync(file, 'another\n')
+    sidecar.signal('SIGUSR2')
+    const { read, write } = await sidecar.waitForLog('permissions')
+    expect([read, write]).toEqual([[false, false, false], false])
+    // The folder is not watched without permission, so polling notices the change. Permission is by path, not by inode.
+    replaceFile(file, 'another\n')
     await sidecar.waitForLog('tokens revoked')
     await expectClean(sidecar)
   })

@@ -32,10 +32,36 @@ it('files in permitted folders need no restart', () => {
   expect(restarts).toEqual([])
 })
 
-it('a file elsewhere needs its folder, once, behind the options that were there', () => {
+it('a file elsewhere needs no more than itself, once, behind the options that were there', () => {
   const { permissioned, restarts } = started(USUAL, '--max-old-space-size=384')
-  ensurePermissions([file('/srv/keys/a.pem'), file('/srv/keys/b.pem'), file('/etc/postern/c')], permissioned)
-  expect(restarts).toEqual(['--max-old-space-size=384 --allow-fs-read=/srv/keys --allow-fs-read=/srv/keys/*'])
+  ensurePermissions(
+    [file('/srv/a.pem'), file('/b.pem'), file('/srv/a.pem'), file('/etc/postern/c')],
+    permissioned,
+  )
+  expect(restarts).toEqual(['--max-old-space-size=384 --allow-fs-read=/srv/a.pem --allow-fs-read=/b.pem'])
+})
+
+it('a socket elsewhere needs both permissions for itself', () => {
+  const { permissioned, restarts } = started(USUAL)
+  ensurePermissions([{ ...file('/run/p.sock'), write: true }], permissioned)
+  expect(restarts).toEqual(['--allow-fs-read=/run/p.sock --allow-fs-write=/run/p.sock'])
+})
+
+it('a flag that is the beginning of another is not taken for it', () => {
+  const { permissioned, restarts } = started(USUAL, '--allow-fs-read=/srv/key.pem')
+  ensurePermissions([file('/srv/key')], permissioned)
+  expect(restarts).toEqual(['--allow-fs-read=/srv/key.pem --allow-fs-read=/srv/key'])
+})
+
+it('a restart that would close a passed socket is refused with the missing flags', () => {
+  const { permissioned, restarts } = started(USUAL, '--max-old-space-size=384')
+  const activated = { ...permissioned, hasPassedSocket: true }
+  expect(() => ensurePermissions([file('/srv/a b')], activated)).toThrow(
+    'a socket that the service manager passes does not survive the restart that more permissions need; ' +
+      'add --allow-fs-read="/srv/a b" to NODE_OPTIONS in the unit',
+  )
+  expect(() => ensurePermissions([file('/etc/postern/c')], activated)).not.toThrow()
+  expect(restarts).toEqual([])
 })
 
 it('a folder that is written needs both permissions, and a path with spaces and quotes is quoted', () => {
