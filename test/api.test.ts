@@ -91,7 +91,7 @@ describe('a sidecar within another program', () => {
     [
       'a function',
       { config: { upstream: { url: () => '' } } },
-      'configuration: upstream.url: a value that is neither text nor a number',
+      'configuration: upstream.url: must be text, a number, true or false, null, a list or a mapping',
     ],
     [
       'a missing file',

@@ -1,6 +1,7 @@
 import { createSidecar } from '../compose/sidecar.ts'
 import { neededPaths } from '../config/needed-paths.ts'
 import type { Config } from '../config/schema.ts'
+import { ownPair } from '../config/tls-field.ts'
 import { createLog, finishLog } from '../record/log.ts'
 import { systemClock } from '../system/clock.ts'
 import { endRestarts, ensurePermissions } from '../system/permissions.ts'
@@ -64,5 +65,6 @@ export async function serveCommand(options: ConfigOptions, io: DaemonIo): Promis
 }
 
 function certificateFiles({ listen: { tls } }: Config): readonly string[] {
-  return typeof tls === 'string' || 'names' in tls ? [] : [tls.cert, tls.key]
+  const own = ownPair(tls)
+  return own === undefined ? [] : [own.cert, own.key]
 }

@@ -3,6 +3,7 @@ import type { PasswordFile } from './auth-fields.ts'
 import { encode } from './decode.ts'
 import type { HeaderValue } from './header-field.ts'
 import { type Config, schema } from './schema.ts'
+import { ownPair } from './tls-field.ts'
 import { type ServiceConfig, servicesOf } from './upstream-fields.ts'
 import { writeYaml } from './yaml.ts'
 
@@ -81,8 +82,8 @@ export function secretFiles({ password, listen, upstream }: Config): readonly Se
   if ('file' in password) files.push({ key: 'password.file', file: password.file })
   if ('htpasswd' in password) files.push({ key: 'password.htpasswd.file', file: password.htpasswd.file })
   if ('shadow' in password) files.push({ key: 'password.shadow.file', file: password.shadow.file })
-  if (typeof listen.tls !== 'string' && 'key' in listen.tls)
-    files.push({ key: 'listen.tls.key', file: listen.tls.key })
+  const own = ownPair(listen.tls)
+  if (own !== undefined) files.push({ key: 'listen.tls.key', file: own.key })
   return files.concat(
     servicesOf(upstream).flatMap(({ path, service }) => secretFilesOf(path.join('.'), service)),
   )

@@ -1,5 +1,5 @@
 import { canonicalName } from '../http/host-name.ts'
-import { ALWAYS, either, type Field, optional, section } from './field.ts'
+import { ALWAYS, either, type Field, optional, section, z } from './field.ts'
 import { list, oneOf, path } from './value-fields.ts'
 
 const NAME = 'must be a DNS name, such as device.example or *.device.example, or an IP address'
@@ -37,24 +37,40 @@ const keys = section(
   { minProperties: 1, dependencies: { cert: ['key'], key: ['cert'] } },
 )
 
-type Tls = { readonly cert: string; readonly key: string } | { readonly names: readonly string[] }
+interface OwnPair {
+  readonly cert: string
+  readonly key: string
+}
+
+type Tls = OwnPair | { readonly names: readonly string[] }
+
+/** The operator's own certificate and key; undefined for a self-signed pair and for cleartext. */
+export function ownPair(tls: 'auto' | 'off' | Tls): OwnPair | undefined {
+  return typeof tls !== 'string' && 'cert' in tls ? tls : undefined
+}
 
 /** Exactly `cert` and `key`, or exactly `names`. */
-const refined = keys.bare.superRefine(({ cert, key, names }, context) => {
-  const add = (at: string, message: string): void => context.addIssue({ code: 'custom', message, path: [at] })
-  if (names === undefined) {
-    if (cert === undefined) add('cert', 'must be a path')
-    if (key === undefined) add('key', 'must be a path')
-    return
-  }
-  const other = cert === undefined ? 'key' : 'cert'
-  if (cert !== undefined || key !== undefined)
-    add(other, 'must not be set together with names; keep one of the two')
-  if (names.length === 0) add('names', 'must hold at least one DNS name or IP address')
+const schema = z.codec(keys.bare, z.custom<Tls>(), {
+  decode(given, { issues }) {
+    const { cert, key, names } = given
+    const add = (at: string, message: string): void => {
+      issues.push({ code: 'custom', message, path: [at], input: given })
+    }
+    if (names === undefined) {
+      if (cert !== undefined && key !== undefined) return { cert, key }
+      if (cert === undefined) add('cert', 'must be a path')
+      if (key === undefined) add('key', 'must be a path')
+      return z.NEVER
+    }
+    const other = cert === undefined ? 'key' : 'cert'
+    if (cert !== undefined || key !== undefined)
+      add(other, 'must not be set together with names; keep one of the two')
+    if (names.length === 0) add('names', 'must hold at least one DNS name or IP address')
+    return { names }
+  },
+  encode: (value) => value,
 })
 
-// The cast holds because of the refinement.
-const schema = refined as unknown as Field<Tls>['schema']
 const mapping: Field<Tls> = { ...keys, bare: schema, schema }
 
 export const tlsField = either(

@@ -124,8 +124,8 @@ export function writeYaml(tree: unknown): string {
 }
 
 /**
- * The same values from a program: a member that is `undefined` counts as left out. A problem names the path of a value that no
- * YAML file could hold, such as a function.
+ * Narrows values from a program; leaves out members that are `undefined`. A problem names the path of a value that YAML cannot
+ * hold, such as a function.
  */
 export function narrow(value: unknown, path: readonly string[] = []): Parsed<YamlValue> {
   switch (typeof value) {
@@ -137,7 +137,7 @@ export function narrow(value: unknown, path: readonly string[] = []): Parsed<Yam
       if (value === null) return { value }
       return Array.isArray(value) ? narrowList(value, path) : narrowMapping(value, path)
     default:
-      return problemAt(path, 'a value that is neither text nor a number')
+      return problemAt(path, 'must be text, a number, true or false, null, a list or a mapping')
   }
 }
 

@@ -20,6 +20,7 @@ let gc: CollectGarbage | undefined
 export const collectGarbage: CollectGarbage = (options) => {
   if (gc === undefined) {
     setFlagsFromString('--expose-gc')
+    // The cast holds because this is V8's `gc`, which takes these options.
     gc = runInNewContext('gc') as CollectGarbage
   }
   gc(options)
