@@ -4,8 +4,8 @@ import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { makeBundle } from '../deploy/build/bundle.ts'
 import { makeExecutable } from '../deploy/build/executable.ts'
-import { unitEnvironment } from '../deploy/build/node-flags.ts'
 import { temporaryFolder } from './child.ts'
+import { unitEnvironment } from './unit-environment.ts'
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
 

@@ -1,4 +1,6 @@
 import { loadTlsMaterial, selfSignedPaths } from '../../src/listen/tls-material.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { machineNames } from '../../src/system/machine-names.ts'
 import { temporaryFolder } from '../child.ts'
 import { compete, startPeers, stopPeers } from '../contest/contest.ts'
 import {
@@ -25,7 +27,7 @@ export const tls: Figure = {
   about: `HTTP/1.1 with 64 connections, and HTTP/2 with ${HTTP2_CONNECTIONS} connections of ${STREAMS} streams each, beside nginx with the same certificate.`,
   async measure(lab) {
     const folder = await temporaryFolder()
-    await loadTlsMaterial('auto', folder)
+    await loadTlsMaterial('auto', folder, { clock: systemClock, machine: machineNames })
     const peers = [
       posternPeer({
         tls: true,

@@ -6,6 +6,7 @@ import { loadTlsMaterial } from '../../src/listen/tls-material.ts'
 import { type AccessLog, createAccessLog } from '../../src/record/access-log.ts'
 import { createLog } from '../../src/record/log.ts'
 import { systemClock } from '../../src/system/clock.ts'
+import { machineNames } from '../../src/system/machine-names.ts'
 import { readCapabilities } from './capabilities.ts'
 import { Floor } from './floor.ts'
 import { Http1Client, IDLE_TIMEOUT } from './http1-client.ts'
@@ -30,7 +31,7 @@ async function accessLog(): Promise<AccessLog | undefined> {
 }
 
 async function secureServer(material: string): Promise<Server> {
-  const secrets = await loadTlsMaterial('auto', material)
+  const secrets = await loadTlsMaterial('auto', material, { clock: systemClock, machine: machineNames })
   return createTlsServer({ ...secrets, ALPNProtocols: ['h2', 'http/1.1'], noDelay: true }, (socket) => {
     if (!mayStay(socket)) return
     if (socket.alpnProtocol === 'h2') serveHttp2(floor, socket)

@@ -11,7 +11,7 @@ import { slimPackages } from './slim-packages.ts'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 /** Where the source names the file of the worker. */
-const WORKER = "new URL('./crypt-worker.ts'.replace('.ts', extname(import.meta.url)), import.meta.url)"
+const WORKER = /new URL\(`\.\/crypt-worker.*, import\.meta\.url\)/
 
 /** The source finds the worker and package.json by their paths beside itself. The bundle contains both as text. */
 const ownFiles = (worker: string): Plugin => ({
@@ -20,7 +20,7 @@ const ownFiles = (worker: string): Plugin => ({
     if (id.endsWith('/src/version.ts')) return `export const VERSION = ${JSON.stringify(VERSION)}`
     if (id.endsWith('/src/node-version.cjs')) return '' // it is the start of postern.mjs
     if (!id.endsWith('/src/password/crypt-workers.ts')) return null
-    if (!code.includes(WORKER)) throw new Error(`crypt-workers.ts does not contain ${WORKER}`)
+    if (!WORKER.test(code)) throw new Error(`crypt-workers.ts does not contain ${WORKER}`)
     return code.replace(WORKER, () => `new URL(${JSON.stringify(worker)})`)
   },
   // `#!` is a syntax error inside a function.

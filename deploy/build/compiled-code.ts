@@ -12,11 +12,9 @@ import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 
 /**
- * Adds to a bundle the code that V8 compiles between a start and the first response of the device, as a `.cache` file for each
- * file that ran. It starts the sidecar once for the certificate and tokens, which every later start finds, and then as often as
- * `runs` says, for the code. The same bundle and the same Node give the same code: the seed of V8's hash tables is fixed, and the
- * code is taken when the request is over and nothing is left to run. Something rare may still happen in a run, such as a new
- * network interface; so with several runs, the code that most of them give counts.
+ * Adds V8's compiled code to a bundle, one `.cache` file per script. The first run creates certificate and tokens; each of the
+ * further `runs` compiles a start and one request. V8's hash seed is fixed, so runs give the same bytes. A rare event, such as a
+ * new network interface, can still differ, so the most frequent result is taken.
  */
 export async function addCompiledCode(bundle: string, runs = 1): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'postern-bundle-'))
@@ -54,8 +52,8 @@ state_dir: ${join(folder, 'state')}
       const key = digestOf(code)
       found.set(key, { code, times: (found.get(key)?.times ?? 0) + 1 })
     }
-    const [usual] = [...found.values()].sort((a, b) => b.times - a.times)
-    for (const [name, content] of usual?.code ?? []) await writeFile(join(bundle, name), content)
+    const [mostFrequent] = [...found.values()].sort((a, b) => b.times - a.times)
+    for (const [name, content] of mostFrequent?.code ?? []) await writeFile(join(bundle, name), content)
   } finally {
     device.close()
     await rm(folder, { recursive: true })
@@ -96,21 +94,21 @@ function saving(folder: string): string {
   `
 }
 
-interface Question {
+interface TestRequest {
   readonly method?: string
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly form?: string
 }
 
-const PASSWORD_GRANT: Question = {
+const PASSWORD_GRANT: TestRequest = {
   method: 'POST',
   path: '/oauth/token',
   headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
   form: 'grant_type=password&password=none',
 }
 
-/** With one grant, the order in which its random tokens are restored would decide which functions run. */
+/** Several grants: with one, the random order of its tokens would decide which functions run. */
 const GRANTS = 16
 
 /** Starts the sidecar of the bundle, sends it requests, and ends it. Returns the bodies of the responses, which must be 200s. */
@@ -119,7 +117,7 @@ async function runOnce(
   config: string,
   hooks: readonly string[],
   end: NodeJS.Signals,
-  questions: readonly Question[],
+  requests: readonly TestRequest[],
 ): Promise<readonly string[]> {
   const args = [...hooks, join(bundle, 'postern.mjs'), 'serve', '--config', config]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], env: {} })
@@ -127,7 +125,7 @@ async function runOnce(
   try {
     const url = await publicUrl(child)
     const responses: string[] = []
-    for (const question of questions) responses.push(await send(url, question))
+    for (const each of requests) responses.push(await send(url, each))
     child.kill(end)
     const [code] = await exited
     if (code !== 0) throw new Error(`the sidecar of the bundle ended with ${code}`)
@@ -137,24 +135,25 @@ async function runOnce(
   }
 }
 
-/** Reads the log until it names the address of the public listener, and discards the rest. */
-async function publicUrl({ stdout }: ChildProcess): Promise<string> {
+/** The address of the public listener, from the log. Reads the log to its end: the sidecar would wait for a full pipe. */
+function publicUrl({ stdout }: ChildProcess): Promise<string> {
   if (stdout === null) throw new Error('the log of the sidecar is not connected')
-  for await (const line of createInterface(stdout)) {
-    const { public: url } = JSON.parse(line) as { public?: string }
-    if (url === undefined) continue
-    stdout.resume()
-    return url
-  }
-  throw new Error('the sidecar of the bundle does not listen')
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  createInterface(stdout)
+    .on('line', (line) => {
+      const { public: url } = JSON.parse(line) as { public?: string }
+      if (url !== undefined) resolve(url)
+    })
+    .on('close', () => reject(new Error('the sidecar of the bundle does not listen')))
+  return promise
 }
 
 /** Resolves when the connection is closed. */
-async function send(url: string, { method = 'GET', path, headers, form }: Question): Promise<string> {
-  const asking = request(`${url}${path}`, { method, headers, rejectUnauthorized: false, agent: false })
-  const closed = once(asking, 'close')
-  asking.end(form)
-  const [response] = (await once(asking, 'response')) as [IncomingMessage]
+async function send(url: string, { method = 'GET', path, headers, form }: TestRequest): Promise<string> {
+  const outgoing = request(`${url}${path}`, { method, headers, rejectUnauthorized: false, agent: false })
+  const closed = once(outgoing, 'close')
+  outgoing.end(form)
+  const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
   const body = await text(response)
   if (response.statusCode !== 200)
     throw new Error(`the sidecar of the bundle responds ${response.statusCode}: ${body}`)

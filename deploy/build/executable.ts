@@ -61,7 +61,7 @@ async function runtimeFor(processor: Processor, folder: string): Promise<Buffer>
   await run('npm', ['ci', ...flags, '--os=linux', `--cpu=${processor}`], {
     cwd: folder,
     timeout: NPM_TIMEOUT,
-    // npm was seen to wait for ever with it, without a connection, while it unpacked a runtime.
+    // With io_uring npm hung without an open connection while it unpacked a runtime.
     env: { ...process.env, UV_USE_IO_URING: '0' },
   })
   return readFile(join(folder, 'node_modules', `node-linux-${processor}`, 'bin', 'node'))

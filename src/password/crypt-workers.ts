@@ -19,7 +19,7 @@ export interface CryptWorkers {
 }
 
 /** In the npm package, both files are JavaScript. */
-const ENTRY = new URL('./crypt-worker.ts'.replace('.ts', extname(import.meta.url)), import.meta.url)
+const ENTRY = new URL(`./crypt-worker${extname(import.meta.url)}`, import.meta.url)
 
 export function createCryptWorkers(): CryptWorkers {
   const all = new Set<Worker>()
