@@ -20,14 +20,17 @@ const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 /** A certificate file and a key file, both in PEM. */
 type Pair = Pick<TlsMaterial, 'cert' | 'key'>
 
-/** No host has this name, so the subject differs from that of every CA: otherwise the certificate would look self-issued. */
+/**
+ * The subject must differ from the CA's name. Otherwise subject and issuer are equal and the certificate counts as self-issued
+ * (RFC 5280 §6.1).
+ */
 const SUBJECT = [{ CN: ['Postern server certificate'] }]
 
 /**
- * Makes a key, a CA certificate for it and a certificate for the names, signed by that CA. The file holds both: clients that trust
- * the file trust each certificate that is made for the same key later. One certificate that is both would have to be trusted anew
- * after each change, because OpenSSL trusts a self-signed certificate only if it is the very one (H111). Many clients also refuse a
- * CA as a server's certificate (rustls, Firefox).
+ * Makes a key, a CA certificate and a server certificate signed by that CA. Both certificates have the same key and are in one
+ * file, so a client that trusts the file accepts every later server certificate of this key. A single self-signed certificate
+ * would not do: OpenSSL trusts it only byte for byte (H111), and rustls and Firefox refuse a CA as a server certificate. The CA
+ * may sign any name, because later names are unknown (RFC 5280 §4.2.1.10): a client should trust it for this device only.
  * @param wall milliseconds since the Unix epoch
  */
 export async function makeSelfSigned(host: string, names: readonly string[], wall: number): Promise<Pair> {
@@ -57,7 +60,7 @@ export async function remakeSelfSigned(
   const { notBefore, notAfter, subjectName } = signer.parse(authority)
   if (!renew) return signer.chain(signer.parse(authority), names)
   const next = periodAt(wall)
-  // The earlier beginning stays: a clock that was ahead for a while leaves no certificate that is not valid yet.
+  // Keeps the earlier start, so that a clock that ran ahead leaves no certificate that is not valid yet.
   const from = notBefore < next.notBefore ? notBefore : next.notBefore
   const until = notAfter > next.notAfter ? notAfter : next.notAfter
   const renewed = await signer.authority(subjectName, { notBefore: from, notAfter: until })

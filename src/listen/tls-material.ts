@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs'
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
-import { type Clock, systemClock } from '../system/clock.ts'
-import { type MachineNames, machineNames } from '../system/machine-names.ts'
+import type { Clock } from '../system/clock.ts'
+import type { MachineNames } from '../system/machine-names.ts'
 import { isWithheld, reasonOf } from '../system/node-permission.ts'
 import { ensureFolder, setAside } from '../system/own-files.ts'
 import type { PemFile } from '../system/pem.ts'
@@ -47,7 +47,7 @@ export interface SelfSignedSources {
 export async function loadTlsMaterial(
   setting: TlsSetting,
   stateDir: string,
-  { clock, machine, onSetAside }: SelfSignedSources = { clock: systemClock, machine: machineNames },
+  { clock, machine, onSetAside }: SelfSignedSources,
 ): Promise<TlsMaterial | undefined> {
   if (setting === 'off') return undefined
   if (!isSelfSigned(setting)) return readPair(setting)
@@ -140,8 +140,8 @@ export interface Remade extends NameChange {
 }
 
 /**
- * Makes the certificate of `auto` anew if it lacks one of the `wanted` names, or has others and `exact` is set, or expires within 30
- * days. Key and CA stay, so clients that trust the earlier file, or its key, go on. The file is replaced in one step.
+ * Replaces the self-signed certificate if it lacks a wanted name, has an unwanted one (only with `exact`), or expires within 30
+ * days. Key and CA stay, so clients need not trust anew. The file is replaced atomically.
  * @returns undefined if the certificate can stay; `foreign` if it is outdated, but Postern did not make it
  */
 export async function remakeIfOutdated(

@@ -1,4 +1,4 @@
-/** Malformed request lines (RFC 9112 §3). Some parser accepts most of them. */
+/** Malformed request lines (RFC 9112 §3); most are accepted by some parser. */
 export const REQUEST_LINES: readonly string[] = [
   'GET  /x HTTP/1.1',
   'GET /x  HTTP/1.1',

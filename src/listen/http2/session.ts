@@ -181,8 +181,8 @@ export function serveSession(
   })
 
   /**
-   * Cuts each response if the client has read nothing of it for `idleTimeout`. Returns the longest time (ms) without a read. The stream of a
-   * cut response may stay open: its reset waits while the client reads nothing. The reset is never sent if nghttp2 has ended
+   * Cuts each response that the client has not read for `idleTimeout`. Returns the longest time (ms) without a read. The stream of
+   * a cut response may stay open: its reset waits while the client reads nothing. The reset is never sent if nghttp2 has ended
    * the session for a broken frame; Node 26.10 does not report that while streams are open.
    */
   function cutUnread(time: number): number {
