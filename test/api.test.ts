@@ -171,13 +171,18 @@ describe('H118 nothing of a sidecar is left', () => {
     ],
   ])('when %s: the health check of the device ends', async (_what, broken) => {
     const place = await preparePlace()
-    const { config, device } = place
-    device.handle((request, response) => request.url !== '/health' && response.end())
-    await expect(create({ config: broken(place) })).rejects.toThrow('/nowhere/')
-    // The state folder is not locked, and an exchange takes longer than a health check needs to arrive.
-    const sidecar = await create({ config: { ...config, upstream: { url: device.url } } })
-    const client = clientOf((await sidecar.start()).public, '', 'http1', '')
-    expect(await client.use((await client.grant()).access_token)).toBe(200)
+    const { device, config } = place
+    const checkedAt = (path: string) => ({ url: device.url, health: { path, interval: '10ms' } })
+    const checks = (path: string): number => device.requests.filter(({ target }) => target === path).length
+    const refused = broken({ ...place, config: { ...config, upstream: checkedAt('/refused') } })
+    await expect(create({ config: refused })).rejects.toThrow('/nowhere/')
+    // The state folder is not locked.
+    const sidecar = await create({ config: { ...config, upstream: checkedAt('/running') } })
+    await sidecar.start()
+    await expect.poll(() => checks('/running')).toBeGreaterThan(5)
+    const before = checks('/refused')
+    await expect.poll(() => checks('/running')).toBeGreaterThan(25)
+    expect(checks('/refused')).toBe(before)
     await sidecar.stop()
     await device.waitForOpenConnections(0)
   })
