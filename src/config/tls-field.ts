@@ -37,7 +37,8 @@ const keys = section(
   { minProperties: 1, dependencies: { cert: ['key'], key: ['cert'] } },
 )
 
-interface OwnPair {
+/** The paths of the operator's own certificate and key. */
+export interface OwnPair {
   readonly cert: string
   readonly key: string
 }
