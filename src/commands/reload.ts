@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Sidecar } from '../compose/sidecar.ts'
 import type { Config } from '../config/schema.ts'
@@ -7,6 +6,7 @@ import type { Clock } from '../system/clock.ts'
 import { type FileWatch, watchFile } from '../system/file-watch.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import { isBug, SetupError } from '../system/setup-error.ts'
+import { readWholeFile } from '../system/whole-file.ts'
 
 export interface ReloaderDependencies {
   readonly sidecar: Pick<Sidecar, 'reload'>
@@ -114,7 +114,10 @@ export async function snapshotOf(files: readonly string[]): Promise<Map<string, 
 }
 
 function contentOf(file: string): Promise<string> {
-  return readFile(file, 'latin1').catch(() => '')
+  return readWholeFile(file).then(
+    (bytes) => bytes.toString('latin1'),
+    () => '',
+  )
 }
 
 async function settledContent(file: string, seen: string | undefined): Promise<string> {

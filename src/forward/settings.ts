@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import type { ServiceConfig } from '../config/upstream-fields.ts'
 import type { UpstreamDeadlines } from '../device/deadlines.ts'
 import type { UpstreamTarget } from '../device/target.ts'
@@ -6,6 +5,7 @@ import type { Fields } from '../http/fields.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import { certificatesIn } from '../system/pem.ts'
 import { SetupError } from '../system/setup-error.ts'
+import { readWholeFile } from '../system/whole-file.ts'
 import type { RequestFieldSettings } from './request-fields.ts'
 
 /**
@@ -83,7 +83,8 @@ async function readValue(key: string, path: string): Promise<string> {
 }
 
 async function readText(path: string, key: string): Promise<string> {
-  return readFile(path, 'utf8').catch((error: unknown) => {
+  const bytes = await readWholeFile(path).catch((error: unknown) => {
     throw new SetupError(`${key}: cannot read ${path}: ${reasonOf(error)}`)
   })
+  return bytes.toString('utf8')
 }

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { readFile, rename, writeFile } from 'node:fs/promises'
+import { rename, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Clock } from '../system/clock.ts'
@@ -8,6 +8,7 @@ import { isWithheld, reasonOf } from '../system/node-permission.ts'
 import { ensureFolder, setAside } from '../system/own-files.ts'
 import type { PemFile } from '../system/pem.ts'
 import { codeOf, SetupError } from '../system/setup-error.ts'
+import { readWholeFile } from '../system/whole-file.ts'
 import { type NameChange, nameChange, wantedNames } from './certificate-names.ts'
 import { makeSelfSigned, remakeSelfSigned } from './self-signed.ts'
 import { inspectPair, type TlsMaterial } from './tls-pair.ts'
@@ -88,7 +89,7 @@ export async function findSelfSigned(
 
 async function readPem(path: string, setting?: string): Promise<PemFile> {
   try {
-    return { path, text: await readFile(path, 'utf8') }
+    return { path, text: (await readWholeFile(path)).toString('utf8') }
   } catch (error) {
     const place = setting === undefined ? '' : `${setting}: `
     throw new SetupError(`${place}cannot read ${path}: ${reasonOf(error)}`, { cause: error })

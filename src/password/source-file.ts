@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
-import { constants, type FileHandle, open } from 'node:fs/promises'
 import { isWithheld, reasonOf } from '../system/node-permission.ts'
 import { codeOf } from '../system/setup-error.ts'
+import { OddFile, readWholeFile } from '../system/whole-file.ts'
 import { type Credential, parseStoredLine } from './stored-line.ts'
 
 /** The password source: a file of one line, or the line of one user in an htpasswd or shadow file. */
@@ -68,24 +68,12 @@ function usersField(text: string, { user }: TableEntry): Text {
 
 /** Reads at most `limit` bytes of a file, as text. */
 async function readText(file: string, limit: number): Promise<Text> {
-  let handle: FileHandle | undefined
   try {
-    // Without O_NONBLOCK, opening a FIFO would block a thread of the pool forever.
-    handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK)
-    if (!(await handle.stat()).isFile()) return unusable('it is not a regular file')
-    const bytes = Buffer.allocUnsafe(limit + 1)
-    let length = 0
-    while (length <= limit) {
-      const { bytesRead } = await handle.read(bytes, length, bytes.length - length)
-      if (bytesRead === 0) return decoded(bytes.subarray(0, length))
-      length += bytesRead
-    }
-    return unusable(`it is larger than ${limit / 1024} KiB`)
+    return decoded(await readWholeFile(file, limit))
   } catch (error) {
+    if (error instanceof OddFile) return unusable(error.message)
     if (codeOf(error) === '') throw error
     return unusable(reasonFor(error))
-  } finally {
-    await handle?.close()
   }
 }
 

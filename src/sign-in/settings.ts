@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import type { UpstreamAuthConfig } from '../config/auth-fields.ts'
 import type { Connections } from '../device/connections.ts'
 import { DeviceFault, failureOf } from '../device/failure.ts'
@@ -8,6 +7,7 @@ import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import { isBug, SetupError } from '../system/setup-error.ts'
+import { readWholeFile } from '../system/whole-file.ts'
 import { createBasicScheme } from './basic-scheme.ts'
 import { createDigestScheme } from './digest-scheme.ts'
 import { createFormScheme } from './form-scheme.ts'
@@ -74,7 +74,7 @@ function schemeFor(auth: Exclude<UpstreamAuthConfig, 'off'>, ask: Ask, clock: Cl
 
 /** One line of text, without its line end. Error messages never quote it. */
 async function readPasswordFile(key: string, path: string): Promise<string> {
-  const bytes = await readFile(path).catch((error: Error) => {
+  const bytes = await readWholeFile(path).catch((error: Error) => {
     throw new SetupError(`${key}: cannot read ${path}: ${reasonOf(error)}`)
   })
   const text = bytes
