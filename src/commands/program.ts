@@ -90,9 +90,8 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
 
   withConfig(
     command('serve', 'Run the sidecar in front of a device.', [], async (options: ConfigOptions) => {
-      const daemon = io.daemon()
       const { serveCommand } = await import('./serve.ts')
-      return serveCommand(options, daemon)
+      return serveCommand(options, io)
     }),
   ).addHelpText('after', SERVE_HELP)
 
@@ -100,7 +99,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
     command(
       'check',
       'Print the effective configuration and test the files, addresses and device in it.',
-      'every path',
+      'everything',
       async (options: CheckOptions) => {
         const { checkCommand } = await import('./check.ts')
         return checkCommand(options, io)
@@ -115,7 +114,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
     command(
       'healthy',
       'Ask the running sidecar whether it is healthy: exit code 0 if it is, 1 if not.',
-      'every path',
+      'everything',
       async (options: HealthyOptions) => {
         const { healthyCommand } = await import('./healthy.ts')
         return healthyCommand(options, io)
@@ -129,7 +128,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
     command(
       'status',
       'List the grants of the running sidecar: who is logged in.',
-      'every path',
+      'everything',
       async (options: StatusOptions) => {
         const { statusCommand } = await import('./control.ts')
         return statusCommand(options, io)
@@ -143,7 +142,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
     command(
       'revoke',
       'Revoke grants and all their tokens at once.',
-      'every path',
+      'everything',
       async (options: RevokeOptions) => {
         const { revokeCommand } = await import('./control.ts')
         return revokeCommand(options, io)
@@ -161,7 +160,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
   command(
     'init',
     'Write a first configuration: ask for the device and its password, and try both.',
-    'every path',
+    'everything',
     async (options: InitOptions) => {
       const { initCommand } = await import('./init.ts')
       return initCommand(options, { ...io, stdin: io.stdin() })
@@ -185,7 +184,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
   command(
     'demo',
     'Run the sidecar in front of a sample device, with commands to try.',
-    'every path',
+    'everything',
     async (options: DemoOptions) => {
       // The demo has nothing to reload. SIGHUP, as from a closed terminal, stops it and removes its folder.
       const daemon = { ...io.daemon(), onStop: io.onSignals('SIGTERM', 'SIGINT', 'SIGHUP') }

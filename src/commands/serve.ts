@@ -1,31 +1,62 @@
+import { dirname, join, resolve } from 'node:path'
 import { createSidecar } from '../compose/sidecar.ts'
-import { neededPaths } from '../config/needed-paths.ts'
+import { neededPermissions } from '../config/needed-permissions.ts'
 import type { Config } from '../config/schema.ts'
 import { ownPair } from '../config/tls-field.ts'
 import { createLog, finishLog } from '../record/log.ts'
 import { systemClock } from '../system/clock.ts'
-import { endRestarts, ensurePermissions } from '../system/permissions.ts'
-import type { DaemonIo, ExitCode } from './command.ts'
+import { endRestarts, ensurePermissions, mayRestart } from '../system/permissions.ts'
+import type { CommandIo, DaemonIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom, configPath } from './configuration.ts'
 import { createReloader, snapshotOf } from './reload.ts'
 
+export interface ServeIo extends CommandIo, Pick<DaemonIo, 'permissions'> {
+  /** Begins to handle signals. */
+  readonly daemon: () => DaemonIo
+}
+
 /** Runs the sidecar until a signal stops it. A second signal stops it at once. */
-export async function serveCommand(options: ConfigOptions, io: DaemonIo): Promise<ExitCode> {
+export async function serveCommand(options: ConfigOptions, io: ServeIo): Promise<ExitCode> {
+  // A restart would lose a signal that is handled before it.
+  const early = mayRestart(io.permissions) ? undefined : io.daemon()
   const configFile = configPath(options, io)
-  if (configFile !== undefined) {
-    const hasPassedSocket = io.env.LISTEN_FDS !== undefined
-    ensurePermissions([{ path: configFile, kind: 'file', write: false }], {
-      ...io.permissions,
-      hasPassedSocket,
-    })
-  }
+  if (configFile !== undefined) permitFile(configFile, io)
+  // The content before the configuration is read: a change since then causes a reload.
   const seen = await snapshotOf(configFile === undefined ? [] : [configFile])
   const config = configFrom(options, io)
-  ensurePermissions(neededPaths(config), {
+  ensurePermissions(neededPermissions(config), {
     ...io.permissions,
     hasPassedSocket: config.listen.address.kind === 'fd',
   })
   endRestarts(io.permissions)
+  return runSidecar(config, { configFile, seen, load: () => configFrom(options, io) }, early ?? io.daemon())
+}
+
+/** Asks for the folder that `postern init` uses for the state, too: then a first configuration needs one restart, not two. */
+function permitFile(configFile: string, { env, permissions }: ServeIo): void {
+  if (permissions.permission?.has('fs.read', resolve(configFile)) !== false) return
+  const state = join(dirname(configFile), 'state')
+  ensurePermissions(
+    [
+      { path: configFile, kind: 'file', write: false },
+      { path: state, kind: 'folder', write: true },
+    ],
+    { ...permissions, hasPassedSocket: env.LISTEN_FDS !== undefined },
+  )
+}
+
+interface ConfigurationSource {
+  readonly configFile: string | undefined
+  /** The content of the file before the configuration was read. */
+  readonly seen: Map<string, string>
+  readonly load: () => Config
+}
+
+async function runSidecar(
+  config: Config,
+  { configFile, seen, load }: ConfigurationSource,
+  io: DaemonIo,
+): Promise<ExitCode> {
   for (const [file, content] of await snapshotOf(certificateFiles(config))) seen.set(file, content)
   const log = await createLog(config.log, io.logSink)
   // The last error handler: a bug in the handling of one request must not end the process for all clients.
@@ -43,7 +74,7 @@ export async function serveCommand(options: ConfigOptions, io: DaemonIo): Promis
   })
   const reloader = createReloader({
     sidecar,
-    load: () => configFrom(options, io),
+    load,
     filesOf: (current) => [...(configFile === undefined ? [] : [configFile]), ...certificateFiles(current)],
     seen,
     log,

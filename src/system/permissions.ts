@@ -12,8 +12,11 @@ export interface NeededPath {
   readonly write: boolean
 }
 
-/** What a program needs. `every path`: for commands that a user types. */
-export type Needs = readonly NeededPath[] | 'every path'
+/**
+ * What a program needs. `thread`: some password hashes are computed in one. `everything`: for commands that a user types, which may
+ * read and write what the user may, and start threads.
+ */
+export type Needs = readonly (NeededPath | 'thread')[] | 'everything'
 
 /** The parts of the process that decide about Node's permission model. */
 export interface PermissionedProcess {
@@ -35,9 +38,9 @@ export function ensurePermissions(
   needs: Needs,
   { permission, env, hasPassedSocket, restart }: PermissionedProcess,
 ): void {
-  if (permission === undefined || !permission.has('child')) return
+  if (permission === undefined || !mayRestart({ permission })) return
   const missing =
-    needs === 'every path' ? everyPath(permission) : needs.flatMap((need) => flags(need, permission))
+    needs === 'everything' ? everything(permission) : needs.flatMap((need) => flags(need, permission))
   const given = env.NODE_OPTIONS ?? ''
   const added = [...new Set(missing)].filter((flag) => !` ${given} `.includes(` ${flag} `))
   if (added.length === 0) return
@@ -50,6 +53,11 @@ export function ensurePermissions(
   restart({ ...env, NODE_OPTIONS: [given, ...added].join(' ').trim() })
 }
 
+/** Whether a restart can still come. */
+export function mayRestart({ permission }: Pick<PermissionedProcess, 'permission'>): boolean {
+  return permission?.has('child') === true
+}
+
 /** Gives up the permission to start programs, and with it the restart. */
 export function endRestarts({ permission }: PermissionedProcess): void {
   permission?.drop('child')
@@ -57,21 +65,30 @@ export function endRestarts({ permission }: PermissionedProcess): void {
 
 type Permission = NonNullable<PermissionedProcess['permission']>
 
-function everyPath(permission: Permission): readonly string[] {
-  return permission.has('fs.read') && permission.has('fs.write')
-    ? []
-    : ['--allow-fs-read=*', '--allow-fs-write=*']
+function everything(permission: Permission): readonly string[] {
+  const all = permission.has('fs.read') && permission.has('fs.write')
+  return [...(all ? [] : ['--allow-fs-read=*', '--allow-fs-write=*']), ...thread(permission)]
 }
 
-function flags({ path, kind, write }: NeededPath, permission: Permission): readonly string[] {
+function thread(permission: Permission): readonly string[] {
+  return permission.has('worker') ? [] : ['--allow-worker']
+}
+
+function flags(need: NeededPath | 'thread', permission: Permission): readonly string[] {
+  if (need === 'thread') return thread(permission)
+  const { path, kind, write } = need
   const whole = resolve(path)
   // Node takes a folder that does not exist yet for a file. The second form grants what will be in it.
   const forms = (kind === 'folder' ? [whole, join(whole, '*')] : [whole]).map(quoted)
   const asked = kind === 'folder' ? join(whole, 'any') : whole
-  return [
+  const missing = [
     ...(permission.has('fs.read', asked) ? [] : forms.map((form) => `--allow-fs-read=${form}`)),
     ...(!write || permission.has('fs.write', asked) ? [] : forms.map((form) => `--allow-fs-write=${form}`)),
   ]
+  if (missing.length > 0 && whole.includes('*')) {
+    throw new SetupError(`${path}: Node's permission model takes * for any text; use a path without it`)
+  }
+  return missing
 }
 
 /** A value in NODE_OPTIONS, which separates its options by spaces. */

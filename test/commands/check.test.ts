@@ -48,15 +48,12 @@ async function run(name: string, command: Command, set: readonly string[]): Prom
 const check = (...set: readonly string[]): Promise<Ran> => run('check', checkCommand, set)
 
 /** A `serve` that must fail at its start, because nothing stops it later. */
-const failingServe: Command = (options, io) =>
-  serveCommand(options, {
-    ...io,
-    logSink: { terminal: false, fd: 1 },
-    onStop() {},
-    onReload() {},
-    onCrash() {},
-    permissions: { permission: undefined, env: {}, restart() {} },
-  })
+const failingServe: Command = (options, io) => {
+  const permissions = { permission: undefined, env: {}, restart() {} }
+  const logSink = { terminal: false, fd: 1 }
+  const daemon = () => ({ ...io, permissions, logSink, onStop() {}, onReload() {}, onCrash() {} })
+  return serveCommand(options, { ...io, permissions, daemon })
+}
 
 describe('postern check', () => {
   it('prints the effective configuration without its secrets, tries everything in it, and exits with 0', async () => {

@@ -7,7 +7,7 @@ import { VERSION } from '../../src/version.ts'
 import { prepareSite, type Site, type SiteOptions } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { PASSWORD } from '../support/sidecar.ts'
-import { needs, run } from '../support/tools.ts'
+import { run } from '../support/tools.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const PROCESSOR = process.arch === 'arm64' ? 'arm64' : 'x64'
@@ -46,7 +46,6 @@ describe('a release', () => {
   })
 
   it('SHA256SUMS is right for sha256sum, and the compressed programs are the programs', async () => {
-    needs('gunzip')
     expect(
       (await run('sha256sum', ['--check', '--strict', '--quiet', 'SHA256SUMS'], { cwd: dist })).code,
     ).toBe(0)

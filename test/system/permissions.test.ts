@@ -76,22 +76,22 @@ it('a folder that is written needs both permissions, and a path with spaces and 
   ])
 })
 
-it('a command of a user needs every path', () => {
+it('a command of a user needs every path and a thread', () => {
   const { permissioned, restarts } = started(USUAL)
-  ensurePermissions('every path', permissioned)
-  expect(restarts).toEqual(['--allow-fs-read=* --allow-fs-write=*'])
+  ensurePermissions('everything', permissioned)
+  expect(restarts).toEqual(['--allow-fs-read=* --allow-fs-write=* --allow-worker'])
 })
 
 it('a restart that gave nothing is not repeated', () => {
-  const { permissioned, restarts } = started(USUAL, '--allow-fs-read=* --allow-fs-write=*')
-  ensurePermissions('every path', permissioned)
+  const { permissioned, restarts } = started(USUAL, '--allow-fs-read=* --allow-fs-write=* --allow-worker')
+  ensurePermissions('everything', permissioned)
   expect(restarts).toEqual([])
 })
 
 it('a program that must not start others, or has no permission model, goes on', () => {
   const { permissioned, restarts } = started({ ...USUAL, child: false })
-  ensurePermissions('every path', permissioned)
-  ensurePermissions('every path', { ...permissioned, permission: undefined })
+  ensurePermissions('everything', permissioned)
+  ensurePermissions('everything', { ...permissioned, permission: undefined })
   endRestarts({ ...permissioned, permission: undefined })
   expect(restarts).toEqual([])
 })
@@ -100,4 +100,18 @@ it('the permission to start programs is given up', () => {
   const { permissioned, dropped } = started(USUAL)
   endRestarts(permissioned)
   expect(dropped).toEqual(['child'])
+})
+
+it('a path with an asterisk is refused, because it would permit more than itself', () => {
+  const { permissioned, restarts } = started(USUAL)
+  expect(() => ensurePermissions([folder('/srv/x*y')], permissioned)).toThrow(
+    "/srv/x*y: Node's permission model takes * for any text; use a path without it",
+  )
+  expect(restarts).toEqual([])
+})
+
+it('a folder above a permitted one is permitted itself', () => {
+  const { permissioned, restarts } = started(USUAL, '--allow-fs-read=/srv/etc --allow-fs-read=/srv/*')
+  ensurePermissions([{ ...folder('/srv'), write: false }], permissioned)
+  expect(restarts).toEqual(['--allow-fs-read=/srv/etc --allow-fs-read=/srv/* --allow-fs-read=/srv'])
 })

@@ -4,8 +4,8 @@ import { secretFiles } from './secrets.ts'
 import { ownPair } from './tls-field.ts'
 import { servicesOf } from './upstream-fields.ts'
 
-/** Every file and folder that a sidecar with this configuration opens itself: those that are read, watched or written. */
-export function neededPaths(config: Config): readonly NeededPath[] {
+/** What a sidecar with this configuration needs: every file and folder that it reads, watches or writes, and a thread for some hashes. */
+export function neededPermissions(config: Config): readonly (NeededPath | 'thread')[] {
   const { listen, admin, upstream, stateDir } = config
   const certificates = ownPair(listen.tls)?.cert ?? []
   const authorities = servicesOf(upstream).flatMap(({ service }) => service.tls.ca ?? [])
@@ -18,5 +18,7 @@ export function neededPaths(config: Config): readonly NeededPath[] {
       .map((path) => ({ path, kind: 'file', write: false }) as const),
     ...sockets.map((path) => ({ path, kind: 'file', write: true }) as const),
     { path: stateDir, kind: 'folder', write: true },
+    // Of their hashes, JavaScript computes nearly all.
+    ...('htpasswd' in config.password || 'shadow' in config.password ? (['thread'] as const) : []),
   ]
 }
