@@ -1,4 +1,5 @@
-import { constants, open } from 'node:fs/promises'
+import type { Stats } from 'node:fs'
+import { constants, open, stat } from 'node:fs/promises'
 
 /** A file that is no file with text of a reasonable size: a FIFO, a device, a folder, or one that is too large. */
 export class OddFile extends Error {}
@@ -11,9 +12,11 @@ export const LARGEST_FILE = 1024 * 1024
  * It never waits: reading a FIFO without a writer would block a thread of Node's pool for ever, and after four of them every file.
  */
 export async function readWholeFile(path: string, limit = LARGEST_FILE): Promise<Buffer> {
+  // Before it is opened, because a writer that waits for the reader of a FIFO would take this for one.
+  requireFile(await stat(path))
   const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
-    if (!(await handle.stat()).isFile()) throw new OddFile('it is not a regular file')
+    requireFile(await handle.stat())
     const bytes = Buffer.allocUnsafe(limit + 1)
     let length = 0
     while (length <= limit) {
@@ -25,4 +28,8 @@ export async function readWholeFile(path: string, limit = LARGEST_FILE): Promise
   } finally {
     await handle.close()
   }
+}
+
+function requireFile(found: Stats): void {
+  if (!found.isFile()) throw new OddFile('it is not a regular file')
 }
