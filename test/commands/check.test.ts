@@ -35,7 +35,9 @@ type Command = (options: ConfigOptions, io: CommandIo) => Promise<number>
 async function run(name: string, command: Command, set: readonly string[]): Promise<Ran> {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
   const source = set.some((each) => each.startsWith('password.')) ? [] : [`password.file=${password}`]
-  const sets = [...source, 'listen.tls=off', `state_dir=${directory}`, ...set]
+  // The default ports may be in use, such as by the demo of another test.
+  const addresses = ['listen', 'admin'].map((listener) => `${listener}.address=127.0.0.1:0`)
+  const sets = [...source, 'listen.tls=off', ...addresses, `state_dir=${directory}`, ...set]
   const [out, err] = [text(stdout), text(stderr)]
   const code = await command({ set: sets }, { stdout, stderr, env: {} }).catch((error: unknown) =>
     reportFailure(name, error, { stderr }),
