@@ -1,6 +1,6 @@
 import { get, type RequestOptions } from 'node:http'
 import { text } from 'node:stream/consumers'
-import { type Address, formatAddress } from '../config/address.ts'
+import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import { codeOf, SetupError } from '../system/setup-error.ts'
 import type { CommandIo, ExitCode } from './command.ts'
@@ -36,7 +36,7 @@ export async function healthyCommand(options: HealthyOptions, io: CommandIo): Pr
   return 1
 }
 
-function targetOf(address: Address | 'off'): RequestOptions {
+function targetOf(address: ListenAddress | 'off'): RequestOptions {
   if (address === 'off') {
     throw new SetupError(
       'admin.address: is off, so the sidecar cannot be asked; give it an address such as 127.0.0.1:9464',

@@ -1,34 +1,14 @@
 import { isIPv4, isIPv6 } from 'node:net'
+import { type ListenAddress, socketLengthProblem } from '../system/listen-address.ts'
 import type { Parsed } from './yaml.ts'
-
-/** Where to listen. `host` has no brackets; with port 0 the kernel chooses a free one. */
-export type Address =
-  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
-  | { readonly kind: 'unix'; readonly path: string }
-  | { readonly kind: 'fd'; readonly fd: number }
 
 export const ADDRESS_FORMS = 'host:port, [IPv6]:port, unix:/path or fd:3'
 
-/** The kernel keeps 108 bytes for the path of a Unix socket, including the NUL at its end. */
-const LONGEST_SOCKET_PATH = 107
-
 /** Parses `host:port` (an IPv6 address in brackets), `unix:/path` or `fd:3`. */
-export function parseAddress(text: string): Parsed<Address> {
+export function parseAddress(text: string): Parsed<ListenAddress> {
   if (text.startsWith('unix:')) return parseUnix(text.slice('unix:'.length))
   if (text.startsWith('fd:')) return parseDescriptor(text.slice('fd:'.length))
   return parseTcp(text)
-}
-
-/** The text that `parseAddress` parses to this address. */
-export function formatAddress(address: Address): string {
-  switch (address.kind) {
-    case 'tcp':
-      return `${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`
-    case 'unix':
-      return `unix:${address.path}`
-    case 'fd':
-      return `fd:${address.fd}`
-  }
 }
 
 /** Why a path cannot name a Unix socket; `undefined` if it can. */
@@ -36,13 +16,6 @@ function socketPathProblem(path: string): string | undefined {
   if (!path.startsWith('/')) return 'must name the socket by an absolute path, such as /run/postern.sock'
   if (path.includes('\0')) return 'must not contain a NUL character'
   return socketLengthProblem(path)
-}
-
-/** Why a path is too long to name a Unix socket; `undefined` if it is short enough. */
-export function socketLengthProblem(path: string): string | undefined {
-  return Buffer.byteLength(path) > LONGEST_SOCKET_PATH
-    ? `must be a socket path of at most ${LONGEST_SOCKET_PATH} bytes`
-    : undefined
 }
 
 /** Whether a text can be the host of an address: a name, an IPv4 address, or an IPv6 address without brackets. */
@@ -54,18 +27,18 @@ export function isHost(host: string): boolean {
   return host.length <= 253 && /^[a-z\d_](?:[a-z\d_.-]*[a-z\d_])?$/i.test(host)
 }
 
-function parseUnix(path: string): Parsed<Address> {
+function parseUnix(path: string): Parsed<ListenAddress> {
   const problem = socketPathProblem(path)
   return problem === undefined ? { value: { kind: 'unix', path } } : { problem }
 }
 
-function parseDescriptor(digits: string): Parsed<Address> {
+function parseDescriptor(digits: string): Parsed<ListenAddress> {
   const fd = /^\d{1,4}$/.test(digits) ? Number(digits) : -1
   if (fd < 3) return { problem: 'must be fd: and a descriptor from 3 on, as socket activation passes them' }
   return { value: { kind: 'fd', fd } }
 }
 
-function parseTcp(text: string): Parsed<Address> {
+function parseTcp(text: string): Parsed<ListenAddress> {
   if (/^\d+$/.test(text)) {
     return { problem: `must be ${ADDRESS_FORMS}; for a port on every interface write 0.0.0.0:${text}` }
   }

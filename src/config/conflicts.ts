@@ -1,5 +1,6 @@
 import { isIPv4 } from 'node:net'
-import { type Address, formatAddress, type UpstreamUrl } from './address.ts'
+import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
+import type { UpstreamUrl } from './address.ts'
 import type { PasswordFile } from './auth-fields.ts'
 import type { Issue } from './decode.ts'
 import type { Config } from './schema.ts'
@@ -39,7 +40,11 @@ function issue(path: readonly string[], message: string): Issue {
   return { path, message, unknown: [] }
 }
 
-function serviceConflicts(above: readonly string[], { url, tls }: ServiceConfig, own: Address): Issue[] {
+function serviceConflicts(
+  above: readonly string[],
+  { url, tls }: ServiceConfig,
+  own: ListenAddress,
+): Issue[] {
   const issues: Issue[] = []
   if (isOwnAddress(url, own)) {
     const message = 'must be the device, not listen.address: the sidecar would forward to itself'
@@ -80,7 +85,7 @@ function authConflicts(
 }
 
 /** Whether two listeners would use the same address, which the kernel refuses. Host names are compared as text. */
-function overlap(a: Address, b: Address): boolean {
+function overlap(a: ListenAddress, b: ListenAddress): boolean {
   if (a.kind !== 'tcp' || b.kind !== 'tcp') return formatAddress(a) === formatAddress(b)
   return a.port === b.port && a.port !== 0 && (covers(a.host, b.host) || covers(b.host, a.host))
 }
@@ -90,7 +95,7 @@ function covers(host: string, other: string): boolean {
   return host === other || host === '::' || (host === '0.0.0.0' && isIPv4(other))
 }
 
-function isOwnAddress(url: UpstreamUrl, own: Address): boolean {
+function isOwnAddress(url: UpstreamUrl, own: ListenAddress): boolean {
   if (url.kind === 'unix') return own.kind === 'unix' && url.path === own.path
   if (own.kind !== 'tcp' || url.port !== own.port) return false
   const everywhere = own.host === '0.0.0.0' || own.host === '::'

@@ -1,5 +1,6 @@
 import { parseCidr } from '../http/ip.ts'
-import { ADDRESS_FORMS, type Address, formatAddress, parseAddress } from './address.ts'
+import { formatAddress, type ListenAddress } from '../system/listen-address.ts'
+import { ADDRESS_FORMS, parseAddress } from './address.ts'
 import { type Field, type FieldOptions, field, z } from './field.ts'
 import {
   DURATION_PATTERN,
@@ -154,7 +155,7 @@ export function path(options: FieldOptions): Field<string> {
   )
 }
 
-export function address(options: FieldOptions): Field<Address> {
+export function address(options: FieldOptions): Field<ListenAddress> {
   return text({
     ...options,
     type: ADDRESS_FORMS,
@@ -164,8 +165,8 @@ export function address(options: FieldOptions): Field<Address> {
   })
 }
 
-export function addressOrOff(options: FieldOptions): Field<Address | 'off'> {
-  return text<Address | 'off'>({
+export function addressOrOff(options: FieldOptions): Field<ListenAddress | 'off'> {
+  return text<ListenAddress | 'off'>({
     ...options,
     type: `${ADDRESS_FORMS}, or \`off\``,
     must: `must be ${ADDRESS_FORMS}, or off`,

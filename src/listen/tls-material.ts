@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
-import { rename, writeFile } from 'node:fs/promises'
+import { rename, rm } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Clock } from '../system/clock.ts'
 import type { MachineNames } from '../system/machine-names.ts'
-import { isWithheld, reasonOf } from '../system/node-permission.ts'
-import { ensureFolder, setAside } from '../system/own-files.ts'
+import { reasonOf } from '../system/node-permission.ts'
+import { ensureFolder, setAside, writeFlushed } from '../system/own-files.ts'
 import type { PemFile } from '../system/pem.ts'
 import { codeOf, SetupError } from '../system/setup-error.ts'
 import { readWholeFile } from '../system/whole-file.ts'
@@ -171,14 +171,11 @@ function isRunningOut(valid: ValidPeriod, wall: number): boolean {
   return validity === 'expiring' || validity === 'expired'
 }
 
-/**
- * Writes a new file and renames it, so that no start reads an incomplete key. Flushes it, so that a power failure leaves no empty
- * file. Under its permission model Node writes the file and then refuses the flush; that error is ignored.
- */
+/** Replaces a file in one step, so that no start reads an incomplete key. */
 async function writePrivately(path: string, text: string): Promise<void> {
-  const draft = `${path}.new`
-  await writeFile(draft, text, { mode: 0o600, flush: true }).catch((error: unknown) => {
-    if (!isWithheld(error)) throw error
+  const draft = writeFlushed(path, text)
+  await rename(draft, path).catch(async (error: unknown) => {
+    await rm(draft, { force: true })
+    throw error
   })
-  await rename(draft, path)
 }

@@ -1,13 +1,8 @@
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { reasonOf } from './node-permission.ts'
+import type { ListenAddress } from './listen-address.ts'
+import { isWithheld, reasonOf } from './node-permission.ts'
 import { codeOf } from './setup-error.ts'
-
-/** Where to listen: a port, a Unix socket, or a descriptor that the service manager opened. */
-export type ListenAddress =
-  | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
-  | { readonly kind: 'unix'; readonly path: string }
-  | { readonly kind: 'fd'; readonly fd: number }
 
 /** Why an address cannot be used, and what the operator can do about it, each as a clause. */
 export interface ListenFault {
@@ -15,22 +10,9 @@ export interface ListenFault {
   readonly remedy: string | undefined
 }
 
-/** The address as the configuration writes it. */
-export function describeAddress(address: ListenAddress): string {
-  switch (address.kind) {
-    case 'tcp':
-      return address.host.includes(':')
-        ? `[${address.host}]:${address.port}`
-        : `${address.host}:${address.port}`
-    case 'unix':
-      return `unix:${address.path}`
-    case 'fd':
-      return `fd:${address.fd}`
-  }
-}
-
 /** Explains an error of `listen` for this address. An unknown error has the system's reason, and no remedy. */
 export function explainListenError(error: unknown, address: ListenAddress): ListenFault {
+  if (isWithheld(error)) return { reason: reasonOf(error), remedy: undefined }
   const code = codeOf(error)
   switch (address.kind) {
     case 'tcp':
@@ -48,6 +30,12 @@ export function explainListenError(error: unknown, address: ListenAddress): List
 function tcpFault(code: string, { host, port }: { host: string; port: number }): ListenFault | undefined {
   switch (code) {
     case 'EACCES':
+      if (port >= 1024) {
+        return {
+          reason: `a policy of the system forbids port ${port} (EACCES)`,
+          remedy: `allow the port there (SELinux: semanage port; systemd: SocketBindAllow=${port}), or use another port`,
+        }
+      }
       return {
         reason: `the system lets no ordinary user open port ${port} (EACCES)`,
         remedy: `use a port from 1024 on, let systemd open it (postern.socket and fd:3), or allow it with sysctl net.ipv4.ip_unprivileged_port_start=${port}`,
@@ -60,7 +48,7 @@ function tcpFault(code: string, { host, port }: { host: string; port: number }):
     case 'EADDRNOTAVAIL':
       return {
         reason: `this machine has no address ${host} (EADDRNOTAVAIL)`,
-        remedy: 'ip addr shows those that it has; 0.0.0.0 stands for all of them, [::] for IPv6, too',
+        remedy: 'ip addr lists its addresses; 0.0.0.0 means all IPv4, [::] all',
       }
     case 'EAFNOSUPPORT':
       return {

@@ -1,9 +1,12 @@
-import { lstat, unlink } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { access, lstat, unlink } from 'node:fs/promises'
 // The default import: with a named import that this Node version lacks, the program could not start.
 import net, { type BoundSocket, connect, isIPv4, type Server } from 'node:net'
-import { describeAddress, explainListenError, type ListenAddress, type ListenFault } from './listen-fault.ts'
+import { dirname } from 'node:path'
+import { formatAddress, type ListenAddress } from './listen-address.ts'
+import { explainListenError, type ListenFault } from './listen-fault.ts'
 import { reasonOf } from './node-permission.ts'
-import { SetupError } from './setup-error.ts'
+import { codeOf, SetupError } from './setup-error.ts'
 
 /**
  * Listens, and resolves with the text of the address that the kernel bound. Rejects with a `SetupError` that names the key, the
@@ -24,8 +27,8 @@ export async function listen(server: Server, address: ListenAddress, key?: strin
     })
   })
   const bound = server.address()
-  if (bound === null || typeof bound === 'string') return describeAddress(address)
-  return describeAddress({ kind: 'tcp', host: bound.address, port: bound.port })
+  if (bound === null || typeof bound === 'string') return formatAddress(address)
+  return formatAddress({ kind: 'tcp', host: bound.address, port: bound.port })
 }
 
 function optionsFor(
@@ -64,32 +67,57 @@ function cannotListen(
   { key, cause }: { readonly key?: string | undefined; readonly cause?: unknown } = {},
 ): SetupError {
   const place = key === undefined ? '' : `${key}: `
-  return new SetupError(`${place}cannot listen on ${describeAddress(address)}: ${reason}`, {
+  return new SetupError(`${place}cannot listen on ${formatAddress(address)}: ${reason}`, {
     exitCode: 1,
     cause,
     remedy,
   })
 }
 
-/** Removes the socket file of a killed process, which would prevent listening. A socket that accepts connections stays. */
-async function removeStaleSocket(
-  address: Extract<ListenAddress, { kind: 'unix' }>,
+type SocketAddress = Extract<ListenAddress, { kind: 'unix' }>
+
+/**
+ * Rejects as `listen` would, as far as this can be known without creating the socket. The folder has to exist, because a start
+ * does not create it.
+ */
+export async function trySocket(address: SocketAddress, key: string): Promise<void> {
+  const { path } = address
+  try {
+    await access(dirname(path), constants.W_OK | constants.X_OK)
+    if ((await findSocket(address, key)) === 'in use') {
+      throw Object.assign(new Error('in use'), { code: 'EADDRINUSE' })
+    }
+  } catch (error) {
+    if (error instanceof SetupError) throw error
+    throw cannotListen(address, explainListenError(error, address), { key, cause: error })
+  }
+}
+
+/** A socket that refuses connections is stale: a killed process left it. Rejects if something else is at the path. */
+async function findSocket(
+  address: SocketAddress,
   key: string | undefined,
-): Promise<void> {
+): Promise<'missing' | 'stale' | 'in use'> {
   const { path } = address
   const found = await lstat(path).catch(() => undefined)
-  if (found !== undefined && !found.isSocket()) {
+  if (found === undefined) return 'missing'
+  if (!found.isSocket()) {
     throw cannotListen(address, { reason: 'it exists and is not a socket', remedy: 'move it away' }, { key })
   }
-  const inUse = await new Promise<boolean>((resolve) => {
+  return new Promise((resolve) => {
     const probe = connect(path)
     probe.once('connect', () => {
       probe.destroy()
-      resolve(true)
+      resolve('in use')
     })
-    probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code !== 'ECONNREFUSED'))
+    probe.once('error', (error) => resolve(codeOf(error) === 'ECONNREFUSED' ? 'stale' : 'in use'))
   })
-  if (inUse) return
+}
+
+/** Removes a stale socket, which would prevent listening. */
+async function removeStaleSocket(address: SocketAddress, key: string | undefined): Promise<void> {
+  const { path } = address
+  if ((await findSocket(address, key)) !== 'stale') return
   await unlink(path).catch((error: unknown) => {
     const remedy = `remove ${path}, or make its folder writable for the user that runs Postern`
     throw cannotListen(

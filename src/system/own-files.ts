@@ -1,5 +1,7 @@
-import { existsSync, mkdirSync, renameSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { isWithheld } from './node-permission.ts'
 import { codeOf } from './setup-error.ts'
 
 /**
@@ -26,4 +28,22 @@ export function setAside(path: string, fault: string, wall: number): string {
   for (let i = 2; existsSync(name); i++) name = `${stem}-${i}`
   renameSync(path, name)
   return name
+}
+
+/**
+ * Writes a new file with mode 0600 beside `path`, under a random name, and returns that name; the caller moves it into place, so that
+ * no other program reads an incomplete file. Flushes it, so that a power failure leaves no empty file. Under its permission model
+ * Node writes the file and then refuses the flush; that error is ignored.
+ */
+export function writeFlushed(path: string, text: string): string {
+  const draft = `${path}.${randomBytes(6).toString('hex')}`
+  try {
+    writeFileSync(draft, text, { mode: 0o600, flag: 'wx', flush: true })
+  } catch (error) {
+    if (!isWithheld(error) || !existsSync(draft)) {
+      rmSync(draft, { force: true })
+      throw error
+    }
+  }
+  return draft
 }

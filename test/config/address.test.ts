@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { formatAddress, parseAddress } from '../../src/config/address.ts'
+import { parseAddress } from '../../src/config/address.ts'
+import { formatAddress } from '../../src/system/listen-address.ts'
 
 const SHAPES = 'must be host:port, [IPv6]:port, unix:/path or fd:3'
 

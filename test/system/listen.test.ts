@@ -4,7 +4,8 @@ import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { listen } from '../../src/system/listen.ts'
-import { explainListenError, type ListenAddress } from '../../src/system/listen-fault.ts'
+import type { ListenAddress } from '../../src/system/listen-address.ts'
+import { explainListenError } from '../../src/system/listen-fault.ts'
 import type { SetupError } from '../../src/system/setup-error.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -39,7 +40,7 @@ describe('H108 an address that cannot be used', () => {
     [
       'of another machine',
       { kind: 'tcp', host: '192.0.2.1', port: 0 },
-      'cannot listen on 192.0.2.1:0: this machine has no address 192.0.2.1 (EADDRNOTAVAIL); ip addr shows those',
+      'cannot listen on 192.0.2.1:0: this machine has no address 192.0.2.1 (EADDRNOTAVAIL); ip addr lists',
     ],
     [
       'in a folder that does not exist',
@@ -61,6 +62,21 @@ describe('H108 an address that cannot be used', () => {
       reason: 'the system lets no ordinary user open port 443 (EACCES)',
       remedy: expect.stringMatching(/port from 1024 on.*postern\.socket.*ip_unprivileged_port_start=443/),
     })
+  })
+
+  it('for which a policy lacks the permission, from port 1024 on: the error says so', () => {
+    const error = Object.assign(new Error('listen EACCES'), { code: 'EACCES' })
+    expect(explainListenError(error, { kind: 'tcp', host: '0.0.0.0', port: 8443 })).toEqual({
+      reason: 'a policy of the system forbids port 8443 (EACCES)',
+      remedy: expect.stringContaining('SELinux'),
+    })
+  })
+
+  it('that the permission model of Node withholds: the error names the flag, and no folder', () => {
+    const error = Object.assign(new Error('Access'), { code: 'ERR_ACCESS_DENIED', permission: 'Net' })
+    expect(explainListenError(error, { kind: 'unix', path: '/nowhere/x.sock' }).reason).toContain(
+      '--allow-net',
+    )
   })
 
   it('keeps the reason of the system if it is an unknown one', () => {

@@ -1,13 +1,12 @@
-import { constants } from 'node:fs'
-import { access, stat } from 'node:fs/promises'
-import { connect, createServer } from 'node:net'
-import { dirname } from 'node:path'
-import { type Address, formatAddress } from '../../config/address.ts'
+import { createServer } from 'node:net'
+import { parseAddress } from '../../config/address.ts'
 import type { Config } from '../../config/schema.ts'
-import { listen } from '../../system/listen.ts'
+import { normalizeAddress } from '../../http/ip.ts'
+import { listen, trySocket } from '../../system/listen.ts'
+import { formatAddress, type ListenAddress } from '../../system/listen-address.ts'
 import { codeOf, SetupError } from '../../system/setup-error.ts'
 import { control, type Status } from '../control.ts'
-import { type Check, CheckFailure, type Finding } from './finding.ts'
+import type { Check, Finding } from './finding.ts'
 
 /** Tries the addresses of both listeners. */
 export function addressChecks({ listen, admin, stateDir }: Config): readonly Check[] {
@@ -26,67 +25,35 @@ export function addressChecks({ listen, admin, stateDir }: Config): readonly Che
   )
 }
 
-async function checkAddress(key: string, address: Address, stateDir: string): Promise<Finding> {
-  switch (address.kind) {
-    case 'tcp':
-      return checkPort(key, address, stateDir)
-    case 'unix':
-      return checkSocket(key, address, stateDir)
-    case 'fd':
-      return `descriptor ${address.fd}, which the service manager passes at the start`
+async function checkAddress(key: string, address: ListenAddress, stateDir: string): Promise<Finding> {
+  try {
+    switch (address.kind) {
+      case 'tcp':
+        return await tryPort(key, address)
+      case 'unix':
+        await trySocket(address, key)
+        return `${address.path} can be created`
+      case 'fd':
+        return `descriptor ${address.fd}, which the service manager passes at the start`
+    }
+  } catch (error) {
+    if (!(error instanceof SetupError) || codeOf(error.cause) !== 'EADDRINUSE') throw error
+    return judgeTaken(address, stateDir, error)
   }
 }
 
 /** Listens for a moment, because only the kernel knows whether it is possible. */
-async function checkPort(key: string, address: Address, stateDir: string): Promise<Finding> {
+async function tryPort(key: string, address: ListenAddress): Promise<string> {
   const server = createServer((early) => early.destroy())
   try {
-    const bound = await listen(server, address, key)
-    return `${bound} is free`
-  } catch (error) {
-    if (!(error instanceof SetupError) || codeOf(error.cause) !== 'EADDRINUSE') throw error
-    return whoUses(address, stateDir, error)
+    return `${await listen(server, address, key)} is free`
   } finally {
     server.close()
   }
 }
 
-/**
- * Checks whether a Unix socket can be created at a path, without creating it: that would remove the one of a running program. The
- * folder has to exist, because a start does not create it.
- */
-async function checkSocket(
-  key: string,
-  address: Extract<Address, { kind: 'unix' }>,
-  stateDir: string,
-): Promise<Finding> {
-  const { path } = address
-  await access(dirname(path), constants.W_OK | constants.X_OK)
-  const found = await stat(path).catch(() => undefined)
-  if (found === undefined) return `${path} can be created`
-  if (!found.isSocket()) {
-    throw new CheckFailure(`${path} exists and is not a socket`, {
-      remedy: `move it away, or correct ${key}`,
-    })
-  }
-  if (!(await accepts(path))) return `${path} can be created`
-  const remedy = `ss -lxp src ${path} shows the program: stop it, or use another path`
-  return whoUses(address, stateDir, new CheckFailure(`${path} is in use by another program`, { remedy }))
-}
-
-function accepts(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const probe = connect(path)
-    probe.once('connect', () => {
-      probe.destroy()
-      resolve(true)
-    })
-    probe.once('error', () => resolve(false))
-  })
-}
-
-/** An address in use is fine if the sidecar that runs on the same `state_dir` uses it: this is the one to be checked. */
-async function whoUses(address: Address, stateDir: string, taken: Error): Promise<Finding> {
+/** An address in use is ok if the sidecar on this `state_dir` uses it. */
+async function judgeTaken(address: ListenAddress, stateDir: string, taken: SetupError): Promise<Finding> {
   const shown = formatAddress(address)
   try {
     // Proof of the cast: the same program wrote the response.
@@ -99,7 +66,7 @@ async function whoUses(address: Address, stateDir: string, taken: Error): Promis
       return {
         warning: `${shown} is in use, and only root and the user of the sidecar can see by whom`,
         meaning: 'this is right if it is the running Postern; otherwise serve does not start',
-        remedy: 'run check as one of them',
+        remedy: "run check as root or as the sidecar's user",
       }
     }
     if (!(error instanceof SetupError)) throw error
@@ -107,7 +74,14 @@ async function whoUses(address: Address, stateDir: string, taken: Error): Promis
   throw taken
 }
 
-/** Compares ports only: the configuration may have a host name, and the running sidecar its address. */
-function isSame(bound: string, address: Address): boolean {
-  return address.kind === 'tcp' ? bound.endsWith(`:${address.port}`) : bound === formatAddress(address)
+/** Compares the hosts only if both are addresses: the configuration may have a name or a wildcard. */
+function isSame(bound: string, address: ListenAddress): boolean {
+  if (address.kind !== 'tcp') return bound === formatAddress(address)
+  const running = parseAddress(bound)
+  if (!('value' in running) || running.value.kind !== 'tcp') return false
+  const hosts = [running.value.host, address.host].map(normalizeAddress)
+  const comparable = hosts.every((host) => host !== undefined && !WILDCARDS.includes(host))
+  return running.value.port === address.port && (!comparable || hosts[0] === hosts[1])
 }
+
+const WILDCARDS = ['0.0.0.0', '::']

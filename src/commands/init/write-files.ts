@@ -1,16 +1,7 @@
-import { randomBytes } from 'node:crypto'
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  linkSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, chownSync, existsSync, linkSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { isWithheld, reasonOf } from '../../system/node-permission.ts'
+import { reasonOf } from '../../system/node-permission.ts'
+import { writeFlushed } from '../../system/own-files.ts'
 import { codeOf, SetupError } from '../../system/setup-error.ts'
 
 /** A file to write. */
@@ -28,17 +19,12 @@ export function writeNewFiles(files: readonly NewFile[]): void {
   const written: string[] = []
   try {
     for (const { path, text } of files) {
-      const draft = `${path}.${randomBytes(6).toString('hex')}`
       try {
-        writeFlushed(draft, text)
-        shareWithFolder(draft)
-        putInPlace(draft, path)
-        written.push(path)
+        writeNewFile(path, text)
       } catch (error) {
         throw new SetupError(`cannot write ${path}: ${reasonFor(error)}`, { cause: error })
-      } finally {
-        rmSync(draft, { force: true })
       }
+      written.push(path)
     }
   } catch (error) {
     for (const path of written) rmSync(path, { force: true })
@@ -46,12 +32,13 @@ export function writeNewFiles(files: readonly NewFile[]): void {
   }
 }
 
-/** Under its permission model Node writes the file and then refuses the flush; that error is ignored. */
-function writeFlushed(path: string, text: string): void {
+function writeNewFile(path: string, text: string): void {
+  const draft = writeFlushed(path, text)
   try {
-    writeFileSync(path, text, { mode: 0o600, flag: 'wx', flush: true })
-  } catch (error) {
-    if (!isWithheld(error) || !existsSync(path)) throw error
+    shareWithFolder(draft)
+    putInPlace(draft, path)
+  } finally {
+    rmSync(draft, { force: true })
   }
 }
 
@@ -67,7 +54,7 @@ function putInPlace(draft: string, path: string): void {
 
 function shareWithFolder(path: string): void {
   const [own, folder] = [statSync(path), statSync(dirname(path))]
-  if (own.uid !== 0 || own.gid === folder.gid) return
+  if (own.uid !== 0 || folder.gid === 0) return
   chownSync(path, own.uid, folder.gid)
   chmodSync(path, 0o640)
 }
