@@ -5,7 +5,7 @@ import { addressChecks } from './check/address-checks.ts'
 import { certificateCheck } from './check/certificate-check.ts'
 import { deviceChecks } from './check/device-checks.ts'
 import { exposureWarnings, passwordCheck, stateCheck } from './check/file-checks.ts'
-import { type Check, type CheckResult, runCheck } from './check/finding.ts'
+import { type Check, type CheckResult, describeResult, runCheck } from './check/finding.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
 
@@ -76,14 +76,6 @@ function checksOf(config: Config): readonly Check[] {
     ...addressChecks(config),
     ...deviceChecks(config),
   ]
-}
-
-const LABELS = { ok: 'ok     ', warning: 'WARNING', failed: 'FAILED ' } as const
-
-/** A line for the result, and below a problem an indented one with what it means and what to do. */
-export function describeResult({ name, result, message, meaning, remedy }: CheckResult): string {
-  const hints = meaning === null ? '' : `        ${meaning}; ${remedy}\n`
-  return `${LABELS[result]} ${name}: ${message}\n${hints}`
 }
 
 function document(configuration: unknown, checks: readonly CheckResult[]): string {

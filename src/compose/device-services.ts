@@ -17,7 +17,7 @@ import { openSignIn, signInLog } from '../sign-in/settings.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
 import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
-import { explainTrouble } from './device-trouble.ts'
+import { watchTrouble } from './device-trouble.ts'
 
 /** The device: its main service, and the services of `upstream.routes`. */
 export interface DeviceServices {
@@ -110,7 +110,18 @@ async function openDeviceService(
   const metrics = deps.metrics.upstream(route)
   const key = route === undefined ? 'upstream' : routeKey(route)
   const target = await upstreamTarget(service, key)
-  const events = { ...metrics, ...explainTrouble(target, metrics, { key, clock, log, onBug }) }
+  const trouble = watchTrouble(target, { key, clock, log, onBug })
+  const events: typeof metrics = {
+    ...metrics,
+    responded(duration) {
+      trouble.responded()
+      metrics.responded(duration)
+    },
+    failed(failure) {
+      trouble.failed(failure)
+      metrics.failed(failure)
+    },
+  }
   const deadlines = upstreamDeadlines(service)
   let strayed = false
   const connections = createConnections(target, deadlines, clock, {
@@ -173,6 +184,7 @@ async function openDeviceService(
     health,
     async close() {
       health?.close()
+      trouble.close()
       await connections.close()
     },
   }

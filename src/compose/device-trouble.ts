@@ -8,7 +8,7 @@ import type { Clock } from '../system/clock.ts'
 const INTERVAL = 3_600_000
 
 /** Failures in a row before the cause is looked for: from then on the breaker takes the device for down, too. */
-const ENOUGH = 3
+const FAILURES_IN_A_ROW = 3
 
 /** How long the device may take to answer (ms). */
 const LIMIT = 5_000
@@ -21,50 +21,50 @@ export interface DeviceTroubleDependencies {
   readonly onBug: (error: unknown) => void
 }
 
-interface Outcomes {
-  /** @param duration ms */
-  readonly responded: (duration: number) => void
-  readonly failed: (failure: UpstreamFailure) => void
+/** Observes the outcomes of requests. */
+export interface TroubleWatch {
+  responded(): void
+  failed(failure: UpstreamFailure): void
+  /** Aborts the attempt that is under way; nothing is logged later. */
+  close(): void
 }
 
 /**
- * Passes outcomes of requests on. After three failures in a row, if TLS may have caused the last one, it opens one connection of its
- * own, at most once an hour, and logs what it finds: to clients and metrics a failure is only a word such as
- * `tls_certificate_error`. A device that has responded over cleartext is not tried, because TLS confuses old firmware.
+ * Watches the outcomes of requests. After three failures in a row that TLS may explain, it opens one TLS connection and logs the
+ * cause, at most once an hour: clients and metrics see only a code such as `tls_certificate_error`. It does not try a device that
+ * has answered in cleartext: a TLS hello confuses old firmware.
  */
-export function explainTrouble(
+export function watchTrouble(
   target: UpstreamTarget,
-  { responded, failed }: Outcomes,
   { key, clock, log, onBug }: DeviceTroubleDependencies,
-): Outcomes {
+): TroubleWatch {
+  const isCleartext = target.origin.startsWith('http:')
+  const closing = new AbortController()
   let last = Number.NEGATIVE_INFINITY
   let speaksHttp = false
   let inARow = 0
 
-  function explain(failure: UpstreamFailure): void {
-    inARow += 1
-    const now = clock.monotonic()
-    if (inARow < ENOUGH || speaksHttp || now - last < INTERVAL || !canDiagnose(failure, target)) return
-    last = now
-    diagnose(target, key, LIMIT)
-      .then((found) => {
-        if (found === undefined) return
-        const { reason, remedy } = found
-        log.error({ reason, remedy }, 'the device cannot be talked to')
-      })
-      .catch(onBug)
+  async function explain(): Promise<void> {
+    const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(LIMIT)])
+    const found = await diagnose(target, key, signal)
+    if (found === undefined || closing.signal.aborted) return
+    const { reason, remedy } = found
+    log.error({ reason, remedy }, 'the device cannot be talked to')
   }
 
-  const isCleartext = target.origin.startsWith('http:')
   return {
-    responded(duration) {
+    responded() {
       speaksHttp = isCleartext
       inARow = 0
-      responded(duration)
     },
     failed(failure) {
-      failed(failure)
-      explain(failure)
+      inARow += 1
+      const now = clock.monotonic()
+      const isDue = inARow >= FAILURES_IN_A_ROW && now - last >= INTERVAL
+      if (!isDue || speaksHttp || closing.signal.aborted || !canDiagnose(failure, target)) return
+      last = now
+      explain().catch(onBug)
     },
+    close: () => closing.abort(),
   }
 }

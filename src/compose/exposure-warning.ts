@@ -9,7 +9,12 @@ export function createExposureWarning(log: Logger): (config: Config) => Promise<
     const found = await exposedSecrets(config)
     for (const { key, file, reason } of found) {
       const isKnown = before.some((known) => known.file === file && known.reason === reason)
-      if (!isKnown) log.warn({ key, file, reason }, 'a file with a secret is open to other users')
+      if (!isKnown) {
+        log.warn(
+          { key, file, reason, remedy: `chmod 0640 ${file}` },
+          'a file with a secret is open to other users',
+        )
+      }
     }
     before = found
   }

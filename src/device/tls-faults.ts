@@ -2,11 +2,11 @@ import type { PeerCertificate } from 'node:tls'
 import { codeOf } from '../system/setup-error.ts'
 import type { UpstreamTarget } from './target.ts'
 
-/** Why the device cannot be talked to, and what the operator can do about it, each as a clause. */
+/** Why the sidecar cannot use TLS with the device, and what the operator can do about it, each as a clause. */
 export interface Diagnosis {
   readonly reason: string
   readonly remedy: string
-  /** The certificate of the device in PEM, if to trust it would be enough. */
+  /** PEM; set if trusting it is enough. */
   readonly certificate?: string
 }
 
@@ -65,12 +65,13 @@ function pemOf({ raw }: PeerCertificate): string {
 }
 
 function trustIt(origin: string, key: string): string {
-  return `compare the fingerprint with that on the device, then save the certificate with openssl s_client -connect ${connectTo(origin)} </dev/null | openssl x509 > device.pem and set ${key}.tls.ca to that file; ${key}.tls.insecure: true accepts any certificate`
+  return `compare the fingerprint with that on the device, then save the certificate with openssl s_client -connect ${hostAndPort(origin)} </dev/null | openssl x509 > device.pem and set ${key}.tls.ca to that file; ${key}.tls.insecure: true accepts any certificate`
 }
 
-function connectTo(origin: string): string {
-  const { hostname, port } = new URL(origin)
-  return `${hostname}:${port || 443}`
+/** Host and port of an origin, also if the port is the default one. */
+export function hostAndPort(origin: string): string {
+  const { protocol, hostname, port } = new URL(origin)
+  return `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`
 }
 
 /** Explains why the handshake with an https device fails. Undefined if the reason has nothing to do with TLS. */
@@ -78,10 +79,9 @@ export function explainHandshake(error: unknown, origin: string, key: string): D
   const code = codeOf(error)
   const text = error instanceof Error ? error.message : ''
   if (/wrong version number|packet length too long|http request/i.test(text)) {
-    const { hostname, port } = new URL(origin)
     return {
-      reason: `the device answers without TLS at ${connectTo(origin)}, and ${key}.url says https`,
-      remedy: `set ${key}.url to http://${hostname}:${port || 443}, or to the port where the device speaks TLS`,
+      reason: `the device answers without TLS at ${hostAndPort(origin)}, and ${key}.url says https`,
+      remedy: `set ${key}.url to http://${hostAndPort(origin)}, or to the port where the device speaks TLS`,
     }
   }
   if (/unsupported protocol|protocol version/i.test(text)) {
@@ -94,6 +94,6 @@ export function explainHandshake(error: unknown, origin: string, key: string): D
   if (!code.startsWith('ERR_SSL_') && code !== 'EPROTO') return undefined
   return {
     reason: `the TLS handshake with ${origin} fails (${code})`,
-    remedy: `openssl s_client -connect ${connectTo(origin)} shows what the device offers`,
+    remedy: `openssl s_client -connect ${hostAndPort(origin)} shows what the device offers`,
   }
 }

@@ -10,7 +10,7 @@ import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
 import { unusedPort } from '../support/raw.ts'
 
-const LIMIT = 5_000
+const soon = (): AbortSignal => AbortSignal.timeout(5_000)
 
 const targetOf = (origin: string, part: Partial<UpstreamTarget> = {}): UpstreamTarget => ({
   origin,
@@ -28,15 +28,15 @@ const secured = async (certificate: Certificate): Promise<string> =>
 describe('H109 an https device', () => {
   it('with a self-signed certificate: the diagnosis has its fingerprint and says how to trust it', async () => {
     const url = await secured(await makeCertificate())
-    const found = await diagnose(targetOf(url), 'upstream', LIMIT)
+    const found = await diagnose(targetOf(url), 'upstream', soon())
     expect(found?.reason).toMatch(/is self-signed; its SHA-256 fingerprint is ([0-9A-F]{2}:){31}[0-9A-F]{2}$/)
     expect(found?.remedy).toContain(`openssl s_client -connect ${new URL(url).host} </dev/null`)
     expect(found?.remedy).toContain('set upstream.tls.ca to that file; upstream.tls.insecure: true accepts')
   })
 
-  it('whose certificate is another one than that of tls.ca, is said to be so', async () => {
+  it('whose certificate differs from tls.ca: the reason says so', async () => {
     const [device, other] = await Promise.all([makeCertificate('device'), makeCertificate('other')])
-    const found = await diagnose(targetOf(await secured(device), { ca: other.cert }), 'upstream', LIMIT)
+    const found = await diagnose(targetOf(await secured(device), { ca: other.cert }), 'upstream', soon())
     expect(found?.reason).toContain('is self-signed and not in upstream.tls.ca; ')
   })
 
@@ -46,7 +46,7 @@ describe('H109 an https device', () => {
     closeLater(() => void server.close())
     await once(server.listen(0, '127.0.0.2'), 'listening')
     const url = `https://127.0.0.2:${(server.address() as AddressInfo).port}`
-    const found = await diagnose(targetOf(url, { ca: device.cert }), 'upstream.routes./a/', LIMIT)
+    const found = await diagnose(targetOf(url, { ca: device.cert }), 'upstream.routes./a/', soon())
     expect(found?.reason).toContain('is for another host: DNS:localhost, IP Address:127.0.0.1')
     expect(found?.remedy).toContain('set upstream.routes./a/.url to one of its names')
   })
@@ -62,7 +62,7 @@ describe('H109 an https device', () => {
     })
     const [expired, early] = await Promise.all(
       [past, future].map(async (device) =>
-        diagnose(targetOf(await secured(device), { ca: device.cert }), 'upstream', LIMIT),
+        diagnose(targetOf(await secured(device), { ca: device.cert }), 'upstream', soon()),
       ),
     )
     expect(expired?.reason).toContain('expired on Jan  1 00:00:00 2002 GMT')
@@ -72,13 +72,13 @@ describe('H109 an https device', () => {
   it('that is trusted, or not checked, has no problem', async () => {
     const device = await makeCertificate()
     const url = await secured(device)
-    expect(await diagnose(targetOf(url, { ca: device.cert }), 'upstream', LIMIT)).toBeUndefined()
-    expect(await diagnose(targetOf(url, { insecure: true }), 'upstream', LIMIT)).toBeUndefined()
+    expect(await diagnose(targetOf(url, { ca: device.cert }), 'upstream', soon())).toBeUndefined()
+    expect(await diagnose(targetOf(url, { insecure: true }), 'upstream', soon())).toBeUndefined()
   })
 
   it('that answers in cleartext: the diagnosis says to write http', async () => {
     const url = (await startDevice()).url
-    const found = await diagnose(targetOf(url.replace('http:', 'https:')), 'upstream', LIMIT)
+    const found = await diagnose(targetOf(url.replace('http:', 'https:')), 'upstream', soon())
     expect(found?.reason).toMatch(
       /^the device answers without TLS at 127\.0\.0\.1:\d+, and upstream\.url says https$/,
     )
@@ -92,7 +92,7 @@ describe('H109 an https device', () => {
     closeLater(() => void old.close())
     await once(old.listen(0, '127.0.0.1'), 'listening')
     const { port } = old.address() as AddressInfo
-    const found = await diagnose(targetOf(`https://127.0.0.1:${port}`), 'upstream', LIMIT)
+    const found = await diagnose(targetOf(`https://127.0.0.1:${port}`), 'upstream', soon())
     expect(found?.reason).toMatch(/^the TLS handshake with https:.* fails \(ERR_SSL_.*HANDSHAKE_FAILURE\)$/)
     expect(found?.remedy).toContain('openssl s_client -connect 127.0.0.1:')
   })
@@ -110,7 +110,7 @@ describe('H109 an https device', () => {
 describe('H109 an http device', () => {
   it('that speaks TLS: the diagnosis says to write https', async () => {
     const url = await secured(await makeCertificate())
-    expect(await diagnose(targetOf(url.replace('https:', 'http:')), 'upstream', LIMIT)).toEqual({
+    expect(await diagnose(targetOf(url.replace('https:', 'http:')), 'upstream', soon())).toEqual({
       reason: `the device speaks TLS at ${new URL(url).host}, and upstream.url says http`,
       remedy: `set upstream.url to ${url}`,
     })
@@ -126,7 +126,8 @@ describe('H109 an http device', () => {
       `http://127.0.0.1:${await unusedPort()}`,
       `http://127.0.0.1:${port}`,
     ]
-    for (const url of urls) expect(await diagnose(targetOf(url), 'upstream', 200)).toBeUndefined()
+    for (const url of urls)
+      expect(await diagnose(targetOf(url), 'upstream', AbortSignal.timeout(200))).toBeUndefined()
   })
 })
 
@@ -137,4 +138,23 @@ it('only a failure that TLS can cause is diagnosed, and none of a Unix socket', 
   expect(canDiagnose('connection_refused', device)).toBe(false)
   expect(canDiagnose('http_protocol_error', device)).toBe(false)
   expect(canDiagnose('connection_terminated', targetOf('http://localhost', { socketPath: '/x' }))).toBe(false)
+})
+
+it('an attempt ends when it is aborted, and explains nothing', async () => {
+  const device = net.createServer()
+  closeLater(() => void device.close())
+  await once(device.listen(0, '127.0.0.1'), 'listening')
+  const { port } = device.address() as AddressInfo
+  const ending = new AbortController()
+  const accepted = once(device, 'connection') as Promise<[net.Socket]>
+  const attempt = diagnose(targetOf(`https://127.0.0.1:${port}`), 'upstream', ending.signal)
+  const [socket] = await accepted
+  const closed = once(
+    socket.resume().on('error', () => {}),
+    'close',
+  )
+  ending.abort()
+  expect(await attempt).toBeUndefined()
+  await closed
+  expect(await diagnose(targetOf(`https://127.0.0.1:${port}`), 'upstream', ending.signal)).toBeUndefined()
 })

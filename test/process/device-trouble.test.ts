@@ -1,6 +1,10 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { expect, it } from 'vitest'
 import { makeCertificate } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
+import { startSidecar } from '../support/sidecar.ts'
 import { prepareSite } from './serve.ts'
 
 const MESSAGE = 'the device cannot be talked to'
@@ -42,4 +46,23 @@ it('a device that has answered over cleartext is never sent the first bytes of T
   const clientHello = Buffer.from([0x16, 0x03, 0x01])
   expect(device.bytes.includes(clientHello)).toBe(false)
   expect(sidecar.logged(MESSAGE)).toEqual([])
+})
+
+it('a diagnosis that the device does not answer ends when Postern stops', { timeout: 4_000 }, async () => {
+  const device = createServer()
+  closeLater(() => void device.close())
+  const hello = new Promise<Socket>((resolve) => {
+    device.on('connection', (socket) => {
+      socket.on('error', () => {})
+      socket.on('data', ([first]) => (first === 0x16 ? resolve(socket) : socket.destroy()))
+    })
+  })
+  await once(device.listen(0, '127.0.0.1'), 'listening')
+  const url = `http://127.0.0.1:${(device.address() as AddressInfo).port}`
+  const sidecar = await startSidecar({ config: { upstream: { url } } })
+  const token = await sidecar.token()
+  for (let i = 0; i < 3; i += 1) expect((await sidecar.request({ token })).status).toBe(500)
+  const closed = once(await hello, 'close')
+  await sidecar.stop()
+  await closed
 })

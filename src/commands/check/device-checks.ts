@@ -9,7 +9,7 @@ import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forw
 import { openSignIn } from '../../sign-in/settings.ts'
 import { systemClock } from '../../system/clock.ts'
 import { isBug } from '../../system/setup-error.ts'
-import { failureHint, REFUSING_DEVICE } from './device-hints.ts'
+import { errorHint, failureHint, redirectHint } from './device-hints.ts'
 import { type Check, CheckFailure, type Finding } from './finding.ts'
 
 /** Tries each service of the device: the files of its headers, its address, and how the sidecar signs in. */
@@ -73,14 +73,14 @@ export async function judgeDevice(
   )
   const { status, fields } = response
   const found = `${at} answered ${status}`
-  // Servers for TLS answer a cleartext request so.
-  const secure = status === 400 ? await diagnosed(target, service, key) : undefined
+  // A TLS server answers a cleartext request with 400.
+  const secure = status === 400 ? await diagnose(target, key, limitOf(service)) : undefined
   if (secure !== undefined) return { warning: `${found}; ${secure.reason}`, remedy: secure.remedy }
   const location = fields[fields.findIndex((name, i) => i % 2 === 0 && /^location$/i.test(name)) + 1] ?? ''
   if (status >= 300 && status < 400 && target.origin.startsWith('http:') && /^https:/i.test(location)) {
-    return { warning: `${found}, a redirect to https`, ...REFUSING_DEVICE.redirects(key) }
+    return { warning: `${found}, a redirect to https`, ...redirectHint(key) }
   }
-  return status >= 500 ? { warning: found, ...REFUSING_DEVICE.fails(page, key) } : found
+  return status >= 500 ? { warning: found, ...errorHint(page, key) } : found
 }
 
 async function explained(
@@ -90,14 +90,16 @@ async function explained(
   key: string,
 ): Promise<CheckFailure> {
   const failure = failureOf(error.cause)
-  const found = canDiagnose(failure, target) ? await diagnosed(target, service, key) : undefined
-  if (found !== undefined)
-    return new CheckFailure(`${error.message}: ${found.reason}`, { remedy: found.remedy })
+  const found = canDiagnose(failure, target) ? await diagnose(target, key, limitOf(service)) : undefined
+  if (found !== undefined) {
+    const { reason, remedy, certificate } = found
+    return new CheckFailure(`${error.message}: ${reason}`, { remedy, certificate })
+  }
   return new CheckFailure(error.message, { remedy: failureHint(failure, key) })
 }
 
-function diagnosed(target: UpstreamTarget, { connectTimeout }: ServiceConfig, key: string) {
-  return diagnose(target, key, connectTimeout)
+function limitOf({ connectTimeout }: ServiceConfig): AbortSignal {
+  return AbortSignal.timeout(connectTimeout)
 }
 
 async function checkSignIn(service: ServiceConfig, key: string): Promise<string> {

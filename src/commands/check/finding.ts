@@ -5,7 +5,7 @@ import { type ExitCode, exitCodeOf } from '../command.ts'
 /** One thing that `check` tries. */
 export interface Check {
   readonly name: string
-  /** What a problem means for the operator and the clients, and what to do about it, each as a clause. A result may say better. */
+  /** What a problem means, and what to do; each a clause. A finding can override both. */
   readonly meaning: string
   readonly remedy: string
   readonly run: () => Promise<Finding>
@@ -15,16 +15,26 @@ export interface Check {
 export type Finding = string | ({ readonly warning: string } & Hints)
 
 interface Hints {
-  readonly meaning?: string
+  readonly meaning?: string | undefined
   readonly remedy?: string | undefined
 }
 
-/** A check that failed, with hints of its own. `serve` would start nevertheless. */
-export class CheckFailure extends Error {
-  readonly hints: Hints
-  constructor(message: string, hints: Hints = {}) {
-    super(message)
-    this.hints = hints
+interface FailureDetails extends Hints {
+  /** The certificate of the device (PEM), if trusting it is enough. */
+  readonly certificate?: string | undefined
+  readonly cause?: unknown
+  /** 2 if `serve` would not start. */
+  readonly exitCode?: 1 | 2
+}
+
+/** A check that failed, with hints of its own. */
+export class CheckFailure extends SetupError {
+  readonly meaning: string | undefined
+  readonly certificate: string | undefined
+  constructor(message: string, { meaning, certificate, exitCode = 1, ...rest }: FailureDetails = {}) {
+    super(message, { exitCode, ...rest })
+    this.meaning = meaning
+    this.certificate = certificate
   }
 }
 
@@ -37,10 +47,23 @@ export interface CheckResult {
   readonly remedy: string | null
 }
 
+const LABELS = { ok: 'ok     ', warning: 'WARNING', failed: 'FAILED ' } as const
+
+/** A line for the result, and below a problem an indented one with what it means and what to do. */
+export function describeResult({ name, result, message, meaning, remedy }: CheckResult): string {
+  const hints = meaning === null ? '' : `        ${meaning}; ${remedy}\n`
+  return `${LABELS[result]} ${name}: ${message}\n${hints}`
+}
+
+interface Outcome {
+  readonly result: CheckResult
+  readonly exitCode: ExitCode
+  /** Of the `CheckFailure`. */
+  readonly certificate?: string | undefined
+}
+
 /** Runs a check. `exitCode` is 2 if `serve` would not start. Rejects only for a bug. */
-export async function runCheck(
-  check: Check,
-): Promise<{ readonly result: CheckResult; readonly exitCode: ExitCode }> {
+export async function runCheck(check: Check): Promise<Outcome> {
   const { name, run } = check
   try {
     const found = await run()
@@ -50,11 +73,12 @@ export async function runCheck(
     return { result: { name, result: 'ok', message: found, meaning: null, remedy: null }, exitCode: 0 }
   } catch (error) {
     if (isBug(error)) throw error
-    const hints = error instanceof CheckFailure ? error.hints : error instanceof SetupError ? error : {}
+    const hints: Hints = error instanceof SetupError ? error : {}
     const message = error instanceof SetupError ? error.fault : reasonOf(error)
     // The name of a check may be the key that the message begins with.
     const rest = message.startsWith(`${name}: `) ? message.slice(name.length + 2) : message
-    return { result: problemOf(check, 'failed', rest, hints), exitCode: exitCodeOf(error) }
+    const certificate = error instanceof CheckFailure ? error.certificate : undefined
+    return { result: problemOf(check, 'failed', rest, hints), exitCode: exitCodeOf(error), certificate }
   }
 }
 
