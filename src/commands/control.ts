@@ -1,7 +1,8 @@
 import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { clientKeyOf, controlSocketPath, type OperatorRevocation } from '../admin/control-socket.ts'
-import { SetupError } from '../system/setup-error.ts'
+import { reasonOf } from '../system/node-permission.ts'
+import { codeOf, SetupError } from '../system/setup-error.ts'
 import type { GrantSummary } from '../tokens/token-contract.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
@@ -11,34 +12,56 @@ const LIMIT = 10_000
 
 /**
  * Sends a command to the sidecar that runs on `stateDir` and returns its response. Fails with a `SetupError` if no sidecar runs
- * there, or if it refuses the command.
+ * there, if it refuses the command, or if it has not responded within `limit` ms.
  */
 export async function control(
   stateDir: string,
-  { method, path, command }: { readonly method: string; readonly path: string; readonly command?: object },
-): Promise<unknown> {
+  { method, path, command }: ControlRequest,
+  limit: number = LIMIT,
+): Promise<object> {
   const socketPath = controlSocketPath(stateDir)
-  return new Promise((resolve, reject) => {
-    const signal = AbortSignal.timeout(LIMIT)
+  const signal = AbortSignal.timeout(limit)
+  const { status, body } = await new Promise<ControlResponse>((resolve, reject) => {
     const outgoing = request({ socketPath, method, path, agent: false, signal }, (response) => {
-      text(response).then((body) => {
-        if (response.statusCode === 200) resolve(JSON.parse(body))
-        else reject(new SetupError(`the sidecar refused: ${body}`, { exitCode: 1 }))
-      }, reject)
+      text(response).then((body) => resolve({ status: response.statusCode, body }), reject)
     })
-    outgoing.once('error', (error: NodeJS.ErrnoException) => {
-      reject(
-        new SetupError(
-          reasonFor(error.code, stateDir, socketPath) ?? `cannot talk to ${socketPath}: ${error.message}`,
-          { exitCode: 1, cause: error },
-        ),
-      )
-    })
+    outgoing.once('error', reject)
     outgoing.end(command === undefined ? undefined : JSON.stringify(command))
+  }).catch((error: unknown) => {
+    const reason = signal.aborted
+      ? `the sidecar on ${stateDir} did not respond within ${limit / 1000} seconds`
+      : (reasonFor(codeOf(error), stateDir, socketPath) ?? `cannot talk to ${socketPath}: ${reasonOf(error)}`)
+    throw new SetupError(reason, { exitCode: 1, cause: error })
   })
+  if (status !== 200) throw new SetupError(`the sidecar refused: ${body}`, { exitCode: 1 })
+  const response = objectIn(body)
+  if (response === undefined) {
+    throw new SetupError(`${socketPath} does not answer like Postern`, { exitCode: 1 })
+  }
+  return response
 }
 
-function reasonFor(code: string | undefined, stateDir: string, socketPath: string): string | undefined {
+interface ControlRequest {
+  readonly method: string
+  readonly path: string
+  readonly command?: object
+}
+
+interface ControlResponse {
+  readonly status: number | undefined
+  readonly body: string
+}
+
+function objectIn(json: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(json)
+    return typeof value === 'object' && value !== null ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function reasonFor(code: string, stateDir: string, socketPath: string): string | undefined {
   switch (code) {
     case 'ENOENT':
     case 'ECONNREFUSED':
@@ -118,8 +141,7 @@ export async function revokeCommand(options: RevokeOptions, io: CommandIo): Prom
   }
   const { stateDir } = configFrom(options, io)
   const response = await control(stateDir, { method: 'POST', path: '/revoke', command })
-  const count =
-    response !== null && typeof response === 'object' && 'revoked' in response ? Number(response.revoked) : 0
+  const count = 'revoked' in response ? Number(response.revoked) : 0
   if (count === 0 && !('all' in command)) {
     io.stderr.write(`postern revoke: nothing revoked: ${noMatch(command)}; postern status lists the grants\n`)
     return 1

@@ -1,0 +1,56 @@
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { control } from '../../src/commands/control.ts'
+import { SetupError } from '../../src/system/setup-error.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
+
+/** A state folder with a control socket that responds so. */
+async function controlled(respond: RequestListener): Promise<string> {
+  const stateDir = temporaryDirectory()
+  const server = createServer(respond).listen(join(stateDir, 'control.sock'))
+  closeLater(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  await once(server, 'listening')
+  return stateDir
+}
+
+const failure = (stateDir: string, limit?: number): Promise<unknown> =>
+  control(stateDir, { method: 'GET', path: '/status' }, limit).then(
+    () => expect.fail('there is a response'),
+    (error: unknown) => error,
+  )
+
+it.each(['<html>', '', 'null', '7'])('a response of %j is not one of Postern', async (body) => {
+  const stateDir = await controlled((_, response) => void response.end(body))
+  const error = await failure(stateDir)
+  expect(error).toBeInstanceOf(SetupError)
+  expect(error).toMatchObject({
+    message: `${stateDir}/control.sock does not answer like Postern`,
+    exitCode: 1,
+  })
+})
+
+it('a response that breaks off is reported with the socket', async () => {
+  const stateDir = await controlled((_, response) => {
+    response.writeHead(200, { 'Content-Length': '9' })
+    response.write('{', () => response.destroy())
+  })
+  expect(await failure(stateDir)).toMatchObject({
+    message: `cannot talk to ${stateDir}/control.sock: aborted`,
+  })
+})
+
+it.each<readonly [string, RequestListener]>([
+  ['nothing', () => {}],
+  ['only a head', (_, response) => response.writeHead(200).flushHeaders()],
+])('a sidecar that sends %s is reported after the limit', async (_what, respond) => {
+  const stateDir = await controlled(respond)
+  expect(await failure(stateDir, 100)).toMatchObject({
+    message: `the sidecar on ${stateDir} did not respond within 0.1 seconds`,
+  })
+})
