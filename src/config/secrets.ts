@@ -72,8 +72,9 @@ const EXPOSURES: readonly (readonly [bit: number, reason: string])[] = [
 ]
 
 function exposureOf(mode: number): string {
-  const reasons = EXPOSURES.filter(([bit]) => (mode & bit) !== 0).map(([, reason]) => reason)
-  return reasons.length === 0 ? '' : `${reasons.join(', ')}; chmod 0640 is enough`
+  return EXPOSURES.filter(([bit]) => (mode & bit) !== 0)
+    .map(([, reason]) => reason)
+    .join(', ')
 }
 
 /** Every file that holds a secret, with the key that names it. */

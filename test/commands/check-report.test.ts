@@ -1,11 +1,12 @@
 import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { CheckResult } from '../../src/commands/check/finding.ts'
 import { checkCommand } from '../../src/commands/check.ts'
+import { makeSelfSigned } from '../../src/listen/self-signed.ts'
 import { prepareSite, runPostern, type Site } from '../process/serve.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
@@ -36,6 +37,12 @@ async function takenPort(): Promise<number> {
   await once(holder, 'listening')
   closeLater(() => void holder.close())
   return (holder.address() as AddressInfo).port
+}
+
+function storePair({ stateDir }: Site, { cert, key }: { readonly cert: string; readonly key: string }): void {
+  mkdirSync(join(stateDir, 'tls'), { recursive: true })
+  writeFileSync(join(stateDir, 'tls', 'cert.pem'), cert)
+  writeFileSync(join(stateDir, 'tls', 'key.pem'), key)
 }
 
 describe('H107 the report of check', () => {
@@ -137,6 +144,29 @@ describe('the certificate', () => {
     })
   })
 
+  const YEAR = 31_557_600_000
+
+  it.each([
+    ['expired', -50, 'warning', 'start Postern, which renews it'],
+    ['not valid before', 2, 'failed', 'set the clock of this machine'],
+  ])('that Postern made and that is %s', async (state, years, result, remedy) => {
+    const site = await prepareSite({ config: { listen: { tls: 'auto' } } })
+    const pair = await makeSelfSigned('host', ['localhost'], Date.now() + years * YEAR)
+    storePair(site, pair)
+    const found = named(await check(site), 'certificate')
+    expect(found).toMatchObject({ result, remedy, message: expect.stringContaining(state) })
+    expect(readFileSync(join(site.stateDir, 'tls', 'cert.pem'), 'utf8')).toBe(pair.cert)
+  })
+
+  it('in the state folder that Postern did not make and that has expired: the remedy is to remove it', async () => {
+    const site = await prepareSite({ config: { listen: { tls: 'auto' } } })
+    storePair(site, await makeCertificate('x', { keyType: 'rsa', notAfter: new Date('2020-01-01') }))
+    expect(named(await check(site), 'certificate')).toMatchObject({
+      result: 'failed',
+      remedy: expect.stringContaining(`remove ${site.stateDir}/tls and start Postern`),
+    })
+  })
+
   it.each<readonly [string, (files: { cert: string; key: string }) => void, string]>([
     [
       'a swapped pair',
@@ -210,6 +240,18 @@ describe('H106 an address', () => {
     }
   })
 
+  it('of another host fails, although the running Postern uses the same port', async () => {
+    const site = await prepareSite()
+    const { port } = new URL((await site.serve()).url)
+    const holder = createServer().listen(Number(port), '127.0.0.2')
+    closeLater(() => void holder.close())
+    await once(holder, 'listening')
+    site.configure({ listen: { address: `127.0.0.2:${port}` } })
+    expect(named(await check(site), 'listen.address')).toMatchObject({ result: 'failed' })
+    site.configure({ listen: { address: `0.0.0.0:${port}` } })
+    expect(named(await check(site), 'listen.address')).toMatchObject({ result: 'ok' })
+  })
+
   it('of a socket that another program listens on fails', async () => {
     const path = join(temporaryDirectory(), 'taken.sock')
     const holder = createServer().listen(path)
@@ -218,7 +260,7 @@ describe('H106 an address', () => {
     const site = await prepareSite({ config: { admin: { address: `unix:${path}` } } })
     expect(named(await check(site), 'admin.address')).toMatchObject({
       result: 'failed',
-      message: `${path} is in use by another program`,
+      message: `cannot listen on unix:${path}: the socket is in use by another program (EADDRINUSE)`,
       remedy: expect.stringContaining(`ss -lxp src ${path}`),
     })
   })

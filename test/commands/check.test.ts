@@ -107,7 +107,8 @@ describe('postern check', () => {
         key === 'file' ? [] : [`password.${key}=${users}`, `password.${key.replace('file', 'user')}=admin`]
       const { code, out } = await check(`upstream.url=${device.url}`, ...sets)
       const file = key === 'file' ? password : users
-      expect(out).toContain(`WARNING password.${key}: ${file}: others can read it; chmod 0640 is enough\n`)
+      expect(out).toContain(`WARNING password.${key}: ${file}: others can read it\n`)
+      expect(out).toContain(`or replace it; chmod 0640 ${file}\n`)
       expect(code).toBe(0)
     },
   )
@@ -116,10 +117,13 @@ describe('postern check', () => {
     const device = await startDevice()
     const notAFolder = `state_dir=${password}/state`
     const { code, out } = await check(`upstream.url=${device.url}`, notAFolder)
-    expect(out).toContain(`FAILED  state_dir: ${password} is not a folder\n`)
+    expect(out).toContain(`FAILED  state_dir: ${password} is not a folder\n        a restart loses`)
     expect(code).toBe(1)
     expect(await check(`upstream.url=${device.url}`, notAFolder, 'listen.tls=auto')).toMatchObject({
       code: 2,
+      out: expect.stringContaining(
+        '\n        serve does not start: it cannot store the self-signed certificate; ',
+      ),
     })
   })
 
@@ -159,8 +163,10 @@ describe('postern check', () => {
       'listen.address=unix:/nowhere/public.sock',
       `admin.address=unix:${password}`,
     )
-    expect(out).toMatch(/^FAILED {2}listen\.address: ENOENT: .*\/nowhere/m)
-    expect(out).toContain(`FAILED  admin.address: ${password} exists and is not a socket\n`)
+    expect(out).toMatch(/^FAILED {2}listen\.address: cannot listen on .*: there is no folder \/nowhere$/m)
+    expect(out).toContain(
+      `FAILED  admin.address: cannot listen on unix:${password}: it exists and is not a socket\n`,
+    )
     expect(code).toBe(1)
   })
 

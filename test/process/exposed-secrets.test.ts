@@ -32,19 +32,20 @@ it('the log at start and `check` warn of each file with a secret that other user
     },
   })
   const expected = [
-    [
-      'password.file',
-      'others can read it, others can write it, its group can write it; chmod 0640 is enough',
-    ],
-    ['listen.tls.key', 'others can read it; chmod 0640 is enough'],
-    ['upstream.routes./a/.headers.X-Key.file', 'its group can write it; chmod 0640 is enough'],
-    ['upstream.routes./a/.auth.basic.password.file', 'its group can write it; chmod 0640 is enough'],
-    ['upstream.routes./b/.headers.X-Key.file', 'others can write it; chmod 0640 is enough'],
-    ['upstream.routes./b/.auth.basic.password.file', 'others can write it; chmod 0640 is enough'],
+    ['password.file', 'others can read it, others can write it, its group can write it'],
+    ['listen.tls.key', 'others can read it'],
+    ['upstream.routes./a/.headers.X-Key.file', 'its group can write it'],
+    ['upstream.routes./a/.auth.basic.password.file', 'its group can write it'],
+    ['upstream.routes./b/.headers.X-Key.file', 'others can write it'],
+    ['upstream.routes./b/.auth.basic.password.file', 'others can write it'],
   ]
   const sidecar = await site.serve()
   expect(warnings(sidecar)).toEqual(expected)
-  expect(sidecar.logged(OPEN)[0]).toMatchObject({ level: 40, file: site.passwordFile })
+  expect(sidecar.logged(OPEN)[0]).toMatchObject({
+    level: 40,
+    file: site.passwordFile,
+    remedy: `chmod 0640 ${site.passwordFile}`,
+  })
 
   const { stdout } = await site.postern('check')
   expect([...stdout.matchAll(/^WARNING (\S+): \S+: (.*)$/gm)].map(([, ...found]) => found)).toEqual(expected)

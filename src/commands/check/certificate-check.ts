@@ -1,5 +1,14 @@
+import { dirname } from 'node:path'
 import type { Config } from '../../config/schema.ts'
-import { findSelfSigned, isSelfSigned, readPair, selfSignedPaths } from '../../listen/tls-material.ts'
+import { remakeSelfSigned } from '../../listen/self-signed.ts'
+import {
+  findSelfSigned,
+  isSelfSigned,
+  readPair,
+  selfSignedPaths,
+  type TlsSetting,
+} from '../../listen/tls-material.ts'
+import type { TlsMaterial } from '../../listen/tls-pair.ts'
 import { describeValidity, validityOf } from '../../listen/validity.ts'
 import { systemClock } from '../../system/clock.ts'
 import { type Check, CheckFailure, type Finding } from './finding.ts'
@@ -31,10 +40,12 @@ async function checkCertificate({ listen: { tls }, stateDir }: Config): Promise<
   if (validity !== 'valid') {
     const sentence = describeValidity(found.valid, wall)
     const meaning = 'clients that check the certificate do not connect while it is not valid'
-    const remedy = isSelfSigned(tls)
-      ? 'start Postern: it renews the certificate that it made'
-      : 'renew it and replace both files: a running Postern takes them at once'
-    if (validity === 'expiring') return { warning: sentence, meaning, remedy }
+    if (validity === 'not-yet-valid') {
+      throw new CheckFailure(sentence, { meaning, remedy: 'set the clock of this machine' })
+    }
+    const renewable = isSelfSigned(tls) && (await isRenewable(found, wall))
+    const remedy = renewable ? 'start Postern, which renews it' : replacement(tls, cert)
+    if (validity === 'expiring' || renewable) return { warning: sentence, meaning, remedy }
     throw new CheckFailure(sentence, { meaning, remedy })
   }
   if (found.names.length === 0) {
@@ -46,4 +57,15 @@ async function checkCertificate({ listen: { tls }, stateDir }: Config): Promise<
   }
   const what = isSelfSigned(tls) ? `self-signed, in ${cert}` : `${cert} matches its key`
   return `${what}; for ${found.names.join(', ')}; valid until ${new Date(found.valid.until.at).toISOString()}`
+}
+
+/** Whether a start can renew the pair, because Postern made it. Tries it in memory. */
+async function isRenewable(found: TlsMaterial, wall: number): Promise<boolean> {
+  return (await remakeSelfSigned(found, found.names, wall, true)) !== undefined
+}
+
+function replacement(tls: TlsSetting, cert: string): string {
+  return isSelfSigned(tls)
+    ? `Postern did not make it: remove ${dirname(cert)} and start Postern, which makes a new one`
+    : 'renew it and replace both files: a running Postern takes them at once'
 }

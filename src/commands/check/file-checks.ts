@@ -2,14 +2,14 @@ import { constants, existsSync } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { controlSocketPath } from '../../admin/control-socket.ts'
-import { socketLengthProblem } from '../../config/address.ts'
 import type { Config } from '../../config/schema.ts'
 import { exposedSecrets } from '../../config/secrets.ts'
 import { findSelfSigned, isSelfSigned } from '../../listen/tls-material.ts'
 import { openPasswordSource } from '../../password/source.ts'
 import { systemClock } from '../../system/clock.ts'
+import { socketLengthProblem } from '../../system/listen-address.ts'
 import { reasonOf } from '../../system/node-permission.ts'
-import { isBug, SetupError } from '../../system/setup-error.ts'
+import { isBug } from '../../system/setup-error.ts'
 import { type Check, CheckFailure, type CheckResult } from './finding.ts'
 
 export function passwordCheck(config: Config): Check {
@@ -42,13 +42,17 @@ export function stateCheck(config: Config): Check {
 }
 
 /**
- * Checks whether the state folder is usable. Fails with `SetupError` if a start would fail too, because it has to write a
- * self-signed pair there; otherwise with another error: without its token file the sidecar still runs, from memory.
+ * Checks whether the state folder is usable. The exit code is 2 if a start would fail too, because it has to write a self-signed
+ * pair there. Without its token file the sidecar still runs, from memory.
  */
 async function checkStateFolder({ listen, stateDir }: Config): Promise<string> {
   const found = await checkFolder(resolve(stateDir)).catch(async (error: unknown) => {
     if (isBug(error) || !isSelfSigned(listen.tls) || !(await needsNewPair(stateDir))) throw error
-    throw new SetupError(reasonOf(error), { cause: error })
+    throw new CheckFailure(reasonOf(error), {
+      meaning: 'serve does not start: it cannot store the self-signed certificate',
+      exitCode: 2,
+      cause: error,
+    })
   })
   const socket = controlSocketPath(stateDir)
   const tooLong = socketLengthProblem(socket)
@@ -61,9 +65,12 @@ async function checkStateFolder({ listen, stateDir }: Config): Promise<string> {
   return found
 }
 
-/** Whether a start has to write a self-signed pair, because it is missing or broken. */
+/** Whether a start has to write a self-signed pair, because it is missing, broken or unreadable. */
 async function needsNewPair(stateDir: string): Promise<boolean> {
-  const found = await findSelfSigned(stateDir)
+  const found = await findSelfSigned(stateDir).catch((error: unknown) => {
+    if (isBug(error)) throw error
+    return 'missing' as const
+  })
   return found === 'missing' || 'broken' in found
 }
 
@@ -82,7 +89,7 @@ export async function exposureWarnings(config: Config): Promise<readonly CheckRe
     name: key,
     result: 'warning',
     message: `${file}: ${reason}`,
-    meaning: 'every account of this machine can use what is in it, or replace it',
+    meaning: 'accounts that do not need the file can read or replace it',
     remedy: `chmod 0640 ${file}`,
   }))
 }
