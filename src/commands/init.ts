@@ -5,6 +5,7 @@ import { loadConfig } from '../config/load.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { CommandIo, ExitCode } from './command.ts'
+import { DEFAULT_CONFIG } from './help.ts'
 import { addressFromFlags, askForDevice, type DeviceAddress, requireDevice } from './init/device-address.ts'
 import { nextSteps } from './init/next-steps.ts'
 import {
@@ -50,8 +51,8 @@ export async function initCommand(options: InitOptions, io: CommandIo & Terminal
     io.stdin.isTTY === true &&
     !(options.skipChecks === true && device !== undefined && password !== undefined)
   const answers = ask
-    ? await askAll(options, { device, password }, dirname(config), io)
-    : await takeAll(options, { device, password }, io)
+    ? await answersFromTerminal(options, { device, password }, dirname(config), io)
+    : await answersFromFlags(options, { device, password }, io)
   const stateDir = stateDirBeside(config)
   const { source, newLine } = answers.password
   const { ca, newPem } = answers.device
@@ -77,7 +78,7 @@ export async function initCommand(options: InitOptions, io: CommandIo & Terminal
 
 type Given = { readonly [K in keyof Answers]: Answers[K] | undefined }
 
-/** Before any question: nobody should type a password for nothing. */
+/** Runs before any question, so that a password is not typed in vain. */
 function requirePlace(config: string): void {
   if (existsSync(config)) {
     throw new SetupError(`${config} exists, and init overwrites nothing`, {
@@ -93,12 +94,12 @@ function requirePlace(config: string): void {
   }
 }
 
-/** A package puts its state where the system wants it; anyone else keeps everything together. */
+/** Packages keep state in /var/lib; otherwise it is beside the configuration. */
 function stateDirBeside(config: string): string {
-  return config === '/etc/postern/postern.yaml' ? '/var/lib/postern' : join(dirname(config), 'state')
+  return config === DEFAULT_CONFIG ? '/var/lib/postern' : join(dirname(config), 'state')
 }
 
-async function askAll(
+async function answersFromTerminal(
   { skipChecks = false }: InitOptions,
   given: Given,
   folder: string,
@@ -117,7 +118,11 @@ async function askAll(
   }
 }
 
-async function takeAll({ skipChecks = false }: InitOptions, given: Given, io: CommandIo): Promise<Answers> {
+async function answersFromFlags(
+  { skipChecks = false }: InitOptions,
+  given: Given,
+  io: CommandIo,
+): Promise<Answers> {
   const { device, password } = given
   const missing: string[] = []
   if (device === undefined) missing.push('--url is missing: name the device, such as --url http://192.0.2.7')

@@ -27,6 +27,10 @@ export function openPrompt({ stdin, stderr }: Terminal): Prompt {
     },
   })
   const terminal = createInterface({ input: stdin, output: echo, terminal: true, historySize: 0 })
+  // Each line of a paste is an event of its own: what follows the answer may be a password.
+  terminal.on('line', () => {
+    shown = false
+  })
   const lines = terminal[Symbol.asyncIterator]()
   const closed = new Promise<void>((resolve) => terminal.once('close', resolve))
 
@@ -40,9 +44,7 @@ export function openPrompt({ stdin, stderr }: Terminal): Prompt {
       shown = true
       terminal.setPrompt(question)
       terminal.prompt()
-      const line = await nextLine()
-      shown = false
-      return line
+      return nextLine()
     },
     async askHidden(question) {
       stderr.write(question)

@@ -1,7 +1,10 @@
 import { spawn } from 'node:child_process'
+import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
-import { chownSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { createServer } from 'node:tls'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { nextSteps } from '../../src/commands/init/next-steps.ts'
 import { loadConfig, readConfigFile } from '../../src/config/load.ts'
@@ -62,7 +65,7 @@ describe('postern init without a terminal', () => {
     writeFileSync(users, `jo:${await hashPassword('hunter2')}\n`, { mode: 0o600 })
     expect(await init('--url', device.url, ...flags(users))).toMatchObject({ code: 0 })
     expect(written().password).toEqual(source(users))
-    expect((await check()).stderr).toBe('')
+    expect(await check()).toMatchObject({ code: 0, stdout: '' })
   })
 
   it.each<readonly [string, readonly string[], RegExp]>([
@@ -79,6 +82,11 @@ describe('postern init without a terminal', () => {
     ['a wrong address', ['--url', 'device'], /^postern init: --url: must be the device's address/],
     ['no user', ['--url', 'http://h', '--shadow', 'x'], /^postern init: --user is missing/],
     ['a user too much', ['--url', 'http://h', '--user', 'x'], /^postern init: --user belongs to/],
+    [
+      'a user beside a password file',
+      ['--url', 'http://h', '--password-file', 'x', '--user', 'x'],
+      /^postern init: --user belongs to --htpasswd/,
+    ],
     ['a certificate alone', ['--device-ca', 'x'], /^postern init: --device-ca belongs to --url/],
     [
       'two sources',
@@ -229,9 +237,9 @@ describe('postern init on a terminal', () => {
       ['--password-file', password],
       ['Address of the device', 'ftp://x\r'],
       ['Address of the device', `${gone}\r`],
-      ['Go on with this address', '\r'],
+      ['Or type it now [n]: ', '\r'],
       ['Address of the device', `${gone}\r`],
-      ['Go on with this address', `${device.url}\r`],
+      ['Or type it now [n]: ', `${device.url}\r`],
     )
     expect(code, screen).toBe(0)
     expect(screen).toContain("must be the device's address")
@@ -240,7 +248,7 @@ describe('postern init on a terminal', () => {
     expect(
       await onTerminal(
         ['--url', gone, '--password-file', password, '--config', `${config}2`],
-        ['Go on', 'y\r'],
+        ['y: use the address anyway', 'y\r'],
       ),
     ).toMatchObject({ code: 0 })
     expect(readFileSync(`${config}2`, 'utf8')).toContain(`url: ${gone}\n`)
@@ -251,12 +259,70 @@ describe('postern init on a terminal', () => {
     const { url } = await startDevice(undefined, { tls: certificate })
     const { code, screen } = await onTerminal(
       ['--url', url, '--password-file', password],
-      ['(t), go on with this address', 't\r'],
+      ['t: trust this certificate', 't\r'],
     )
     expect(code, screen).toBe(0)
     expect(screen).toMatch(/SHA-256 fingerprint is .*Trying .*answered 200/s)
     expect(readFileSync(join(folder, 'device.pem'), 'utf8')).toBe(certificate.cert)
     expect(await check()).toMatchObject({ code: 0, stdout: '' })
+  })
+
+  it('H105 stores the certificate whose fingerprint it shows, even if the device changes it', async () => {
+    const pairs = await Promise.all(['a', 'b', 'c', 'd', 'e', 'f'].map((name) => makeCertificate(name)))
+    const changing = createServer(pairs[0] ?? {})
+    let connections = 0
+    changing.prependListener('connection', () => changing.setSecureContext(pairs[connections++] ?? {}))
+    changing.on('tlsClientError', () => {})
+    closeLater(() => void changing.close())
+    await once(changing.listen(0, '127.0.0.1'), 'listening')
+    const url = `https://127.0.0.1:${(changing.address() as AddressInfo).port}`
+    const { code, screen } = await onTerminal(
+      ['--url', url, '--password-file', password],
+      ['t: trust this certificate', 't\r'],
+      ['y: use the address anyway', 'y\r'],
+    )
+    expect(code, screen).toBe(0)
+    const [, shown] = /fingerprint is ([0-9A-F:]+)/.exec(screen) ?? []
+    const stored = new X509Certificate(readFileSync(join(folder, 'device.pem')))
+    expect(stored.fingerprint256, screen).toBe(shown)
+  })
+
+  it('keeps --device-ca for another address', async () => {
+    const certificate = await makeCertificate()
+    const { url } = await startDevice(undefined, { tls: certificate })
+    const gone = `https://127.0.0.1:${await unusedPort()}`
+    const { code, screen } = await onTerminal(
+      ['--url', gone, '--device-ca', certificate.certFile, '--password-file', password],
+      ['Or type it now [n]: ', `${url}\r`],
+    )
+    expect(code, screen).toBe(0)
+    expect(written().upstream.tls.ca).toBe(certificate.certFile)
+  })
+
+  it('H104 offers no certificate if device.pem exists, and takes t for no address', async () => {
+    const { url } = await startDevice(undefined, { tls: await makeCertificate() })
+    writeFileSync(join(folder, 'device.pem'), 'precious')
+    const { code, screen } = await onTerminal(
+      ['--url', url, '--password-file', password],
+      ['Or type it now [n]: ', 't\r'],
+      ['Or type it now [n]: ', CTRL_C],
+    )
+    expect(code, screen).toBe(2)
+    expect(screen).toContain(
+      `${folder}/device.pem exists, so the certificate is not stored; name it with --device-ca\n`,
+    )
+    expect(screen).not.toContain('http://t')
+    expect(readFileSync(join(folder, 'device.pem'), 'utf8')).toBe('precious')
+  })
+
+  it('does not show a password that is pasted with the choice before it', async () => {
+    const { code, screen } = await onTerminal(
+      ['--url', device.url],
+      ['Choice [1]: ', '1\rpasted-secret\rpasted-secret\r'],
+    )
+    expect(code, screen).toBe(0)
+    expect(screen).toContain('Password again: ')
+    expect(screen).not.toContain('pasted')
   })
 
   it('asks again for a password that cannot be used', async () => {
@@ -361,5 +427,14 @@ it('as root, what is written into the folder of a service can be read by its gro
   chownSync(folder, 0, GROUP)
   expect(await init('--url', device.url, '--password-file', password)).toMatchObject({ code: 0 })
   expect(statSync(config)).toMatchObject({ uid: 0, gid: GROUP })
+  expect(statSync(config).mode & 0o777).toBe(0o640)
+})
+
+it('as root, also into a setgid folder, whose group a new file has from the start', async ({ skip }) => {
+  skip(process.getuid?.() !== 0, 'only root can give a folder to another group')
+  chownSync(folder, 0, 4711)
+  chmodSync(folder, 0o2750)
+  expect(await init('--url', device.url, '--password-file', password)).toMatchObject({ code: 0 })
+  expect(statSync(config)).toMatchObject({ uid: 0, gid: 4711 })
   expect(statSync(config).mode & 0o777).toBe(0o640)
 })

@@ -2,12 +2,10 @@ import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseUpstreamUrl } from '../../config/address.ts'
 import { loadConfig } from '../../config/load.ts'
-import { canDiagnose, diagnose } from '../../device/diagnosis.ts'
 import { upstreamTarget } from '../../forward/settings.ts'
 import { SetupError } from '../../system/setup-error.ts'
 import { judgeDevice } from '../check/device-checks.ts'
-import { type CheckResult, runCheck } from '../check/finding.ts'
-import { describeResult } from '../check.ts'
+import { type CheckResult, describeResult, runCheck } from '../check/finding.ts'
 import type { Questions } from './questions.ts'
 
 /** Where the device is, and the certificate to trust. `newPem` has to be written to `ca`. */
@@ -24,7 +22,7 @@ export function addressFromFlags(url: string, ca: string | undefined): DeviceAdd
   return { url, ca: ca === undefined ? undefined : resolve(ca) }
 }
 
-/** The result of a try, and the certificate that the operator could trust to make it succeed. */
+/** The result of a try, and the certificate (PEM) that the operator could trust to make it succeed: the one that it names. */
 interface Tried {
   readonly result: CheckResult
   readonly certificate: string | undefined
@@ -39,18 +37,13 @@ async function tryDevice({ url, ca, newPem }: DeviceAddress): Promise<Tried> {
     const read = await upstreamTarget(trusted, 'upstream')
     return newPem === undefined ? read : { ...read, ca: newPem }
   }
-  const { result } = await runCheck({
+  const { result, certificate } = await runCheck({
     name: 'device',
     meaning: 'clients would get an error for every request but those for tokens',
     remedy: 'correct the address',
     run: async () => judgeDevice(await target(), trusted, 'upstream'),
   })
-  if (result.result !== 'failed' || ca !== undefined) return { result, certificate: undefined }
-  const found = await target()
-  const trouble = canDiagnose('tls_certificate_error', found)
-    ? await diagnose(found, 'upstream', upstream.connectTimeout)
-    : undefined
-  return { result, certificate: trouble?.certificate }
+  return { result, certificate: ca === undefined ? certificate : undefined }
 }
 
 /** Tries an address without a terminal. Throws `SetupError` unless the device answers as it should. */
@@ -77,38 +70,44 @@ export async function askForDevice(
   const pem = join(folder, 'device.pem')
   let address = given
   for (;;) {
-    address ??= await askForAddress(questions)
+    address ??= { url: await askForAddress(questions), ca: given?.ca }
     questions.say(`Trying ${address.url} ...\n`)
     const { result, certificate } = await questions.during(tryDevice(address))
     questions.say(describeResult(result))
     if (result.result === 'ok') return address
-    const offer = certificate !== undefined && !existsSync(pem)
-    const trust = offer ? `Trust this certificate and store it in ${pem} (t), go` : 'Go'
+    const isStored = existsSync(pem)
+    const offer = certificate !== undefined && !isStored
+    if (certificate !== undefined && isStored) {
+      questions.say(`  ${pem} exists, so the certificate is not stored; name it with --device-ca\n`)
+    }
+    const trust = offer ? `t: trust this certificate (stored in ${pem}). ` : ''
     const answer = await questions.ask(
-      `${trust} on with this address (y), or try another one (type it)? [n]: `,
+      `${trust}y: use the address anyway. n: enter another address. Or type it now [n]: `,
       'n',
     )
     if (/^y(?:es)?$/i.test(answer)) return address
-    if (offer && /^t$/i.test(answer)) address = { url: address.url, ca: pem, newPem: certificate }
-    else address = /^no?$/i.test(answer) ? undefined : completed(answer, questions)
+    if (/^t$/i.test(answer)) {
+      if (offer) address = { url: address.url, ca: pem, newPem: certificate }
+      else questions.say('  There is no certificate to trust\n')
+    } else {
+      const url = /^no?$/i.test(answer) ? undefined : completed(answer, questions)
+      address = url === undefined ? undefined : { url, ca: given?.ca }
+    }
   }
 }
 
-async function askForAddress(questions: Questions): Promise<DeviceAddress> {
+async function askForAddress(questions: Questions): Promise<string> {
   for (;;) {
-    const address = completed(
-      await questions.ask('Address of the device, such as http://192.0.2.7: '),
-      questions,
-    )
-    if (address !== undefined) return address
+    const url = completed(await questions.ask('Address of the device, such as http://192.0.2.7: '), questions)
+    if (url !== undefined) return url
   }
 }
 
 /** The address as a URL: without a scheme, http is meant. Says what is wrong with any other text. */
-function completed(answer: string, questions: Questions): DeviceAddress | undefined {
+function completed(answer: string, questions: Questions): string | undefined {
   const url = /^[\w.[\]:-]+$/.test(answer) && !/^https?:/.test(answer) ? `http://${answer}` : answer
   const parsed = parseUpstreamUrl(url)
-  if (!('problem' in parsed)) return { url }
+  if (!('problem' in parsed)) return url
   questions.say(`  ${parsed.problem}\n`)
   return undefined
 }

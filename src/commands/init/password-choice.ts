@@ -31,11 +31,11 @@ export function passwordFromFlags(flags: PasswordFlags): PasswordChoice | undefi
   const { passwordFile, htpasswd, shadow, deviceLogin, user } = flags
   const given = [passwordFile, htpasswd, shadow, deviceLogin].filter((each) => each !== undefined)
   if (given.length > 1) throw new SetupError(`name only one of ${SOURCES}`)
-  if (passwordFile !== undefined) return { source: { file: resolve(passwordFile) } }
-  if (given.length === 0) {
-    if (user !== undefined) throw new SetupError('--user belongs to --htpasswd, --shadow or --device-login')
-    return undefined
+  if (user !== undefined && (given.length === 0 || passwordFile !== undefined)) {
+    throw new SetupError('--user belongs to --htpasswd, --shadow or --device-login')
   }
+  if (passwordFile !== undefined) return { source: { file: resolve(passwordFile) } }
+  if (given.length === 0) return undefined
   if (user === undefined) throw new SetupError('--user is missing: name the account, such as --user admin')
   if (htpasswd !== undefined) return { source: { htpasswd: { file: resolve(htpasswd), user } } }
   if (shadow !== undefined) return { source: { shadow: { file: resolve(shadow), user } } }
@@ -54,7 +54,8 @@ export async function tryPassword(source: FirstPassword): Promise<CheckResult> {
   return (await runCheck(passwordCheck(config))).result
 }
 
-const MENU = (file: string): string => `
+function menu(file: string): string {
+  return `
 Where does the device password come from? Clients get tokens for it.
   1  I type it now. Its hash is stored in ${file}
   2  a file with one line: the password, or a hash of it
@@ -62,11 +63,12 @@ Where does the device password come from? Clients get tokens for it.
   4  the line of a user in /etc/shadow, or in a file like it
   5  the device: Postern tries each password there, by the device's Basic or Digest login
 `
+}
 
 /** Asks where the password comes from until there is a usable one. */
 export async function askForPassword(questions: Questions, folder: string): Promise<PasswordChoice> {
   const file = join(folder, 'password')
-  questions.say(MENU(file))
+  questions.say(menu(file))
   for (;;) {
     const chosen = await choose(await questions.ask('Choice [1]: ', '1'), file, questions)
     if (chosen === undefined) continue
