@@ -47,8 +47,13 @@ export function configFrom(options: ConfigOptions, io: Surroundings): Config {
     return loadConfig({ env, sets: options.set })
   } catch (error) {
     if (!(error instanceof SetupError)) throw error
-    throw new SetupError([...error.problems, noFile(io)])
+    throw lacksKey(error) ? new SetupError([...error.problems, noFile(io)]) : error
   }
+}
+
+/** Whether a key without a default is missing, which the file would set. */
+function lacksKey({ problems }: SetupError): boolean {
+  return problems.some((problem) => /^(?:upstream\.url|password): is missing/.test(problem))
 }
 
 function noFile({ defaultConfig }: Surroundings): string {

@@ -22,9 +22,9 @@ SIGHUP reloads the configuration, as does a change of the file, the certificate 
 SIGTERM or SIGINT stops the sidecar gracefully; a second signal stops it at once.`
 
 export const CHECK_HELP = `
-Each check has a line: ok, WARNING for what works and needs you soon, or FAILED. Below a problem stands what it means, and what to
-do. An address that the running sidecar of the same state_dir uses is fine. Run it as the sidecar's user, who has to be able to
-read the files:
+Each check prints one line: ok, WARNING (it works, but act soon) or FAILED. An indented line says what the problem means and
+what to do. An address that the running sidecar of this state_dir uses is ok. Run it as the sidecar's user, who has to be able
+to read the files:
   runuser -u postern -- postern check
   postern check --quiet || echo 'not now'
   postern check --json | jq '.checks[] | select(.result != "ok")'
@@ -52,9 +52,9 @@ The password is one line of standard input, so that no command line shows it:
   printf '%s' "$SECRET" | postern hash-password`
 
 export const INIT_HELP = `
-On a terminal init asks for what the flags leave open. It tries the device and the password, then writes a commented configuration, and
-says what to do next. A self-signed certificate of the device can be trusted. It overwrites no file. All its files are beside the configuration; for ${DEFAULT_CONFIG} the tokens and
-the certificate go to /var/lib/postern.
+On a terminal init asks for what the flags leave open. It tries the device and the password, writes a commented configuration
+and prints the next steps. It can store a self-signed certificate of the device. It overwrites no file. Tokens and certificate
+are kept beside the configuration; for ${DEFAULT_CONFIG}, in /var/lib/postern.
   postern init
   postern init --config ${DEFAULT_CONFIG}
 
@@ -64,5 +64,5 @@ Without a terminal it asks nothing:
   postern init --url https://device --shadow /etc/shadow --user admin
   postern init --url http://192.0.2.7 --device-login digest --user admin
 
-Exit codes: 0 if the configuration is written. Otherwise nothing is written: 2 if a flag is missing or wrong, the file exists, or the
-password cannot be read; 1 if the device does not answer as it should (--skip-checks writes nevertheless).`
+Exit codes: 0 if the configuration is written. Otherwise nothing is written: 2 if a flag is missing or wrong, the file exists, the
+password cannot be read, or you cancel (Ctrl-C); 1 if the device does not answer as it should (--skip-checks writes nevertheless).`

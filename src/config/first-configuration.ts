@@ -22,11 +22,12 @@ export type FirstPassword =
 
 /** The first configuration in deploy/. `npm run reference` writes it. */
 export function shippedConfiguration(): string {
+  const file = '/etc/postern/postern.yaml'
   return firstConfiguration({
-    file: '/etc/postern/postern.yaml',
+    file,
     title: `# yaml-language-server: $schema=./postern.schema.json
 #
-# Postern's configuration for a first installation: /etc/postern/postern.yaml`,
+# Postern's configuration for a first installation: ${file}`,
     url: 'http://192.0.2.10:80',
     password: { file: '/etc/postern/password' },
     stateDir: '/var/lib/postern',
@@ -42,7 +43,7 @@ export function firstConfiguration({
   password,
   stateDir,
 }: FirstSettings): string {
-  // The path stands in comments, which a line end would end.
+  // A line end in the path would end the comment.
   const file = path.replaceAll(/\p{Cc}/gu, '?')
   const folder = dirname(file)
   const tls = ca === undefined ? `# tls: {ca: ${folder}/device.pem}` : `tls: {ca: ${scalar(ca)}}`
@@ -116,7 +117,8 @@ function passwordLines(password: FirstPassword): string {
     return `  # The device checks the device password, for which clients get tokens, by the login of upstream.auth.
   device: true`
   }
-  const [[kind, { file, user }] = ['', { file: '', user: '' }]] = Object.entries(password)
+  const [kind, { file, user }] =
+    'htpasswd' in password ? ['htpasswd', password.htpasswd] : ['shadow', password.shadow]
   return `  # The device password, for which clients get tokens: the hash of this user.
   ${kind}: {file: ${scalar(file)}, user: ${scalar(user)}}`
 }

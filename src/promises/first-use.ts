@@ -30,7 +30,7 @@ export const FIRST_USE = {
   },
   H109: {
     sentence:
-      'A device that is spoken to in the wrong scheme, or whose certificate is refused, is reported by `check` and in the log with the cause and what to do.',
+      'If the URL has the wrong scheme, or the certificate is refused, `check` and the log name the cause and the remedy.',
     reason: 'self-signed certificates of devices; a 500 says only tls_certificate_error',
   },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

@@ -35,4 +35,14 @@ describe('without --config', () => {
     const sets = ['upstream.url=http://127.0.0.1:8080', 'password.file=x']
     expect(configFrom({ set: sets }, { env: {}, defaultConfig: path })).toMatchObject({ realm: 'device' })
   })
+
+  it('the error does not ask for a file if flags set all that has no default', () => {
+    const { path } = place()
+    const sets = ['upstream.url=http://127.0.0.1:8080', 'password.file=x', 'limits.api.requests=many']
+    const failed = (set: readonly string[]) => () => configFrom({ set }, { env: {}, defaultConfig: path })
+    expect(failed(sets)).toThrow(/^--set: limits\.api\.requests: .*"many"\)$/)
+    expect(failed(sets.slice(1))).toThrow('no configuration file is named')
+    expect(failed([...sets.slice(0, 1), ...sets.slice(2)])).toThrow('no configuration file is named')
+    expect(failed([...sets, 'upstream.auth={basic: {}}'])).not.toThrow('no configuration file')
+  })
 })

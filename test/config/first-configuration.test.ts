@@ -9,7 +9,7 @@ const path = fc
   .filter((each) => !each.includes('\0'))
   .map((each) => `/${each}`)
 
-it('H105 a first configuration loads with the values that it was made for, whatever they are', () => {
+it('H105 any path and user survives a first configuration', () => {
   const entry = fc.record({ file: path, user: text })
   fc.assert(
     fc.property(path, path, path, text, entry, (file, passwordFile, stateDir, user, table) => {
@@ -17,6 +17,8 @@ it('H105 a first configuration loads with the values that it was made for, whate
       const made = (password: Parameters<typeof firstConfiguration>[0]['password']) =>
         load({ file: firstConfiguration({ ...common, password }) })
       expect(made({ file: passwordFile })).toMatchObject({ password: { file: passwordFile }, stateDir })
+      const ca = load({ file: firstConfiguration({ ...common, ca: file, password: { file } }) }).upstream.tls
+      expect(ca).toMatchObject({ ca: file })
       expect(made({ htpasswd: table }).password).toEqual({ htpasswd: table })
       expect(made({ shadow: table }).password).toEqual({ shadow: table })
       expect(made({ login: 'basic', user })).toMatchObject({

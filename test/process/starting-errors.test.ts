@@ -3,9 +3,7 @@ import { expect, it } from 'vitest'
 import { needs } from '../support/tools.ts'
 import { prepareSite } from './serve.ts'
 
-it('H108 a port below 1024 without the right to open it: the error names the ways to get it', async ({
-  skip,
-}) => {
+it('H108 EACCES on a port below 1024: the error names the ways to allow it', async ({ skip }) => {
   needs('setpriv')
   const first = Number(readFileSync('/proc/sys/net/ipv4/ip_unprivileged_port_start', 'utf8'))
   skip(
