@@ -2,9 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createMetrics } from '../src/record/metrics.ts'
-import { PASSWORD, startSidecar } from './support/sidecar.ts'
 import { readTree } from './support/source-tree.ts'
-import { needs, run } from './support/tools.ts'
 
 const root = join(import.meta.dirname, '..')
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
@@ -100,27 +98,4 @@ describe('docs/operating.md', () => {
     const rules = read('deploy/postern.rules.yml')
     for (const [alert] of page.matchAll(/\bPostern[A-Z]\w+/g)) expect(rules).toContain(`alert: ${alert}\n`)
   })
-})
-
-it('the commands of docs/api.md do what the page says', async () => {
-  for (const tool of ['bash', 'curl']) needs(tool)
-  const config = { listen: { tls: 'auto' }, oauth: { revocation_path: '/oauth/revoke' } }
-  const sidecar = await startSidecar({ transport: 'tls', config })
-  const blocks = [...read('docs/api.md').matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
-  const [names = '', ask = '', login = '', call = '', refresh = '', logout = '', ...rest] = blocks
-  expect([names, ask].map((block) => block.split('=')[0]?.slice(0, 12))).toEqual(['POSTERN', 'stty -echo; '])
-  expect(rest).toEqual([])
-  const script = [
-    `POSTERN='${sidecar.url}' CA='${sidecar.directory}/state/tls/cert.pem' PASSWORD='${PASSWORD}'`,
-    login,
-    call,
-    refresh,
-    call,
-    logout,
-    call,
-  ].join('\necho\n')
-  const { stdout, stderr, code } = await run('bash', ['-c', script])
-  expect([code, stderr]).toEqual([0, ''])
-  expect(stdout.match(/HTTP\/2 \d+|^200$/gm)).toEqual(['HTTP/2 200', 'HTTP/2 200', '200', 'HTTP/2 401'])
-  expect(stdout).toMatch(/"refresh_token":/)
 })

@@ -1,32 +1,21 @@
 import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { copyFileSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { text } from 'node:stream/consumers'
+import { gzipSync } from 'node:zlib'
 import { expect, it } from 'vitest'
-import { clientOf, readLog } from './process/serve.ts'
+import { clientOf } from './process/serve.ts'
 import { temporaryDirectory } from './support/certificate.ts'
 import { closeLater } from './support/cleanup.ts'
 import { startDevice } from './support/device.ts'
+import { replaceIn, shellBlock } from './support/pages.ts'
+import { unusedPort } from './support/raw.ts'
 import { PASSWORD, startSidecar } from './support/sidecar.ts'
+import { runOnTerminal } from './support/terminal.ts'
 import { needs, run } from './support/tools.ts'
 
 const root = join(import.meta.dirname, '..')
-
-/** The shell block of a page that contains these words. */
-function blockOf(page: string, words: string): string {
-  const text = readFileSync(join(root, page), 'utf8')
-  const blocks = [...text.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
-  const found = blocks.filter((block) => block.includes(words))
-  if (found.length !== 1) throw new Error(`${found.length} blocks of ${page} have "${words}"`)
-  return found[0] ?? ''
-}
-
-/** Replaces a text that the block must contain. */
-function replace(block: string, text: string, by: string): string {
-  if (!block.includes(text)) throw new Error(`no "${text}" in ${block}`)
-  return block.replaceAll(text, by)
-}
 
 interface Session {
   /** Everything that the terminal showed. */
@@ -83,7 +72,11 @@ async function paste(shell: string, block: string, answer: string): Promise<Sess
 
 const CTRL_C = '\x03'
 
-const pages = ['README.md', 'docs/installing.md']
+const blocks = {
+  'README.md': shellBlock('README.md', 'ACCESS_TOKEN='),
+  'docs/installing.md': shellBlock('docs/installing.md', 'ACCESS_TOKEN='),
+}
+const pages = ['README.md', 'docs/installing.md'] as const
 const shells = ['bash', 'zsh', 'dash', 'busybox ash']
 
 it.each(pages.flatMap((page) => shells.map((shell) => ({ page, shell }))))(
@@ -93,9 +86,9 @@ it.each(pages.flatMap((page) => shells.map((shell) => ({ page, shell }))))(
     const sidecar = await startSidecar({ transport: 'tls', config: { listen: { tls: 'auto' } } })
     const { requests } = sidecar.device
     const certificate = join(sidecar.directory, 'state/tls/cert.pem')
-    let block = blockOf(page, 'ACCESS_TOKEN=')
-    block = replace(block, 'https://localhost:8443', `https://localhost:${new URL(sidecar.url).port}`)
-    if (page === 'docs/installing.md') block = replace(block, '/var/lib/postern/tls/cert.pem', certificate)
+    const port = new URL(sidecar.url).port
+    let block = replaceIn(blocks[page], 'https://localhost:8443', `https://localhost:${port}`)
+    if (page === 'docs/installing.md') block = replaceIn(block, '/var/lib/postern/tls/cert.pem', certificate)
 
     const right = await paste(shell, block, `${PASSWORD}\n`)
     expect(right.screen).toContain('from the device')
@@ -114,40 +107,71 @@ it.each(pages.flatMap((page) => shells.map((shell) => ({ page, shell }))))(
   },
 )
 
+/** A program that runs the source, as the executable does. */
+const POSTERN = `#!/bin/sh\nexec '${process.execPath}' '${join(root, 'src/main.ts')}' "$@"\n`
+
+it('the first commands of README.md download a release, check it, and run the demo', async () => {
+  for (const tool of ['script', 'bash', 'curl']) needs(tool)
+  const [release, folder, home] = [temporaryDirectory(), temporaryDirectory(), temporaryDirectory()]
+  const file = gzipSync(POSTERN)
+  const sum = createHash('sha256').update(file).digest('hex')
+  writeFileSync(join(release, 'postern-linux-x64.gz'), file)
+  const sums = [`${'0'.repeat(64)}  postern-linux-arm64.gz`, `${sum}  postern-linux-x64.gz`, '']
+  writeFileSync(join(release, 'SHA256SUMS'), sums.join('\n'))
+  const printed = shellBlock('README.md', 'sha256sum')
+  const block = replaceIn(printed, 'https://downloads.example.com/postern', `file://${release}`)
+  const { screen } = await runOnTerminal(
+    ['bash', '-c', block],
+    { cwd: folder, env: { PATH: process.env.PATH, HOME: home, TMPDIR: home } },
+    ['Copy these into another terminal', ''],
+    ['Ctrl-C stops', CTRL_C],
+  )
+  expect(screen).toContain('postern-linux-x64.gz: OK\n')
+  expect(screen).not.toContain('WARNING')
+  expect(readdirSync(home)).toEqual([])
+})
+
 it('the commands of README.md put a sidecar in front of a device, and git ignores what they make', async () => {
-  for (const tool of ['bash', 'npm', 'git']) needs(tool)
+  for (const tool of ['script', 'bash', 'git']) needs(tool)
   const device = await startDevice()
   const folder = temporaryDirectory()
-  for (const name of ['package.json', 'src', 'node_modules'])
-    symlinkSync(join(root, name), join(folder, name))
-  writeFileSync(join(folder, 'typed'), `${PASSWORD}\n`)
-  const block = replace(blockOf('README.md', 'hash-password'), 'http://192.0.2.7', device.url)
-  const child = spawn('bash', ['-c', `exec < typed\n${block}`], {
-    cwd: folder,
-    detached: true, // so that the process group can be ended with everything that npm starts
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: {
-      PATH: process.env.PATH,
-      HOME: folder,
-      POSTERN_LISTEN_ADDRESS: '127.0.0.1:0',
-      POSTERN_ADMIN_ADDRESS: '127.0.0.1:0',
-    },
-  })
-  const exited = once(child, 'exit')
-  closeLater(async () => {
-    process.kill(-(child.pid ?? 0), 'SIGTERM')
-    await exited
-  })
-  const { waitForLog, lines } = readLog(child, text(child.stderr))
-  const { public: url, admin } = await waitForLog('listening')
-  const verdicts = lines.flatMap((line) => /^(?:ok|FAILED)(?= )/.exec(line)?.[0] ?? [])
-  expect(new Set(verdicts)).toEqual(new Set(['ok']))
-  const { login, use } = clientOf(String(url), String(admin), 'tls', join(folder, 'state'))
+  writeFileSync(join(folder, 'postern'), POSTERN, { mode: 0o755 })
+  const block = replaceIn(shellBlock('README.md', 'postern init'), 'http://192.0.2.7', device.url)
+  const [port, adminPort] = [await unusedPort(), await unusedPort()]
+  const env = {
+    PATH: process.env.PATH,
+    HOME: folder,
+    POSTERN_LISTEN_ADDRESS: `127.0.0.1:${port}`,
+    POSTERN_ADMIN_ADDRESS: `127.0.0.1:${adminPort}`,
+  }
+  const stop = Promise.withResolvers<string>()
+  const session = runOnTerminal(
+    ['bash', '-c', block],
+    { cwd: folder, env },
+    ['Choice [1]: ', '\r'],
+    ['Password: ', `${PASSWORD}\r`],
+    ['Password again: ', `${PASSWORD}\r`],
+    ['listening', stop.promise],
+  )
+  const url = `https://127.0.0.1:${port}`
+  const { login, use } = clientOf(url, `http://127.0.0.1:${adminPort}`, 'tls', join(folder, 'state'))
+  await expect.poll(() => use('none').catch(String), { timeout: 30_000 }).toBe(401)
   expect(await use(String((await login()).json().access_token))).toBe(200)
+  stop.resolve(CTRL_C)
+  const { screen } = await session
+  const verdicts = [...screen.matchAll(/^(ok|WARNING|FAILED)(?= )/gm)].map(([verdict]) => verdict)
+  expect(new Set(verdicts)).toEqual(new Set(['ok']))
   expect(readFileSync(join(folder, 'password'), 'utf8')).toMatch(/^\$argon2id\$\S+\n$/)
   expect(statSync(join(folder, 'password')).mode & 0o777).toBe(0o600)
 
-  const made = ['password', 'postern.yaml', 'state/tls/cert.pem']
+  const made = [
+    'password',
+    'postern.yaml',
+    'state/tls/cert.pem',
+    'postern',
+    'postern-linux-x64.gz',
+    'SHA256SUMS',
+  ]
   const ours = ['deploy/postern.yaml', 'src/password/key-derivation.ts', 'src/compose/state.ts']
   const clone = temporaryDirectory()
   copyFileSync(join(root, '.gitignore'), join(clone, '.gitignore'))
@@ -155,3 +179,10 @@ it('the commands of README.md put a sidecar in front of a device, and git ignore
   const ignored = await run('git', ['check-ignore', '--no-index', ...made, ...ours], { cwd: clone })
   expect(ignored.stdout.trim().split('\n')).toEqual(made)
 }, 60_000)
+
+it('CI types the commands for a checkout, as README.md prints them', () => {
+  const commands = shellBlock('README.md', 'npm ci').match(/^npm[^#\n]*[^# \n]/gm)
+  const fresh = readFileSync(join(root, '.ci/fresh'), 'utf8')
+  expect(commands).toEqual(['npm ci && npm start', 'npm ci && npm test'])
+  for (const command of commands ?? []) expect(fresh).toContain(`'${command}'`)
+})

@@ -12,10 +12,10 @@ import type { Config } from '../../src/config/schema.ts'
 import { hashPassword } from '../../src/password/key-derivation.ts'
 import { ENV, MAIN, prepareSite, runPostern } from '../process/serve.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
-import { closeLater } from '../support/cleanup.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { unusedPort } from '../support/raw.ts'
 import { PASSWORD } from '../support/sidecar.ts'
+import { runOnTerminal, type Session, type Turn } from '../support/terminal.ts'
 import { needs, run } from '../support/tools.ts'
 
 let folder: string
@@ -155,38 +155,10 @@ it('H105 --device-ca names the certificate of the device', async () => {
   expect(await check()).toMatchObject({ code: 0, stdout: '' })
 })
 
-interface Session {
-  readonly code: number
-  readonly screen: string
-}
-
-/** Runs init on a terminal. Types each answer when its question is shown. */
-async function onTerminal(
-  args: readonly string[],
-  ...dialogue: (readonly [question: string, answer: string])[]
-): Promise<Session> {
-  needs('script')
+/** Runs init on a terminal. */
+function onTerminal(args: readonly string[], ...dialogue: readonly Turn[]): Promise<Session> {
   const command = [process.execPath, MAIN, 'init', '--config', config, ...args]
-  const child = spawn('script', ['-qec', command.map((word) => `'${word}'`).join(' '), '/dev/null'], {
-    env: { ...ENV, TERM: 'dumb' },
-  })
-  closeLater(() => void child.kill())
-  let screen = ''
-  let read = 0
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    screen += text
-    for (;;) {
-      const [question, answer] = dialogue[0] ?? []
-      const at = question === undefined ? -1 : screen.indexOf(question, read)
-      if (at < 0 || question === undefined || answer === undefined) return
-      read = at + question.length
-      dialogue.shift()
-      child.stdin.write(answer)
-    }
-  })
-  const [code] = await once(child, 'close')
-  expect(dialogue, screen).toEqual([])
-  return { code, screen: screen.replaceAll('\r', '') }
+  return runOnTerminal(command, { env: ENV }, ...dialogue)
 }
 
 it('the command for the first token, as init prints it, gets one and does not show the password', async () => {
@@ -197,15 +169,8 @@ it('the command for the first token, as init prints it, gets one and does not sh
   const [, block = ''] = /does not show it:\n([\s\S]+)$/.exec(steps) ?? []
   const command = join(folder, 'command.sh')
   writeFileSync(command, block.replace('localhost:8443', `localhost:${new URL(sidecar.url).port}`))
-  const child = spawn('script', ['-qec', `sh '${command}'`, '/dev/null'], { env: { ...ENV, TERM: 'dumb' } })
-  closeLater(() => void child.kill())
-  let screen = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    if (!screen.includes('Password: ') && text.includes('Password: ')) child.stdin.write(`${PASSWORD}\r`)
-    screen += text
-  })
-  await once(child, 'close')
-  expect(screen).toMatch(/^Password: \r\n\{.*"access_token":"/)
+  const { screen } = await runOnTerminal(['sh', command], { env: ENV }, ['Password: ', `${PASSWORD}\r`])
+  expect(screen).toMatch(/^Password: \n\{.*"access_token":"/)
   expect(screen).not.toContain(PASSWORD)
 })
 

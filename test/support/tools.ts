@@ -21,6 +21,13 @@ export function needs(tool: string): void {
   if (!isInstalled(tool)) lack(`${tool} is not installed`)
 }
 
+/** The same for what is no program, such as a library of Python: `probe` is a program that fails without it, and its arguments. */
+export function needsLibrary(name: string, probe: readonly [string, ...string[]]): void {
+  needs(probe[0])
+  const there = spawnSync(probe[0], probe.slice(1), { stdio: 'ignore' }).status === 0
+  if (!there) lack(`${name} is not installed`)
+}
+
 /** The same for a test that only root can run. */
 export function needsRoot(): void {
   if (process.getuid?.() !== 0) lack('only root can run this test')

@@ -1,0 +1,31 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const ROOT = join(import.meta.dirname, '../..')
+
+/** The text of a page, by its path from the root. */
+export function readPage(page: string): string {
+  return readFileSync(join(ROOT, page), 'utf8')
+}
+
+/** The fenced blocks of a page in this language, such as `sh`. */
+export function blocksOf(page: string, language: string): readonly string[] {
+  const fence = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms')
+  return [...readPage(page).matchAll(fence)].map(([, block = '']) => block)
+}
+
+/**
+ * The shell block of a page that contains these words. The test that calls this runs the block, as it is printed: `test/pages.test.ts` finds
+ * the calls by their text, with two literals, and fails for a block that no test asks for. Throws unless exactly one block has the words.
+ */
+export function shellBlock(page: string, words: string): string {
+  const found = blocksOf(page, 'sh').filter((block) => block.includes(words))
+  if (found.length !== 1) throw new Error(`${found.length} blocks of ${page} have "${words}"`)
+  return found[0] ?? ''
+}
+
+/** Replaces what a machine under test cannot have, such as an address that is reserved for documentation. The block must contain it. */
+export function replaceIn(block: string, text: string, by: string): string {
+  if (!block.includes(text)) throw new Error(`no "${text}" in ${block}`)
+  return block.replaceAll(text, by)
+}
