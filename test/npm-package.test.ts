@@ -9,7 +9,9 @@ import { temporaryDirectory } from './support/certificate.ts'
 import { closeLater } from './support/cleanup.ts'
 import { startDevice } from './support/device.ts'
 import { startLocalRegistry } from './support/local-registry.ts'
+import { blocksOf, replaceIn, shellBlock } from './support/pages.ts'
 import { PASSWORD } from './support/sidecar.ts'
+import { runOnTerminal } from './support/terminal.ts'
 import { isInstalled, needs, type Run, run } from './support/tools.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -23,7 +25,7 @@ const env = (home: string): NodeJS.ProcessEnv => ({
   npm_config_update_notifier: 'false',
 })
 
-const INSTALLING = readFileSync(join(root, 'docs/installing.md'), 'utf8')
+const CTRL_C = '\x03'
 
 /** The strictest reading of the types, those of the libraries included. */
 const STRICT = {
@@ -110,6 +112,7 @@ describe('H117 the npm package', () => {
       'deploy/postern.yaml',
       'docs/api.md',
       'docs/installing.md',
+      'docs/library.md',
       'docs/operating.md',
       'lib/api.d.ts',
       'lib/config/yaml.d.ts',
@@ -128,22 +131,38 @@ describe('H117 the npm package', () => {
     expect(npx).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
   })
 
-  it('is installed for all users and removed again by the commands of docs/installing.md', async () => {
+  it('is installed for all users, runs the demo and is removed again by the commands of docs/installing.md', async () => {
+    needs('bash')
+    const { registry, tarball } = installedPackage()
+    const prefix = temporaryDirectory()
+    const block = shellBlock('docs/installing.md', 'npm install -g')
+    const user = env(dirname(tarball))
+    const settings = { npm_config_prefix: prefix, npm_config_registry: registry }
+    const { screen } = await runOnTerminal(
+      ['bash', '-c', `set -e\n${block}`],
+      {
+        cwd: dirname(tarball),
+        env: { ...user, ...settings, PATH: [join(prefix, 'bin'), user.PATH].join(delimiter) },
+      },
+      ['Ctrl-C stops', CTRL_C],
+    )
+    expect(screen).toMatch(/added \d+ packages.*Ctrl-C stops.*stopped.*removed \d+ packages/s)
+    expect([readdirSync(join(prefix, 'bin')), readdirSync(join(prefix, 'lib', 'node_modules'))]).toEqual([
+      [],
+      [],
+    ])
+  })
+
+  it('is installed in a project by the command of docs/library.md', async () => {
     const { registry, tarball } = installedPackage()
     const home = dirname(tarball)
-    const prefix = temporaryDirectory()
-    const asPrinted = (pattern: RegExp): Promise<Run> =>
-      run('sh', ['-c', pattern.exec(INSTALLING)?.[0] ?? 'exit 99'], {
-        cwd: home,
-        env: { ...env(home), npm_config_prefix: prefix, npm_config_registry: registry },
-      })
-    const programs = (): string[] => readdirSync(join(prefix, 'bin'))
-    expect(await asPrinted(/^npm install -g .*$/m)).toMatchObject({ code: 0, stderr: '' })
-    expect(programs()).toEqual(['postern'])
-    const version = await run(process.execPath, [join(prefix, 'bin', 'postern'), '--version'])
-    expect(basename(tarball)).toBe(`postern-${version.stdout.trim()}.tgz`)
-    expect(await asPrinted(/npm uninstall -g [a-z]+/)).toMatchObject({ code: 0, stderr: '' })
-    expect([programs(), readdirSync(join(prefix, 'lib', 'node_modules'))]).toEqual([[], []])
+    const user = { ...env(home), npm_config_registry: registry }
+    const block = shellBlock('docs/library.md', 'npm install')
+    writeFileSync(join(home, 'package.json'), '{}\n')
+    expect(await run('sh', ['-c', block], { cwd: home, env: user })).toMatchObject({ code: 0, stderr: '' })
+    expect(JSON.parse(readFileSync(join(home, 'package.json'), 'utf8')).dependencies).toEqual({
+      postern: `file:${basename(tarball)}`,
+    })
   })
 
   it('serves and checks: tokens for a password hashed by bcrypt, which a thread verifies', async () => {
@@ -161,23 +180,11 @@ describe('H117 the npm package', () => {
     expect(await sidecar.stderr).toBe('')
   })
 
-  it('runs the demo', async () => {
-    installedPackage()
-    const child = spawn(process.execPath, [postern(), 'demo', '--port', '0', '--admin-port', '0'], {
-      env: {},
-    })
-    const [stdout, stderr] = [text(child.stdout), text(child.stderr)]
-    child.stdout.once('data', () => child.kill('SIGINT'))
-    expect(await once(child, 'close')).toEqual([0, null])
-    expect(await stdout).toContain('Copy these into another terminal')
-    expect(await stderr).toBe('')
-  })
-
-  it('embeds a sidecar in a program in TypeScript: the example of docs/installing.md, compiled strictly', async () => {
+  it('embeds a sidecar in a program in TypeScript: the example of docs/library.md, compiled strictly', async () => {
     const { project } = installedPackage()
     const device = await startDevice()
-    const [, example = ''] = /^```ts\n(import .*?)^```$/ms.exec(INSTALLING) ?? []
-    const here = example.replace('http://192.0.2.7', device.url).replace(':8443', ':0')
+    const [example = ''] = blocksOf('docs/library.md', 'ts')
+    const here = replaceIn(replaceIn(example, 'http://192.0.2.7', device.url), ':8443', ':0')
     writeFileSync(join(project, 'gateway.ts'), here)
     writeFileSync(join(project, 'refused.ts'), REFUSED)
     writeFileSync(join(project, 'password'), `${PASSWORD}\n`, { mode: 0o600 })
