@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createMetrics } from '../src/record/metrics.ts'
+import { blocksOf, fencesOf } from './support/pages.ts'
 import { readTree } from './support/source-tree.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -22,6 +23,8 @@ const FOR_PEOPLE = [
   'docs/api.md',
   'src/README.md',
 ]
+
+const COMMAND = /^(?:npm|npx|node|curl|postern|apt-get|systemctl|docker|kubectl|install|git) /m
 
 /** The anchors that GitHub makes of the headings of a page. */
 function anchorsOf(page: string): Set<string> {
@@ -62,6 +65,36 @@ describe('the pages', () => {
     const exists = (path: string): boolean =>
       existsSync(join(root, folder, path)) || existsSync(join(root, path))
     expect(named.filter((path) => !exists(path))).toEqual([])
+  })
+})
+
+describe('the commands on the pages', () => {
+  /** The calls of `shellBlock` in the tests: a page, and words of the block that the test runs. */
+  const claims = [...readTree(root, 'test').values()].flatMap((text) =>
+    [...text.matchAll(/\bshellBlock\(\s*'([^']+)',\s*'([^']+)',?\s*\)/g)].map(
+      ([, page = '', words = '']) => ({
+        page,
+        words,
+      }),
+    ),
+  )
+
+  it.each(PAGES)('%s: a test runs every shell block', (page) => {
+    const unclaimed = blocksOf(page, 'sh').filter(
+      (block) => !claims.some((claim) => claim.page === page && block.includes(claim.words)),
+    )
+    expect(unclaimed).toEqual([])
+  })
+
+  it.each(PAGES)('%s: a block of commands says that it is one', (page) => {
+    const others = fencesOf(page).filter(({ language }) => language !== 'sh')
+    expect(others.filter(({ text }) => COMMAND.test(text))).toEqual([])
+  })
+
+  it.each(PAGES)('%s: npm has every script that the page names', (page) => {
+    const { scripts } = JSON.parse(read('package.json'))
+    const named = [...read(page).matchAll(/\bnpm run (?:-s )?([\w:-]+)/g)].map(([, name]) => name)
+    expect(named.filter((name) => !(String(name) in scripts))).toEqual([])
   })
 })
 

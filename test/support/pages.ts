@@ -8,10 +8,23 @@ export function readPage(page: string): string {
   return readFileSync(join(ROOT, page), 'utf8')
 }
 
-/** The fenced blocks of a page in this language, such as `sh`. */
+interface Block {
+  /** What stands behind the opening fence, such as `sh`; empty for a drawing. */
+  readonly language: string
+  readonly text: string
+}
+
+/** All fenced blocks of a page. */
+export function fencesOf(page: string): readonly Block[] {
+  return [...readPage(page).matchAll(/^```(\w*)\n(.*?)^```$/gms)].map(([, language = '', text = '']) => ({
+    language,
+    text,
+  }))
+}
+
+/** The blocks of a page in this language. */
 export function blocksOf(page: string, language: string): readonly string[] {
-  const fence = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms')
-  return [...readPage(page).matchAll(fence)].map(([, block = '']) => block)
+  return fencesOf(page).flatMap((block) => (block.language === language ? [block.text] : []))
 }
 
 /**
