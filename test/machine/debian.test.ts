@@ -1,44 +1,30 @@
 import { createHash } from 'node:crypto'
-import {
-  copyFileSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { copyFileSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type DebianPackage, makeDebianPackage } from '../../deploy/build/debian.ts'
 import { makeExecutable } from '../../deploy/build/executable.ts'
 import { VERSION } from '../../src/version.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { shellBlock } from '../support/pages.ts'
 import { installedBundle } from '../support/shipped.ts'
 import { isInstalled, run } from '../support/tools.ts'
+import { addDevice, minimal, type Operator, operatorOf, PASSWORD } from './equipment.ts'
 import { bootMachine, installDebian, type Machine, needsMachine } from './machine.ts'
 
 const REPOSITORY = join(import.meta.dirname, '..', '..')
-const PASSWORD = 'correct horse battery staple'
 /** The machine has the processor of this one. */
 const PROCESSOR = process.arch === 'arm64' ? 'arm64' : 'x64'
 const NEXT_VERSION = '99.0.0'
 const TOOLS = ['systemd-nspawn', 'nsenter']
 
-/** The blocks of commands in the section of a page, in order. */
-function blocksOf(page: string, section: string): readonly string[] {
-  const text = readFileSync(join(REPOSITORY, page), 'utf8')
-  const [, body = ''] = text.split(`\n## ${section}\n`)
-  return [...(body.split(/^## /m)[0] ?? '').matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
-}
-
-// The third, a first request, is for a terminal: test/readme.test.ts runs it.
-const [INSTALL = '', START = '', , PORT_443 = '', REMOVE = '', PURGE = ''] = blocksOf(
-  'docs/installing.md',
-  'On Debian',
-)
+const INSTALL = shellBlock('docs/installing.md', 'apt-get install')
+const START = shellBlock('docs/installing.md', 'asks twice')
+const PORT_443 = shellBlock('docs/installing.md', 'enable --now postern.socket')
+const [REMOVE = '', PURGE = ''] = shellBlock('docs/installing.md', 'apt-get remove').split('\n')
 
 let machine: Machine
+let operator: Operator
 /** The newer package, whose configuration differs. */
 let newer: string
 let newerPackage: DebianPackage
@@ -48,13 +34,7 @@ let accessToken: string
 
 async function prepare(): Promise<void> {
   const folder = temporaryDirectory()
-  const root = await installDebian([
-    '--variant=minbase',
-    '--include=systemd,systemd-sysv,curl',
-    // The machine has no network, so the packages that its apt will install come along.
-    '--skip=cleanup/apt',
-    '--customize-hook=chroot "$1" apt-get install -y --download-only adduser libatomic1 libstdc++6',
-  ])
+  const root = await installDebian(minimal('adduser', 'libatomic1', 'libstdc++6'))
   const executable = join(folder, 'postern')
   await makeExecutable(join(installedBundle(), 'dist'), PROCESSOR, executable)
   const parts = {
@@ -77,45 +57,11 @@ async function prepare(): Promise<void> {
   copyFileSync(newer, join(root, 'root', basename(newer)))
   addDevice(root)
   machine = await bootMachine(root)
+  operator = operatorOf(machine)
 }
 
-/** A device behind a socket of systemd, and an editor that writes its address into the file. */
-function addDevice(root: string): void {
-  const units = join(root, 'etc/systemd/system')
-  writeFileSync(join(units, 'device.socket'), '[Socket]\nListenStream=127.0.0.1:8080\nAccept=yes\n')
-  mkdirSync(join(units, 'sockets.target.wants'), { recursive: true })
-  symlinkSync('../device.socket', join(units, 'sockets.target.wants/device.socket'))
-  writeFileSync(
-    join(units, 'device@.service'),
-    '[Service]\nStandardInput=socket\nExecStart=/usr/local/bin/device\n',
-  )
-  const programs = join(root, 'usr/local/bin')
-  const device = `#!/bin/sh
-while read -r line && [ "$line" != "$(printf '\\r')" ]; do :; done
-printf 'HTTP/1.1 200 OK\\r\\nContent-Length: 7\\r\\nConnection: close\\r\\n\\r\\ndevice\\n'
-`
-  writeFileSync(join(programs, 'device'), device, { mode: 0o755 })
-  const editor = `#!/bin/sh\nexec sed -i 's|http://192.0.2.10:80$|http://127.0.0.1:8080|' "$1"\n`
-  writeFileSync(join(programs, 'editor'), editor, { mode: 0o755 })
-}
-
-/** Runs a command in the machine, which must succeed, and returns what it prints. */
-async function inside(command: string, input?: string): Promise<string> {
-  const { code, stdout, stderr } = await machine.run(`set -e\n${command}`, input)
-  if (code !== 0) throw new Error(`${command}\nended with ${code}\n${stdout}${stderr}`)
-  return stdout
-}
-
-const curl = (args: string): string => `curl -sS --cacert /var/lib/postern/tls/cert.pem ${args}`
-
-/** Requests the device with a token. Retries until the sidecar listens. */
-function ask(token: string, port = 8443): Promise<string> {
-  const retries = '--retry 20 --retry-delay 1 --retry-all-errors'
-  return inside(
-    curl(`${retries} -w '%{http_code}' https://localhost:${port}/ -H @-`),
-    `Authorization: Bearer ${token}\n`,
-  )
-}
+const inside: Operator['type'] = (commands, input) => operator.type(commands, input)
+const ask: Operator['ask'] = (token, port) => operator.ask(token, port)
 
 const state = async (unit: string): Promise<string> =>
   (await machine.run(`systemctl is-active ${unit}`)).stdout.trim()
@@ -180,14 +126,7 @@ describe('A fresh Debian', () => {
     needsMachine(...TOOLS)
     const checked = await inside(START, `${PASSWORD}\n`)
     expect(checked).toContain('http://127.0.0.1:8080 answered 200')
-    await expect
-      .poll(() => machine.run(curl('-f http://127.0.0.1:9464/readyz')).then(({ code }) => code))
-      .toBe(0)
-    const granted = await inside(
-      curl('-f https://localhost:8443/oauth/token -d grant_type=password --data-urlencode password@-'),
-      PASSWORD,
-    )
-    accessToken = JSON.parse(granted).access_token
+    accessToken = await operator.logIn()
     expect(await ask(accessToken)).toBe('device\n200')
     const user = await inside('id -u postern')
     expect(await inside('sed -n "s/^Uid:\\t//p" /proc/$(systemctl show -P MainPID postern)/status')).toBe(
@@ -202,14 +141,11 @@ describe('A fresh Debian', () => {
     needsMachine(...TOOLS)
     expect(await inside('postern status')).toContain('1 grant, 1 access token')
     expect(await inside('postern check')).toMatch(/^ok +device/m)
-    const other = await inside(
-      curl('-f https://localhost:8443/oauth/token -d grant_type=password --data-urlencode password@-'),
-      PASSWORD,
-    )
+    const other = await operator.logIn()
     const grants = JSON.parse(await inside('postern status --json')).grants
     expect(grants).toHaveLength(2)
     expect(await inside(`postern revoke --grant ${grants[1].id}`)).toBe('1 grant revoked\n')
-    expect(await ask(JSON.parse(other).access_token)).toMatch(/401$/)
+    expect(await ask(other)).toMatch(/401$/)
   })
 
   it('a reload changes the limits', async () => {
@@ -218,7 +154,7 @@ describe('A fresh Debian', () => {
       "sed -i 's|^  # api: .*|  api: {requests: 61}|' /etc/postern/postern.yaml && systemctl reload postern",
     )
     await expect
-      .poll(() => inside(curl('-D - -o /dev/null https://localhost:8443/')))
+      .poll(() => inside('curl -ksS -D - -o /dev/null https://localhost:8443/'))
       .toMatch(/^x-ratelimit-limit: 61\r$/m)
   })
 

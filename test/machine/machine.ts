@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { TestRunner } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
@@ -67,7 +67,7 @@ async function boot(root: string): Promise<Running> {
       '--register=no',
       '--keep-unit',
       '--private-network',
-      '--machine=postern-test',
+      `--machine=${basename(dirname(root))}`,
       '--console=read-only',
       `--directory=${root}`,
       '--boot',

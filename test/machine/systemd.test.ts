@@ -1,0 +1,127 @@
+import { cpSync, existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { makeExecutable } from '../../deploy/build/executable.ts'
+import { readPage, replaceIn, shellBlock } from '../support/pages.ts'
+import { installedBundle } from '../support/shipped.ts'
+import { isInstalled } from '../support/tools.ts'
+import { addDevice, LIBRARIES, minimal, type Operator, operatorOf, PASSWORD } from './equipment.ts'
+import { bootMachine, installDebian, type Machine, needsMachine } from './machine.ts'
+
+const REPOSITORY = join(import.meta.dirname, '..', '..')
+const TOOLS = ['systemd-nspawn', 'nsenter']
+/** The machine has the processor of this one. */
+const PROCESSOR = process.arch === 'arm64' ? 'arm64' : 'x64'
+
+let machine: Machine
+let type: Operator['type']
+let ask: Operator['ask']
+let logIn: Operator['logIn']
+let token: string
+
+/** A block of the page, for the processor of this machine. */
+const installing = (block: string): string =>
+  replaceIn(block, 'postern-linux-x64', `postern-linux-${PROCESSOR}`)
+
+async function prepare(): Promise<void> {
+  const root = await installDebian(minimal('libatomic1', 'libstdc++6'))
+  // What the commands of the page find in a checkout.
+  const checkout = join(root, 'root')
+  cpSync(join(REPOSITORY, 'deploy'), join(checkout, 'deploy'), { recursive: true })
+  mkdirSync(join(checkout, 'dist'))
+  const executable = join(checkout, 'dist', `postern-linux-${PROCESSOR}`)
+  await makeExecutable(join(installedBundle(), 'dist'), PROCESSOR, executable)
+  addDevice(root)
+  machine = await bootMachine(root)
+  ;({ type, ask, logIn } = operatorOf(machine))
+}
+
+/** Sends requests until one is past the limit. */
+const exceedTheLimit = (): Promise<string> =>
+  type('for i in $(seq 70); do curl -ksS -o /dev/null -w "%{http_code}\\n" https://localhost:8443/; done')
+
+describe('Another Linux with systemd', () => {
+  beforeAll(async () => {
+    if (process.getuid?.() === 0 && ['mmdebstrap', ...TOOLS].every(isInstalled)) await prepare()
+  }, 900_000)
+
+  it('runs the executable as a service after the commands of docs/installing.md', async () => {
+    needsMachine(...TOOLS)
+    expect(readPage('docs/installing.md')).toContain(`\`${LIBRARIES}\``)
+    await type(LIBRARIES)
+    await type(installing(shellBlock('docs/installing.md', 'useradd')))
+    const checked = await type(shellBlock('docs/installing.md', 'asks twice'), `${PASSWORD}\n`)
+    expect(checked).toContain('http://127.0.0.1:8080 answered 200')
+    token = await logIn()
+    expect(await ask(token)).toBe('device\n200')
+    expect(await type('systemctl is-enabled postern')).toBe('enabled\n')
+  })
+
+  it('keeps tokens through the commands for an upgrade, and through a reboot', async () => {
+    needsMachine(...TOOLS)
+    const before = await type('systemctl show -P MainPID postern')
+    await type(installing(shellBlock('docs/installing.md', 'postern check && systemctl restart')))
+    expect(await type('systemctl show -P MainPID postern')).not.toBe(before)
+    expect(await ask(token)).toBe('device\n200')
+    await machine.reboot()
+    expect(await ask(token)).toBe('device\n200')
+    expect((await machine.run(shellBlock('docs/operating.md', '-o cat -b'))).stdout).toBe('')
+  })
+
+  it('tells by the commands of docs/operating.md who gets 429 and 401, and how the device is', async () => {
+    needsMachine(...TOOLS)
+    expect(await exceedTheLimit()).toMatch(/^429$/m)
+    // The journal has a line when journald has read it.
+    await expect
+      .poll(() => type(shellBlock('docs/operating.md', 'postern_rate_limited_total')))
+      .toMatch(/^postern_rate_limited_total\{endpoint="api"\} [1-9][\s\S]*^ +\d+ "client":"127\.0\.0\.1"$/m)
+    const unauthorized = await type(shellBlock('docs/operating.md', 'postern_auth_failures_total'))
+    expect(unauthorized).toMatch(/^postern_auth_failures_total\{reason="missing"\} [1-9]/m)
+    expect(unauthorized).toContain('127.0.0.1')
+    const device = await type(shellBlock('docs/operating.md', 'grep ^postern_upstream'))
+    expect(device).toMatch(/^postern_upstream_in_flight 0$/m)
+    const certificate = await type(shellBlock('docs/operating.md', 'grep -A 3 certificate'))
+    expect(certificate).toMatch(/^ok +certificate.*localhost/m)
+    expect(certificate).toMatch(/^postern_certificate_expiry_timestamp_seconds \d/m)
+  })
+
+  it('revokes one grant by the commands of docs/operating.md', async () => {
+    needsMachine(...TOOLS)
+    const [{ id }] = JSON.parse(await type('postern status --json')).grants
+    const revoked = await type(replaceIn(shellBlock('docs/operating.md', 'postern revoke'), 'GRANT', id))
+    expect(revoked).toContain('1 grant revoked\n')
+    await type('systemctl restart postern') // opens new windows
+    expect(await ask(token)).toMatch(/401$/)
+  })
+
+  it('takes another password, by the commands of docs/operating.md, without a restart', async () => {
+    needsMachine(...TOOLS)
+    token = await logIn()
+    await type(shellBlock('docs/operating.md', 'password.new'), 'another password\n')
+    await expect.poll(() => ask(token)).toMatch(/401$/)
+    token = await logIn('another password')
+    expect(await ask(token)).toBe('device\n200')
+    await machine.reboot()
+    expect(await type(shellBlock('docs/operating.md', '-o cat -b').replace(' -b', ''))).toMatch(
+      /"msg":"tokens revoked"/,
+    )
+  })
+
+  it('hands the password over as a credential after the printed commands', async () => {
+    needsMachine(...TOOLS)
+    await type(shellBlock('docs/installing.md', 'postern-credential.conf'))
+    token = await logIn('another password')
+    expect(await ask(token)).toBe('device\n200')
+    expect(await type('stat -c %U:%G:%a /etc/postern/password')).toBe('root:postern:600\n')
+  })
+
+  it('is gone after the printed commands', async () => {
+    needsMachine(...TOOLS)
+    await type(shellBlock('docs/installing.md', 'userdel'))
+    expect((await machine.run('systemctl cat postern.service postern.socket')).code).not.toBe(0)
+    expect((await machine.run('id postern')).code).not.toBe(0)
+    const left = ['etc/postern', 'usr/local/bin/postern', 'var/lib/postern', 'var/lib/private/postern']
+    expect(left.filter((path) => existsSync(join(machine.root, path)))).toEqual([])
+    expect(await type('systemctl --failed --plain --no-legend')).toBe('')
+  })
+})
