@@ -48,6 +48,10 @@ export async function succeed(program: string, args: readonly string[], cwd = RO
 export interface ImageBuilder {
   /** Builds `deploy/Dockerfile` as it is published, for the processor of this machine. */
   readonly build: (name: string) => Promise<Image>
+  /** The flags of buildah and Podman for the store. */
+  readonly store: readonly string[]
+  /** The build context: the files of a checkout, with the executable. */
+  readonly context: string
 }
 
 /** Prepares a store with the base image, and a build context with the executable. Needs root and Debian's archive. */
@@ -62,6 +66,8 @@ export async function prepareBuilder(): Promise<ImageBuilder> {
   const context = join(folder, 'context')
   await Promise.all([makeBase(buildah, join(folder, 'base.tar')), makeContext(context)])
   return {
+    store,
+    context,
     async build(name) {
       const flags = [
         '--isolation=chroot',
@@ -99,6 +105,6 @@ async function makeContext(context: string): Promise<void> {
     join(dist, `postern-linux-${process.arch}`),
   )
   await cp(join(bundle, 'LICENSES.txt'), join(dist, 'LICENSES.txt'))
-  for (const file of ['LICENSE', '.dockerignore', 'deploy/Dockerfile'])
+  for (const file of ['LICENSE', '.dockerignore', 'deploy/Dockerfile', 'deploy/postern.yaml'])
     await cp(join(ROOT, file), join(context, file))
 }
