@@ -78,7 +78,7 @@ describe('Another Linux with systemd', () => {
     const unauthorized = await type(shellBlock('docs/operating.md', 'postern_auth_failures_total'))
     expect(unauthorized).toMatch(/^postern_auth_failures_total\{reason="missing"\} [1-9]/m)
     expect(unauthorized).toContain('127.0.0.1')
-    const device = await type(shellBlock('docs/operating.md', 'grep ^postern_upstream'))
+    const device = await type(shellBlock('docs/operating.md', 'upstream|request_duration'))
     expect(device).toMatch(/^postern_upstream_in_flight 0$/m)
     const certificate = await type(shellBlock('docs/operating.md', 'grep -A 3 certificate'))
     expect(certificate).toMatch(/^ok +certificate.*localhost/m)

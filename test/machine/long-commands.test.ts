@@ -1,0 +1,63 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { beforeAll, expect, it } from 'vitest'
+import { aResult } from '../bench/a-result.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { shellBlock } from '../support/pages.ts'
+import { needs, run } from '../support/tools.ts'
+import { cloneOfHead } from './clone.ts'
+
+// The bench, the fuzzer and the soak run for minutes to hours. Here each of their printed commands runs until its first result.
+
+const ROOT = join(import.meta.dirname, '../..')
+
+const linesOf = (block: string): readonly string[] => block.split('\n').filter((line) => line !== '')
+
+let clone: string
+
+beforeAll(async () => {
+  needs('git')
+  clone = await cloneOfHead()
+  symlinkSync(join(ROOT, 'node_modules'), join(clone, 'node_modules'))
+  // For --compare.
+  mkdirSync(join(clone, 'bench/results'))
+  writeFileSync(join(clone, 'bench/results/latest.json'), JSON.stringify(aResult({})))
+})
+
+it.each([
+  ...linesOf(shellBlock('bench/README.md', 'npm run bench ')),
+  ...linesOf(shellBlock('test/fuzz/README.md', 'npm run fuzz')),
+  ...linesOf(shellBlock('test/fuzz/README.md', 'npm run soak')),
+])('%s: starts, finds something out, and ends at Ctrl-C', async (command) => {
+  const child = spawn('sh', ['-c', command], { cwd: clone, detached: true })
+  const exited = once(child, 'exit')
+  const group = -(child.pid ?? 0)
+  closeLater(() => {
+    if (child.exitCode === null && child.signalCode === null) process.kill(group, 'SIGKILL')
+  })
+  let errors = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    errors += text
+  })
+  const results: string[] = []
+  for await (const line of createInterface({ input: child.stdout })) {
+    if (/^\[ ?\d+:\d\d\] (?!.*load average)/.test(line)) results.push(line)
+    if (results.length === 1) process.kill(group, 'SIGINT')
+  }
+  await exited
+  expect(results, errors).not.toEqual([])
+  expect(errors).toBe('')
+})
+
+it('the commands of bench/README.md that prove the limits end as it says', async () => {
+  const [holds = '', breaks = '', ...others] = linesOf(shellBlock('bench/README.md', 'npm run bench:limits'))
+  expect(others).toEqual([])
+  const codes = []
+  for (const command of [holds, breaks]) {
+    codes.push((await run('sh', ['-c', command], { cwd: clone, timeout: 300_000 })).code)
+  }
+  expect(codes).toEqual([0, 1])
+}, 600_000)

@@ -1,0 +1,69 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { clientOf } from '../process/serve.ts'
+import { temporaryDirectory } from './certificate.ts'
+import { startDevice } from './device.ts'
+import { replaceIn, shellBlock } from './pages.ts'
+import { unusedPort } from './raw.ts'
+import { PASSWORD } from './sidecar.ts'
+import { runOnTerminal } from './terminal.ts'
+import { needs } from './tools.ts'
+
+const CTRL_C = '\x03'
+
+/**
+ * Types the first commands of README.md on a terminal: the download from the folder `release`, the check of its sum, and the demo,
+ * which Ctrl-C ends. Returns a folder with the program `postern` and what the demo left in its temporary folder.
+ */
+export async function downloadAndTry(release: string): Promise<{ folder: string; temporary: string }> {
+  for (const tool of ['script', 'bash', 'curl']) needs(tool)
+  const [folder, temporary] = [temporaryDirectory(), temporaryDirectory()]
+  const processor = process.arch === 'arm64' ? 'arm64' : 'x64'
+  const printed = replaceIn(shellBlock('README.md', 'sha256sum'), 'linux-x64', `linux-${processor}`)
+  const { screen } = await runOnTerminal(
+    ['bash', '-c', replaceIn(printed, 'https://downloads.example.com/postern', `file://${release}`)],
+    { cwd: folder, env: { PATH: process.env.PATH, HOME: temporary, TMPDIR: temporary } },
+    ['Copy these into another terminal', ''],
+    ['Ctrl-C stops', CTRL_C],
+  )
+  expect(screen).toContain(`postern-linux-${processor}.gz: OK\n`)
+  expect(screen).not.toContain('WARNING')
+  return { folder, temporary }
+}
+
+/** Types the commands of README.md for a device of one's own, in a folder with the program `postern`, until a client has used a token. */
+export async function putBeforeDevice(folder: string): Promise<void> {
+  for (const tool of ['script', 'bash']) needs(tool)
+  const device = await startDevice()
+  const block = replaceIn(shellBlock('README.md', 'postern init'), 'http://192.0.2.7', device.url)
+  const [port, adminPort] = [await unusedPort(), await unusedPort()]
+  const env = {
+    PATH: process.env.PATH,
+    HOME: folder,
+    POSTERN_LISTEN_ADDRESS: `127.0.0.1:${port}`,
+    POSTERN_ADMIN_ADDRESS: `127.0.0.1:${adminPort}`,
+  }
+  const stop = Promise.withResolvers<string>()
+  const session = runOnTerminal(
+    ['bash', '-c', block],
+    { cwd: folder, env },
+    ['Choice [1]: ', '\r'],
+    ['Password: ', `${PASSWORD}\r`],
+    ['Password again: ', `${PASSWORD}\r`],
+    ['listening', stop.promise],
+  )
+  const client = clientOf(
+    `https://127.0.0.1:${port}`,
+    `http://127.0.0.1:${adminPort}`,
+    'tls',
+    join(folder, 'state'),
+  )
+  await expect.poll(() => client.use('none').catch(String), { timeout: 30_000 }).toBe(401)
+  expect(await client.use((await client.grant()).access_token)).toBe(200)
+  stop.resolve(CTRL_C)
+  const { screen } = await session
+  const verdicts = [...screen.matchAll(/^(ok|WARNING|FAILED)(?= )/gm)].map(([verdict]) => verdict)
+  expect(new Set(verdicts)).toEqual(new Set(['ok']))
+  expect(readFileSync(join(folder, 'password'), 'utf8')).toMatch(/^\$argon2id\$\S+\n$/)
+}
