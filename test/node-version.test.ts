@@ -29,11 +29,11 @@ it.each([
   ['README.md', () => /npm brings Node\.js (\d+)/.exec(read('README.md'))?.[1]],
   [
     'the requirement in docs/installing.md',
-    () => /It takes Node\.js (\d+) or later/.exec(read('docs/installing.md'))?.[1],
+    () => /a machine that has Node\.js (\d+) or later/.exec(read('docs/installing.md'))?.[1],
   ],
   [
     'the trouble in docs/operating.md',
-    () => /Node\.js (\d+) is needed, and/.exec(read('docs/operating.md'))?.[1],
+    () => /a checkout need Node\.js (\d+), and/.exec(read('docs/operating.md'))?.[1],
   ],
 ])('%s names the Node.js of "engines"', (_what, named) => {
   expect(named()).toBe(String(needed))
