@@ -282,6 +282,7 @@ test('CI installs every program that a test needs', () => {
   const every = [
     'bash',
     'git',
+    'gunzip',
     'mkfifo',
     'npm',
     'prlimit',
