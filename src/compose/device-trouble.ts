@@ -49,7 +49,7 @@ export function watchTrouble(
     const found = await diagnose(target, key, signal)
     if (found === undefined || closing.signal.aborted) return
     const { reason, remedy } = found
-    log.error({ reason, remedy }, 'the device cannot be talked to')
+    log.error({ reason, remedy }, 'cannot connect to the device: a fault in its TLS or in upstream.url')
   }
 
   return {

@@ -7,7 +7,7 @@ import { startDevice } from '../support/device.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { prepareSite } from './serve.ts'
 
-const MESSAGE = 'the device cannot be talked to'
+const MESSAGE = 'cannot connect to the device: a fault in its TLS or in upstream.url'
 
 it('H109 after three failures the log explains why the certificate of the device is refused, once', async () => {
   const device = await startDevice(undefined, { tls: await makeCertificate() })
