@@ -80,7 +80,7 @@ function examplesOn(page: string): readonly YamlMapping[] {
 
 /** All pages but the changelog, which may name keys of earlier versions. */
 const PAGES = ['README.md', 'SECURITY.md', ...filesIn('deploy', /\.md$/), ...filesIn('docs', /\.md$/)]
-const NO_CONFIGURATION = ['prometheus.yml', 'postern.rules.yml', 'postern.rules.test.yml']
+const NO_CONFIGURATION = ['prometheus.yml', 'postern.rules.yml', 'postern.rules.test.yml', 'compose.yaml']
 
 describe('the loader and the JSON Schema accept every configuration that is shipped or printed', () => {
   it.each(
@@ -98,7 +98,7 @@ describe('the loader and the JSON Schema accept every configuration that is ship
   })
 
   it('the search for examples finds those of the pages', () => {
-    for (const page of ['README.md', 'docs/installing.md', 'deploy/old-firmware.md']) {
+    for (const page of ['docs/installing.md', 'docs/operating.md', 'deploy/old-firmware.md']) {
       expect(examplesOn(page), page).not.toEqual([])
     }
   })
