@@ -56,7 +56,12 @@ function lacksKey({ problems }: SetupError): boolean {
   return problems.some((problem) => /^(?:upstream\.url|password): is missing/.test(problem))
 }
 
-function noFile({ defaultConfig }: Surroundings): string {
-  const absent = defaultConfig === undefined ? '' : `, and there is no ${defaultConfig}`
+function noFile({ env, defaultConfig }: Surroundings): string {
+  const absent =
+    env.POSTERN_CONFIG === ''
+      ? ', because POSTERN_CONFIG is empty'
+      : defaultConfig === undefined
+        ? ''
+        : `, and there is no ${defaultConfig}`
   return `no configuration file is named${absent}: name one with --config, or write one with postern init`
 }

@@ -112,11 +112,16 @@ export async function openCertificate(
       : undefined
   }
 
+  function onMade(file: string, names: readonly string[]): void {
+    log.info({ file, names }, 'self-signed certificate: made; clients trust this file')
+  }
+
   const first = await loadTlsMaterial(initial, stateDir, {
     clock,
     machine: readMachine,
     onSetAside: (reason, files) =>
       log.error({ reason, names: files }, 'self-signed certificate: unusable, set aside; making another'),
+    onMade,
   })
   if (first !== undefined) use(await updated(first, initial, false))
 
@@ -131,7 +136,7 @@ export async function openCertificate(
     reload: (next) =>
       inTurn(async () => {
         if (current === undefined) return
-        const found = await loadTlsMaterial(next, stateDir, { clock, machine: readMachine })
+        const found = await loadTlsMaterial(next, stateDir, { clock, machine: readMachine, onMade })
         if (found === undefined) return
         const material = await updated(found, next, true)
         setting = next

@@ -39,6 +39,8 @@ export interface SelfSignedSources {
    * Called after the files of a broken pair are renamed and before a new pair is created. Undefined: a broken pair is an error.
    */
   readonly onSetAside?: (reason: string, files: readonly string[]) => void
+  /** Called when a new pair is stored. Clients have to trust its certificate before they connect. */
+  readonly onMade?: (file: string, names: readonly string[]) => void
 }
 
 /**
@@ -48,7 +50,7 @@ export interface SelfSignedSources {
 export async function loadTlsMaterial(
   setting: TlsSetting,
   stateDir: string,
-  { clock, machine, onSetAside }: SelfSignedSources,
+  { clock, machine, onSetAside, onMade }: SelfSignedSources,
 ): Promise<TlsMaterial | undefined> {
   if (setting === 'off') return undefined
   if (!isSelfSigned(setting)) return readPair(setting)
@@ -60,7 +62,9 @@ export async function loadTlsMaterial(
     }
     onSetAside(found.broken, setPairAside(selfSignedPaths(stateDir), clock.wall()))
   }
-  return makePair(stateDir, wantedNames(setting, machine), clock.wall())
+  const made = await makePair(stateDir, wantedNames(setting, machine), clock.wall())
+  onMade?.(selfSignedPaths(stateDir).cert, made.names)
+  return made
 }
 
 /** Reads a pair that the operator provides. Rejects with `SetupError` if it is unusable. */

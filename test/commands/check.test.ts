@@ -69,6 +69,16 @@ describe('postern check', () => {
     expect(code).toBe(0)
   })
 
+  it('warns of a state folder whose parent does not exist', async () => {
+    const device = await startDevice()
+    const { code, out } = await check(`upstream.url=${device.url}`, `state_dir=${directory}/a/b`)
+    expect([code, out]).toEqual([
+      0,
+      expect.stringContaining(`WARNING state_dir: ${directory}/a does not exist\n`),
+    ])
+    expect(out).toContain(`mkdir -p ${directory}/a`)
+  })
+
   it('exits with 1 and names what does not work if `serve` would start nevertheless', async () => {
     const url = `http://127.0.0.1:${await unusedPort()}`
     const { code, out } = await check(`upstream.url=${url}`)

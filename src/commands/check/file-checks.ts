@@ -10,7 +10,7 @@ import { systemClock } from '../../system/clock.ts'
 import { socketLengthProblem } from '../../system/listen-address.ts'
 import { reasonOf } from '../../system/node-permission.ts'
 import { isBug } from '../../system/setup-error.ts'
-import { type Check, CheckFailure, type CheckResult } from './finding.ts'
+import { type Check, CheckFailure, type CheckResult, type Finding } from './finding.ts'
 
 export function passwordCheck(config: Config): Check {
   return {
@@ -45,7 +45,7 @@ export function stateCheck(config: Config): Check {
  * Checks whether the state folder is usable. The exit code is 2 if a start would fail too, because it has to write a self-signed
  * pair there. Without its token file the sidecar still runs, from memory.
  */
-async function checkStateFolder({ listen, stateDir }: Config): Promise<string> {
+async function checkStateFolder({ listen, stateDir }: Config): Promise<Finding> {
   const found = await checkFolder(resolve(stateDir)).catch(async (error: unknown) => {
     if (isBug(error) || !isSelfSigned(listen.tls) || !(await needsNewPair(stateDir))) throw error
     throw new CheckFailure(reasonOf(error), {
@@ -75,12 +75,19 @@ async function needsNewPair(stateDir: string): Promise<boolean> {
 }
 
 /** Checks whether files can be created in a folder, without creating any. A start creates a missing folder. */
-async function checkFolder(folder: string): Promise<string> {
+async function checkFolder(folder: string): Promise<Finding> {
   let present = folder
   while (!existsSync(present) && present !== dirname(present)) present = dirname(present)
   if (!(await stat(present)).isDirectory()) throw new Error(`${present} is not a folder`)
   await access(present, constants.W_OK | constants.X_OK)
-  return present === folder ? `${folder} is writable` : `${folder} is created at the first start`
+  if (present === folder) return `${folder} is writable`
+  const parent = dirname(folder)
+  if (present === parent) return `${folder} is created at the first start`
+  return {
+    warning: `${parent} does not exist`,
+    meaning: 'the single executable is permitted to create the last folder of a path alone',
+    remedy: `mkdir -p ${parent}`,
+  }
 }
 
 /** A warning for each file with a secret that is open to other users. */
