@@ -139,7 +139,7 @@ describe('postern check', () => {
 
   it('does not make the state folder, and says that the first start will', async () => {
     const device = await startDevice()
-    const state = join(directory, 'deep', 'state')
+    const state = join(directory, 'state')
     const { code, out } = await check(`upstream.url=${device.url}`, `state_dir=${state}`)
     expect(out).toContain(`ok      state_dir: ${state} is created at the first start\n`)
     expect([code, readdirSync(directory)]).toEqual([0, ['password']])

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import tls from 'node:tls'
@@ -74,7 +75,7 @@ export interface TestSidecar {
   figures(): Promise<(name: string, labels?: Readonly<Record<string, string>>) => number>
   /** The lines of the log so far. */
   logLines(): string[]
-  /** The certificate that the listener presents (PEM), for clients that check it. */
+  /** The certificates that the listener presents (PEM), for clients that check it. */
   certificate(): Promise<string>
   stop(graceMs?: number): Promise<void>
 }
@@ -129,16 +130,15 @@ function sumSamples(text: string, name: string, labels: Readonly<Record<string, 
   return sum
 }
 
-/** The certificate (PEM) that a TLS server presents. */
+/** The certificates (PEM) that a TLS server presents: its own, and behind it that of its CA. */
 async function presentedCertificate(url: string): Promise<string> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {
     const socket = tls.connect({ host: hostname, port: Number(port), rejectUnauthorized: false }, () => {
-      const der = socket.getPeerCertificate().raw.toString('base64')
+      const own = socket.getPeerCertificate(true)
       socket.destroy()
-      resolve(
-        `-----BEGIN CERTIFICATE-----\n${der.match(/.{1,64}/g)?.join('\n')}\n-----END CERTIFICATE-----\n`,
-      )
+      const chain = new Set([own.raw, own.issuerCertificate.raw])
+      resolve([...chain].map((der) => new X509Certificate(der).toString()).join(''))
     })
     socket.on('error', reject)
   })
