@@ -203,6 +203,7 @@ function acceptsConnections(port: number): Promise<boolean> {
 /** Creates a folder that is deleted with its contents when the program ends. */
 export async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'postern-bench-'))
-  atEnd(() => rm(folder, { recursive: true, force: true }))
+  // A program that is about to end may still write into it.
+  atEnd(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
   return folder
 }

@@ -77,11 +77,19 @@ function digestOf(code: CompiledCode): string {
   return hash('sha256', Buffer.concat([...code].flatMap(([name, content]) => [Buffer.from(name), content])))
 }
 
+/** The longest time of a timer (ms): 24 days. */
+const NEVER = 2 ** 31 - 1
+
 /** Runs in the sidecar, beside `entry.mjs`, which fills the map. */
 function saving(folder: string): string {
   return `
     import { hash } from 'node:crypto'
     import { writeFileSync } from 'node:fs'
+    // On a slow machine more timers would fire, and their code would be compiled.
+    for (const name of ['setTimeout', 'setInterval']) {
+      const set = globalThis[name]
+      globalThis[name] = (callback, time, ...args) => set(callback, time > 50 ? ${NEVER} : time, ...args)
+    }
     const scripts = globalThis[Symbol.for('postern.scripts')] = new Map()
     process.on('${SAVE}', () => {
       for (const [name, { script, text }] of scripts) {

@@ -55,7 +55,7 @@ test('the arm64 package, with the libraries that it depends on, serves a request
 
   // The restart with more permissions would start the program without the emulator.
   const checked = await run('chroot', command('check', ...named), {
-    env: { ...env, NODE_OPTIONS: '--allow-fs-read=* --allow-fs-write=*' },
+    env: { ...env, NODE_OPTIONS: '--allow-fs-read=* --allow-fs-write=* --allow-worker' },
     timeout: 300_000,
   })
   expect(checked.stdout).toContain(`${device.url} answered 200`)

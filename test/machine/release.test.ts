@@ -6,8 +6,11 @@ import { makeExecutable } from '../../deploy/build/executable.ts'
 import { VERSION } from '../../src/version.ts'
 import { prepareSite, type Site, type SiteOptions } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
+import { downloadAndTry, putBeforeDevice } from '../support/five-minutes.ts'
+import { shellBlock } from '../support/pages.ts'
 import { PASSWORD } from '../support/sidecar.ts'
-import { run } from '../support/tools.ts'
+import { needs, run } from '../support/tools.ts'
+import { cloneOfHead } from './clone.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const PROCESSOR = process.arch === 'arm64' ? 'arm64' : 'x64'
@@ -18,15 +21,17 @@ const TIMEOUT = 15 * 60_000
 let dist: string
 let program: string
 
+/** Makes the release by the commands of docs/releasing.md, in a clone. */
 async function release(): Promise<void> {
-  if (dist !== undefined) return
-  const folder = join(temporaryDirectory(), 'dist')
-  const { code, stderr } = await run(process.execPath, [join(ROOT, 'deploy/build/release.ts'), folder], {
-    cwd: ROOT,
+  for (const tool of ['git', 'npm', 'dpkg-deb']) needs(tool)
+  const clone = await cloneOfHead()
+  const made = await run('sh', ['-ec', shellBlock('docs/releasing.md', 'npm run release')], {
+    cwd: clone,
+    env: { PATH: process.env.PATH, HOME: process.env.HOME ?? temporaryDirectory() },
     timeout: TIMEOUT,
   })
-  if (code !== 0) throw new Error(stderr)
-  dist = folder
+  if (made.code !== 0) throw new Error(made.stdout + made.stderr)
+  dist = join(clone, 'dist')
   program = join(dist, `postern-linux-${PROCESSOR}`)
 }
 
@@ -95,6 +100,12 @@ describe('a release', () => {
     },
     TIMEOUT,
   )
+
+  it('is downloaded, checked and run by the commands of README.md', async () => {
+    const { folder, temporary } = await downloadAndTry(dist)
+    expect(readdirSync(temporary)).toEqual([])
+    await putBeforeDevice(folder)
+  })
 
   it('the program needs no Node.js, and runs from any folder', async () => {
     const cwd = temporaryDirectory()
