@@ -45,7 +45,7 @@ state_dir: ${join(folder, 'state')}
       const output = join(folder, `code-${run}`)
       await mkdir(output)
       const hook = `data:text/javascript,${encodeURIComponent(saving(output))}`
-      await runOnce(bundle, config, ['--random-seed=1', '--import', hook], SAVE, [
+      await runOnce(bundle, config, [...DETERMINISTIC, '--import', hook], SAVE, [
         { path: '/', headers: { Authorization: `Bearer ${token}` } },
       ])
       const code = await readFolder(output)
@@ -77,6 +77,17 @@ function digestOf(code: CompiledCode): string {
   return hash('sha256', Buffer.concat([...code].flatMap(([name, content]) => [Buffer.from(name), content])))
 }
 
+/**
+ * The seed of V8's hash tables, and a heap so large that no garbage is collected: a collection marks functions with their age, which
+ * is part of the code. V8 takes code only with the flags of its making, so these are taken back before it is saved.
+ */
+const DETERMINISTIC = [
+  '--random-seed=1',
+  '--min-semi-space-size=256',
+  '--max-semi-space-size=256',
+  '--initial-old-space-size=2048',
+]
+
 /** The longest time of a timer (ms): 24 days. */
 const NEVER = 2 ** 31 - 1
 
@@ -85,6 +96,7 @@ function saving(folder: string): string {
   return `
     import { hash } from 'node:crypto'
     import { writeFileSync } from 'node:fs'
+    import { setFlagsFromString } from 'node:v8'
     // On a slow machine more timers would fire, and their code would be compiled.
     for (const name of ['setTimeout', 'setInterval']) {
       const set = globalThis[name]
@@ -92,6 +104,7 @@ function saving(folder: string): string {
     }
     const scripts = globalThis[Symbol.for('postern.scripts')] = new Map()
     process.on('${SAVE}', () => {
+      for (const flag of ['min-semi-space-size', 'max-semi-space-size', 'initial-old-space-size']) setFlagsFromString('--' + flag + '=0')
       for (const [name, { script, text }] of scripts) {
         const data = script.createCachedData()
         const digests = [text, data].map((each) => hash('sha256', each, 'buffer'))
