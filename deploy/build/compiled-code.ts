@@ -11,6 +11,9 @@ import process from 'node:process'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 
+/** Enough for the usual code to be in the majority: on a machine under load, one run in five differs. A run takes half a second. */
+export const ENOUGH_RUNS = 25
+
 /**
  * Adds V8's compiled code to a bundle, one `.cache` file per script. The first run creates certificate and tokens; each of the
  * further `runs` compiles a start and one request. V8's hash seed is fixed, so runs give the same bytes. A rare event, such as a
@@ -78,14 +81,15 @@ function digestOf(code: CompiledCode): string {
 }
 
 /**
- * The seed of V8's hash tables, and a heap so large that no garbage is collected: a collection marks functions with their age, which
- * is part of the code. V8 takes code only with the flags of its making, so these are taken back before it is saved.
+ * The seed of V8's hash tables, and a heap so large that no garbage is collected. A collection marks functions with their age, and the
+ * optimizer with when it looked at them, and both are part of the code. V8 takes code only with the flags of its making, so these are taken back before it is saved.
  */
 const DETERMINISTIC = [
   '--random-seed=1',
   '--min-semi-space-size=256',
   '--max-semi-space-size=256',
   '--initial-old-space-size=2048',
+  '--no-profile-guided-optimization',
 ]
 
 /** The longest time of a timer (ms): 24 days. */
@@ -105,6 +109,7 @@ function saving(folder: string): string {
     const scripts = globalThis[Symbol.for('postern.scripts')] = new Map()
     process.on('${SAVE}', () => {
       for (const flag of ['min-semi-space-size', 'max-semi-space-size', 'initial-old-space-size']) setFlagsFromString('--' + flag + '=0')
+      setFlagsFromString('--profile-guided-optimization')
       for (const [name, { script, text }] of scripts) {
         const data = script.createCachedData()
         const digests = [text, data].map((each) => hash('sha256', each, 'buffer'))

@@ -11,6 +11,7 @@ import { promisify } from 'node:util'
 import { createGzip } from 'node:zlib'
 import { VERSION } from '../../src/version.ts'
 import { makeBundle } from './bundle.ts'
+import { ENOUGH_RUNS } from './compiled-code.ts'
 import { makeDebianPackage, timeOfSource } from './debian.ts'
 import { makeExecutable, PROCESSORS } from './executable.ts'
 import { checkRuntime, makeSbom } from './sbom.ts'
@@ -21,9 +22,6 @@ import { checkRuntime, makeSbom } from './sbom.ts'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const DIST = resolve(process.argv[2] ?? join(ROOT, 'dist'))
 const BUNDLE = join(DIST, 'bundle')
-
-/** Enough for the usual code to be in the majority. A run takes half a second. */
-const COMPILING_RUNS = 9
 
 function say(text: string): void {
   process.stdout.write(`${text}\n`)
@@ -48,7 +46,7 @@ await checkRuntime()
 await rm(DIST, { recursive: true, force: true })
 await mkdir(DIST, { recursive: true })
 say(`Postern ${VERSION}: the bundle`)
-await makeBundle(BUNDLE, COMPILING_RUNS)
+await makeBundle(BUNDLE, ENOUGH_RUNS)
 await cp(join(BUNDLE, 'LICENSES.txt'), join(DIST, 'LICENSES.txt'))
 const licences = await readFile(join(DIST, 'LICENSES.txt'), 'utf8')
 const time = await timeOfSource()
