@@ -7,14 +7,9 @@ export function createExposureWarning(log: Logger): (config: Config) => Promise<
   let before: readonly ExposedSecret[] = []
   return async (config) => {
     const found = await exposedSecrets(config)
-    for (const { key, file, reason } of found) {
+    for (const { key, file, reason, remedy } of found) {
       const isKnown = before.some((known) => known.file === file && known.reason === reason)
-      if (!isKnown) {
-        log.warn(
-          { key, file, reason, remedy: `chmod 0640 ${file}` },
-          'a file with a secret is open to other users',
-        )
-      }
+      if (!isKnown) log.warn({ key, file, reason, remedy }, 'a file with a secret is open to other users')
     }
     before = found
   }

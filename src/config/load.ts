@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { closeSync, openSync, readSync } from 'node:fs'
 import { isWithheld, reasonOf } from '../system/node-permission.ts'
 import { codeOf, SetupError } from '../system/setup-error.ts'
+import { LARGEST_FILE } from '../system/whole-file.ts'
 import { conflictsIn } from './conflicts.ts'
 import { decode } from './decode.ts'
 import { layer } from './layers.ts'
@@ -86,20 +87,18 @@ function topLevel({ tree, lineOf }: YamlDocument, source: string): Parsed<TopLev
   }
 }
 
-/** The largest configuration file (bytes). */
-const LARGEST = 1024 * 1024
-
 /** Reads a configuration file. Throws a `SetupError` with the reason if that fails. */
 export function readConfigFile(path: string): ConfigFile {
   const bytes = readBytes(path)
-  if (bytes.length > LARGEST) throw new SetupError(`${path}: is larger than 1 MiB; name a configuration file`)
+  if (bytes.length > LARGEST_FILE)
+    throw new SetupError(`${path}: is larger than 1 MiB; name a configuration file`)
   if (!isUtf8(bytes)) throw new SetupError(`${path}: is not UTF-8 text; save it as UTF-8`)
   return { path, text: new TextDecoder().decode(bytes) }
 }
 
 /** Reads at most one byte more than allowed, because a pipe or /dev/zero does not say how long it is. */
 function readBytes(path: string): Buffer {
-  const buffer = Buffer.alloc(LARGEST + 1)
+  const buffer = Buffer.alloc(LARGEST_FILE + 1)
   try {
     const descriptor = openSync(path, 'r')
     try {

@@ -47,6 +47,8 @@ export interface ExposedSecret {
   readonly key: string
   readonly file: string
   readonly reason: string
+  /** A command that mends it. */
+  readonly remedy: string
 }
 
 type SecretFile = Pick<ExposedSecret, 'key' | 'file'>
@@ -60,7 +62,7 @@ export async function exposedSecrets(config: Config): Promise<readonly ExposedSe
   const looks = secretFiles(config).map(async (secret) => {
     const found = await stat(secret.file).catch(() => undefined)
     const reason = found === undefined ? '' : exposureOf(found.mode)
-    return reason === '' ? [] : [{ ...secret, reason }]
+    return reason === '' ? [] : [{ ...secret, reason, remedy: `chmod 0640 ${secret.file}` }]
   })
   return (await Promise.all(looks)).flat()
 }

@@ -9,7 +9,7 @@ export const LARGEST_FILE = 1024 * 1024
 
 /**
  * Reads a file of at most `limit` bytes. Rejects with `OddFile`, or with the error of the system.
- * It never waits: reading a FIFO without a writer would block a thread of Node's pool for ever, and after four of them every file.
+ * It never waits. A FIFO without a writer would block a thread of Node's pool for ever, and four of them every read of a file.
  */
 export async function readWholeFile(path: string, limit = LARGEST_FILE): Promise<Buffer> {
   // Before it is opened, because a writer that waits for the reader of a FIFO would take this for one.

@@ -39,7 +39,7 @@ printf 'HTTP/1.1 200 OK\\r\\nContent-Length: 7\\r\\nConnection: close\\r\\n\\r\\
 
 /** An operator and a client in one: a shell of root in the machine. */
 export interface Operator {
-  /** Runs commands, each of which must succeed but within a pipe, and returns what they print. */
+  /** Runs commands and returns what they print. Each command must succeed, except for those that a pipe reads. */
   readonly type: (commands: string, input?: string) => Promise<string>
   /** Requests the device with a token, and returns body and status. Retries until the sidecar listens. */
   readonly ask: (token: string, port?: number) => Promise<string>

@@ -92,11 +92,11 @@ async function checkFolder(folder: string): Promise<Finding> {
 
 /** A warning for each file with a secret that is open to other users. */
 export async function exposureWarnings(config: Config): Promise<readonly CheckResult[]> {
-  return (await exposedSecrets(config)).map(({ key, file, reason }) => ({
+  return (await exposedSecrets(config)).map(({ key, file, reason, remedy }) => ({
     name: key,
     result: 'warning',
     message: `${file}: ${reason}`,
     meaning: 'accounts that do not need the file can read or replace it',
-    remedy: `chmod 0640 ${file}`,
+    remedy,
   }))
 }
