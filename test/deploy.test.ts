@@ -114,15 +114,16 @@ test('the credential drop-in sets a variable that the configuration knows', () =
 })
 
 /** Starts the program under the permissions of the unit, with the configuration in `folder` and a socket. Asks it for `/`. */
-async function activate(folder: string, passwordFile: string) {
+async function activate(folder: string, passwordFile: string, listener = 'listen') {
   writeFileSync(passwordFile, 'secret\n', { mode: 0o600 })
   const port = await unusedPort()
   const settings = [
     'upstream.url=http://127.0.0.1:9',
     `password.file=${passwordFile}`,
     `state_dir=${join(folder, 'state')}`,
-    'listen.address=fd:3',
+    'listen.address=127.0.0.1:0',
     'admin.address=off',
+    `${listener}.address=fd:3`,
   ]
   mkdirSync(join(folder, 'state'))
   const child = spawn('systemd-socket-activate', [
@@ -161,15 +162,18 @@ test('a socket of the service manager is served under the permissions of the uni
   expect(await exited).toEqual([0, null])
 })
 
-test('a file outside of the permitted folders is refused with the missing flag if a restart would close the socket', async () => {
-  needs('systemd-socket-activate')
-  const file = join(temporaryDirectory(), 'password')
-  const { exited, status, stderr } = await activate(temporaryDirectory(), file)
-  expect(status).toBe(undefined)
-  expect(await exited).toEqual([2, null])
-  expect(stderr()).toMatch(/^postern serve: a socket that the service manager passes does not/m)
-  expect(stderr()).toContain(`add --allow-fs-read=${file} to NODE_OPTIONS in the unit`)
-})
+test.each(['listen', 'admin'])(
+  'a file outside of the permitted folders is refused with the missing flag if a restart would close the socket of %s.address',
+  async (listener) => {
+    needs('systemd-socket-activate')
+    const file = join(temporaryDirectory(), 'password')
+    const { exited, status, stderr } = await activate(temporaryDirectory(), file, listener)
+    expect(status).toBe(undefined)
+    expect(await exited).toEqual([2, null])
+    expect(stderr()).toMatch(/^postern serve: a socket that the service manager passes does not/m)
+    expect(stderr()).toContain(`add --allow-fs-read=${file} to NODE_OPTIONS in the unit`)
+  },
+)
 
 test('Prometheus accepts the scrape configuration and the alerts, and each alert fires when it should', async () => {
   needs('promtool')

@@ -24,10 +24,9 @@ export async function serveCommand(options: ConfigOptions, io: ServeIo): Promise
   // The content before the configuration is read: a change since then causes a reload.
   const seen = await snapshotOf(configFile === undefined ? [] : [configFile])
   const config = configFrom(options, io)
-  ensurePermissions(neededPermissions(config), {
-    ...io.permissions,
-    hasPassedSocket: config.listen.address.kind === 'fd',
-  })
+  const addresses = [config.listen.address, config.admin.address]
+  const hasPassedSocket = addresses.some((address) => address !== 'off' && address.kind === 'fd')
+  ensurePermissions(neededPermissions(config), { ...io.permissions, hasPassedSocket })
   endRestarts(io.permissions)
   return runSidecar(config, { configFile, seen, load: () => configFrom(options, io) }, early ?? io.daemon())
 }
