@@ -1,6 +1,6 @@
+import type { Account } from '../../src/verify/ledger.ts'
 import type { BarChart, Findings, Table } from '../figure.ts'
 import { say } from '../run-program.ts'
-import type { Account } from './ledger.ts'
 import type { Endpoint } from './request-kind.ts'
 import { DOCUMENTED, type Report, runScenario, type Scenario } from './scenario.ts'
 import { reopening, scenarios } from './scenarios.ts'

@@ -1,8 +1,8 @@
+import { jsonFaults } from '../../src/verify/limit-faults.ts'
+import { type Observation, only } from '../../src/verify/observation.ts'
 import type { FloodRequest } from '../load/flood.ts'
 import { PASSWORD, tokenRequest } from '../sidecar.ts'
 import { DEVICE_BODY, DEVICE_PATH } from './counting-device.ts'
-import { jsonFaults } from './limit-faults.ts'
-import { type Observation, only } from './observation.ts'
 
 export type Endpoint = 'api' | 'oauth'
 

@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { type Account, createLedger, type Ledger } from '../../src/verify/ledger.ts'
+import type { Limit } from '../../src/verify/limit-faults.ts'
+import { foldFields, type Observation, only, wholeNumber } from '../../src/verify/observation.ts'
 import { flood } from '../load/flood.ts'
 import { type RunningSidecar, startSidecar } from '../sidecar.ts'
 import { startCountingDevice } from './counting-device.ts'
-import { type Account, createLedger, type Ledger } from './ledger.ts'
-import type { Limit } from './limit-faults.ts'
-import { foldFields, type Observation, only, wholeNumber } from './observation.ts'
 import { type Endpoint, member, type RequestKind, RIGHT_PASSWORD } from './request-kind.ts'
 
 /** The documented limits (C13). */

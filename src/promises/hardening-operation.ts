@@ -9,6 +9,7 @@ export const OPERATION = {
   H69: {
     sentence: 'Address spraying, IPv6 rotation and spoofed forwarding fields give a client no second window.',
     reason: 'rate limit bypass; RFC 7239 §8.1',
+    outside: 'asks in used-up windows with spoofed forwarding fields, disguised paths and a refreshed token',
   },
   H70: {
     sentence: 'A wall clock that jumps locks out no client and opens no window.',
@@ -129,6 +130,13 @@ export const OPERATION = {
     sentence:
       'The Kubernetes manifests are valid by the published API, and run Postern as a native sidecar under the restricted pod security standard.',
     reason: 'Kubernetes ignores or refuses a misspelt field only in the cluster',
+  },
+  H125: {
+    sentence:
+      'Under a flood past a limit, exactly the limit passes and every other request gets its 429; a client within its limits is served beside it.',
+    reason: 'request flood; the release check of devices with this API',
+    outside:
+      'floods each endpoint type with autocannon, accounts for every response, and measures a client of the other type beside it',
   },
   H102: {
     sentence: 'No revocation is undone by a crash or a restart, unless the file system is read-only.',

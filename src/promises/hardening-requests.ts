@@ -28,6 +28,7 @@ export const REQUESTS = {
   H20: {
     sentence: 'A missing, repeated, empty or malformed `Host` is refused.',
     reason: 'RFC 9112 §3.2; routing and cache confusion',
+    outside: 'sends no Host, and two of them, with and without a token',
   },
   H21: {
     sentence: 'A field named `__proto__` or `constructor` is an ordinary field.',
@@ -45,6 +46,7 @@ export const REQUESTS = {
     sentence:
       'No disguise of a path (encoding, dots, slashes, case) passes for the token endpoint or for another route.',
     reason: 'path confusion between the gate and the service behind it',
+    outside: 'asks for the path in disguise, without a token',
   },
   H25: {
     sentence: 'A target in absolute form reaches the device in origin form, or is refused.',

@@ -25,3 +25,24 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: 'Limits, files and records', promises: OPERATION },
   { title: 'First use', promises: FIRST_USE },
 ]
+
+/** The ids of a chapter that `postern verify` checks. */
+type OutsideIds<Promises> = {
+  [Id in keyof Promises]: Promises[Id] extends { readonly outside: string } ? Id : never
+}[keyof Promises]
+
+/** A promise that `postern verify` checks, by its id. */
+export type OutsideId =
+  | OutsideIds<typeof CONTRACT>
+  | OutsideIds<typeof REQUESTS>
+  | OutsideIds<typeof OPERATION>
+
+/** The promises that `postern verify` checks, in the order of their ids. */
+export const OUTSIDE: ReadonlyMap<OutsideId, Promised> = new Map(
+  CHAPTERS.flatMap(({ promises }) =>
+    // Every key whose promise has `outside` is an `OutsideId`.
+    Object.entries(promises).flatMap(([id, promise]) =>
+      promise.outside === undefined ? [] : [[id as OutsideId, promise] as const],
+    ),
+  ),
+)

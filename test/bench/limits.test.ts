@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { type Account, createLedger } from '../../bench/limits/ledger.ts'
-import { REFUSAL_BODY } from '../../bench/limits/limit-faults.ts'
-import { foldFields, type Observation } from '../../bench/limits/observation.ts'
 import { WITHOUT_TOKEN, withToken } from '../../bench/limits/request-kind.ts'
+import { type Account, createLedger } from '../../src/verify/ledger.ts'
+import { REFUSAL_BODY } from '../../src/verify/limit-faults.ts'
+import { foldFields, type Observation } from '../../src/verify/observation.ts'
 
 const LIMIT = { requests: 3, window: 60 }
 const NOW = 1_700_000_000_000

@@ -1,6 +1,6 @@
+import type { RequestKind } from '../../bench/limits/request-kind.ts'
 import { type Limit, limitFieldFaults, limitFieldsOf, refusalFaults } from './limit-faults.ts'
 import type { Observation } from './observation.ts'
-import type { RequestKind } from './request-kind.ts'
 
 /** Totals of the responses of one endpoint type. */
 export interface Account {

@@ -1,0 +1,104 @@
+import type { OutsideId } from '../promises/promises.ts'
+
+/** The two kinds of endpoints that have windows of their own: `/oauth/token`, and everything else (C13). */
+export type Endpoint = 'api' | 'oauth'
+
+/** What one response, or one window, did that the clause forbids. No text contains a password or a token. */
+export interface Departure {
+  /** In words: `GET / with a valid token`. */
+  readonly sent: string
+  /** Such as `200 without X-RateLimit-Reset`. */
+  readonly came: string
+  /** What should have come. */
+  readonly wanted: string
+  /** Such as `RFC 6749 §5.1` or `device API §8`. */
+  readonly clause: string
+}
+
+/** What a round found out about a promise. `untested`: this part of the promise cannot be decided here, and why. */
+export type Finding = { readonly promise: OutsideId } & (
+  | { readonly kind: 'kept'; readonly note?: string }
+  | ({ readonly kind: 'broken' } & Departure)
+  | { readonly kind: 'untested'; readonly reason: string }
+)
+
+/** What is known of a promise at the end. */
+export interface Verdict {
+  readonly id: OutsideId
+  readonly sentence: string
+  /** Where the promise comes from. */
+  readonly clause: string
+  readonly result: 'kept' | 'broken' | 'not testable'
+  readonly departures: readonly Departure[]
+  /** Observations such as `the refresh token rotates`, and the parts of the promise that were not tested. */
+  readonly notes: readonly string[]
+}
+
+/** Response times (ms). */
+export interface Latencies {
+  readonly responses: number
+  readonly p50: number
+  readonly p99: number
+  readonly max: number
+}
+
+/** One flood: what came back, and how fast. */
+export interface FloodFigures {
+  readonly endpoint: Endpoint
+  readonly connections: number
+  readonly seconds: number
+  readonly passed: number
+  readonly refusals: Latencies
+  /** The client that stayed within the limit of the other endpoint type. */
+  readonly beside: Latencies
+}
+
+/** What a run is going to do to the server. */
+export interface Plan {
+  /** Origin of the server. */
+  readonly url: string
+  /** The target of every request to the API. */
+  readonly path: string
+  readonly promises: readonly OutsideId[]
+  /** Logins with the right password, at most. */
+  readonly logins: number
+  /** Logins with a wrong password: a server may count them. */
+  readonly wrongPasswords: number
+  /** Requests at most, without the floods. */
+  readonly requests: number
+  /** Estimate, with all waits. */
+  readonly seconds: number
+  /** Undefined if the run has no flood. */
+  readonly floods: { readonly seconds: number; readonly connections: number } | undefined
+  /** The path at which the run revokes its tokens at the end; undefined if it does not try. */
+  readonly revocationPath: string | undefined
+}
+
+/** The result of a run. */
+export interface Report {
+  readonly url: string
+  /** Version of Postern. */
+  readonly version: string
+  /** ISO 8601. */
+  readonly startedAt: string
+  readonly seconds: number
+  /** Requests that were sent, the floods included. */
+  readonly requests: number
+  readonly result: 'kept' | 'broken'
+  /** In the order of their ids. */
+  readonly promises: readonly Verdict[]
+  readonly floods: readonly FloodFigures[]
+  /** What became of the tokens of the run, in words. */
+  readonly tokens: string
+}
+
+/** Is told of a run as it goes on. */
+export interface Reporter {
+  /** Before the first request. */
+  announce(plan: Plan): void
+  /** A line about a check that takes long. */
+  progress(text: string): void
+  /** As soon as nothing that follows can change the verdict. */
+  decided(verdict: Verdict): void
+  finished(report: Report): void
+}
