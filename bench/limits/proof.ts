@@ -1,8 +1,9 @@
 import type { Account } from '../../src/verify/ledger.ts'
+import { DOCUMENTED_LIMITS } from '../../src/verify/options.ts'
+import type { Endpoint } from '../../src/verify/verdict.ts'
 import type { BarChart, Findings, Table } from '../figure.ts'
 import { say } from '../run-program.ts'
-import type { Endpoint } from './request-kind.ts'
-import { DOCUMENTED, type Report, runScenario, type Scenario } from './scenario.ts'
+import { type Report, runScenario, type Scenario } from './scenario.ts'
 import { reopening, scenarios } from './scenarios.ts'
 
 /** Floods the real sidecar over both transports. `sets` change its configuration, but not the expectation. */
@@ -60,7 +61,7 @@ function figures({ passed, refused, other }: Account): string[] {
 }
 
 function windowChart(reports: readonly Report[], endpoint: Endpoint): BarChart {
-  const { requests } = DOCUMENTED[endpoint]
+  const { requests } = DOCUMENTED_LIMITS[endpoint]
   return {
     kind: 'bars',
     title: `Requests that passed in each window, ${endpoint === 'api' ? 'API' : '/oauth/token'}`,

@@ -1,21 +1,19 @@
-import { jsonFaults } from '../../src/verify/limit-faults.ts'
+import type { Expected } from '../../src/verify/ledger.ts'
 import { type Observation, only } from '../../src/verify/observation.ts'
+import type { Endpoint } from '../../src/verify/verdict.ts'
 import type { FloodRequest } from '../load/flood.ts'
 import { PASSWORD, tokenRequest } from '../sidecar.ts'
 import { DEVICE_BODY, DEVICE_PATH } from './counting-device.ts'
-
-export type Endpoint = 'api' | 'oauth'
+import { jsonFaults, ownRefusalFaults } from './own-responses.ts'
 
 /** One kind of request in a flood, and the response that it gets when it passes the limit. */
-export interface RequestKind {
+export interface RequestKind extends Expected {
   readonly name: string
   readonly endpoint: Endpoint
   readonly request: FloodRequest
   /** Status of the response when the request passes the limit. */
   readonly status: 200 | 400 | 401
   readonly reachesDevice: boolean
-  /** The faults of a response with this status. */
-  readonly responseFaults: (observation: Observation) => string[]
 }
 
 export function withToken(token: string): RequestKind {
@@ -25,6 +23,7 @@ export function withToken(token: string): RequestKind {
     request: { method: 'GET', path: DEVICE_PATH, headers: { authorization: `Bearer ${token}` } },
     status: 200,
     reachesDevice: true,
+    refusalFaults: ownRefusalFaults,
     responseFaults: ({ body }) => (body === DEVICE_BODY ? [] : ["200 without the device's body"]),
   }
 }
@@ -35,6 +34,7 @@ export const WITHOUT_TOKEN: RequestKind = {
   request: { method: 'GET', path: DEVICE_PATH },
   status: 401,
   reachesDevice: false,
+  refusalFaults: ownRefusalFaults,
   responseFaults: (observation) => [
     ...jsonFaults(observation),
     ...errorFault(observation, 'invalid_token'),
@@ -50,6 +50,7 @@ export const RIGHT_PASSWORD: RequestKind = {
   request: passwordGrant(PASSWORD),
   status: 200,
   reachesDevice: false,
+  refusalFaults: ownRefusalFaults,
   responseFaults: (observation) => [...jsonFaults(observation), ...tokenFaults(observation)],
 }
 
@@ -59,6 +60,7 @@ export const WRONG_PASSWORD: RequestKind = {
   request: passwordGrant('wrong'),
   status: 400,
   reachesDevice: false,
+  refusalFaults: ownRefusalFaults,
   responseFaults: (observation) => [...jsonFaults(observation), ...errorFault(observation, 'invalid_grant')],
 }
 

@@ -1,17 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Account, createLedger, type Ledger } from '../../src/verify/ledger.ts'
+import { type Account, createLedger, type Ledger, type LedgerFault } from '../../src/verify/ledger.ts'
 import type { Limit } from '../../src/verify/limit-faults.ts'
 import { foldFields, type Observation, only, wholeNumber } from '../../src/verify/observation.ts'
+import type { Endpoint } from '../../src/verify/verdict.ts'
 import { flood } from '../load/flood.ts'
 import { type RunningSidecar, startSidecar } from '../sidecar.ts'
 import { startCountingDevice } from './counting-device.ts'
-import { type Endpoint, member, type RequestKind, RIGHT_PASSWORD } from './request-kind.ts'
-
-/** The documented limits (C13). */
-export const DOCUMENTED: Readonly<Record<Endpoint, Limit>> = {
-  api: { requests: 60, window: 60 },
-  oauth: { requests: 30, window: 60 },
-}
+import { member, type RequestKind, RIGHT_PASSWORD } from './request-kind.ts'
 
 export interface Scenario {
   readonly title: string
@@ -57,14 +52,17 @@ export async function runScenario(scenario: Scenario, sets: readonly string[]): 
   })
   const ledgers = new Map<Endpoint, Ledger>()
   const faults: string[] = []
-  await scenario.run(stageOf(scenario, sidecar, ledgers, faults))
+  let reached = 0
+  const onPass = ({ reachesDevice }: RequestKind): void => {
+    if (reachesDevice) reached += 1
+  }
+  await scenario.run(stageOf(scenario, sidecar, { ledgers, faults, onPass }))
   faults.push(...(await sidecar.stop()).map((line) => `the sidecar reported: ${line}`))
 
   const accounts = new Map([...ledgers].map(([endpoint, ledger]) => [endpoint, ledger.account()]))
   for (const [endpoint, account] of accounts) {
-    faults.push(...account.faults.map((fault) => `${endpoint}: ${fault}`))
+    faults.push(...account.faults.map((fault) => `${endpoint}: ${describeFault(fault)}`))
   }
-  const reached = [...accounts.values()].reduce((sum, account) => sum + account.reachedDevice, 0)
   if (device.expected !== reached)
     faults.push(`the device saw ${device.expected} requests, ${reached} passed`)
   if (device.unexpected.length > 0) {
@@ -81,11 +79,21 @@ function policyOf(limit: Limit): { requests: number; window: string } {
   return { requests: limit.requests, window: `${limit.window}s` }
 }
 
+function describeFault({ promise, text }: LedgerFault): string {
+  return promise === undefined ? text : `${text} (${promise})`
+}
+
+interface Records {
+  readonly ledgers: Map<Endpoint, Ledger>
+  readonly faults: string[]
+  /** Called for each request that passed. */
+  readonly onPass: (kind: RequestKind) => void
+}
+
 function stageOf(
   { limits, windows }: Scenario,
   sidecar: RunningSidecar,
-  ledgers: Map<Endpoint, Ledger>,
-  faults: string[],
+  { ledgers, faults, onPass }: Records,
 ): Stage {
   const lastRefusals = new Map<Endpoint, Observation>()
   /** Responses to our own logins: they count when `/oauth/token` is flooded too. */
@@ -102,6 +110,7 @@ function stageOf(
 
   function record(kind: RequestKind, observation: Observation): void {
     if (observation.status === 429) lastRefusals.set(kind.endpoint, observation)
+    if (observation.status === kind.status) onPass(kind)
     ledgerOf(kind.endpoint).add(kind, observation)
   }
 

@@ -1,5 +1,6 @@
+import { DOCUMENTED_LIMITS } from '../../src/verify/options.ts'
 import { type RequestKind, RIGHT_PASSWORD, WITHOUT_TOKEN, WRONG_PASSWORD, withToken } from './request-kind.ts'
-import { DOCUMENTED, type Scenario, type Shape, type Stage } from './scenario.ts'
+import type { Scenario, Shape, Stage } from './scenario.ts'
 
 /** Many requests one after the other on each connection. */
 const PLAIN: Shape = { connections: 50, until: { requestsEach: 40 } }
@@ -25,7 +26,7 @@ export function scenarios(tls: boolean): Scenario[] {
   const scenario = (title: string, run: Scenario['run']): Scenario => ({
     title: `${over}: ${title}`,
     tls,
-    limits: DOCUMENTED,
+    limits: DOCUMENTED_LIMITS,
     windows: 1,
     run,
   })
@@ -62,8 +63,8 @@ export function reopening(tls: boolean): Scenario {
     title: `${tls ? 'TLS' : 'cleartext'}: windows of ${SHORT_WINDOW} s reopen`,
     tls,
     limits: {
-      api: { ...DOCUMENTED.api, window: SHORT_WINDOW },
-      oauth: { ...DOCUMENTED.oauth, window: SHORT_WINDOW },
+      api: { ...DOCUMENTED_LIMITS.api, window: SHORT_WINDOW },
+      oauth: { ...DOCUMENTED_LIMITS.oauth, window: SHORT_WINDOW },
     },
     windows: 4,
     async run(stage) {

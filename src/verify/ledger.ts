@@ -1,6 +1,24 @@
-import type { RequestKind } from '../../bench/limits/request-kind.ts'
-import { type Limit, limitFieldFaults, limitFieldsOf, refusalFaults } from './limit-faults.ts'
+import {
+  isPlausibleReset,
+  type Limit,
+  type LimitFault,
+  limitFieldFaults,
+  limitFieldsOf,
+  refusalFaults,
+} from './limit-faults.ts'
 import type { Observation } from './observation.ts'
+
+/** What a request should get when it passes the limit. */
+export interface Expected {
+  readonly status: number
+  /** The faults of a response with this status, apart from its rate-limit fields. */
+  readonly responseFaults?: (observation: Observation) => readonly string[]
+  /** The faults of a 429, apart from its rate-limit fields and `Retry-After`. */
+  readonly refusalFaults?: (observation: Observation) => readonly string[]
+}
+
+/** A fault of one endpoint type. `promise` is undefined for a response that is wrong apart from the limits. */
+export type LedgerFault = LimitFault | { readonly promise: undefined; readonly text: string }
 
 /** Totals of the responses of one endpoint type. */
 export interface Account {
@@ -9,117 +27,153 @@ export interface Account {
   readonly refused: number
   /** Responses that are neither 429 nor the expected status. */
   readonly other: number
-  /** Requests that passed and must have reached the device. */
-  readonly reachedDevice: number
   /** Faults, each with the number of responses that have it. */
-  readonly faults: readonly string[]
+  readonly faults: readonly LedgerFault[]
 }
 
 export interface Ledger {
-  add(kind: RequestKind, observation: Observation): void
+  add(expected: Expected, observation: Observation): void
   account(): Account
 }
 
 /** One window, identified by its X-RateLimit-Reset. */
 interface WindowAccount {
-  readonly reset: number
+  /** Undefined until a response states a plausible one. */
+  reset: number | undefined
   passed: number
   refused: number
-  /** How often each X-RateLimit-Remaining occurred among the requests that passed. */
+  /** How often each X-RateLimit-Remaining occurred among the requests that passed. Empty if none stated it. */
   readonly remaining: Map<number, number>
   firstPass: number
 }
 
 /**
  * Checks every response of one endpoint type against its limit. X-RateLimit-Reset identifies the window: within one window
- * it may differ by a second (rounding), which is less than the length of a window.
+ * it may differ by a second (rounding), which is less than the length of a window. A response without a plausible one is counted
+ * in the latest window.
+ *
+ * @param expectedWindows undefined if the responses may be of any number of windows
  */
-export function createLedger(limit: Limit, expectedWindows: number): Ledger {
+export function createLedger(limit: Limit, expectedWindows: number | undefined): Ledger {
   const windows: WindowAccount[] = []
-  const faults = new Map<string, number>()
+  const faults = new Map<string, { readonly fault: LedgerFault; times: number }>()
   let refused = 0
   let other = 0
-  let reachedDevice = 0
 
-  function addFaults(found: readonly string[]): void {
-    for (const fault of found) faults.set(fault, (faults.get(fault) ?? 0) + 1)
-  }
-
-  function windowOf(reset: number): WindowAccount {
-    const known = windows.find((window) => Math.abs(window.reset - reset) <= 1)
-    if (known !== undefined) return known
-    const opened: WindowAccount = {
-      reset,
-      passed: 0,
-      refused: 0,
-      remaining: new Map(),
-      firstPass: Number.POSITIVE_INFINITY,
+  function addFaults(found: readonly LedgerFault[]): void {
+    for (const fault of found) {
+      const key = `${fault.promise} ${fault.text}`
+      const known = faults.get(key) ?? { fault, times: 0 }
+      known.times += 1
+      faults.set(key, known)
     }
-    windows.push(opened)
-    windows.sort((a, b) => a.reset - b.reset)
-    return opened
   }
 
-  function addPass(kind: RequestKind, observation: Observation): void {
-    addFaults(kind.responseFaults(observation))
-    if (kind.reachesDevice) reachedDevice += 1
-    if (observation.fields.has('retry-after')) addFaults([`${observation.status} with Retry-After`])
-    const fields = limitFieldsOf(observation)
-    if (fields === undefined) return
-    const window = windowOf(fields.reset)
+  function windowOf(observation: Observation): WindowAccount {
+    const stated = limitFieldsOf(observation)?.reset
+    const reset = stated !== undefined && isPlausibleReset(stated, observation, limit) ? stated : undefined
+    const latest = windows.at(-1)
+    if (reset === undefined) return latest ?? opened(undefined)
+    const known = windows.find((window) => window.reset !== undefined && Math.abs(window.reset - reset) <= 1)
+    if (known !== undefined) return known
+    if (latest !== undefined && latest.reset === undefined) {
+      latest.reset = reset
+      return latest
+    }
+    return opened(reset)
+  }
+
+  function opened(reset: number | undefined): WindowAccount {
+    const window = { reset, passed: 0, refused: 0, remaining: new Map(), firstPass: Number.POSITIVE_INFINITY }
+    windows.push(window)
+    windows.sort((a, b) => (a.reset ?? 0) - (b.reset ?? 0))
+    return window
+  }
+
+  function addPass(expected: Expected, observation: Observation): void {
+    addFaults(plain(expected.responseFaults?.(observation) ?? []))
+    if (observation.fields.has('retry-after')) addFaults(plain([`${observation.status} with Retry-After`]))
+    const window = windowOf(observation)
     window.passed += 1
     window.firstPass = Math.min(window.firstPass, observation.at)
-    window.remaining.set(fields.remaining, (window.remaining.get(fields.remaining) ?? 0) + 1)
+    const fields = limitFieldsOf(observation)
+    if (fields !== undefined)
+      window.remaining.set(fields.remaining, (window.remaining.get(fields.remaining) ?? 0) + 1)
   }
 
-  function addRefusal(observation: Observation): void {
+  function addRefusal(expected: Expected, observation: Observation): void {
     refused += 1
     addFaults(refusalFaults(observation, limit))
-    const fields = limitFieldsOf(observation)
-    if (fields !== undefined) windowOf(fields.reset).refused += 1
+    addFaults(plain(expected.refusalFaults?.(observation) ?? []))
+    windowOf(observation).refused += 1
   }
 
   return {
-    add(kind, observation) {
+    add(expected, observation) {
       addFaults(limitFieldFaults(observation, limit))
-      if (observation.status === 429) addRefusal(observation)
-      else if (observation.status === kind.status) addPass(kind, observation)
+      if (observation.status === 429) addRefusal(expected, observation)
+      else if (observation.status === expected.status) addPass(expected, observation)
       else {
         other += 1
-        addFaults([`${observation.status} instead of ${kind.status} or 429`])
+        addFaults(plain([`${observation.status} instead of ${expected.status} or 429`]))
       }
     },
     account: () => ({
       passed: windows.map(({ passed }) => passed),
       refused,
       other,
-      reachedDevice,
       faults: [
         ...windowFaults(windows, limit, expectedWindows),
-        ...[...faults].map(([fault, times]) => `${fault} (${times} times)`),
+        ...[...faults.values()].map(({ fault, times }) => ({
+          ...fault,
+          text: `${fault.text} (${times} times)`,
+        })),
       ],
     }),
   }
 }
 
-function windowFaults(windows: readonly WindowAccount[], limit: Limit, expected: number): string[] {
-  const found: string[] = []
-  if (windows.length !== expected) found.push(`${windows.length} windows instead of ${expected}`)
+function plain(texts: readonly string[]): LedgerFault[] {
+  return texts.map((text) => ({ promise: undefined, text }))
+}
+
+function windowFaults(
+  windows: readonly WindowAccount[],
+  limit: Limit,
+  expected: number | undefined,
+): LimitFault[] {
+  const found: LimitFault[] = []
+  const add = (promise: LimitFault['promise'], text: string): void => {
+    found.push({ promise, text })
+  }
+  if (expected !== undefined && windows.length !== expected)
+    add('C14', `${windows.length} windows instead of ${expected}`)
   windows.forEach((window, i) => {
-    const name = expected === 1 ? '' : ` in window ${i + 1}`
+    const name = windows.length === 1 ? '' : ` in window ${i + 1}`
     if (window.passed !== limit.requests)
-      found.push(`${window.passed} passed instead of ${limit.requests}${name}`)
+      add('C14', `${window.passed} passed instead of ${limit.requests}${name}`)
     if (window.refused === 0)
-      found.push(`nothing was refused${name}: the flood was too small to prove anything`)
-    for (let left = 0; left < limit.requests; left += 1) {
-      const times = window.remaining.get(left) ?? 0
-      if (times !== 1) found.push(`X-RateLimit-Remaining: ${left} shown ${times} times${name}, not once`)
+      add('C14', `nothing was refused${name}: the flood was too small to prove anything`)
+    if (window.remaining.size > 0) {
+      const wrong = remainingFaults(window.remaining, limit)
+      if (wrong !== undefined) add('C16', `${wrong}${name}`)
     }
     const before = windows[i - 1]
     // X-RateLimit-Reset is rounded up by less than a second: the window before closed no earlier than this.
-    if (before !== undefined && window.firstPass < (before.reset - 1) * 1000) {
-      found.push(`window ${i + 1} opened before window ${i} had closed`)
+    if (before?.reset !== undefined && window.firstPass < (before.reset - 1) * 1000) {
+      add('C14', `window ${i + 1} opened before window ${i} had closed`)
     }
   })
   return found
+}
+
+/** Each number below the limit has to be shown once. */
+function remainingFaults(shown: ReadonlyMap<number, number>, limit: Limit): string | undefined {
+  const wrong = Array.from({ length: limit.requests }, (_, left) => left).filter(
+    (left) => shown.get(left) !== 1,
+  )
+  const [first] = wrong
+  if (first === undefined) return undefined
+  const more = wrong.length === 1 ? '' : `, and so on for ${wrong.length} numbers`
+  return `X-RateLimit-Remaining: ${first} shown ${shown.get(first) ?? 0} times, not once${more}`
 }
