@@ -167,13 +167,15 @@ function windowFaults(
   return found
 }
 
-/** Each number below the limit has to be shown once. */
+/** Each number below the limit has to be shown once. The text names the first few that are not. */
 function remainingFaults(shown: ReadonlyMap<number, number>, limit: Limit): string | undefined {
   const wrong = Array.from({ length: limit.requests }, (_, left) => left).filter(
     (left) => shown.get(left) !== 1,
   )
-  const [first] = wrong
-  if (first === undefined) return undefined
-  const more = wrong.length === 1 ? '' : `, and so on for ${wrong.length} numbers`
-  return `X-RateLimit-Remaining: ${first} shown ${shown.get(first) ?? 0} times, not once${more}`
+  if (wrong.length === 0) return undefined
+  const named = wrong.slice(0, NAMED).map((left) => `${left} shown ${shown.get(left) ?? 0} times`)
+  const more = wrong.length > NAMED ? `, and ${wrong.length - NAMED} more` : ''
+  return `X-RateLimit-Remaining: ${named.join(', ')}${more}; each number should come once`
 }
+
+const NAMED = 3

@@ -58,11 +58,7 @@ test.for([
   ['one too many passes', [...KEPT, passed(0)], '4 passed instead of 3'],
   ['one too few passes', [passed(2), passed(1), refused()], '2 passed instead of 3'],
   ['no request is refused', [passed(2), passed(1), passed(0)], 'nothing was refused'],
-  [
-    'a count is shown twice',
-    [passed(2), passed(1), passed(1), refused()],
-    'X-RateLimit-Remaining: 1 shown 2 times',
-  ],
+  ['a count is shown twice', [passed(2), passed(1), passed(1), refused()], '1 shown 2 times'],
   ['a response has another status', [...KEPT, { ...passed(0), status: 500 }], '500 instead of 200 or 429'],
   [
     "the device's body is missing",
