@@ -1,0 +1,44 @@
+import { type Observation, only, wholeNumber } from './observation.ts'
+
+/** What came back for one request. A request without a response has the status 0. */
+export interface Answer extends Observation {
+  /** When the request was sent (Unix time in ms). */
+  readonly sentAt: number
+  /** From the request to the head of the response (ms). */
+  readonly ms: number
+  /** Why there was no response: `connection closed`, `no response within 10 s`. */
+  readonly failure: string | undefined
+}
+
+/** A member of the JSON object in a body; undefined if there is none. */
+export function member({ body }: Pick<Observation, 'body'>, name: string): unknown {
+  try {
+    const value: unknown = JSON.parse(body)
+    return typeof value === 'object' && value !== null
+      ? new Map<string, unknown>(Object.entries(value)).get(name)
+      : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether the server let the request pass the limit, whatever it answered then. */
+export function passedLimit({ status }: Observation): boolean {
+  return status !== 0 && status !== 429
+}
+
+/** Whole seconds of `Retry-After`; undefined if it is missing, repeated or a date. */
+export function retryAfter(observation: Observation): number | undefined {
+  return wholeNumber(only(observation, 'retry-after'))
+}
+
+/** Long enough to recognise a page, short enough for a line. */
+const EXCERPT = 100
+
+/** A response in words: status and the begin of the body. The caller masks secrets. */
+export function describeAnswer({ status, body, failure }: Answer): string {
+  if (failure !== undefined) return failure
+  const text = body.replace(/\s+/g, ' ').trim()
+  if (text === '') return `${status} without a body`
+  return `${status} ${text.length > EXCERPT ? `${text.slice(0, EXCERPT)}…` : text}`
+}

@@ -1,0 +1,90 @@
+import { type Fields, fieldValues } from '../http/fields.ts'
+import type { Endpoint } from './verdict.ts'
+
+/** One request of a run. */
+export interface Question {
+  readonly endpoint: Endpoint
+  readonly method: 'GET' | 'HEAD' | 'OPTIONS' | 'POST'
+  /** Sent byte for byte. */
+  readonly path: string
+  /** Those besides `Host` and `Content-Length`. */
+  readonly fields: Fields
+  /** The values of the `Host` fields to send over HTTP/1.1. Default: one, the server's. */
+  readonly hosts?: readonly string[]
+  readonly body?: string
+  /**
+   * `malformed`: HTTP does not say which fields the response has. `respelled`: a server may take the path for the token endpoint or
+   * for any other, so the response may state either limit.
+   */
+  readonly oddity?: 'malformed' | 'respelled'
+  /** The server itself has to refuse it, so its response is not one of the device. */
+  readonly refused?: true
+  /** The request in words, without secrets, as a departure names it. */
+  readonly what: string
+}
+
+export const TOKEN_PATH = '/oauth/token'
+
+const FORM: Fields = ['Content-Type', 'application/x-www-form-urlencoded']
+
+/** A form to the token endpoint. */
+export function tokenRequest(
+  form: readonly (readonly [string, string])[],
+  what: string,
+  { path = TOKEN_PATH, fields = [] }: { readonly path?: string; readonly fields?: Fields } = {},
+): Question {
+  const body = new URLSearchParams(form.map(([name, value]) => [name, value])).toString()
+  const types = fieldValues(fields, 'content-type').length > 0 ? [] : FORM
+  return {
+    endpoint: 'oauth',
+    method: 'POST',
+    path,
+    fields: [...types, ...fields],
+    body,
+    what: `POST ${path} ${what}`,
+  }
+}
+
+export function passwordGrant(password: string, what = 'with the password'): Question {
+  return tokenRequest(passwordForm(password), what)
+}
+
+/** The parameters of a password grant. */
+export function passwordForm(password: string): [string, string][] {
+  return [
+    ['grant_type', 'password'],
+    ['password', password],
+  ]
+}
+
+export function refreshGrant(refreshToken: string, what = 'with the refresh token'): Question {
+  return tokenRequest(
+    [
+      ['grant_type', 'refresh_token'],
+      ['refresh_token', refreshToken],
+    ],
+    what,
+  )
+}
+
+/** A request that every server with this API refuses with 400, without a look at a password or a token. */
+export const UNSUPPORTED_GRANT: Question = {
+  ...tokenRequest([['grant_type', 'client_credentials']], 'with grant_type=client_credentials'),
+  refused: true,
+}
+
+/** GET with an access token. */
+export function apiRequest(path: string, accessToken: string, what = 'with a valid token'): Question {
+  const fields = ['Authorization', `Bearer ${accessToken}`]
+  return { endpoint: 'api', method: 'GET', path, fields, what: `GET ${path} ${what}` }
+}
+
+/** A request to the API without a valid token, which the server has to refuse. */
+export function unauthorized(
+  path: string,
+  fields: Fields,
+  what: string,
+  method: 'GET' | 'HEAD' | 'OPTIONS' = 'GET',
+): Question {
+  return { endpoint: 'api', method, path, fields, refused: true, what: `${method} ${path} ${what}` }
+}

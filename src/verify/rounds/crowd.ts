@@ -1,0 +1,122 @@
+import { passedLimit } from '../answer.ts'
+import type { Client } from '../client.ts'
+import { createLedger, type LedgerFault } from '../ledger.ts'
+import { apiRequest, type Question, refreshGrant, UNSUPPORTED_GRANT } from '../question.ts'
+import type { Stage } from '../stage.ts'
+import type { Departure, Endpoint, Finding } from '../verdict.ts'
+import { conclude, type Round, untested } from './round.ts'
+
+/** Requests past the limit, besides one for each connection. */
+const PAST = 10
+
+/** C14: a new window of each endpoint type, used up by many connections at once. */
+export const manyConnections: Round = {
+  promises: ['C14', 'C15'],
+  cost: ({ quick, limits, flood }) => (quick ? undefined : crowdCost(limits, flood.connections)),
+  run: (stage) => {
+    const { connections } = stage.options.flood
+    return crowd(stage, stage.http1(connections), `over ${connections} connections`)
+  },
+}
+
+/** C14: the same over one HTTP/2 connection. HTTP/1.1 has opened the window. */
+export const http2: Round = {
+  promises: ['C14'],
+  cost: ({ quick, url, limits }) => (quick || url.protocol !== 'https:' ? undefined : crowdCost(limits, 1)),
+  async run(stage) {
+    const client = await stage.http2()
+    if (client === undefined) return untested(['C14'], 'over HTTP/2, which the server does not offer')
+    return (await crowd(stage, client, 'over HTTP/2')).filter(({ promise }) => promise === 'C14')
+  },
+}
+
+function crowdCost(
+  { api, oauth }: Stage['options']['limits'],
+  connections: number,
+): { requests: number; seconds: number } {
+  return {
+    requests: api.requests + oauth.requests + 2 * (PAST + connections),
+    seconds: Math.max(api.window, oauth.window) + 2,
+  }
+}
+
+async function crowd(stage: Stage, client: Client, how: string): Promise<Finding[]> {
+  if (stage.grants[0] === undefined || stage.passStatus === undefined)
+    return untested(['C14', 'C15'], 'no token was admitted')
+  const found = await Promise.all([useUp(stage, 'api', client, how), useUp(stage, 'oauth', client, how)])
+  if (found.includes('too slow'))
+    return untested(['C14'], `${how}: the server is too slow to use up a window`)
+  const departures = found.flatMap((each) => (each === 'too slow' ? [] : each))
+  const c15 = departures.filter(({ promise }) => promise === 'C15')
+  return [
+    ...conclude(
+      'C14',
+      departures.filter(({ promise }) => promise === 'C14').map(({ departure }) => departure),
+    ),
+    ...conclude(
+      'C15',
+      c15.map(({ departure }) => departure),
+    ),
+  ]
+}
+
+interface CrowdDeparture {
+  readonly promise: 'C14' | 'C15'
+  readonly departure: Departure
+}
+
+/** Windows that are tried: a busy machine may miss the end of a short one. */
+const ATTEMPTS = 2
+
+/** Opens a new window with one request, then sends more than the rest of it at once. */
+async function useUp(
+  stage: Stage,
+  endpoint: Endpoint,
+  client: Client,
+  how: string,
+): Promise<readonly CrowdDeparture[] | 'too slow'> {
+  const limit = stage.options.limits[endpoint]
+  const { question, status } = kindOf(stage, endpoint)
+  const name = endpoint === 'api' ? 'API' : '/oauth/token'
+  const total = limit.requests - 1 + PAST + stage.options.flood.connections
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+    await stage.waitForWindow(endpoint, `${how} a new window is needed`)
+    const ledger = createLedger(limit, 1)
+    const start = stage.clock.monotonic()
+    const opening = await stage.send(question)
+    const answers = await Promise.all(Array.from({ length: total }, () => stage.send(question, client)))
+    if (stage.clock.monotonic() - start >= limit.window * 1000) continue
+    for (const answer of [opening, ...answers]) ledger.add({ status }, answer)
+    const passed = [opening, ...answers].filter(passedLimit).length
+    stage.say(`${name}: ${passed} of ${total + 1} passed ${how}`)
+    return ledger
+      .account()
+      .faults.flatMap((fault) => departuresOf(fault, `${question.what}, ${total + 1} times ${how}`))
+  }
+  return 'too slow'
+}
+
+/** What C16 says of a response is found in each of them, by the records of the run. */
+function departuresOf({ promise, text }: LedgerFault, sent: string): CrowdDeparture[] {
+  if (promise === 'C16') return []
+  const departure = {
+    sent,
+    came: text,
+    wanted: 'exactly the limit passes, all else is 429',
+    clause: 'device API §8',
+  }
+  return [{ promise: promise ?? 'C14', departure }]
+}
+
+/** A spent refresh token would revoke the login, so a server that replaces it gets another request. */
+function kindOf(stage: Stage, endpoint: Endpoint): { readonly question: Question; readonly status: number } {
+  const [grant] = stage.grants
+  if (endpoint === 'api')
+    return {
+      question: apiRequest(stage.options.path, grant?.accessToken ?? ''),
+      status: stage.passStatus ?? 200,
+    }
+  return stage.rotates === false
+    ? { question: refreshGrant(grant?.refreshToken ?? ''), status: 200 }
+    : { question: UNSUPPORTED_GRANT, status: 400 }
+}

@@ -1,0 +1,51 @@
+import { type Answer, retryAfter } from '../answer.ts'
+import type { BurstDeparture } from '../burst.ts'
+import { apiRequest, type Question, UNSUPPORTED_GRANT } from '../question.ts'
+import type { Stage } from '../stage.ts'
+import type { Endpoint } from '../verdict.ts'
+
+/** A window shorter than this has no moment that is surely before its end (s). */
+const SHORTEST = 3
+
+/** `Retry-After` is rounded up to a second, so this long before it is over the window is still closed (ms). */
+const BEFORE = 1_600
+
+/** Asks shortly before a used-up window ends, which must fail (C14), and when `Retry-After` is over, which must not (C15). */
+export async function recovery(stage: Stage, endpoint: Endpoint, refused: Answer): Promise<BurstDeparture[]> {
+  const { window } = stage.options.limits[endpoint]
+  const question =
+    endpoint === 'api'
+      ? apiRequest(stage.options.path, stage.grants[0]?.accessToken ?? '')
+      : UNSUPPORTED_GRANT
+  const name = endpoint === 'api' ? 'API' : '/oauth/token'
+  const end = endOf(stage, endpoint, refused)
+  stage.say(`${name}: the window is used up; it ends in ${Math.ceil((end - stage.clock.wall()) / 1000)} s`)
+  let last = refused
+  if (window >= SHORTEST) {
+    await stage.pause(end - BEFORE - stage.clock.wall())
+    last = await stage.send(question)
+    if (last.status !== 429) return [departure(stage, question, last, 'C14')]
+  }
+  // A refused request must not make the window longer, so the wait of the first one counts, up to its rounding.
+  await stage.pause(Math.min(endOf(stage, endpoint, last), end + 1000) - stage.clock.wall())
+  const after = await stage.send(question)
+  return after.status === 429 ? [departure(stage, question, after, 'C15')] : []
+}
+
+/** When a refused client may ask again, by `Retry-After` or, without a right one, by the reset (Unix time in ms). */
+function endOf({ options, records }: Stage, endpoint: Endpoint, refused: Answer): number {
+  const wait = retryAfter(refused)
+  const { window } = options.limits[endpoint]
+  return wait === undefined || wait < 1 || wait > window
+    ? records.windowEnd(endpoint)
+    : refused.at + wait * 1000
+}
+
+function departure(stage: Stage, question: Question, answer: Answer, promise: 'C14' | 'C15'): BurstDeparture {
+  const [when, wanted] =
+    promise === 'C14'
+      ? [`${BEFORE / 1000} s before the window ends`, '429: a used-up window stays closed until its reset']
+      : ['when Retry-After is over', 'a request that passes, in a new window']
+  const sent = { what: `${question.what}, ${when}` }
+  return { promise, ...stage.departure(sent, answer, wanted, 'device API §8; RFC 6585 §4') }
+}

@@ -1,0 +1,62 @@
+import type { Fields } from '../../http/fields.ts'
+import { apiRequest, type Question, TOKEN_PATH, UNSUPPORTED_GRANT } from '../question.ts'
+import type { Stage } from '../stage.ts'
+import type { Departure, Endpoint } from '../verdict.ts'
+
+/** RFC 5737: an address of no host. */
+const OTHER = '203.0.113.7'
+
+const CLAIMS: readonly (readonly [string, Fields])[] = [
+  ['X-Forwarded-For', ['X-Forwarded-For', OTHER]],
+  ['Forwarded', ['Forwarded', `for=${OTHER}`]],
+  ['X-Real-IP', ['X-Real-IP', OTHER]],
+  ['X-Client-IP and True-Client-IP', ['X-Client-IP', OTHER, 'True-Client-IP', OTHER]],
+]
+
+/** Asks in a used-up window in every way that a careless server takes for another client or another endpoint (H69). */
+export async function secondWindows(stage: Stage, endpoint: Endpoint): Promise<Departure[]> {
+  const departures: Departure[] = []
+  const refusals = endpoint === 'api' ? [429, 400] : [429]
+  for (const question of endpoint === 'api' ? apiQuestions(stage) : oauthQuestions()) {
+    const answer = await stage.send(question)
+    if (answer.status !== 0 && !refusals.includes(answer.status))
+      departures.push(
+        stage.departure(question, answer, '429: the same client, the same window', 'device API §8'),
+      )
+  }
+  return departures
+}
+
+/** With a valid token. A server may also take the disguised path for malformed: 400. */
+function apiQuestions({ options: { path }, grants, firstLogin }: Stage): Question[] {
+  const right = apiRequest(path, grants[0]?.accessToken ?? '')
+  const claims = CLAIMS.map(([name, fields]) => ({
+    ...right,
+    fields: [...right.fields, ...fields],
+    what: `${right.what} and a spoofed ${name}`,
+  }))
+  const disguised = [`${path}${path.includes('?') ? '&' : '?'}postern-verify`, `/${path}`].map((other) =>
+    apiRequest(other, grants[0]?.accessToken ?? ''),
+  )
+  const before = firstLogin?.accessToken
+  const refreshed = before === undefined || before === grants[0]?.accessToken
+  return [
+    ...claims,
+    ...disguised,
+    ...(refreshed ? [] : [apiRequest(path, before, 'with the access token from before a refresh')]),
+  ].map((question) => ({ ...question, what: `${question.what}, past the limit` }))
+}
+
+/** Nothing but 429: a 400 says that the server has looked at the form. */
+function oauthQuestions(): Question[] {
+  const claims = CLAIMS.map(([name, fields]) => ({
+    ...UNSUPPORTED_GRANT,
+    fields: [...UNSUPPORTED_GRANT.fields, ...fields],
+    what: `POST ${TOKEN_PATH} with a spoofed ${name}`,
+  }))
+  const query = `${TOKEN_PATH}?postern-verify`
+  return [...claims, { ...UNSUPPORTED_GRANT, path: query, what: `POST ${query}` }].map((question) => ({
+    ...question,
+    what: `${question.what}, past the limit`,
+  }))
+}

@@ -1,0 +1,133 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Clock } from '../system/clock.ts'
+import { type Answer, describeAnswer } from './answer.ts'
+import type { Client } from './client.ts'
+import { createHttp1Client } from './http1-client.ts'
+import { createHttp2Client } from './http2-client.ts'
+import type { VerifyOptions } from './options.ts'
+import type { Question } from './question.ts'
+import { createRecords, type Records } from './records.ts'
+import type { Departure, Endpoint, FloodFigures } from './verdict.ts'
+
+/** The tokens of one login. A refresh replaces them. */
+export interface Grant {
+  accessToken: string
+  refreshToken: string
+}
+
+/** What the rounds of a run share: the server, the ways to it, and what is known of it. */
+export interface Stage {
+  readonly options: VerifyOptions
+  readonly clock: Clock
+  readonly records: Records
+  readonly signal: AbortSignal
+  /** Two logins; empty until the first round has succeeded. */
+  readonly grants: Grant[]
+  /** The access token of the first login, and the time of the login (Unix time in ms). */
+  firstLogin: { readonly accessToken: string; readonly at: number; readonly expiresIn: unknown } | undefined
+  /** What GET on the path gets with a valid token. Undefined until a request has passed. */
+  passStatus: number | undefined
+  /** Whether a refresh replaces the refresh token. Undefined until a grant was refreshed. */
+  rotates: boolean | undefined
+  /** Why the tokens cannot be revoked. Undefined until a revocation has failed. */
+  noRevocation: string | undefined
+  readonly floods: FloodFigures[]
+  /** Requests of the floods. */
+  floodRequests: number
+  /** Sends a request over HTTP/1.1. In a used-up window it waits for the next one and sends again, once. */
+  ask(question: Question): Promise<Answer>
+  /** Sends a request as it is. */
+  send(question: Question, client?: Client): Promise<Answer>
+  /** The same also after the run was broken off. */
+  sendAnyway(question: Question): Promise<Answer>
+  /** HTTP/1.1 over this many connections. It is closed at the end of the run. */
+  http1(connections: number): Client
+  /** HTTP/2 over one connection; undefined if the server does not offer it. It is closed at the end of the run. */
+  http2(): Promise<Client | undefined>
+  /** Waits until the window is over that responses told of. The next request opens a new one. */
+  waitForWindow(endpoint: Endpoint, why: string): Promise<void>
+  pause(ms: number): Promise<void>
+  say(text: string): void
+  departure(question: Pick<Question, 'what'>, answer: Answer, wanted: string, clause: string): Departure
+  close(): void
+}
+
+/** Rejects every wait with the reason of the signal when it is aborted. */
+export function createStage(
+  options: VerifyOptions,
+  { clock, signal, say }: { clock: Clock; signal: AbortSignal; say: (text: string) => void },
+): Stage {
+  const records = createRecords(options.limits, options.password)
+  const clients: Client[] = []
+
+  function http1(connections: number): Client {
+    const client = createHttp1Client(options, clock, connections)
+    clients.push(client)
+    return client
+  }
+
+  const first = http1(1)
+
+  async function send(question: Question, client = first): Promise<Answer> {
+    signal.throwIfAborted()
+    return sendAnyway(question, client)
+  }
+
+  async function sendAnyway(question: Question, client = first): Promise<Answer> {
+    const answer = await client.send(question)
+    records.add(question, answer)
+    return answer
+  }
+
+  async function pauseFor(ms: number): Promise<void> {
+    if (ms > 0) await pause(ms, undefined, { signal })
+  }
+
+  const stage: Stage = {
+    options,
+    clock,
+    records,
+    signal,
+    grants: [],
+    firstLogin: undefined,
+    passStatus: undefined,
+    rotates: undefined,
+    noRevocation: undefined,
+    floods: [],
+    floodRequests: 0,
+    send,
+    sendAnyway,
+    http1,
+    say,
+    pause: pauseFor,
+    async ask(question) {
+      const answer = await send(question)
+      if (answer.status !== 429) return answer
+      await stage.waitForWindow(question.endpoint, 'the window is used up')
+      return send(question)
+    },
+    async http2() {
+      const client = await createHttp2Client(options, clock)
+      if (client !== undefined) clients.push(client)
+      return client
+    },
+    async waitForWindow(endpoint, why) {
+      const wait = records.windowEnd(endpoint) - clock.wall()
+      if (wait <= 0) return
+      say(
+        `${endpoint === 'api' ? 'API' : '/oauth/token'}: ${why}; the next begins in ${Math.ceil(wait / 1000)} s`,
+      )
+      await pauseFor(wait)
+    },
+    departure: ({ what }, answer, wanted, clause) => ({
+      sent: what,
+      came: records.mask(describeAnswer(answer)),
+      wanted,
+      clause,
+    }),
+    close() {
+      for (const client of clients) client.close()
+    },
+  }
+  return stage
+}

@@ -1,0 +1,151 @@
+import { OUTSIDE, type OutsideId } from '../promises/promises.ts'
+import type { Clock } from '../system/clock.ts'
+import { VERSION } from '../version.ts'
+import type { VerifyOptions } from './options.ts'
+import { revokeAll } from './revocation.ts'
+import { bearer } from './rounds/bearer.ts'
+import { http2, manyConnections } from './rounds/crowd.ts'
+import { end } from './rounds/end.ts'
+import { oneConnection } from './rounds/one-connection.ts'
+import { refresh } from './rounds/refresh.ts'
+import type { Cost, Round } from './rounds/round.ts'
+import { spelling } from './rounds/spelling.ts'
+import { tokenErrors } from './rounds/token-errors.ts'
+import { tokens } from './rounds/tokens.ts'
+import { createStage, type Stage } from './stage.ts'
+import type { Finding, Plan, Report, Reporter, Verdict } from './verdict.ts'
+
+const ROUNDS: readonly Round[] = [
+  tokens,
+  tokenErrors,
+  refresh,
+  bearer,
+  spelling,
+  oneConnection,
+  manyConnections,
+  http2,
+  end,
+]
+
+interface PlannedRound {
+  readonly round: Round
+  readonly cost: Cost
+}
+
+/** The rounds that the promises need. The first one logs in, so it is always among them. */
+function roundsFor(options: VerifyOptions): PlannedRound[] {
+  const wanted = selected(options)
+  return ROUNDS.flatMap((round) => {
+    const cost = round.cost(options)
+    const needed = round === tokens || round.promises.some((id) => wanted.has(id))
+    return cost === undefined || !needed ? [] : [{ round, cost }]
+  })
+}
+
+function selected({ only }: VerifyOptions): ReadonlySet<OutsideId> {
+  return new Set(only.length === 0 ? OUTSIDE.keys() : only)
+}
+
+/** What a run with these options is going to do. */
+export function planOf(options: VerifyOptions): Plan {
+  const planned = roundsFor(options)
+  const sum = (of: (cost: Cost) => number | undefined): number =>
+    planned.reduce((total, { cost }) => total + (of(cost) ?? 0), 0)
+  return {
+    url: options.url.origin,
+    path: options.path,
+    promises: [...OUTSIDE.keys()].filter((id) => selected(options).has(id)),
+    logins: sum(({ logins }) => logins),
+    wrongPasswords: sum(({ wrongPasswords }) => wrongPasswords),
+    requests: sum(({ requests }) => requests),
+    seconds: sum(({ seconds }) => seconds),
+    floods: undefined,
+    revocationPath: options.revocationPath,
+  }
+}
+
+/**
+ * Checks the promises of a server from outside, tells the reporter of each as soon as it is decided, and revokes the tokens of the
+ * run at the end. Throws a `SetupError` with exit code 1 if the server cannot be reached or trusted, or if it does not accept the
+ * password. If `signal` is aborted, the tokens are revoked and the promise rejects with its reason.
+ */
+export async function verify(
+  options: VerifyOptions,
+  reporter: Reporter,
+  clock: Clock,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<Report> {
+  const start = clock.monotonic()
+  const startedAt = new Date(clock.wall()).toISOString()
+  reporter.announce(planOf(options))
+  const stage = createStage(options, { clock, signal, say: (text) => reporter.progress(text) })
+  let verdicts: readonly Verdict[]
+  let tokensLeft: string
+  try {
+    verdicts = await runRounds(stage, reporter)
+  } finally {
+    tokensLeft = await revokeAll(stage)
+    stage.close()
+  }
+  const report: Report = {
+    url: options.url.origin,
+    version: VERSION,
+    startedAt,
+    seconds: (clock.monotonic() - start) / 1000,
+    requests: stage.records.requests + stage.floodRequests,
+    result: verdicts.some(({ result }) => result === 'broken') ? 'broken' : 'kept',
+    promises: verdicts,
+    floods: stage.floods,
+    tokens: tokensLeft,
+  }
+  reporter.finished(report)
+  return report
+}
+
+/** Runs the rounds one after the other. A promise is decided when no later round has it. */
+async function runRounds(stage: Stage, reporter: Reporter): Promise<readonly Verdict[]> {
+  const rounds = roundsFor(stage.options)
+  const findings: Finding[] = []
+  const verdicts = new Map<OutsideId, Verdict>()
+  const undecided = new Set(selected(stage.options))
+  const decide = (id: OutsideId): void => {
+    const verdict = verdictOf(id, findings)
+    verdicts.set(id, verdict)
+    undecided.delete(id)
+    reporter.decided(verdict)
+  }
+  for (const [i, { round }] of rounds.entries()) {
+    findings.push(...(await round.run(stage)))
+    const later = new Set(rounds.slice(i + 1).flatMap(({ round }) => round.promises))
+    for (const id of OUTSIDE.keys()) {
+      const touched = findings.some(({ promise }) => promise === id)
+      if (undecided.has(id) && !later.has(id) && touched) decide(id)
+    }
+  }
+  for (const id of [...undecided]) decide(id)
+  return [...OUTSIDE.keys()].flatMap((id) => verdicts.get(id) ?? [])
+}
+
+/** Broken if one finding says so; kept if one says so and none breaks it. */
+export function verdictOf(id: OutsideId, findings: readonly Finding[]): Verdict {
+  const promise = OUTSIDE.get(id)
+  const own = findings.filter((finding) => finding.promise === id)
+  const departures = own.flatMap((finding) => {
+    if (finding.kind !== 'broken') return []
+    const { promise: _, kind: __, ...departure } = finding
+    return [departure]
+  })
+  const notes = own.flatMap((finding) => {
+    if (finding.kind === 'kept') return finding.note === undefined ? [] : [finding.note]
+    return finding.kind === 'untested' ? [`not tested: ${finding.reason}`] : []
+  })
+  const kept = own.some(({ kind }) => kind === 'kept')
+  return {
+    id,
+    sentence: promise?.sentence ?? '',
+    clause: promise?.reason ?? '',
+    result: departures.length > 0 ? 'broken' : kept ? 'kept' : 'not testable',
+    departures,
+    notes: own.length === 0 ? ['left out by --quick'] : [...new Set(notes)],
+  }
+}
