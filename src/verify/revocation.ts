@@ -12,7 +12,10 @@ export async function revoke(stage: Stage, token: string): Promise<boolean> {
   const { revocationPath: path } = stage.options
   if (path === undefined || stage.noRevocation !== undefined) return false
   const answer = await askToRevoke(stage, tokenRequest([['token', token]], 'with a token', { path }))
-  if (answer.status === 200) return true
+  if (answer.status === 200) {
+    stage.revoked.add(token)
+    return true
+  }
   const problem = answer.failure ?? `${answer.status} ${member(answer, 'error') ?? ''}`.trim()
   stage.noRevocation = `${path} revokes no tokens (${problem})`
   return false
@@ -26,10 +29,11 @@ async function askToRevoke(stage: Stage, question: Question): Promise<Answer> {
   return stage.sendAnyway({ ...question, oddity: 'respelled' })
 }
 
-/** Revokes all logins of a run, and says what became of them. */
+/** Revokes all logins of a run that are not revoked yet, and says what became of them. */
 export async function revokeAll(stage: Stage): Promise<string> {
-  const tokens = [...stage.records.refreshTokens]
-  if (tokens.length === 0) return 'the run got no tokens'
+  const { refreshTokens } = stage.records
+  if (refreshTokens.size === 0) return 'the run got no tokens'
+  const tokens = [...refreshTokens].filter((token) => !stage.revoked.has(token))
   if (stage.options.revocationPath === undefined) return `the tokens of the run are not revoked; ${LEFT}`
   for (const token of tokens) {
     if (!(await revoke(stage, token))) return `${stage.noRevocation}: the tokens of the run are left; ${LEFT}`

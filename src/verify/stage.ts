@@ -29,6 +29,8 @@ export interface Stage {
   passStatus: number | undefined
   /** Whether a refresh replaces the refresh token. Undefined until a grant was refreshed. */
   rotates: boolean | undefined
+  /** Tokens that are revoked. */
+  readonly revoked: Set<string>
   /** Why the tokens cannot be revoked. Undefined until a revocation has failed. */
   noRevocation: string | undefined
   readonly floods: FloodFigures[]
@@ -92,6 +94,7 @@ export function createStage(
     firstLogin: undefined,
     passStatus: undefined,
     rotates: undefined,
+    revoked: new Set(),
     noRevocation: undefined,
     floods: [],
     floodRequests: 0,

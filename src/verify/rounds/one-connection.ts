@@ -10,6 +10,7 @@ import {
   UNSUPPORTED_GRANT,
   unauthorized,
 } from '../question.ts'
+import { revokeAll } from '../revocation.ts'
 import type { Stage } from '../stage.ts'
 import type { Departure, Endpoint, Finding } from '../verdict.ts'
 import { recovery } from './recovery.ts'
@@ -37,6 +38,8 @@ export const oneConnection: Round = {
     const spoofed: Departure[] = []
     const closed = new Map<Endpoint, Answer>()
     for (const endpoint of ENDPOINTS) {
+      // Later it would have to wait for a new window.
+      if (quick && endpoint === 'oauth') await revokeAll(stage)
       const steps = await useUp(stage, endpoint)
       if (steps.length === 0)
         return untested(['C13', 'C15', 'H69'], 'the server is too slow to use up a window')
@@ -101,31 +104,45 @@ const ATTEMPTS = 3
 
 async function burst(stage: Stage, endpoint: Endpoint): Promise<Step[]> {
   const most = stage.options.limits[endpoint].requests + PAST
-  const next = endpoint === 'api' ? apiKinds(stage) : oauthKinds(stage)
+  const kinds = endpoint === 'api' ? apiKinds(stage) : oauthKinds(stage)
+  const [withToken] = kinds
   const steps: Step[] = []
   let refused = 0
-  while (steps.length < most && refused < PAST) {
-    const { question, expected } = next(steps.length)
+  let apart = false
+  while (steps.length - refused < most && refused < PAST) {
+    if (steps.length === ORDER.length && endpoint === 'api') apart = countsApart(steps)
+    const kind = apart ? withToken : kinds[ORDER[steps.length] ?? steps.length % kinds.length]
+    const { question, expected } = kind?.() ?? UNSUPPORTED
     const answer = await stage.send(question)
     if (endpoint === 'oauth' && expected === 200) takeTokens(stage.grants[0], answer)
     if (answer.status === 429) refused += 1
     steps.push({ question, expected, answer })
   }
-  return steps
+  return apart ? steps.filter(({ question }) => question.what === withToken?.().question.what) : steps
+}
+
+/** The kinds of the first requests: with a token, twice without, with a token. */
+const ORDER = [0, 1, 1, 0]
+
+/**
+ * Whether requests without a token have a window of their own, as with `limits.api.per: grant`. Then only those with a token can use
+ * up a window here. A server that does not count the others shows the same number for both.
+ */
+function countsApart(steps: readonly Step[]): boolean {
+  const [first, second, third, fourth] = steps.map(({ answer }) => limitFieldsOf(answer)?.remaining)
+  if (first === undefined || second === undefined || third === undefined || fourth === undefined) return false
+  return first - fourth === 1 && second - third === 1 && first - second !== 1
 }
 
 type Kind = Pick<Step, 'question' | 'expected'>
 
-function apiKinds({ options: { path }, grants, passStatus = 200 }: Stage): (i: number) => Kind {
-  const kinds: readonly Kind[] = [
-    { question: apiRequest(path, grants[0]?.accessToken ?? ''), expected: passStatus },
-    { question: unauthorized(path, [], 'without a token'), expected: 401 },
-    {
-      question: unauthorized(path, ['Authorization', `Bearer ${randomUUID()}`], 'with an unknown token'),
-      expected: 401,
-    },
+function apiKinds({ options: { path }, grants, passStatus = 200 }: Stage): readonly (() => Kind)[] {
+  const unknown = ['Authorization', `Bearer ${randomUUID()}`]
+  return [
+    () => ({ question: apiRequest(path, grants[0]?.accessToken ?? ''), expected: passStatus }),
+    () => ({ question: unauthorized(path, [], 'without a token'), expected: 401 }),
+    () => ({ question: unauthorized(path, unknown, 'with an unknown token'), expected: 401 }),
   ]
-  return (i) => kinds[i % kinds.length] ?? NO_KIND
 }
 
 const INCOMPLETE: Question = {
@@ -133,13 +150,16 @@ const INCOMPLETE: Question = {
   refused: true,
 }
 
-const NO_KIND: Kind = { question: UNSUPPORTED_GRANT, expected: 400 }
+const UNSUPPORTED: Kind = { question: UNSUPPORTED_GRANT, expected: 400 }
 
-function oauthKinds({ grants }: Stage): (i: number) => Kind {
-  return (i) => {
-    if (i % 3 === 0) return { question: refreshGrant(grants[0]?.refreshToken ?? ''), expected: 200 }
-    return i % 3 === 1 ? NO_KIND : { question: INCOMPLETE, expected: 400 }
-  }
+/** In a quick run the tokens are revoked by now. */
+function oauthKinds({ grants, options: { quick } }: Stage): readonly (() => Kind)[] {
+  const refresh = (): Kind => ({ question: refreshGrant(grants[0]?.refreshToken ?? ''), expected: 200 })
+  return [
+    quick ? () => UNSUPPORTED : refresh,
+    () => UNSUPPORTED,
+    () => ({ question: INCOMPLETE, expected: 400 }),
+  ]
 }
 
 /** The faults of a 429 that need no other response (C15). Its X-RateLimit fields are read with those of all others. */
