@@ -1,7 +1,7 @@
+import type { FloodRequest } from '../../src/verify/flood.ts'
 import type { Expected } from '../../src/verify/ledger.ts'
 import { type Observation, only } from '../../src/verify/observation.ts'
 import type { Endpoint } from '../../src/verify/verdict.ts'
-import type { FloodRequest } from '../load/flood.ts'
 import { PASSWORD, tokenRequest } from '../sidecar.ts'
 import { DEVICE_BODY, DEVICE_PATH } from './counting-device.ts'
 import { jsonFaults, ownRefusalFaults } from './own-responses.ts'

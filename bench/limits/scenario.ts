@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { flood } from '../../src/verify/flood.ts'
 import { type Account, createLedger, type Ledger, type LedgerFault } from '../../src/verify/ledger.ts'
 import type { Limit } from '../../src/verify/limit-faults.ts'
 import { foldFields, type Observation, only, wholeNumber } from '../../src/verify/observation.ts'
 import type { Endpoint } from '../../src/verify/verdict.ts'
-import { flood } from '../load/flood.ts'
 import { type RunningSidecar, startSidecar } from '../sidecar.ts'
 import { startCountingDevice } from './counting-device.ts'
 import { member, type RequestKind, RIGHT_PASSWORD } from './request-kind.ts'
@@ -121,6 +121,7 @@ function stageOf(
   ): Promise<void> {
     const report = await flood({
       url: sidecar.url,
+      tls: { rejectUnauthorized: false }, // the certificate is made at the start
       requests: kinds.map(({ request }) => request),
       connections,
       pipelining,
