@@ -32,6 +32,8 @@ export interface Flood {
   readonly pipelining: number
   /** Each connection sends this many requests, or as many as it can within a time (seconds). */
   readonly until: { readonly requestsEach: number } | { readonly seconds: number }
+  /** Ends the flood early; the report then counts what there was. */
+  readonly signal?: AbortSignal
   /** Called for each response, with the index of its request. If it throws, the flood ends and rejects with its error. */
   readonly onResponse: (request: number, response: FloodResponse) => void
 }
@@ -119,6 +121,7 @@ export async function flood(plan: Flood, { monotonic }: Clock = systemClock): Pr
   try {
     const { promise, resolve, reject } = Promise.withResolvers<autocannon.Result>()
     running = autocannon(options, (error, result) => (error ? reject(error) : resolve(result)))
+    plan.signal?.addEventListener('abort', () => running?.stop(), { once: true })
     if (relay === undefined) running.on('reqError', ({ message }: Error) => reasons.add(message))
     const { errors, timeouts, duration, requests } = await promise
     if (thrown !== undefined) throw thrown.error

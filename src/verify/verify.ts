@@ -6,6 +6,7 @@ import { revokeAll } from './revocation.ts'
 import { bearer } from './rounds/bearer.ts'
 import { http2, manyConnections } from './rounds/crowd.ts'
 import { end } from './rounds/end.ts'
+import { floods } from './rounds/floods.ts'
 import { oneConnection } from './rounds/one-connection.ts'
 import { refresh } from './rounds/refresh.ts'
 import type { Cost, Round } from './rounds/round.ts'
@@ -24,6 +25,7 @@ const ROUNDS: readonly Round[] = [
   oneConnection,
   manyConnections,
   http2,
+  floods,
   end,
 ]
 
@@ -59,7 +61,7 @@ export function planOf(options: VerifyOptions): Plan {
     wrongPasswords: sum(({ wrongPasswords }) => wrongPasswords),
     requests: sum(({ requests }) => requests),
     seconds: sum(({ seconds }) => seconds),
-    floods: undefined,
+    floods: planned.some(({ round }) => round === floods) ? options.flood : undefined,
     revocationPath: options.revocationPath,
   }
 }
