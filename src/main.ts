@@ -2,9 +2,9 @@
 import './node-version.cjs'
 import process from 'node:process'
 import { isSea } from 'node:sea'
-import type { DaemonIo } from './commands/command.ts'
+import type { DaemonIo, ProgramIo } from './commands/command.ts'
 import { DEFAULT_CONFIG } from './commands/help.ts'
-import { type ProgramIo, runProgram } from './commands/program.ts'
+import { runProgram } from './commands/program.ts'
 import { collectGarbage } from './system/idle-collection.ts'
 import type { PermissionedProcess } from './system/permissions.ts'
 

@@ -23,7 +23,13 @@ function commands(): DescribedProgram {
     value: { name: 'kind', choices: ['json', 'text'], isFile: false },
     repeats: false,
   }
-  const odd = { name: 'odd', description: format.description, options: [format], notes: `.odd\n'odd\\` }
+  const odd = {
+    name: 'odd',
+    description: format.description,
+    operands: [{ name: 'what', description: 'what is odd' }],
+    options: [format],
+    notes: `.odd\n'odd\\`,
+  }
   return { ...program, commands: [...program.commands, odd] }
 }
 
@@ -104,8 +110,9 @@ it('the man page shows every command and option, without a fault in its markup',
   const env = { PATH: process.env.PATH, MANWIDTH: '200', LC_ALL: 'C.UTF-8', MAN_KEEP_FORMATTING: '' }
   const { stdout, stderr } = await run('man', ['--warnings', '-l', page], { env })
   expect(stderr).toBe('')
-  for (const { name, options, notes } of program.commands) {
+  for (const { name, operands, options, notes } of program.commands) {
     expect(stdout).toContain(`postern ${name}\n`)
+    for (const operand of operands) expect(stdout).toContain(operand.description)
     for (const option of options) expect(stdout).toContain(option.names.join(', '))
     for (const line of notes.split('\n')) expect(stdout).toContain(line)
   }

@@ -3,6 +3,7 @@ import type { CollectGarbage } from '../system/idle-collection.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import type { PermissionedProcess } from '../system/permissions.ts'
 import { isBug, SetupError } from '../system/setup-error.ts'
+import type { HashPasswordStreams } from './hash-password.ts'
 
 /** The parts of the process that a command uses. Only `main.ts` has access to `process`. */
 export interface CommandIo {
@@ -25,6 +26,19 @@ export interface DaemonIo extends CommandIo {
   readonly onReload: (listener: () => void) => void
   readonly collectGarbage?: CollectGarbage | undefined
   readonly permissions: PermissionedProcess
+}
+
+/** The process, for the commands. */
+export interface ProgramIo extends CommandIo, Pick<DaemonIo, 'permissions'> {
+  readonly stdout: NodeJS.WritableStream
+  readonly stderr: NodeJS.WritableStream
+  /** A function, because Node opens standard input at the first look. */
+  readonly stdin: () => HashPasswordStreams['stdin']
+  /** Called by a command that runs until it is stopped. Other commands end on a signal, as programs do by default. */
+  readonly daemon: () => DaemonIo
+  readonly onSignals: (...signals: readonly NodeJS.Signals[]) => DaemonIo['onStop']
+  /** The path of Node, or undefined in the single executable. */
+  readonly node: string | undefined
 }
 
 /** 0 stopped on purpose, 1 failed while running, 2 bad usage or configuration. */

@@ -3,11 +3,10 @@ import { systemClock } from '../system/clock.ts'
 import { ensurePermissions, type Needs } from '../system/permissions.ts'
 import { VERSION } from '../version.ts'
 import type { CheckOptions } from './check.ts'
-import { type CommandIo, type DaemonIo, type ExitCode, reportFailure } from './command.ts'
+import { type ExitCode, type ProgramIo, reportFailure } from './command.ts'
 import type { ConfigOptions } from './configuration.ts'
 import type { RevokeOptions, StatusOptions } from './control.ts'
 import type { DemoOptions } from './demo.ts'
-import type { HashPasswordStreams } from './hash-password.ts'
 import type { HealthyOptions } from './healthy.ts'
 import {
   CHECK_HELP,
@@ -21,19 +20,6 @@ import {
   STATUS_HELP,
 } from './help.ts'
 import type { InitOptions } from './init.ts'
-
-/** The process, for the commands. */
-export interface ProgramIo extends CommandIo, Pick<DaemonIo, 'permissions'> {
-  readonly stdout: NodeJS.WritableStream
-  readonly stderr: NodeJS.WritableStream
-  /** A function, because Node opens standard input at the first look. */
-  readonly stdin: () => HashPasswordStreams['stdin']
-  /** Called by a command that runs until it is stopped. Other commands end on a signal, as programs do by default. */
-  readonly daemon: () => DaemonIo
-  readonly onSignals: (...signals: readonly NodeJS.Signals[]) => DaemonIo['onStop']
-  /** The path of Node, or undefined in the single executable. */
-  readonly node: string | undefined
-}
 
 const BAD_USAGE: ExitCode = 2
 
@@ -67,22 +53,22 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
     .exitOverride()
     .addHelpText('after', PROGRAM_HELP)
 
-  /** `serve` asks for its permissions itself, when it has read the configuration. */
-  function command<Flags>(
+  /** `run` gets the operands, then the options. `serve` asks for its permissions itself, when it has read the configuration. */
+  function command<Given extends unknown[]>(
     name: string,
     description: string,
     needs: Needs,
-    run: (flags: Flags) => Promise<number>,
+    run: (...given: Given) => Promise<number>,
   ): Command {
     return program
       .command(name)
       .description(description)
       .version(VERSION)
       .allowExcessArguments(false)
-      .action(async (flags: Flags) => {
+      .action(async (...given: Given) => {
         const work = async (): Promise<number> => {
           ensurePermissions(needs, io.permissions)
-          return run(flags)
+          return run(...given)
         }
         onResult(await work().catch((error: unknown) => reportFailure(name, error, io)))
       })

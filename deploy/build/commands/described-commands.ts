@@ -1,5 +1,6 @@
 import type { Command, Option } from 'commander'
-import { defineProgram, type ProgramIo } from '../../../src/commands/program.ts'
+import type { ProgramIo } from '../../../src/commands/command.ts'
+import { defineProgram } from '../../../src/commands/program.ts'
 
 /** The value of an option. */
 export interface DescribedValue {
@@ -21,9 +22,16 @@ export interface DescribedOption {
 export interface DescribedCommand {
   readonly name: string
   readonly description: string
+  /** What the command line has besides options, such as `url`. */
+  readonly operands: readonly DescribedOperand[]
   readonly options: readonly DescribedOption[]
   /** The text of `--help` that follows the options. */
   readonly notes: string
+}
+
+export interface DescribedOperand {
+  readonly name: string
+  readonly description: string
 }
 
 /** The program itself, and its commands. */
@@ -44,6 +52,10 @@ function described(command: Command): DescribedCommand {
   return {
     name: command.name(),
     description: command.description(),
+    operands: command.registeredArguments.map((operand) => ({
+      name: operand.name(),
+      description: operand.description,
+    })),
     options: command.createHelp().visibleOptions(command).map(describedOption),
     notes: notesOf(command),
   }

@@ -1,4 +1,9 @@
-import type { DescribedCommand, DescribedOption, DescribedProgram } from './described-commands.ts'
+import type {
+  DescribedCommand,
+  DescribedOperand,
+  DescribedOption,
+  DescribedProgram,
+} from './described-commands.ts'
 
 /** The manual page of the program and its commands, in the language of man(7). `time` in s since 1970. */
 export function manPage(
@@ -35,8 +40,14 @@ Every key of the configuration, and how to install and to operate.
 `
 }
 
-function section(program: string, { name, description, options, notes }: DescribedCommand): string {
-  return `.SS ${program} ${escaped(name)}\n${paragraph(description)}\n${options.map(item).join('')}${verbatim(notes)}`
+function section(program: string, command: DescribedCommand): string {
+  const { name, description, operands, options, notes } = command
+  const items = [...operands.map(operandItem), ...options.map(item)].join('')
+  return `.SS ${program} ${escaped(name)}\n${paragraph(description)}\n${items}${verbatim(notes)}`
+}
+
+function operandItem({ name, description }: DescribedOperand): string {
+  return `.TP\n\\fI${escaped(name)}\\fR\n${paragraph(description)}\n`
 }
 
 function item({ names, description, value }: DescribedOption): string {
