@@ -73,7 +73,8 @@ const EXPOSURES: readonly (readonly [bit: number, reason: string])[] = [
   [0o020, 'its group can write it'],
 ]
 
-function exposureOf(mode: number): string {
+/** Why the mode of a file with a secret is too open; empty if it is not. */
+export function exposureOf(mode: number): string {
   return EXPOSURES.filter(([bit]) => (mode & bit) !== 0)
     .map(([, reason]) => reason)
     .join(', ')

@@ -37,29 +37,33 @@ export function sourcePath(config: PasswordSourceConfig): string {
 /** Reads and parses the source. A source that cannot be used is a result, not an error, so a running sidecar continues. */
 export async function readSource(config: PasswordSourceConfig): Promise<SourceContent> {
   const single = 'file' in config
-  const whole = await readText(sourcePath(config), single ? SINGLE_LINE_LIMIT : TABLE_LIMIT)
-  if (whole.kind === 'unusable') return whole
   const stored = single
-    ? onlyLine(whole.text)
-    : usersField(whole.text, 'htpasswd' in config ? config.htpasswd : config.shadow)
+    ? await readOnlyLine(config.file)
+    : await readUsersField('htpasswd' in config ? config.htpasswd : config.shadow)
   if (stored.kind === 'unusable') return stored
   const parsed = parseStoredLine(stored.text, single)
   if (parsed.kind === 'unusable') return unusable(parsed.reason)
   return { kind: 'line', line: stored.text, credential: parsed.credential }
 }
 
-type Text = { readonly kind: 'text'; readonly text: string } | Unusable
+/** What was read; or why it cannot be used, without quoting the file. */
+export type Text = { readonly kind: 'text'; readonly text: string } | Unusable
 
-function onlyLine(text: string): Text {
-  const line = text.replace(/\r?\n$/, '')
+/** Reads the only line of a file, without its line end. */
+export async function readOnlyLine(file: string): Promise<Text> {
+  const whole = await readText(file, SINGLE_LINE_LIMIT)
+  if (whole.kind === 'unusable') return whole
+  const line = whole.text.replace(/\r?\n$/, '')
   return /[\r\n]/.test(line)
     ? unusable('it has several lines, and must have exactly one')
     : { kind: 'text', text: line }
 }
 
 /** The field after the user name. The first entry of that user counts, as for Apache and login. */
-function usersField(text: string, { user }: TableEntry): Text {
-  for (const entry of text.split(/\r?\n/)) {
+async function readUsersField({ file, user }: TableEntry): Promise<Text> {
+  const whole = await readText(file, TABLE_LIMIT)
+  if (whole.kind === 'unusable') return whole
+  for (const entry of whole.text.split(/\r?\n/)) {
     const [name, field = ''] = entry.split(':', 2)
     if (name === user && entry.includes(':')) return { kind: 'text', text: field }
   }

@@ -50,6 +50,11 @@ const PARSERS: ReadonlyMap<string, (line: string) => StoredLine> = new Map([
 const MODULAR = /^\$([\w,=.-]+)\$/
 const SCHEME = /^\{[A-Z0-9][A-Z0-9./-]*\}/
 
+/** Whether a line has the form of a hash, of a supported kind or not. No such line is taken for a plain password. */
+export function isHash(line: string): boolean {
+  return MODULAR.test(line) || SCHEME.test(line)
+}
+
 /**
  * Parses one stored password. A hash of an unsupported kind is unusable: if it were taken for a plain password, every
  * login would fail, and the text of the hash would be the password. `plainAllowed` is false for htpasswd and shadow
