@@ -1,0 +1,386 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { OUTSIDE, type OutsideId } from '../../src/promises/promises.ts'
+import { planJson, reportJson } from '../../src/verify/report/json.ts'
+import { junitError, junitXml } from '../../src/verify/report/junit.ts'
+import { announcement, verdictLine } from '../../src/verify/report/lines.ts'
+import { displayOf, duration, printable } from '../../src/verify/report/style.ts'
+import { table } from '../../src/verify/report/table.ts'
+import { textReporter } from '../../src/verify/report/text-reporter.ts'
+import { timed } from '../../src/verify/report/times.ts'
+import type { Departure, Plan, Report, Verdict } from '../../src/verify/verdict.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { needs, run } from '../support/tools.ts'
+
+const PLAIN = { colour: false, columns: undefined }
+
+const DEPARTURE: Departure = {
+  sent: 'GET / with a valid token',
+  came: '200 without X-RateLimit-Reset',
+  wanted: 'X-RateLimit-Reset on every response',
+  clause: 'device API §8',
+}
+
+function verdict(id: OutsideId, result: Verdict['result'], more: Partial<Verdict> = {}): Verdict {
+  const sentence = OUTSIDE.get(id)?.sentence ?? expect.fail(`no promise ${id}`)
+  return { id, sentence, clause: 'device API', result, departures: [], notes: [], ...more }
+}
+
+const KEPT = verdict('C4', 'kept', { notes: ['the access token has 43 characters'] })
+const BROKEN = verdict('C16', 'broken', {
+  departures: [DEPARTURE, { ...DEPARTURE, came: '401 without X-RateLimit-Reset' }, DEPARTURE],
+})
+const UNTESTED = verdict('C8', 'not testable', { notes: ['it would have to change the password'] })
+
+const REPORT: Report = {
+  url: 'https://device.example',
+  version: '1.2.3',
+  startedAt: '2026-11-22T12:00:00.000Z',
+  seconds: 312.4,
+  requests: 1243,
+  result: 'broken',
+  promises: [KEPT, UNTESTED, BROKEN],
+  floods: [
+    {
+      endpoint: 'api',
+      connections: 20,
+      seconds: 10,
+      passed: 60,
+      refusals: { responses: 83_940, p50: 2.04, p99: 7.3, max: 20 },
+      beside: { responses: 29, p50: 1, p99: 3.25, max: 4 },
+    },
+  ],
+  tokens: 'The 4 grants of this run are revoked.',
+}
+
+const PLAN: Plan = {
+  url: 'https://device.example',
+  path: '/status',
+  promises: ['C4', 'C16'],
+  logins: 12,
+  wrongPasswords: 1,
+  requests: 1243,
+  seconds: 390,
+  floods: { seconds: 10, connections: 20 },
+  revocationPath: '/oauth/revoke',
+}
+
+describe('H126 the announcement', () => {
+  it('says what the run does to the server', () => {
+    expect(announcement(PLAN)).toBe(
+      [
+        '2 promises of the documented API, checked from outside at https://device.example. This run',
+        '  - logs in at most 12 times with the password, and 1 time with a wrong one, which the server may count',
+        '  - sends at most 1243 requests without the floods, and takes about 6 min 30 s',
+        '  - floods each endpoint type for 10 s over 20 connections; the limits should let no more than usual pass',
+        '  - sends only GET, HEAD and OPTIONS to /status and to other spellings of it, and changes nothing there',
+        '  - sends POST only to /oauth/token and to other spellings of it, and to /oauth/revoke',
+        '  - uses up the rate limits: meanwhile, other clients that the server takes for this one get 429, too',
+        '  - tries to revoke its tokens at the end, at /oauth/revoke',
+        '',
+      ].join('\n'),
+    )
+  })
+
+  it('mentions neither floods nor a revocation that the run does not have', () => {
+    const text = announcement({ ...PLAN, floods: undefined, revocationPath: undefined })
+    expect(text).not.toMatch(/flood|\/oauth\/revoke/)
+    expect(text).toContain('  - sends at most 1243 requests, and takes about 6 min 30 s\n')
+    expect(text).toContain('  - revokes none of its tokens: they stay valid until they expire\n')
+  })
+})
+
+describe('the line of a promise', () => {
+  it('has its result, its id, its first sentence, and what came', () => {
+    expect([KEPT, BROKEN, UNTESTED].map((each) => verdictLine(each, PLAIN))).toEqual([
+      'kept          C4    A token response is 200 with exactly `expires_in`, `token_type`, `refresh_token` and `access_token`, and is not to be cached',
+      expect.stringMatching(/^BROKEN {8}C16 {3}\S.*: 200 without X-RateLimit-Reset \(and 2 more\)$/),
+      expect.stringMatching(/^not testable {2}C8 {4}\S.*: it would have to change the password$/),
+    ])
+  })
+
+  it('of every promise is one sentence without its full stop', () => {
+    for (const id of OUTSIDE.keys()) {
+      expect(verdictLine(verdict(id, 'kept'), PLAIN)).toMatch(/^kept {10}[CH]\d{1,3} +\S.{15,}[^.\n]$/)
+    }
+  })
+})
+
+describe('the table', () => {
+  it('has the promises by result, every departure, the floods and the totals', () => {
+    const lines = table(REPORT, PLAIN).split('\n')
+    expect(lines[0]).toBe('RESULT        ID    PROMISE')
+    expect(lines.flatMap((line) => /^\S.*? {2}\S+(?= )/.exec(line)?.[0] ?? [])).toEqual([
+      'RESULT        ID',
+      'kept          C4',
+      'not testable  C8',
+      'BROKEN        C16',
+    ])
+    expect(lines).toContain('                    note    the access token has 43 characters')
+    const broken = lines.findIndex((line) => line.startsWith('BROKEN'))
+    expect(lines[broken]).toBe(`BROKEN        C16   ${BROKEN.sentence}`)
+    expect(lines.slice(broken + 1).join('\n')).toBe(
+      `                    sent    GET / with a valid token
+                    came    200 without X-RateLimit-Reset (2 times)
+                    wanted  X-RateLimit-Reset on every response
+                    clause  device API §8
+                    sent    GET / with a valid token
+                    came    401 without X-RateLimit-Reset
+                    wanted  X-RateLimit-Reset on every response
+                    clause  device API §8
+
+Flood of the API (20 connections, 10 s): 84000 responses, 60 passed, 83940 refused
+  ms                    responses        p50        p99        max
+  refusals                  83940        2.0        7.3       20.0
+  the client beside            29        1.0        3.3        4.0
+
+The 4 grants of this run are revoked.
+1 kept, 1 broken, 1 not testable; 1243 requests in 5 min 12 s
+`,
+    )
+  })
+})
+
+describe('text', () => {
+  it('has colour only on a terminal, and never with NO_COLOR', () => {
+    const terminal = { isTTY: true, columns: 100 }
+    expect(displayOf(terminal, {})).toEqual({ colour: true, columns: 100 })
+    expect(displayOf(terminal, { NO_COLOR: '1' })).toEqual({ colour: false, columns: 100 })
+    expect(displayOf(terminal, { NO_COLOR: '' })).toEqual({ colour: true, columns: 100 })
+    expect(displayOf(terminal, { TERM: 'dumb' })).toEqual(PLAIN)
+    expect(displayOf({}, {})).toEqual(PLAIN)
+    expect(verdictLine(BROKEN, { colour: true })).toContain('\x1b[31mBROKEN      \x1b[39m  C16 ')
+    expect(table(REPORT, PLAIN)).not.toContain('\x1b')
+  })
+
+  it.each([
+    [0.4, '0 s'],
+    [59.4, '59 s'],
+    [59.6, '1 min'],
+    [150, '2 min 30 s'],
+  ])('shows %s seconds as %s', (seconds, text) => {
+    expect(duration(seconds)).toBe(text)
+  })
+
+  it('shows what a server sends without what could rewrite the screen', () => {
+    expect(printable('a\x1b[2J\r\n\u202eb\ud800é😀')).toBe('a\\x1b[2J\\x0d\\x0a\\u202eb\\ud800é😀')
+  })
+
+  it('of any server has only the lines of the report', () => {
+    fc.assert(
+      fc.property(anyReport, (report) => {
+        const text = table(report, PLAIN) + report.promises.map((each) => verdictLine(each, PLAIN)).join('\n')
+        expect(text).not.toMatch(/[^\P{Cc}\n]|\p{Cs}|[\u202a-\u202e\u2066-\u2069]/u)
+        const own = report.promises.flatMap(({ departures, notes }) => [...departures, ...notes])
+        expect(table(report, PLAIN).split('\n').length).toBeLessThanOrEqual(
+          5 + 5 * report.floods.length + report.promises.length + 4 * own.length,
+        )
+      }),
+    )
+  })
+})
+
+/** A run on a display, with the texts that were written. */
+function shown(columns: number | undefined): readonly string[] {
+  const texts: string[] = []
+  const reporter = textReporter((text) => texts.push(text), { colour: false, columns })
+  reporter.announce(PLAN)
+  reporter.progress('counting the first window: 20 of 60')
+  reporter.progress('counting the first window: 40 of 60')
+  reporter.decided(KEPT)
+  reporter.progress('waiting')
+  reporter.finished(REPORT)
+  return texts
+}
+
+describe('the reporter', () => {
+  it('writes each progress line on its own line in a log', () => {
+    const [plan, ...others] = shown(undefined)
+    expect(plan).toBe(`${announcement(PLAN)}\n`)
+    expect(others).toEqual([
+      '...                 counting the first window: 20 of 60\n',
+      '...                 counting the first window: 40 of 60\n',
+      `${verdictLine(KEPT, PLAIN)}\n`,
+      '...                 waiting\n',
+      `\n${table(REPORT, PLAIN)}`,
+    ])
+  })
+
+  it('replaces a progress line on a terminal, and cuts it at the right edge', () => {
+    expect(shown(40).slice(1)).toEqual([
+      '...                 counting the first ',
+      '\r\x1b[K...                 counting the first ',
+      `\r\x1b[K${verdictLine(KEPT, PLAIN)}\n`,
+      '...                 waiting',
+      `\r\x1b[K\n${table(REPORT, PLAIN)}`,
+    ])
+  })
+
+  it('measures the time between two decisions', () => {
+    let now = 1000
+    const decided: string[] = []
+    const below = { ...textReporter(() => {}, PLAIN), decided: ({ id }: Verdict) => decided.push(id) }
+    const { reporter, times } = timed(below, { monotonic: () => now })
+    now = 1500
+    reporter.decided(KEPT)
+    now = 63_500
+    reporter.decided(BROKEN)
+    expect([...times]).toEqual([
+      ['C4', 0.5],
+      ['C16', 62],
+    ])
+    expect(decided).toEqual(['C4', 'C16'])
+  })
+})
+
+describe('the JSON document', () => {
+  it('has these keys, in this order', () => {
+    const document = JSON.parse(reportJson(REPORT))
+    expect(Object.keys(document).join(' ')).toBe(
+      'url version startedAt seconds requests result kept broken notTestable promises floods tokens',
+    )
+    expect(document).toEqual({ ...REPORT, kept: 1, broken: 1, notTestable: 1 })
+    expect(Object.keys(document.promises[2]).join(' ')).toBe('id sentence clause result departures notes')
+    expect(Object.keys(document.promises[2].departures[0]).join(' ')).toBe('sent came wanted clause')
+    expect(Object.keys(document.floods[0]).join(' ')).toBe(
+      'endpoint connections seconds passed refusals beside',
+    )
+  })
+
+  it('of a dry run has the plan', () => {
+    expect(JSON.parse(planJson(PLAN))).toEqual({ plan: PLAN })
+    const quick = planJson({ ...PLAN, floods: undefined, revocationPath: undefined })
+    expect(JSON.parse(quick).plan).toMatchObject({ floods: null, revocationPath: null })
+  })
+})
+
+const TIMES = new Map([['C16', 62.0004]])
+
+describe('the JUnit document', () => {
+  it('has a test case for each promise', () => {
+    expect(junitXml(REPORT, TIMES).replaceAll('><', '>\n<')).toBe(
+      `<?xml version="1.0" encoding="UTF-8"?>
+<testsuites tests="3" failures="1" errors="0" skipped="1" time="312.400">
+<testsuite name="postern verify" tests="3" failures="1" errors="0" skipped="1" time="312.400" timestamp="2026-11-22T12:00:00.000Z">
+<properties>
+<property name="url" value="https://device.example"/>
+<property name="version" value="1.2.3"/>
+<property name="tokens" value="The 4 grants of this run are revoked."/>
+</properties>
+<testcase classname="postern.verify" name="C4 A token response is 200 with exactly \`expires_in\`, \`token_type\`, \`refresh_token\` and \`access_token\`, and is not to be cached" time="0.000">
+<system-out>the access token has 43 characters</system-out>
+</testcase>
+<testcase classname="postern.verify" name="C8 ${firstOf('C8')}" time="0.000">
+<skipped message="it would have to change the password"/>
+</testcase>
+<testcase classname="postern.verify" name="C16 ${firstOf('C16')}" time="62.000">
+<failure message="200 without X-RateLimit-Reset; wanted: X-RateLimit-Reset on every response" type="broken">${BROKEN.sentence}
+(device API)
+
+sent    GET / with a valid token
+came    200 without X-RateLimit-Reset
+wanted  X-RateLimit-Reset on every response
+clause  device API §8
+
+sent    GET / with a valid token
+came    401 without X-RateLimit-Reset
+wanted  X-RateLimit-Reset on every response
+clause  device API §8
+
+sent    GET / with a valid token
+came    200 without X-RateLimit-Reset
+wanted  X-RateLimit-Reset on every response
+clause  device API §8</failure>
+</testcase>
+</testsuite>
+</testsuites>
+`,
+    )
+  })
+
+  it('of a run that could not take place has one test case with the error', async () => {
+    const xml = junitError(['cannot reach <https://h>', 'the & second'])
+    expect(xml).toContain('<error message="cannot reach &lt;https://h&gt;">')
+    expect(await parsed([xml])).toEqual([
+      { root: 'testsuites', texts: ['cannot reach <https://h>\nthe & second'], names: ['the run'] },
+    ])
+  })
+
+  it('is well-formed XML that has every text, whatever a server sends', async () => {
+    const reports = fc.sample(anyReport, { numRuns: 300, seed: 1 })
+    const documents = await parsed(reports.map((report) => junitXml(report, new Map())))
+    for (const [i, { promises }] of reports.entries()) {
+      const whole = documents[i]?.texts.join('\n') ?? ''
+      expect(documents[i]?.names.length).toBe(promises.length)
+      for (const { result, departures, notes } of promises) {
+        if (result !== 'not testable') for (const note of notes) expect(whole).toContain(inXml(note))
+        if (result === 'broken') for (const { came } of departures) expect(whole).toContain(inXml(came))
+      }
+    }
+  }, 30_000)
+})
+
+/** How a text comes out of the XML. */
+const inXml = (text: string): string => printable(text).replace(/[\ufffe\uffff]/g, '\ufffd')
+
+const firstOf = (id: OutsideId): string =>
+  verdictLine(verdict(id, 'kept'), PLAIN)
+    .slice(20)
+    .replaceAll('"', '&quot;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('<', '&lt;')
+
+interface ParsedXml {
+  readonly root: string
+  /** The texts of failures, errors and output. */
+  readonly texts: readonly string[]
+  /** The names of the test cases. */
+  readonly names: readonly string[]
+}
+
+const READER = `
+import json, sys, xml.etree.ElementTree as tree
+documents = []
+for text in json.load(open(sys.argv[1], encoding='utf8')):
+    root = tree.fromstring(text.encode('utf8'))
+    documents.append({
+        'root': root.tag,
+        'texts': [each.text for each in root.iter() if each.tag in ('failure', 'error', 'system-out')],
+        'names': [each.get('name') for each in root.iter('testcase')],
+    })
+json.dump(documents, open(sys.argv[2], 'w', encoding='utf8'))
+`
+
+/** Parses documents with expat, which accepts only well-formed XML. */
+async function parsed(documents: readonly string[]): Promise<readonly ParsedXml[]> {
+  needs('python3')
+  const folder = temporaryDirectory()
+  const [input, output] = [join(folder, 'in.json'), join(folder, 'out.json')]
+  writeFileSync(input, JSON.stringify(documents))
+  const { code, stderr } = await run('python3', ['-c', READER, input, output])
+  expect([code, stderr]).toEqual([0, ''])
+  return JSON.parse(readFileSync(output, 'utf8'))
+}
+
+const anyText = fc.oneof(
+  fc.string({ unit: 'binary' }),
+  fc.string({
+    unit: fc.constantFrom('<', '>', '&', '"', "'", ']]>', '\0', '\x1b[2J', '\n', '\r', '\t', '\ufffe'),
+  }),
+  fc.string({ unit: fc.integer({ min: 0, max: 0xffff }).map((unit) => String.fromCharCode(unit)) }),
+)
+
+const anyReport: fc.Arbitrary<Report> = fc
+  .array(
+    fc.record({
+      result: fc.constantFrom<Verdict['result'][]>('kept', 'broken', 'not testable'),
+      departures: fc.array(fc.record({ sent: anyText, came: anyText, wanted: anyText, clause: anyText }), {
+        maxLength: 3,
+      }),
+      notes: fc.array(anyText, { maxLength: 3 }),
+    }),
+    { minLength: 1, maxLength: 3 },
+  )
+  .map((rows) => ({ ...REPORT, promises: rows.map((row) => verdict('C16', row.result, row)) }))
