@@ -27,10 +27,12 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'http',
     'listen',
     'password',
+    'promises',
     'record',
     'sign-in',
     'system',
     'tokens',
+    'verify',
     'version.ts',
   ],
   compose: [
@@ -66,6 +68,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   http: [],
   system: [],
   promises: [],
+  verify: ['promises', 'system'],
   'version.ts': [],
   'node-version.cjs': [],
 }

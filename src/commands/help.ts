@@ -9,6 +9,7 @@ First steps:
   postern init      write a first configuration: asks for the device and its password
   postern check     test everything in the configuration
   postern serve     run the sidecar
+  postern verify    prove that the limits hold, against any server with this API
 
 Exit codes: 0 stopped on purpose, 1 failed while running, 2 bad usage or configuration.`
 
@@ -66,3 +67,26 @@ Without a terminal it asks nothing:
 
 Exit codes: 0 if the configuration is written. Otherwise nothing is written: 2 if a flag is missing or wrong, the file exists, the
 password cannot be read, or you cancel (Ctrl-C); 1 if the device does not answer as it should (--skip-checks writes nevertheless).`
+
+export const VERIFY_HELP = `
+The run first says how often it logs in, how many requests it sends and how long it takes; --dry-run says only that. It sends
+nothing that changes the device: to the API only GET, HEAD and OPTIONS, for --path. It uses up the rate limits of its address and
+tries a few wrong passwords, so choose a time when that disturbs no one. Ctrl-C ends it, and revokes its tokens.
+
+The server can be Postern, or any other with this API:
+  postern verify https://device.example --password-file password
+  postern verify https://localhost:8443 --ca /var/lib/postern/tls/cert.pem --password-file password
+
+Quickly, without waiting for windows; and the whole, for CI:
+  postern verify https://device.example --password-file password --quick
+  postern verify https://device.example --password-file password --junit verify.xml
+
+A server with limits of its own, and only some promises:
+  postern verify https://device.example --password-file password --api-limit 120/60 --oauth-limit 10/60
+  postern verify https://device.example --password-file password --only C13,C14,C15,C16
+
+Each promise is kept, broken (with what was sent, what came, what was wanted, and the clause), or not testable there.
+docs/verifying.md explains the result, and docs/promises.md lists the promises.
+
+Exit codes: 0 if no promise is broken; 1 if one is, if the server cannot be reached or trusted, or if the run was stopped; 2 for
+bad usage or an unusable file.`

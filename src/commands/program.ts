@@ -18,8 +18,11 @@ import {
   REVOKE_HELP,
   SERVE_HELP,
   STATUS_HELP,
+  VERIFY_HELP,
 } from './help.ts'
 import type { InitOptions } from './init.ts'
+import { VERIFY_FLAGS } from './verify/flags.ts'
+import type { VerifyCommandFlags } from './verify.ts'
 
 const BAD_USAGE: ExitCode = 2
 
@@ -166,6 +169,19 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
     .option('--user <name>', 'the account of the device password')
     .option('--skip-checks', 'try neither the device nor the password file', false)
     .addHelpText('after', INIT_HELP)
+
+  const verify = command(
+    'verify',
+    'Check from outside, over real connections, whether a server keeps the documented API.',
+    'everything',
+    async (url: string, flags: VerifyCommandFlags) => {
+      const { verifyCommand } = await import('./verify.ts')
+      return verifyCommand(url, flags, { ...io, onStop: io.onSignals('SIGTERM', 'SIGINT') })
+    },
+  )
+    .argument('<url>', 'address of the server, such as https://device.example')
+    .addHelpText('after', VERIFY_HELP)
+  for (const [flag, description] of VERIFY_FLAGS) verify.option(flag, description)
 
   command(
     'demo',
