@@ -114,6 +114,7 @@ describe('H117 the npm package', () => {
       'docs/installing.md',
       'docs/library.md',
       'docs/operating.md',
+      'docs/verifying.md',
       'lib/api.d.ts',
       'lib/config/yaml.d.ts',
       'lib/system/setup-error.d.ts',

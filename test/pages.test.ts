@@ -21,6 +21,7 @@ const FOR_PEOPLE = [
   'docs/installing.md',
   'docs/operating.md',
   'docs/api.md',
+  'docs/verifying.md',
   'src/README.md',
 ]
 

@@ -33,4 +33,9 @@ export const FIRST_USE = {
       'If the URL has the wrong scheme, or the certificate is refused, `check` and the log name the cause and the remedy.',
     reason: 'self-signed certificates of devices; a 500 says only tls_certificate_error',
   },
+  H126: {
+    sentence:
+      '`postern verify` says beforehand what it sends, and keeps to it. To the API it sends only GET, HEAD and OPTIONS, for one path and other spellings of it.',
+    reason: 'decision: a check of a device in use must not change it',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
