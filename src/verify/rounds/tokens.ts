@@ -45,11 +45,15 @@ export const tokens: Round = {
 /** Fails if nothing can be checked: no connection, or a password that the server does not take. */
 function requireAccepted(stage: Stage, answer: Answer): void {
   const { origin } = stage.options.url
+  const { came } = stage.departure({ what: '' }, answer, '', '')
   if (answer.failure !== undefined) {
-    throw new SetupError(`${origin}: ${answer.failure}`, { exitCode: 1, remedy: 'check address and port' })
+    const untrusted = /certificate|hostname|altnames|unable to verify/i.test(answer.failure)
+    const remedy = untrusted
+      ? 'name its certificate, or that of its authority, with --ca (--insecure accepts any)'
+      : 'check address and port'
+    throw new SetupError(`${origin}: ${came}`, { exitCode: 1, remedy })
   }
   if (member(answer, 'error') === 'invalid_grant' || answer.status === 401 || answer.status === 403) {
-    const { came } = stage.departure({ what: '' }, answer, '', '')
     throw new SetupError(`${origin} does not accept the password: ${came}`, {
       exitCode: 1,
       remedy: 'correct the password file; nothing was checked',
