@@ -38,4 +38,9 @@ export const FIRST_USE = {
       '`postern verify` says beforehand what it sends, and keeps to it. To the API it sends only GET, HEAD and OPTIONS, for one path and other spellings of it.',
     reason: 'decision: a check of a device in use must not change it',
   },
+  H127: {
+    sentence:
+      '`postern verify` finds each fault of a server that breaks a promise, and reports no promise as broken that the server keeps.',
+    reason: 'a check that cannot fail proves nothing, and one that cries wolf is switched off',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
