@@ -82,7 +82,11 @@ export function createStage(
   }
 
   async function pauseFor(ms: number): Promise<void> {
-    if (ms > 0) await pause(ms, undefined, { signal })
+    if (ms <= 0) return
+    await pause(ms, undefined, { signal }).catch((error: unknown) => {
+      signal.throwIfAborted()
+      throw error
+    })
   }
 
   const stage: Stage = {

@@ -15,7 +15,8 @@ export const manyConnections: Round = {
   cost: ({ quick, limits, flood }) => (quick ? undefined : crowdCost(limits, flood.connections)),
   run: (stage) => {
     const { connections } = stage.options.flood
-    return crowd(stage, stage.http1(connections), `over ${connections} connections`)
+    const client = stage.http1(connections)
+    return crowd(stage, async () => client, `over ${connections} connections`)
   },
 }
 
@@ -24,9 +25,10 @@ export const http2: Round = {
   promises: ['C14'],
   cost: ({ quick, url, limits }) => (quick || url.protocol !== 'https:' ? undefined : crowdCost(limits, 1)),
   async run(stage) {
-    const client = await stage.http2()
-    if (client === undefined) return untested(['C14'], 'over HTTP/2, which the server does not offer')
-    return (await crowd(stage, client, 'over HTTP/2')).filter(({ promise }) => promise === 'C14')
+    if ((await stage.http2()) === undefined)
+      return untested(['C14'], 'over HTTP/2, which the server does not offer')
+    // A server closes a connection that is idle for the length of a window, so each window gets its own.
+    return (await crowd(stage, stage.http2, 'over HTTP/2')).filter(({ promise }) => promise === 'C14')
   },
 }
 
@@ -40,10 +42,13 @@ function crowdCost(
   }
 }
 
-async function crowd(stage: Stage, client: Client, how: string): Promise<Finding[]> {
+/** A connection, or connections, for one window. Undefined if the server does not offer the protocol any more. */
+type Connect = () => Promise<Client | undefined>
+
+async function crowd(stage: Stage, connect: Connect, how: string): Promise<Finding[]> {
   if (stage.grants[0] === undefined || stage.passStatus === undefined)
     return untested(['C14', 'C15'], 'no token was admitted')
-  const found = await Promise.all([useUp(stage, 'api', client, how), useUp(stage, 'oauth', client, how)])
+  const found = await Promise.all([useUp(stage, 'api', connect, how), useUp(stage, 'oauth', connect, how)])
   if (found.includes('too slow'))
     return untested(['C14'], `${how}: the server is too slow to use up a window`)
   const departures = found.flatMap((each) => (each === 'too slow' ? [] : each))
@@ -72,7 +77,7 @@ const ATTEMPTS = 2
 async function useUp(
   stage: Stage,
   endpoint: Endpoint,
-  client: Client,
+  connect: Connect,
   how: string,
 ): Promise<readonly CrowdDeparture[] | 'too slow'> {
   const limit = stage.options.limits[endpoint]
@@ -81,6 +86,7 @@ async function useUp(
   const total = limit.requests - 1 + PAST + stage.options.flood.connections
   for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
     await stage.waitForWindow(endpoint, `${how} a new window is needed`)
+    const client = await connect()
     const ledger = createLedger(limit, 1)
     const start = stage.clock.monotonic()
     const opening = await stage.send(question)
