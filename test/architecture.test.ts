@@ -68,7 +68,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   http: [],
   system: [],
   promises: [],
-  verify: ['promises', 'system'],
+  verify: ['http', 'promises', 'system', 'version.ts'],
   'version.ts': [],
   'node-version.cjs': [],
 }
