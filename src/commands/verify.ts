@@ -5,7 +5,7 @@ import { SetupError } from '../system/setup-error.ts'
 import type { VerifyOptions } from '../verify/options.ts'
 import { planJson, reportJson } from '../verify/report/json.ts'
 import { junitError, junitXml } from '../verify/report/junit.ts'
-import { displayOf, type Output } from '../verify/report/style.ts'
+import { displayOf, type Output, printable } from '../verify/report/style.ts'
 import { textReporter } from '../verify/report/text-reporter.ts'
 import { timed } from '../verify/report/times.ts'
 import { planOf, verify } from '../verify/verify.ts'
@@ -68,10 +68,15 @@ export async function verifyCommand(
     return report.result === 'broken' ? 1 : 0
   } catch (error) {
     await file?.writeFile(junitError(error instanceof SetupError ? error.problems : [reasonOf(error)]))
-    throw error
+    throw error instanceof SetupError ? shownAsText(error) : error
   } finally {
     await file?.close()
   }
+}
+
+/** The error with problems that cannot rewrite the screen: they may quote the server. */
+function shownAsText(error: SetupError): SetupError {
+  return new SetupError(error.problems.map(printable), { exitCode: error.exitCode, cause: error })
 }
 
 /** Opened before the run, so that a wrong path costs none. */

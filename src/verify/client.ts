@@ -81,5 +81,8 @@ function failureOf(error: unknown): string {
     return `no response within ${RESPONSE_TIMEOUT / 1000} s`
   const code = codeOf(error)
   if (code.startsWith('HPE_')) return `no valid HTTP response (${code})`
-  return CLOSED.has(code) ? 'the connection was closed without a response' : `no response: ${reasonOf(error)}`
+  if (CLOSED.has(code)) return 'the connection was closed without a response'
+  // OpenSSL's errors have several parts, with the path of a source file: `...:SSL routines::wrong version number:../ssl/...`
+  const [, ofTls] = /:SSL routines:[^:]*:([^:\n]+)/.exec(reasonOf(error)) ?? []
+  return `no response: ${ofTls ?? reasonOf(error)}`
 }

@@ -137,16 +137,18 @@ export function verdictOf(id: OutsideId, findings: readonly Finding[]): Verdict 
     const { promise: _, kind: __, ...departure } = finding
     return [departure]
   })
+  const kept = own.some(({ kind }) => kind === 'kept')
+  const result = departures.length > 0 ? 'broken' : kept ? 'kept' : 'not testable'
   const notes = own.flatMap((finding) => {
     if (finding.kind === 'kept') return finding.note === undefined ? [] : [finding.note]
-    return finding.kind === 'untested' ? [`not tested: ${finding.reason}`] : []
+    if (finding.kind === 'broken') return []
+    return [result === 'not testable' ? finding.reason : `not tested: ${finding.reason}`]
   })
-  const kept = own.some(({ kind }) => kind === 'kept')
   return {
     id,
     sentence: promise?.sentence ?? '',
     clause: promise?.reason ?? '',
-    result: departures.length > 0 ? 'broken' : kept ? 'kept' : 'not testable',
+    result,
     departures,
     notes: own.length === 0 ? ['left out by --quick'] : [...new Set(notes)],
   }

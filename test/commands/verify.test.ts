@@ -115,10 +115,10 @@ describe('postern verify', () => {
   })
 
   it('with --junit writes why a run could not take place', async () => {
-    const failure = new SetupError('cannot reach https://device.example', { exitCode: 1 })
+    const failure = new SetupError('not the API: \x1b[2J<html>', { exitCode: 1 })
     const run = start({ planOf, verify: () => Promise.reject(failure) }, { junit, json: true })
-    await expect(run.code).rejects.toBe(failure)
-    expect(readFileSync(junit, 'utf8')).toContain('<error message="cannot reach https://device.example">')
+    await expect(run.code).rejects.toMatchObject({ problems: ['not the API: \\x1b[2J<html>'], exitCode: 1 })
+    expect(readFileSync(junit, 'utf8')).toContain('<error message="not the API: \\x1b[2J&lt;html&gt;">')
     expect(run.stdout()).toBe('')
   })
 

@@ -84,8 +84,9 @@ describe('H126 the announcement', () => {
     )
   })
 
-  it('mentions neither floods nor a revocation that the run does not have', () => {
-    const text = announcement({ ...PLAN, floods: undefined, revocationPath: undefined })
+  it('mentions neither floods, wrong passwords nor a revocation that the run does not have', () => {
+    const text = announcement({ ...PLAN, wrongPasswords: 0, floods: undefined, revocationPath: undefined })
+    expect(text).toContain('  - logs in at most 12 times with the password, and with no wrong one\n')
     expect(text).not.toMatch(/flood|\/oauth\/revoke/)
     expect(text).toContain('  - sends at most 1243 requests, and takes about 6 min 30 s\n')
     expect(text).toContain('  - revokes none of its tokens: they stay valid until they expire\n')

@@ -14,7 +14,7 @@ export function announcement(plan: Plan): string {
 function itemsOf(plan: Plan): readonly string[] {
   const { path, floods, revocationPath } = plan
   return [
-    `logs in at most ${counted(plan.logins, 'time')} with the password, and ${counted(plan.wrongPasswords, 'time')} with a wrong one, which the server may count`,
+    `logs in at most ${counted(plan.logins, 'time')} with the password, and ${wrongPasswords(plan)}`,
     `sends at most ${counted(plan.requests, 'request')}${floods === undefined ? '' : ' without the floods'}, and takes about ${duration(plan.seconds)}`,
     ...(floods === undefined
       ? []
@@ -28,6 +28,12 @@ function itemsOf(plan: Plan): readonly string[] {
       ? 'revokes none of its tokens: they stay valid until they expire'
       : `tries to revoke its tokens at the end, at ${revocationPath}`,
   ]
+}
+
+function wrongPasswords({ wrongPasswords: times }: Plan): string {
+  return times === 0
+    ? 'with no wrong one'
+    : `${counted(times, 'time')} with a wrong one, which the server may count`
 }
 
 /** The line of a promise as soon as it is decided. */

@@ -42,16 +42,22 @@ export const tokens: Round = {
   },
 }
 
+/** In the words of OpenSSL and Node. */
+function remedyFor(failure: string): string {
+  if (/certificate|hostname|altnames|unable to verify/i.test(failure)) {
+    return 'name its certificate, or that of its authority, with --ca (--insecure accepts any)'
+  }
+  return /wrong version number|packet length too long/i.test(failure)
+    ? 'it may speak http, not https, at this port'
+    : 'check address and port'
+}
+
 /** Fails if nothing can be checked: no connection, or a password that the server does not take. */
 function requireAccepted(stage: Stage, answer: Answer): void {
   const { origin } = stage.options.url
   const { came } = stage.departure({ what: '' }, answer, '', '')
   if (answer.failure !== undefined) {
-    const untrusted = /certificate|hostname|altnames|unable to verify/i.test(answer.failure)
-    const remedy = untrusted
-      ? 'name its certificate, or that of its authority, with --ca (--insecure accepts any)'
-      : 'check address and port'
-    throw new SetupError(`${origin}: ${came}`, { exitCode: 1, remedy })
+    throw new SetupError(`${origin}: ${came}`, { exitCode: 1, remedy: remedyFor(answer.failure) })
   }
   if (member(answer, 'error') === 'invalid_grant' || answer.status === 401 || answer.status === 403) {
     throw new SetupError(`${origin} does not accept the password: ${came}`, {
