@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
 import { verifyCommand } from '../../src/commands/verify.ts'
+import { OUTSIDE } from '../../src/promises/promises.ts'
+import type { Plan, Report } from '../../src/verify/verdict.ts'
 import { ENV, MAIN } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
@@ -46,15 +48,12 @@ function requestsOf(sidecar: TestSidecar): readonly { readonly method: string; r
 it('H126 a run sends the API only GET, HEAD and OPTIONS for its path, and not more than it announces', async () => {
   const sidecar = await startServer()
   const flags = { path: '/status?verbose=1', quick: true }
-  const { plan } = (await verify(sidecar.url, { ...flags, dryRun: true })) as {
-    plan: { logins: number; wrongPasswords: number; requests: number }
-  }
+  const { plan } = (await verify(sidecar.url, { ...flags, dryRun: true })) as { plan: Plan }
   expect(requestsOf(sidecar)).toEqual([])
-  const report = await verify(sidecar.url, flags)
-  expect(report).toMatchObject({ result: 'kept' })
+  const { result, requests } = (await verify(sidecar.url, flags)) as Report
+  expect(result).toBe('kept')
 
   const sent = requestsOf(sidecar)
-  const { requests } = report as { requests: number }
   expect(requests).toBeLessThanOrEqual(plan.requests)
   // Bytes that are no request, such as two Host fields, have no line.
   expect(sent.length).toBeLessThanOrEqual(requests)
@@ -73,6 +72,18 @@ it('H126 a run sends the API only GET, HEAD and OPTIONS for its path, and not mo
   expect([...atDevice].filter((each) => !/^(?:GET|HEAD|OPTIONS) \/status\?verbose=1/.test(each))).toEqual([])
   expect(await sidecar.metric('postern_tokens')).toBe(0)
 }, 60_000)
+
+it('H126 a whole run, but for its floods, sends not more than it announces', async () => {
+  const sidecar = await startServer()
+  const flags = { only: [...OUTSIDE.keys()].filter((id) => id !== 'H125').join(',') }
+  const { plan } = (await verify(sidecar.url, { ...flags, dryRun: true })) as { plan: Plan }
+  const report = (await verify(sidecar.url, flags)) as Report
+  expect([plan.floods, report.floods]).toEqual([null, []])
+  expect(report.requests).toBeLessThanOrEqual(plan.requests)
+  expect(report.seconds).toBeLessThanOrEqual(2 * plan.seconds)
+  const logins = await sidecar.metric('postern_tokens_issued_total', { grant: 'password' })
+  expect(logins).toBeLessThanOrEqual(plan.logins)
+}, 180_000)
 
 it('H126 Ctrl-C ends a run after its tokens are revoked', async () => {
   const sidecar = await startServer()
