@@ -98,6 +98,25 @@ const EXPRESS: RealServerRow = {
   ],
 }
 
+const ROTATING_EXPRESS: RealServerRow = {
+  name: 'the same with rotation',
+  start: (limits) => startExpress({ limits, rotate: true }),
+  departures: [
+    ...EXPRESS.departures,
+    {
+      promise: 'C6',
+      does: 'refuses a spent refresh token and revokes nothing, where RFC 9700 §4.14.2 has the login revoked',
+      async proof(server) {
+        const { refresh } = await login(server)
+        const form = (token: string): string => `grant_type=refresh_token&refresh_token=${token}`
+        const successor = String((await postForm(server, form(refresh))).json().refresh_token)
+        expect((await postForm(server, form(refresh))).json().error).toBe('invalid_grant')
+        expect((await postForm(server, form(successor))).status).toBe(200)
+      },
+    },
+  ],
+}
+
 const FASTIFY: RealServerRow = {
   name: '@fastify/rate-limit and @fastify/bearer-auth',
   start: startFastify,
@@ -139,7 +158,7 @@ const FASTIFY: RealServerRow = {
   ],
 }
 
-export const REAL_SERVERS: readonly RealServerRow[] = [NGINX, EXPRESS, FASTIFY]
+export const REAL_SERVERS: readonly RealServerRow[] = [NGINX, EXPRESS, ROTATING_EXPRESS, FASTIFY]
 
 async function firstRefusal(server: RealServer): ReturnType<typeof ask> {
   for (;;) {
