@@ -18,6 +18,8 @@ export interface KnownDeparture {
 export interface RealServerRow {
   readonly name: string
   start(limits: Limits): Promise<RealServer>
+  /** What it is set to when `postern verify` runs against it. */
+  readonly limits: Limits
   /** `postern verify` must report these promises as broken, and no other. */
   readonly departures: readonly KnownDeparture[]
 }
@@ -27,6 +29,12 @@ export const PROOF_LIMITS: Limits = {
   api: { requests: 10, window: 30 },
   oauth: { requests: 10, window: 30 },
 }
+
+/** Windows short enough to wait for. */
+const SHORT_LIMITS: Limits = { api: { requests: 60, window: 3 }, oauth: { requests: 30, window: 3 } }
+
+/** A request leaks every half second, so that a busy machine is not too slow to use the bucket up. */
+const SLOW_LEAK: Limits = { api: { requests: 60, window: 30 }, oauth: { requests: 30, window: 15 } }
 
 /** The Node.js HTTP server reads the first of two `Host` fields. */
 const TWO_HOSTS: KnownDeparture = {
@@ -38,9 +46,10 @@ const TWO_HOSTS: KnownDeparture = {
   },
 }
 
-const NGINX: RealServerRow = {
+export const NGINX: RealServerRow = {
   name: 'nginx limit_req',
   start: startNginx,
+  limits: SLOW_LEAK,
   departures: [
     {
       promise: 'C14',
@@ -72,9 +81,10 @@ const NGINX: RealServerRow = {
   ],
 }
 
-const EXPRESS: RealServerRow = {
+export const EXPRESS: RealServerRow = {
   name: 'express-rate-limit and @node-oauth/oauth2-server',
   start: (limits) => startExpress({ limits }),
+  limits: SHORT_LIMITS,
   departures: [
     {
       promise: 'C2',
@@ -98,9 +108,10 @@ const EXPRESS: RealServerRow = {
   ],
 }
 
-const ROTATING_EXPRESS: RealServerRow = {
+export const ROTATING_EXPRESS: RealServerRow = {
   name: 'the same with rotation',
   start: (limits) => startExpress({ limits, rotate: true }),
+  limits: SHORT_LIMITS,
   departures: [
     ...EXPRESS.departures,
     {
@@ -117,9 +128,10 @@ const ROTATING_EXPRESS: RealServerRow = {
   ],
 }
 
-const FASTIFY: RealServerRow = {
+export const FASTIFY: RealServerRow = {
   name: '@fastify/rate-limit and @fastify/bearer-auth',
   start: startFastify,
+  limits: SHORT_LIMITS,
   departures: [
     {
       promise: 'C1',
