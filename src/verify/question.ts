@@ -67,9 +67,12 @@ export function refreshGrant(refreshToken: string, what = 'with the refresh toke
   )
 }
 
-/** A request that every server with this API refuses with 400, without a look at a password or a token. */
+/**
+ * A request that every server with this API refuses with 400, without a look at a password or a token. The grant type is one that
+ * no server knows: to a known one that is not for this client it may say `unauthorized_client` (RFC 6749 §5.2).
+ */
 export const UNSUPPORTED_GRANT: Question = {
-  ...tokenRequest([['grant_type', 'client_credentials']], 'with grant_type=client_credentials'),
+  ...tokenRequest([['grant_type', 'postern-verify']], 'with an unknown grant_type'),
   refused: true,
 }
 
