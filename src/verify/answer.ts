@@ -35,7 +35,7 @@ export function retryAfter(observation: Observation): number | undefined {
 /** Long enough to recognise a page, short enough for a line. */
 const EXCERPT = 100
 
-/** A response in words: status and the begin of the body. The caller masks secrets. */
+/** A response in words: status and the begin of the body. The caller masks secrets in the body. */
 export function describeAnswer({ status, body, failure }: Answer): string {
   if (failure !== undefined) return failure
   const text = body.replace(/\s+/g, ' ').trim()

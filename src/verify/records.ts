@@ -17,6 +17,8 @@ export interface Records {
   addMarker(text: string): void
   /** A text without the password and the tokens of the run. */
   mask(text: string): string
+  /** A response whose body is masked: an excerpt of it shows no part of a secret. */
+  masked(answer: Answer): Answer
   /** C9, C16 and C19, of all responses so far. */
   findings(): readonly Finding[]
 }
@@ -43,6 +45,10 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
     let masked = text
     for (const secret of secrets) masked = masked.replaceAll(secret, '***')
     return masked
+  }
+
+  function masked(answer: Answer): Answer {
+    return { ...answer, body: mask(answer.body) }
   }
 
   function depart(promise: OutsideId, key: string, departure: Departure): void {
@@ -93,7 +99,7 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
     if (!STATUSES.has(answer.status)) {
       depart('C19', String(answer.status), {
         sent: what,
-        came: mask(describeAnswer(answer)),
+        came: describeAnswer(masked(answer)),
         wanted: 'a refusal with 400, 401, 429 or 500',
         clause: 'device API §7',
       })
@@ -126,6 +132,7 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
     refreshTokens,
     addMarker: (text) => markers.add(text),
     mask,
+    masked,
     findings: () =>
       (['C9', 'C16', 'C19'] as const).flatMap((promise): readonly Finding[] => {
         const found = [...(departures.get(promise)?.values() ?? [])]

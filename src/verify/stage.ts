@@ -128,7 +128,7 @@ export function createStage(
     },
     departure: ({ what }, answer, wanted, clause) => ({
       sent: what,
-      came: records.mask(describeAnswer(answer)),
+      came: describeAnswer(records.masked(answer)),
       wanted,
       clause,
     }),

@@ -62,14 +62,14 @@ export const oneConnection: Round = {
 }
 
 function findings(
-  { options, records }: Stage,
+  { options }: Stage,
   departures: readonly BurstDeparture[],
   spoofed: readonly Departure[] | undefined,
 ): Finding[] {
   const of = (promise: BurstDeparture['promise']): Departure[] =>
     departures
       .filter((departure) => departure.promise === promise)
-      .map(({ promise: _, ...departure }) => ({ ...departure, came: records.mask(departure.came) }))
+      .map(({ promise: _, ...departure }) => departure)
   const c14 = of('C14')
   const c16 = of('C16')
   const note = options.quick ? 'what needs to wait for a window is left out by --quick' : undefined
@@ -116,7 +116,7 @@ async function burst(stage: Stage, endpoint: Endpoint): Promise<Step[]> {
     const answer = await stage.send(question)
     if (endpoint === 'oauth' && expected === 200) takeTokens(stage.grants[0], answer)
     if (answer.status === 429) refused += 1
-    steps.push({ question, expected, answer })
+    steps.push({ question, expected, answer: stage.records.masked(answer) })
   }
   return apart ? steps.filter(({ question }) => question.what === withToken?.().question.what) : steps
 }

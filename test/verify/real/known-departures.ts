@@ -113,7 +113,6 @@ export const ROTATING_EXPRESS: RealServerRow = {
   start: (limits) => startExpress({ limits, rotate: true }),
   limits: SHORT_LIMITS,
   departures: [
-    ...EXPRESS.departures,
     {
       promise: 'C6',
       does: 'refuses a spent refresh token and revokes nothing, where RFC 9700 §4.14.2 has the login revoked',
@@ -125,6 +124,7 @@ export const ROTATING_EXPRESS: RealServerRow = {
         expect((await postForm(server, form(successor))).status).toBe(200)
       },
     },
+    ...EXPRESS.departures,
   ],
 }
 
