@@ -6,6 +6,9 @@ import type { Limits, RealServer } from './real-server.ts'
 
 const SILENT: Reporter = { announce() {}, progress() {}, decided() {}, finished() {} }
 
+/** Shorter than every window here: where no response states a reset, a flood over two windows looks like one. */
+const FLOOD: VerifyOptions['flood'] = { seconds: 1.5, connections: 10 }
+
 /** Runs `postern verify` against a server. Resolves with the broken promises, in the order of their ids. */
 export async function brokenPromises(
   { url, password, path }: RealServer,
@@ -21,7 +24,7 @@ export async function brokenPromises(
     limits,
     quick: false,
     only: [],
-    flood: { seconds: 2, connections: 10 },
+    flood: FLOOD,
     ...change,
   }
   const { promises } = await verify(options, SILENT, systemClock)

@@ -31,7 +31,7 @@ export const PROOF_LIMITS: Limits = {
 }
 
 /** Windows short enough to wait for. */
-const SHORT_LIMITS: Limits = { api: { requests: 60, window: 3 }, oauth: { requests: 30, window: 3 } }
+const SHORT_LIMITS: Limits = { api: { requests: 60, window: 4 }, oauth: { requests: 30, window: 4 } }
 
 /** A request leaks every half second, so that a busy machine is not too slow to use the bucket up. */
 const SLOW_LEAK: Limits = { api: { requests: 60, window: 30 }, oauth: { requests: 30, window: 15 } }
