@@ -53,7 +53,7 @@ export const CONTRACT = {
     sentence:
       'Access tokens live 3600 s and refresh tokens 604,800 s by default. A token is invalid from its expiry second on. A jump of the wall clock changes nothing.',
     reason: 'device API',
-    outside: 'reads `expires_in`, and uses the first access token again at the end of the run',
+    outside: 'reads `expires_in`, and uses the first access token again a window later',
   },
   C8: {
     sentence:

@@ -25,6 +25,8 @@ export interface Stage {
   readonly grants: Grant[]
   /** The access token of the first login, and the time of the login (Unix time in ms). */
   firstLogin: { readonly accessToken: string; readonly at: number; readonly expiresIn: unknown } | undefined
+  /** A use of that token at least a window later. */
+  lateUse: { readonly question: Question; readonly answer: Answer } | undefined
   /** What GET on the path gets with a valid token. Undefined until a request has passed. */
   passStatus: number | undefined
   /** Whether a refresh replaces the refresh token. Undefined until a grant was refreshed. */
@@ -33,6 +35,8 @@ export interface Stage {
   readonly revoked: Set<string>
   /** Why the tokens cannot be revoked. Undefined until a revocation has failed. */
   noRevocation: string | undefined
+  /** The response that opened the current window, if no request has followed it. */
+  readonly openings: Map<Endpoint, Answer>
   readonly floods: FloodFigures[]
   /** Requests of the floods. */
   floodRequests: number
@@ -96,10 +100,12 @@ export function createStage(
     signal,
     grants: [],
     firstLogin: undefined,
+    lateUse: undefined,
     passStatus: undefined,
     rotates: undefined,
     revoked: new Set(),
     noRevocation: undefined,
+    openings: new Map(),
     floods: [],
     floodRequests: 0,
     send,

@@ -7,6 +7,7 @@ import { bearer } from './rounds/bearer.ts'
 import { http2, manyConnections } from './rounds/crowd.ts'
 import { end } from './rounds/end.ts'
 import { floods } from './rounds/floods.ts'
+import { lifetime } from './rounds/lifetime.ts'
 import { oneConnection } from './rounds/one-connection.ts'
 import { refresh } from './rounds/refresh.ts'
 import type { Cost, Round } from './rounds/round.ts'
@@ -23,6 +24,7 @@ const ROUNDS: readonly Round[] = [
   bearer,
   spelling,
   oneConnection,
+  lifetime,
   manyConnections,
   http2,
   floods,

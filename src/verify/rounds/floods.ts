@@ -19,7 +19,7 @@ export const floods: Round = {
   async run(stage) {
     if (stage.grants[0] === undefined || stage.passStatus === undefined)
       return untested(['H125'], 'no token was admitted')
-    const faults = [...(await floodOne(stage, 'api')), ...(await floodOne(stage, 'oauth'))]
+    const faults = [...(await floodOne(stage, 'oauth')), ...(await floodOne(stage, 'api'))]
     const of = (promise: 'C15' | 'H125'): Departure[] =>
       faults.filter((fault) => fault.promise === promise).map(({ departure }) => departure)
     return [...conclude('H125', of('H125')), ...conclude('C15', of('C15'))]

@@ -1,8 +1,9 @@
 import { type Answer, retryAfter } from '../answer.ts'
 import type { BurstDeparture } from '../burst.ts'
-import { apiRequest, type Question, UNSUPPORTED_GRANT } from '../question.ts'
+import { type Question, UNSUPPORTED_GRANT } from '../question.ts'
 import type { Stage } from '../stage.ts'
 import type { Endpoint } from '../verdict.ts'
+import { useOfFirstToken } from './lifetime.ts'
 
 /** A window shorter than this has no moment that is surely before its end (s). */
 const SHORTEST = 3
@@ -13,10 +14,7 @@ const BEFORE = 1_600
 /** Asks shortly before a used-up window ends, which must fail (C14), and when `Retry-After` is over, which must not (C15). */
 export async function recovery(stage: Stage, endpoint: Endpoint, refused: Answer): Promise<BurstDeparture[]> {
   const { window } = stage.options.limits[endpoint]
-  const question =
-    endpoint === 'api'
-      ? apiRequest(stage.options.path, stage.grants[0]?.accessToken ?? '')
-      : UNSUPPORTED_GRANT
+  const question = endpoint === 'api' ? useOfFirstToken(stage) : UNSUPPORTED_GRANT
   const name = endpoint === 'api' ? 'API' : '/oauth/token'
   const end = endOf(stage, endpoint, refused)
   stage.say(`${name}: the window is used up; it ends in ${Math.ceil((end - stage.clock.wall()) / 1000)} s`)
@@ -29,6 +27,8 @@ export async function recovery(stage: Stage, endpoint: Endpoint, refused: Answer
   // A refused request must not make the window longer, so the wait of the first one counts, up to its rounding.
   await stage.pause(Math.min(endOf(stage, endpoint, last), end + 1000) - stage.clock.wall())
   const after = await stage.send(question)
+  stage.openings.set(endpoint, after)
+  if (endpoint === 'api' && after.status !== 429) stage.lateUse = { question, answer: after }
   return after.status === 429 ? [departure(stage, question, after, 'C15')] : []
 }
 

@@ -1,0 +1,47 @@
+import type { Answer } from '../answer.ts'
+import { apiRequest, type Question } from '../question.ts'
+import type { Stage } from '../stage.ts'
+import type { Departure } from '../verdict.ts'
+import { conclude, type Round, untested } from './round.ts'
+
+/** The lifetime of an access token (device API §5.6), in seconds. */
+const LIFETIME = 3600
+
+/** C7: the stated lifetime, and a late use of the first token. The round that waits for windows has made it, if it was there. */
+export const lifetime: Round = {
+  promises: ['C7'],
+  cost: () => ({ requests: 1, seconds: 1 }),
+  async run(stage) {
+    const { firstLogin, options } = stage
+    if (firstLogin === undefined) return untested(['C7'], 'no login gave tokens')
+    const { expiresIn } = firstLogin
+    const stated: Departure | undefined =
+      expiresIn === LIFETIME || !Number.isInteger(expiresIn)
+        ? undefined
+        : {
+            sent: 'POST /oauth/token with the password',
+            came: `expires_in: ${expiresIn}`,
+            wanted: String(LIFETIME),
+            clause: 'device API §5.6',
+          }
+    if (options.quick) return conclude('C7', [stated], 'only expires_in was read, because of --quick')
+    const { question, answer } = stage.lateUse ?? (await useNow(stage))
+    const used =
+      answer.status === stage.passStatus
+        ? undefined
+        : stage.departure(question, answer, 'the response of the API', 'device API §5.6')
+    return conclude('C7', [stated, used], 'that tokens expire would take an hour and a week to see')
+  },
+}
+
+/** A request with the token of the first login, however often the login was refreshed since. */
+export function useOfFirstToken({ options, firstLogin, clock }: Stage): Question {
+  const { accessToken = '', at = 0 } = firstLogin ?? {}
+  const age = Math.round((clock.wall() - at) / 1000)
+  return apiRequest(options.path, accessToken, `with the token of the first login, ${age} s old`)
+}
+
+async function useNow(stage: Stage): Promise<{ readonly question: Question; readonly answer: Answer }> {
+  const question = useOfFirstToken(stage)
+  return { question, answer: await stage.ask(question) }
+}
