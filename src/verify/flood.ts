@@ -116,17 +116,21 @@ export async function flood(plan: Flood, { monotonic }: Clock = systemClock): Pr
     // Interval at which autocannon checks whether it is done (ms).
     sampleInt: 20,
     setupClient,
+    // The histograms are left out of the executable (`deploy/build/slim-packages.ts`).
+    skipAggregateResult: true,
     ...('seconds' in until ? { duration: until.seconds } : { amount: connections * until.requestsEach }),
   }
   try {
-    const { promise, resolve, reject } = Promise.withResolvers<autocannon.Result>()
-    running = autocannon(options, (error, result) => (error ? reject(error) : resolve(result)))
+    const { promise, resolve, reject } = Promise.withResolvers<Outcome>()
+    // The types know only the result with histograms.
+    const done = (error: unknown, result: unknown) => (error ? reject(error) : resolve(result as Outcome))
+    running = autocannon(options, done)
     plan.signal?.addEventListener('abort', () => running?.stop(), { once: true })
     if (relay === undefined) running.on('reqError', ({ message }: Error) => reasons.add(message))
-    const { errors, timeouts, duration, requests } = await promise
+    const { errors, timeouts, duration, totalRequests } = await promise
     if (thrown !== undefined) throw thrown.error
     const totals = count.totals('seconds' in until ? pipelining : pipelining - 1)
-    if (requests.sent !== totals.sent) throw new Error('autocannon counts other requests than it announces')
+    if (totalRequests !== totals.sent) throw new Error('autocannon counts other requests than it announces')
     const figures = {
       ...totals,
       failedConnections: errors - timeouts,
@@ -138,6 +142,16 @@ export async function flood(plan: Flood, { monotonic }: Clock = systemClock): Pr
   } finally {
     await relay?.close()
   }
+}
+
+/** A result of autocannon with `skipAggregateResult`. */
+interface Outcome {
+  readonly totalRequests: number
+  /** Failed connections and timeouts. */
+  readonly errors: number
+  readonly timeouts: number
+  /** Seconds. */
+  readonly duration: number
 }
 
 /** Where autocannon connects to, and the relay if there is one. A failure of the relay adds its reason to `reasons`. */
