@@ -3,7 +3,7 @@ import { type Clock, systemClock } from '../system/clock.ts'
 import { type Relay, startRelay, type Trust } from './relay.ts'
 import { type ClientCount, createRequestCount, type RequestTotals } from './request-count.ts'
 
-/** A request as autocannon builds it. It adds `Host` and `Content-Length`. */
+/** A request as autocannon builds it. It adds `Host`, `Connection: keep-alive` and `Content-Length`. */
 export interface FloodRequest {
   readonly method: 'GET' | 'POST'
   readonly path: string
@@ -32,6 +32,8 @@ export interface Flood {
   readonly pipelining: number
   /** Each connection sends this many requests, or as many as it can within a time (seconds). */
   readonly until: { readonly requestsEach: number } | { readonly seconds: number }
+  /** A request without a response after this time is lost (seconds, at least 1). Default: 10. */
+  readonly timeout?: number
   /** Ends the flood early; the report then counts what there was. */
   readonly signal?: AbortSignal
   /** Called for each response, with the index of its request. If it throws, the flood ends and rejects with its error. */
@@ -41,7 +43,7 @@ export interface Flood {
 export interface FloodReport extends RequestTotals {
   /** Connections that were refused or reset, or whose certificate is not trusted. */
   readonly failedConnections: number
-  /** Requests that had no response for 10 s. They are among the lost ones. */
+  /** Requests that had no response within the timeout. They are among the lost ones. */
   readonly timeouts: number
   /** The flood ended early, because too many requests were lost in a row. */
   readonly gaveUp: boolean
@@ -51,8 +53,7 @@ export interface FloodReport extends RequestTotals {
   readonly faults: readonly string[]
 }
 
-/** A request without a response after this time is lost (seconds). */
-const TIMEOUT = 10
+const DEFAULT_TIMEOUT = 10
 
 /** autocannon opens a connection again at once: without a bound it would hammer at a server that refuses it. */
 const MAX_LOST_IN_A_ROW = 1_000
@@ -66,10 +67,11 @@ const MAX_LOST_IN_A_ROW = 1_000
  * `pipelining` requests: the unread responses are then refusals.
  */
 export async function flood(plan: Flood, { monotonic }: Clock = systemClock): Promise<FloodReport> {
-  const { connections, pipelining, until } = plan
+  const { connections, pipelining, until, timeout = DEFAULT_TIMEOUT } = plan
   const count = createRequestCount(pipelining, plan.requests.length, monotonic)
   const reasons = new Set<string>()
   let interim = 0
+  let gaveUp = false
   let thrown: { readonly error: unknown } | undefined
   let running: autocannon.Instance | undefined
   const { origin, host, relay } = await reach(plan, reasons)
@@ -78,7 +80,9 @@ export async function flood(plan: Flood, { monotonic }: Clock = systemClock): Pr
     const ours = count.client()
     client.on('request', () => {
       ours.sent()
-      if (count.lostInARow() > MAX_LOST_IN_A_ROW) running?.stop()
+      if (count.lostInARow() <= MAX_LOST_IN_A_ROW) return
+      gaveUp = true
+      running?.stop()
     })
     client.on('response', (status: number, _bytes: number, theirTime: number) => {
       if (status < 200) interim += 1
@@ -112,7 +116,7 @@ export async function flood(plan: Flood, { monotonic }: Clock = systemClock): Pr
     })),
     connections,
     pipelining,
-    timeout: TIMEOUT,
+    timeout,
     // Interval at which autocannon checks whether it is done (ms).
     sampleInt: 20,
     setupClient,
@@ -135,7 +139,7 @@ export async function flood(plan: Flood, { monotonic }: Clock = systemClock): Pr
       ...totals,
       failedConnections: errors - timeouts,
       timeouts,
-      gaveUp: count.lostInARow() > MAX_LOST_IN_A_ROW,
+      gaveUp,
       took: duration,
     }
     return { ...figures, faults: faultsOf(figures, interim, reasons) }
@@ -191,7 +195,7 @@ function faultsOf(
   const because = reasons.size === 0 ? '' : ` (${[...reasons].slice(0, 3).join('; ')})`
   const faults: string[] = []
   if (failedConnections > 0) faults.push(`${failedConnections} connections failed${because}`)
-  if (timeouts > 0) faults.push(`${timeouts} requests had no response for ${TIMEOUT} s`)
+  if (timeouts > 0) faults.push(`${timeouts} requests timed out`)
   if (lost > 0) faults.push(`${lost} requests got no response`)
   if (gaveUp) faults.push(`the flood ended early: ${MAX_LOST_IN_A_ROW} requests in a row got no response`)
   if (interim > 0) faults.push(`${interim} responses were 1xx, which autocannon counts as final ones`)

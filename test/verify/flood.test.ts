@@ -152,6 +152,27 @@ it('counts requests whose connection is reset, and those whose connection ends w
   expect(report.faults).toEqual(['1 connections failed (read ECONNRESET)', '2 requests got no response'])
 })
 
+it('counts a request as lost that times out', async () => {
+  let requests = 0
+  const url = await serve((_, response) => {
+    requests += 1
+    if (requests > 2) response.end()
+  })
+  const { report } = await send({ url, connections: 4, until: { requestsEach: 10 }, timeout: 1 })
+  expect(report).toMatchObject({ sent: 40, responses: 38, lost: 2, timeouts: 2, failedConnections: 0 })
+  expect(report.faults).toEqual(['2 requests timed out', '2 requests got no response'])
+})
+
+it('says that the server sends interim responses, which autocannon counts as final ones', async () => {
+  const url = await serve((_, response) => {
+    response.writeEarlyHints({ link: '</style.css>' })
+    response.end()
+  })
+  const { report, responses } = await send({ url, connections: 1, until: { requestsEach: 10 } })
+  expect(responses.every(({ status }) => status === 200)).toBe(true)
+  expect(report.faults).toContainEqual(expect.stringMatching(/^\d+ responses were 1xx, /))
+})
+
 it('gives up soon at a server that refuses connections', async () => {
   const url = `http://127.0.0.1:${await unusedPort()}`
   const { report } = await send({ url, until: { seconds: 60 } })
