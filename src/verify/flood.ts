@@ -72,8 +72,13 @@ export async function flood(plan: Flood, { monotonic }: Clock = systemClock): Pr
   const reasons = new Set<string>()
   let interim = 0
   let gaveUp = false
+  let stopped = false
   let thrown: { readonly error: unknown } | undefined
   let running: autocannon.Instance | undefined
+  function stop(): void {
+    stopped = true
+    running?.stop()
+  }
   const { origin, host, relay } = await reach(plan, reasons)
 
   function setupClient(client: NodeJS.EventEmitter): void {
@@ -82,7 +87,7 @@ export async function flood(plan: Flood, { monotonic }: Clock = systemClock): Pr
       ours.sent()
       if (count.lostInARow() <= MAX_LOST_IN_A_ROW) return
       gaveUp = true
-      running?.stop()
+      stop()
     })
     client.on('response', (status: number, _bytes: number, theirTime: number) => {
       if (status < 200) interim += 1
@@ -101,7 +106,7 @@ export async function flood(plan: Flood, { monotonic }: Clock = systemClock): Pr
     } catch (error) {
       // Thrown from here it would end the process.
       thrown = { error }
-      running?.stop()
+      stop()
     }
   }
 
@@ -129,11 +134,12 @@ export async function flood(plan: Flood, { monotonic }: Clock = systemClock): Pr
     // The types know only the result with histograms.
     const done = (error: unknown, result: unknown) => (error ? reject(error) : resolve(result as Outcome))
     running = autocannon(options, done)
-    plan.signal?.addEventListener('abort', () => running?.stop(), { once: true })
+    plan.signal?.addEventListener('abort', stop)
+    if (plan.signal?.aborted === true) stop()
     if (relay === undefined) running.on('reqError', ({ message }: Error) => reasons.add(message))
     const { errors, timeouts, duration, totalRequests } = await promise
     if (thrown !== undefined) throw thrown.error
-    const totals = count.totals('seconds' in until ? pipelining : pipelining - 1)
+    const totals = count.totals('seconds' in until || stopped ? pipelining : pipelining - 1)
     if (totalRequests !== totals.sent) throw new Error('autocannon counts other requests than it announces')
     const figures = {
       ...totals,
@@ -144,6 +150,7 @@ export async function flood(plan: Flood, { monotonic }: Clock = systemClock): Pr
     }
     return { ...figures, faults: faultsOf(figures, interim, reasons) }
   } finally {
+    plan.signal?.removeEventListener('abort', stop)
     await relay?.close()
   }
 }

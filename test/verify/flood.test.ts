@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { getEventListeners, once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
@@ -91,16 +91,19 @@ describe.each(['http', 'https'] as const)('over %s', (scheme) => {
       if (served <= 500) response.end('x')
     })
     const { report, responses } = await send({ ...way, pipelining: 2, until: { seconds: 0.5 } })
-    expect(report).toMatchObject({ ...GOOD, responses: 500, sent: 540, inFlight: 40 })
-    expect(responses).toHaveLength(500)
+    expect(report).toMatchObject({ ...GOOD, sent: responses.length + 40, inFlight: 40 })
+    expect(report.responses).toBe(responses.length)
     expect(report.longestWait).toBeGreaterThan(0)
     expect(report.longestWait).toBeLessThan(report.took * 1000 + 50)
   })
 })
 
+/** Milliseconds. Longer than a request waits on a machine under load. */
+const SLOW = 200
+
 it('gives each response its own time', async () => {
   const url = await serve((request, response) => {
-    if (request.url === '/slow') setTimeout(() => response.end(), 50)
+    if (request.url === '/slow') setTimeout(() => response.end(), SLOW)
     else response.writeHead(429).end()
   })
   const { responses } = await send({
@@ -111,14 +114,14 @@ it('gives each response its own time', async () => {
   })
   const times = (status: number) => responses.filter((each) => each.status === status).map(({ time }) => time)
   expect([times(429).length, times(200).length]).toEqual([10, 10])
-  expect(Math.min(...times(200))).toBeGreaterThan(48)
-  expect(times(429).toSorted((a, b) => a - b)[4]).toBeLessThan(48)
+  expect(Math.min(...times(200))).toBeGreaterThan(SLOW - 2)
+  expect(times(429).toSorted((a, b) => a - b)[4]).toBeLessThan(SLOW - 2)
   expect(times(429).every((time) => Number.isInteger(time))).toBe(false)
 })
 
 it('does not call a request lost that autocannon sends behind Connection: close, and keeps times and requests right', async () => {
   const url = await serve((request, response) => {
-    setTimeout(() => response.setHeader('Connection', 'close').end(request.url), 10)
+    setTimeout(() => response.setHeader('Connection', 'close').end(request.url), SLOW)
   })
   const { report, responses } = await send({
     url,
@@ -128,10 +131,10 @@ it('does not call a request lost that autocannon sends behind Connection: close,
       { ...GET, path: '/1' },
       { ...GET, path: '/2' },
     ],
-    until: { seconds: 1 },
+    until: { seconds: 2 },
   })
   expect(report).toMatchObject({ lost: 0, failedConnections: 0, timeouts: 0, faults: [] })
-  expect(report.responses).toBeGreaterThan(20)
+  expect(report.responses).toBeGreaterThan(10)
   expect(report.discarded).toBeGreaterThan(report.responses - 5)
   for (const { request, body } of responses) expect(body).toBe(`/${request}`)
   expect(responses.toSorted((a, b) => a.time - b.time)[Math.floor(responses.length / 2)]?.time).toBeLessThan(
@@ -158,7 +161,7 @@ it('counts a request as lost that times out', async () => {
     requests += 1
     if (requests > 2) response.end()
   })
-  const { report } = await send({ url, connections: 4, until: { requestsEach: 10 }, timeout: 1 })
+  const { report } = await send({ url, connections: 4, until: { requestsEach: 10 }, timeout: 2 })
   expect(report).toMatchObject({ sent: 40, responses: 38, lost: 2, timeouts: 2, failedConnections: 0 })
   expect(report.faults).toEqual(['2 requests timed out', '2 requests got no response'])
 })
@@ -202,6 +205,21 @@ it('sends no request to a server that it does not trust, and says why', async ()
   expect(report.faults[0]).toMatch(/^100 connections failed \(self-signed certificate/)
   expect(bytes).toBe(0)
 })
+
+it.each([{ seconds: 60 }, { requestsEach: 1_000_000 }])(
+  'ends with %o when it is told to, and leaves nothing behind',
+  async (until) => {
+    const url = await serve((_, response) => response.end())
+    const [early, later] = [AbortSignal.abort(), new AbortController()]
+    const { report } = await send({ url, until, signal: early })
+    expect(report).toMatchObject({ ...GOOD, inFlight: 20 })
+
+    const flooding = send({ url, until, signal: later.signal, onResponse: () => later.abort() })
+    const { report: stopped } = await flooding
+    expect(stopped).toMatchObject({ ...GOOD, inFlight: 20 })
+    expect(getEventListeners(later.signal, 'abort')).toEqual([])
+  },
+)
 
 it('rejects with the error of a listener', async () => {
   const url = await serve((_, response) => response.end())
