@@ -1,0 +1,37 @@
+import type { OutsideId } from '../../src/promises/promises.ts'
+import type { Answer, Endpoint, Incoming, Reply } from './exchange.ts'
+import type { Tokens } from './tokens.ts'
+import type { Limit, Windows } from './windows.ts'
+
+/** What a fault can reach of the server that has it. */
+export interface Inside {
+  readonly tokens: Tokens
+  readonly password: string
+  readonly windows: Readonly<Record<Endpoint, Windows>>
+  readonly limits: Readonly<Record<Endpoint, Limit>>
+  endpointOf(request: Incoming): Endpoint
+  keyOf(request: Incoming): string
+}
+
+/** Stands in front of a step of the server: it may change the request, answer itself, or change the reply. */
+export type Layer = (request: Incoming, next: Answer, inside: Inside) => Reply | Promise<Reply>
+
+/** One deviation from the documented API. */
+export interface Fault {
+  /** Kebab-case. */
+  readonly name: string
+  /** What the server does, in words. */
+  readonly sentence: string
+  /** Every promise that it breaks, and what `postern verify` must say that came. */
+  readonly breaks: Partial<Readonly<Record<OutsideId, RegExp>>>
+  /** The server under which it shows; default: cleartext HTTP/1.1, refresh tokens kept. */
+  readonly server?: { readonly tls?: true; readonly rotate?: true }
+  /** Around the whole server: before a request is counted, and after its reply has the limit fields. */
+  readonly exchange?: Layer
+  /** Behind the limit: around the token endpoint and the API. */
+  readonly answer?: Layer
+  /** The key of a request's window, in place of the client's address. */
+  readonly key?: (request: Incoming, inside: Inside) => string
+  /** In place of fixed windows. */
+  readonly windows?: (limit: Limit) => Windows
+}

@@ -1,0 +1,68 @@
+import type { Limit, Windows } from '../windows.ts'
+
+/** Lets a request pass if fewer than the limit passed in the time of a window before it. */
+export function slidingWindows({ requests, seconds }: Limit): Windows {
+  const passed = new Map<string, number[]>()
+  return {
+    count(key) {
+      const now = Date.now()
+      const times = (passed.get(key) ?? []).filter((at) => at > now - seconds * 1000)
+      const passes = times.length < requests
+      if (passes) times.push(now)
+      passed.set(key, times)
+      return { passes, remaining: requests - times.length, closesAt: (times[0] ?? now) + seconds * 1000 }
+    },
+    giveBack: (key) => {
+      passed.get(key)?.pop()
+    },
+  }
+}
+
+/** A bucket that starts full and refills steadily, with the whole limit in the time of a window. */
+export function tokenBuckets({ requests, seconds }: Limit): Windows {
+  const buckets = new Map<string, { level: number; at: number }>()
+  return {
+    count(key) {
+      const now = Date.now()
+      const bucket = buckets.get(key) ?? { level: requests, at: now }
+      bucket.level = Math.min(requests, bucket.level + ((now - bucket.at) / 1000) * (requests / seconds))
+      bucket.at = now
+      buckets.set(key, bucket)
+      const passes = bucket.level >= 1
+      if (passes) bucket.level -= 1
+      const missing = passes ? requests - bucket.level : 1 - bucket.level
+      return {
+        passes,
+        remaining: Math.floor(bucket.level),
+        closesAt: now + (missing * seconds * 1000) / requests,
+      }
+    },
+    giveBack: (key) => {
+      const bucket = buckets.get(key)
+      if (bucket !== undefined) bucket.level += 1
+    },
+  }
+}
+
+/** Reads the count of a fixed window, waits (ms), then writes it: requests in between are not seen. */
+export function racingWindows({ requests, seconds }: Limit, wait: number): Windows {
+  const open = new Map<string, { counted: number; closesAt: number }>()
+  return {
+    async count(key) {
+      const now = Date.now()
+      const found = open.get(key)
+      const window =
+        found !== undefined && now < found.closesAt ? found : { counted: 0, closesAt: now + seconds * 1000 }
+      const { counted } = window
+      const passes = counted < requests
+      await new Promise((resolve) => setTimeout(resolve, wait))
+      if (passes) window.counted = counted + 1
+      open.set(key, window)
+      return { passes, remaining: passes ? requests - counted - 1 : 0, closesAt: window.closesAt }
+    },
+    giveBack: (key) => {
+      const window = open.get(key)
+      if (window !== undefined) window.counted -= 1
+    },
+  }
+}
