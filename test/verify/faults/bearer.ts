@@ -5,9 +5,12 @@ import { changing, lettingThrough, pretending, tokenOf, withField, withFields, w
 export const BEARER_FAULTS: readonly Fault[] = [
   {
     name: 'no-token-passes',
-    sentence: 'a request without a token passes',
+    sentence: 'GET / without a token passes',
     breaks: { C10: /200/ },
-    answer: lettingThrough(({ fields }) => !fields.has('authorization')),
+    answer: lettingThrough(
+      ({ method, path, query, fields }) =>
+        method === 'GET' && path === '/' && query === '' && !fields.has('authorization'),
+    ),
   },
   {
     name: 'basic-passes',

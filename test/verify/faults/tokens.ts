@@ -8,7 +8,6 @@ type Text = Map<string, string>
 const accessTokens = perServer((): Text => new Map())
 const refreshTokens = perServer((): Text => new Map())
 const firstLogin = perServer((): Text => new Map())
-const logins = perServer((): string[] => [])
 const usedRefreshTokens = perServer(() => new Set<string>())
 
 const REFUSED_REFRESH = { grant_type: 'refresh_token', refresh_token: 'spent' }
@@ -104,7 +103,7 @@ export const LOGIN_FAULTS: readonly Fault[] = [
   {
     name: 'same-tokens-again',
     sentence: 'every login gives the same tokens',
-    breaks: { C4: /same|equal|twice/ },
+    breaks: { C4: /the same access token/ },
     answer: onGrant('password', 200, (reply, _form, inside) => {
       const body = firstLogin(inside).get('body') ?? reply.body
       firstLogin(inside).set('body', body)
@@ -114,7 +113,7 @@ export const LOGIN_FAULTS: readonly Fault[] = [
   {
     name: 'one-token-for-both',
     sentence: 'the refresh token is the access token',
-    breaks: { C4: /same|equal/, C5: /200/, C10: /200/ },
+    breaks: { C4: /is the access token/, C5: /200/, C6: /200/, C10: /200/ },
     answer: onForm(async (form, request, next, inside) => {
       const real = refreshTokens(inside).get(form.get('refresh_token') ?? '')
       const reply = await next(
@@ -145,7 +144,7 @@ export const REFRESH_FAULTS: readonly Fault[] = [
   {
     name: 'refresh-same-access-token',
     sentence: 'a refresh gives the access token of the login again',
-    breaks: { C6: /same|equal/ },
+    breaks: { C6: /access token from before/ },
     answer: onForm(async (_form, request, next, inside) => {
       const reply = await next(request)
       if (reply.status !== 200) return reply
@@ -158,7 +157,7 @@ export const REFRESH_FAULTS: readonly Fault[] = [
   {
     name: 'refresh-ends-access-token',
     sentence: 'a refresh ends the earlier access token of the login',
-    breaks: { C6: /401/ },
+    breaks: { C6: /401/, C7: /401/ },
     answer: onForm(async (_form, request, next, inside) => {
       const reply = await next(request)
       if (reply.status !== 200) return reply
@@ -174,10 +173,11 @@ export const REFRESH_FAULTS: readonly Fault[] = [
     sentence: 'a refresh token works once, and the refresh gives no other one',
     breaks: { C6: /400/ },
     answer: onForm((form, request, next, inside) => {
-      const token = form.get('refresh_token') ?? ''
-      if (usedRefreshTokens(inside).has(token)) return next(withForm(request, REFUSED_REFRESH))
+      const token = form.get('refresh_token')
+      if (token === undefined) return next(request)
+      const used = usedRefreshTokens(inside).has(token)
       usedRefreshTokens(inside).add(token)
-      return next(request)
+      return next(used ? withForm(request, REFUSED_REFRESH) : request)
     }),
   },
   {
@@ -224,13 +224,19 @@ export const REFRESH_FAULTS: readonly Fault[] = [
     ),
   },
   {
-    name: 'one-session',
-    sentence: 'the third login ends the access token of the first',
+    name: 'access-token-dies',
+    sentence: 'the access token of the first login dies after a hundred requests to the API',
     breaks: { C7: /401/ },
-    answer: onGrant('password', 200, (reply, _form, inside) => {
-      logins(inside).push(String(membersOf(reply).access_token))
-      if (logins(inside).length === 3) inside.tokens.end(logins(inside)[0] ?? '')
+    answer: async (request, next, inside) => {
+      const state = firstLogin(inside)
+      const requests = Number(state.get('requests') ?? 0) + 1
+      if (inside.endpointOf(request) === 'api') state.set('requests', String(requests))
+      if (requests === 100) inside.tokens.end(state.get('token') ?? '')
+      const reply = await next(request)
+      const token =
+        request.path === '/oauth/token' && reply.status === 200 ? membersOf(reply).access_token : ''
+      if (typeof token === 'string' && token !== '' && !state.has('token')) state.set('token', token)
       return reply
-    }),
+    },
   },
 ]
