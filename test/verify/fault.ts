@@ -26,6 +26,8 @@ export interface Fault {
   readonly breaks: Partial<Readonly<Record<OutsideId, RegExp>>>
   /** The server under which it shows; default: cleartext HTTP/1.1, refresh tokens kept. */
   readonly server?: { readonly tls?: true; readonly rotate?: true }
+  /** The shortest run that shows it: without waits for windows (default), with them, or with floods, too. */
+  readonly run?: 'windows' | 'complete'
   /** Around the whole server: before a request is counted, and after its reply has the limit fields. */
   readonly exchange?: Layer
   /** Behind the limit: around the token endpoint and the API. */

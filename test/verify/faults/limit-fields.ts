@@ -25,6 +25,7 @@ export const TOO_MANY_FAULTS: readonly Fault[] = [
     name: 'retry-after-early',
     sentence: 'Retry-After ends before the window',
     breaks: { C15: /Retry-After/ },
+    run: 'complete',
     exchange: changing(refused, (reply) =>
       withFields(reply, { 'Retry-After': String(Math.ceil(Number(reply.fields['Retry-After']) / 2)) }),
     ),
@@ -33,18 +34,21 @@ export const TOO_MANY_FAULTS: readonly Fault[] = [
     name: 'retry-after-late',
     sentence: 'Retry-After is longer than a window',
     breaks: { C15: /Retry-After/ },
+    run: 'complete',
     exchange: changing(refused, (reply) => withFields(reply, { 'Retry-After': '3600' })),
   },
   {
     name: 'too-many-503',
     sentence: 'past the limit the status is 503',
-    breaks: { C15: /503/, C19: /503/ },
+    breaks: { C15: /503/, C19: /503/, H125: /503/ },
+    run: 'complete',
     exchange: changing(refused, (reply) => ({ ...reply, status: 503 })),
   },
   {
     name: 'too-many-403',
     sentence: 'past the limit the status is 403',
-    breaks: { C15: /403/, C19: /403/ },
+    breaks: { C15: /403/, C19: /403/, H125: /403/ },
+    run: 'complete',
     exchange: changing(refused, (reply) => ({ ...reply, status: 403 })),
   },
   {
@@ -121,6 +125,7 @@ export const FIELD_FAULTS: readonly Fault[] = [
     name: 'remaining-off-by-one',
     sentence: 'X-RateLimit-Remaining does not count the request itself',
     breaks: { C16: /Remaining/ },
+    run: 'windows',
     exchange: changing(
       (_request, { status }) => status !== 429,
       (reply) => remaining(reply, (left) => left + 1),

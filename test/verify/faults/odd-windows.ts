@@ -18,24 +18,22 @@ export function slidingWindows({ requests, seconds }: Limit): Windows {
   }
 }
 
-/** A bucket that starts full and refills steadily, with the whole limit in the time of a window. */
+/** A bucket that starts full. Every quarter of a window refills a quarter of the limit. */
 export function tokenBuckets({ requests, seconds }: Limit): Windows {
-  const buckets = new Map<string, { level: number; at: number }>()
+  const buckets = new Map<string, { level: number; filledAt: number }>()
+  const step = (seconds * 1000) / 4
   return {
     count(key) {
       const now = Date.now()
-      const bucket = buckets.get(key) ?? { level: requests, at: now }
-      bucket.level = Math.min(requests, bucket.level + ((now - bucket.at) / 1000) * (requests / seconds))
-      bucket.at = now
+      const bucket = buckets.get(key) ?? { level: requests, filledAt: now }
       buckets.set(key, bucket)
+      const steps = Math.floor((now - bucket.filledAt) / step)
+      bucket.level = Math.min(requests, bucket.level + steps * Math.ceil(requests / 4))
+      bucket.filledAt = bucket.level === requests ? now : bucket.filledAt + steps * step
       const passes = bucket.level >= 1
       if (passes) bucket.level -= 1
-      const missing = passes ? requests - bucket.level : 1 - bucket.level
-      return {
-        passes,
-        remaining: Math.floor(bucket.level),
-        closesAt: now + (missing * seconds * 1000) / requests,
-      }
+      const full = bucket.filledAt + Math.ceil(((requests - bucket.level) / requests) * 4) * step
+      return { passes, remaining: bucket.level, closesAt: passes ? full : bucket.filledAt + step }
     },
     giveBack: (key) => {
       const bucket = buckets.get(key)

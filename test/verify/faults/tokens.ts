@@ -158,6 +158,7 @@ export const REFRESH_FAULTS: readonly Fault[] = [
     name: 'refresh-ends-access-token',
     sentence: 'a refresh ends the earlier access token of the login',
     breaks: { C6: /401/, C7: /401/ },
+    run: 'windows',
     answer: onForm(async (_form, request, next, inside) => {
       const reply = await next(request)
       if (reply.status !== 200) return reply
@@ -227,6 +228,7 @@ export const REFRESH_FAULTS: readonly Fault[] = [
     name: 'access-token-dies',
     sentence: 'the access token of the first login dies after a hundred requests to the API',
     breaks: { C7: /401/ },
+    run: 'windows',
     answer: async (request, next, inside) => {
       const state = firstLogin(inside)
       const requests = Number(state.get('requests') ?? 0) + 1

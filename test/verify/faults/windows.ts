@@ -16,12 +16,14 @@ export const COUNT_FAULTS: readonly Fault[] = [
     name: 'bad-requests-uncounted',
     sentence: 'a 400 does not count',
     breaks: { C13: /Remaining|passed/ },
+    run: 'windows',
     exchange: uncounted(({ status }) => status === 400),
   },
   {
     name: 'logins-uncounted',
     sentence: 'a 200 of the token endpoint does not count',
-    breaks: { C13: /Remaining/, C14: /60 passed instead of 30/, C16: /Remaining not below the limit/ },
+    breaks: { C13: /Remaining/, C14: /passed instead of 30/, C16: /Remaining not below the limit/ },
+    run: 'windows',
     exchange: uncounted(({ status }, { path }) => status === 200 && path === '/oauth/token'),
   },
   {
@@ -34,6 +36,7 @@ export const COUNT_FAULTS: readonly Fault[] = [
     name: 'one-window-for-both',
     sentence: 'a request counts in the windows of both endpoint types',
     breaks: { C13: /Remaining/, C14: /59 passed instead of 60/ },
+    run: 'windows',
     exchange: async (request, next, inside) => {
       const other = inside.endpointOf(request) === 'api' ? 'oauth' : 'api'
       await inside.windows[other].count(inside.keyOf(request))
@@ -44,6 +47,7 @@ export const COUNT_FAULTS: readonly Fault[] = [
     name: 'counts-twice',
     sentence: 'a request counts twice',
     breaks: { C13: /Remaining|passed/, C14: /passed/ },
+    run: 'windows',
     exchange: async (request, next, inside) => {
       await inside.windows[inside.endpointOf(request)].count(inside.keyOf(request))
       return next(request)
@@ -60,36 +64,42 @@ export const WINDOW_FAULTS: readonly Fault[] = [
     name: 'one-too-many',
     sentence: 'one request more than the limit passes',
     breaks: { C14: /61|31/ },
+    run: 'windows',
     windows: (limit) => fixedWindows(limit, { admits: limit.requests + 1 }),
   },
   {
     name: 'one-too-few',
     sentence: 'one request less than the limit passes',
     breaks: { C14: /59|29/ },
+    run: 'windows',
     windows: (limit) => fixedWindows(limit, { admits: limit.requests - 1 }),
   },
   {
     name: 'sliding-window',
     sentence: 'the limit holds for every time of the length of a window',
-    breaks: { C14: /Reset|reset/ },
+    breaks: { C14: /passed|Remaining/ },
+    run: 'windows',
     windows: slidingWindows,
   },
   {
     name: 'token-bucket',
-    sentence: 'the limit is a bucket that refills steadily',
-    breaks: { C14: /passed/ },
+    sentence: 'the limit is a bucket that refills by quarters',
+    breaks: { C14: /200|passed/ },
+    run: 'windows',
     windows: tokenBuckets,
   },
   {
     name: 'late-count',
     sentence: 'a request is counted a moment after it was checked',
     breaks: { C14: /passed/, H125: /passed/ },
+    run: 'complete',
     windows: (limit) => racingWindows(limit, 2),
   },
   {
     name: 'window-per-version',
     sentence: 'HTTP/2 has a window of its own',
     breaks: { C14: /passed/ },
+    run: 'windows',
     server: { tls: true },
     key: ({ version, address }) => `${version} ${address}`,
   },
@@ -97,6 +107,7 @@ export const WINDOW_FAULTS: readonly Fault[] = [
     name: 'window-per-connection',
     sentence: 'each connection has a window of its own',
     breaks: { C14: /passed/, H125: /passed/ },
+    run: 'complete',
     key({ connection }, inside) {
       const known = connections(inside).get(connection) ?? numbers(inside).next++
       connections(inside).set(connection, known)
@@ -106,19 +117,22 @@ export const WINDOW_FAULTS: readonly Fault[] = [
   {
     name: 'late-reset',
     sentence: 'a window stays open for half its length after its reset',
-    breaks: { C15: /429/ },
+    breaks: { C15: /429/, H125: /429|0 passed/ },
+    run: 'complete',
     windows: (limit) => fixedWindows(limit, { lasts: limit.seconds * 1.5 }),
   },
   {
     name: 'early-reset',
     sentence: 'a window closes after a third of its length',
-    breaks: { C14: /passed/ },
+    breaks: { C14: /200/ },
+    run: 'windows',
     windows: (limit) => fixedWindows(limit, { lasts: limit.seconds / 3 }),
   },
   {
     name: 'refusals-prolong',
     sentence: 'a refused request starts the window again',
-    breaks: { C15: /Reset|reset|429/ },
+    breaks: { C15: /Reset|reset|429/, H125: /429|0 passed/ },
+    run: 'complete',
     windows: (limit) =>
       fixedWindows(limit, {
         refused(window) {
@@ -151,7 +165,7 @@ export const BYPASS_FAULTS: readonly Fault[] = [
   {
     name: 'window-per-token',
     sentence: 'each access token has a window of its own',
-    breaks: { C13: /Remaining/ },
+    breaks: { H69: /200/ },
     key: (request, { tokens }) => {
       const token = tokenOf(request) ?? ''
       return request.address + (tokens.admits(token) ? token : '')
@@ -167,18 +181,21 @@ export const FLOOD_FAULTS: readonly Fault[] = [
     name: 'flood-breaks-off',
     sentence: 'under a flood some requests get no response',
     breaks: { H125: /no response|closed|reset|error/ },
+    run: 'complete',
     exchange: inFlood((reply, nth) => (nth % 20 === 0 ? BROKEN_OFF : reply)),
   },
   {
     name: 'flood-500',
     sentence: 'under a flood some requests are 500',
     breaks: { H125: /500/ },
+    run: 'complete',
     exchange: inFlood((reply, nth) => (nth % 20 === 0 ? { ...reply, status: 500 } : reply)),
   },
   {
     name: 'flood-passes',
     sentence: 'under a flood some requests pass',
     breaks: { H125: /passed|200/ },
+    run: 'complete',
     exchange: inFlood((reply, nth) => (nth % 500 === 0 ? json(200, {}, limitsOf(reply)) : reply)),
   },
 ]
