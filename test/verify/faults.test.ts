@@ -125,7 +125,7 @@ describe('postern verify', () => {
   })
 
   it.each(Object.keys(GOOD))(
-    'finds every promise kept by a server that keeps the documented API, %s',
+    'H127 finds every promise kept by a server that keeps the documented API, %s',
     async (name) => {
       const verdicts = await result(name)
       expect(described(broken(verdicts))).toBe('')
@@ -136,7 +136,7 @@ describe('postern verify', () => {
   )
 
   it.each(FAULTS.map((fault) => [fault.name, fault] as const))(
-    'finds %s, and nothing else',
+    'H127 finds %s, and nothing else',
     async (name, fault) => {
       const found = broken(await result(name))
       const expected = Object.keys(fault.breaks).sort()
