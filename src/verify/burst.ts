@@ -18,55 +18,64 @@ export interface BurstDeparture extends Departure {
 const CLAUSE = 'device API §8'
 
 /**
- * Judges the requests of one window, in order, until some were refused.
+ * Judges the requests of one window, in order, until some were refused. If the window ends on the way, those of the next one are
+ * judged.
  *
  * @param whole whether the first step opened the window
  */
-export function judgeBurst(steps: readonly Step[], limit: Limit, whole: boolean): BurstDeparture[] {
+export function judgeBurst(all: readonly Step[], limit: Limit, whole: boolean): BurstDeparture[] {
+  const start = all.findLastIndex((step, i) => opensNext(all[i - 1], step))
+  const steps = all.slice(Math.max(start, 0))
   const end = steps.findIndex(({ expected, answer }) => answer.status !== expected)
   const passed = end === -1 ? steps : steps.slice(0, end)
-  const [miscounted, stuck] = countFaults(passed)
-  if (miscounted.length > 0 || stuck.length > 0) return [...miscounted, ...stuck]
-  return [...numberFaults(passed, limit, whole), ...refusalStatusFaults(steps.slice(passed.length))]
+  const miscounted = countFaults(passed)
+  if (miscounted.length > 0) return miscounted
+  return [
+    ...numberFaults(passed, limit, whole || start > 0),
+    ...refusalStatusFaults(steps.slice(passed.length)),
+  ]
 }
 
-/** C13: each request takes one from what remains. If no request takes any, the field is wrong and not the count (C16). */
-function countFaults(passed: readonly Step[]): [BurstDeparture[], BurstDeparture[]] {
-  const steps = passed.flatMap((step, i) => {
+/** Whether a step opens a new window, because the one of the step before is over. */
+function opensNext(before: Step | undefined, { answer }: Step): boolean {
+  const ended = limitFieldsOf(before?.answer ?? NONE)?.reset
+  const reset = limitFieldsOf(answer)?.reset
+  return ended !== undefined && reset !== undefined && reset > ended + 1 && answer.at / 1000 >= ended - 1
+}
+
+interface Change {
+  readonly step: Step
+  readonly before: number
+  readonly after: number
+}
+
+/** Each request takes one from what remains (C13), and nothing comes back before the window ends (C14). */
+function countFaults(passed: readonly Step[]): BurstDeparture[] {
+  const changes = passed.flatMap((step, i): readonly Change[] => {
     const before = limitFieldsOf(passed[i - 1]?.answer ?? NONE)?.remaining
     const after = limitFieldsOf(step.answer)?.remaining
     // A request that passes although nothing remains is a matter of the limit.
     return before === undefined || after === undefined || before === 0 ? [] : [{ step, before, after }]
   })
-  const wrong = steps.filter(({ before, after }) => before - after !== 1)
-  if (wrong.length === 0) return [[], []]
-  const [first] = steps
-  if (first !== undefined && steps.every(({ before, after }) => before === after)) {
-    const came = `X-RateLimit-Remaining: ${first.after} for ${passed.length} requests in a row`
-    return [
-      [],
-      [
-        {
-          promise: 'C16',
-          sent: first.step.question.what,
-          came,
-          wanted: 'one less each time',
-          clause: CLAUSE,
-        },
-      ],
-    ]
-  }
-  const kinds = new Map(wrong.map((fault) => [fault.step.question.what, fault]))
-  return [
-    [...kinds.values()].map(({ step, before, after }) => ({
-      promise: 'C13',
-      sent: step.question.what,
-      came: `X-RateLimit-Remaining went from ${before} to ${after}`,
-      wanted: 'one less: every request counts once, in the window of its endpoint type',
-      clause: CLAUSE,
-    })),
-    [],
-  ]
+  const back = changes.find(({ before, after }) => after > before)
+  if (back !== undefined) return [changeFault(back, 'C14', 'nothing comes back before the window ends')]
+  const [first] = changes
+  // If no request takes any, the field is wrong and not the count.
+  if (first !== undefined && changes.every(({ before, after }) => before === after))
+    return [changeFault(first, 'C16', 'one less each time')]
+  const wrong = changes.filter(({ before, after }) => before - after !== 1)
+  const kinds = new Map(wrong.map((change) => [change.step.question.what, change]))
+  const wanted = 'one less: every request counts once, in the window of its endpoint type'
+  return [...kinds.values()].map((change) => changeFault(change, 'C13', wanted))
+}
+
+function changeFault(
+  { step, before, after }: Change,
+  promise: BurstDeparture['promise'],
+  wanted: string,
+): BurstDeparture {
+  const came = `X-RateLimit-Remaining: ${after}, after ${before}`
+  return { promise, sent: step.question.what, came, wanted, clause: CLAUSE }
 }
 
 /** No response at all. */

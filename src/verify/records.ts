@@ -89,8 +89,8 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
     const stated = reset !== undefined && isPlausibleReset(reset, answer, limit) ? reset * 1000 : undefined
     const wait = answer.status === 429 ? retryAfter(answer) : undefined
     const latest = answer.at + limit.window * 1000
-    const ofWait = wait === undefined ? 0 : answer.at + wait * 1000
-    const end = Math.min(Math.max(stated ?? latest, ofWait), latest + 1000) + CLOCK_MARGIN
+    const ofWait = wait === undefined || wait > limit.window ? 0 : answer.at + wait * 1000
+    const end = Math.max(stated ?? latest, ofWait) + CLOCK_MARGIN
     // A window without a stated end is over when nothing was sent for its length.
     ends.set(endpoint, stated === undefined ? Math.max(end, ends.get(endpoint) ?? 0) : end)
   }
@@ -120,7 +120,7 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
     add(question, answer) {
       requests += 1
       if (answer.failure !== undefined) return
-      if (answer.status === 200 && question.method === 'POST') addTokens(answer)
+      if (question.method === 'POST') addTokens(answer)
       if (question.oddity !== 'malformed') readLimits(question, answer)
       readWindow(question, answer)
       if (question.refused === true && question.oddity === undefined) readRefusal(question, answer)

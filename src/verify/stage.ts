@@ -27,8 +27,8 @@ export interface Stage {
   firstLogin: { readonly accessToken: string; readonly at: number; readonly expiresIn: unknown } | undefined
   /** A use of that token at least a window later. */
   lateUse: { readonly question: Question; readonly answer: Answer } | undefined
-  /** What GET on the path gets with a valid token. Undefined until a request has passed. */
-  passStatus: number | undefined
+  /** The latest access token that the API has admitted, and the status of the response. Undefined until a request has passed. */
+  admitted: { readonly accessToken: string; readonly status: number } | undefined
   /** Whether a refresh replaces the refresh token. Undefined until a grant was refreshed. */
   rotates: boolean | undefined
   /** Tokens that are revoked. */
@@ -101,7 +101,7 @@ export function createStage(
     grants: [],
     firstLogin: undefined,
     lateUse: undefined,
-    passStatus: undefined,
+    admitted: undefined,
     rotates: undefined,
     revoked: new Set(),
     noRevocation: undefined,

@@ -12,16 +12,20 @@ export const bearer: Round = {
   cost: () => ({ requests: 18, seconds: 2 }),
   async run(stage) {
     const [grant] = stage.grants
-    if (grant === undefined || stage.passStatus === undefined)
+    const { admitted } = stage
+    if (grant === undefined || admitted === undefined)
       return untested(['C10', 'C11'], 'no token was admitted')
     const access: (Departure | undefined)[] = []
     const challenges: (Departure | undefined)[] = []
-    for (const question of rightSpellings(stage.options.path, grant)) {
+    for (const question of rightSpellings(stage.options.path, admitted.accessToken)) {
       const answer = await stage.ask(question)
-      if (answer.status !== stage.passStatus)
+      if (answer.status !== admitted.status)
         access.push(stage.departure(question, answer, 'the response of the API', 'RFC 9110 §11.1 and §11.4'))
     }
-    for (const { question, statuses, clause } of wrongCredentials(stage, grant)) {
+    for (const { question, statuses, clause } of wrongCredentials(stage, {
+      ...grant,
+      accessToken: admitted.accessToken,
+    })) {
       const answer = await stage.ask(question)
       if (!statuses.includes(answer.status))
         access.push(stage.departure(question, answer, statuses.join(' or '), clause))
@@ -36,7 +40,7 @@ function firstOf(departures: readonly (Departure | undefined)[]): readonly (Depa
   return departures.filter((departure) => departure !== undefined).slice(0, 1)
 }
 
-function rightSpellings(path: string, { accessToken }: Grant): Question[] {
+function rightSpellings(path: string, accessToken: string): Question[] {
   const right = apiRequest(path, accessToken)
   return [
     {
@@ -64,7 +68,7 @@ function wrongCredentials({ options, records }: Stage, grant: Grant): WrongCrede
   const { path } = options
   const { accessToken, refreshToken } = grant
   const unknown = `unknown-${randomUUID()}`
-  records.addMarker(unknown)
+  for (const marker of [unknown, accessToken]) records.addMarker(marker)
   const wrong = (fields: Fields, what: string, clause = MISSING): WrongCredential => ({
     question: unauthorized(path, fields, what),
     statuses: [401],

@@ -50,8 +50,7 @@ function crowdCost(
 type Connect = () => Promise<Client | undefined>
 
 async function crowd(stage: Stage, connect: Connect, how: string): Promise<Finding[]> {
-  if (stage.grants[0] === undefined || stage.passStatus === undefined)
-    return untested(['C14', 'C15'], 'no token was admitted')
+  if (stage.admitted === undefined) return untested(['C14', 'C15'], 'no token was admitted')
   const found = await Promise.all([useUp(stage, 'api', connect, how), useUp(stage, 'oauth', connect, how)])
   if (found.includes('too slow'))
     return untested(['C14'], `${how}: the server is too slow to use up a window`)
@@ -127,17 +126,19 @@ function departuresOf({ promise, text }: LedgerFault, sent: string): CrowdDepart
     wanted: 'exactly the limit passes, all else is 429',
     clause: 'device API §8',
   }
-  return [{ promise: promise ?? 'C14', departure }]
+  // The status of a response is wrong only behind the limit, or too few pass.
+  return [{ promise: promise ?? 'C15', departure }]
 }
 
 /** A spent refresh token would revoke the login, so a server that replaces it gets another request. */
 function kindOf(stage: Stage, endpoint: Endpoint): { readonly question: Question; readonly status: number } {
-  const [grant] = stage.grants
+  const { options, admitted } = stage
   if (endpoint === 'api')
     return {
-      question: apiRequest(stage.options.path, grant?.accessToken ?? ''),
-      status: stage.passStatus ?? 200,
+      question: apiRequest(options.path, admitted?.accessToken ?? ''),
+      status: admitted?.status ?? 200,
     }
+  const [grant] = stage.grants
   return stage.rotates === false
     ? { question: refreshGrant(grant?.refreshToken ?? ''), status: 200 }
     : { question: UNSUPPORTED_GRANT, status: 400 }

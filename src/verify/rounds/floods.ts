@@ -17,8 +17,7 @@ export const floods: Round = {
     return { requests: beside, seconds: 2 * (Math.max(limits.api.window, limits.oauth.window) + seconds) }
   },
   async run(stage) {
-    if (stage.grants[0] === undefined || stage.passStatus === undefined)
-      return untested(['H125'], 'no token was admitted')
+    if (stage.admitted === undefined) return untested(['H125'], 'no token was admitted')
     const faults = [...(await floodOne(stage, 'oauth')), ...(await floodOne(stage, 'api'))]
     const of = (promise: 'C15' | 'H125'): Departure[] =>
       faults.filter((fault) => fault.promise === promise).map(({ departure }) => departure)
@@ -149,9 +148,9 @@ async function clientBeside(stage: Stage, endpoint: Endpoint, seconds: number): 
 }
 
 function kindOf(stage: Stage, endpoint: Endpoint): { readonly question: Question; readonly status: number } {
-  const { options, grants, passStatus = 200 } = stage
+  const { options, admitted } = stage
   if (endpoint === 'oauth') return { question: UNSUPPORTED_GRANT, status: 400 }
-  return { question: apiRequest(options.path, grants[0]?.accessToken ?? ''), status: passStatus }
+  return { question: apiRequest(options.path, admitted?.accessToken ?? ''), status: admitted?.status ?? 200 }
 }
 
 function latencies(times: readonly number[]): Latencies {

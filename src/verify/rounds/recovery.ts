@@ -19,8 +19,10 @@ export async function recovery(stage: Stage, endpoint: Endpoint, refused: Answer
   const end = endOf(stage, endpoint, refused)
   stage.say(`${name}: the window is used up; it ends in ${Math.ceil((end - stage.clock.wall()) / 1000)} s`)
   let last = refused
-  if (window >= SHORTEST) {
-    await stage.pause(end - BEFORE - stage.clock.wall())
+  // A wrong Retry-After, or a wrong reset, must not make this late.
+  const early = Math.min(end, stage.records.windowEnd(endpoint)) - BEFORE - stage.clock.wall()
+  if (window >= SHORTEST && early > 0) {
+    await stage.pause(early)
     last = await stage.send(question)
     if (last.status !== 429) return [departure(stage, question, last, 'C14')]
   }
@@ -28,7 +30,7 @@ export async function recovery(stage: Stage, endpoint: Endpoint, refused: Answer
   await stage.pause(Math.min(endOf(stage, endpoint, last), end + 1000) - stage.clock.wall())
   const after = await stage.send(question)
   stage.openings.set(endpoint, after)
-  if (endpoint === 'api' && after.status !== 429) stage.lateUse = { question, answer: after }
+  if (endpoint === 'api') stage.lateUse = { question, answer: after }
   return after.status === 429 ? [departure(stage, question, after, 'C15')] : []
 }
 

@@ -14,7 +14,8 @@ export const refresh: Round = {
   cost: ({ quick }) => ({ requests: 12, seconds: quick ? 2 : GRACE + 2 }),
   async run(stage) {
     const [grant, other] = stage.grants
-    if (grant === undefined || other === undefined) return untested(['C6'], 'no two logins gave tokens')
+    if (grant === undefined || other === undefined || stage.admitted === undefined)
+      return untested(['C6'], 'no two logins gave tokens that the API admits')
     const before = { ...grant }
     const departures = await refreshOnce(stage, grant, 'with the refresh token')
     if (departures.length > 0) return conclude('C6', departures)
@@ -63,7 +64,10 @@ function refreshTokenIn(answer: Answer): string | undefined {
 async function mustPass(stage: Stage, accessToken: string, what: string): Promise<Departure[]> {
   const question = apiRequest(stage.options.path, accessToken, what)
   const answer = await stage.ask(question)
-  if (answer.status === stage.passStatus) return []
+  if (answer.status === stage.admitted?.status) {
+    stage.admitted = { accessToken, status: answer.status }
+    return []
+  }
   return [stage.departure(question, answer, 'the response of the API', 'device API §5.6')]
 }
 

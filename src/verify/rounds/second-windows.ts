@@ -28,18 +28,19 @@ export async function secondWindows(stage: Stage, endpoint: Endpoint): Promise<D
 }
 
 /** With a valid token. A server may also take the disguised path for malformed: 400. */
-function apiQuestions({ options: { path }, grants, firstLogin }: Stage): Question[] {
-  const right = apiRequest(path, grants[0]?.accessToken ?? '')
+function apiQuestions({ options: { path }, admitted, firstLogin }: Stage): Question[] {
+  const accessToken = admitted?.accessToken ?? ''
+  const right = apiRequest(path, accessToken)
   const claims = CLAIMS.map(([name, fields]) => ({
     ...right,
     fields: [...right.fields, ...fields],
     what: `${right.what} and a spoofed ${name}`,
   }))
   const disguised = [`${path}${path.includes('?') ? '&' : '?'}postern-verify`, `/${path}`].map((other) =>
-    apiRequest(other, grants[0]?.accessToken ?? ''),
+    apiRequest(other, accessToken),
   )
   const before = firstLogin?.accessToken
-  const refreshed = before === undefined || before === grants[0]?.accessToken
+  const refreshed = before === undefined || before === accessToken
   return [
     ...claims,
     ...disguised,

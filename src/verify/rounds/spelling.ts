@@ -59,7 +59,7 @@ function letThrough({ status }: Answer): boolean {
   return (status >= 200 && status < 300) || status >= 500
 }
 
-function hostQuestions({ options, grants }: Stage): Question[] {
+function hostQuestions({ options, admitted }: Stage): Question[] {
   const { url, path } = options
   const oddity = 'malformed'
   const hosts: readonly (readonly [string, readonly string[]])[] = [
@@ -67,7 +67,7 @@ function hostQuestions({ options, grants }: Stage): Question[] {
     ['and two Host fields, the second of another server', [url.host, 'other.invalid']],
     ['and two Host fields, the first of another server', ['other.invalid', url.host]],
   ]
-  const token = grants[0]?.accessToken ?? ''
+  const token = admitted?.accessToken ?? ''
   return hosts.flatMap(([what, hosts], i) => [
     { ...apiRequest(path, token, `with a valid token ${what}`), hosts, oddity },
     ...(i === 1 ? [{ ...unauthorized(path, [], `without a token ${what}`), hosts, oddity } as const] : []),

@@ -37,8 +37,8 @@ export const tokens: Round = {
     const used = await stage.ask(use)
     if (used.status === 401 || used.status === 0) {
       departures.push(stage.departure(use, used, 'the response of the API, not 401', 'device API §5.3'))
-    } else stage.passStatus = used.status
-    return [...conclude('C4', departures), ...(await ignoredParameters(stage))]
+    } else stage.admitted = { accessToken, status: used.status }
+    return [...conclude('C4', departures), ...(await ignoredParameters(stage, first.status))]
   },
 }
 
@@ -134,8 +134,8 @@ function differenceDepartures(login: Question, first: Grant, second: Grant): Dep
   return found
 }
 
-/** C3. */
-async function ignoredParameters(stage: Stage): Promise<readonly Finding[]> {
+/** C3: the response is the same as without them. */
+async function ignoredParameters(stage: Stage, usual: number): Promise<readonly Finding[]> {
   const extra: readonly [string, string][] = [
     ['username', 'admin'],
     ['client_id', 'postern-verify'],
@@ -154,7 +154,7 @@ async function ignoredParameters(stage: Stage): Promise<readonly Finding[]> {
   if (extraGrant !== undefined) await revoke(stage, extraGrant.refreshToken)
   const clause = 'device API §4.1; RFC 6749 §3.2'
   return conclude('C3', [
-    answer.status === 200 && extraGrant !== undefined
+    answer.status === usual && extraGrant !== undefined
       ? undefined
       : stage.departure(login, answer, '200: the password is right, the rest is ignored', clause),
   ])
