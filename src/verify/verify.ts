@@ -55,17 +55,26 @@ export function planOf(options: VerifyOptions): Plan {
   const planned = roundsFor(options)
   const sum = (of: (cost: Cost) => number | undefined): number =>
     planned.reduce((total, { cost }) => total + (of(cost) ?? 0), 0)
+  const logins = sum(({ logins }) => logins)
+  const seconds = sum(({ seconds }) => seconds)
+  const revocations = options.revocationPath === undefined ? 0 : logins
   return {
     url: options.url.origin,
     path: options.path,
     promises: [...OUTSIDE.keys()].filter((id) => selected(options).has(id)),
-    logins: sum(({ logins }) => logins),
+    logins,
     wrongPasswords: sum(({ wrongPasswords }) => wrongPasswords),
-    requests: sum(({ requests }) => requests),
-    seconds: sum(({ seconds }) => seconds),
+    requests: sum(({ requests }) => requests) + revocations + repeats(options, seconds),
+    seconds,
     floods: planned.some(({ round }) => round === floods) ? options.flood : undefined,
     revocationPath: options.revocationPath,
   }
+}
+
+/** `Stage.ask` sends a request once more if it met a used-up window, and so opens the next one. `seconds` is the length of the run. */
+function repeats({ limits }: VerifyOptions, seconds: number): number {
+  const windows = Object.values(limits).map(({ window }) => 1 + Math.ceil(seconds / window))
+  return windows.reduce((sum, each) => sum + each, 0)
 }
 
 /**
