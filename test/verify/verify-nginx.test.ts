@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { DOCUMENTED_LIMITS } from '../../src/verify/options.ts'
 import { brokenPromises } from './real/broken-promises.ts'
 import { NGINX } from './real/known-departures.ts'
 
@@ -14,3 +15,10 @@ it(
   },
   TIMEOUT,
 )
+
+it('without a wait it finds what each response lacks', async () => {
+  const broken = await brokenPromises(await NGINX.start(DOCUMENTED_LIMITS), DOCUMENTED_LIMITS, {
+    quick: true,
+  })
+  expect(broken.map(({ id }) => id)).toEqual(['C15', 'C16'])
+})
