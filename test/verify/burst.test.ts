@@ -116,4 +116,14 @@ describe('the judgement of a burst', () => {
     expect(promisesOf(burst(20, kinds, { shows }), 20)).toEqual([])
     expect(promisesOf(burst(20, kinds, { shows, extra: 2 }), 20)).toEqual(['C13'])
   })
+
+  it('H127 C14 takes what a leaky bucket forgets in the time of the burst for no fault of the count', () => {
+    const kinds = Array.from({ length: 30 }, (_, i) => i % 3)
+    const steps = burst(20, kinds, { shows: () => undefined, extra: 2 })
+    const slow = steps.map((step, i) => {
+      const at = NOW + i * 300
+      return { ...step, answer: { ...step.answer, sentAt: at, at } }
+    })
+    expect(promisesOf(slow, 20)).toEqual(['C14'])
+  })
 })

@@ -27,7 +27,7 @@ const PAST = 9
 export const oneConnection: Round = {
   promises: ['C13', 'C14', 'C15', 'C16', 'H69'],
   cost: ({ limits, quick }) => ({
-    requests: limits.api.requests + limits.oauth.requests + 2 * PAST + 20,
+    requests: limits.api.requests + limits.oauth.requests + 2 * PAST + 32,
     seconds: quick ? 5 : 2 * Math.max(limits.api.window, limits.oauth.window),
   }),
   async run(stage) {
