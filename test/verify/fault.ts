@@ -24,6 +24,8 @@ export interface Fault {
   readonly sentence: string
   /** Every promise that it breaks, and what `postern verify` must say that came. */
   readonly breaks: Partial<Readonly<Record<OutsideId, RegExp>>>
+  /** Promises that it breaks as well if a run happens to meet it there. */
+  readonly alsoBreaks?: readonly OutsideId[]
   /** The server under which it shows; default: cleartext HTTP/1.1, refresh tokens kept. */
   readonly server?: { readonly tls?: true; readonly rotate?: true }
   /** The shortest run that shows it: without waits for windows (default), with them, or with floods, too. */

@@ -139,9 +139,10 @@ describe('postern verify', () => {
     'H127 finds %s, and nothing else',
     async (name, fault) => {
       const found = broken(await result(name))
+      const decided = found.filter(({ id }) => !fault.alsoBreaks?.includes(id))
       const expected = Object.keys(fault.breaks).sort()
-      expect(found.map(({ id }) => id).sort(), described(found)).toEqual(expected)
-      for (const { id, departures } of found) {
+      expect(decided.map(({ id }) => id).sort(), described(found)).toEqual(expected)
+      for (const { id, departures } of decided) {
         const text = departures.map(({ came }) => came).join('\n')
         expect(text, `${fault.sentence}: ${id}`).toMatch(fault.breaks[id] ?? /^$/)
       }
