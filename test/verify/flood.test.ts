@@ -138,7 +138,7 @@ it('does not call a request lost that autocannon sends behind Connection: close,
   expect(report.discarded).toBeGreaterThan(report.responses - 5)
   for (const { request, body } of responses) expect(body).toBe(`/${request}`)
   expect(responses.toSorted((a, b) => a.time - b.time)[Math.floor(responses.length / 2)]?.time).toBeLessThan(
-    40,
+    2 * SLOW,
   )
 })
 
