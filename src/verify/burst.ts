@@ -28,7 +28,7 @@ export function judgeBurst(all: readonly Step[], limit: Limit, whole: boolean): 
   const steps = all.slice(Math.max(start, 0))
   const end = steps.findIndex(({ expected, answer }) => answer.status !== expected)
   const passed = end === -1 ? steps : steps.slice(0, end)
-  const miscounted = countFaults(passed)
+  const miscounted = countFaults(passed, passed.length < steps.length)
   if (miscounted.length > 0) return miscounted
   return [
     ...numberFaults(passed, limit, whole || start > 0),
@@ -50,7 +50,7 @@ interface Change {
 }
 
 /** Each request takes one from what remains (C13), and nothing comes back before the window ends (C14). */
-function countFaults(passed: readonly Step[]): BurstDeparture[] {
+function countFaults(passed: readonly Step[], refused: boolean): BurstDeparture[] {
   const changes = passed.flatMap((step, i): readonly Change[] => {
     const before = limitFieldsOf(passed[i - 1]?.answer ?? NONE)?.remaining
     const after = limitFieldsOf(step.answer)?.remaining
@@ -60,8 +60,8 @@ function countFaults(passed: readonly Step[]): BurstDeparture[] {
   const back = changes.find(({ before, after }) => after > before)
   if (back !== undefined) return [changeFault(back, 'C14', 'nothing comes back before the window ends')]
   const [first] = changes
-  // If no request takes any, the field is wrong and not the count.
-  if (first !== undefined && changes.every(({ before, after }) => before === after))
+  // If no request takes any and yet the window is used up, the field is wrong and not the count.
+  if (first !== undefined && refused && changes.every(({ before, after }) => before === after))
     return [changeFault(first, 'C16', 'one less each time')]
   const wrong = changes.filter(({ before, after }) => before - after !== 1)
   const kinds = new Map(wrong.map((change) => [change.step.question.what, change]))
@@ -82,13 +82,17 @@ function changeFault(
 export const NONE = { status: 0, fields: new Map(), body: '', at: 0 } as const
 
 function numberFaults(passed: readonly Step[], limit: Limit, whole: boolean): BurstDeparture[] {
+  const sent = 'one request after the other, over one connection'
+  if (passed.length === 0 && whole) {
+    const came = '429 for the first request after the reset'
+    return [{ promise: 'C14', sent, came, wanted: 'a new window', clause: CLAUSE }]
+  }
   const stated = limitFieldsOf(passed[0]?.answer ?? NONE)?.remaining
   const expected = whole ? limit.requests : stated === undefined ? undefined : stated + 1
   if (expected === undefined || passed.length === expected) return []
   // Without X-RateLimit-Remaining a wrong number does not tell whether the limit is wrong, or what counts.
   const leaked = passed.length > expected && passed.length - expected <= mostLeaked(passed, limit)
   const promise = stated === undefined && !leaked ? 'C13' : 'C14'
-  const sent = 'one request after the other, over one connection'
   const came = `${passed.length} passed`
   return [{ promise, sent, came, wanted: `${expected} pass in the window, then 429`, clause: CLAUSE }]
 }

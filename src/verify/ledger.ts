@@ -22,6 +22,8 @@ export type LedgerFault = LimitFault | { readonly promise: undefined; readonly t
 
 /** Totals of the responses of one endpoint type. */
 export interface Account {
+  /** Whether every response stated its window. Without that, the windows of a long flood cannot be told apart. */
+  readonly told: boolean
   /** Requests that passed in each window, in the order of the windows. */
   readonly passed: readonly number[]
   readonly refused: number
@@ -123,6 +125,7 @@ export function createLedger(limit: Limit, expectedWindows: number | undefined):
       }
     },
     account: () => ({
+      told: windows.every(({ reset }) => reset !== undefined),
       passed: windows.map(({ passed }) => passed),
       refused,
       other,

@@ -2,7 +2,7 @@ import type { OutsideId } from '../promises/promises.ts'
 import { type Answer, describeAnswer, member, retryAfter } from './answer.ts'
 import { isPlausibleReset, type Limit, limitFieldFaults, limitFieldsOf } from './limit-faults.ts'
 import type { Question } from './question.ts'
-import type { Departure, Endpoint, Finding } from './verdict.ts'
+import { type Departure, ENDPOINTS, type Endpoint, type Finding } from './verdict.ts'
 
 /** What every response of a run is read for, whatever it was sent for. */
 export interface Records {
@@ -83,7 +83,6 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
   }
 
   function readWindow({ endpoint, oddity }: Question, answer: Answer): void {
-    if (oddity !== undefined) return
     const limit = limits[endpoint]
     const reset = limitFieldsOf(answer)?.reset
     const stated = reset !== undefined && isPlausibleReset(reset, answer, limit) ? reset * 1000 : undefined
@@ -91,8 +90,12 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
     const latest = answer.at + limit.window * 1000
     const ofWait = wait === undefined || wait > limit.window ? 0 : answer.at + wait * 1000
     const end = Math.max(stated ?? latest, ofWait) + CLOCK_MARGIN
+    // A server may count an odd request in either window.
+    if (oddity === undefined && stated !== undefined) ends.set(endpoint, end)
     // A window without a stated end is over when nothing was sent for its length.
-    ends.set(endpoint, stated === undefined ? Math.max(end, ends.get(endpoint) ?? 0) : end)
+    else if (stated === undefined)
+      for (const each of oddity === undefined ? [endpoint] : ENDPOINTS)
+        ends.set(each, Math.max(end, ends.get(each) ?? 0))
   }
 
   function readRefusal({ what }: Question, answer: Answer): void {

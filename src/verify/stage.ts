@@ -29,8 +29,8 @@ export interface Stage {
   lateUse: { readonly question: Question; readonly answer: Answer } | undefined
   /** The latest access token that the API has admitted, and the status of the response. Undefined until a request has passed. */
   admitted: { readonly accessToken: string; readonly status: number } | undefined
-  /** Whether a refresh replaces the refresh token. Undefined until a grant was refreshed. */
-  rotates: boolean | undefined
+  /** Whether a refresh keeps or replaces the refresh token; undefined if that is not known, or if refreshing breaks C6. */
+  refreshing: 'keeps' | 'replaces' | undefined
   /** Tokens that are revoked. */
   readonly revoked: Set<string>
   /** Why the tokens cannot be revoked. Undefined until a revocation has failed. */
@@ -102,7 +102,7 @@ export function createStage(
     firstLogin: undefined,
     lateUse: undefined,
     admitted: undefined,
-    rotates: undefined,
+    refreshing: undefined,
     revoked: new Set(),
     noRevocation: undefined,
     openings: new Map(),

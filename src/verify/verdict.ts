@@ -3,6 +3,8 @@ import type { OutsideId } from '../promises/promises.ts'
 /** The two kinds of endpoints that have windows of their own: `/oauth/token`, and everything else (C13). */
 export type Endpoint = 'api' | 'oauth'
 
+export const ENDPOINTS: readonly Endpoint[] = ['api', 'oauth']
+
 /** What one response, or one window, did that the clause forbids. No text contains a password or a token. */
 export interface Departure {
   /** In words: `GET / with a valid token`. */

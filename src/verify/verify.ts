@@ -122,7 +122,7 @@ async function runRounds(stage: Stage, reporter: Reporter): Promise<readonly Ver
   const verdicts = new Map<OutsideId, Verdict>()
   const undecided = new Set(selected(stage.options))
   const decide = (id: OutsideId): void => {
-    const verdict = verdictOf(id, findings)
+    const verdict = verdictOf(id, findings, stage.options.quick)
     verdicts.set(id, verdict)
     undecided.delete(id)
     reporter.decided(verdict)
@@ -140,7 +140,7 @@ async function runRounds(stage: Stage, reporter: Reporter): Promise<readonly Ver
 }
 
 /** Broken if one finding says so; kept if one says so and none breaks it. */
-export function verdictOf(id: OutsideId, findings: readonly Finding[]): Verdict {
+export function verdictOf(id: OutsideId, findings: readonly Finding[], quick = false): Verdict {
   const promise = OUTSIDE.get(id)
   const own = findings.filter((finding) => finding.promise === id)
   const departures = own.flatMap((finding) => {
@@ -161,6 +161,9 @@ export function verdictOf(id: OutsideId, findings: readonly Finding[]): Verdict 
     clause: promise?.reason ?? '',
     result,
     departures,
-    notes: own.length === 0 ? ['left out by --quick'] : [...new Set(notes)],
+    notes:
+      own.length === 0
+        ? [quick ? 'left out by --quick' : 'no request of this run shows it']
+        : [...new Set(notes)],
   }
 }

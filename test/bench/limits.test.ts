@@ -51,7 +51,7 @@ function account(observations: readonly Observation[], windows = 1): Account {
 const KEPT = [passed(2), passed(1), passed(0), refused()]
 
 test('a limit that holds has no fault', () => {
-  expect(account(KEPT)).toEqual({ passed: [3], refused: 1, other: 0, faults: [] })
+  expect(account(KEPT)).toEqual({ told: true, passed: [3], refused: 1, other: 0, faults: [] })
 })
 
 test.for([

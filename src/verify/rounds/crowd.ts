@@ -139,7 +139,7 @@ function kindOf(stage: Stage, endpoint: Endpoint): { readonly question: Question
       status: admitted?.status ?? 200,
     }
   const [grant] = stage.grants
-  return stage.rotates === false
+  return stage.refreshing === 'keeps'
     ? { question: refreshGrant(grant?.refreshToken ?? ''), status: 200 }
     : { question: UNSUPPORTED_GRANT, status: 400 }
 }

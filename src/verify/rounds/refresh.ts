@@ -11,7 +11,7 @@ const GRACE = 12
 /** C6: the refresh grant, with a refresh token that is kept or replaced. */
 export const refresh: Round = {
   promises: ['C6'],
-  cost: ({ quick }) => ({ requests: 12, seconds: quick ? 2 : GRACE + 2 }),
+  cost: ({ quick }) => ({ requests: 13, seconds: quick ? 2 : GRACE + 2 }),
   async run(stage) {
     const [grant, other] = stage.grants
     if (grant === undefined || other === undefined || stage.admitted === undefined)
@@ -19,16 +19,26 @@ export const refresh: Round = {
     const before = { ...grant }
     const departures = await refreshOnce(stage, grant, 'with the refresh token')
     if (departures.length > 0) return conclude('C6', departures)
-    stage.rotates = grant.refreshToken !== before.refreshToken
+    const replaces = grant.refreshToken !== before.refreshToken
     departures.push(
       ...(await mustPass(stage, before.accessToken, 'with the access token from before the refresh')),
       ...(await mustPass(stage, grant.accessToken, 'with the access token of the refresh')),
     )
-    const again = stage.rotates ? 'with the refresh token of the refresh' : 'with the refresh token, again'
-    departures.push(...(await refreshOnce(stage, grant, again)))
-    if (!stage.rotates) return conclude('C6', departures, 'the refresh token stays the same')
-    departures.push(...(await spentToken(stage, other)))
-    return conclude('C6', departures, 'each refresh replaces the refresh token')
+    const again = replaces ? 'with the refresh token of the refresh' : 'with the refresh token, again'
+    const broken = await refreshOnce(stage, grant, again)
+    departures.push(
+      ...broken,
+      ...(broken.length > 0
+        ? []
+        : await mustPass(stage, grant.accessToken, 'with the access token of the second refresh')),
+    )
+    if (replaces) departures.push(...(await spentToken(stage, other)))
+    if (departures.length === 0) stage.refreshing = replaces ? 'replaces' : 'keeps'
+    return conclude(
+      'C6',
+      departures,
+      replaces ? 'each refresh replaces the refresh token' : 'the refresh token stays the same',
+    )
   },
 }
 

@@ -93,6 +93,7 @@ export function disguises(path: string): string[] {
     `${plain}%00`,
     plain.endsWith('/') ? `${plain}?x` : `${plain}/`,
     plain.toUpperCase(),
+    TOKEN_PATH.toUpperCase(),
   ]
   return [...new Set(respelled)].filter((other) => other !== plain).map((other) => `${other}${rest}`)
 }

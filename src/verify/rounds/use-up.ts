@@ -1,0 +1,175 @@
+import { randomUUID } from 'node:crypto'
+import { NONE, type Step } from '../burst.ts'
+import { limitFieldsOf } from '../limit-faults.ts'
+import {
+  apiRequest,
+  type Question,
+  refreshGrant,
+  tokenRequest,
+  UNSUPPORTED_GRANT,
+  unauthorized,
+} from '../question.ts'
+import { revokeAll } from '../revocation.ts'
+import type { Stage } from '../stage.ts'
+import { ENDPOINTS, type Endpoint } from '../verdict.ts'
+import { takeTokens } from './refresh.ts'
+
+/** Requests past the limit: each kind comes several times. */
+export const PAST = 12
+
+/** The requests of one window of each endpoint type, until some were refused. */
+export type UsedUp = ReadonlyMap<Endpoint, readonly Step[]>
+
+/** Windows that are tried: the first may have been open already, because the clocks of server and client differ. */
+const ATTEMPTS = 3
+
+/**
+ * Uses up a new window of each endpoint type with requests of every outcome, half of it later than the rest: a sliding window has no
+ * single end. A quick run uses up the rest of those that are open. Undefined if no window was long enough for the requests.
+ */
+export async function useUp(stage: Stage): Promise<UsedUp | undefined> {
+  if (stage.options.quick) return useUpTheRest(stage)
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+    const used = await useUpNew(stage)
+    const bursts = [...used.values()]
+    // A server that counts wrongly never shows a new window.
+    if (bursts.every(({ inTime }) => inTime) && (attempt > 1 || bursts.every(({ isNew }) => isNew)))
+      return new Map([...used].map(([endpoint, { steps }]) => [endpoint, steps]))
+  }
+  return undefined
+}
+
+interface NewWindow {
+  readonly steps: readonly Step[]
+  /** All requests were sent within the length of a window. */
+  readonly inTime: boolean
+  /** The first response showed a window that nobody had used. */
+  readonly isNew: boolean
+}
+
+async function useUpNew(stage: Stage): Promise<ReadonlyMap<Endpoint, NewWindow>> {
+  const { limits } = stage.options
+  await Promise.all(
+    ENDPOINTS.map((endpoint) => stage.waitForWindow(endpoint, 'one connection needs a new window')),
+  )
+  const bursts = ENDPOINTS.map((endpoint) => createBurst(stage, endpoint))
+  for (const burst of bursts) await burst.open()
+  await stage.pause(500 * Math.min(limits.api.window, limits.oauth.window))
+  const used = new Map<Endpoint, NewWindow>()
+  for (const { endpoint, steps, useUp } of bursts) {
+    await useUp()
+    const first = steps[0]?.answer ?? NONE
+    const { requests, window } = limits[endpoint]
+    const remaining = limitFieldsOf(first)?.remaining
+    used.set(endpoint, {
+      steps,
+      inTime: stage.clock.wall() - first.at < window * 1000,
+      isNew: remaining === undefined || remaining === requests - 1,
+    })
+  }
+  return used
+}
+
+async function useUpTheRest(stage: Stage): Promise<UsedUp> {
+  const used = new Map<Endpoint, readonly Step[]>()
+  for (const endpoint of ENDPOINTS) {
+    // Later it would have to wait for a new window.
+    if (endpoint === 'oauth') await revokeAll(stage)
+    const burst = createBurst(stage, endpoint)
+    await burst.open()
+    await burst.useUp()
+    used.set(endpoint, burst.steps)
+  }
+  return used
+}
+
+interface Burst {
+  readonly endpoint: Endpoint
+  readonly steps: readonly Step[]
+  /** The first few requests. */
+  open(): Promise<void>
+  /** The others, until some were refused. */
+  useUp(): Promise<void>
+}
+
+/** The kinds of the first requests: with a token, twice without, with a token. */
+const OPENING = [0, 1, 1, 0]
+
+function createBurst(stage: Stage, endpoint: Endpoint): Burst {
+  const most = stage.options.limits[endpoint].requests + PAST
+  const kinds = endpoint === 'api' ? apiKinds(stage) : oauthKinds(stage)
+  const steps: Step[] = []
+  const statuses = new Map<string, number>()
+  let refused = 0
+
+  async function sendNext(kind: Kind): Promise<void> {
+    const { question, expected } = kind()
+    const answer = await stage.send(question)
+    if (endpoint === 'oauth') takeTokens(stage.grants[0], answer)
+    if (answer.status === 429) refused += 1
+    // Whether the status is right is a matter of other rounds: here it has to stay the same until the window is used up.
+    else if (answer.status !== 0 && !statuses.has(question.what)) statuses.set(question.what, answer.status)
+    const usual = statuses.get(question.what) ?? expected
+    steps.push({ question, expected: usual, answer: stage.records.masked(answer) })
+  }
+
+  return {
+    endpoint,
+    steps,
+    async open() {
+      for (const kind of OPENING) await sendNext(kinds[kind] ?? UNSUPPORTED)
+    },
+    async useUp() {
+      const [first = UNSUPPORTED] = kinds
+      const apart = endpoint === 'api' && countsApart(steps)
+      // Those without a token are of another window then.
+      if (apart) steps.splice(1, 2)
+      while (steps.length - refused < most && refused < PAST) {
+        await sendNext(apart ? first : (kinds[steps.length % kinds.length] ?? first))
+      }
+    },
+  }
+}
+
+/**
+ * Whether requests without a token have a window of their own, as with `limits.api.per: grant`. Then only those with a token can use
+ * up a window here. A server that does not count the others shows the same number for both.
+ */
+function countsApart(steps: readonly Step[]): boolean {
+  const [first, second, third, fourth] = steps.map(({ answer }) => limitFieldsOf(answer)?.remaining)
+  if (first === undefined || second === undefined || third === undefined || fourth === undefined) return false
+  return first - fourth === 1 && second - third === 1 && first - second !== 1
+}
+
+/** A request that has the same outcome each time, and the status to expect of it. */
+type Kind = () => Pick<Step, 'question' | 'expected'>
+
+function apiKinds({ options: { path }, admitted }: Stage): readonly Kind[] {
+  const unknown = ['Authorization', `Bearer ${randomUUID()}`]
+  const { accessToken = '', status = 200 } = admitted ?? {}
+  return [
+    () => ({ question: apiRequest(path, accessToken), expected: status }),
+    () => ({ question: unauthorized(path, [], 'without a token'), expected: 401 }),
+    () => ({ question: unauthorized(path, unknown, 'with an unknown token'), expected: 401 }),
+    () => ({ question: unauthorized(path, [], 'without a token', 'HEAD'), expected: 401 }),
+    () => ({ question: unauthorized(path, [], 'without a token', 'OPTIONS'), expected: 401 }),
+  ]
+}
+
+const INCOMPLETE: Question = {
+  ...tokenRequest([['grant_type', 'password']], 'without password'),
+  refused: true,
+}
+
+const UNSUPPORTED: Kind = () => ({ question: UNSUPPORTED_GRANT, expected: 400 })
+
+/** In a quick run the tokens are revoked by now. */
+function oauthKinds({ grants, refreshing, options: { quick } }: Stage): readonly Kind[] {
+  const refresh: Kind = () => ({ question: refreshGrant(grants[0]?.refreshToken ?? ''), expected: 200 })
+  const works = refreshing === 'keeps' || refreshing === 'replaces'
+  return [
+    quick || !works ? UNSUPPORTED : refresh,
+    UNSUPPORTED,
+    () => ({ question: INCOMPLETE, expected: 400 }),
+  ]
+}
