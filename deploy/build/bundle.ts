@@ -80,9 +80,9 @@ async function worker(): Promise<{ readonly url: string; readonly chunks: readon
 
 /**
  * Writes the program and its packages as a few files into a folder: `postern.mjs`, which Node starts, and what it loads. The machine
- * that runs them needs neither npm nor node_modules. Removes what was in the folder. `runs`: see `addCompiledCode`.
+ * that runs them needs neither npm nor node_modules. Removes what was in the folder.
  */
-export async function makeBundle(folder: string, runs?: number): Promise<void> {
+export async function makeBundle(folder: string): Promise<void> {
   await rm(folder, { recursive: true, force: true })
   const crypt = await worker()
   const bundle = await rolldown({
@@ -108,7 +108,7 @@ export async function makeBundle(folder: string, runs?: number): Promise<void> {
   )
   await writeFile(join(folder, 'postern.mjs'), (await Promise.all(entry)).join('\n'))
   await writeFile(join(folder, 'LICENSES.txt'), await licences([...chunks, ...crypt.chunks]))
-  await addCompiledCode(folder, runs)
+  await addCompiledCode(folder)
 }
 
 if (import.meta.main) await makeBundle(resolve(process.argv[2] ?? join(ROOT, 'dist', 'bundle')))

@@ -1,32 +1,37 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { hash } from 'node:crypto'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage } from 'node:http'
-import { request } from 'node:https'
+import { Agent, request } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
-import { createInterface } from 'node:readline'
+import { createInterface, type Interface } from 'node:readline'
 import { text } from 'node:stream/consumers'
+import { promisify } from 'node:util'
 
-/** Enough for the usual code to be in the majority: on a machine under load, one run in five differs. A run takes half a second. */
-export const ENOUGH_RUNS = 25
+/** For each script of the bundle, where the functions begin (offsets) that a start and one request call. */
+export type CalledFunctions = Readonly<Record<string, readonly number[]>>
+
+/** A rare event, such as a new network interface, calls more functions in one of the runs. */
+const RUNS = 2
 
 /**
- * Adds V8's compiled code to a bundle, one `.cache` file per script. The first run creates certificate and tokens; each of the
- * further `runs` compiles a start and one request. V8's hash seed is fixed, so runs give the same bytes. A rare event, such as a
- * new network interface, can still differ, so the most frequent result is taken.
+ * Adds V8's compiled code to a bundle, one `.cache` file per script, with the functions that a start and one request call. The same
+ * bundle gives the same bytes. The code of functions that ran would differ: V8 notes in it what they compared and when it looked at
+ * them to optimize. So sidecars only tell which functions they call, and another process compiles these without calling them.
  */
-export async function addCompiledCode(bundle: string, runs = 1): Promise<void> {
+export async function addCompiledCode(bundle: string): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'postern-bundle-'))
   const device = createServer((_, response) => response.end('{}')).listen(0, '127.0.0.1')
   try {
     await once(device, 'listening')
     const { port } = device.address() as AddressInfo
     await writeFile(join(folder, 'password'), 'none\n', { mode: 0o600 })
-    const config = join(folder, 'postern.yaml')
+    // Alone in its folder: the sidecar watches that folder.
+    await mkdir(join(folder, 'config'))
+    const config = join(folder, 'config', 'postern.yaml')
     await writeFile(
       config,
       `
@@ -41,83 +46,41 @@ password:
 state_dir: ${join(folder, 'state')}
 `,
     )
-    const grants = await runOnce(bundle, config, [], 'SIGTERM', Array(GRANTS).fill(PASSWORD_GRANT))
-    const { access_token: token } = JSON.parse(grants[0] ?? '') as { access_token: string }
-    const found = new Map<string, { code: CompiledCode; times: number }>()
-    for (let run = 0; run < runs; run++) {
-      const output = join(folder, `code-${run}`)
-      await mkdir(output)
-      const hook = `data:text/javascript,${encodeURIComponent(saving(output))}`
-      await runOnce(bundle, config, [...DETERMINISTIC, '--import', hook], SAVE, [
-        { path: '/', headers: { Authorization: `Bearer ${token}` } },
-      ])
-      const code = await readFolder(output)
-      const key = digestOf(code)
-      found.set(key, { code, times: (found.get(key)?.times ?? 0) + 1 })
+    const tokens = await inSidecar(bundle, config, [], createTokens)
+    const lists: CalledFunctions[] = []
+    for (let run = 0; run < RUNS; run++) {
+      const list = await inSidecar(bundle, config, ['--import', LISTER], async (sidecar) => {
+        for (const token of tokens)
+          await sidecar.send({ path: '/', headers: { Authorization: `Bearer ${token}` } })
+        return await sidecar.calledFunctions()
+      })
+      lists.push(list)
     }
-    const [mostFrequent] = [...found.values()].sort((a, b) => b.times - a.times)
-    for (const [name, content] of mostFrequent?.code ?? []) await writeFile(join(bundle, name), content)
+    const list = join(folder, 'called-functions.json')
+    await writeFile(list, JSON.stringify(inEach(lists)))
+    await promisify(execFile)(process.execPath, [...DETERMINISTIC, COMPILER, bundle, list], { env: {} })
   } finally {
     device.close()
     await rm(folder, { recursive: true })
   }
 }
 
-/** The signal at which the sidecar of the second run saves its compiled code and ends. */
-const SAVE = 'SIGUSR2'
+/** Runs in a sidecar. At the signal it logs `called`. */
+const LISTER = join(import.meta.dirname, 'called-functions.ts')
+const LIST = 'SIGUSR2'
 
-/** The content of the `.cache` files, by name. */
-type CompiledCode = ReadonlyMap<string, Buffer>
+const COMPILER = join(import.meta.dirname, 'compile-functions.ts')
 
-async function readFolder(folder: string): Promise<CompiledCode> {
-  const names = (await readdir(folder)).sort()
-  return new Map(
-    await Promise.all(names.map(async (name) => [name, await readFile(join(folder, name))] as const)),
-  )
-}
+/** The code contains hashes of V8, which otherwise begin with a random number. */
+const DETERMINISTIC = ['--random-seed=1']
 
-function digestOf(code: CompiledCode): string {
-  return hash('sha256', Buffer.concat([...code].flatMap(([name, content]) => [Buffer.from(name), content])))
-}
-
-/**
- * The seed of V8's hash tables, and a heap so large that no garbage is collected. A collection marks functions with their age, and the
- * optimizer with when it looked at them, and both are part of the code. V8 takes code only with the flags of its making, so these are taken back before it is saved.
- */
-const DETERMINISTIC = [
-  '--random-seed=1',
-  '--min-semi-space-size=256',
-  '--max-semi-space-size=256',
-  '--initial-old-space-size=2048',
-  '--no-profile-guided-optimization',
-]
-
-/** The longest time of a timer (ms): 24 days. */
-const NEVER = 2 ** 31 - 1
-
-/** Runs in the sidecar, beside `entry.mjs`, which fills the map. */
-function saving(folder: string): string {
-  return `
-    import { hash } from 'node:crypto'
-    import { writeFileSync } from 'node:fs'
-    import { setFlagsFromString } from 'node:v8'
-    // On a slow machine more timers would fire, and their code would be compiled.
-    for (const name of ['setTimeout', 'setInterval']) {
-      const set = globalThis[name]
-      globalThis[name] = (callback, time, ...args) => set(callback, time > 50 ? ${NEVER} : time, ...args)
-    }
-    const scripts = globalThis[Symbol.for('postern.scripts')] = new Map()
-    process.on('${SAVE}', () => {
-      for (const flag of ['min-semi-space-size', 'max-semi-space-size', 'initial-old-space-size']) setFlagsFromString('--' + flag + '=0')
-      setFlagsFromString('--profile-guided-optimization')
-      for (const [name, { script, text }] of scripts) {
-        const data = script.createCachedData()
-        const digests = [text, data].map((each) => hash('sha256', each, 'buffer'))
-        writeFileSync(${JSON.stringify(folder)} + '/' + name + '.cache', Buffer.concat([...digests, data]))
-      }
-      process.exit(0)
-    })
-  `
+/** The functions that are in each of the lists. */
+function inEach([first = {}, ...others]: readonly CalledFunctions[]): CalledFunctions {
+  const called = Object.entries(first).map(([name, starts]) => {
+    const inAll = starts.filter((start) => others.every((other) => other[name]?.includes(start)))
+    return [name, [...new Set(inAll)].sort((a, b) => a - b)] as const
+  })
+  return Object.fromEntries(called.sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
 interface TestRequest {
@@ -127,62 +90,85 @@ interface TestRequest {
   readonly form?: string
 }
 
-const PASSWORD_GRANT: TestRequest = {
-  method: 'POST',
-  path: '/oauth/token',
-  headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
-  form: 'grant_type=password&password=none',
+interface Sidecar {
+  /** The body of the response, which must be a 200. All requests use one connection, which stays open. */
+  send(request: TestRequest): Promise<string>
+  /** The functions that were called up to now. */
+  calledFunctions(): Promise<CalledFunctions>
 }
 
-/** Several grants: with one, the random order of its tokens would decide which functions run. */
+/** Several grants: with one, the random order of its tokens would decide which functions the next sidecar calls. */
 const GRANTS = 16
 
-/** Starts the sidecar of the bundle, sends it requests, and ends it. Returns the bodies of the responses, which must be 200s. */
-async function runOnce(
+/** Two of the tokens. The cache of tokens calls one function more for each but its newest, and which that is is random. */
+async function createTokens({ send }: Sidecar): Promise<readonly string[]> {
+  const tokens: string[] = []
+  for (let grant = 0; grant < GRANTS; grant++) {
+    const body = await send({
+      method: 'POST',
+      path: '/oauth/token',
+      headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
+      form: 'grant_type=password&password=none',
+    })
+    tokens.push((JSON.parse(body) as { access_token: string }).access_token)
+  }
+  return tokens.slice(0, 2)
+}
+
+/** Starts the sidecar of the bundle, uses it, and stops it. */
+async function inSidecar<Result>(
   bundle: string,
   config: string,
   hooks: readonly string[],
-  end: NodeJS.Signals,
-  requests: readonly TestRequest[],
-): Promise<readonly string[]> {
+  use: (sidecar: Sidecar) => Promise<Result>,
+): Promise<Result> {
   const args = [...hooks, join(bundle, 'postern.mjs'), 'serve', '--config', config]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], env: {} })
   const exited = once(child, 'exit')
+  const log = createInterface(child.stdout)
+  const agent = new Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false })
   try {
-    const url = await publicUrl(child)
-    const responses: string[] = []
-    for (const each of requests) responses.push(await send(url, each))
-    child.kill(end)
+    const url = await logged<string>(log, 'public')
+    const result = await use({
+      send: (each) => send(agent, url, each),
+      calledFunctions() {
+        const called = logged<CalledFunctions>(log, 'called')
+        child.kill(LIST)
+        return called
+      },
+    })
+    agent.destroy()
+    child.kill()
     const [code] = await exited
     if (code !== 0) throw new Error(`the sidecar of the bundle ended with ${code}`)
-    return responses
+    return result
   } finally {
+    agent.destroy()
     child.kill()
   }
 }
 
-/** The address of the public listener, from the log. Reads the log to its end: the sidecar would wait for a full pipe. */
-function publicUrl({ stdout }: ChildProcess): Promise<string> {
-  if (stdout === null) throw new Error('the log of the sidecar is not connected')
-  const { promise, resolve, reject } = Promise.withResolvers<string>()
-  createInterface(stdout)
-    .on('line', (line) => {
-      const { public: url } = JSON.parse(line) as { public?: string }
-      if (url !== undefined) resolve(url)
-    })
-    .on('close', () => reject(new Error('the sidecar of the bundle does not listen')))
+/** The value of a key in the first line of the log that has it. */
+function logged<Value>(log: Interface, key: string): Promise<Value> {
+  const { promise, resolve, reject } = Promise.withResolvers<Value>()
+  log.on('line', (line) => {
+    const { [key]: value } = JSON.parse(line) as Record<string, Value>
+    if (value !== undefined) resolve(value)
+  })
+  log.on('close', () => reject(new Error(`the sidecar of the bundle ended and did not log ${key}`)))
   return promise
 }
 
-/** Resolves when the connection is closed. */
-async function send(url: string, { method = 'GET', path, headers, form }: TestRequest): Promise<string> {
-  const outgoing = request(`${url}${path}`, { method, headers, rejectUnauthorized: false, agent: false })
-  const closed = once(outgoing, 'close')
+async function send(
+  agent: Agent,
+  url: string,
+  { method = 'GET', path, headers, form }: TestRequest,
+): Promise<string> {
+  const outgoing = request(`${url}${path}`, { method, headers, agent })
   outgoing.end(form)
   const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
   const body = await text(response)
   if (response.statusCode !== 200)
     throw new Error(`the sidecar of the bundle responds ${response.statusCode}: ${body}`)
-  await closed
   return body
 }

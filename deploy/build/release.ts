@@ -11,7 +11,6 @@ import { promisify } from 'node:util'
 import { createGzip } from 'node:zlib'
 import { VERSION } from '../../src/version.ts'
 import { makeBundle } from './bundle.ts'
-import { ENOUGH_RUNS } from './compiled-code.ts'
 import { makeDebianPackage, timeOfSource } from './debian.ts'
 import { makeExecutable, PROCESSORS } from './executable.ts'
 import { checkRuntime, makeSbom } from './sbom.ts'
@@ -46,7 +45,7 @@ await checkRuntime()
 await rm(DIST, { recursive: true, force: true })
 await mkdir(DIST, { recursive: true })
 say(`Postern ${VERSION}: the bundle`)
-await makeBundle(BUNDLE, ENOUGH_RUNS)
+await makeBundle(BUNDLE)
 await cp(join(BUNDLE, 'LICENSES.txt'), join(DIST, 'LICENSES.txt'))
 const licences = await readFile(join(DIST, 'LICENSES.txt'), 'utf8')
 const time = await timeOfSource()

@@ -1,0 +1,61 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, readdirSync, readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { Script } from 'node:vm'
+import { expect, it, onTestFinished } from 'vitest'
+import { addCompiledCode } from '../../deploy/build/compiled-code.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { installedBundle } from '../support/shipped.ts'
+import { run } from '../support/tools.ts'
+
+/** Milliseconds. On a machine with more load than this test makes, a build takes ten times as long as alone. */
+const TIMEOUT = 120_000
+
+const bundle = join(installedBundle(), 'dist')
+const caches = readdirSync(bundle).filter((name) => name.endsWith('.cache'))
+
+/** Keeps every core busy until the test ends. */
+async function loadTheMachine(): Promise<void> {
+  for (let core = 0; core < availableParallelism(); core++) {
+    const busy = spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' })
+    await once(busy, 'spawn')
+    onTestFinished(() => void busy.kill('SIGKILL'))
+  }
+}
+
+it(
+  'the compiled code is the same on an idle and on a loaded machine',
+  async () => {
+    await loadTheMachine()
+    const copy = join(temporaryDirectory(), 'dist')
+    cpSync(bundle, copy, { recursive: true })
+    await addCompiledCode(copy)
+    expect(caches).toContain('serve.cjs.cache')
+    const differing = caches.filter(
+      (name) => !readFileSync(join(copy, name)).equals(readFileSync(join(bundle, name))),
+    )
+    expect(differing).toEqual([])
+  },
+  TIMEOUT,
+)
+
+it('V8 takes the compiled code of every script, which is more than loading the script compiles', async () => {
+  const check = `
+    const { readFileSync } = require('node:fs')
+    const { Script } = require('node:vm')
+    for (const file of process.argv.slice(1)) {
+      const cachedData = readFileSync(file + '.cache').subarray(64)
+      const script = new Script(readFileSync(file, 'latin1'), { cachedData })
+      console.log(script.cachedDataRejected)
+    }
+  `
+  const scripts = caches.map((name) => join(bundle, name.slice(0, -'.cache'.length)))
+  const { stdout } = await run(process.execPath, ['-e', check, ...scripts])
+  expect(stdout).toBe('false\n'.repeat(scripts.length))
+  for (const script of scripts) {
+    const lazy = new Script(readFileSync(script, 'latin1')).createCachedData()
+    expect(readFileSync(`${script}.cache`).length).toBeGreaterThan(1.2 * lazy.length)
+  }
+})
