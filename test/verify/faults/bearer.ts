@@ -161,7 +161,7 @@ const DISGUISES = [
   {
     name: 'upper-case-token-endpoint',
     sentence: 'the path of the token endpoint in other case',
-    path: /^(?!\/oauth\/token$)\/oauth\/token$/i,
+    path: /^\/(?!oauth\/token$)[oO][aA][uU][tT][hH]\/[tT][oO][kK][eE][nN]$/,
   },
 ]
 
