@@ -1,4 +1,4 @@
-import { type Observation, only } from '../../src/verify/observation.ts'
+import { type Observation, only, wholeNumber } from '../../src/verify/observation.ts'
 
 /** The body of every 429 of Postern (C15, C18). */
 export const REFUSAL_BODY = '{"error":"rate_limited","error_description":"The rate limit is exceeded."}'
@@ -8,6 +8,8 @@ export function ownRefusalFaults(observation: Observation): string[] {
   const faults = jsonFaults(observation)
   if (observation.body !== REFUSAL_BODY)
     faults.push(`429 with another body: ${observation.body.slice(0, 80)}`)
+  if (wholeNumber(only(observation, 'retry-after')) === undefined)
+    faults.push('429 without a Retry-After in seconds')
   return faults
 }
 

@@ -1,4 +1,4 @@
-import { type Observation, only, wholeNumber } from './observation.ts'
+import type { Observation } from './observation.ts'
 
 /** What came back for one request. A request without a response has the status 0. */
 export interface Answer extends Observation {
@@ -27,15 +27,10 @@ export function passedLimit({ status }: Observation): boolean {
   return status !== 0 && status !== 429
 }
 
-/** Whole seconds of `Retry-After`; undefined if it is missing, repeated or a date. */
-export function retryAfter(observation: Observation): number | undefined {
-  return wholeNumber(only(observation, 'retry-after'))
-}
-
 /** Long enough to recognise a page, short enough for a line. */
 const EXCERPT = 100
 
-/** A response in words: status and the begin of the body. The caller masks secrets in the body. */
+/** A response in words: status and the beginning of the body. The caller masks secrets in the body. */
 export function describeAnswer({ status, body, failure }: Answer): string {
   if (failure !== undefined) return failure
   const text = body.replace(/\s+/g, ' ').trim()

@@ -1,7 +1,7 @@
 import { type Answer, describeAnswer } from './answer.ts'
 import { type Limit, limitFieldsOf } from './limit-faults.ts'
 import type { Question } from './question.ts'
-import type { Departure } from './verdict.ts'
+import type { Broken } from './verdict.ts'
 
 /** One request of a burst over one connection, and its response. */
 export interface Step {
@@ -9,10 +9,6 @@ export interface Step {
   /** The status when it passes the limit. */
   readonly expected: number
   readonly answer: Answer
-}
-
-export interface BurstDeparture extends Departure {
-  readonly promise: 'C13' | 'C14' | 'C15' | 'C16'
 }
 
 const CLAUSE = 'device API §8'
@@ -23,7 +19,7 @@ const CLAUSE = 'device API §8'
  *
  * @param whole whether the first step opened the window
  */
-export function judgeBurst(all: readonly Step[], limit: Limit, whole: boolean): BurstDeparture[] {
+export function judgeBurst(all: readonly Step[], limit: Limit, whole: boolean): Broken[] {
   const start = all.findLastIndex((step, i) => opensNext(all[i - 1], step))
   const steps = all.slice(Math.max(start, 0))
   const end = steps.findIndex(({ expected, answer }) => answer.status !== expected)
@@ -50,7 +46,7 @@ interface Change {
 }
 
 /** Each request takes one from what remains (C13), and nothing comes back before the window ends (C14). */
-function countFaults(passed: readonly Step[], refused: boolean): BurstDeparture[] {
+function countFaults(passed: readonly Step[], refused: boolean): Broken[] {
   const changes = passed.flatMap((step, i): readonly Change[] => {
     const before = limitFieldsOf(passed[i - 1]?.answer ?? NONE)?.remaining
     const after = limitFieldsOf(step.answer)?.remaining
@@ -69,23 +65,19 @@ function countFaults(passed: readonly Step[], refused: boolean): BurstDeparture[
   return [...kinds.values()].map((change) => changeFault(change, 'C13', wanted))
 }
 
-function changeFault(
-  { step, before, after }: Change,
-  promise: BurstDeparture['promise'],
-  wanted: string,
-): BurstDeparture {
+function changeFault({ step, before, after }: Change, promise: Broken['promise'], wanted: string): Broken {
   const came = `X-RateLimit-Remaining: ${after}, after ${before}`
-  return { promise, sent: step.question.what, came, wanted, clause: CLAUSE }
+  return { promise, kind: 'broken', sent: step.question.what, came, wanted, clause: CLAUSE }
 }
 
 /** No response at all. */
 export const NONE = { status: 0, fields: new Map(), body: '', at: 0 } as const
 
-function numberFaults(passed: readonly Step[], limit: Limit, whole: boolean): BurstDeparture[] {
+function numberFaults(passed: readonly Step[], limit: Limit, whole: boolean): Broken[] {
   const sent = 'one request after the other, over one connection'
   if (passed.length === 0 && whole) {
     const came = '429 for the first request after the reset'
-    return [{ promise: 'C14', sent, came, wanted: 'a new window', clause: CLAUSE }]
+    return [{ promise: 'C14', kind: 'broken', sent, came, wanted: 'a new window', clause: CLAUSE }]
   }
   const stated = limitFieldsOf(passed[0]?.answer ?? NONE)?.remaining
   const expected = whole ? limit.requests : stated === undefined ? undefined : stated + 1
@@ -94,7 +86,8 @@ function numberFaults(passed: readonly Step[], limit: Limit, whole: boolean): Bu
   const leaked = passed.length > expected && passed.length - expected <= mostLeaked(passed, limit)
   const promise = stated === undefined && !leaked ? 'C13' : 'C14'
   const came = `${passed.length} passed`
-  return [{ promise, sent, came, wanted: `${expected} pass in the window, then 429`, clause: CLAUSE }]
+  const wanted = `${expected} pass in the window, then 429`
+  return [{ promise, kind: 'broken', sent, came, wanted, clause: CLAUSE }]
 }
 
 /** Requests that a leaky bucket, such as `limit_req` of nginx, has forgotten by the end of these steps. */
@@ -105,11 +98,12 @@ function mostLeaked(steps: readonly Step[], { requests, window }: Limit): number
 }
 
 /** C15: past the limit each kind of request gets 429. */
-function refusalStatusFaults(refused: readonly Step[]): BurstDeparture[] {
+function refusalStatusFaults(refused: readonly Step[]): Broken[] {
   const wrong = refused.filter(({ answer }) => answer.status !== 429)
   const kinds = new Map(wrong.map((step) => [step.question.what, step]))
   return [...kinds.values()].map(({ question, answer }) => ({
     promise: 'C15',
+    kind: 'broken',
     sent: `${question.what}, past the limit`,
     came: describeAnswer(answer),
     wanted: '429',

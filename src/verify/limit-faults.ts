@@ -1,4 +1,4 @@
-import { type Observation, only, wholeNumber } from './observation.ts'
+import { type Observation, only, retryAfter, wholeNumber } from './observation.ts'
 
 /** The limit of one endpoint type (C13). */
 export interface Limit {
@@ -45,8 +45,11 @@ export function limitFieldFaults(observation: Observation, limit: Limit): LimitF
   const fields = limitFieldsOf(observation)
   if (fields === undefined) return [c16(malformedFields(observation))]
   const faults: LimitFault[] = []
-  if (fields.limit !== limit.requests) faults.push(c16(`X-RateLimit-Limit: ${fields.limit}`))
+  if (fields.limit !== limit.requests)
+    faults.push(c16(`X-RateLimit-Limit: ${fields.limit}, not ${limit.requests}`))
   if (fields.remaining >= limit.requests) faults.push(c16('X-RateLimit-Remaining not below the limit'))
+  if (observation.status === 429 && fields.remaining !== 0)
+    faults.push(c16('429 although X-RateLimit-Remaining is not 0'))
   if (!isPlausibleReset(fields.reset, observation, limit)) {
     const early = fields.reset < observation.at / 1000
     faults.push(
@@ -68,25 +71,16 @@ function malformedFields({ fields }: Observation): string {
   return problems.join(', ')
 }
 
-/** The faults of a 429 apart from its rate-limit fields (C15). */
+/** The faults of the `Retry-After` of a 429 (C15). */
 export function refusalFaults(observation: Observation, limit: Limit): LimitFault[] {
-  const faults: LimitFault[] = []
   const fields = limitFieldsOf(observation)
-  if (fields !== undefined && fields.remaining !== 0)
-    faults.push(c16('429 although X-RateLimit-Remaining is not 0'))
-
-  const retryAfter = wholeNumber(only(observation, 'retry-after'))
-  if (retryAfter === undefined || retryAfter < 1) faults.push(c15('429 without a Retry-After of at least 1'))
-  else if (retryAfter > limit.window) faults.push(c15('Retry-After longer than the window'))
+  const wait = retryAfter(observation)
+  if (wait === undefined || wait < 1) return [c15('429 without a Retry-After of at least 1')]
+  if (wait > limit.window) return [c15('Retry-After longer than the window')]
+  if (fields === undefined || !isPlausibleReset(fields.reset, observation, limit)) return []
   // X-RateLimit-Reset is rounded up: the window closes within the second before it. `at` is later than the response was made.
-  else if (
-    fields !== undefined &&
-    isPlausibleReset(fields.reset, observation, limit) &&
-    observation.at / 1000 + retryAfter < fields.reset - 1
-  ) {
-    faults.push(c15('Retry-After ends before the reset'))
-  }
-  return faults
+  const early = observation.at / 1000 + wait < fields.reset - 1
+  return early ? [c15('Retry-After ends before the reset')] : []
 }
 
 function c15(text: string): LimitFault {

@@ -1,4 +1,4 @@
-/** One response, as the load generator received it. */
+/** One response, as a client received it. */
 export interface Observation {
   readonly status: number
   /** Every value of every field, by lower-case name. */
@@ -31,3 +31,19 @@ export function only({ fields }: Observation, name: string): string | undefined 
 export function wholeNumber(text: string | undefined): number | undefined {
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined
 }
+
+/**
+ * The seconds of `Retry-After` (RFC 9110 §10.2.3), which is a whole number or a date. A date is compared with the `Date` of the
+ * response, or else with the time of arrival. Undefined if the field is missing, repeated or neither of the two.
+ */
+export function retryAfter(observation: Observation): number | undefined {
+  const value = only(observation, 'retry-after')
+  const seconds = wholeNumber(value)
+  if (seconds !== undefined || value === undefined || !HTTP_DATE.test(value)) return seconds
+  const now = Date.parse(only(observation, 'date') ?? '')
+  const from = Number.isNaN(now) ? observation.at : now
+  const until = Date.parse(value)
+  return Number.isNaN(until) ? undefined : Math.max(0, Math.ceil((until - from) / 1000))
+}
+
+const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/

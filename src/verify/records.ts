@@ -1,6 +1,7 @@
 import type { OutsideId } from '../promises/promises.ts'
-import { type Answer, describeAnswer, member, retryAfter } from './answer.ts'
+import { type Answer, describeAnswer, member } from './answer.ts'
 import { isPlausibleReset, type Limit, limitFieldFaults, limitFieldsOf } from './limit-faults.ts'
+import { retryAfter } from './observation.ts'
 import type { Question } from './question.ts'
 import { type Departure, ENDPOINTS, type Endpoint, type Finding } from './verdict.ts'
 

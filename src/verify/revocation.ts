@@ -25,7 +25,7 @@ export async function revoke(stage: Stage, token: string): Promise<boolean> {
 async function askToRevoke(stage: Stage, question: Question): Promise<Answer> {
   const answer = await stage.sendAnyway({ ...question, oddity: 'respelled' })
   if (answer.status !== 429 || stage.signal.aborted) return answer
-  await stage.waitForWindow('oauth', 'revoking the tokens needs a new window')
+  await stage.waitForWindow('oauth', 'to revoke the tokens')
   return stage.sendAnyway({ ...question, oddity: 'respelled' })
 }
 

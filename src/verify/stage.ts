@@ -7,7 +7,7 @@ import { createHttp2Client } from './http2-client.ts'
 import type { VerifyOptions } from './options.ts'
 import type { Question } from './question.ts'
 import { createRecords, type Records } from './records.ts'
-import type { Departure, Endpoint, FloodFigures } from './verdict.ts'
+import { type Departure, type Endpoint, endpointName, type FloodFigures } from './verdict.ts'
 
 /** The tokens of one login. A refresh replaces them. */
 export interface Grant {
@@ -48,8 +48,8 @@ export interface Stage {
   sendAnyway(question: Question): Promise<Answer>
   /** HTTP/1.1 over this many connections. It is closed at the end of the run. */
   http1(connections: number): Client
-  /** HTTP/2 over one connection; undefined if the server does not offer it. It is closed at the end of the run. */
-  http2(): Promise<Client | undefined>
+  /** HTTP/2 over one connection, or why there is none. It is closed at the end of the run. */
+  http2(): Promise<Client | string>
   /** Waits until the window is over that responses told of. The next request opens a new one. */
   waitForWindow(endpoint: Endpoint, why: string): Promise<void>
   pause(ms: number): Promise<void>
@@ -116,20 +116,19 @@ export function createStage(
     async ask(question) {
       const answer = await send(question)
       if (answer.status !== 429) return answer
-      await stage.waitForWindow(question.endpoint, 'the window is used up')
+      await stage.waitForWindow(question.endpoint, 'this one is used up')
       return send(question)
     },
     async http2() {
       const client = await createHttp2Client(options, clock)
-      if (client !== undefined) clients.push(client)
+      if (client === undefined) return 'the server does not offer it'
+      clients.push(client)
       return client
     },
     async waitForWindow(endpoint, why) {
       const wait = records.windowEnd(endpoint) - clock.wall()
       if (wait <= 0) return
-      say(
-        `${endpoint === 'api' ? 'API' : '/oauth/token'}: ${why}; the next begins in ${Math.ceil(wait / 1000)} s`,
-      )
+      say(`${endpointName(endpoint)}: waits ${Math.ceil(wait / 1000)} s for a new window (${why})`)
       await pauseFor(wait)
     },
     departure: ({ what }, answer, wanted, clause) => ({

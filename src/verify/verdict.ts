@@ -5,6 +5,11 @@ export type Endpoint = 'api' | 'oauth'
 
 export const ENDPOINTS: readonly Endpoint[] = ['api', 'oauth']
 
+/** As lines and reports name it. */
+export function endpointName(endpoint: Endpoint): 'API' | '/oauth/token' {
+  return endpoint === 'api' ? 'API' : '/oauth/token'
+}
+
 /** What one response, or one window, did that the clause forbids. No text contains a password or a token. */
 export interface Departure {
   /** In words: `GET / with a valid token`. */
@@ -23,6 +28,9 @@ export type Finding = { readonly promise: OutsideId } & (
   | ({ readonly kind: 'broken' } & Departure)
   | { readonly kind: 'untested'; readonly reason: string }
 )
+
+/** A promise that a response or a window breaks. */
+export type Broken = Extract<Finding, { readonly kind: 'broken' }>
 
 /** What is known of a promise at the end. */
 export interface Verdict {

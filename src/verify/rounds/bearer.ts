@@ -20,7 +20,9 @@ export const bearer: Round = {
     for (const question of rightSpellings(stage.options.path, admitted.accessToken)) {
       const answer = await stage.ask(question)
       if (answer.status !== admitted.status)
-        access.push(stage.departure(question, answer, 'the response of the API', 'RFC 9110 §11.1 and §11.4'))
+        access.push(
+          stage.departure(question, answer, `${admitted.status}, as before`, 'RFC 9110 §11.1 and §11.4'),
+        )
     }
     for (const { question, statuses, clause } of wrongCredentials(stage, {
       ...grant,

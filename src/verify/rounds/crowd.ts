@@ -1,112 +1,96 @@
 import { type Answer, passedLimit } from '../answer.ts'
 import type { Client } from '../client.ts'
 import { createLedger, type LedgerFault } from '../ledger.ts'
-import { apiRequest, type Question, refreshGrant, UNSUPPORTED_GRANT } from '../question.ts'
+import { refreshGrant } from '../question.ts'
 import type { Stage } from '../stage.ts'
-import type { Departure, Endpoint, Finding } from '../verdict.ts'
-import { conclude, type Round, untested } from './round.ts'
+import { type Broken, type Endpoint, endpointName, type Finding } from '../verdict.ts'
+import { broken, type Cost, concludeAll, type Round, untested } from './round.ts'
+import { type Admitted, type UsualRequest, usualRequest } from './usual-request.ts'
 
 /** Requests past the limit, besides one for each connection. */
-const PAST = 10
+const EXTRA = 10
+
+/** Windows that are tried: a busy machine may miss the end of a short one. */
+const WINDOWS_TRIED = 2
 
 /** C14: a new window of each endpoint type, used up by many connections at once. The recovery has just opened both. */
 export const manyConnections: Round = {
   promises: ['C14', 'C15'],
   cost: ({ quick, limits, flood }) => (quick ? undefined : crowdCost(limits, flood.connections, 0)),
-  run: (stage) => {
+  async run(stage) {
     const { connections } = stage.options.flood
-    const client = stage.http1(connections)
-    return crowd(stage, async () => client, `over ${connections} connections`)
+    return crowd(stage, async () => stage.http1(connections), `over ${connections} connections`)
   },
 }
 
 /** C14: the same over one HTTP/2 connection. HTTP/1.1 has opened the window. */
 export const http2: Round = {
-  promises: ['C14'],
-  cost: ({ quick, url, limits }) =>
-    quick || url.protocol !== 'https:'
-      ? undefined
-      : crowdCost(limits, 1, Math.max(limits.api.window, limits.oauth.window)),
+  promises: ['C14', 'C15'],
+  cost: ({ quick, url, limits, flood }) => {
+    if (quick || url.protocol !== 'https:') return undefined
+    return crowdCost(limits, flood.connections, Math.max(limits.api.window, limits.oauth.window))
+  },
   async run(stage) {
-    if ((await stage.http2()) === undefined)
-      return untested(['C14'], 'over HTTP/2, which the server does not offer')
-    // A server closes a connection that is idle for the length of a window, so each window gets its own.
-    return (await crowd(stage, stage.http2, 'over HTTP/2')).filter(({ promise }) => promise === 'C14')
+    const probe = await stage.http2()
+    if (typeof probe === 'string') return untested(['C14', 'C15'], `over HTTP/2: ${probe}`)
+    probe.close()
+    return crowd(stage, stage.http2, 'over HTTP/2')
   },
 }
 
-function crowdCost(
-  { api, oauth }: Stage['options']['limits'],
-  connections: number,
-  wait: number,
-): { requests: number; seconds: number } {
-  return {
-    requests: api.requests + oauth.requests + 2 * (PAST + connections),
-    seconds: wait + 2,
-  }
+function crowdCost({ api, oauth }: Stage['options']['limits'], connections: number, wait: number): Cost {
+  const once = api.requests + oauth.requests + 2 * (EXTRA + connections)
+  return { requests: WINDOWS_TRIED * once, seconds: wait + 2 }
 }
 
-/** A connection, or connections, for one window. Undefined if the server does not offer the protocol any more. */
-type Connect = () => Promise<Client | undefined>
+/** Opens a connection, or connections, for one window; or why it cannot. A server closes one that is idle for a window. */
+type Connect = () => Promise<Client | string>
 
 async function crowd(stage: Stage, connect: Connect, how: string): Promise<Finding[]> {
-  if (stage.admitted === undefined) return untested(['C14', 'C15'], 'no token was admitted')
-  const found = await Promise.all([useUp(stage, 'api', connect, how), useUp(stage, 'oauth', connect, how)])
-  if (found.includes('too slow'))
-    return untested(['C14'], `${how}: the server is too slow to use up a window`)
-  const departures = found.flatMap((each) => (each === 'too slow' ? [] : each))
-  const c15 = departures.filter(({ promise }) => promise === 'C15')
-  return [
-    ...conclude(
-      'C14',
-      departures.filter(({ promise }) => promise === 'C14').map(({ departure }) => departure),
-    ),
-    ...conclude(
-      'C15',
-      c15.map(({ departure }) => departure),
-    ),
-  ]
+  const { admitted } = stage
+  if (admitted === undefined) return untested(['C14', 'C15'], 'no token was admitted')
+  const used = await Promise.all([
+    useUp(stage, admitted, 'api', connect, how),
+    useUp(stage, admitted, 'oauth', connect, how),
+  ])
+  const failure = used.find((each) => typeof each === 'string')
+  if (failure !== undefined) return untested(['C14', 'C15'], `${how}: ${failure}`)
+  return concludeAll(
+    ['C14', 'C15'],
+    used.flatMap((each) => (typeof each === 'string' ? [] : each)),
+  )
 }
 
-interface CrowdDeparture {
-  readonly promise: 'C14' | 'C15'
-  readonly departure: Departure
-}
-
-/** Windows that are tried: a busy machine may miss the end of a short one. */
-const ATTEMPTS = 2
-
-/** Opens a new window with one request, then sends more than the rest of it at once. */
+/** Opens a new window with one request, then sends more than the rest of it at once. Or says why that failed. */
 async function useUp(
   stage: Stage,
+  admitted: Admitted,
   endpoint: Endpoint,
   connect: Connect,
   how: string,
-): Promise<readonly CrowdDeparture[] | 'too slow'> {
+): Promise<readonly Broken[] | string> {
   const limit = stage.options.limits[endpoint]
-  const { question, status } = kindOf(stage, endpoint)
-  const name = endpoint === 'api' ? 'API' : '/oauth/token'
-  const total = limit.requests - 1 + PAST + stage.options.flood.connections
-  for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
-    const opening = takeOpening(stage, endpoint) ?? (await openWindow(stage, endpoint, how))
+  const { question, status } = crowdRequest(stage, admitted, endpoint)
+  const total = limit.requests - 1 + EXTRA + stage.options.flood.connections
+  for (let attempt = 1; attempt <= WINDOWS_TRIED; attempt += 1) {
+    let opening = takeOpening(stage, endpoint)
+    if (opening === undefined) {
+      await stage.waitForWindow(endpoint, how)
+      opening = await stage.send(question)
+    }
     const client = await connect()
+    if (typeof client === 'string') return client
     const answers = await Promise.all(Array.from({ length: total }, () => stage.send(question, client)))
+    client.close()
     if (stage.clock.wall() - opening.sentAt >= limit.window * 1000) continue
     const ledger = createLedger(limit, 1)
     ledger.add({ status: opening.status }, opening)
     for (const answer of answers) ledger.add({ status }, answer)
-    const passed = [opening, ...answers].filter(passedLimit).length
-    stage.say(`${name}: ${passed} of ${total + 1} passed ${how}`)
-    return ledger
-      .account()
-      .faults.flatMap((fault) => departuresOf(fault, `${question.what}, ${total + 1} times ${how}`))
+    const { passed, faults } = ledger.account()
+    stage.say(`${endpointName(endpoint)}: ${passed.join(' + ')} of ${total + 1} passed ${how}`)
+    return faults.flatMap((fault) => brokenBy(fault, `${question.what}, ${total + 1} times ${how}`))
   }
-  return 'too slow'
-}
-
-async function openWindow(stage: Stage, endpoint: Endpoint, how: string): Promise<Answer> {
-  await stage.waitForWindow(endpoint, `${how} a new window is needed`)
-  return stage.send(kindOf(stage, endpoint).question)
+  return 'the server is too slow to use up a window'
 }
 
 /** The window that the recovery has just opened, unless most of it is over: waiting for another would take its whole length. */
@@ -117,29 +101,24 @@ function takeOpening({ openings, options, clock }: Stage, endpoint: Endpoint): A
   return clock.wall() - opening.sentAt < options.limits[endpoint].window * 500 ? opening : undefined
 }
 
-/** What C16 says of a response is found in each of them, by the records of the run. */
-function departuresOf({ promise, text }: LedgerFault, sent: string): CrowdDeparture[] {
-  if (promise === 'C16') return []
-  const departure = {
-    sent,
-    came: text,
-    wanted: 'exactly the limit passes, all else is 429',
-    clause: 'device API §8',
-  }
-  // The status of a response is wrong only behind the limit, or too few pass.
-  return [{ promise: promise ?? 'C15', departure }]
+/**
+ * What the rate-limit fields of one response lack, the records of the run say. A wrong status past the limit breaks C15; a wrong
+ * status below it also shows as too few passes (C14).
+ */
+function brokenBy({ promise = 'C15', of, text }: LedgerFault, sent: string): Broken[] {
+  if (promise === 'C16' && of === 'responses') return []
+  const wanted = 'exactly the limit passes, all else is 429'
+  return [broken(promise, { sent, came: text, wanted, clause: 'device API §8' })]
 }
 
-/** A spent refresh token would revoke the login, so a server that replaces it gets another request. */
-function kindOf(stage: Stage, endpoint: Endpoint): { readonly question: Question; readonly status: number } {
-  const { options, admitted } = stage
-  if (endpoint === 'api')
-    return {
-      question: apiRequest(options.path, admitted?.accessToken ?? ''),
-      status: admitted?.status ?? 200,
-    }
-  const [grant] = stage.grants
-  return stage.refreshing === 'keeps'
-    ? { question: refreshGrant(grant?.refreshToken ?? ''), status: 200 }
-    : { question: UNSUPPORTED_GRANT, status: 400 }
+/** A refresh is the more real request. But a replaced refresh token would revoke the login if it were used twice. */
+function crowdRequest(
+  { options, grants, refreshing }: Stage,
+  admitted: Admitted,
+  endpoint: Endpoint,
+): UsualRequest {
+  const [grant] = grants
+  return endpoint === 'oauth' && refreshing === 'keeps' && grant !== undefined
+    ? { question: refreshGrant(grant.refreshToken), status: 200 }
+    : usualRequest(options.path, admitted, endpoint)
 }

@@ -1,12 +1,12 @@
-import { type Answer, passedLimit } from '../answer.ts'
 import { tlsOptions } from '../client.ts'
 import { type FloodReport, type FloodRequest, flood } from '../flood.ts'
 import { type Account, createLedger, type LedgerFault } from '../ledger.ts'
-import { foldFields, type Observation } from '../observation.ts'
-import { apiRequest, type Question, UNSUPPORTED_GRANT } from '../question.ts'
+import { foldFields } from '../observation.ts'
+import type { Question } from '../question.ts'
 import type { Stage } from '../stage.ts'
-import type { Departure, Endpoint, Latencies } from '../verdict.ts'
-import { conclude, type Round, untested } from './round.ts'
+import type { Broken, Endpoint, Finding, Latencies } from '../verdict.ts'
+import { broken, concludeAll, type Round, untested } from './round.ts'
+import { type Admitted, usualRequest } from './usual-request.ts'
 
 /** H125: each endpoint type under a flood, with a client beside it that stays within the limit of the other type. */
 export const floods: Round = {
@@ -17,41 +17,26 @@ export const floods: Round = {
     return { requests: beside, seconds: 2 * (Math.max(limits.api.window, limits.oauth.window) + seconds) }
   },
   async run(stage) {
-    if (stage.admitted === undefined) return untested(['H125'], 'no token was admitted')
-    const faults = [...(await floodOne(stage, 'oauth')), ...(await floodOne(stage, 'api'))]
-    const of = (promise: 'C15' | 'H125'): Departure[] =>
-      faults.filter((fault) => fault.promise === promise).map(({ departure }) => departure)
-    return [...conclude('H125', of('H125')), ...conclude('C15', of('C15'))]
+    const { admitted } = stage
+    if (admitted === undefined) return untested(['H125'], 'no token was admitted')
+    // The last one leaves room in the window of /oauth/token, in which the tokens are revoked.
+    return [...(await floodOne(stage, admitted, 'oauth')), ...(await floodOne(stage, admitted, 'api'))]
   },
 }
 
-interface FloodFault {
-  readonly promise: 'C15' | 'H125'
-  readonly departure: Departure
-}
-
-async function floodOne(stage: Stage, endpoint: Endpoint): Promise<FloodFault[]> {
+async function floodOne(stage: Stage, admitted: Admitted, endpoint: Endpoint): Promise<Finding[]> {
   const { options, clock } = stage
   const other = endpoint === 'api' ? 'oauth' : 'api'
   const limit = options.limits[endpoint]
   const { seconds, connections } = options.flood
   await Promise.all([
-    stage.waitForWindow(endpoint, 'the flood needs a new window'),
-    stage.waitForWindow(other, 'the client beside the flood needs a new window'),
+    stage.waitForWindow(endpoint, 'flood'),
+    stage.waitForWindow(other, 'client beside the flood'),
   ])
-  const { question, status } = kindOf(stage, endpoint)
+  const { question, status } = usualRequest(options.path, admitted, endpoint)
   const ledger = createLedger(limit, undefined)
   const refusals: number[] = []
-  const counts = { passed: 0, refused: 0 }
-  const add = (observation: Observation, time: number): void => {
-    if (passedLimit(observation)) counts.passed += 1
-    else counts.refused += 1
-    if (observation.status === 429) refusals.push(time)
-    ledger.add({ status }, observation)
-  }
-  const opening = await stage.send(question)
-  ledger.add({ status }, opening)
-  counts.passed += 1
+  ledger.add({ status }, await stage.send(question))
   const running = flood({
     url: options.url.origin,
     tls: tlsOptions(options),
@@ -60,31 +45,43 @@ async function floodOne(stage: Stage, endpoint: Endpoint): Promise<FloodFault[]>
     pipelining: 1,
     until: { seconds },
     signal: stage.signal,
-    onResponse: (_request, { status, headers, body, time }) =>
-      add({ status, fields: foldFields(headers), body, at: clock.wall() }, time),
+    onResponse(_request, { status: came, headers, body, time }) {
+      if (came === 429) refusals.push(time)
+      ledger.add({ status }, { status: came, fields: foldFields(headers), body, at: clock.wall() })
+    },
   })
-  const [report, beside] = await Promise.all([running, clientBeside(stage, other, seconds)])
+  const [report, beside] = await Promise.all([running, clientBeside(stage, admitted, other)])
   stage.signal.throwIfAborted()
   stage.floodRequests += report.sent
+  const account = ledger.account()
   stage.floods.push({
     endpoint,
     connections,
     seconds: report.took,
-    passed: counts.passed,
+    passed: account.passed.reduce((sum, passed) => sum + passed, 0),
     refusals: latencies(refusals),
-    beside: latencies(beside.answers.map(({ ms }) => ms)),
+    beside: latencies(beside.times),
   })
   const sent = `${question.what}, ${report.sent} times in ${Math.round(report.took)} s over ${connections} connections`
+  const counted = account.told || report.took < limit.window
   return [
-    ...countFaults(ledger.account(), report.took < limit.window).flatMap((fault) => ledgerFault(fault, sent)),
-    ...lossFaults(report, sent),
-    ...beside.faults,
+    ...concludeAll(
+      ['C15', 'H125'],
+      [
+        ...faultsOf(account, counted).flatMap((fault) => brokenBy(fault, sent)),
+        ...lost(report, sent),
+        ...beside.found,
+      ],
+    ),
+    ...(counted
+      ? []
+      : untested(['H125'], 'how many passed in each window: no response says which window it is of')),
   ]
 }
 
 /** A flood that is longer than a window has to be told which window each response is of. */
-function countFaults({ told, faults }: Account, oneWindow: boolean): readonly LedgerFault[] {
-  return told || oneWindow ? faults : faults.filter(({ promise }) => promise !== 'C14')
+function faultsOf({ faults }: Account, counted: boolean): readonly LedgerFault[] {
+  return counted ? faults : faults.filter(({ promise }) => promise !== 'C14')
 }
 
 function floodRequest({ path, method, fields, body }: Question): FloodRequest {
@@ -101,66 +98,66 @@ function* pairs(fields: readonly string[]): Generator<[string, string], void, vo
   for (let i = 0; i + 1 < fields.length; i += 2) yield [fields[i] ?? '', fields[i + 1] ?? '']
 }
 
-/** What C16 says of a response is found without a flood, too. */
-function ledgerFault({ promise, text }: LedgerFault, sent: string): FloodFault[] {
-  if (promise === 'C16') return []
+/** What the rate-limit fields of one response lack, the other rounds find, too. */
+function brokenBy({ promise, of, text }: LedgerFault, sent: string): Broken[] {
+  if (promise === 'C16' && of === 'responses') return []
   const wanted = 'exactly the limit passes in each window, all else is 429'
-  const departure = { sent, came: text, wanted, clause: 'device API §8' }
-  return [{ promise: promise === 'C15' ? 'C15' : 'H125', departure }]
+  const id = promise === 'C15' || promise === 'C16' ? promise : 'H125'
+  return [broken(id, { sent, came: text, wanted, clause: 'device API §8' })]
 }
 
-function lossFaults({ faults }: FloodReport, sent: string): FloodFault[] {
-  return faults.map((came) => ({
-    promise: 'H125',
-    departure: { sent, came, wanted: 'a response to every request', clause: 'device API §7 and §8' },
-  }))
+/** Longer than a response to a refused request may take (ms). */
+const LONGEST_WAIT = 5_000
+
+function lost({ faults, longestWait }: FloodReport, sent: string): Broken[] {
+  const hung =
+    longestWait > LONGEST_WAIT
+      ? [`a request had no response for ${Math.round(longestWait / 1000)} s when the flood ended`]
+      : []
+  return [...faults, ...hung].map((came) =>
+    broken('H125', { sent, came, wanted: 'a response to every request', clause: 'device API §7 and §8' }),
+  )
 }
 
 interface Beside {
-  readonly answers: readonly Answer[]
-  readonly faults: readonly FloodFault[]
+  /** Of each request (ms). */
+  readonly times: readonly number[]
+  readonly found: readonly Broken[]
 }
 
 /** The client beside the flood leaves this many requests of its window. */
 const SPARE = 3
 
+/** Faults of the client beside the flood after which it stops: more would say the same. */
+const MOST_FAULTS = 3
+
 /** Spreads requests that all pass over the flood. */
-async function clientBeside(stage: Stage, endpoint: Endpoint, seconds: number): Promise<Beside> {
+async function clientBeside(stage: Stage, admitted: Admitted, endpoint: Endpoint): Promise<Beside> {
   const { clock, options } = stage
-  const { question, status } = kindOf(stage, endpoint)
+  const length = options.flood.seconds * 1000
+  const { question, status } = usualRequest(options.path, admitted, endpoint)
   const client = stage.http1(1)
   const count = Math.max(1, options.limits[endpoint].requests - SPARE)
-  const interval = (seconds * 1000) / count
   const start = clock.monotonic()
-  const answers: Answer[] = []
-  const faults: FloodFault[] = []
-  for (let i = 0; i < count; i += 1) {
-    await stage.pause(start + i * interval - clock.monotonic())
-    if (clock.monotonic() - start > seconds * 1000) break
+  const times: number[] = []
+  const found: Broken[] = []
+  for (let i = 0; i < count && found.length < MOST_FAULTS; i += 1) {
+    await stage.pause(start + (i * length) / count - clock.monotonic())
+    if (clock.monotonic() - start > length) break
     const answer = await stage.send(question, client)
-    answers.push(answer)
+    times.push(answer.ms)
     if (answer.status === status) continue
-    const departure = stage.departure(
-      { what: `${question.what}, beside a flood of the other endpoint type` },
-      answer,
-      'the response as without the flood',
-      'device API §8',
+    const sent = { what: `${question.what}, beside a flood of the other endpoint type` }
+    found.push(
+      broken('H125', stage.departure(sent, answer, `${status}, as without the flood`, 'device API §8')),
     )
-    faults.push({ promise: 'H125', departure })
-    if (faults.length === 3) break
   }
-  return { answers, faults }
-}
-
-function kindOf(stage: Stage, endpoint: Endpoint): { readonly question: Question; readonly status: number } {
-  const { options, admitted } = stage
-  if (endpoint === 'oauth') return { question: UNSUPPORTED_GRANT, status: 400 }
-  return { question: apiRequest(options.path, admitted?.accessToken ?? ''), status: admitted?.status ?? 200 }
+  client.close()
+  return { times, found }
 }
 
 function latencies(times: readonly number[]): Latencies {
   const sorted = times.toSorted((a, b) => a - b)
-  const at = (share: number): number =>
-    sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+  const at = (share: number): number => sorted[Math.ceil(sorted.length * share) - 1] ?? 0
   return { responses: sorted.length, p50: at(0.5), p99: at(0.99), max: sorted.at(-1) ?? 0 }
 }

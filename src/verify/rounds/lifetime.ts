@@ -7,7 +7,7 @@ import { conclude, type Round, untested } from './round.ts'
 /** The lifetime of an access token (device API §5.6), in seconds. */
 const LIFETIME = 3600
 
-/** C7: the stated lifetime, and a late use of the first token. The round that waits for windows has made it, if it was there. */
+/** C7: the stated lifetime, and a late use of the first token, which `recovery` has made if that round ran. */
 export const lifetime: Round = {
   promises: ['C7'],
   cost: () => ({ requests: 1, seconds: 1 }),
@@ -30,7 +30,7 @@ export const lifetime: Round = {
       lateUse === undefined || lateUse.answer.status === 429 ? await useNow(stage) : lateUse
     const used =
       answer.status === 401
-        ? stage.departure(question, answer, 'the response of the API', 'device API §5.6')
+        ? stage.departure(question, answer, 'no 401: the token is still valid', 'device API §5.6')
         : undefined
     return conclude('C7', [stated, used], 'that tokens expire would take an hour and a week to see')
   },

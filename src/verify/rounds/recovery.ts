@@ -1,34 +1,42 @@
-import { type Answer, retryAfter } from '../answer.ts'
-import type { BurstDeparture } from '../burst.ts'
+import type { Answer } from '../answer.ts'
 import { type Limit, limitFieldsOf } from '../limit-faults.ts'
-import { apiRequest, type Question, UNSUPPORTED_GRANT } from '../question.ts'
+import { retryAfter } from '../observation.ts'
+import { type Question, UNSUPPORTED_GRANT } from '../question.ts'
 import type { Stage } from '../stage.ts'
-import type { Endpoint } from '../verdict.ts'
+import { type Broken, type Endpoint, endpointName } from '../verdict.ts'
 import { useOfFirstToken } from './lifetime.ts'
+import { broken } from './round.ts'
+import { type Admitted, usualRequest } from './usual-request.ts'
 
 /** A window shorter than this has no moment that is surely before its end (s). */
-const SHORTEST = 3
+const SHORTEST_WINDOW = 3
 
-/** `Retry-After` is rounded up to a second, so this long before it is over the window is still closed (ms). */
-const BEFORE = 1_600
+/** The window is still closed so long before `Retry-After` is over (ms): it is rounded up by a second, and clocks differ a little. */
+const EARLY = 1_600
 
 /** Asks shortly before a used-up window ends, which must fail (C14), and when `Retry-After` is over, which must not (C15). */
-export async function recovery(stage: Stage, endpoint: Endpoint, refused: Answer): Promise<BurstDeparture[]> {
-  const { window } = stage.options.limits[endpoint]
-  const { options, admitted, clock } = stage
-  const early = endpoint === 'api' ? apiRequest(options.path, admitted?.accessToken ?? '') : UNSUPPORTED_GRANT
-  const name = endpoint === 'api' ? 'API' : '/oauth/token'
+export async function recovery(
+  stage: Stage,
+  admitted: Admitted,
+  endpoint: Endpoint,
+  refused: Answer,
+): Promise<Broken[]> {
+  const { options, clock } = stage
+  const { window } = options.limits[endpoint]
+  const { question: early } = usualRequest(options.path, admitted, endpoint)
   const end = endOf(stage, endpoint, refused)
-  stage.say(`${name}: the window is used up; it ends in ${Math.ceil((end - clock.wall()) / 1000)} s`)
+  stage.say(
+    `${endpointName(endpoint)}: the window is used up; it ends in ${Math.ceil((end - clock.wall()) / 1000)} s`,
+  )
   let last = refused
   // A wrong Retry-After, or a wrong reset, must not make this late.
-  const wait = Math.min(end, stage.records.windowEnd(endpoint)) - BEFORE - clock.wall()
-  if (window >= SHORTEST && wait > 0) {
+  const wait = Math.min(end, stage.records.windowEnd(endpoint)) - EARLY - clock.wall()
+  if (window >= SHORTEST_WINDOW && wait > 0) {
     await stage.pause(wait)
     last = await stage.send(early)
     if (last.status !== 429) return [departure(stage, early, last, 'C14')]
   }
-  // A refused request must not make the window longer, so the wait of the first one counts, up to its rounding.
+  // A refused request must not make the window longer: the first Retry-After decides, and a later one may add its rounding.
   await stage.pause(Math.min(endOf(stage, endpoint, last), end + 1000) - clock.wall())
   const question = endpoint === 'api' ? useOfFirstToken(stage) : UNSUPPORTED_GRANT
   const after = await stage.send(question)
@@ -39,12 +47,12 @@ export async function recovery(stage: Stage, endpoint: Endpoint, refused: Answer
 }
 
 /** C14: at the reset all of a fixed window comes back. A sliding window still counts the later requests. */
-function notNew({ what }: Question, answer: Answer, { requests }: Limit): BurstDeparture[] {
+function notNew({ what }: Question, answer: Answer, { requests }: Limit): Broken[] {
   const remaining = limitFieldsOf(answer)?.remaining
   if (remaining === undefined || remaining >= requests - 1) return []
   const came = `X-RateLimit-Remaining: ${remaining}`
   const wanted = `${requests - 1}: the window is new`
-  return [{ promise: 'C14', sent: `${what}, at the reset`, came, wanted, clause: 'device API §8' }]
+  return [broken('C14', { sent: `${what}, at the reset`, came, wanted, clause: 'device API §8' })]
 }
 
 /** When a refused client may ask again, by `Retry-After` or, without a right one, by the reset (Unix time in ms). */
@@ -56,11 +64,11 @@ function endOf({ options, records }: Stage, endpoint: Endpoint, refused: Answer)
     : refused.at + wait * 1000
 }
 
-function departure(stage: Stage, question: Question, answer: Answer, promise: 'C14' | 'C15'): BurstDeparture {
+function departure(stage: Stage, question: Question, answer: Answer, promise: 'C14' | 'C15'): Broken {
   const [when, wanted] =
     promise === 'C14'
-      ? [`${BEFORE / 1000} s before the window ends`, '429: a used-up window stays closed until its reset']
+      ? [`${EARLY / 1000} s before the window ends`, '429: a used-up window stays closed until its reset']
       : ['when Retry-After is over', 'a request that passes, in a new window']
   const sent = { what: `${question.what}, ${when}` }
-  return { promise, ...stage.departure(sent, answer, wanted, 'device API §8; RFC 6585 §4') }
+  return broken(promise, stage.departure(sent, answer, wanted, 'device API §8; RFC 6585 §4'))
 }

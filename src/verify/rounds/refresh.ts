@@ -78,7 +78,7 @@ async function mustPass(stage: Stage, accessToken: string, what: string): Promis
     stage.admitted = { accessToken, status: answer.status }
     return []
   }
-  return [stage.departure(question, answer, 'the response of the API', 'device API §5.6')]
+  return [stage.departure(question, answer, `${stage.admitted?.status}, as before`, 'device API §5.6')]
 }
 
 /** Shows a refresh token that was replaced: at once, and when no server takes it for a retry any more (RFC 9700 §4.14.2). */
@@ -95,7 +95,7 @@ async function spentToken(stage: Stage, grant: Grant): Promise<Departure[]> {
     return [stage.departure(retry, answer, '400, or the same tokens as for the first time', clause)]
   if (stage.options.quick) return []
 
-  stage.say(`refresh: ${GRACE} s until a spent refresh token is no retry any more`)
+  stage.say(`refresh: waits ${GRACE} s, then shows a replaced refresh token again`)
   await stage.pause(GRACE * 1000)
   const reuse = refreshGrant(spent, `with a spent refresh token, ${GRACE} s later`)
   const late = await stage.ask(reuse)

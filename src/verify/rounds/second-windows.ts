@@ -2,39 +2,43 @@ import type { Fields } from '../../http/fields.ts'
 import type { Answer } from '../answer.ts'
 import { apiRequest, type Question, TOKEN_PATH, UNSUPPORTED_GRANT } from '../question.ts'
 import type { Stage } from '../stage.ts'
-import type { Departure, Endpoint } from '../verdict.ts'
+import type { Broken, Endpoint } from '../verdict.ts'
+import { broken } from './round.ts'
+import type { Admitted } from './usual-request.ts'
 
 /** RFC 5737: an address of no host. */
-const OTHER = '203.0.113.7'
+const SPOOFED = '203.0.113.7'
 
 const CLAIMS: readonly (readonly [string, Fields])[] = [
-  ['X-Forwarded-For', ['X-Forwarded-For', OTHER]],
-  ['Forwarded', ['Forwarded', `for=${OTHER}`]],
-  ['X-Real-IP', ['X-Real-IP', OTHER]],
-  ['X-Client-IP and True-Client-IP', ['X-Client-IP', OTHER, 'True-Client-IP', OTHER]],
+  ['X-Forwarded-For', ['X-Forwarded-For', SPOOFED]],
+  ['Forwarded', ['Forwarded', `for=${SPOOFED}`]],
+  ['X-Real-IP', ['X-Real-IP', SPOOFED]],
+  ['X-Client-IP and True-Client-IP', ['X-Client-IP', SPOOFED, 'True-Client-IP', SPOOFED]],
 ]
 
 /**
  * Asks in a used-up window in every way that a careless server takes for another client or another endpoint (H69). What passes is
  * sent again: another window has more than one place, while a leaky bucket had one because of the time (C14).
  */
-export async function secondWindows(stage: Stage, endpoint: Endpoint): Promise<Departure[]> {
-  const departures: Departure[] = []
+export async function secondWindows(stage: Stage, admitted: Admitted, endpoint: Endpoint): Promise<Broken[]> {
+  const found: Broken[] = []
   const refusals = endpoint === 'api' ? [429, 400] : [429]
-  for (const question of endpoint === 'api' ? apiQuestions(stage) : oauthQuestions()) {
+  for (const question of endpoint === 'api' ? apiQuestions(stage, admitted) : oauthQuestions()) {
     const passes = ({ status }: Answer): boolean => status !== 0 && !refusals.includes(status)
     const answer = await stage.send(question)
     if (passes(answer) && passes(await stage.send(question)))
-      departures.push(
-        stage.departure(question, answer, '429: the same client, the same window', 'device API §8'),
+      found.push(
+        broken(
+          'H69',
+          stage.departure(question, answer, '429: the same client, the same window', 'device API §8'),
+        ),
       )
   }
-  return departures
+  return found
 }
 
-/** With a valid token. A server may also take the disguised path for malformed: 400. */
-function apiQuestions({ options: { path }, admitted, firstLogin }: Stage): Question[] {
-  const accessToken = admitted?.accessToken ?? ''
+/** With a token that was valid until now. A server may also take the disguised path for malformed: 400. */
+function apiQuestions({ options: { path }, firstLogin }: Stage, { accessToken }: Admitted): Question[] {
   const right = apiRequest(path, accessToken)
   const claims = CLAIMS.map(([name, fields]) => ({
     ...right,

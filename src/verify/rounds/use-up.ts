@@ -13,26 +13,27 @@ import { revokeAll } from '../revocation.ts'
 import type { Stage } from '../stage.ts'
 import { ENDPOINTS, type Endpoint } from '../verdict.ts'
 import { takeTokens } from './refresh.ts'
+import type { Admitted } from './usual-request.ts'
 
 /** Requests past the limit: each kind comes several times. */
-export const PAST = 12
+export const EXTRA = 12
 
 /** The requests of one window of each endpoint type, until some were refused. */
 export type UsedUp = ReadonlyMap<Endpoint, readonly Step[]>
 
 /** Windows that are tried: the first may have been open already, because the clocks of server and client differ. */
-const ATTEMPTS = 3
+export const WINDOWS_TRIED = 3
 
 /**
  * Uses up a new window of each endpoint type with requests of every outcome, half of it later than the rest: a sliding window has no
  * single end. A quick run uses up the rest of those that are open. Undefined if no window was long enough for the requests.
  */
-export async function useUp(stage: Stage): Promise<UsedUp | undefined> {
-  if (stage.options.quick) return useUpTheRest(stage)
-  for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
-    const used = await useUpNew(stage)
+export async function useUp(stage: Stage, admitted: Admitted): Promise<UsedUp | undefined> {
+  if (stage.options.quick) return useUpTheRest(stage, admitted)
+  for (let attempt = 1; attempt <= WINDOWS_TRIED; attempt += 1) {
+    const used = await useUpNew(stage, admitted)
     const bursts = [...used.values()]
-    // A server that counts wrongly never shows a new window.
+    // A server that counts wrongly never states a full window, so from the second attempt on any first number is taken.
     if (bursts.every(({ inTime }) => inTime) && (attempt > 1 || bursts.every(({ isNew }) => isNew)))
       return new Map([...used].map(([endpoint, { steps }]) => [endpoint, steps]))
   }
@@ -47,12 +48,10 @@ interface NewWindow {
   readonly isNew: boolean
 }
 
-async function useUpNew(stage: Stage): Promise<ReadonlyMap<Endpoint, NewWindow>> {
+async function useUpNew(stage: Stage, admitted: Admitted): Promise<ReadonlyMap<Endpoint, NewWindow>> {
   const { limits } = stage.options
-  await Promise.all(
-    ENDPOINTS.map((endpoint) => stage.waitForWindow(endpoint, 'one connection needs a new window')),
-  )
-  const bursts = ENDPOINTS.map((endpoint) => createBurst(stage, endpoint))
+  await Promise.all(ENDPOINTS.map((endpoint) => stage.waitForWindow(endpoint, 'one connection')))
+  const bursts = ENDPOINTS.map((endpoint) => createBurst(stage, admitted, endpoint))
   for (const burst of bursts) await burst.open()
   await stage.pause(500 * Math.min(limits.api.window, limits.oauth.window))
   const used = new Map<Endpoint, NewWindow>()
@@ -70,12 +69,12 @@ async function useUpNew(stage: Stage): Promise<ReadonlyMap<Endpoint, NewWindow>>
   return used
 }
 
-async function useUpTheRest(stage: Stage): Promise<UsedUp> {
+async function useUpTheRest(stage: Stage, admitted: Admitted): Promise<UsedUp> {
   const used = new Map<Endpoint, readonly Step[]>()
   for (const endpoint of ENDPOINTS) {
     // Later it would have to wait for a new window.
     if (endpoint === 'oauth') await revokeAll(stage)
-    const burst = createBurst(stage, endpoint)
+    const burst = createBurst(stage, admitted, endpoint)
     await burst.open()
     await burst.useUp()
     used.set(endpoint, burst.steps)
@@ -95,9 +94,9 @@ interface Burst {
 /** The kinds of the first requests: with a token, twice without, with a token. */
 const OPENING = [0, 1, 1, 0]
 
-function createBurst(stage: Stage, endpoint: Endpoint): Burst {
-  const most = stage.options.limits[endpoint].requests + PAST
-  const kinds = endpoint === 'api' ? apiKinds(stage) : oauthKinds(stage)
+function createBurst(stage: Stage, admitted: Admitted, endpoint: Endpoint): Burst {
+  const most = stage.options.limits[endpoint].requests + EXTRA
+  const kinds = endpoint === 'api' ? apiKinds(stage.options.path, admitted) : oauthKinds(stage)
   const steps: Step[] = []
   const statuses = new Map<string, number>()
   let refused = 0
@@ -124,7 +123,7 @@ function createBurst(stage: Stage, endpoint: Endpoint): Burst {
       const apart = endpoint === 'api' && countsApart(steps)
       // Those without a token are of another window then.
       if (apart) steps.splice(1, 2)
-      while (steps.length - refused < most && refused < PAST) {
+      while (steps.length - refused < most && refused < EXTRA) {
         await sendNext(apart ? first : (kinds[steps.length % kinds.length] ?? first))
       }
     },
@@ -144,9 +143,8 @@ function countsApart(steps: readonly Step[]): boolean {
 /** A request that has the same outcome each time, and the status to expect of it. */
 type Kind = () => Pick<Step, 'question' | 'expected'>
 
-function apiKinds({ options: { path }, admitted }: Stage): readonly Kind[] {
+function apiKinds(path: string, { accessToken, status }: Admitted): readonly Kind[] {
   const unknown = ['Authorization', `Bearer ${randomUUID()}`]
-  const { accessToken = '', status = 200 } = admitted ?? {}
   return [
     () => ({ question: apiRequest(path, accessToken), expected: status }),
     () => ({ question: unauthorized(path, [], 'without a token'), expected: 401 }),
