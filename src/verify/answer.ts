@@ -1,3 +1,4 @@
+import { type Limit, limitFieldsOf } from './limit-faults.ts'
 import type { Observation } from './observation.ts'
 
 /** What came back for one request. A request without a response has the status 0. */
@@ -8,6 +9,16 @@ export interface Answer extends Observation {
   readonly ms: number
   /** Why there was no response: `connection closed`, `no response within 10 s`. */
   readonly failure: string | undefined
+}
+
+/**
+ * The latest time until which a window lasts whose first response this is (Unix time in ms): its length, or the stated reset, which
+ * is earlier if windows open on the clock.
+ */
+export function windowEndOf(first: Answer, limit: Limit): number {
+  const latest = first.at + limit.window * 1000
+  const reset = (limitFieldsOf(first)?.reset ?? 0) * 1000
+  return reset > first.at ? Math.min(latest, reset) : latest
 }
 
 /** A member of the JSON object in a body; undefined if there is none. */

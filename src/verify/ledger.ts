@@ -169,6 +169,8 @@ function windowFaults(
   if (expected !== undefined && windows.length !== expected)
     add('C14', `${windows.length} windows instead of ${expected}`)
   windows.forEach((window, i) => {
+    // A flood may be too slow to use a window up. That proves nothing.
+    if (expected === undefined && window.refused === 0 && window.passed <= limit.requests) return
     const name = windows.length === 1 ? '' : ` in window ${i + 1}`
     const cutOff = expected === undefined && i > 0 && i === windows.length - 1
     if (cutOff ? window.passed > limit.requests : window.passed !== limit.requests)

@@ -17,7 +17,8 @@ import { tokens } from './rounds/tokens.ts'
 import { createStage, type Stage } from './stage.ts'
 import type { Finding, Plan, Report, Reporter, Verdict } from './verdict.ts'
 
-const ROUNDS: readonly Round[] = [
+/** All rounds, in their order. Each promise of `OUTSIDE` has at least one. */
+export const ROUNDS: readonly Round[] = [
   tokens,
   tokenErrors,
   refresh,

@@ -1,4 +1,4 @@
-import { type Answer, passedLimit } from '../answer.ts'
+import { type Answer, passedLimit, windowEndOf } from '../answer.ts'
 import type { Client } from '../client.ts'
 import { createLedger, type LedgerFault } from '../ledger.ts'
 import { refreshGrant } from '../question.ts'
@@ -82,7 +82,7 @@ async function useUp(
     if (typeof client === 'string') return client
     const answers = await Promise.all(Array.from({ length: total }, () => stage.send(question, client)))
     client.close()
-    if (stage.clock.wall() - opening.sentAt >= limit.window * 1000) continue
+    if (stage.clock.wall() >= windowEndOf(opening, limit)) continue
     const ledger = createLedger(limit, 1)
     ledger.add({ status: opening.status }, opening)
     for (const answer of answers) ledger.add({ status }, answer)
@@ -98,7 +98,8 @@ function takeOpening({ openings, options, clock }: Stage, endpoint: Endpoint): A
   const opening = openings.get(endpoint)
   openings.delete(endpoint)
   if (opening === undefined || !passedLimit(opening)) return undefined
-  return clock.wall() - opening.sentAt < options.limits[endpoint].window * 500 ? opening : undefined
+  const limit = options.limits[endpoint]
+  return windowEndOf(opening, limit) - clock.wall() > limit.window * 500 ? opening : undefined
 }
 
 /**

@@ -64,15 +64,15 @@ async function floodOne(stage: Stage, admitted: Admitted, endpoint: Endpoint): P
   })
   const sent = `${question.what}, ${report.sent} times in ${Math.round(report.took)} s over ${connections} connections`
   const counted = account.told || report.took < limit.window
+  const found = [
+    ...faultsOf(account, counted).flatMap((fault) => brokenBy(fault, sent)),
+    ...lost(report, sent),
+    ...beside.found,
+  ]
+  if (found.length === 0 && account.refused === 0)
+    return untested(['H125'], `${sent}: too few to use up a window`)
   return [
-    ...concludeAll(
-      ['C15', 'H125'],
-      [
-        ...faultsOf(account, counted).flatMap((fault) => brokenBy(fault, sent)),
-        ...lost(report, sent),
-        ...beside.found,
-      ],
-    ),
+    ...concludeAll(['C15', 'H125'], found),
     ...(counted
       ? []
       : untested(['H125'], 'how many passed in each window: no response says which window it is of')),

@@ -13,7 +13,7 @@ import { EXTRA, useUp, WINDOWS_TRIED } from './use-up.ts'
 import type { Admitted } from './usual-request.ts'
 
 /** Those of `separateWindows`, `secondWindows` and `recovery`. */
-const OTHER_REQUESTS = 40
+const OTHER_REQUESTS = 50
 
 /** C13, C15 and H69: both windows are used up over one connection; then they have to stay closed, and open again. */
 export const oneConnection: Round = {
@@ -32,6 +32,7 @@ export const oneConnection: Round = {
     const used = await useUp(stage, admitted)
     if (used === undefined)
       return [...found, ...untested(['C13', 'C15', 'H69'], 'the server is too slow to use up a window')]
+    const limited = new Set<Endpoint>()
     const closed = new Map<Endpoint, Answer>()
     for (const [endpoint, steps] of used) {
       found.push(...judgeBurst(steps, limits[endpoint], !quick))
@@ -39,14 +40,16 @@ export const oneConnection: Round = {
       found.push(...refusals.flatMap((step) => refusalDepartures(step, limits[endpoint])).slice(0, 2))
       const last = refusals.at(-1)
       if (last === undefined) continue
-      closed.set(endpoint, last.answer)
-      found.push(...(await secondWindows(stage, admitted, endpoint)))
+      limited.add(endpoint)
+      const second = await secondWindows(stage, admitted, endpoint)
+      found.push(...second.found)
+      if (!second.reopened) closed.set(endpoint, last.answer)
     }
     if (!quick) {
       const reopened = [...closed].map(([endpoint, answer]) => recovery(stage, admitted, endpoint, answer))
       found.push(...(await Promise.all(reopened)).flat())
     }
-    const allClosed = closed.size === used.size
+    const allClosed = limited.size === used.size
     return [
       ...concludeAll(
         ['C13', ...(quick ? [] : ['C14' as const]), ...(allClosed ? DECIDED_BY_429 : [])],

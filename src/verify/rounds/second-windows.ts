@@ -1,10 +1,10 @@
 import type { Fields } from '../../http/fields.ts'
-import type { Answer } from '../answer.ts'
+import { type Answer, passedLimit } from '../answer.ts'
 import { apiRequest, type Question, TOKEN_PATH, UNSUPPORTED_GRANT } from '../question.ts'
 import type { Stage } from '../stage.ts'
 import type { Broken, Endpoint } from '../verdict.ts'
 import { broken } from './round.ts'
-import type { Admitted } from './usual-request.ts'
+import { type Admitted, usualRequest } from './usual-request.ts'
 
 /** RFC 5737: an address of no host. */
 const SPOOFED = '203.0.113.7'
@@ -16,17 +16,33 @@ const CLAIMS: readonly (readonly [string, Fields])[] = [
   ['X-Client-IP and True-Client-IP', ['X-Client-IP', SPOOFED, 'True-Client-IP', SPOOFED]],
 ]
 
+export interface SecondWindows {
+  readonly found: readonly Broken[]
+  /** A plain request has passed meanwhile, so the next request does not open a window. */
+  readonly reopened: boolean
+}
+
 /**
- * Asks in a used-up window in every way that a careless server takes for another client or another endpoint (H69). What passes is
- * sent again: another window has more than one place, while a leaky bucket had one because of the time (C14).
+ * Asks in a used-up window in every way that a careless server takes for another client or another endpoint (H69). What passes has
+ * found another window if a plain request is still refused and it passes again. Otherwise the window has ended, or it is a leaky
+ * bucket, which has a new place from time to time (C14).
  */
-export async function secondWindows(stage: Stage, admitted: Admitted, endpoint: Endpoint): Promise<Broken[]> {
+export async function secondWindows(
+  stage: Stage,
+  admitted: Admitted,
+  endpoint: Endpoint,
+): Promise<SecondWindows> {
   const found: Broken[] = []
+  let reopened = false
+  const { question: plain } = usualRequest(stage.options.path, admitted, endpoint)
   const refusals = endpoint === 'api' ? [429, 400] : [429]
   for (const question of endpoint === 'api' ? apiQuestions(stage, admitted) : oauthQuestions()) {
     const passes = ({ status }: Answer): boolean => status !== 0 && !refusals.includes(status)
     const answer = await stage.send(question)
-    if (passes(answer) && passes(await stage.send(question)))
+    if (!passes(answer)) continue
+    const closed = !passedLimit(await stage.send(plain))
+    reopened ||= !closed
+    if (closed && passes(await stage.send(question)))
       found.push(
         broken(
           'H69',
@@ -34,7 +50,7 @@ export async function secondWindows(stage: Stage, admitted: Admitted, endpoint: 
         ),
       )
   }
-  return found
+  return { found, reopened }
 }
 
 /** With a token that was valid until now. A server may also take the disguised path for malformed: 400. */

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { windowEndOf } from '../answer.ts'
 import { NONE, type Step } from '../burst.ts'
 import { limitFieldsOf } from '../limit-faults.ts'
 import {
@@ -42,7 +43,7 @@ export async function useUp(stage: Stage, admitted: Admitted): Promise<UsedUp | 
 
 interface NewWindow {
   readonly steps: readonly Step[]
-  /** All requests were sent within the length of a window. */
+  /** All requests were sent before the window had to end. */
   readonly inTime: boolean
   /** The first response showed a window that nobody had used. */
   readonly isNew: boolean
@@ -57,12 +58,12 @@ async function useUpNew(stage: Stage, admitted: Admitted): Promise<ReadonlyMap<E
   const used = new Map<Endpoint, NewWindow>()
   for (const { endpoint, steps, useUp } of bursts) {
     await useUp()
-    const first = steps[0]?.answer ?? NONE
-    const { requests, window } = limits[endpoint]
-    const remaining = limitFieldsOf(first)?.remaining
+    const first = steps[0]?.answer
+    const { requests } = limits[endpoint]
+    const remaining = limitFieldsOf(first ?? NONE)?.remaining
     used.set(endpoint, {
       steps,
-      inTime: stage.clock.wall() - first.at < window * 1000,
+      inTime: first !== undefined && stage.clock.wall() < windowEndOf(first, limits[endpoint]),
       isNew: remaining === undefined || remaining === requests - 1,
     })
   }
