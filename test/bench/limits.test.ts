@@ -50,6 +50,13 @@ function account(observations: readonly Observation[], windows = 1): Account {
 
 const KEPT = [passed(2), passed(1), passed(0), refused()]
 
+test('a window that a flood of any length did not use up proves nothing', () => {
+  const next = passed(2, { at: NOW + 60_000, ...resetAt(RESET + 60) })
+  const ledger = createLedger(LIMIT, undefined)
+  for (const observation of [...KEPT, next]) ledger.add(withToken('t'), observation)
+  expect(ledger.account()).toMatchObject({ passed: [3, 1], faults: [] })
+})
+
 test('a limit that holds has no fault', () => {
   expect(account(KEPT)).toEqual({ told: true, passed: [3], refused: 1, other: 0, faults: [] })
 })

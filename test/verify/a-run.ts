@@ -1,14 +1,20 @@
-import type { OutsideId } from '../../src/promises/promises.ts'
+import { OUTSIDE, type OutsideId } from '../../src/promises/promises.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { DEFAULTS, type VerifyOptions } from '../../src/verify/options.ts'
+import { floods } from '../../src/verify/rounds/floods.ts'
 import type { Departure, Report, Verdict } from '../../src/verify/verdict.ts'
 import { verify } from '../../src/verify/verify.ts'
 
-/** The documented numbers in short windows, so that a whole run takes less than half a minute. */
+/** The documented numbers in the shortest windows that a whole run can judge. It takes about 20 s then. */
 export const SHORT: VerifyOptions['limits'] = {
   api: { requests: 60, window: 3 },
   oauth: { requests: 30, window: 3 },
 }
+
+/** The promises apart from those that only a flood shows. A run without floods takes 8 s less. */
+export const WITHOUT_FLOODS: readonly OutsideId[] = [...OUTSIDE.keys()].filter(
+  (id) => !floods.promises.includes(id),
+)
 
 /** A run and what it has told on the way. */
 export interface Run {
@@ -17,7 +23,7 @@ export interface Run {
   readonly progress: readonly string[]
 }
 
-/** Options of a run against a server under test, which accepts any certificate. */
+/** Options of a run against a server under test, which accepts any certificate. The flood ends before any window does. */
 export function runOptions(
   url: string,
   password: string,
@@ -60,4 +66,20 @@ export function idsOf({ promises }: Report, result: Verdict['result']): OutsideI
 export function brokenIn({ promises }: Report): Record<string, readonly Departure[]> {
   const broken = promises.filter(({ departures }) => departures.length > 0)
   return Object.fromEntries(broken.map(({ id, departures }) => [id, departures]))
+}
+
+/** Runs that mostly wait, so many at a time, in their order. The results are for tests to await. */
+export function inTurn<Name, Result>(
+  names: readonly Name[],
+  atATime: number,
+  start: (name: Name) => Promise<Result>,
+): Map<Name, Promise<Result>> {
+  const settled: Promise<unknown>[] = []
+  return new Map(
+    names.map((name, i) => {
+      const result = (settled[i - atATime] ?? Promise.resolve()).then(() => start(name))
+      settled.push(result.catch(() => {}))
+      return [name, result]
+    }),
+  )
 }

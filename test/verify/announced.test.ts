@@ -3,21 +3,23 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { verifyCommand } from '../../src/commands/verify.ts'
-import { OUTSIDE } from '../../src/promises/promises.ts'
-import { floods } from '../../src/verify/rounds/floods.ts'
 import type { Plan, Report } from '../../src/verify/verdict.ts'
 import { ENV, MAIN } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
-import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { PASSWORD, type SidecarOptions, startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { inTurn, runOptions, runVerify, WITHOUT_FLOODS } from './a-run.ts'
 
-/** Short windows, so that a run takes seconds. */
-const LIMITS = { api: { requests: 20, window: '4s' }, oauth: { requests: 15, window: '4s' } }
-const FLAGS = { apiLimit: '20/4', oauthLimit: '15/4', flood: '1', connections: '4' }
+const limitsOf = (api: number, oauth: number, window: string): SidecarOptions => ({
+  config: { limits: { api: { requests: api, window }, oauth: { requests: oauth, window } } },
+})
 
-const startServer = (): Promise<TestSidecar> =>
-  startSidecar({ config: { oauth: { revocation_path: '/oauth/revoke' }, limits: LIMITS } })
+const SHORT = limitsOf(60, 30, '3s')
+const SHORT_FLAGS = { apiLimit: '60/3', oauthLimit: '30/3', flood: '1', connections: '4' }
+
+const startServer = ({ config = {}, ...options }: SidecarOptions = SHORT): Promise<TestSidecar> =>
+  startSidecar({ ...options, config: { oauth: { revocation_path: '/oauth/revoke' }, ...config } })
 
 function writePassword(): string {
   const file = join(temporaryDirectory(), 'password')
@@ -25,79 +27,83 @@ function writePassword(): string {
   return file
 }
 
-/** Runs `postern verify --json` and returns the document. */
-async function verify(url: string, flags: object): Promise<unknown> {
-  let out = ''
+/** Runs `postern verify --json`. */
+async function verify(url: string, flags: object): Promise<{ document: unknown; shown: string }> {
+  let [out, shown] = ['', '']
   const io = {
     stdout: { write: (written: string) => (out += written) },
-    stderr: { write: () => {} },
+    stderr: { write: (written: string) => (shown += written) },
     env: {},
     onStop: () => {},
   }
-  await verifyCommand(url, { passwordFile: writePassword(), json: true, ...FLAGS, ...flags }, io)
-  return JSON.parse(out)
+  await verifyCommand(url, { passwordFile: writePassword(), json: true, ...flags }, io)
+  return { document: JSON.parse(out), shown }
 }
 
-/** The method and the path of each request, from the access log. */
-function requestsOf(sidecar: TestSidecar): readonly { readonly method: string; readonly path: string }[] {
+interface Requested {
+  readonly method: string
+  readonly path: string
+}
+
+/** The requests that a sidecar has received, from its access log. */
+function requestsOf(sidecar: TestSidecar): readonly Requested[] {
   return sidecar
     .logLines()
     .map((line) => JSON.parse(line))
     .filter(({ msg }) => msg === 'request')
 }
 
-it('H126 a run sends the API only GET, HEAD and OPTIONS for its path, and not more than it announces', async () => {
-  const sidecar = await startServer()
-  const flags = { path: '/status?verbose=1', quick: true }
-  const { plan } = (await verify(sidecar.url, { ...flags, dryRun: true })) as { plan: Plan }
-  expect(requestsOf(sidecar)).toEqual([])
-  const { result, requests } = (await verify(sidecar.url, flags)) as Report
-  expect(result).toBe('kept')
+interface Announced {
+  readonly sidecar: TestSidecar
+  readonly plan: Plan
+  /** Requests of the announcement. */
+  readonly before: readonly Requested[]
+  readonly report: Report
+  /** The text on standard error. */
+  readonly shown: string
+}
 
-  const sent = requestsOf(sidecar)
-  expect(requests).toBeLessThanOrEqual(plan.requests)
-  // Bytes that are no request, such as two Host fields, have no line.
-  expect(sent.length).toBeLessThanOrEqual(requests)
-  expect(sent.length).toBeGreaterThan(20)
-  const posts = sent.filter(({ method }) => !['GET', 'HEAD', 'OPTIONS'].includes(method))
-  for (const { method, path } of posts) {
-    expect(`${method} ${decodeURIComponent(path).toLowerCase()}`).toMatch(
-      /^POST \/+(?:oauth\/\.\/|x\/\.\.\/)?oauth\//,
-    )
-  }
-  expect(await sidecar.metric('postern_tokens_issued_total', { grant: 'password' })).toBeLessThanOrEqual(
-    plan.logins,
+/** Announces a run, and runs it. */
+async function runOn(sidecar: TestSidecar, flags: object): Promise<Announced> {
+  // The command writes the documents.
+  const { plan } = (await verify(sidecar.url, { ...flags, dryRun: true })).document as { plan: Plan }
+  const before = requestsOf(sidecar)
+  const { document, shown } = await verify(sidecar.url, flags)
+  return { sidecar, plan, before, report: document as Report, shown }
+}
+
+/** Together these send what a whole run sends; apart, the requests of the floods cannot hide the others. */
+const RUNS: Readonly<Record<string, { readonly options?: SidecarOptions; readonly flags: object }>> = {
+  'a quick run': {
+    options: { transport: 'tls', documentedLimits: true },
+    flags: { quick: true, insecure: true },
+  },
+  'a run that meets used-up windows': {
+    options: limitsOf(20, 15, '3s'),
+    flags: { quick: true, apiLimit: '20/3', oauthLimit: '15/3' },
+  },
+  'a run without floods': { flags: { ...SHORT_FLAGS, only: WITHOUT_FLOODS.join(',') } },
+  'a run for the floods': { flags: { ...SHORT_FLAGS, only: 'H125' } },
+}
+
+let runs: ReadonlyMap<string, Promise<Announced>>
+const run = (name: string): Promise<Announced> => runs.get(name) ?? expect.unreachable()
+
+// All at once, because a run mostly waits. The short tests come first, so that they take none of that time.
+beforeAll(async () => {
+  const names = Object.keys(RUNS)
+  const servers = new Map(
+    await Promise.all(names.map(async (name) => [name, await startServer(RUNS[name]?.options)] as const)),
   )
-  expect(await sidecar.metric('postern_password_failures_total')).toBeLessThanOrEqual(plan.wrongPasswords)
-  const atDevice = new Set(sidecar.device.requests.map(({ method, target }) => `${method} ${target}`))
-  expect([...atDevice].filter((each) => !/^(?:GET|HEAD|OPTIONS) \/status\?verbose=1/.test(each))).toEqual([])
-  expect(await sidecar.metric('postern_tokens')).toBe(0)
-}, 60_000)
-
-it('H126 a whole run, but for its floods, sends not more than it announces', async () => {
-  const sidecar = await startServer()
-  const flags = { only: [...OUTSIDE.keys()].filter((id) => !floods.promises.includes(id)).join(',') }
-  const { plan } = (await verify(sidecar.url, { ...flags, dryRun: true })) as { plan: Plan }
-  const report = (await verify(sidecar.url, flags)) as Report
-  expect([plan.floods, report.floods]).toEqual([null, []])
-  expect(report.requests).toBeLessThanOrEqual(plan.requests)
-  expect(report.seconds).toBeLessThanOrEqual(2 * plan.seconds)
-  const logins = await sidecar.metric('postern_tokens_issued_total', { grant: 'password' })
-  expect(logins).toBeLessThanOrEqual(plan.logins)
-}, 180_000)
+  runs = inTurn(names, names.length, (name) =>
+    runOn(servers.get(name) ?? expect.unreachable(), { path: '/status?verbose=1', ...RUNS[name]?.flags }),
+  )
+})
 
 it('H126 Ctrl-C ends a run after its tokens are revoked', async () => {
   const sidecar = await startServer()
-  const args = [
-    'verify',
-    sidecar.url,
-    '--password-file',
-    writePassword(),
-    '--api-limit',
-    '20/4',
-    '--oauth-limit',
-    '15/4',
-  ]
+  const limits = ['--api-limit', '60/3', '--oauth-limit', '30/3']
+  const args = ['verify', sidecar.url, '--password-file', writePassword(), ...limits]
   const child = spawn(process.execPath, [MAIN, ...args], { env: ENV, stdio: ['ignore', 'pipe', 'pipe'] })
   const stderr = text(child.stderr)
   let stdout = ''
@@ -115,4 +121,59 @@ it('H126 Ctrl-C ends a run after its tokens are revoked', async () => {
   expect(stdout).not.toContain('RESULT')
   expect(await sidecar.metric('postern_tokens_issued_total')).toBeGreaterThan(0)
   expect(await sidecar.metric('postern_tokens')).toBe(0)
-}, 60_000)
+})
+
+it('H126 a run that is broken off rejects with the reason', async () => {
+  const sidecar = await startServer()
+  const stop = new AbortController()
+  const running = runVerify(runOptions(sidecar.url, PASSWORD), stop.signal)
+  await expect.poll(() => sidecar.metric('postern_tokens')).toBeGreaterThan(0)
+  stop.abort(new Error('stopped'))
+  await expect(running).rejects.toThrow('stopped')
+})
+
+it.each(Object.keys(RUNS))('H126 %s keeps to what it announces, and leaves no login behind', async (name) => {
+  const { sidecar, plan, before, report } = await run(name)
+  expect(before).toEqual([])
+  expect(report.promises.filter(({ result }) => result === 'broken')).toEqual([])
+  const floods = report.floods.reduce((sum, { passed, refusals }) => sum + passed + refusals.responses, 0)
+  if (floods === 0) expect(report.requests).toBeLessThanOrEqual(plan.requests)
+  const logins = await sidecar.metric('postern_tokens_issued_total', { grant: 'password' })
+  expect(logins).toBeLessThanOrEqual(plan.logins)
+  expect(await sidecar.metric('postern_password_failures_total')).toBeLessThanOrEqual(plan.wrongPasswords)
+  expect(await sidecar.metric('postern_tokens')).toBe(0)
+})
+
+it.each(Object.keys(RUNS))(
+  'H126 %s sends the API only GET, HEAD and OPTIONS, and the device nothing but GET for its path',
+  async (name) => {
+    const { sidecar, report } = await run(name)
+    const sent = requestsOf(sidecar)
+    // Bytes that are no request, such as two Host fields, have no line.
+    expect(sent.length).toBeLessThanOrEqual(report.requests)
+    expect(sent.length).toBeGreaterThan(20)
+    const others = sent.filter(({ method }) => !['GET', 'HEAD', 'OPTIONS'].includes(method))
+    for (const { method, path } of new Set(others)) {
+      expect(`${method} ${decodeURIComponent(path).toLowerCase()}`).toMatch(
+        /^POST \/+(?:oauth\/\.\/|x\/\.\.\/)?oauth\//,
+      )
+    }
+    const atDevice = sidecar.device.requests.map(({ method, target }) => `${method} ${target}`)
+    expect(atDevice.length).toBeGreaterThan(3)
+    const usual = /^GET \/{1,2}status\?verbose=1(?:&postern-verify)?$/
+    expect(atDevice.filter((each) => !usual.test(each))).toEqual([])
+  },
+)
+
+it('H126 a quick run waits for no window', async () => {
+  const { report, shown } = await run('a quick run')
+  expect(shown).not.toMatch(/^\.\.\./m)
+  const untestable = report.promises.filter(({ result }) => result === 'not testable')
+  expect(untestable.map(({ id }) => id)).toEqual(['C8', 'C14', 'H125'])
+})
+
+it('H126 a run takes about as long as it announces, and has no flood if it announces none', async () => {
+  const { plan, report } = await run('a run without floods')
+  expect([plan.floods, report.floods]).toEqual([null, []])
+  expect(report.seconds).toBeLessThanOrEqual(2 * plan.seconds)
+})

@@ -127,3 +127,11 @@ describe('the judgement of a burst', () => {
     expect(promisesOf(slow, 20)).toEqual(['C14'])
   })
 })
+
+it('a burst that ends in a window that it has not used up says nothing about the number', () => {
+  fc.assert(
+    fc.property(window, fc.boolean(), ({ requests, kinds }, whole) => {
+      expect(promisesOf(burst(requests, kinds.slice(0, requests - 1)), requests, whole)).toEqual([])
+    }),
+  )
+})

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { closeLater } from '../support/cleanup.ts'
 import { refuseBearer } from './bearer.ts'
 import { type Answer, type Endpoint, type Incoming, json, type Reply } from './exchange.ts'
@@ -40,6 +41,9 @@ export const DOCUMENTED_LIMITS: Readonly<Record<Endpoint, Limit>> = {
   api: { requests: 60, seconds: 60 },
   oauth: { requests: 30, seconds: 60 },
 }
+
+/** How long a refusal takes (ms): a flood then leaves processor time to the servers and clients beside it. */
+const REFUSAL = 20
 
 /**
  * Starts a server that keeps the documented API of the devices, apart from `faults`. It shares no code with Postern, so
@@ -105,6 +109,7 @@ function createAnswer(options: DocumentedServerOptions, password: string): Answe
     const reply = count.passes
       ? await answers(request)
       : json(429, { error: 'too many requests' }, retryAfter)
+    if (!count.passes) await pause(REFUSAL)
     return withFields(reply, limitFields(limits[endpoint], count))
   }
   return layered(

@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import type { OutsideId } from '../../../src/promises/promises.ts'
+import { SHORT } from '../a-run.ts'
 import { startExpress } from './express.ts'
 import { startFastify } from './fastify.ts'
 import { startNginx } from './nginx.ts'
@@ -26,12 +27,9 @@ export interface RealServerRow {
 
 /** The window is so long that no proof sees its end. */
 export const PROOF_LIMITS: Limits = {
-  api: { requests: 10, window: 30 },
-  oauth: { requests: 10, window: 30 },
+  api: { requests: 10, window: 10 },
+  oauth: { requests: 10, window: 10 },
 }
-
-/** Windows short enough to wait for. */
-const SHORT_LIMITS: Limits = { api: { requests: 60, window: 4 }, oauth: { requests: 30, window: 4 } }
 
 /** A request leaks every half second, so that a busy machine is not too slow to use the bucket up. */
 const SLOW_LEAK: Limits = { api: { requests: 60, window: 30 }, oauth: { requests: 30, window: 15 } }
@@ -84,7 +82,7 @@ export const NGINX: RealServerRow = {
 export const EXPRESS: RealServerRow = {
   name: 'express-rate-limit and @node-oauth/oauth2-server',
   start: (limits) => startExpress({ limits }),
-  limits: SHORT_LIMITS,
+  limits: SHORT,
   departures: [
     {
       promise: 'C2',
@@ -111,7 +109,7 @@ export const EXPRESS: RealServerRow = {
 export const ROTATING_EXPRESS: RealServerRow = {
   name: 'the same with rotation',
   start: (limits) => startExpress({ limits, rotate: true }),
-  limits: SHORT_LIMITS,
+  limits: SHORT,
   departures: [
     {
       promise: 'C6',
@@ -131,7 +129,7 @@ export const ROTATING_EXPRESS: RealServerRow = {
 export const FASTIFY: RealServerRow = {
   name: '@fastify/rate-limit and @fastify/bearer-auth',
   start: startFastify,
-  limits: SHORT_LIMITS,
+  limits: SHORT,
   departures: [
     {
       promise: 'C1',

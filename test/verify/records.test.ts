@@ -1,0 +1,152 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Answer } from '../../src/verify/answer.ts'
+import { DOCUMENTED_LIMITS } from '../../src/verify/options.ts'
+import { apiRequest, passwordGrant, type Question, unauthorized } from '../../src/verify/question.ts'
+import { createRecords, type Records } from '../../src/verify/records.ts'
+
+const PASSWORD = 'hunter2+more'
+const NOW = 1_800_000_000_000
+/** Waited for in addition to every end (ms). */
+const MARGIN = 150
+
+const created = (): Records => createRecords(DOCUMENTED_LIMITS, PASSWORD)
+
+/** A response with the rate-limit fields of the API, unless `fields` has others. */
+function answer(status: number, fields: Readonly<Record<string, string>> = {}, body = ''): Answer {
+  const all = {
+    'x-ratelimit-limit': '60',
+    'x-ratelimit-remaining': '5',
+    'x-ratelimit-reset': String(NOW / 1000 + 30),
+    ...fields,
+  }
+  const present = Object.entries(all).filter(([, value]) => value !== '')
+  return {
+    status,
+    fields: new Map(present.map(([name, value]) => [name, [value]])),
+    body,
+    at: NOW,
+    sentAt: NOW - 5,
+    ms: 5,
+    failure: undefined,
+  }
+}
+
+const LOST: Answer = { ...answer(0), fields: new Map(), failure: 'connection closed' }
+const RIGHT = apiRequest('/', 'token')
+const WRONG = unauthorized('/', [], 'without a token')
+const LIMIT_OF_OAUTH = { 'x-ratelimit-limit': '30' }
+
+/** What came in place of what a promise wants. */
+function cameOf(records: Records, id: 'C9' | 'C16' | 'C19'): readonly string[] {
+  return records
+    .findings()
+    .flatMap((finding) => (finding.promise === id && finding.kind === 'broken' ? [finding.came] : []))
+}
+
+describe('the records of a run', () => {
+  it('find C9, C16 and C19 kept by right responses, and count those without any', () => {
+    const records = created()
+    records.add(RIGHT, answer(200))
+    records.add(WRONG, answer(401))
+    records.add(WRONG, LOST)
+    expect(records.findings().map(({ promise, kind }) => [promise, kind])).toEqual([
+      ['C9', 'kept'],
+      ['C16', 'kept'],
+      ['C19', 'kept'],
+    ])
+    expect(records.requests).toBe(3)
+  })
+
+  it('mask the password and each token that the server has issued, in any text', () => {
+    const token = fc.stringMatching(/^[A-Za-z0-9]{12,20}$/)
+    fc.assert(
+      fc.property(token, token, fc.string(), (access, refresh, around) => {
+        const records = created()
+        const body = JSON.stringify({ access_token: access, refresh_token: refresh })
+        const issued = answer(200, LIMIT_OF_OAUTH, body)
+        records.add(passwordGrant(PASSWORD), issued)
+        const shown = records.mask(`${around}${access} ${refresh} ${PASSWORD}${around}`)
+        for (const secret of [access, refresh, PASSWORD]) {
+          expect(shown).not.toContain(secret)
+          expect(records.masked(issued).body).not.toContain(secret)
+        }
+        expect(records.refreshTokens).toEqual(new Set([refresh]))
+      }),
+    )
+  })
+
+  it.each<readonly [where: string, shown: Answer]>([
+    ['the body', answer(401, {}, 'no token unknown-1 here')],
+    ['a field', answer(401, { 'www-authenticate': 'Bearer error_description="unknown-1"' })],
+  ])('find a token of the request in %s of a refusal (C9), and do not repeat it', (_where, shown) => {
+    const records = created()
+    records.addMarker('unknown-1')
+    records.add(WRONG, shown)
+    expect(cameOf(records, 'C9')).toEqual(['401 that shows the password or token of the request'])
+  })
+
+  it.each([200, 400, 401, 429, 500])('take %i for a status of the documented API (C19)', (status) => {
+    const records = created()
+    records.add(WRONG, answer(status, { 'retry-after': '1' }))
+    expect(cameOf(records, 'C19')).toEqual([])
+  })
+
+  it.each([201, 302, 403, 404, 405, 503])('find %i for a refusal (C19)', (status) => {
+    const records = created()
+    records.add(WRONG, answer(status, {}, 'a page'))
+    records.add(WRONG, answer(status, {}, 'a page'))
+    expect(cameOf(records, 'C19')).toEqual([`${status} a page`])
+  })
+
+  it('do not judge the status of what the device responds, nor of an odd request', () => {
+    const records = created()
+    records.add(RIGHT, answer(404))
+    records.add({ ...WRONG, oddity: 'malformed' }, answer(431))
+    records.add({ ...WRONG, oddity: 'respelled' }, answer(404, LIMIT_OF_OAUTH))
+    for (const finding of records.findings()) expect(finding.kind).toBe('kept')
+  })
+
+  it('find what is wrong with the rate-limit fields, each fault once and five at most (C16)', () => {
+    const records = created()
+    for (let i = 61; i <= 70; i += 1) {
+      for (const status of [200, 404]) records.add(RIGHT, answer(status, { 'x-ratelimit-limit': String(i) }))
+    }
+    expect(cameOf(records, 'C16')).toEqual(
+      [61, 62, 63, 64, 65].map((i) => expect.stringContaining(`X-RateLimit-Limit: ${i}`)),
+    )
+  })
+})
+
+describe('the end of a window', () => {
+  const api = DOCUMENTED_LIMITS.api.window * 1000
+
+  it.each<readonly [what: string, given: Answer, end: number]>([
+    ['is the reset', answer(200), 30_000],
+    ['is the reset of a 429, too', answer(429, { 'retry-after': '20' }), 30_000],
+    ['is the end of Retry-After if that is later', answer(429, { 'retry-after': '40' }), 40_000],
+    ['is a window away without a reset', answer(200, { 'x-ratelimit-reset': '' }), api],
+    [
+      'is a window away without a reset, also if Retry-After is shorter',
+      answer(429, { 'x-ratelimit-reset': '', 'retry-after': '10' }),
+      api,
+    ],
+    ['is a window away if the reset is too far', answer(200, { 'x-ratelimit-reset': '1900000000' }), api],
+    ['is not put off by a Retry-After longer than a window', answer(429, { 'retry-after': '999' }), 30_000],
+  ])('%s', (_what, given, end) => {
+    const records = created()
+    expect(records.windowEnd('api')).toBe(0)
+    records.add(RIGHT, given)
+    expect(records.windowEnd('api')).toBe(NOW + end + MARGIN)
+    expect(records.windowEnd('oauth')).toBe(0)
+  })
+
+  it('is unknown of either window after an odd request whose response states none', () => {
+    const records = created()
+    const odd: Question = { ...RIGHT, oddity: 'respelled' }
+    records.add(odd, answer(200))
+    expect([records.windowEnd('api'), records.windowEnd('oauth')]).toEqual([0, 0])
+    records.add(odd, answer(200, { 'x-ratelimit-reset': '' }))
+    expect([records.windowEnd('api'), records.windowEnd('oauth')]).toEqual(Array(2).fill(NOW + api + MARGIN))
+  })
+})
