@@ -1,11 +1,4 @@
-/** What Postern promises under one id, and the reason for the promise. */
-export interface Promised {
-  readonly sentence: string
-  /** A clause of an RFC, the documented API of the devices ("device API"), a decision of this project, an attack or a CVE. */
-  readonly reason: string
-  /** What `postern verify` does to check it from outside. Absent if a client cannot see whether the promise is kept. */
-  readonly outside?: string
-}
+import type { Promised } from './promised.ts'
 
 /** What every client can rely on. "Device API" is the documented API of the devices, which Postern implements. */
 export const CONTRACT = {
@@ -13,72 +6,122 @@ export const CONTRACT = {
     sentence:
       'Postern answers the path `/oauth/token` itself, with any query, and the device never sees it. Any other spelling of the path needs a bearer token like every path.',
     reason: 'device API; decision: one exact path, so that no normalisation can disagree',
-    outside:
-      'posts the password to three other spellings of the path, without a bearer token: none of them gives tokens',
+    outside: {
+      sentence: 'Only `/oauth/token` gives tokens; other spellings of the path do not.',
+      clause: 'device API §4.1 and §4.3',
+      check: 'posts the password, without a bearer token, to three other spellings of the path',
+    },
   },
   C2: {
     sentence:
       'The token endpoint reads one form in UTF-8. Another content type, bad encoding, a repeated parameter or a missing or empty required one is 400 `invalid_request`; unknown parameters are ignored.',
     reason: 'RFC 6749 §3.2, §4.3.2 and appendix B',
-    outside:
-      'sends forms without a parameter, with an empty one, with one twice, and of another content type',
+    outside: {
+      sentence:
+        'A login without a parameter, with an empty or repeated one, or as JSON gets 400 `invalid_request`.',
+      clause: 'RFC 6749 §3.2, §4.3.2 and §5.2; device API §4.1 and §7',
+      check:
+        'sends a login without `grant_type`, without the password, with an empty password, with either of the two twice, and as JSON',
+    },
   },
   C3: {
     sentence:
       'The password grant needs `grant_type=password` and `password`. Username, client credentials and scope are accepted and ignored.',
     reason: 'device API; decision: ordinary OAuth libraries always send some of them',
-    outside: 'logs in with a username, client credentials, a scope and an unknown parameter',
+    outside: {
+      sentence:
+        'A login may carry a username, client credentials, a scope and an unknown parameter: it gives tokens all the same.',
+      clause: 'device API §4.1; RFC 6749 §3.2',
+      check: 'logs in once with all of them, the client credentials also as Basic authorization',
+    },
   },
   C4: {
     sentence:
       'A token response is 200 with exactly `expires_in`, `token_type`, `refresh_token` and `access_token`, and is not to be cached. A token holds 256 random bits in base64url.',
     reason: 'device API; RFC 6749 §5.1 and §10.10',
-    outside: 'logs in twice and reads the responses; the tokens differ, and the access token is admitted',
+    outside: {
+      sentence:
+        'A login gives 200 with an access token, a refresh token, `token_type` Bearer and `expires_in` in seconds, and is not to be cached. No two tokens are equal, and the API admits the access token.',
+      clause: 'device API §2, §4.1 and §5.3; RFC 6749 §5.1 and §10.10; RFC 6750 §2.1',
+      check: 'logs in twice, reads the responses, compares the tokens, and uses the first access token',
+    },
   },
   C5: {
     sentence:
       'A wrong password, and a refresh token that is unknown, expired, revoked or of the wrong kind, is 400 `invalid_grant`. Another grant type is 400 `unsupported_grant_type`.',
     reason: 'RFC 6749 §5.2',
-    outside:
-      'sends a wrong password, an unknown refresh token, an access token as one, and another grant type',
+    outside: {
+      sentence:
+        'A wrong password, an unknown refresh token, or an access token in its place gets 400 `invalid_grant`. An unknown grant type gets 400 `unsupported_grant_type`.',
+      clause: 'RFC 6749 §5.2; device API §7',
+      check: 'sends one of each',
+    },
   },
   C6: {
     sentence:
       'A refresh gives a new access token; earlier ones stay valid. The refresh token stays the same and keeps its expiry, unless `tokens.rotate_refresh` replaces it; then reuse after the grace revokes the grant.',
     reason: 'device API; RFC 9700 §4.14.2 for rotation',
-    outside:
-      'refreshes twice, and uses every token that it has got by then; if the refresh token rotates, it shows a spent one again',
+    outside: {
+      sentence:
+        'A refresh gives a new access token, and the earlier ones stay valid. If it also replaces the refresh token, the spent one gives no second login: its reuse is refused, and revokes the login.',
+      clause: 'device API §4.2 and §5.6; RFC 6749 §6; RFC 9700 §4.14.2',
+      check:
+        'refreshes one login twice and uses its access tokens; if the refresh token is replaced, it refreshes the other login and shows the spent token again: at once, and, without `--quick`, 12 s later, followed by its successor',
+    },
   },
   C7: {
     sentence:
       'Access tokens live 3600 s and refresh tokens 604,800 s by default. A token is invalid from its expiry second on. A jump of the wall clock changes nothing.',
     reason: 'device API',
-    outside: 'reads `expires_in`, and uses the first access token again a window later',
+    outside: {
+      sentence: 'A login states a lifetime of 3600 s, and its access token is valid when it is used again.',
+      clause: 'device API §2 and §5.6',
+      check:
+        'reads `expires_in`, and, without `--quick`, uses the first access token again: after a window, if the run waits for one',
+    },
   },
   C8: {
     sentence:
       'When the device password changes, all tokens are invalid at once and the tunnels and streams opened with them are closed, also when the change came while Postern was stopped.',
     reason: 'device API',
-    outside: 'nothing: it would have to change the password of the device',
+    outside: {
+      sentence: 'A change of the device password makes all tokens invalid.',
+      clause: 'device API §5.7',
+      check: 'cannot check this: it would have to change the password of the device',
+      untestable: true,
+    },
   },
   C9: {
     sentence:
       'A token request is at most 8 KiB and meets the header and body deadlines. No body, password or token reaches a log, a metric, an error message or the device.',
     reason: 'decision: bounded work before authentication; CWE-532 for secrets in logs',
-    outside: 'looks for the password and the tokens in every response that refuses something',
+    outside: {
+      sentence: 'No refusal shows the password or the token that its request carried.',
+      clause: 'CWE-209',
+      check:
+        'looks for the wrong password and for the tokens, right and wrong, in the responses that refuse them',
+    },
   },
   C10: {
     sentence:
       'Every path but the token endpoint needs one well-formed `Authorization: Bearer` field with a live access token. Anything else is 401.',
     reason: 'device API; RFC 6750 §2.1; RFC 9110 §11.4',
-    outside:
-      'asks without a token and with eleven kinds of wrong ones, by HEAD and OPTIONS, and with a token in the query',
+    outside: {
+      sentence: 'A request to the API without one valid access token as `Authorization: Bearer` gets 401.',
+      clause: 'device API §4.3, §5.3 and §5.4; RFC 6750 §2.1; RFC 9110 §11.1 and §11.4',
+      check:
+        'asks without a token by GET, HEAD and OPTIONS, with ten wrong credentials, and with a valid token in the query; in return, two other spellings of the right credential have to be admitted',
+    },
   },
   C11: {
     sentence:
       'A 401 carries `WWW-Authenticate: Bearer` with the configured realm, and `error="invalid_token"` only when the client showed a token.',
     reason: 'RFC 6750 §3 and §3.1',
-    outside: 'reads the challenge of each 401 that C10 causes',
+    outside: {
+      sentence: 'A 401 of the API carries `WWW-Authenticate` with the scheme Bearer.',
+      clause: 'RFC 6750 §3; RFC 9110 §15.5.2',
+      check: 'reads the challenge of each 401 that C10 causes',
+    },
   },
   C12: {
     sentence:
@@ -89,28 +132,49 @@ export const CONTRACT = {
     sentence:
       'Two windows count requests: 30 in 60 s for the token endpoint, 60 in 60 s for everything else. Every request counts, also a refused one.',
     reason: 'device API',
-    outside:
-      'uses up both windows over one connection, with requests of every outcome: each counts once, in one of them',
+    outside: {
+      sentence:
+        'The API and `/oauth/token` have a window each, in which every request counts once, also a refused one.',
+      clause: 'device API §8',
+      check:
+        'uses up both windows over one connection with requests of every outcome, and sends requests to the API between two to `/oauth/token`; with `--quick` it uses up what is left of them',
+    },
   },
   C14: {
     sentence:
       'A window is fixed: it opens with the first request of a key and closes after its length. Exactly the configured number passes, under any concurrency.',
     reason: 'device API: the window "resets" at one time that the headers state',
-    outside:
-      'uses up new windows over one connection, over many, and over HTTP/2: exactly the limit passes, until the reset',
+    outside: {
+      sentence:
+        'Exactly the limit passes in a window, whatever the number of connections. The window stays closed until its reset, at which all of it is new.',
+      clause: 'device API §8',
+      check:
+        'uses up new windows over one connection, with half a window between the first requests and the others, over many connections, and over HTTP/2; it asks shortly before the reset, and at the reset',
+    },
   },
   C15: {
     sentence:
       'Past the limit a request is 429 with `Retry-After`, before its token is checked and before its body is read. Refused requests do not prolong the window.',
     reason: 'device API; RFC 6585 §4',
-    outside:
-      'asks past the limit, with and without a token; before `Retry-After` is over nothing passes, and after it a request does',
+    outside: {
+      sentence:
+        'Past the limit a request gets 429 with a `Retry-After` that ends at the reset, and a refused request does not prolong the window.',
+      clause: 'device API §7 and §8; RFC 6585 §4; RFC 9110 §10.2.3',
+      check:
+        'asks past both limits, with and without a token, compares `Retry-After` with the reset, and, without `--quick`, asks again when it is over',
+    },
   },
   C16: {
     sentence:
       'Every response to a request carries `X-RateLimit-Limit`, `-Remaining` and `-Reset`. The device cannot set or duplicate them.',
     reason: 'device API; draft-ietf-httpapi-ratelimit-headers for the optional two',
-    outside: 'reads the three fields of every response of the run, and compares them within each window',
+    outside: {
+      sentence:
+        'Every response carries `X-RateLimit-Limit`, `-Remaining` and `-Reset`, once each, with the values of its window.',
+      clause: 'device API §8',
+      check:
+        'reads the fields of every response, apart from those of the floods and to malformed requests, and compares them within the windows that it uses up',
+    },
   },
   C17: {
     sentence:
@@ -126,7 +190,11 @@ export const CONTRACT = {
     sentence:
       'By default Postern itself uses only the statuses 200, 400, 401, 429 and 500; `status_codes: http` uses the precise ones. `Proxy-Status` names the reason of a device failure.',
     reason: 'device API; RFC 9209',
-    outside: 'reads the statuses of all refusals, and sends GET to the token endpoint',
+    outside: {
+      sentence: 'A refusal has one of the statuses 400, 401, 429 and 500.',
+      clause: 'device API §7',
+      check: 'reads the status of each refusal, and sends GET to `/oauth/token`',
+    },
   },
   C20: {
     sentence:

@@ -1,4 +1,4 @@
-import type { Promised } from './contract.ts'
+import type { Promised } from './promised.ts'
 
 /** What an operator can rely on before the first client connects. */
 export const FIRST_USE = {
@@ -32,15 +32,5 @@ export const FIRST_USE = {
     sentence:
       'If the URL has the wrong scheme, or the certificate is refused, `check` and the log name the cause and the remedy.',
     reason: 'self-signed certificates of devices; a 500 says only tls_certificate_error',
-  },
-  H126: {
-    sentence:
-      '`postern verify` says beforehand what it sends, and keeps to it. To the API it sends only GET, HEAD and OPTIONS, for one path and other spellings of it.',
-    reason: 'decision: a check of a device in use must not change it',
-  },
-  H127: {
-    sentence:
-      '`postern verify` finds each fault of a server that breaks a promise, and reports no promise as broken that the server keeps.',
-    reason: 'a check that cannot fail proves nothing, and one that cries wolf is switched off',
   },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

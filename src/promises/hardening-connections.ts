@@ -1,4 +1,4 @@
-import type { Promised } from './contract.ts'
+import type { Promised } from './promised.ts'
 
 /** Attacks with connections: HTTP/2 frames, clients that are slow, many or gone, and upgrades. */
 export const CONNECTIONS = {

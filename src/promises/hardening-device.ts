@@ -1,4 +1,4 @@
-import type { Promised } from './contract.ts'
+import type { Promised } from './promised.ts'
 
 /** Faults of the device, which must stay its own. Statuses are those of `status_codes: http`. */
 export const DEVICE = {

@@ -1,4 +1,4 @@
-import type { Promised } from './contract.ts'
+import type { Promised } from './promised.ts'
 
 /** Attacks on how HTTP/1 messages are read: two readers that disagree about where a message ends. */
 export const MESSAGES = {

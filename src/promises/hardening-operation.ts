@@ -1,4 +1,4 @@
-import type { Promised } from './contract.ts'
+import type { Promised } from './promised.ts'
 
 /** What the limits, the files and the records withstand. */
 export const OPERATION = {
@@ -9,7 +9,13 @@ export const OPERATION = {
   H69: {
     sentence: 'Address spraying, IPv6 rotation and spoofed forwarding fields give a client no second window.',
     reason: 'rate limit bypass; RFC 7239 §8.1',
-    outside: 'asks in used-up windows with spoofed forwarding fields, disguised paths and a refreshed token',
+    outside: {
+      sentence:
+        'A client gets no second window by a spoofed address, another spelling of the path or a refreshed token.',
+      clause: 'device API §8',
+      check:
+        'asks in both used-up windows with spoofed forwarding fields and a query, and at the API also with a second slash and with the access token from before a refresh',
+    },
   },
   H70: {
     sentence: 'A wall clock that jumps locks out no client and opens no window.',
@@ -135,8 +141,13 @@ export const OPERATION = {
     sentence:
       'Under a flood past a limit, exactly the limit passes and every other request gets its 429; a client within its limits is served beside it.',
     reason: 'request flood; the release check of devices with this API',
-    outside:
-      'floods each endpoint type with autocannon, accounts for every response, and measures a client of the other type beside it',
+    outside: {
+      sentence:
+        'Under a flood exactly the limit passes, every other request gets its 429, and a client within its limit is served beside it.',
+      clause: 'device API §7 and §8',
+      check:
+        'floods `/oauth/token` and then the API with autocannon, accounts for every response, and meanwhile uses the other of the two within its limit',
+    },
   },
   H102: {
     sentence: 'No revocation is undone by a crash or a restart, unless the file system is read-only.',

@@ -1,4 +1,4 @@
-import type { Promised } from './contract.ts'
+import type { Promised } from './promised.ts'
 
 /** Attacks with fields, paths, credentials and forms of otherwise well-formed requests. */
 export const REQUESTS = {
@@ -28,7 +28,12 @@ export const REQUESTS = {
   H20: {
     sentence: 'A missing, repeated, empty or malformed `Host` is refused.',
     reason: 'RFC 9112 §3.2; routing and cache confusion',
-    outside: 'sends no Host, and two of them, with and without a token',
+    outside: {
+      sentence: 'A request without Host, or with two of them, is refused.',
+      clause: 'RFC 9112 §3.2',
+      check:
+        'sends a valid token without Host and with two of them in both orders, and two of them without a token',
+    },
   },
   H21: {
     sentence: 'A field named `__proto__` or `constructor` is an ordinary field.',
@@ -46,7 +51,12 @@ export const REQUESTS = {
     sentence:
       'No disguise of a path (encoding, dots, slashes, case) passes for the token endpoint or for another route.',
     reason: 'path confusion between the gate and the service behind it',
-    outside: 'asks for the path in disguise, without a token',
+    outside: {
+      sentence: 'No other spelling of a path gets past the check of the token.',
+      clause: 'device API §4.3 and §5.4',
+      check:
+        'asks without a token for other spellings of the path: encoded, with dots, slashes or semicolons, in upper case, and behind `/oauth/token`',
+    },
   },
   H25: {
     sentence: 'A target in absolute form reaches the device in origin form, or is refused.',

@@ -1,10 +1,12 @@
-import { CONTRACT, type Promised } from './contract.ts'
+import { CONTRACT } from './contract.ts'
 import { FIRST_USE } from './first-use.ts'
 import { CONNECTIONS } from './hardening-connections.ts'
 import { DEVICE } from './hardening-device.ts'
 import { MESSAGES } from './hardening-messages.ts'
 import { OPERATION } from './hardening-operation.ts'
 import { REQUESTS } from './hardening-requests.ts'
+import type { Outside, Promised } from './promised.ts'
+import { VERIFYING } from './verifying.ts'
 
 /** Promises of one subject, by id. */
 export interface Chapter {
@@ -12,11 +14,7 @@ export interface Chapter {
   readonly promises: Readonly<Record<string, Promised>>
 }
 
-/**
- * Every promise of Postern: `C…` is the contract with clients, `H…` what it withstands. Code, tests and pages cite the ids.
- * An id is never given a second meaning; a new one takes the next free number.
- */
-export const CHAPTERS: readonly Chapter[] = [
+const TABLE = [
   { title: 'The contract with clients', promises: CONTRACT },
   { title: 'Messages', promises: MESSAGES },
   { title: 'Requests', promises: REQUESTS },
@@ -24,25 +22,30 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: 'The device', promises: DEVICE },
   { title: 'Limits, files and records', promises: OPERATION },
   { title: 'First use', promises: FIRST_USE },
-]
+  { title: 'Verifying a server', promises: VERIFYING },
+] as const satisfies readonly Chapter[]
 
-/** The ids of a chapter that `postern verify` checks. */
-type OutsideIds<Promises> = {
-  [Id in keyof Promises]: Promises[Id] extends { readonly outside: string } ? Id : never
-}[keyof Promises]
+/**
+ * Every promise of Postern: `C…` is the contract with clients, `H…` what it withstands. Code, tests and pages cite the ids.
+ * An id is never given a second meaning; a new one takes the next free number.
+ */
+export const CHAPTERS: readonly Chapter[] = TABLE
 
-/** A promise that `postern verify` checks, by its id. */
-export type OutsideId =
-  | OutsideIds<typeof CONTRACT>
-  | OutsideIds<typeof REQUESTS>
-  | OutsideIds<typeof OPERATION>
+/** The ids of a chapter, or of several, whose promises have `outside`. */
+type OutsideIds<Promises> = Promises extends unknown
+  ? {
+      [Id in keyof Promises]: Promises[Id] extends { readonly outside: Outside } ? Id : never
+    }[keyof Promises]
+  : never
 
-/** The promises that `postern verify` checks, in the order of their ids. */
-export const OUTSIDE: ReadonlyMap<OutsideId, Promised> = new Map(
-  CHAPTERS.flatMap(({ promises }) =>
-    // Every key whose promise has `outside` is an `OutsideId`.
-    Object.entries(promises).flatMap(([id, promise]) =>
-      promise.outside === undefined ? [] : [[id as OutsideId, promise] as const],
-    ),
-  ),
+/** A promise that `postern verify` reports, by its id. */
+export type OutsideId = OutsideIds<(typeof TABLE)[number]['promises']>
+
+type OutsideEntry = [OutsideId, Promised & { readonly outside: Outside }]
+
+/** What `postern verify` reports, in the order of the ids. */
+export const OUTSIDE: ReadonlyMap<OutsideId, Outside> = new Map(
+  CHAPTERS.flatMap(({ promises }) => Object.entries(promises))
+    .filter((entry): entry is OutsideEntry => entry[1].outside !== undefined)
+    .map(([id, { outside }]) => [id, outside]),
 )

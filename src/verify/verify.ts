@@ -159,7 +159,7 @@ export function verdictOf(id: OutsideId, findings: readonly Finding[], quick = f
   return {
     id,
     sentence: promise?.sentence ?? '',
-    clause: promise?.reason ?? '',
+    clause: promise?.clause ?? '',
     result,
     departures,
     notes:

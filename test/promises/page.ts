@@ -1,4 +1,5 @@
 import { wrapped } from '../../src/config/reference.ts'
+import type { Outside } from '../../src/promises/promised.ts'
 import { CHAPTERS } from '../../src/promises/promises.ts'
 import { readTree } from '../support/source-tree.ts'
 import { filesByTitle } from './citations.ts'
@@ -11,8 +12,9 @@ Code, tests and pages cite these ids. \`C…\` is the contract with clients, \`H
 entry has its reason and the files under \`test/\` in which the title of a test or of a row begins with the id. *Refused* means a
 400 response (or a more precise 4xx) and not a byte at the device; the connection closes where the end of the message is uncertain.
 Statuses are those of \`status_codes: http\`; by default the five of C19 stand for them. *Device API* is the documented API of the
-devices, which [api.md](api.md) describes. *From outside* is what [postern verify](verifying.md) does to check the promise at a
-running server; a promise without it cannot be seen by a client.
+devices, which [api.md](api.md) describes; [verifying.md](verifying.md) names its sections. *From outside* is what \`postern verify\`
+reports of any server with this API, the clauses that demand it, and how it is checked. A promise without it is one that no client can
+see, or that only Postern makes.
 `
 
 /** The longest line of an entry, without its indentation. */
@@ -29,13 +31,22 @@ export function promisesPage(root: string): string {
         ...wrapped(sentence, WIDTH),
         '',
         ...item(`Reason: ${reason}.`),
-        ...(outside === undefined ? [] : item(`From outside: ${outside}.`)),
+        ...(outside === undefined ? [] : itemsOf(outside)),
         ...item(`Tests: ${tests.join(', ')}.`),
       ]
     })
     return [`## ${title}\n`, ...entries.flatMap((lines) => [...lines, ''])].join('\n')
   })
   return [INTRODUCTION, ...chapters].join('\n')
+}
+
+/** What `postern verify` reports. */
+function itemsOf({ sentence, clause, check }: Outside): string[] {
+  return [
+    ...item(`From outside: ${sentence}`),
+    ...item(`Clause: ${clause}.`),
+    ...item(`Check: \`postern verify\` ${check}.`),
+  ]
 }
 
 function item(text: string): string[] {

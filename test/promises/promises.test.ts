@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { CHAPTERS } from '../../src/promises/promises.ts'
+import { CHAPTERS, OUTSIDE } from '../../src/promises/promises.ts'
 import { readTree } from '../support/source-tree.ts'
 import { citedIn, filesByTitle } from './citations.ts'
 import { promisesPage } from './page.ts'
@@ -34,6 +34,19 @@ describe('the promises', () => {
       expect(sentence, id).toMatch(/^[A-Z`].*\.$/)
       expect(reason, id).toMatch(/^\S.*[^.]$/)
     }
+  })
+
+  it('that a client can see say so for any server, with a clause and a check', () => {
+    expect(OUTSIDE.size).toBe(20)
+    for (const [id, { sentence, clause, check }] of OUTSIDE) {
+      expect(sentence, id).toMatch(/^[A-Z`].*\.$/)
+      expect(sentence, id).not.toMatch(/Postern|by default/i)
+      expect(clause, id).toMatch(
+        /^(?:(?:device API|RFC \d{4}) §[\d.]+(?:(?:, §[\d.]+)* and §[\d.]+)?(?:; |$)|CWE-\d+$)+$/,
+      )
+      expect(check, id).toMatch(/^[a-z].*[^.]$/)
+    }
+    expect([...OUTSIDE].flatMap(([id, { untestable }]) => (untestable ? [id] : []))).toEqual(['C8'])
   })
 
   it('are each proved by a test whose title begins with the id', () => {
