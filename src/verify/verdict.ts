@@ -36,7 +36,7 @@ export type Broken = Extract<Finding, { readonly kind: 'broken' }>
 export interface Verdict {
   readonly id: OutsideId
   readonly sentence: string
-  /** Where the promise comes from. */
+  /** Where the documented API or an RFC demands it. */
   readonly clause: string
   readonly result: 'kept' | 'broken' | 'not testable'
   readonly departures: readonly Departure[]
@@ -44,7 +44,7 @@ export interface Verdict {
   readonly notes: readonly string[]
 }
 
-/** Response times (ms). */
+/** Response times (ms); all 0 if there are no responses. */
 export interface Latencies {
   readonly responses: number
   readonly p50: number
@@ -58,8 +58,9 @@ export interface FloodFigures {
   readonly connections: number
   readonly seconds: number
   readonly passed: number
+  /** To the end of each 429. */
   readonly refusals: Latencies
-  /** The client that stayed within the limit of the other endpoint type. */
+  /** To the head of each response to the client that stayed within the limit of the other endpoint. */
   readonly beside: Latencies
 }
 
@@ -69,10 +70,13 @@ export interface Plan {
   readonly url: string
   /** The target of every request to the API. */
   readonly path: string
+  /** Those that the run checks. */
   readonly promises: readonly OutsideId[]
+  /** Those that it was asked for and cannot check, because of its options or because no run can. */
+  readonly notTestable: readonly OutsideId[]
   /** Logins with the right password, at most. */
   readonly logins: number
-  /** Logins with a wrong password: a server may count them. */
+  /** Logins with a wrong password, and as many with an empty one: a server may count them. */
   readonly wrongPasswords: number
   /** Requests at most, without the floods. */
   readonly requests: number
@@ -80,6 +84,12 @@ export interface Plan {
   readonly seconds: number
   /** Undefined if the run has no flood. */
   readonly floods: { readonly seconds: number; readonly connections: number } | undefined
+  /** Whether the run uses up the limits of its address. */
+  readonly usesUpLimits: boolean
+  /** Whether requests go to other spellings of the paths. */
+  readonly otherSpellings: boolean
+  /** Whether a valid token goes into a query, where logs may keep it. */
+  readonly tokenInQuery: boolean
   /** The path at which the run revokes its tokens at the end; undefined if it does not try. */
   readonly revocationPath: string | undefined
 }
@@ -102,7 +112,7 @@ export interface Report {
   readonly tokens: string
 }
 
-/** Is told of a run as it goes on. */
+/** Receives the events of a run. */
 export interface Reporter {
   /** Before the first request. */
   announce(plan: Plan): void

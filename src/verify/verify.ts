@@ -58,16 +58,24 @@ export function planOf(options: VerifyOptions): Plan {
     planned.reduce((total, { cost }) => total + (of(cost) ?? 0), 0)
   const logins = sum(({ logins }) => logins)
   const seconds = sum(({ seconds }) => seconds)
+  const has = (...rounds: readonly Round[]): boolean => planned.some(({ round }) => rounds.includes(round))
+  const testable = (id: OutsideId): boolean =>
+    OUTSIDE.get(id)?.untestable !== true && planned.some(({ round }) => round.promises.includes(id))
+  const wanted = [...OUTSIDE.keys()].filter((id) => selected(options).has(id))
   const revocations = options.revocationPath === undefined ? 0 : logins
   return {
     url: options.url.origin,
     path: options.path,
-    promises: [...OUTSIDE.keys()].filter((id) => selected(options).has(id)),
+    promises: wanted.filter(testable),
+    notTestable: wanted.filter((id) => !testable(id)),
     logins,
     wrongPasswords: sum(({ wrongPasswords }) => wrongPasswords),
     requests: sum(({ requests }) => requests) + revocations + repeats(options, seconds),
     seconds,
-    floods: planned.some(({ round }) => round === floods) ? options.flood : undefined,
+    floods: has(floods) ? options.flood : undefined,
+    usesUpLimits: has(oneConnection, manyConnections, http2, floods),
+    otherSpellings: has(spelling, oneConnection),
+    tokenInQuery: has(bearer),
     revocationPath: options.revocationPath,
   }
 }

@@ -41,11 +41,15 @@ const planOf: Checks['planOf'] = ({ url, path, only, flood, revocationPath }) =>
   url: url.origin,
   path,
   promises: only,
+  notTestable: [],
   logins: 2,
   wrongPasswords: 1,
   requests: 10,
   seconds: 3,
   floods: flood,
+  usesUpLimits: true,
+  otherSpellings: true,
+  tokenInQuery: true,
   revocationPath,
 })
 

@@ -11,8 +11,10 @@ import { table } from '../../src/verify/report/table.ts'
 import { textReporter } from '../../src/verify/report/text-reporter.ts'
 import { timed } from '../../src/verify/report/times.ts'
 import type { Departure, Plan, Report, Verdict } from '../../src/verify/verdict.ts'
+import { planOf } from '../../src/verify/verify.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { needs, run } from '../support/tools.ts'
+import { runOptions } from './a-run.ts'
 
 const PLAIN = { colour: false, columns: undefined }
 
@@ -24,8 +26,8 @@ const DEPARTURE: Departure = {
 }
 
 function verdict(id: OutsideId, result: Verdict['result'], more: Partial<Verdict> = {}): Verdict {
-  const sentence = OUTSIDE.get(id)?.sentence ?? expect.fail(`no promise ${id}`)
-  return { id, sentence, clause: 'device API', result, departures: [], notes: [], ...more }
+  const { sentence, clause } = OUTSIDE.get(id) ?? expect.fail(`no promise ${id}`)
+  return { id, sentence, clause, result, departures: [], notes: [], ...more }
 }
 
 const KEPT = verdict('C4', 'kept', { notes: ['the access token has 43 characters'] })
@@ -59,11 +61,15 @@ const PLAN: Plan = {
   url: 'https://device.example',
   path: '/status',
   promises: ['C4', 'C16'],
+  notTestable: [],
   logins: 12,
   wrongPasswords: 1,
   requests: 1243,
   seconds: 390,
   floods: { seconds: 10, connections: 20 },
+  usesUpLimits: true,
+  otherSpellings: true,
+  tokenInQuery: true,
   revocationPath: '/oauth/revoke',
 }
 
@@ -72,31 +78,66 @@ describe('H126 the announcement', () => {
     expect(announcement(PLAN)).toBe(
       [
         '2 promises of the documented API, checked from outside at https://device.example. This run',
-        '  - logs in at most 12 times with the password, and 1 time with a wrong one, which the server may count',
+        '  - logs in at most 12 times with the password, and tries 1 wrong and 1 empty one, which the server may count',
         '  - sends at most 1243 requests without the floods, and takes about 6 min 30 s',
-        '  - floods each endpoint type for 10 s over 20 connections; the limits should let no more than usual pass',
+        '  - floods the API and /oauth/token, one after the other, for 10 s each over 20 connections; at most the limit reaches the device in each window, if the server keeps it',
         '  - sends only GET, HEAD and OPTIONS to /status and to other spellings of it, and changes nothing there',
         '  - sends POST only to /oauth/token and to other spellings of it, and to /oauth/revoke',
-        '  - uses up the rate limits: meanwhile, other clients that the server takes for this one get 429, too',
+        '  - sends a valid access token once in a query, which an access log may keep',
+        '  - uses up the rate limits: meanwhile, other clients behind the same address get 429, too',
         '  - tries to revoke its tokens at the end, at /oauth/revoke',
         '',
       ].join('\n'),
     )
   })
 
-  it('mentions neither floods, wrong passwords nor a revocation that the run does not have', () => {
-    const text = announcement({ ...PLAN, wrongPasswords: 0, floods: undefined, revocationPath: undefined })
-    expect(text).toContain('  - logs in at most 12 times with the password, and with no wrong one\n')
-    expect(text).not.toMatch(/flood|\/oauth\/revoke/)
-    expect(text).toContain('  - sends at most 1243 requests, and takes about 6 min 30 s\n')
-    expect(text).toContain('  - revokes none of its tokens: they stay valid until they expire\n')
+  it('mentions nothing that the run does not do', () => {
+    const plan: Plan = {
+      ...PLAN,
+      wrongPasswords: 0,
+      floods: undefined,
+      usesUpLimits: false,
+      otherSpellings: false,
+      tokenInQuery: false,
+      revocationPath: undefined,
+    }
+    expect(announcement(plan)).toBe(
+      [
+        '2 promises of the documented API, checked from outside at https://device.example. This run',
+        '  - logs in at most 12 times with the password',
+        '  - sends at most 1243 requests, and takes about 6 min 30 s',
+        '  - sends only GET, HEAD and OPTIONS to /status, and changes nothing there',
+        '  - sends POST only to /oauth/token',
+        '  - counts against the rate limits of its address',
+        '  - revokes none of its tokens: they stay valid until they expire',
+        '',
+      ].join('\n'),
+    )
+  })
+
+  it('counts only the promises that the run checks', () => {
+    const [first] = announcement({ ...PLAN, notTestable: ['C8', 'H125'] }).split('\n')
+    expect(first).toBe(
+      '2 promises of the documented API, checked from outside at https://device.example; not testable: C8, H125. This run',
+    )
+  })
+
+  it('is of the rounds that the options select', () => {
+    const whole = planOf(runOptions('https://device.example', 'geheim'))
+    expect([whole.promises.length, whole.notTestable]).toEqual([19, ['C8']])
+    expect(whole).toMatchObject({ usesUpLimits: true, otherSpellings: true, tokenInQuery: true })
+    const quick = planOf(runOptions('https://device.example', 'geheim', { quick: true }))
+    expect([quick.promises.length, quick.notTestable]).toEqual([18, ['C8', 'H125']])
+    const few = planOf(runOptions('https://device.example', 'geheim', { only: ['C4', 'C8'] }))
+    expect(few).toMatchObject({ promises: ['C4'], notTestable: ['C8'], wrongPasswords: 0, floods: undefined })
+    expect(few).toMatchObject({ usesUpLimits: false, otherSpellings: false, tokenInQuery: false })
   })
 })
 
 describe('the line of a promise', () => {
   it('has its result, its id, its first sentence, and what came', () => {
     expect([KEPT, BROKEN, UNTESTED].map((each) => verdictLine(each, PLAIN))).toEqual([
-      'kept          C4    A token response is 200 with exactly `expires_in`, `token_type`, `refresh_token` and `access_token`, and is not to be cached',
+      'kept          C4    A login gives 200 with an access token, a refresh token, `token_type` Bearer and `expires_in` in seconds, and is not to be cached',
       expect.stringMatching(/^BROKEN {8}C16 {3}\S.*: 200 without X-RateLimit-Reset \(and 2 more\)$/),
       expect.stringMatching(/^not testable {2}C8 {4}\S.*: it would have to change the password$/),
     ])
@@ -133,13 +174,23 @@ describe('the table', () => {
                     clause  device API §8
 
 Flood of the API (20 connections, 10 s): 84000 responses, 60 passed, 83940 refused
-  ms                    responses        p50        p99        max
-  refusals                  83940        2.0        7.3       20.0
-  the client beside            29        1.0        3.3        4.0
+  ms                                responses        p50        p99        max
+  429, to its end                       83940        2.0        7.3       20.0
+  the client beside, to the head           29        1.0        3.3        4.0
 
 The 4 grants of this run are revoked.
 1 kept, 1 broken, 1 not testable; 1243 requests in 5 min 12 s
 `,
+    )
+  })
+})
+
+describe('a flood without a refusal', () => {
+  it('has no times', () => {
+    const none = { responses: 0, p50: 0, p99: 0, max: 0 }
+    const floods = REPORT.floods.map((flood) => ({ ...flood, refusals: none }))
+    expect(table({ ...REPORT, floods }, PLAIN)).toContain(
+      '\n  429, to its end                           0          -          -          -\n',
     )
   })
 })
@@ -278,7 +329,7 @@ describe('the JUnit document', () => {
 </testcase>
 <testcase classname="postern.verify" name="${nameOf('C16')}" time="62.000">
 <failure message="200 without X-RateLimit-Reset; wanted: X-RateLimit-Reset on every response" type="broken">${BROKEN.sentence}
-(device API)
+(device API §8)
 
 sent    GET / with a valid token
 came    200 without X-RateLimit-Reset

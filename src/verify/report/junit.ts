@@ -1,13 +1,11 @@
 import type { Departure, Report, Verdict } from '../verdict.ts'
 import { firstSentence } from './lines.ts'
 import { printable } from './style.ts'
-
-/** Seconds that each promise took, by its id. */
-export type Times = ReadonlyMap<string, number>
+import type { Times } from './times.ts'
 
 /**
  * A report in JUnit's XML, as Jenkins, GitLab and the actions of GitHub read it: one `testsuite`, and a `testcase` for each promise. A
- * broken promise is a `failure`, one that cannot be tested is `skipped`.
+ * broken promise is a `failure`, one that cannot be tested is `skipped`. The `time` of a promise is that since the decision before.
  */
 export function junitXml(report: Report, times: Times): string {
   const { promises, seconds, startedAt, url, version, tokens } = report

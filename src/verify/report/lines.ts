@@ -3,27 +3,33 @@ import { counted, type Display, duration, label, printable } from './style.ts'
 
 /** What a run is going to do to the server, so that its owner can decide against it. */
 export function announcement(plan: Plan): string {
-  const { url, promises } = plan
+  const { url, promises, notTestable } = plan
+  const others = notTestable.length === 0 ? '' : `; not testable: ${notTestable.join(', ')}`
   return [
-    `${counted(promises.length, 'promise')} of the documented API, checked from outside at ${url}. This run`,
+    `${counted(promises.length, 'promise')} of the documented API, checked from outside at ${url}${others}. This run`,
     ...itemsOf(plan).map((item) => `  - ${item}`),
     '',
   ].join('\n')
 }
 
 function itemsOf(plan: Plan): readonly string[] {
-  const { path, floods, revocationPath } = plan
+  const { path, floods, revocationPath, otherSpellings } = plan
   return [
-    `logs in at most ${counted(plan.logins, 'time')} with the password, and ${wrongPasswords(plan)}`,
+    `logs in at most ${counted(plan.logins, 'time')} with the password${wrongPasswords(plan)}`,
     `sends at most ${counted(plan.requests, 'request')}${floods === undefined ? '' : ' without the floods'}, and takes about ${duration(plan.seconds)}`,
     ...(floods === undefined
       ? []
       : [
-          `floods each endpoint type for ${duration(floods.seconds)} over ${counted(floods.connections, 'connection')}; the limits should let no more than usual pass`,
+          `floods the API and /oauth/token, one after the other, for ${duration(floods.seconds)} each over ${counted(floods.connections, 'connection')}; at most the limit reaches the device in each window, if the server keeps it`,
         ]),
-    `sends only GET, HEAD and OPTIONS to ${path} and to other spellings of it, and changes nothing there`,
-    `sends POST only to /oauth/token and to other spellings of it${revocationPath === undefined ? '' : `, and to ${revocationPath}`}`,
-    'uses up the rate limits: meanwhile, other clients that the server takes for this one get 429, too',
+    `sends only GET, HEAD and OPTIONS to ${path}${otherSpellings ? ' and to other spellings of it' : ''}, and changes nothing there`,
+    `sends POST only to /oauth/token${otherSpellings ? ' and to other spellings of it' : ''}${revocationPath === undefined ? '' : `, and to ${revocationPath}`}`,
+    ...(plan.tokenInQuery
+      ? ['sends a valid access token once in a query, which an access log may keep']
+      : []),
+    plan.usesUpLimits
+      ? 'uses up the rate limits: meanwhile, other clients behind the same address get 429, too'
+      : 'counts against the rate limits of its address',
     revocationPath === undefined
       ? 'revokes none of its tokens: they stay valid until they expire'
       : `tries to revoke its tokens at the end, at ${revocationPath}`,
@@ -31,9 +37,7 @@ function itemsOf(plan: Plan): readonly string[] {
 }
 
 function wrongPasswords({ wrongPasswords: times }: Plan): string {
-  return times === 0
-    ? 'with no wrong one'
-    : `${counted(times, 'time')} with a wrong one, which the server may count`
+  return times === 0 ? '' : `, and tries ${times} wrong and ${times} empty one, which the server may count`
 }
 
 /** The line of a promise as soon as it is decided. */

@@ -76,13 +76,17 @@ function floodLines(flood: FloodFigures): readonly string[] {
   return [
     '',
     `Flood of ${ENDPOINTS[endpoint]} (${how}): ${counted(passed + refusals.responses, 'response')}, ${passed} passed, ${refusals.responses} refused`,
-    `  ${'ms'.padEnd(20)}${['responses', 'p50', 'p99', 'max'].map((name) => name.padStart(11)).join('')}`,
-    latencyLine('refusals', refusals),
-    latencyLine('the client beside', beside),
+    `  ${'ms'.padEnd(NAMES)}${['responses', 'p50', 'p99', 'max'].map((name) => name.padStart(11)).join('')}`,
+    latencyLine('429, to its end', refusals),
+    latencyLine('the client beside, to the head', beside),
   ]
 }
 
+/** Columns of the names of the rows. */
+const NAMES = 32
+
+/** Without responses there are no times. */
 function latencyLine(name: string, { responses, p50, p99, max }: Latencies): string {
-  const cells = [String(responses), ...[p50, p99, max].map((ms) => ms.toFixed(1))]
-  return `  ${name.padEnd(20)}${cells.map((cell) => cell.padStart(11)).join('')}`
+  const cells = [String(responses), ...[p50, p99, max].map((ms) => (responses === 0 ? '-' : ms.toFixed(1)))]
+  return `  ${name.padEnd(NAMES)}${cells.map((cell) => cell.padStart(11)).join('')}`
 }

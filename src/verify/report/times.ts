@@ -1,11 +1,14 @@
 import type { Clock } from '../../system/clock.ts'
 import type { Reporter } from '../verdict.ts'
 
-/** A reporter that also measures: `times` has, by id, the seconds between the decision on a promise and the one before. */
+/** Seconds between the decision on a promise and the decision before it, by id. Promises that a round decides together follow at once. */
+export type Times = ReadonlyMap<string, number>
+
+/** A reporter that also measures the times of the decisions. */
 export function timed(
   reporter: Reporter,
   clock: Pick<Clock, 'monotonic'>,
-): { readonly reporter: Reporter; readonly times: ReadonlyMap<string, number> } {
+): { readonly reporter: Reporter; readonly times: Times } {
   const times = new Map<string, number>()
   let before = clock.monotonic()
   return {
