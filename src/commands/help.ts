@@ -70,8 +70,9 @@ password cannot be read, or you cancel (Ctrl-C); 1 if the device does not answer
 
 export const VERIFY_HELP = `
 The run first says how often it logs in, how many requests it sends and how long it takes; --dry-run says only that. It sends
-nothing that changes the device: to the API only GET, HEAD and OPTIONS, for --path. It uses up the rate limits of its address and
-tries a few wrong passwords, so choose a time when that disturbs no one. Ctrl-C ends it, and revokes its tokens.
+nothing that changes the device: to the API only GET, HEAD and OPTIONS, for --path and other spellings of it. It uses up the rate
+limits of its address, and tries one wrong and one empty password: choose a time when that disturbs no one. Ctrl-C ends it, and
+revokes its tokens.
 
 The server can be Postern, or any other with this API:
   postern verify https://device.example --password-file password
@@ -88,5 +89,5 @@ A server with limits of its own, and only some promises:
 Each promise is kept, broken (with what was sent, what came, what was wanted, and the clause), or not testable there.
 docs/verifying.md explains the result, and docs/promises.md lists the promises.
 
-Exit codes: 0 if no promise is broken; 1 if one is, if the server cannot be reached or trusted, or if the run was stopped; 2 for
-bad usage or an unusable file.`
+Exit codes: 0 if no promise is broken; 1 if one is, if the server cannot be reached or trusted or does not accept the password, or
+if the run was stopped; 2 for bad usage or an unusable file.`

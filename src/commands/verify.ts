@@ -1,4 +1,3 @@
-import { type FileHandle, open } from 'node:fs/promises'
 import { systemClock } from '../system/clock.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import { SetupError } from '../system/setup-error.ts'
@@ -10,6 +9,7 @@ import { textReporter } from '../verify/report/text-reporter.ts'
 import { timed } from '../verify/report/times.ts'
 import { planOf, verify } from '../verify/verify.ts'
 import type { CommandIo, DaemonIo, ExitCode } from './command.ts'
+import { type JunitFile, openJunitFile } from './verify/junit-file.ts'
 import { exposureWarning } from './verify/plain-password.ts'
 import { isLoopback } from './verify/server-address.ts'
 import { type VerifyFlags, verifyOptionsOf } from './verify/verify-options.ts'
@@ -37,7 +37,7 @@ export interface Checks {
 /**
  * Checks the documented API of the server at `url` from outside, and reports each promise. Resolves to 0 if none is broken, and to
  * 1 if one is. Rejects with a `SetupError`: exit code 2 for a bad flag or file, before the first request; 1 if the server cannot be
- * reached or trusted, or if the run is stopped.
+ * reached or trusted, does not accept the password, if the run is stopped, or if its result cannot be written.
  */
 export async function verifyCommand(
   url: string,
@@ -45,6 +45,11 @@ export async function verifyCommand(
   io: VerifyIo,
   checks: Checks = { planOf, verify },
 ): Promise<ExitCode> {
+  if (flags.dryRun === true && flags.junit !== undefined) {
+    throw new SetupError(
+      '--junit: --dry-run checks nothing, so it has no result to write; leave one of them out',
+    )
+  }
   const options = await verifyOptionsOf(url, flags)
   const text = flags.json === true ? io.stderr : io.stdout
   const shown = textReporter((line) => text.write(line), displayOf(text, io.env))
@@ -54,39 +59,30 @@ export async function verifyCommand(
     else shown.announce(plan)
     return 0
   }
+  const warnings = await warningsOf(options, flags)
   const file = flags.junit === undefined ? undefined : await openJunitFile(flags.junit)
-  try {
-    for (const warning of await warningsOf(options, flags)) io.stderr.write(`WARNING ${warning}\n`)
-    const { reporter, times } = timed(shown, systemClock)
-    const stop = stopOnSignal(io)
-    const report = await Promise.race([
-      checks.verify(options, reporter, systemClock, stop.signal),
-      stop.atOnce,
-    ])
-    if (flags.json === true) io.stdout.write(reportJson(report))
-    await file?.writeFile(junitXml(report, times))
-    return report.result === 'broken' ? 1 : 0
-  } catch (error) {
-    await file?.writeFile(junitError(error instanceof SetupError ? error.problems : [reasonOf(error)]))
-    throw error instanceof SetupError ? shownAsText(error) : error
-  } finally {
-    await file?.close()
-  }
+  for (const warning of warnings) io.stderr.write(`WARNING ${warning}\n`)
+  const { reporter, times } = timed(shown, systemClock)
+  const stop = stopOnSignal(io)
+  const run = checks.verify(options, reporter, systemClock, stop.signal)
+  const report = await Promise.race([run, stop.atOnce]).catch((error: unknown) => failed(error, file, io))
+  if (flags.json === true) io.stdout.write(reportJson(report))
+  await file?.write(junitXml(report, times))
+  return report.result === 'broken' ? 1 : 0
+}
+
+/** Writes why there is no report, and throws it: also if that cannot be written. */
+async function failed(error: unknown, file: JunitFile | undefined, { stderr }: VerifyIo): Promise<never> {
+  const problems = error instanceof SetupError ? error.problems : [reasonOf(error)]
+  await file?.write(junitError(problems)).catch((other: SetupError) => {
+    stderr.write(`postern verify: ${other.fault}\n`)
+  })
+  throw error instanceof SetupError ? shownAsText(error) : error
 }
 
 /** The error with problems that cannot rewrite the screen: they may quote the server. */
 function shownAsText(error: SetupError): SetupError {
   return new SetupError(error.problems.map(printable), { exitCode: error.exitCode, cause: error })
-}
-
-/** Opened before the run, so that a wrong path costs none. */
-async function openJunitFile(path: string): Promise<FileHandle> {
-  return open(path, 'w').catch((error: unknown) => {
-    throw new SetupError(`--junit: cannot write ${path}: ${reasonOf(error)}`, {
-      remedy: 'name a file in a folder that exists and is yours',
-      cause: error,
-    })
-  })
 }
 
 async function warningsOf(

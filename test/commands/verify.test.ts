@@ -128,7 +128,7 @@ describe('postern verify', () => {
 
   it('with --dry-run sends nothing and says what a run would do', async () => {
     const checks: Checks = { planOf, verify: () => expect.fail('a request') }
-    const text = start(checks, { dryRun: true, junit, only: 'C4' })
+    const text = start(checks, { dryRun: true, only: 'C4' })
     expect([await text.code, text.stderr()]).toEqual([0, ''])
     expect(text.stdout()).toMatch(/^1 promise of the documented API, .* {2}- logs in at most 2 times/s)
     const json = start(checks, { dryRun: true, json: true, only: 'C4' })
@@ -136,7 +136,32 @@ describe('postern verify', () => {
       0,
       expect.objectContaining({ url: 'https://device.example', promises: ['C4'], logins: 2 }),
     ])
+  })
+
+  it('refuses --junit with --dry-run, which has no result', async () => {
+    const checks: Checks = { planOf, verify: () => expect.fail('a request') }
+    const { code } = start(checks, { dryRun: true, junit })
+    await expect(code).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringMatching(/^--junit: --dry-run checks nothing, so it has no result to write;/),
+    })
     expect(() => readFileSync(junit)).toThrow('ENOENT')
+  })
+
+  it('says that the file of --junit cannot be written, after the result', async () => {
+    const run = start(deciding(KEPT), { junit: '/dev/full', json: true })
+    await expect(run.code).rejects.toMatchObject({
+      exitCode: 1,
+      message: expect.stringMatching(/^--junit: cannot write \/dev\/full: ENOSPC/),
+    })
+    expect(JSON.parse(run.stdout())).toMatchObject({ result: 'kept' })
+  })
+
+  it('reports why a run failed, also if that cannot be written to the file of --junit', async () => {
+    const failure = new SetupError('cannot reach it', { exitCode: 1 })
+    const run = start({ planOf, verify: () => Promise.reject(failure) }, { junit: '/dev/full' })
+    await expect(run.code).rejects.toMatchObject({ exitCode: 1, problems: ['cannot reach it'] })
+    expect(run.stderr()).toMatch(/^postern verify: --junit: cannot write \/dev\/full: ENOSPC.*\n$/)
   })
 
   it('passes the options on', async () => {

@@ -1,12 +1,25 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { expect, it } from 'vitest'
+import { planOf } from '../../src/verify/verify.ts'
 import { ENV, MAIN } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { replaceIn, shellBlock } from '../support/pages.ts'
-import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { PASSWORD, startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
+import { readTree } from '../support/source-tree.ts'
 import { runOnTerminal } from '../support/terminal.ts'
 import { needs, run } from '../support/tools.ts'
+import { idsOf, runOptions, runVerify } from '../verify/a-run.ts'
+
+const root = join(import.meta.dirname, '../..')
+const page = readFileSync(join(root, 'docs/verifying.md'), 'utf8')
+
+/** The rows of the table with this head: the text of each cell. */
+function rowsBelow(head: string): readonly (readonly string[])[] {
+  const [, rest = ''] = page.split(`${head}\n`)
+  const [, ...rows] = rest.split('\n\n')[0]?.split('\n') ?? []
+  return rows.map((row) => row.split('|').map((cell) => cell.trim()))
+}
 
 /** The shortest windows that a whole run can judge, with the documented numbers: fewer would make it wait more often. */
 const LIMITS = { api: { window: '3s' }, oauth: { window: '3s' } }
@@ -57,4 +70,47 @@ it('the commands of docs/verifying.md ask for a password and verify Postern', as
     broken: 0,
   })
   for (const each of [text, document]) expect(`${each?.stdout}${each?.stderr}`).not.toContain(PASSWORD)
+}, 300_000)
+
+const SHORT_WINDOWS = { api: { requests: 60, window: '3s' }, oauth: { requests: 30, window: '3s' } }
+
+/** The settings of Postern in docs/verifying.md with which it departs from the documented API. */
+const SETTINGS: readonly (readonly [row: string, config: YamlPart])[] = [
+  ['status_codes: http', { status_codes: 'http' }],
+  ['tokens.access_lifetime: 2h', { tokens: { access_lifetime: '2h' } }],
+  ['public_paths', { public_paths: ['/api/status'] }],
+  ['enforce: false', { enforce: false }],
+  ['limits.api.requests: 50', { limits: { ...SHORT_WINDOWS, api: { requests: 50, window: '3s' } } }],
+]
+
+it('docs/verifying.md names the settings of Postern with which it departs from the documented API', async () => {
+  const rows = rowsBelow('| setting | broken |')
+  expect(rows).toHaveLength(SETTINGS.length)
+  const found = SETTINGS.map(async ([setting, config]) => {
+    const [, , broken = ''] =
+      rows.find(([, cell]) => cell?.startsWith(`\`${setting}`)) ?? expect.fail(setting)
+    const sidecar = await startSidecar({ config: { limits: SHORT_WINDOWS, ...config } })
+    const { report } = await runVerify(runOptions(sidecar.url, PASSWORD, { quick: true }))
+    const [named = ''] = broken.split(/[:;]|, and often/)
+    // A quick run has no floods.
+    const ids = named.match(/[CH]\d+/g)?.filter((id) => id !== 'H125')
+    expect([setting, idsOf(report, 'broken')]).toEqual([setting, ids])
+  })
+  await Promise.all(found)
+}, 60_000)
+
+it('docs/verifying.md names every section of the device API that a report cites', () => {
+  const named = new Set(
+    rowsBelow('| section | what it says |').flatMap(([, sections = '']) => sections.split(', ')),
+  )
+  const texts = [...readTree(root, 'src/verify', 'src/promises').values()].join('\n')
+  const cited = [...texts.matchAll(/device API ((?:(?:, | and )?§[\d.]*\d)+)/g)].flatMap(
+    ([, sections = '']) => sections.match(/§[\d.]*\d/g) ?? [],
+  )
+  expect(new Set(cited)).toEqual(named)
+})
+
+it('docs/verifying.md names every key of the plan', () => {
+  const keys = rowsBelow('| key of `plan` | value |').flatMap(([, cell = '']) => cell.match(/\w+/g) ?? [])
+  expect(keys.sort()).toEqual(Object.keys(planOf(runOptions('https://device.example', PASSWORD))).sort())
 })
