@@ -1,6 +1,7 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { expect, it } from 'vitest'
+import { DOCUMENTED_LIMITS } from '../../src/verify/options.ts'
 import { planOf } from '../../src/verify/verify.ts'
 import { ENV, MAIN } from '../process/serve.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
@@ -72,7 +73,8 @@ it('the commands of docs/verifying.md ask for a password and verify Postern', as
   for (const each of [text, document]) expect(`${each?.stdout}${each?.stderr}`).not.toContain(PASSWORD)
 }, 300_000)
 
-const SHORT_WINDOWS = { api: { requests: 60, window: '3s' }, oauth: { requests: 30, window: '3s' } }
+/** Windows that outlast a quick run. */
+const DOCUMENTED = { api: { requests: 60, window: '60s' }, oauth: { requests: 30, window: '60s' } }
 
 /** The settings of Postern in docs/verifying.md with which it departs from the documented API. */
 const SETTINGS: readonly (readonly [row: string, config: YamlPart])[] = [
@@ -80,23 +82,28 @@ const SETTINGS: readonly (readonly [row: string, config: YamlPart])[] = [
   ['tokens.access_lifetime: 2h', { tokens: { access_lifetime: '2h' } }],
   ['public_paths', { public_paths: ['/api/status'] }],
   ['enforce: false', { enforce: false }],
-  ['limits.api.requests: 50', { limits: { ...SHORT_WINDOWS, api: { requests: 50, window: '3s' } } }],
+  ['limits.api.requests: 50', { limits: { ...DOCUMENTED, api: { requests: 50 } } }],
 ]
+
+const idsIn = (text: string): readonly string[] => text.match(/[CH]\d+/g) ?? []
 
 it('docs/verifying.md names the settings of Postern with which it departs from the documented API', async () => {
   const rows = rowsBelow('| setting | broken |')
   expect(rows).toHaveLength(SETTINGS.length)
-  const found = SETTINGS.map(async ([setting, config]) => {
+  const runs = SETTINGS.map(async ([setting, config]) => {
     const [, , broken = ''] =
       rows.find(([, cell]) => cell?.startsWith(`\`${setting}`)) ?? expect.fail(setting)
-    const sidecar = await startSidecar({ config: { limits: SHORT_WINDOWS, ...config } })
-    const { report } = await runVerify(runOptions(sidecar.url, PASSWORD, { quick: true }))
-    const [named = ''] = broken.split(/[:;]|, and often/)
+    const sidecar = await startSidecar({ config: { limits: DOCUMENTED, ...config } })
+    const { report } = await runVerify(
+      runOptions(sidecar.url, PASSWORD, { limits: DOCUMENTED_LIMITS, quick: true }),
+    )
+    const [always = '', often = ''] = (broken.split(':')[0] ?? '').split(', and often ')
+    const found = idsOf(report, 'broken')
     // A quick run has no floods.
-    const ids = named.match(/[CH]\d+/g)?.filter((id) => id !== 'H125')
-    expect([setting, idsOf(report, 'broken')]).toEqual([setting, ids])
+    expect(found, setting).toEqual(expect.arrayContaining(idsIn(always).filter((id) => id !== 'H125')))
+    expect([...idsIn(always), ...idsIn(often)], setting).toEqual(expect.arrayContaining(found))
   })
-  await Promise.all(found)
+  await Promise.all(runs)
 }, 60_000)
 
 it('docs/verifying.md names every section of the device API that a report cites', () => {
