@@ -5,7 +5,7 @@ export const end: Round = {
   promises: ['C8', 'C9', 'C16', 'C19'],
   cost: () => ({ requests: 0, seconds: 0 }),
   run: async ({ records }) => [
-    ...untested(['C8'], 'no run checks this: it would have to change the password of the device'),
+    ...untested(['C8'], 'no run checks this, because the password of the device would have to change'),
     ...records.findings(),
   ],
 }
