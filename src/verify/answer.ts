@@ -7,8 +7,10 @@ export interface Answer extends Observation {
   readonly sentAt: number
   /** From the request to the head of the response (ms). */
   readonly ms: number
-  /** Why there was no response: `connection closed`, `no response within 10 s`. */
+  /** Why there was no response, such as `no response within 10 s`, or no whole one: `200, whose body broke off`. */
   readonly failure: string | undefined
+  /** No connection came about, so nothing was sent. */
+  readonly unreachable?: true
 }
 
 /**

@@ -2,6 +2,7 @@ import autocannon from 'autocannon'
 import { type Clock, systemClock } from '../system/clock.ts'
 import { type Relay, startRelay, type Trust } from './relay.ts'
 import { type ClientCount, createRequestCount, type RequestTotals } from './request-count.ts'
+import { hostOf, portOf } from './target.ts'
 
 /** A request as autocannon builds it. It adds `Host`, `Connection: keep-alive` and `Content-Length`. */
 export interface FloodRequest {
@@ -167,11 +168,12 @@ interface Outcome {
 
 /** Where autocannon connects to, and the relay if there is one. A failure of the relay adds its reason to `reasons`. */
 async function reach({ url, tls = {} }: Flood, reasons: Set<string>): Promise<Way> {
-  const { protocol, origin, host, hostname, port } = new URL(url)
-  if (protocol === 'http:') return { origin, host, relay: undefined }
+  const place = new URL(url)
+  const { origin, host } = place
+  if (place.protocol === 'http:') return { origin, host, relay: undefined }
   const relay = await startRelay({
-    host: hostname.replace(/^\[|\]$/g, ''),
-    port: Number(port || 443),
+    host: hostOf(place),
+    port: portOf(place),
     tls,
     onFailure: ({ message }) => reasons.add(message),
   })

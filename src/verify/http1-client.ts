@@ -1,60 +1,82 @@
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
+import type { Duplex } from 'node:stream'
 import { groupFields } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
 import { codeOf } from '../system/setup-error.ts'
 import type { Answer } from './answer.ts'
-import {
-  type Client,
-  hostOf,
-  noAnswer,
-  portOf,
-  RESPONSE_TIMEOUT,
-  startOfText,
-  stopwatch,
-  tlsOptions,
-} from './client.ts'
+import { type Client, RESPONSE_TIMEOUT } from './client.ts'
+import { type Head, startExchange } from './exchange.ts'
 import { foldFields } from './observation.ts'
-import type { VerifyOptions } from './options.ts'
 import type { Question } from './question.ts'
+import { hostOf, portOf, type Target, tlsOptions } from './target.ts'
 
-/** HTTP/1.1 over at most this many kept connections. A connection that the server closes is replaced. */
+/**
+ * A POST goes over no connection that has been idle for longer than this (ms): the server may close it at that moment, and a client
+ * must not repeat a POST by itself, because the server may have acted on it (RFC 9112 §9.3.1, RFC 9110 §9.2.2). Node's server closes
+ * after 5 s, nginx after 75 s, and the shortest setting of either is 1 s.
+ */
+const FRESH = 500
+
+/**
+ * HTTP/1.1 over at most this many kept connections. A connection that the server closes is replaced. A GET, HEAD or OPTIONS whose
+ * kept connection is closed just then is sent again, once.
+ *
+ * @param timeout for a whole response (ms)
+ */
 export function createHttp1Client(
-  options: Pick<VerifyOptions, 'url' | 'tls'>,
+  target: Target,
   clock: Clock,
   connections = 1,
+  timeout: number = RESPONSE_TIMEOUT,
 ): Client {
-  const { url } = options
+  const { url } = target
   const secure = url.protocol === 'https:'
   const kept = { keepAlive: true, maxSockets: connections, scheduling: 'fifo' } as const
-  const agent = secure ? new HttpsAgent({ ...kept, ...tlsOptions(options) }) : new HttpAgent(kept)
+  const agent = secure ? new HttpsAgent({ ...kept, ...tlsOptions(target) }) : new HttpAgent(kept)
+  const closeIdle = watchIdle(agent, clock)
   const request = secure ? requestHttps : requestHttp
   const place = { agent, host: hostOf(url), port: portOf(url), setDefaultHeaders: false }
 
-  function sendOnce(question: Question, mayRepeat: boolean): Promise<Answer> {
-    const watch = stopwatch(clock)
-    const headers = headerOf(question, url)
-    return new Promise((resolve) => {
-      const { method, path, body } = question
-      const signal = AbortSignal.timeout(RESPONSE_TIMEOUT)
-      const sent = request({ ...place, method, path, headers, signal }, (response) => {
-        const times = watch.arrived()
-        startOfText(response).then(
-          (text) => resolve({ ...headOf(response), body: text, failure: undefined, ...times }),
-          (error: unknown) => resolve(noAnswer(error, watch)),
-        )
-      })
-      sent.once('error', (error: Error) => {
-        // The server may close a kept connection just when it is used again (RFC 9112 §9.3.1).
-        if (mayRepeat && sent.reusedSocket && codeOf(error) === 'ECONNRESET')
-          resolve(sendOnce(question, false))
-        else resolve(noAnswer(signal.aborted ? signal.reason : error, watch))
-      })
-      sent.end(body)
+  async function sendOnce(question: Question, mayRepeat: boolean): Promise<Answer> {
+    const { method, path, body } = question
+    if (method === 'POST') closeIdle()
+    const sent = request({ ...place, method, path, headers: headerOf(question, url) })
+    let timedOut = false
+    let repeat = false
+    const exchange = startExchange(clock, timeout, () => {
+      timedOut = true
+      sent.destroy()
     })
+    sent.once('response', (response) => exchange.receive(headOf(response), response))
+    sent.on('error', (error: Error) => {
+      repeat = mayRepeat && !timedOut && sent.reusedSocket && codeOf(error) === 'ECONNRESET'
+      exchange.fail(error)
+    })
+    sent.end(body)
+    const answer = await exchange.answer
+    return repeat && answer.status === 0 ? sendOnce(question, false) : answer
   }
 
-  return { send: (question) => sendOnce(question, true), close: () => agent.destroy() }
+  return {
+    send: (question) => sendOnce(question, question.method !== 'POST'),
+    close: () => agent.destroy(),
+  }
+}
+
+/** Returns a function that closes the connections that have been idle for longer than `FRESH`. */
+function watchIdle(agent: HttpAgent, clock: Clock): () => void {
+  const idleSince = new WeakMap<Duplex, number>()
+  const keep = agent.keepSocketAlive.bind(agent)
+  agent.keepSocketAlive = (socket) => {
+    idleSince.set(socket, clock.monotonic())
+    return keep(socket)
+  }
+  return () => {
+    for (const socket of Object.values(agent.freeSockets).flatMap((sockets) => sockets ?? [])) {
+      if (clock.monotonic() - (idleSince.get(socket) ?? 0) > FRESH) socket.destroy()
+    }
+  }
 }
 
 /** The fields as Node takes them to send them in this order and with every repeat. */
@@ -64,6 +86,6 @@ function headerOf({ fields, hosts, body }: Question, url: URL): string[] {
   return [...host, ...fields, ...length]
 }
 
-function headOf({ statusCode = 0, rawHeaders }: IncomingMessage): Pick<Answer, 'status' | 'fields'> {
+function headOf({ statusCode = 0, rawHeaders }: IncomingMessage): Head {
   return { status: statusCode, fields: foldFields(groupFields(rawHeaders, 'lower')) }
 }

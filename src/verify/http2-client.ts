@@ -1,70 +1,97 @@
 import { once } from 'node:events'
 import {
   type ClientHttp2Session,
-  type ClientHttp2Stream,
   connect,
   type IncomingHttpHeaders,
+  type IncomingHttpStatusHeader,
 } from 'node:http2'
-import { connect as connectTls } from 'node:tls'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { groupFields } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Answer } from './answer.ts'
-import { type Client, noAnswer, RESPONSE_TIMEOUT, startOfText, stopwatch, tlsOptions } from './client.ts'
+import { type Client, RESPONSE_TIMEOUT } from './client.ts'
+import { failureOf, type Head, startExchange } from './exchange.ts'
 import { foldFields } from './observation.ts'
-import type { VerifyOptions } from './options.ts'
 import type { Question } from './question.ts'
+import { type Target, tlsOptions } from './target.ts'
 
-/** HTTP/2 over one connection; undefined if the server does not offer it by ALPN (RFC 9113 §3.2). */
+/**
+ * HTTP/2 over one connection; or, in words, why there is none: the server does not offer it by ALPN (RFC 9113 §3.2), refuses the
+ * connection, is not trusted or does not answer in time.
+ *
+ * @param timeout for the connection, and then for each whole response (ms)
+ */
 export async function createHttp2Client(
-  options: Pick<VerifyOptions, 'url' | 'tls'>,
+  target: Target,
   clock: Clock,
-): Promise<Client | undefined> {
-  const { url } = options
-  if (url.protocol !== 'https:') return undefined
-  const socket = connectTls({ ...tlsOptions(options), ...serverName(url), ALPNProtocols: ['h2', 'http/1.1'] })
-  try {
-    await once(socket, 'secureConnect', timeLimit())
-  } catch {
+  timeout: number = RESPONSE_TIMEOUT,
+): Promise<Client | string> {
+  const { url } = target
+  if (url.protocol !== 'https:') return 'the server does not offer it without TLS'
+  const socket = connectTls({ ...tlsOptions(target), ALPNProtocols: ['h2', 'http/1.1'] })
+  const problem = await problemOf(socket, timeout)
+  if (problem !== undefined) {
     socket.destroy()
-    return undefined
-  }
-  if (socket.alpnProtocol !== 'h2') {
-    socket.destroy()
-    return undefined
+    return problem
   }
   const session = connect(url.origin, { createConnection: () => socket })
   // Every stream of a session that fails reports the failure itself.
   session.on('error', () => undefined)
-  return { send: (question) => send(session, question, clock), close: () => session.destroy() }
-}
-
-/** Of a stream that is closed without a response, Node tells nothing else. */
-function timeLimit(): { readonly signal: AbortSignal } {
-  return { signal: AbortSignal.timeout(RESPONSE_TIMEOUT) }
-}
-
-function serverName({ hostname }: URL): { readonly servername?: string } {
-  return /^[\d.]+$|^\[/.test(hostname) ? {} : { servername: hostname }
-}
-
-async function send(session: ClientHttp2Session, question: Question, clock: Clock): Promise<Answer> {
-  const { method, path, fields, body } = question
-  const watch = stopwatch(clock)
-  try {
-    const stream = session.request({ ...groupFields(fields, 'lower'), ':method': method, ':path': path })
-    stream.setTimeout(RESPONSE_TIMEOUT, () => stream.destroy(new DOMException('', 'TimeoutError')))
-    stream.end(body)
-    return await answerOn(stream, watch)
-  } catch (error) {
-    return noAnswer(error, watch)
+  return {
+    send: (question) => send(session, question, clock, timeout),
+    close: () => session.destroy(),
   }
 }
 
-async function answerOn(stream: ClientHttp2Stream, watch: ReturnType<typeof stopwatch>): Promise<Answer> {
-  const [headers] = (await once(stream, 'response', timeLimit())) as [
-    IncomingHttpHeaders & { ':status'?: number },
-  ] // Node's event
-  const times = watch.arrived()
-  const { ':status': status = 0, ...fields } = headers
-  return { status, fields: foldFields(fields), body: await startOfText(stream), failure: undefined, ...times }
+/** Why a socket cannot carry HTTP/2; undefined if it can. */
+async function problemOf(socket: TLSSocket, timeout: number): Promise<string | undefined> {
+  // A socket that is given up may still fail.
+  socket.on('error', () => undefined)
+  try {
+    await once(socket, 'secureConnect', { signal: AbortSignal.timeout(timeout) })
+  } catch (error) {
+    return failureOf(error, undefined, timeout)
+  }
+  return socket.alpnProtocol === 'h2' ? undefined : 'the server does not offer it'
+}
+
+async function send(
+  session: ClientHttp2Session,
+  { method, path, fields, body }: Question,
+  clock: Clock,
+  timeout: number,
+): Promise<Answer> {
+  const exchange = startExchange(clock, timeout, () => stream?.destroy())
+  const stream = open()
+  return exchange.answer
+
+  function open() {
+    try {
+      const opened = session.request({
+        ...groupFields(fields, 'lower'),
+        ':method': method,
+        ':path': path,
+      })
+      opened.on('error', exchange.fail)
+      // Of a stream that is closed without an error code, Node tells nothing else. From the head on, its body tells how it ends.
+      const onClose = (): void => exchange.fail(session.destroyed || session.closed ? CLOSED : RESET)
+      opened.once('close', onClose)
+      opened.once('response', (headers) => {
+        opened.off('close', onClose)
+        exchange.receive(headOf(headers), opened)
+      })
+      opened.end(body)
+      return opened
+    } catch (error) {
+      exchange.fail(error)
+      return undefined
+    }
+  }
+}
+
+const RESET = Object.assign(new Error('stream reset'), { code: 'ERR_HTTP2_STREAM_ERROR' })
+const CLOSED = Object.assign(new Error('session closed'), { code: 'ERR_HTTP2_SESSION_ERROR' })
+
+function headOf({ ':status': status = 0, ...fields }: IncomingHttpHeaders & IncomingHttpStatusHeader): Head {
+  return { status, fields: foldFields(fields) }
 }

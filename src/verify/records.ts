@@ -1,9 +1,11 @@
 import type { OutsideId } from '../promises/promises.ts'
-import { type Answer, describeAnswer, member } from './answer.ts'
-import { isPlausibleReset, type Limit, limitFieldFaults, limitFieldsOf } from './limit-faults.ts'
-import { retryAfter } from './observation.ts'
+import { type Answer, describeAnswer } from './answer.ts'
+import { type Limit, limitFieldFaults } from './limit-faults.ts'
+import { createLogins } from './logins.ts'
 import type { Question } from './question.ts'
-import { type Departure, ENDPOINTS, type Endpoint, type Finding } from './verdict.ts'
+import { createSecrets, shownIn } from './secrets.ts'
+import type { Departure, Endpoint, Finding } from './verdict.ts'
+import { createWindowEnds } from './window-ends.ts'
 
 /** What every response of a run is read for, whatever it was sent for. */
 export interface Records {
@@ -12,11 +14,11 @@ export interface Records {
   readonly requests: number
   /** When the latest window that a response told of has ended for certain (Unix time in ms). */
   windowEnd(endpoint: Endpoint): number
-  /** Refresh tokens that the server has issued in this run. */
-  readonly refreshTokens: ReadonlySet<string>
-  /** Adds a text that no response may show (C9). */
+  /** One token of each login of the run, to revoke it by: the newest refresh token, or the access token if there is none. */
+  readonly logins: ReadonlySet<string>
+  /** Adds a text that no refusal may show (C9), besides the password and the tokens of the server. */
   addMarker(text: string): void
-  /** A text without the password and the tokens of the run. */
+  /** A text without the password and the tokens of the run, in any usual encoding. */
   mask(text: string): string
   /** A response whose body is masked: an excerpt of it shows no part of a secret. */
   masked(answer: Answer): Answer
@@ -27,29 +29,24 @@ export interface Records {
 /** Different departures of one promise that are reported; more would hide the others. */
 const MOST_DEPARTURES = 5
 
-/** Waited for in addition, because `X-RateLimit-Reset` comes from another clock (ms). */
-const CLOCK_MARGIN = 150
-
 /** The documented API has no other statuses (device API §7). */
 const STATUSES: ReadonlySet<number> = new Set([200, 400, 401, 429, 500])
 
-/** @param password masked in every text */
+/** A shorter text is found by chance in a page (characters). */
+const SHORTEST_SOUGHT = 8
+
+/** @param password masked in every text, and sought in refusals (C9) */
 export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, password: string): Records {
-  const ends = new Map<Endpoint, number>()
-  const secrets = new Set([password])
+  const windowEnds = createWindowEnds(limits)
+  const secrets = createSecrets(password)
+  const logins = createLogins()
+  const unsought = whyUnsought(password)
   const markers = new Set<string>()
-  const refreshTokens = new Set<string>()
   const departures = new Map<OutsideId, Map<string, Departure>>()
   let requests = 0
 
-  function mask(text: string): string {
-    let masked = text
-    for (const secret of secrets) masked = masked.replaceAll(secret, '***')
-    return masked
-  }
-
   function masked(answer: Answer): Answer {
-    return { ...answer, body: mask(answer.body) }
+    return { ...answer, body: secrets.mask(answer.body) }
   }
 
   function depart(promise: OutsideId, key: string, departure: Departure): void {
@@ -58,17 +55,7 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
     if (!known.has(key) && known.size < MOST_DEPARTURES) known.set(key, departure)
   }
 
-  function addTokens(answer: Answer): void {
-    for (const name of ['access_token', 'refresh_token']) {
-      const token = member(answer, name)
-      if (typeof token !== 'string' || token === '') continue
-      secrets.add(token)
-      if (name === 'refresh_token') refreshTokens.add(token)
-    }
-  }
-
-  function readLimits(question: Question, answer: Answer): void {
-    const { endpoint, oddity, what } = question
+  function readLimits({ endpoint, oddity, what }: Question, answer: Answer): void {
     const candidates = oddity === 'respelled' ? [limits.api, limits.oauth] : [limits[endpoint]]
     const [faults = []] = candidates
       .map((limit) => limitFieldFaults(answer, limit))
@@ -83,37 +70,31 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
     }
   }
 
-  function readWindow({ endpoint, oddity }: Question, answer: Answer): void {
-    const limit = limits[endpoint]
-    const reset = limitFieldsOf(answer)?.reset
-    const stated = reset !== undefined && isPlausibleReset(reset, answer, limit) ? reset * 1000 : undefined
-    const wait = answer.status === 429 ? retryAfter(answer) : undefined
-    const latest = answer.at + limit.window * 1000
-    const ofWait = wait === undefined || wait > limit.window ? 0 : answer.at + wait * 1000
-    const end = Math.max(stated ?? latest, ofWait) + CLOCK_MARGIN
-    // A server may count an odd request in either window.
-    if (oddity === undefined && stated !== undefined) ends.set(endpoint, end)
-    // A window without a stated end is over when nothing was sent for its length.
-    else if (stated === undefined)
-      for (const each of oddity === undefined ? [endpoint] : ENDPOINTS)
-        ends.set(each, Math.max(end, ends.get(each) ?? 0))
+  function readStatus({ what }: Question, answer: Answer): void {
+    if (STATUSES.has(answer.status)) return
+    depart('C19', String(answer.status), {
+      sent: what,
+      came: describeAnswer(masked(answer)),
+      wanted: 'a refusal with 400, 401, 429 or 500',
+      clause: 'device API §7',
+    })
   }
 
-  function readRefusal({ what }: Question, answer: Answer): void {
-    if (!STATUSES.has(answer.status)) {
-      depart('C19', String(answer.status), {
+  function readSecrets({ what }: Question, { status, body, fields }: Answer): void {
+    const shown = [body, ...[...fields.values()].flat()].join('\n')
+    const kinds: readonly (readonly [string, Iterable<string>])[] = [
+      ['the password', unsought === undefined ? [password] : []],
+      ['a token', [...secrets.tokens].filter((token) => token.length >= SHORTEST_SOUGHT)],
+      [
+        'the wrong password or unknown token of the request',
+        [...markers].filter((text) => !secrets.tokens.has(text)),
+      ],
+    ]
+    for (const [kind, texts] of kinds) {
+      if (shownIn(shown, texts).length === 0) continue
+      depart('C9', kind, {
         sent: what,
-        came: describeAnswer(masked(answer)),
-        wanted: 'a refusal with 400, 401, 429 or 500',
-        clause: 'device API §7',
-      })
-    }
-    const shown = [answer.body, ...[...answer.fields.values()].flat()].join('\n')
-    for (const marker of markers) {
-      if (!shown.includes(marker)) continue
-      depart('C9', marker, {
-        sent: what,
-        came: `${answer.status} that shows the password or token of the request`,
+        came: `${status} that shows ${kind}`,
         wanted: 'a refusal without it',
         clause: 'CWE-532, CWE-209',
       })
@@ -123,25 +104,43 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
   return {
     add(question, answer) {
       requests += 1
-      if (answer.failure !== undefined) return
-      if (question.method === 'POST') addTokens(answer)
+      const tokens = secrets.learn(answer.body)
+      if (answer.status === 0) return
+      if (question.method === 'POST') logins.add(question, answer)
       if (question.oddity !== 'malformed') readLimits(question, answer)
-      readWindow(question, answer)
-      if (question.refused === true && question.oddity === undefined) readRefusal(question, answer)
+      windowEnds.add(question, answer)
+      if (question.refused === true && question.oddity === undefined) readStatus(question, answer)
+      if (isRefusal(question, answer, tokens.length > 0)) readSecrets(question, answer)
     },
     get requests() {
       return requests
     },
-    windowEnd: (endpoint) => ends.get(endpoint) ?? 0,
-    refreshTokens,
+    windowEnd: windowEnds.of,
+    logins: logins.tokens,
     addMarker: (text) => markers.add(text),
-    mask,
+    mask: secrets.mask,
     masked,
-    findings: () =>
-      (['C9', 'C16', 'C19'] as const).flatMap((promise): readonly Finding[] => {
+    findings: () => [
+      ...(['C9', 'C16', 'C19'] as const).flatMap((promise): readonly Finding[] => {
         const found = [...(departures.get(promise)?.values() ?? [])]
         if (found.length === 0) return [{ promise, kind: 'kept' }]
         return found.map((departure) => ({ promise, kind: 'broken', ...departure }))
       }),
+      ...(unsought === undefined ? [] : [{ promise: 'C9', kind: 'untested', reason: unsought } as const]),
+    ],
   }
+}
+
+/** Whether the server itself wrote the response, and gave no tokens: those it has to show. */
+function isRefusal({ refused, oddity, method }: Question, { status }: Answer, givesTokens: boolean): boolean {
+  const success = status >= 200 && status < 300
+  if (success && givesTokens) return false
+  const odd = oddity !== undefined && method === 'POST' && !success
+  return (refused === true && oddity === undefined) || odd || status === 429
+}
+
+/** Why C9 does not look for the password. The word `password` is in the refusals of every server. */
+function whyUnsought(password: string): string | undefined {
+  if (password.length < SHORTEST_SOUGHT) return 'the password is too short to look for'
+  return /^[a-z]{1,15}$/i.test(password) ? 'the password is a word, which may be in any text' : undefined
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, isIP, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import { serverNameOf } from './target.ts'
 
 /**
  * How the relay trusts the target. `servername` defaults to the host, unless that is an IP address. There is no client
@@ -51,8 +52,13 @@ export async function startRelay(target: RelayTarget): Promise<Relay> {
 
 function relay(client: Socket, { host, port, tls, onFailure }: RelayTarget): void {
   const raw = connect({ host, port, allowHalfOpen: true, noDelay: true })
-  const name = isIP(host) === 0 ? { servername: host } : {}
-  const secured = connectTls({ ...name, ...tls, host, socket: raw, ALPNProtocols: ['http/1.1'] })
+  const secured = connectTls({
+    servername: serverNameOf(host),
+    ...tls,
+    host,
+    socket: raw,
+    ALPNProtocols: ['http/1.1'],
+  })
   secured.once('secureConnect', () => {
     client.pipe(secured)
     secured.pipe(client)

@@ -2,41 +2,51 @@ import { type Answer, member } from './answer.ts'
 import { type Question, tokenRequest } from './question.ts'
 import type { Stage } from './stage.ts'
 
-const LEFT = 'they expire by themselves, within a week'
+const LEFT = 'the tokens of the run are left, and expire by themselves'
 
 /**
- * Revokes one login by a token of it (RFC 7009). The first call of a run tells whether the server offers that; if not, later ones
- * do nothing. Returns whether the token is revoked.
+ * Revokes one login by a token of it (RFC 7009). After a response that says the server does not take revocations, later calls do
+ * nothing. Resolves to the reason if the server did not answer with 200. Never rejects because the run was stopped.
  */
-export async function revoke(stage: Stage, token: string): Promise<boolean> {
+export async function revoke(stage: Stage, token: string): Promise<string | undefined> {
   const { revocationPath: path } = stage.options
-  if (path === undefined || stage.noRevocation !== undefined) return false
+  if (path === undefined) return 'revocation is off'
+  if (stage.noRevocation !== undefined) return stage.noRevocation
   const answer = await askToRevoke(stage, tokenRequest([['token', token]], 'with a token', { path }))
   if (answer.status === 200) {
     stage.revoked.add(token)
-    return true
+    return undefined
   }
-  const problem = answer.failure ?? `${answer.status} ${member(answer, 'error') ?? ''}`.trim()
-  stage.noRevocation = `${path} revokes no tokens (${problem})`
-  return false
+  if (answer.status === 429)
+    return `${path}: 429 Too Many Requests: revoke the tokens yourself, or wait until they expire`
+  const error = member(answer, 'error')
+  const came = answer.failure ?? `${answer.status}${typeof error === 'string' ? ` ${error}` : ''}`
+  stage.noRevocation = `${path}: ${came}: ${LEFT}`
+  return stage.noRevocation
 }
 
-/** It does not heed the signal of a run that was broken off, which has tokens to revoke, too. But then it does not wait. */
+/** It does not heed the signal of a run that was stopped, which has tokens to revoke, too. But then it does not wait. */
 async function askToRevoke(stage: Stage, question: Question): Promise<Answer> {
-  const answer = await stage.sendAnyway({ ...question, oddity: 'respelled' })
+  const ask = (): Promise<Answer> => stage.sendAnyway({ ...question, oddity: 'respelled' })
+  const answer = await ask()
   if (answer.status !== 429 || stage.signal.aborted) return answer
-  await stage.waitForWindow('oauth', 'to revoke the tokens')
-  return stage.sendAnyway({ ...question, oddity: 'respelled' })
+  try {
+    await stage.waitForWindow('oauth', 'to revoke the tokens')
+  } catch (error) {
+    if (stage.signal.aborted) return answer
+    throw error
+  }
+  return ask()
 }
 
-/** Revokes all logins of a run that are not revoked yet, and says what became of them. */
+/** Revokes each login of a run that is not revoked yet, by its newest token, and says what became of the tokens. */
 export async function revokeAll(stage: Stage): Promise<string> {
-  const { refreshTokens } = stage.records
-  if (refreshTokens.size === 0) return 'the run got no tokens'
-  const tokens = [...refreshTokens].filter((token) => !stage.revoked.has(token))
-  if (stage.options.revocationPath === undefined) return `the tokens of the run are not revoked; ${LEFT}`
-  for (const token of tokens) {
-    if (!(await revoke(stage, token))) return `${stage.noRevocation}: the tokens of the run are left; ${LEFT}`
+  const { logins } = stage.records
+  if (logins.size === 0) return 'the run got no tokens'
+  if (stage.options.revocationPath === undefined) return `not revoked: ${LEFT}`
+  for (const token of [...logins].filter((token) => !stage.revoked.has(token))) {
+    const problem = await revoke(stage, token)
+    if (problem !== undefined) return problem
   }
-  return 'all tokens of the run are revoked'
+  return 'the server answered 200 to each revocation'
 }

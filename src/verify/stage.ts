@@ -5,6 +5,7 @@ import type { Client } from './client.ts'
 import { createHttp1Client } from './http1-client.ts'
 import { createHttp2Client } from './http2-client.ts'
 import type { VerifyOptions } from './options.ts'
+import { createOutage } from './outage.ts'
 import type { Question } from './question.ts'
 import { createRecords, type Records } from './records.ts'
 import { type Departure, type Endpoint, endpointName, type FloodFigures } from './verdict.ts'
@@ -31,9 +32,9 @@ export interface Stage {
   admitted: { readonly accessToken: string; readonly status: number } | undefined
   /** Whether a refresh keeps or replaces the refresh token; undefined if that is not known, or if refreshing breaks C6. */
   refreshing: 'keeps' | 'replaces' | undefined
-  /** Tokens that are revoked. */
+  /** Tokens whose revocation the server has answered with 200. */
   readonly revoked: Set<string>
-  /** Why the tokens cannot be revoked. Undefined until a revocation has failed. */
+  /** The response to a revocation that the server does not take. Undefined until one has failed. */
   noRevocation: string | undefined
   /** The response that opened the current window, if no request has followed it. */
   readonly openings: Map<Endpoint, Answer>
@@ -42,7 +43,7 @@ export interface Stage {
   floodRequests: number
   /** Sends a request over HTTP/1.1. In a used-up window it waits for the next one and sends again, once. */
   ask(question: Question): Promise<Answer>
-  /** Sends a request as it is. */
+  /** Sends a request as it is. Rejects with a `SetupError` if the server has not responded for several requests. */
   send(question: Question, client?: Client): Promise<Answer>
   /** The same also after the run was broken off. */
   sendAnyway(question: Question): Promise<Answer>
@@ -64,6 +65,7 @@ export function createStage(
   { clock, signal, say }: { clock: Clock; signal: AbortSignal; say: (text: string) => void },
 ): Stage {
   const records = createRecords(options.limits, options.password)
+  const outage = createOutage(options.url)
   const clients: Client[] = []
 
   function http1(connections: number): Client {
@@ -76,7 +78,10 @@ export function createStage(
 
   async function send(question: Question, client = first): Promise<Answer> {
     signal.throwIfAborted()
-    return sendAnyway(question, client)
+    await pauseFor(outage.pauseBefore(clock.wall()))
+    const answer = await sendAnyway(question, client)
+    outage.note(answer, client === first ? 'alone' : 'in a burst')
+    return answer
   }
 
   async function sendAnyway(question: Question, client = first): Promise<Answer> {
@@ -121,8 +126,7 @@ export function createStage(
     },
     async http2() {
       const client = await createHttp2Client(options, clock)
-      if (client === undefined) return 'the server does not offer it'
-      clients.push(client)
+      if (typeof client !== 'string') clients.push(client)
       return client
     },
     async waitForWindow(endpoint, why) {

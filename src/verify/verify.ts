@@ -1,6 +1,8 @@
 import { OUTSIDE, type OutsideId } from '../promises/promises.ts'
 import type { Clock } from '../system/clock.ts'
+import { reasonOf } from '../system/node-permission.ts'
 import { VERSION } from '../version.ts'
+import { maskedError, maskedReport, maskedReporter } from './masking.ts'
 import type { VerifyOptions } from './options.ts'
 import { revokeAll } from './revocation.ts'
 import { bearer } from './rounds/bearer.ts'
@@ -88,8 +90,9 @@ function repeats({ limits }: VerifyOptions, seconds: number): number {
 
 /**
  * Checks the promises of a server from outside, tells the reporter of each as soon as it is decided, and revokes the tokens of the
- * run at the end. Throws a `SetupError` with exit code 1 if the server cannot be reached or trusted, or if it does not accept the
- * password. If `signal` is aborted, the tokens are revoked and the promise rejects with its reason.
+ * run at the end. Throws a `SetupError` with exit code 1 if the server cannot be reached or trusted, if it does not accept the
+ * password, or if it does not respond any more. If `signal` is aborted, the promise rejects with its reason. Also then the tokens
+ * are revoked, and the reporter is told what became of them. No text shows the password or a token.
  */
 export async function verify(
   options: VerifyOptions,
@@ -100,28 +103,49 @@ export async function verify(
   const start = clock.monotonic()
   const startedAt = new Date(clock.wall()).toISOString()
   reporter.announce(planOf(options))
-  const stage = createStage(options, { clock, signal, say: (text) => reporter.progress(text) })
-  let verdicts: readonly Verdict[]
-  let tokensLeft: string
-  try {
-    verdicts = await runRounds(stage, reporter)
-  } finally {
-    tokensLeft = await revokeAll(stage)
-    stage.close()
-  }
-  const report: Report = {
-    url: options.url.origin,
-    version: VERSION,
-    startedAt,
-    seconds: (clock.monotonic() - start) / 1000,
-    requests: stage.records.requests + stage.floodRequests,
-    result: verdicts.some(({ result }) => result === 'broken') ? 'broken' : 'kept',
-    promises: verdicts,
-    floods: stage.floods,
-    tokens: tokensLeft,
-  }
+  const stage = createStage(options, { clock, signal, say: (text) => told.progress(text) })
+  const { mask } = stage.records
+  const told = maskedReporter(reporter, mask)
+  const { verdicts, tokens } = await runToTheEnd(stage, told)
+  const report = maskedReport(
+    {
+      url: options.url.origin,
+      version: VERSION,
+      startedAt,
+      seconds: (clock.monotonic() - start) / 1000,
+      requests: stage.records.requests + stage.floodRequests,
+      result: verdicts.some(({ result }) => result === 'broken') ? 'broken' : 'kept',
+      promises: verdicts,
+      floods: stage.floods,
+      tokens,
+    },
+    mask,
+  )
   reporter.finished(report)
   return report
+}
+
+/** Runs all rounds and the clean-up. Whatever fails, the connections are closed and the first error is the one that is thrown. */
+async function runToTheEnd(
+  stage: Stage,
+  told: Reporter,
+): Promise<{ readonly verdicts: readonly Verdict[]; readonly tokens: string }> {
+  try {
+    const verdicts = await runRounds(stage, told).catch(async (error: unknown) => {
+      if (stage.records.logins.size > 0) told.progress(`tokens: ${await tokensAfterFailure(stage)}`)
+      throw error
+    })
+    return { verdicts, tokens: await revokeAll(stage) }
+  } catch (error) {
+    throw maskedError(error, stage.records.mask)
+  } finally {
+    stage.close()
+  }
+}
+
+/** The clean-up must not hide the error that ended the run. */
+function tokensAfterFailure(stage: Stage): Promise<string> {
+  return revokeAll(stage).catch((error: unknown) => `not revoked: ${reasonOf(error)}`)
 }
 
 /** Runs the rounds one after the other. A promise is decided when no later round has it. */

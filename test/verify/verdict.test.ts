@@ -39,11 +39,11 @@ describe('the verdict on a promise', () => {
 
   it('shows each departure as it was found, and the words of the promise', () => {
     const verdict = verdictOf('C4', [{ promise: 'C4', kind: 'broken', ...DEPARTURE }])
-    const { sentence, reason } = OUTSIDE.get('C4') ?? expect.unreachable()
+    const { sentence, clause } = OUTSIDE.get('C4') ?? expect.unreachable()
     expect(verdict).toEqual({
       id: 'C4',
       sentence,
-      clause: reason,
+      clause,
       result: 'broken',
       departures: [DEPARTURE],
       notes: [],

@@ -1,0 +1,92 @@
+import { OUTSIDE } from '../promises/promises.ts'
+import { encodedPattern, readingsOf } from './encodings.ts'
+
+/** The password and the tokens of a run. No text that leaves the run shows one of them, in any usual encoding. */
+export interface Secrets {
+  /** Every access token and refresh token that the server has shown. */
+  readonly tokens: ReadonlySet<string>
+  /** Reads the tokens in the body of a response, and returns them. */
+  learn(body: string): readonly string[]
+  /** A text with `***` in place of each secret. A text that cannot be masked in part is replaced as a whole. */
+  mask(text: string): string
+}
+
+/** A shorter one is found by chance in any text (characters). */
+const SHORTEST = 4
+
+/** To mask `password` in the texts of every report would tell that it is the password. */
+const OWN_TEXTS = [...OUTSIDE.values()].map(({ sentence }) => sentence).join('\n')
+
+/** What stands for a text with a secret in an encoding that has no pattern. */
+const WITHHELD = '*** (withheld: it shows a secret)'
+
+/** @param password the first secret */
+export function createSecrets(password: string): Secrets {
+  const tokens = new Set<string>()
+  /** Longest first, so that a secret that contains another one leaves no rest. */
+  let secrets: readonly string[] = []
+  const patterns = new Map<string, RegExp>()
+
+  function add(secret: string): void {
+    if (secret.length < SHORTEST || secrets.includes(secret) || OWN_TEXTS.includes(secret)) return
+    secrets = [...secrets, secret].sort((a, b) => b.length - a.length)
+  }
+
+  function patternOf(secret: string): RegExp {
+    const known = patterns.get(secret) ?? encodedPattern(secret)
+    patterns.set(secret, known)
+    return known
+  }
+
+  add(password)
+  return {
+    tokens,
+    learn(body) {
+      const found = tokensIn(body)
+      for (const token of found) {
+        tokens.add(token)
+        add(token)
+      }
+      return found
+    },
+    mask(text) {
+      const shown = shownIn(text, secrets)
+      if (shown.length === 0) return text
+      let masked = text
+      for (const secret of shown) masked = masked.replaceAll(secret, '***').replace(patternOf(secret), '***')
+      return shownIn(masked, shown).length === 0 ? masked : WITHHELD
+    },
+  }
+}
+
+/** Those that a text shows, in any usual encoding, in the same order. */
+export function shownIn(text: string, secrets: Iterable<string>): readonly string[] {
+  const readings = [...readingsOf(text)]
+  return [...secrets].filter((secret) => readings.some((reading) => reading.includes(secret)))
+}
+
+const NAME = /^(?:access|refresh)_?token$/i
+
+/** In what is not JSON, or only its start. A shorter value may be a word of a sentence. */
+const LOOSE = /(?:access|refresh)_?token["']?\s*[=:]\s*["']?([\w.~+/=-]{16,})/gi
+
+function tokensIn(body: string): readonly string[] {
+  if (!/token/i.test(body)) return []
+  try {
+    return [...membersNamed(JSON.parse(body), false)]
+  } catch {
+    return [...body.matchAll(LOOSE)].map(([, token = '']) => token)
+  }
+}
+
+/** The texts and numbers in members with the name of a token, at any depth. */
+function* membersNamed(value: unknown, named: boolean): Generator<string, void, void> {
+  if (typeof value === 'object' && value !== null) {
+    for (const [name, member] of Object.entries(value)) yield* membersNamed(member, named || NAME.test(name))
+  } else if (
+    named &&
+    (typeof value === 'string' || typeof value === 'number') &&
+    String(value).length >= SHORTEST
+  )
+    yield String(value)
+}

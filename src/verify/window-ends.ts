@@ -1,0 +1,37 @@
+import type { Answer } from './answer.ts'
+import { isPlausibleReset, type Limit, limitFieldsOf } from './limit-faults.ts'
+import { retryAfter } from './observation.ts'
+import type { Question } from './question.ts'
+import { ENDPOINTS, type Endpoint } from './verdict.ts'
+
+/** When the windows are over that responses have told of. */
+export interface WindowEnds {
+  add(question: Question, answer: Answer): void
+  /** When the latest window of this type has ended for certain (Unix time in ms); 0 if no response told of one. */
+  of(endpoint: Endpoint): number
+}
+
+/** Waited for in addition, because `X-RateLimit-Reset` comes from another clock (ms). */
+const CLOCK_MARGIN = 150
+
+export function createWindowEnds(limits: Readonly<Record<Endpoint, Limit>>): WindowEnds {
+  const ends = new Map<Endpoint, number>()
+  return {
+    add({ endpoint, oddity }, answer) {
+      const limit = limits[endpoint]
+      const reset = limitFieldsOf(answer)?.reset
+      const stated = reset !== undefined && isPlausibleReset(reset, answer, limit) ? reset * 1000 : undefined
+      const wait = answer.status === 429 ? retryAfter(answer) : undefined
+      const latest = answer.at + limit.window * 1000
+      const ofWait = wait === undefined || wait > limit.window ? 0 : answer.at + wait * 1000
+      const end = Math.max(stated ?? latest, ofWait) + CLOCK_MARGIN
+      // A server may count an odd request in either window.
+      if (oddity === undefined && stated !== undefined) ends.set(endpoint, end)
+      // A window without a stated end is over when nothing was sent for its length.
+      else if (stated === undefined)
+        for (const each of oddity === undefined ? [endpoint] : ENDPOINTS)
+          ends.set(each, Math.max(end, ends.get(each) ?? 0))
+    },
+    of: (endpoint) => ends.get(endpoint) ?? 0,
+  }
+}

@@ -1,0 +1,263 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer as createHttp, type RequestListener } from 'node:http'
+import http2 from 'node:http2'
+import { type AddressInfo, createServer as createTcp, type Server, type Socket } from 'node:net'
+import tls, { type TLSSocket } from 'node:tls'
+import { describe, expect, it } from 'vitest'
+import { systemClock } from '../../src/system/clock.ts'
+import type { Client } from '../../src/verify/client.ts'
+import { createHttp1Client } from '../../src/verify/http1-client.ts'
+import { createHttp2Client } from '../../src/verify/http2-client.ts'
+import { apiRequest, UNSUPPORTED_GRANT } from '../../src/verify/question.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { sharedPair } from '../support/shared-pair.ts'
+
+const GET = apiRequest('/', 'token')
+const TLS = { ca: undefined, insecure: true }
+
+/** ms */
+const TIMEOUT = 300
+
+function pair(): { readonly cert: Buffer; readonly key: Buffer } {
+  const shared = sharedPair()
+  if (shared === 'auto') throw new Error('the shared pair exists only while the tests run')
+  return { cert: readFileSync(shared.cert), key: readFileSync(shared.key) }
+}
+
+/** Listens on 127.0.0.1 until the test ends. */
+async function listening(server: Server, protocol: 'http' | 'https'): Promise<URL> {
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  closeLater(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  return new URL(`${protocol}://127.0.0.1:${(server.address() as AddressInfo).port}`)
+}
+
+async function http1Of(listener: RequestListener, connections = 1): Promise<Client> {
+  const url = await listening(createHttp({ keepAliveTimeout: 0 }, listener), 'http')
+  const client = createHttp1Client({ url, tls: TLS }, systemClock, connections, TIMEOUT)
+  closeLater(() => client.close())
+  return client
+}
+
+async function http2Of(onStream: (stream: http2.ServerHttp2Stream) => void): Promise<Client> {
+  const server = http2.createSecureServer(pair())
+  server.on('stream', (stream: http2.ServerHttp2Stream) => {
+    stream.on('error', () => {})
+    onStream(stream)
+  })
+  const url = await listening(server, 'https')
+  const client = await createHttp2Client({ url, tls: TLS }, systemClock, TIMEOUT)
+  if (typeof client === 'string') throw new Error(client)
+  closeLater(() => client.close())
+  return client
+}
+
+/** One byte each 50 ms, without an end. */
+function trickle(to: {
+  write(text: string): boolean
+  on(event: 'close', listener: () => void): unknown
+}): void {
+  const timer = setInterval(() => to.write('.'), 50)
+  to.on('close', () => clearInterval(timer))
+}
+
+describe('A client bounds the whole exchange', () => {
+  it('over HTTP/2 without a response: it fails once, and the process goes on', async () => {
+    const client = await http2Of(() => {})
+    const answers = await Promise.all(Array.from({ length: 20 }, () => client.send(GET)))
+    expect(new Set(answers.map(({ failure }) => failure))).toEqual(new Set(['no response within 0.3 s']))
+  })
+
+  it('over HTTP/2 with a body that trickles, and keeps the status', async () => {
+    const client = await http2Of((stream) => {
+      stream.respond({ ':status': 200 })
+      trickle(stream)
+    })
+    const { status, failure, ms } = await client.send(GET)
+    expect([status, failure]).toEqual([200, '200, whose body did not end within 0.3 s'])
+    expect(ms).toBeLessThan(TIMEOUT)
+  })
+
+  it('over HTTP/1.1 without a response', async () => {
+    const client = await http1Of(() => {})
+    expect(await client.send(GET)).toMatchObject({ status: 0, failure: 'no response within 0.3 s' })
+  })
+
+  it('over HTTP/1.1 with a body that trickles, and keeps the status', async () => {
+    const client = await http1Of((_request, response) => {
+      response.writeHead(200)
+      trickle(response)
+    })
+    const { status, failure, body } = await client.send(GET)
+    expect([status, failure]).toEqual([200, '200, whose body did not end within 0.3 s'])
+    expect(body).toMatch(/^\.+$/)
+  })
+
+  it('over HTTP/1.1 with a head that trickles', async () => {
+    const url = await listening(
+      createTcp((socket) => {
+        socket.write('HTTP/1.1 200 OK\r\nX-A: ')
+        trickle(socket)
+      }),
+      'http',
+    )
+    const client = createHttp1Client({ url, tls: TLS }, systemClock, 1, TIMEOUT)
+    expect((await client.send(GET)).failure).toBe('no response within 0.3 s')
+  })
+})
+
+describe('A failure says what happened', () => {
+  it('to an HTTP/1.1 connection that is closed without a response', async () => {
+    const client = await http1Of((request) => request.socket.destroy())
+    expect(await client.send(GET)).toMatchObject({
+      status: 0,
+      failure: 'the connection was closed without a response',
+    })
+  })
+
+  it('to an HTTP/1.1 body that breaks off, with the status and what there was of the body', async () => {
+    const client = await http1Of((_request, response) => {
+      response.writeHead(401, { 'Content-Length': 100, 'X-A': 'a' })
+      response.write('begin', () => response.socket?.destroy())
+    })
+    const { status, failure, fields, body } = await client.send(GET)
+    expect([status, failure, body]).toEqual([401, '401, whose body broke off', 'begin'])
+    expect(fields.get('x-a')).toEqual(['a'])
+  })
+
+  it.each([http2.constants.NGHTTP2_INTERNAL_ERROR, http2.constants.NGHTTP2_NO_ERROR])(
+    'to an HTTP/2 stream that is reset with %i',
+    async (code) => {
+      const client = await http2Of((stream) => stream.close(code))
+      expect(await client.send(GET)).toMatchObject({
+        status: 0,
+        failure: 'the HTTP/2 stream was reset without a response',
+      })
+    },
+  )
+
+  it('to an HTTP/2 body that breaks off', async () => {
+    const client = await http2Of((stream) => {
+      stream.respond({ ':status': 200 })
+      stream.write('begin', () => stream.destroy(new Error('broken')))
+    })
+    expect(await client.send(GET)).toMatchObject({ status: 200, failure: '200, whose body broke off' })
+  })
+
+  it('to an HTTP/2 connection that is closed', async () => {
+    const client = await http2Of((stream) => stream.session?.destroy())
+    expect(await client.send(GET)).toMatchObject({
+      status: 0,
+      failure: expect.stringMatching(/connection was closed|stream was reset/),
+    })
+    expect((await client.send(GET)).failure).toBe('the connection was closed without a response')
+  })
+})
+
+describe('HTTP/1.1 over a kept connection', () => {
+  /** A server that closes each connection at its second request. Counts the requests that arrive. */
+  async function closingAtTheSecond(): Promise<{ readonly client: Client; readonly arrived: () => number }> {
+    let arrived = 0
+    const used = new WeakSet<Socket>()
+    const client = await http1Of((request, response) => {
+      arrived += 1
+      if (used.has(request.socket)) return request.socket.resetAndDestroy()
+      used.add(request.socket)
+      response.end('ok')
+    })
+    return { client, arrived: () => arrived }
+  }
+
+  it('never sends a POST again by itself (RFC 9112 §9.3.1)', async () => {
+    const { client, arrived } = await closingAtTheSecond()
+    expect((await client.send(UNSUPPORTED_GRANT)).status).toBe(200)
+    expect((await client.send(UNSUPPORTED_GRANT)).failure).toBe(
+      'the connection was closed without a response',
+    )
+    expect(arrived()).toBe(2)
+  })
+
+  it('sends a GET again, once', async () => {
+    const { client, arrived } = await closingAtTheSecond()
+    expect((await client.send(GET)).status).toBe(200)
+    expect((await client.send(GET)).status).toBe(200)
+    expect(arrived()).toBe(3)
+  })
+
+  it('gives a POST a new connection when the kept one has been idle, which a GET does not need', async () => {
+    const ports: (number | undefined)[] = []
+    const url = await listening(
+      createHttp({ keepAliveTimeout: 0 }, (request, response) => {
+        ports.push(request.socket.remotePort)
+        response.end('ok')
+      }),
+      'http',
+    )
+    let now = 1000
+    const clock = { wall: systemClock.wall, monotonic: () => now }
+    const client = createHttp1Client({ url, tls: TLS }, clock)
+    closeLater(() => client.close())
+    for (const [question, idle] of [
+      [UNSUPPORTED_GRANT, 0],
+      [UNSUPPORTED_GRANT, 400],
+      [GET, 5000],
+      [UNSUPPORTED_GRANT, 600],
+    ] as const) {
+      now += idle
+      expect((await client.send(question)).status).toBe(200)
+    }
+    const [first, second, third, fourth] = ports
+    expect([second, third]).toEqual([first, first])
+    expect(fourth).not.toBe(first)
+  })
+
+  it('names no server by SNI that a request spoofs in Host', async () => {
+    const names: TLSSocket['servername'][] = []
+    const server = tls.createServer(pair(), (socket) => {
+      names.push(socket.servername)
+      socket.on('error', () => {})
+      socket.once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n'))
+    })
+    const url = await listening(server, 'https')
+    const client = createHttp1Client({ url, tls: TLS }, systemClock)
+    expect((await client.send({ ...GET, hosts: ['other.invalid', url.host] })).status).toBe(400)
+    expect(names).toEqual([false])
+  })
+})
+
+describe('No HTTP/2', () => {
+  const connectTo = (url: URL, insecure = true): Promise<Client | string> =>
+    createHttp2Client({ url, tls: { ca: undefined, insecure } }, systemClock, TIMEOUT)
+
+  it('because the server does not offer it', async () => {
+    const url = await listening(tls.createServer(pair()), 'https')
+    expect(await connectTo(url)).toBe('the server does not offer it')
+  })
+
+  it('because the connection is refused', async () => {
+    const server = createTcp()
+    const url = await listening(server, 'https')
+    server.close()
+    await once(server, 'close')
+    expect(await connectTo(url)).toMatch(/ECONNREFUSED/)
+  })
+
+  it('because the certificate is not trusted', async () => {
+    const url = await listening(http2.createSecureServer(pair()), 'https')
+    expect(await connectTo(url, false)).toMatch(/certificate/)
+  })
+
+  it('because the server does not answer in time', async () => {
+    const url = await listening(createTcp(), 'https')
+    expect(await connectTo(url)).toBe('no response within 0.3 s')
+  })
+})
