@@ -50,11 +50,12 @@ export function createSecrets(password: string): Secrets {
       return found
     },
     mask(text) {
-      const shown = shownIn(text, secrets)
-      if (shown.length === 0) return text
       let masked = text
-      for (const secret of shown) masked = masked.replaceAll(secret, '***').replace(patternOf(secret), '***')
-      return shownIn(masked, shown).length === 0 ? masked : WITHHELD
+      for (const secret of shownIn(text, secrets)) masked = masked.replaceAll(secret, '***')
+      const encoded = shownIn(masked, secrets)
+      if (encoded.length === 0) return masked
+      for (const secret of encoded) masked = masked.replace(patternOf(secret), '***')
+      return shownIn(masked, encoded).length === 0 ? masked : WITHHELD
     },
   }
 }
