@@ -71,7 +71,7 @@ describe('the records of a run', () => {
           expect(shown).not.toContain(secret)
           expect(records.masked(issued).body).not.toContain(secret)
         }
-        expect(records.refreshTokens).toEqual(new Set([refresh]))
+        expect(records.logins).toEqual(new Set([refresh]))
       }),
     )
   })
