@@ -85,10 +85,7 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
     const kinds: readonly (readonly [string, Iterable<string>])[] = [
       ['the password', unsought === undefined ? [password] : []],
       ['a token', [...secrets.tokens].filter((token) => token.length >= SHORTEST_SOUGHT)],
-      [
-        'the wrong password or unknown token of the request',
-        [...markers].filter((text) => !secrets.tokens.has(text)),
-      ],
+      ['the password or token of the request', [...markers].filter((text) => !secrets.tokens.has(text))],
     ]
     for (const [kind, texts] of kinds) {
       if (shownIn(shown, texts).length === 0) continue
