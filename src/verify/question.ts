@@ -91,3 +91,13 @@ export function unauthorized(
 ): Question {
   return { endpoint: 'api', method, path, fields, refused: true, what: `${method} ${path} ${what}` }
 }
+
+/** The token endpoint takes only POST. */
+export const GET_TOKEN: Question = {
+  endpoint: 'oauth',
+  method: 'GET',
+  path: TOKEN_PATH,
+  fields: [],
+  refused: true,
+  what: `GET ${TOKEN_PATH}`,
+}

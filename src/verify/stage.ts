@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Clock } from '../system/clock.ts'
+import { SetupError } from '../system/setup-error.ts'
 import { type Answer, describeAnswer } from './answer.ts'
 import type { Client } from './client.ts'
 import { createHttp1Client } from './http1-client.ts'
@@ -8,6 +9,7 @@ import type { VerifyOptions } from './options.ts'
 import { createOutage } from './outage.ts'
 import type { Question } from './question.ts'
 import { createRecords, type Records } from './records.ts'
+import { createServerClock } from './server-clock.ts'
 import { type Departure, type Endpoint, endpointName, type FloodFigures } from './verdict.ts'
 
 /** The tokens of one login. A refresh replaces them. */
@@ -19,6 +21,7 @@ export interface Grant {
 /** What the rounds of a run share: the server, the ways to it, and what is known of it. */
 export interface Stage {
   readonly options: VerifyOptions
+  /** The clock of the server. */
   readonly clock: Clock
   readonly records: Records
   readonly signal: AbortSignal
@@ -59,17 +62,21 @@ export interface Stage {
   close(): void
 }
 
+/** Waits for a new window in a row that did not help, after which the run ends. */
+const MOST_IN_VAIN = 3
+
 /** Rejects every wait with the reason of the signal when it is aborted. */
 export function createStage(
   options: VerifyOptions,
-  { clock, signal, say }: { clock: Clock; signal: AbortSignal; say: (text: string) => void },
+  { clock: ours, signal, say }: { clock: Clock; signal: AbortSignal; say: (text: string) => void },
 ): Stage {
+  const clock = createServerClock(ours)
   const records = createRecords(options.limits, options.password)
   const outage = createOutage(options.url)
   const clients: Client[] = []
 
   function http1(connections: number): Client {
-    const client = createHttp1Client(options, clock, connections)
+    const client = createHttp1Client(options, ours, connections)
     clients.push(client)
     return client
   }
@@ -85,7 +92,15 @@ export function createStage(
   }
 
   async function sendAnyway(question: Question, client = first): Promise<Answer> {
-    const answer = await client.send(question)
+    const received = await client.send(question)
+    const ahead = clock.read(received)
+    if (ahead !== undefined) {
+      const side = ahead > 0 ? 'ahead' : 'behind'
+      say(
+        `the clock of the server is ${Math.round(Math.abs(ahead) / 1000)} s ${side}: times are compared with it`,
+      )
+    }
+    const answer = clock.corrected(received)
     records.add(question, answer)
     return answer
   }
@@ -97,6 +112,8 @@ export function createStage(
       throw error
     })
   }
+
+  let inVain = 0
 
   const stage: Stage = {
     options,
@@ -122,10 +139,16 @@ export function createStage(
       const answer = await send(question)
       if (answer.status !== 429) return answer
       await stage.waitForWindow(question.endpoint, 'this one is used up')
-      return send(question)
+      const again = await send(question)
+      inVain = again.status === 429 ? inVain + 1 : 0
+      if (inVain < MOST_IN_VAIN) return again
+      throw new SetupError(`${options.url.origin} refuses every request with 429, also in new windows`, {
+        exitCode: 1,
+        remedy: 'find out who else uses the limits of this address; what was decided before stays right',
+      })
     },
     async http2() {
-      const client = await createHttp2Client(options, clock)
+      const client = await createHttp2Client(options, ours)
       if (typeof client !== 'string') clients.push(client)
       return client
     },

@@ -9,7 +9,7 @@ import { conclude, type Round, untested } from './round.ts'
 /** C10 and C11: requests with a right token in other spellings, and with everything that is not a right token. */
 export const bearer: Round = {
   promises: ['C10', 'C11'],
-  cost: () => ({ requests: 18, seconds: 2 }),
+  cost: () => ({ requests: 21, seconds: 2 }),
   async run(stage) {
     const [grant] = stage.grants
     const { admitted } = stage
@@ -33,9 +33,31 @@ export const bearer: Round = {
         access.push(stage.departure(question, answer, statuses.join(' or '), clause))
       if (answer.status === 401) challenges.push(challengeDeparture(question, answer))
     }
+    access.push(...(await overHttp2(stage)))
     // One departure says it all: a server without the challenge never sends it.
     return [...conclude('C10', access), ...conclude('C11', firstOf(challenges))]
   },
+}
+
+/** A server may check HTTP/2 in another place than HTTP/1.1. */
+async function overHttp2(stage: Stage): Promise<Departure[]> {
+  const client = await stage.http2()
+  if (typeof client === 'string') return []
+  const { path } = stage.options
+  const unknown = ['Authorization', `Bearer ${randomUUID()}`]
+  const departures: Departure[] = []
+  for (const question of [
+    unauthorized(path, [], 'without a token, over HTTP/2'),
+    unauthorized(path, unknown, 'with an unknown token, over HTTP/2'),
+    unauthorized(`/.${path}`, [], 'without a token, over HTTP/2'),
+  ]) {
+    const answer = await stage.send({ ...question, oddity: 'respelled' }, client)
+    const refusals = [400, 401, 429]
+    if (answer.status !== 0 && !refusals.includes(answer.status))
+      departures.push(stage.departure(question, answer, '401', MISSING))
+  }
+  client.close()
+  return departures
 }
 
 function firstOf(departures: readonly (Departure | undefined)[]): readonly (Departure | undefined)[] {

@@ -4,16 +4,17 @@ import { judgeBurst, type Step } from '../burst.ts'
 import { isPlausibleReset, type Limit, limitFieldsOf, refusalFaults } from '../limit-faults.ts'
 import { retryAfter } from '../observation.ts'
 import { apiRequest, UNSUPPORTED_GRANT } from '../question.ts'
+import { revokeAll } from '../revocation.ts'
 import type { Stage } from '../stage.ts'
-import type { Broken, Endpoint } from '../verdict.ts'
+import { type Broken, ENDPOINTS, type Endpoint, type Finding } from '../verdict.ts'
 import { recovery } from './recovery.ts'
 import { broken, concludeAll, type Round, untested } from './round.ts'
 import { secondWindows } from './second-windows.ts'
-import { EXTRA, useUp, WINDOWS_TRIED } from './use-up.ts'
+import { EXTRA, useUpNewWindows, useUpTheRest, WINDOWS_TRIED } from './use-up.ts'
 import type { Admitted } from './usual-request.ts'
 
 /** Those of `separateWindows`, `secondWindows` and `recovery`. */
-const OTHER_REQUESTS = 50
+const OTHER_REQUESTS = 100
 
 /** C13, C15 and H69: both windows are used up over one connection; then they have to stay closed, and open again. */
 export const oneConnection: Round = {
@@ -27,38 +28,84 @@ export const oneConnection: Round = {
   async run(stage) {
     const { admitted } = stage
     if (admitted === undefined) return untested(['C13', 'C14', 'C15', 'H69'], 'no token was admitted')
-    const { quick, limits } = stage.options
-    const found: Broken[] = await separateWindows(stage, admitted)
-    const used = await useUp(stage, admitted)
-    if (used === undefined)
-      return [...found, ...untested(['C13', 'C15', 'H69'], 'the server is too slow to use up a window')]
-    const limited = new Set<Endpoint>()
-    const closed = new Map<Endpoint, Answer>()
-    for (const [endpoint, steps] of used) {
-      found.push(...judgeBurst(steps, limits[endpoint], !quick))
-      const refusals = steps.filter(({ answer }) => answer.status === 429)
-      found.push(...refusals.flatMap((step) => refusalDepartures(step, limits[endpoint])).slice(0, 2))
-      const last = refusals.at(-1)
-      if (last === undefined) continue
-      limited.add(endpoint)
-      const second = await secondWindows(stage, admitted, endpoint)
-      found.push(...second.found)
-      if (!second.reopened) closed.set(endpoint, last.answer)
-    }
-    if (!quick) {
-      const reopened = [...closed].map(([endpoint, answer]) => recovery(stage, admitted, endpoint, answer))
-      found.push(...(await Promise.all(reopened)).flat())
-    }
-    const allClosed = limited.size === used.size
-    return [
-      ...concludeAll(
-        ['C13', ...(quick ? [] : ['C14' as const]), ...(allClosed ? DECIDED_BY_429 : [])],
-        found,
-      ),
-      ...(allClosed ? [] : untested(DECIDED_BY_429, 'the server refused no request past a limit')),
-      ...(quick ? untested(['C15'], 'how a used-up window ends is left out by --quick') : []),
-    ]
+    const found = await separateWindows(stage, admitted)
+    return [...found, ...(await (stage.options.quick ? quickly : wholly)(stage, admitted))]
   },
+}
+
+/** What is open of both windows is used up, one after the other. */
+async function quickly(stage: Stage, admitted: Admitted): Promise<Finding[]> {
+  const used: UsedWindow[] = []
+  for (const endpoint of ENDPOINTS) {
+    // Later the revocation would have to wait for a new window.
+    if (endpoint === 'oauth') await revokeAll(stage, 'without waiting')
+    const steps = await useUpTheRest(stage, admitted, endpoint)
+    used.push(await judge(stage, admitted, endpoint, steps))
+  }
+  return [
+    ...concluded(['C13'], used),
+    ...untested(['C15'], 'how a used-up window ends is left out by --quick'),
+  ]
+}
+
+/** New windows of both are used up, and open again. */
+async function wholly(stage: Stage, admitted: Admitted): Promise<Finding[]> {
+  const windows = await useUpNewWindows(stage, admitted)
+  if (windows === undefined)
+    return untested(['C13', 'C15', 'H69'], 'the server is too slow to use up a window')
+  const used: UsedWindow[] = []
+  for (const [endpoint, steps] of windows) used.push(await judge(stage, admitted, endpoint, steps))
+  const reopened = await Promise.all(
+    used.map(({ endpoint, closed }) =>
+      closed === undefined ? [] : recovery(stage, admitted, endpoint, closed),
+    ),
+  )
+  return concluded(['C13', 'C14'], used, reopened.flat())
+}
+
+interface UsedWindow {
+  readonly endpoint: Endpoint
+  readonly found: readonly Broken[]
+  /** Whether a request was refused. */
+  readonly limited: boolean
+  /** The last refusal, if the window is still closed behind it. */
+  readonly closed: Answer | undefined
+}
+
+async function judge(
+  stage: Stage,
+  admitted: Admitted,
+  endpoint: Endpoint,
+  steps: readonly Step[],
+): Promise<UsedWindow> {
+  const { quick, limits } = stage.options
+  const limit = limits[endpoint]
+  const refusals = steps.filter(({ answer }) => answer.status === 429)
+  const found = [
+    ...judgeBurst(steps, limit, !quick),
+    ...refusals.flatMap((step) => refusalDepartures(step, limit)).slice(0, MOST_ALIKE),
+  ]
+  const last = refusals.at(-1)
+  if (last === undefined) return { endpoint, found, limited: false, closed: undefined }
+  const second = await secondWindows(stage, admitted, endpoint)
+  const closed = second.reopened ? undefined : last.answer
+  return { endpoint, found: [...found, ...second.found], limited: true, closed }
+}
+
+/** Every 429 of a window has the same faults. */
+const MOST_ALIKE = 2
+
+function concluded(
+  promises: readonly OutsideId[],
+  used: readonly UsedWindow[],
+  more: readonly Broken[] = [],
+): Finding[] {
+  const found = [...used.flatMap((each) => each.found), ...more]
+  if (used.every(({ limited }) => limited)) return concludeAll([...promises, ...DECIDED_BY_429], found)
+  return [
+    ...concludeAll(promises, found),
+    ...untested(DECIDED_BY_429, 'the server refused no request past a limit'),
+  ]
 }
 
 /** They need a used-up window. */

@@ -13,7 +13,19 @@ const CLAIMS: readonly (readonly [string, Fields])[] = [
   ['X-Forwarded-For', ['X-Forwarded-For', SPOOFED]],
   ['Forwarded', ['Forwarded', `for=${SPOOFED}`]],
   ['X-Real-IP', ['X-Real-IP', SPOOFED]],
-  ['X-Client-IP and True-Client-IP', ['X-Client-IP', SPOOFED, 'True-Client-IP', SPOOFED]],
+  ['X-Forwarded-For with two addresses', ['X-Forwarded-For', `${SPOOFED}, 203.0.113.8`]],
+  ['second X-Forwarded-For', ['X-Forwarded-For', '203.0.113.8', 'X-Forwarded-For', SPOOFED]],
+  [
+    'X-Client-IP, True-Client-IP, CF-Connecting-IP, X-Cluster-Client-IP, X-Forwarded and Via',
+    [
+      ...['X-Client-IP', SPOOFED, 'True-Client-IP', SPOOFED, 'CF-Connecting-IP', SPOOFED],
+      ...['X-Cluster-Client-IP', SPOOFED, 'X-Forwarded', `for=${SPOOFED}`, 'Via', '1.1 other.invalid'],
+    ],
+  ],
+  [
+    'User-Agent, Cookie and Accept-Language',
+    ['User-Agent', 'other', 'Cookie', 'session=other', 'Accept-Language', 'eo'],
+  ],
 ]
 
 export interface SecondWindows {

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { type Answer, member } from '../answer.ts'
 import {
+  GET_TOKEN,
   passwordForm,
   type Question,
   refreshGrant,
-  TOKEN_PATH,
   tokenRequest,
   UNSUPPORTED_GRANT,
 } from '../question.ts'
@@ -40,19 +40,10 @@ export const tokenErrors: Round = {
       ),
       await refusal(stage, UNSUPPORTED_GRANT, 'unsupported_grant_type'),
     ]
+    // C19 reads the status of the response.
     await stage.ask(GET_TOKEN)
     return [...conclude('C2', malformed), ...conclude('C5', grants)]
   },
-}
-
-/** C19 reads the status of its response. */
-const GET_TOKEN: Question = {
-  endpoint: 'oauth',
-  method: 'GET',
-  path: TOKEN_PATH,
-  fields: [],
-  refused: true,
-  what: `GET ${TOKEN_PATH}`,
 }
 
 function refused(question: Question): Question {

@@ -1,7 +1,14 @@
 import { listMembers } from '../../http/fields.ts'
 import { SetupError } from '../../system/setup-error.ts'
 import { type Answer, member } from '../answer.ts'
-import { apiRequest, passwordForm, passwordGrant, type Question, tokenRequest } from '../question.ts'
+import {
+  apiRequest,
+  passwordForm,
+  passwordGrant,
+  type Question,
+  refreshGrant,
+  tokenRequest,
+} from '../question.ts'
 import { revoke } from '../revocation.ts'
 import type { Grant, Stage } from '../stage.ts'
 import type { Departure, Finding } from '../verdict.ts'
@@ -10,7 +17,7 @@ import { conclude, type Round, untested } from './round.ts'
 /** C4 and C3: the logins. The other rounds use their tokens. */
 export const tokens: Round = {
   promises: ['C3', 'C4'],
-  cost: () => ({ logins: 3, requests: 5, seconds: 2 }),
+  cost: () => ({ logins: 3, requests: 6, seconds: 2 }),
   async run(stage) {
     const { password, path } = stage.options
     const login = passwordGrant(password)
@@ -37,7 +44,7 @@ export const tokens: Round = {
     const used = await stage.ask(use)
     if (used.status === 401 || used.status === 0) {
       departures.push(stage.departure(use, used, 'the response of the API, not 401', 'device API §5.3'))
-    } else stage.admitted = { accessToken, status: used.status }
+    } else if (used.status !== 429) stage.admitted = { accessToken, status: used.status }
     return [...conclude('C4', departures), ...(await ignoredParameters(stage, first.status))]
   },
 }
@@ -72,7 +79,7 @@ export function grantIn(answer: Answer): Grant | undefined {
   const accessToken = member(answer, 'access_token')
   const refreshToken = member(answer, 'refresh_token')
   if (typeof accessToken !== 'string' || typeof refreshToken !== 'string') return undefined
-  return accessToken === '' || refreshToken === '' ? undefined : { accessToken, refreshToken }
+  return refreshToken === '' || !B64TOKEN.test(accessToken) ? undefined : { accessToken, refreshToken }
 }
 
 /** RFC 6750 §2.1: the only characters of a token that fit into an `Authorization` field. */
@@ -134,6 +141,14 @@ function differenceDepartures(login: Question, first: Grant, second: Grant): Dep
   return found
 }
 
+/** A 200 alone proves no revocation: it may come from the device, or from a server that ignores the request. */
+async function revokeAndCheck(stage: Stage, { refreshToken }: Grant): Promise<void> {
+  if ((await revoke(stage, refreshToken)) !== undefined) return
+  const answer = await stage.ask(refreshGrant(refreshToken, 'with a revoked refresh token'))
+  if (answer.status !== 200) return
+  stage.noRevocation = `${stage.options.revocationPath}: 200, but the token still works: the tokens of the run are left`
+}
+
 /** C3: the response is the same as without them. */
 async function ignoredParameters(stage: Stage, usual: number): Promise<readonly Finding[]> {
   const extra: readonly [string, string][] = [
@@ -151,7 +166,7 @@ async function ignoredParameters(stage: Stage, usual: number): Promise<readonly 
   const answer = await stage.ask(login)
   const extraGrant = grantIn(answer)
   // The run needs no third login.
-  if (extraGrant !== undefined) await revoke(stage, extraGrant.refreshToken)
+  if (extraGrant !== undefined) await revokeAndCheck(stage, extraGrant)
   const clause = 'device API §4.1; RFC 6749 §3.2'
   return conclude('C3', [
     answer.status === usual && extraGrant !== undefined

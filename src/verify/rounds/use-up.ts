@@ -4,13 +4,13 @@ import { NONE, type Step } from '../burst.ts'
 import { limitFieldsOf } from '../limit-faults.ts'
 import {
   apiRequest,
+  GET_TOKEN,
   type Question,
   refreshGrant,
   tokenRequest,
   UNSUPPORTED_GRANT,
   unauthorized,
 } from '../question.ts'
-import { revokeAll } from '../revocation.ts'
 import type { Stage } from '../stage.ts'
 import { ENDPOINTS, type Endpoint } from '../verdict.ts'
 import { takeTokens } from './refresh.ts'
@@ -27,12 +27,11 @@ export const WINDOWS_TRIED = 3
 
 /**
  * Uses up a new window of each endpoint type with requests of every outcome, half of it later than the rest: a sliding window has no
- * single end. A quick run uses up the rest of those that are open. Undefined if no window was long enough for the requests.
+ * single end. Undefined if no window was long enough for the requests.
  */
-export async function useUp(stage: Stage, admitted: Admitted): Promise<UsedUp | undefined> {
-  if (stage.options.quick) return useUpTheRest(stage, admitted)
+export async function useUpNewWindows(stage: Stage, admitted: Admitted): Promise<UsedUp | undefined> {
   for (let attempt = 1; attempt <= WINDOWS_TRIED; attempt += 1) {
-    const used = await useUpNew(stage, admitted)
+    const used = await useUpOnce(stage, admitted)
     const bursts = [...used.values()]
     // A server that counts wrongly never states a full window, so from the second attempt on any first number is taken.
     if (bursts.every(({ inTime }) => inTime) && (attempt > 1 || bursts.every(({ isNew }) => isNew)))
@@ -49,7 +48,7 @@ interface NewWindow {
   readonly isNew: boolean
 }
 
-async function useUpNew(stage: Stage, admitted: Admitted): Promise<ReadonlyMap<Endpoint, NewWindow>> {
+async function useUpOnce(stage: Stage, admitted: Admitted): Promise<ReadonlyMap<Endpoint, NewWindow>> {
   const { limits } = stage.options
   await Promise.all(ENDPOINTS.map((endpoint) => stage.waitForWindow(endpoint, 'one connection')))
   const bursts = ENDPOINTS.map((endpoint) => createBurst(stage, admitted, endpoint))
@@ -70,17 +69,16 @@ async function useUpNew(stage: Stage, admitted: Admitted): Promise<ReadonlyMap<E
   return used
 }
 
-async function useUpTheRest(stage: Stage, admitted: Admitted): Promise<UsedUp> {
-  const used = new Map<Endpoint, readonly Step[]>()
-  for (const endpoint of ENDPOINTS) {
-    // Later it would have to wait for a new window.
-    if (endpoint === 'oauth') await revokeAll(stage)
-    const burst = createBurst(stage, admitted, endpoint)
-    await burst.open()
-    await burst.useUp()
-    used.set(endpoint, burst.steps)
-  }
-  return used
+/** Uses up the rest of the window that is open. */
+export async function useUpTheRest(
+  stage: Stage,
+  admitted: Admitted,
+  endpoint: Endpoint,
+): Promise<readonly Step[]> {
+  const burst = createBurst(stage, admitted, endpoint)
+  await burst.open()
+  await burst.useUp()
+  return burst.steps
 }
 
 interface Burst {
@@ -170,5 +168,6 @@ function oauthKinds({ grants, refreshing, options: { quick } }: Stage): readonly
     quick || !works ? UNSUPPORTED : refresh,
     UNSUPPORTED,
     () => ({ question: INCOMPLETE, expected: 400 }),
+    () => ({ question: GET_TOKEN, expected: 400 }),
   ]
 }

@@ -122,6 +122,19 @@ export const FIELD_FAULTS: readonly Fault[] = [
     exchange: changing(every, (reply) => reset(reply, (seconds) => seconds + 120)),
   },
   {
+    name: 'clock-behind',
+    sentence:
+      'the clock, and with it Date and X-RateLimit-Reset, is an hour behind, which is no fault of the API',
+    breaks: {},
+    run: 'windows',
+    exchange: changing(every, (reply) =>
+      withFields(
+        reset(reply, (seconds) => seconds - 3600),
+        { Date: new Date(Date.now() - 3_600_000).toUTCString() },
+      ),
+    ),
+  },
+  {
     name: 'remaining-off-by-one',
     sentence: 'X-RateLimit-Remaining does not count the request itself',
     breaks: { C16: /Remaining/ },
