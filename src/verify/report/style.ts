@@ -55,6 +55,7 @@ export function counted(number: number, what: string): string {
 
 /** Seconds as `45 s` or `6 min 30 s`. */
 export function duration(seconds: number): string {
+  if (seconds < 1) return 'less than 1 s'
   const whole = Math.round(seconds)
   const [minutes, rest] = [Math.floor(whole / 60), whole % 60]
   return minutes === 0 ? `${rest} s` : rest === 0 ? `${minutes} min` : `${minutes} min ${rest} s`

@@ -9,7 +9,7 @@ import { conclude, type Round, untested } from './round.ts'
 /** C10 and C11: requests with a right token in other spellings, and with everything that is not a right token. */
 export const bearer: Round = {
   promises: ['C10', 'C11'],
-  cost: () => ({ requests: 21, seconds: 2 }),
+  cost: () => ({ requests: 21, seconds: 1 }),
   async run(stage) {
     const [grant] = stage.grants
     const { admitted } = stage

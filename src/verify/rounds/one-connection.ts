@@ -23,7 +23,7 @@ export const oneConnection: Round = {
     requests:
       (quick ? 1 : WINDOWS_TRIED) * (limits.api.requests + limits.oauth.requests + 2 * EXTRA) +
       OTHER_REQUESTS,
-    seconds: quick ? 5 : 2 * Math.max(limits.api.window, limits.oauth.window),
+    seconds: quick ? 2 : 2 * Math.max(limits.api.window, limits.oauth.window),
   }),
   async run(stage) {
     const { admitted } = stage

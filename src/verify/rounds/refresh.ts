@@ -11,7 +11,7 @@ const GRACE = 12
 /** C6: the refresh grant, with a refresh token that is kept or replaced. */
 export const refresh: Round = {
   promises: ['C6'],
-  cost: ({ quick }) => ({ requests: 13, seconds: quick ? 2 : GRACE + 2 }),
+  cost: ({ quick }) => ({ requests: 13, seconds: quick ? 1 : GRACE + 1 }),
   async run(stage) {
     const [grant, other] = stage.grants
     if (grant === undefined || other === undefined || stage.admitted === undefined)

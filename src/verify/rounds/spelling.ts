@@ -15,7 +15,7 @@ import { grantIn } from './tokens.ts'
 /** C1, H20 and H24: what another spelling of a path, or another `Host`, lets through. */
 export const spelling: Round = {
   promises: ['C1', 'H20', 'H24'],
-  cost: ({ path }) => ({ logins: 3, requests: 7 + disguises(path).length, seconds: 2 }),
+  cost: ({ path }) => ({ logins: 3, requests: 7 + disguises(path).length, seconds: 1 }),
   async run(stage) {
     const { path, password } = stage.options
     const [grant] = stage.grants

@@ -15,7 +15,7 @@ import { conclude, type Round, untested } from './round.ts'
 /** C2 and C5: requests for tokens that have to be refused. */
 export const tokenErrors: Round = {
   promises: ['C2', 'C5', 'C9', 'C19'],
-  cost: () => ({ logins: 4, wrongPasswords: 1, requests: 11, seconds: 2 }),
+  cost: () => ({ logins: 4, wrongPasswords: 1, requests: 11, seconds: 1 }),
   async run(stage) {
     const [grant] = stage.grants
     if (grant === undefined) return untested(['C2', 'C5', 'C9', 'C19'], 'no login gave tokens')

@@ -17,7 +17,7 @@ import { conclude, type Round, untested } from './round.ts'
 /** C4 and C3: the logins. The other rounds use their tokens. */
 export const tokens: Round = {
   promises: ['C3', 'C4'],
-  cost: () => ({ logins: 3, requests: 6, seconds: 2 }),
+  cost: () => ({ logins: 3, requests: 6, seconds: 1 }),
   async run(stage) {
     const { password, path } = stage.options
     const login = passwordGrant(password)
