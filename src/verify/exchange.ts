@@ -93,6 +93,9 @@ const CLOSED: ReadonlySet<string> = new Set([
   'ERR_HTTP2_GOAWAY_SESSION',
 ])
 
+/** Node's advice, which has no effect here: the system's authorities are trusted already. */
+const NODES_HINT = /; if the root CA is installed locally, try running Node\.js with --use-system-ca$/
+
 /**
  * An error in words.
  *
@@ -110,5 +113,5 @@ export function failureOf(error: unknown, status: number | undefined, timeout: n
   if (CLOSED.has(code)) return 'the connection was closed without a response'
   // OpenSSL's errors have several parts, with the path of a source file: `...:SSL routines::wrong version number:../ssl/...`
   const [, ofTls] = /:SSL routines:[^:]*:([^:\n]+)/.exec(reasonOf(error)) ?? []
-  return `no response: ${ofTls ?? reasonOf(error)}`
+  return `no response: ${ofTls ?? reasonOf(error).replace(NODES_HINT, '')}`
 }

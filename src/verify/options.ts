@@ -11,7 +11,7 @@ export interface VerifyOptions {
   /** The target of every request to the API, such as `/` or `/status?verbose=1`. */
   readonly path: string
   readonly tls: {
-    /** PEM: only these authorities are trusted. Undefined: those of Node. */
+    /** PEM: only these authorities are trusted. Undefined: those of Node and of the system. */
     readonly ca: string | undefined
     /** Any certificate is accepted. */
     readonly insecure: boolean

@@ -7,7 +7,7 @@ import { serverNameOf } from './target.ts'
  * How the relay trusts the target. `servername` defaults to the host, unless that is an IP address. There is no client
  * certificate: any process of this machine can connect to the relay, and so gets nothing that it could not do itself.
  */
-export type Trust = Pick<ConnectionOptions, 'ca' | 'servername' | 'rejectUnauthorized'>
+export type Trust = Pick<ConnectionOptions, 'ca' | 'secureContext' | 'servername' | 'rejectUnauthorized'>
 
 export interface RelayTarget {
   /** A name or an IP address, without brackets. */
