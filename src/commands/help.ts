@@ -90,4 +90,4 @@ Each promise is kept, broken (with what was sent, what came, what was wanted, an
 docs/verifying.md explains the result, and docs/promises.md lists the promises.
 
 Exit codes: 0 if no promise is broken; 1 if one is, if the server cannot be reached or trusted or does not accept the password, or
-if the run was stopped; 2 for bad usage or an unusable file.`
+if the run was stopped or its output cannot be written; 2 for bad usage or an unusable file.`

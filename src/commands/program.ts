@@ -176,12 +176,17 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
     'everything',
     async (url: string, flags: VerifyCommandFlags) => {
       const { verifyCommand } = await import('./verify.ts')
-      return verifyCommand(url, flags, { ...io, onStop: io.onSignals('SIGTERM', 'SIGINT') })
+      // Without a listener for each, a closed terminal or pipe would end the process, and leave the tokens of the run.
+      const onStop = io.onSignals('SIGTERM', 'SIGINT', 'SIGHUP')
+      const onLostOutput = (listener: (error: unknown) => void): void => {
+        for (const stream of [io.stdout, io.stderr]) stream.on('error', listener)
+      }
+      return verifyCommand(url, flags, { ...io, onStop, onLostOutput })
     },
   )
     .argument('<url>', 'address of the server, such as https://device.example')
     .addHelpText('after', VERIFY_HELP)
-  for (const [flag, description] of VERIFY_FLAGS) verify.option(flag, description)
+  for (const [flag, description] of VERIFY_FLAGS) verify.option(flag, description, parseOnce)
 
   command(
     'demo',
@@ -230,6 +235,12 @@ function withConfig(target: Command): Command {
         .argParser((value: string, before: readonly string[]) => [...before, value])
         .default([], 'none'),
     )
+}
+
+/** An option that is given twice has two values, and the first would be ignored. */
+function parseOnce(value: string, before: string | undefined): string {
+  if (before !== undefined) throw new InvalidArgumentError('The option must not be given twice.')
+  return value
 }
 
 function parsePort(text: string): number {

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { systemClock } from '../system/clock.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import { SetupError } from '../system/setup-error.ts'
@@ -24,6 +25,8 @@ export interface VerifyCommandFlags extends VerifyFlags {
 }
 
 export interface VerifyIo extends CommandIo, Pick<DaemonIo, 'onStop'> {
+  /** Calls back with each error of standard output and standard error, such as that of a pipe without a reader. */
+  readonly onLostOutput: (listener: (error: unknown) => void) => void
   readonly stdout: CommandIo['stdout'] & Output
   readonly stderr: CommandIo['stderr'] & Output
 }
@@ -37,7 +40,7 @@ export interface Checks {
 /**
  * Checks the documented API of the server at `url` from outside, and reports each promise. Resolves to 0 if none is broken, and to
  * 1 if one is. Rejects with a `SetupError`: exit code 2 for a bad flag or file, before the first request; 1 if the server cannot be
- * reached or trusted, does not accept the password, if the run is stopped, or if its result cannot be written.
+ * reached or trusted, does not accept the password, if the run is stopped, or if its output or result cannot be written.
  */
 export async function verifyCommand(
   url: string,
@@ -53,21 +56,22 @@ export async function verifyCommand(
   const options = await verifyOptionsOf(url, flags)
   const text = flags.json === true ? io.stderr : io.stdout
   const shown = textReporter((line) => text.write(line), displayOf(text, io.env))
+  for (const warning of await warningsOf(options, flags)) io.stderr.write(`WARNING ${warning}\n`)
   if (flags.dryRun === true) {
     const plan = checks.planOf(options)
     if (flags.json === true) io.stdout.write(planJson(plan))
     else shown.announce(plan)
     return 0
   }
-  const warnings = await warningsOf(options, flags)
-  const file = flags.junit === undefined ? undefined : await openJunitFile(flags.junit)
-  for (const warning of warnings) io.stderr.write(`WARNING ${warning}\n`)
+  const inputs = { '--password-file': flags.passwordFile, '--ca': flags.ca }
+  const file = flags.junit === undefined ? undefined : await openJunitFile(flags.junit, inputs)
   const { reporter, times } = timed(shown, systemClock)
   const stop = stopOnSignal(io)
   const run = checks.verify(options, reporter, systemClock, stop.signal)
   const report = await Promise.race([run, stop.atOnce]).catch((error: unknown) => failed(error, file, io))
   if (flags.json === true) io.stdout.write(reportJson(report))
   await file?.write(junitXml(report, times))
+  await stop.requireOutput()
   return report.result === 'broken' ? 1 : 0
 }
 
@@ -105,9 +109,11 @@ interface Stop {
   readonly signal: AbortSignal
   /** Rejects with it at the second signal. */
   readonly atOnce: Promise<never>
+  /** Rejects if a part of the output was lost: the stream reports that one turn of the event loop after the write. */
+  requireOutput(): Promise<void>
 }
 
-function stopOnSignal({ onStop, stderr }: VerifyIo): Stop {
+function stopOnSignal({ onStop, onLostOutput, stderr }: VerifyIo): Stop {
   const stop = new AbortController()
   const atOnce = new Promise<never>((_resolve, reject) => {
     onStop(() => {
@@ -119,5 +125,15 @@ function stopOnSignal({ onStop, stderr }: VerifyIo): Stop {
       stop.abort(new SetupError(stopped, { exitCode: 1 }))
     })
   })
-  return { signal: stop.signal, atOnce }
+  let lost: SetupError | undefined
+  onLostOutput((error) => {
+    lost ??= new SetupError(`cannot write the output: ${reasonOf(error)}`, { exitCode: 1 })
+    // A closed terminal causes both the signal and this: it must not count as the second signal.
+    stop.abort(lost)
+  })
+  async function requireOutput(): Promise<void> {
+    await setImmediate()
+    if (lost !== undefined) throw lost
+  }
+  return { signal: stop.signal, atOnce, requireOutput }
 }

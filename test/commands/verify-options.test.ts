@@ -138,6 +138,26 @@ describe('the options of postern verify', () => {
       '--revocation-path: must not be the token endpoint',
     ],
     [
+      'the token endpoint in another spelling for revocation',
+      { revocationPath: '/oauth/%74oken/?x' },
+      '--revocation-path: must not be the token endpoint',
+    ],
+    [
+      'the path of the API for revocation',
+      { path: '/a?x=1', revocationPath: '/%61?y=2' },
+      '--revocation-path: must not be /%61?y=2, the path of the API',
+    ],
+    [
+      'the default path for revocation',
+      { revocationPath: '/' },
+      '--revocation-path: must not be /, the path',
+    ],
+    [
+      'the default path for revocation with a query',
+      { path: '/oauth/revoke?x' },
+      '--path: must not be /oauth/revoke, at which the run revokes its tokens',
+    ],
+    [
       'an unknown id',
       { only: 'C4,X1' },
       '--only: "X1" is no id of a promise; these can be checked: C1, C2, ',
@@ -166,6 +186,8 @@ describe('the options of postern verify', () => {
     ['no connections', { connections: '' }, '--connections: must be a whole number, 1 to 200'],
     ['too many connections', { connections: '201' }, '--connections: must be a whole number, 1 to 200'],
     ['no authority', { ca: '/nowhere/ca.pem' }, '--ca: cannot read /nowhere/ca.pem: ENOENT'],
+    ['an empty --ca', { ca: '' }, '--ca: the name of the file is empty'],
+    ['an empty --password-file', { passwordFile: '' }, '--password-file: the name of the file is empty'],
     ['a folder', { ca: '/' }, '--ca: cannot read /: it is not a regular file'],
     [
       'both',
@@ -256,6 +278,14 @@ describe('postern verify', () => {
 
   it.each([
     [[], "error: missing required argument 'url'"],
+    [
+      ['https://h', '--ca', 'a', '--ca', 'b'],
+      "option '--ca <file>' argument 'b' is invalid. The option must",
+    ],
+    [
+      ['https://h', '--password-file', 'a', '--password-file', 'b'],
+      "option '--password-file <file>' argument 'b' is invalid. The option must not be given twice",
+    ],
     [['https://h', 'more'], 'error: too many arguments'],
     [['https://h', '--password', 'geheim'], "error: unknown option '--password'"],
   ])('exits with 2 for %j', async (args, says) => {

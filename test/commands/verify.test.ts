@@ -1,11 +1,13 @@
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, constants, linkSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { type Checks, type VerifyCommandFlags, verifyCommand } from '../../src/commands/verify.ts'
 import { OUTSIDE } from '../../src/promises/promises.ts'
 import { SetupError } from '../../src/system/setup-error.ts'
 import type { Report, Reporter, Verdict } from '../../src/verify/verdict.ts'
-import { temporaryDirectory } from '../support/certificate.ts'
+import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
+import { run as runTool } from '../support/tools.ts'
 
 let passwordFile: string
 let junit: string
@@ -71,19 +73,22 @@ function finish(reporter: Reporter, promises: readonly Verdict[]): Report {
   return report
 }
 
-/** Runs the command. `stop` sends it a signal. */
+/** Runs the command. `stop` sends it a signal, and `loseOutput` breaks its standard output. */
 function start(checks: Checks, flags: VerifyCommandFlags = {}, url = 'https://device.example') {
   const [out, err]: [string[], string[]] = [[], []]
   const listeners: (() => void)[] = []
+  const losses: ((error: unknown) => void)[] = []
   const io = {
     stdout: { write: (text: string) => out.push(text) },
     stderr: { write: (text: string) => err.push(text) },
     env: {},
     onStop: (listener: () => void) => void listeners.push(listener),
+    onLostOutput: (listener: (error: unknown) => void) => void losses.push(listener),
   }
   return {
     code: verifyCommand(url, { passwordFile, ...flags }, io, checks),
     stop: () => listeners.map((listener) => listener()),
+    loseOutput: () => losses.map((listener) => listener(new Error('write EPIPE'))),
     stdout: () => out.join(''),
     stderr: () => err.join(''),
   }
@@ -146,6 +151,50 @@ describe('postern verify', () => {
       message: expect.stringMatching(/^--junit: --dry-run checks nothing, so it has no result to write;/),
     })
     expect(() => readFileSync(junit)).toThrow('ENOENT')
+  })
+
+  it('refuses a FIFO as the file of --junit, with a reader and without one', async () => {
+    await runTool('mkfifo', [junit])
+    const says = /^--junit: cannot write .*: it is neither a regular file nor a terminal; name a file/
+    const checks: Checks = { planOf, verify: () => expect.fail('a request') }
+    await expect(start(checks, { junit }).code).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringMatching(says),
+    })
+    const reader = await open(junit, constants.O_RDONLY | constants.O_NONBLOCK)
+    await expect(start(checks, { junit }).code).rejects.toThrow(says)
+    await reader.close()
+  })
+
+  it('takes /dev/null as the file of --junit', async () => {
+    expect(await start(deciding(KEPT), { junit: '/dev/null' }).code).toBe(0)
+  })
+
+  it('does not overwrite the password file or the authority, under any path', async () => {
+    const { cert, certFile: ca } = await makeCertificate()
+    symlinkSync(passwordFile, `${junit}.symbolic`)
+    linkSync(passwordFile, `${junit}.hard`)
+    const checks: Checks = { planOf, verify: () => expect.fail('a request') }
+    for (const [path, flag] of [
+      [passwordFile, '--password-file'],
+      [`${junit}.symbolic`, '--password-file'],
+      [`${junit}.hard`, '--password-file'],
+      [ca, '--ca'],
+    ] as const) {
+      await expect(start(checks, { ca, junit: path }).code).rejects.toMatchObject({
+        exitCode: 2,
+        message: `--junit: ${path} is the file of ${flag}, which the result would overwrite; name another`,
+      })
+    }
+    expect([readFileSync(passwordFile, 'utf8'), readFileSync(ca, 'utf8')]).toEqual(['hunter2\n', cert])
+  })
+
+  it('refuses an empty name for the file of --junit', async () => {
+    const { code } = start(deciding(KEPT), { junit: '' })
+    await expect(code).rejects.toMatchObject({
+      exitCode: 2,
+      message: '--junit: the name of the file is empty',
+    })
   })
 
   it('says that the file of --junit cannot be written, after the result', async () => {
@@ -220,6 +269,9 @@ describe('a warning', () => {
     const run = start(deciding(KEPT), flags, url)
     await run.code
     expect(run.stderr()).toBe(says)
+    const dry = start(deciding(), { ...flags, dryRun: true }, url)
+    await dry.code
+    expect(dry.stderr()).toBe(says)
   })
 })
 
@@ -246,6 +298,26 @@ describe('a run that is stopped', () => {
     expect(run.stdout()).toMatch(/^kept {10}C4 /)
     expect(run.stderr()).toMatch(/^\npostern verify: stopping; a second signal .*\n$/)
     expect(readFileSync(junit, 'utf8')).toContain(`<error message="${STOPPED}">`)
+  })
+
+  it('by the loss of its output revokes its tokens', async () => {
+    let revoked = false
+    const run = start(
+      {
+        planOf,
+        async verify(_options, _reporter, _clock, signal) {
+          await new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve()))
+          revoked = true
+          throw signal?.reason
+        },
+      },
+      { junit },
+    )
+    // A closed terminal causes both.
+    await expect.poll(() => run.stop().length).toBe(1)
+    run.loseOutput()
+    await expect(run.code).rejects.toMatchObject({ exitCode: 1 })
+    expect(revoked).toBe(true)
   })
 
   it('twice ends at once', async () => {

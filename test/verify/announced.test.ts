@@ -35,6 +35,7 @@ async function verify(url: string, flags: object): Promise<{ document: unknown; 
     stderr: { write: (written: string) => (shown += written) },
     env: {},
     onStop: () => {},
+    onLostOutput: () => {},
   }
   await verifyCommand(url, { passwordFile: writePassword(), json: true, ...flags }, io)
   return { document: JSON.parse(out), shown }

@@ -9,6 +9,7 @@ export async function readPlainPassword(file: string | undefined): Promise<strin
   if (file === undefined) {
     throw new SetupError('--password-file is missing: name a file with one line, the password of the device')
   }
+  if (file === '') throw new SetupError('--password-file: the name of the file is empty')
   const line = await readOnlyLine(file)
   const fault = line.kind === 'unusable' ? line.reason : faultOf(line.text)
   if (line.kind === 'unusable' || fault !== undefined)

@@ -53,7 +53,19 @@ export function parseTarget(flag: string, text: string): string {
       `${flag}: must not have ., .., // or an encoded delimiter: a server may read it as another path`,
     )
   }
-  if (path === '/oauth/token')
+  if (isSamePath(path, '/oauth/token'))
     throw new SetupError(`${flag}: must not be the token endpoint, which the run checks anyway`)
   return text
+}
+
+/** Whether two targets have one path: apart from a query, from encoded characters, and from a slash at the end. */
+export function isSamePath(one: string, other: string): boolean {
+  return resourceOf(one) === resourceOf(other)
+}
+
+function resourceOf(target: string): string {
+  const decoded = pathOf(target).replaceAll(/%[2-7][\dA-F]/gi, (code) =>
+    String.fromCharCode(Number.parseInt(code.slice(1), 16)),
+  )
+  return decoded.replace(/\/$/, '')
 }

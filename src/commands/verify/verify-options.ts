@@ -4,7 +4,7 @@ import { isBug, SetupError } from '../../system/setup-error.ts'
 import { readWholeFile } from '../../system/whole-file.ts'
 import { BOUNDS, DEFAULTS, DOCUMENTED_LIMITS, type VerifyOptions } from '../../verify/options.ts'
 import { readPlainPassword } from './plain-password.ts'
-import { parseServerUrl, parseTarget } from './server-address.ts'
+import { isSamePath, parseServerUrl, parseTarget } from './server-address.ts'
 import { parseIds, parseLimit, parseNumber } from './values.ts'
 
 /** The flags of `postern verify`, as they are typed. */
@@ -76,6 +76,7 @@ async function readAuthorities(
     )
   }
   if (ca === undefined) return undefined
+  if (ca === '') throw new SetupError('--ca: the name of the file is empty')
   if (insecure === true) {
     throw new SetupError('--insecure accepts any certificate, so --ca would have no effect; name one of them')
   }
@@ -88,12 +89,14 @@ async function readAuthorities(
   return text.toString()
 }
 
-function parseRevocationPath({ revocationPath, path }: VerifyFlags): string | undefined {
+function parseRevocationPath({ revocationPath, path = DEFAULTS.path }: VerifyFlags): string | undefined {
   if (revocationPath === 'off') return undefined
   const parsed = parseTarget('--revocation-path', revocationPath ?? DEFAULTS.revocationPath)
-  if (parsed === path) {
+  if (isSamePath(parsed, path)) {
     throw new SetupError(
-      `--path: must not be ${path}, at which the run revokes its tokens; see --revocation-path`,
+      revocationPath === undefined
+        ? `--path: must not be ${parsed}, at which the run revokes its tokens; see --revocation-path`
+        : `--revocation-path: must not be ${parsed}, the path of the API, to which the run never sends a POST`,
     )
   }
   return parsed
