@@ -63,9 +63,84 @@ export function readingsOf(text: string): ReadonlySet<string> {
   return readings
 }
 
-/** Finds a text in each mixture of the encodings that `readingsOf` undoes. */
-export function encodedPattern(text: string): RegExp {
-  return new RegExp([...text].map(encodedCharacter).join(''), 'g')
+/** The place of a text in another one: from `start` up to, not including, `end`. */
+export interface Span {
+  readonly start: number
+  readonly end: number
+}
+
+/** Of a text up to this length (characters), a place that overlaps one of its beginnings is found too. It costs a second search. */
+const LONGEST_WHOLE = 128
+
+/** Finds a text, and its beginnings that have at least `stem` in them, in each mixture of the encodings that `readingsOf` undoes. */
+export function createFinder(text: string, stem: string): (within: string) => readonly Span[] {
+  const whole = text.length <= LONGEST_WHOLE ? new RegExp(encoded(text), 'g') : undefined
+  const first = new RegExp(encoded(stem), 'g')
+  const rest = [...text.slice(stem.length)].map((character) => new RegExp(encodedCharacter(character), 'y'))
+
+  function endOfBeginning(within: string, from: number): number {
+    let end = from
+    for (const next of rest) {
+      next.lastIndex = end
+      if (!next.test(within)) break
+      end = next.lastIndex
+    }
+    return end
+  }
+
+  function beginnings(within: string): readonly Span[] {
+    const spans: Span[] = []
+    first.lastIndex = 0
+    for (let match = first.exec(within); match !== null; match = first.exec(within)) {
+      first.lastIndex = endOfBeginning(within, first.lastIndex)
+      spans.push({ start: match.index, end: first.lastIndex })
+    }
+    return spans
+  }
+
+  return (within) => {
+    const wholes = [...(whole === undefined ? [] : within.matchAll(whole))].map(
+      ({ 0: { length }, index }) => ({
+        start: index,
+        end: index + length,
+      }),
+    )
+    return [...wholes, ...beginnings(within)]
+  }
+}
+
+/**
+ * What base64 and base64url show of a text, whatever bytes are before and after it: one form for each of the three places that its
+ * first byte may have in a group, without the characters that it shares with other bytes. Of the beginning of a text, each form is
+ * the beginning of the form of the text.
+ */
+export function base64Forms(text: string): readonly string[] {
+  const bytes = Buffer.from(text)
+  return (['base64', 'base64url'] as const).flatMap((alphabet) =>
+    [0, 1, 2].map((before) =>
+      Buffer.concat([Buffer.alloc(before), bytes])
+        .toString(alphabet)
+        .slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6)),
+    ),
+  )
+}
+
+/** These begin an encoding, so that one of them may be read in two ways, and a row of them in very many. */
+const AMBIGUOUS: ReadonlySet<string> = new Set(['\\', '%', '&'])
+
+/**
+ * A pattern of the text itself, and of its encodings. An ambiguous character is read in one way only, by an atomic group: otherwise
+ * a hostile text could make the search exponentially slow. What is not found so is still in a reading of `readingsOf`.
+ */
+function encoded(text: string): string {
+  let groups = 0
+  const characters = [...text].map((character) => {
+    const pattern = encodedCharacter(character)
+    if (!AMBIGUOUS.has(character)) return pattern
+    groups += 1
+    return `(?=(${pattern}))\\${groups}(?:)`
+  })
+  return `(?:${literal(text)}|${characters.join('')})`
 }
 
 /** The alternatives begin with different characters, or are bounded, so that no text makes the pattern slow. */

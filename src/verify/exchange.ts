@@ -1,8 +1,12 @@
 import type { Readable } from 'node:stream'
+import type { Fields } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import { codeOf } from '../system/setup-error.ts'
 import type { Answer } from './answer.ts'
+
+/** The fields of each request. Without them the server may compress a body, which then cannot be judged (RFC 9110 §12.5.3). */
+export const EVERY_REQUEST: Fields = ['Accept-Encoding', 'identity']
 
 /** The head of a response, with fields by lower-case name. */
 export type Head = Pick<Answer, 'status' | 'fields'>

@@ -6,7 +6,7 @@ import type { Clock } from '../system/clock.ts'
 import { codeOf } from '../system/setup-error.ts'
 import type { Answer } from './answer.ts'
 import { type Client, RESPONSE_TIMEOUT } from './client.ts'
-import { type Head, startExchange } from './exchange.ts'
+import { EVERY_REQUEST, type Head, startExchange } from './exchange.ts'
 import { foldFields } from './observation.ts'
 import type { Question } from './question.ts'
 import { hostOf, portOf, type Target, tlsOptions } from './target.ts'
@@ -83,7 +83,7 @@ function watchIdle(agent: HttpAgent, clock: Clock): () => void {
 function headerOf({ fields, hosts, body }: Question, url: URL): string[] {
   const host = (hosts ?? [url.host]).flatMap((value) => ['Host', value])
   const length = body === undefined ? [] : ['Content-Length', String(Buffer.byteLength(body))]
-  return [...host, ...fields, ...length]
+  return [...host, ...EVERY_REQUEST, ...fields, ...length]
 }
 
 function headOf({ statusCode = 0, rawHeaders }: IncomingMessage): Head {

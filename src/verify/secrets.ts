@@ -1,5 +1,6 @@
 import { OUTSIDE } from '../promises/promises.ts'
-import { encodedPattern, readingsOf } from './encodings.ts'
+import { readingsOf } from './encodings.ts'
+import { createSought, type Sought, withoutSpans } from './sought.ts'
 
 /** The password and the tokens of a run. No text that leaves the run shows one of them, in any usual encoding. */
 export interface Secrets {
@@ -7,7 +8,7 @@ export interface Secrets {
   readonly tokens: ReadonlySet<string>
   /** Reads the tokens in the body of a response, and returns them. */
   learn(body: string): readonly string[]
-  /** A text with `***` in place of each secret. A text that cannot be masked in part is replaced as a whole. */
+  /** A text with `***` in place of each secret and of the first half of one. A text that cannot be masked in part is replaced as a whole. */
   mask(text: string): string
 }
 
@@ -23,19 +24,19 @@ const WITHHELD = '*** (withheld: it shows a secret)'
 /** @param password the first secret */
 export function createSecrets(password: string): Secrets {
   const tokens = new Set<string>()
-  /** Longest first, so that a secret that contains another one leaves no rest. */
-  let secrets: readonly string[] = []
-  const patterns = new Map<string, RegExp>()
+  const secrets = new Set<string>()
+  const sought = new Map<string, Sought>()
 
   function add(secret: string): void {
-    if (secret.length < SHORTEST || secrets.includes(secret) || OWN_TEXTS.includes(secret)) return
-    secrets = [...secrets, secret].sort((a, b) => b.length - a.length)
+    if (secret.length < SHORTEST || secrets.has(secret) || OWN_TEXTS.includes(secret)) return
+    secrets.add(secret)
+    for (const each of createSought(secret, OWN_TEXTS)) sought.set(each.text, each)
   }
 
-  function patternOf(secret: string): RegExp {
-    const known = patterns.get(secret) ?? encodedPattern(secret)
-    patterns.set(secret, known)
-    return known
+  /** Those of which a text shows enough to mask it. */
+  function soughtIn(text: string): readonly Sought[] {
+    const readings = [...readingsOf(text)]
+    return [...sought.values()].filter(({ stem }) => readings.some((reading) => reading.includes(stem)))
   }
 
   add(password)
@@ -50,12 +51,11 @@ export function createSecrets(password: string): Secrets {
       return found
     },
     mask(text) {
-      let masked = text
-      for (const secret of shownIn(text, secrets)) masked = masked.replaceAll(secret, '***')
-      const encoded = shownIn(masked, secrets)
-      if (encoded.length === 0) return masked
-      for (const secret of encoded) masked = masked.replace(patternOf(secret), '***')
-      return shownIn(masked, encoded).length === 0 ? masked : WITHHELD
+      const shown = soughtIn(text)
+      if (shown.length === 0) return text
+      const spans = shown.flatMap((each) => each.find(text))
+      const masked = withoutSpans(text, spans, '***')
+      return soughtIn(masked).length === 0 ? masked : WITHHELD
     },
   }
 }

@@ -19,6 +19,9 @@ const TLS = { ca: undefined, insecure: true }
 /** ms */
 const TIMEOUT = 300
 
+/** For tests that are not about it (ms). */
+const PATIENT = 10_000
+
 function pair(): { readonly cert: Buffer; readonly key: Buffer } {
   const shared = sharedPair()
   if (shared === 'auto') throw new Error('the shared pair exists only while the tests run')
@@ -48,14 +51,18 @@ async function http1Of(listener: RequestListener, connections = 1): Promise<Clie
   return client
 }
 
-async function http2Of(onStream: (stream: http2.ServerHttp2Stream) => void): Promise<Client> {
-  const server = http2.createSecureServer(pair())
-  server.on('stream', (stream: http2.ServerHttp2Stream) => {
+async function http2Of(
+  onStream: (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders) => void,
+  settings: http2.Settings = {},
+  timeout: number = TIMEOUT,
+): Promise<Client> {
+  const server = http2.createSecureServer({ ...pair(), settings })
+  server.on('stream', (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders) => {
     stream.on('error', () => {})
-    onStream(stream)
+    onStream(stream, headers)
   })
   const url = await listening(server, 'https')
-  const client = await createHttp2Client({ url, tls: TLS }, systemClock, TIMEOUT)
+  const client = await createHttp2Client({ url, tls: TLS }, systemClock, timeout)
   if (typeof client === 'string') throw new Error(client)
   closeLater(() => client.close())
   return client
@@ -159,7 +166,177 @@ describe('A failure says what happened', () => {
       status: 0,
       failure: expect.stringMatching(/connection was closed|stream was reset/),
     })
+  })
+})
+
+describe('HTTP/2 repeats what the server did not process (RFC 9113 §8.7)', () => {
+  /** The statuses of this many requests at once; of a request without a response, the failure. */
+  async function outcomes(client: Client, requests: number): Promise<ReadonlySet<number | string>> {
+    const answers = await Promise.all(Array.from({ length: requests }, () => client.send(GET)))
+    return new Set(answers.map(({ status, failure }) => failure ?? status))
+  }
+
+  const answer = (stream: http2.ServerHttp2Stream): void => {
+    stream.respond({ ':status': 200 })
+    stream.end('ok')
+  }
+
+  it.each([1, 50])('and opens no more than %i streams at once if the server allows no more', async (most) => {
+    let open = 0
+    let highest = 0
+    let arrived = 0
+    const client = await http2Of(
+      (stream) => {
+        arrived += 1
+        open += 1
+        highest = Math.max(highest, open)
+        stream.once('close', () => {
+          open -= 1
+        })
+        setImmediate(answer, stream)
+      },
+      { maxConcurrentStreams: most },
+      PATIENT,
+    )
+    expect(await outcomes(client, 120)).toEqual(new Set([200]))
+    expect([arrived, highest <= most]).toEqual([120, true])
+  })
+
+  it('after a GOAWAY, on a new connection', async () => {
+    const served = new Map<http2.Http2Session, number>()
+    const client = await http2Of(
+      (stream) => {
+        const { session } = stream
+        if (session === undefined) return
+        const count = (served.get(session) ?? 0) + 1
+        served.set(session, count)
+        if (count === 7) session.close()
+        answer(stream)
+      },
+      { maxConcurrentStreams: 5 },
+      PATIENT,
+    )
+    expect(await outcomes(client, 80)).toEqual(new Set([200]))
+    expect(await outcomes(client, 1)).toEqual(new Set([200]))
+    expect([...served.values()].reduce((sum, count) => sum + count)).toBe(81)
+    expect(served.size).toBeGreaterThan(5)
+  })
+
+  it('after a GOAWAY that names the last stream it processed', async () => {
+    let sessions = 0
+    const held = new Map<http2.Http2Session, http2.ServerHttp2Stream[]>()
+    const client = await http2Of(
+      (stream) => {
+        const { session } = stream
+        if (session === undefined) return
+        const streams = held.get(session) ?? []
+        if (!held.has(session)) sessions += 1
+        held.set(session, [...streams, stream])
+        if (sessions > 1) return answer(stream)
+        if (streams.length === 0) return
+        const [first] = streams
+        if (streams.length !== 9 || first === undefined) return
+        session.goaway(http2.constants.NGHTTP2_NO_ERROR, first.id ?? 0)
+        answer(first)
+      },
+      {},
+      PATIENT,
+    )
+    expect(await outcomes(client, 10)).toEqual(new Set([200]))
+    expect([...held.values()].map(({ length }) => length)).toEqual([10, 9])
+  })
+
+  it('after REFUSED_STREAM', async () => {
+    let arrived = 0
+    const client = await http2Of(
+      (stream) => {
+        arrived += 1
+        if (arrived % 2 === 1) stream.close(http2.constants.NGHTTP2_REFUSED_STREAM)
+        else answer(stream)
+      },
+      {},
+      PATIENT,
+    )
+    expect(await outcomes(client, 20)).toEqual(new Set([200]))
+  })
+
+  it('but not without an end', async () => {
+    let arrived = 0
+    const client = await http2Of(
+      (stream) => {
+        arrived += 1
+        stream.close(http2.constants.NGHTTP2_REFUSED_STREAM)
+      },
+      {},
+      PATIENT,
+    )
+    expect(await outcomes(client, 1)).toEqual(
+      new Set(['no response: the server refused the HTTP/2 stream 5 times']),
+    )
+    expect(arrived).toBe(5)
+  })
+
+  it('but not without an end to a server that closes each connection with GOAWAY at once', async () => {
+    const settings = Buffer.from('000000040000000000', 'hex')
+    const goaway = Buffer.from(`0000080700${'0'.repeat(24)}`, 'hex')
+    let connections = 0
+    const server = tls.createServer({ ...pair(), ALPNProtocols: ['h2'] }, (socket) => {
+      connections += 1
+      socket.on('error', () => {})
+      socket.write(Buffer.concat([settings, goaway]))
+    })
+    const url = await listening(server, 'https')
+    const client = await createHttp2Client({ url, tls: TLS }, systemClock, PATIENT)
+    if (typeof client === 'string') throw new Error(client)
+    closeLater(() => client.close())
+    expect(await outcomes(client, 1)).toEqual(
+      new Set(['no response: the server refused the HTTP/2 stream 5 times']),
+    )
+    expect(connections).toBeLessThanOrEqual(6)
+  })
+
+  it('and not what the server may have processed', async () => {
+    let arrived = 0
+    const client = await http2Of((stream) => {
+      arrived += 1
+      stream.session?.destroy()
+    })
+    await client.send(UNSUPPORTED_GRANT)
+    expect(arrived).toBe(1)
+  })
+
+  it('and connects again after the server has closed the connection', async () => {
+    const sessions = new Set<http2.Http2Session | undefined>()
+    const client = await http2Of((stream) => {
+      if (sessions.size === 0) stream.session?.destroy()
+      else answer(stream)
+      sessions.add(stream.session)
+    })
+    expect((await client.send(GET)).status).toBe(0)
+    expect((await client.send(GET)).status).toBe(200)
+  })
+
+  it('and sends nothing after it has been closed', async () => {
+    const client = await http2Of(answer)
+    client.close()
     expect((await client.send(GET)).failure).toBe('the connection was closed without a response')
+  })
+})
+
+describe('A client takes no compressed body (RFC 9110 §12.5.3)', () => {
+  it('over HTTP/1.1', async () => {
+    const client = await http1Of((request, response) => {
+      response.end(request.headers['accept-encoding'])
+    })
+    expect((await client.send(GET)).body).toBe('identity')
+  })
+
+  it('over HTTP/2', async () => {
+    const client = await http2Of((stream, headers) => {
+      stream.respond({ ':status': 200 })
+      stream.end(headers['accept-encoding'])
+    })
+    expect((await client.send(GET)).body).toBe('identity')
   })
 })
 
@@ -254,6 +431,17 @@ describe('No HTTP/2', () => {
   it('because the certificate is not trusted', async () => {
     const url = await listening(http2.createSecureServer(pair()), 'https')
     expect(await connectTo(url, false)).toMatch(/certificate/)
+  })
+
+  it('because the server sends no SETTINGS', async () => {
+    const url = await listening(tls.createServer({ ...pair(), ALPNProtocols: ['h2'] }), 'https')
+    expect(await connectTo(url)).toBe('no response within 0.3 s')
+  })
+
+  it('because the server closes the connection before its SETTINGS', async () => {
+    const server = tls.createServer({ ...pair(), ALPNProtocols: ['h2'] }, (socket) => socket.destroy())
+    const url = await listening(server, 'https')
+    expect(await connectTo(url)).toBe('the connection was closed without a response')
   })
 
   it('because the server does not answer in time', async () => {
