@@ -41,6 +41,8 @@ export interface Stage {
   noRevocation: string | undefined
   /** The response that opened the current window, if no request has followed it. */
   readonly openings: Map<Endpoint, Answer>
+  /** How wrong the clock of the server is, if it is. */
+  clockNote: string | undefined
   readonly floods: FloodFigures[]
   /** Requests of the floods. */
   floodRequests: number
@@ -96,9 +98,9 @@ export function createStage(
     const ahead = clock.read(received)
     if (ahead !== undefined) {
       const side = ahead > 0 ? 'ahead' : 'behind'
-      say(
-        `the clock of the server is ${Math.round(Math.abs(ahead) / 1000)} s ${side}: times are compared with it`,
-      )
+      const off = Math.round(Math.abs(ahead) / 1000)
+      stage.clockNote = `the clock of the server is ${off} s ${side}: times are compared with it`
+      say(stage.clockNote)
     }
     const answer = clock.corrected(received)
     records.add(question, answer)
@@ -128,6 +130,7 @@ export function createStage(
     revoked: new Set(),
     noRevocation: undefined,
     openings: new Map(),
+    clockNote: undefined,
     floods: [],
     floodRequests: 0,
     send,

@@ -1,6 +1,7 @@
 import { listMembers } from '../../http/fields.ts'
 import { SetupError } from '../../system/setup-error.ts'
 import { type Answer, member } from '../answer.ts'
+import type { VerifyOptions } from '../options.ts'
 import {
   apiRequest,
   passwordForm,
@@ -50,9 +51,11 @@ export const tokens: Round = {
 }
 
 /** In the words of OpenSSL and Node. */
-function remedyFor(failure: string): string {
+function remedyFor(failure: string, { ca }: VerifyOptions['tls']): string {
   if (/certificate|hostname|altnames|unable to verify/i.test(failure)) {
-    return 'name its certificate, or that of its authority, with --ca (--insecure accepts any)'
+    return ca === undefined
+      ? 'name its certificate, or that of its authority, with --ca (--insecure accepts any)'
+      : 'the file of --ca has to hold its certificate, or that of its authority, for this name'
   }
   return /wrong version number|packet length too long/i.test(failure)
     ? 'it may speak http, not https, at this port'
@@ -64,7 +67,10 @@ function requireAccepted(stage: Stage, answer: Answer): void {
   const { origin } = stage.options.url
   const { came } = stage.departure({ what: '' }, answer, '', '')
   if (answer.failure !== undefined) {
-    throw new SetupError(`${origin}: ${came}`, { exitCode: 1, remedy: remedyFor(answer.failure) })
+    throw new SetupError(`${origin}: ${came}`, {
+      exitCode: 1,
+      remedy: remedyFor(answer.failure, stage.options.tls),
+    })
   }
   if (member(answer, 'error') === 'invalid_grant' || answer.status === 401 || answer.status === 403) {
     throw new SetupError(`${origin} does not accept the password: ${came}`, {
