@@ -4,13 +4,13 @@ import { only } from './observation.ts'
 
 /** The time of the server, by its own clock. */
 export interface ServerClock extends Clock {
-  /** Reads the `Date` of a response, once. Returns how far that clock is from ours, if that is more than the tolerance (ms). */
+  /** Reads the `Date` of a response. The first one decides whether the clock is wrong. Returns how far that clock is from ours (ms), once, if it is more than the tolerance. */
   read(answer: Answer): number | undefined
   /** The response with its times by the clock of the server: sent not later, and arrived not earlier, than it says. */
   corrected(answer: Answer): Answer
 }
 
-/** `Date` has whole seconds, and a response takes its time (ms). */
+/** Clocks that are synchronized differ by less (ms). */
 const TOLERANCE = 2_000
 
 /** What `Date` leaves out (ms). */
@@ -22,16 +22,22 @@ const ROUNDED_OFF = 1_000
  */
 export function createServerClock({ monotonic, wall }: Clock): ServerClock {
   let ahead: number | undefined
+  let fastest = Number.POSITIVE_INFINITY
   const shift = (): number => ahead ?? 0
   return {
     monotonic,
     wall: () => wall() + shift(),
     read(answer) {
       const date = Date.parse(only(answer, 'date') ?? '')
-      if (ahead !== undefined || Number.isNaN(date)) return undefined
-      const difference = date - answer.at
-      ahead = Math.abs(difference) > TOLERANCE ? difference : 0
-      return ahead === 0 ? undefined : ahead
+      // The server wrote it at any time while the request was under way.
+      const agrees = date + ROUNDED_OFF > answer.sentAt - TOLERANCE && date < answer.at + TOLERANCE
+      const took = answer.at - answer.sentAt
+      if (Number.isNaN(date) || ahead === 0 || took >= fastest) return undefined
+      // A faster exchange tells more precisely how far the clock is off.
+      const isFirst = ahead === undefined
+      ahead = isFirst && agrees ? 0 : date - answer.at
+      fastest = took
+      return isFirst && ahead !== 0 ? ahead : undefined
     },
     corrected(answer) {
       if (shift() === 0) return answer

@@ -108,7 +108,9 @@ function createBurst(stage: Stage, admitted: Admitted, endpoint: Endpoint): Burs
     // Whether the status is right is a matter of other rounds: here it has to stay the same until the window is used up.
     else if (answer.status !== 0 && !statuses.has(question.what)) statuses.set(question.what, answer.status)
     const usual = statuses.get(question.what) ?? expected
-    steps.push({ question, expected: usual, answer: stage.records.masked(answer) })
+    // Only the body of an unexpected response is quoted, and masking takes time.
+    const quoted = answer.status !== usual && answer.status !== 429
+    steps.push({ question, expected: usual, answer: quoted ? stage.records.masked(answer) : answer })
   }
 
   return {
