@@ -1,0 +1,90 @@
+/** A Lua script. The server runs it in one atomic step. */
+export interface Script {
+  /** Its name in logs and in the `operation` label of `postern_store_errors_total`. */
+  readonly name: StoreOperation
+  readonly source: string
+}
+
+/** What a sidecar does at the shared store: the `operation` label of the store's metrics. */
+export type StoreOperation =
+  | 'connect'
+  | 'state'
+  | 'issue'
+  | 'refresh'
+  | 'lookup'
+  | 'revoke'
+  | 'list'
+  | 'follow'
+  | 'count'
+  | 'replicate'
+
+/**
+ * Why the shared store gave no answer. `timeout`: none within `store.timeout`. `disconnected`: there is no connection. `read-only`:
+ * the server is a replica, or has lost its primary. `full`: it is out of memory. `refused`: it does not accept the user, the password
+ * or the command. `loading`: it reads its data after a start, or a cluster is incomplete. `error`: any other error of the server.
+ */
+export type StoreFailure = 'timeout' | 'disconnected' | 'read-only' | 'full' | 'refused' | 'loading' | 'error'
+
+/** The shared store gave no answer, so what was asked is unknown. The message names no key, token or password. */
+export class StoreUnavailable extends Error {
+  override readonly name = 'StoreUnavailable'
+  readonly operation: StoreOperation
+  readonly failure: StoreFailure
+
+  constructor(operation: StoreOperation, failure: StoreFailure, message: string) {
+    super(message)
+    this.operation = operation
+    this.failure = failure
+  }
+}
+
+/** A value of a reply: Lua integers are numbers, strings are strings, arrays are arrays, false and nil are null. */
+export type StoreReply = string | number | null | readonly StoreReply[]
+
+/** An entry of a stream: its id, and its fields in pairs. */
+export interface StreamEntry {
+  readonly id: string
+  readonly fields: readonly string[]
+}
+
+/**
+ * The connection to the Valkey or Redis server (or Sentinel group, or Cluster) that several sidecars share. It connects and reconnects
+ * by itself. Every promise settles within `store.timeout`, and rejects only with `StoreUnavailable`.
+ */
+export interface SharedStore {
+  /** All keys of this device begin with it. It contains a hash tag, so a Cluster keeps all of them in one slot: `{postern}:`. */
+  readonly prefix: string
+  /**
+   * Runs a script on the primary. Scripts of one turn of the event loop travel in one packet. While the store is known to be down,
+   * it rejects at once.
+   *
+   * @param keys full names; the script may derive further keys that begin with `prefix`
+   */
+  run(script: Script, keys: readonly string[], args: readonly (string | number)[]): Promise<StoreReply>
+  /**
+   * Like `run`, and waits until a replica has the writes, too, if the server has replicas to wait for (`store.replicas`). If none
+   * confirms in time, reports that (`replicate`) and fulfils all the same: the primary has the writes.
+   */
+  runDurably(script: Script, keys: readonly string[], args: readonly (string | number)[]): Promise<StoreReply>
+  /**
+   * The entries of a stream after `id`, oldest first, at most 1000; waits for the first one up to `FOLLOW_WAIT`. Empty if none came. It has
+   * a connection of its own, so waiting delays no script. The promise settles within `FOLLOW_WAIT` and `store.timeout` together.
+   */
+  follow(stream: string, id: string): Promise<readonly StreamEntry[]>
+  /** Whether the server answers, as far as is known. */
+  readonly up: boolean
+  close(): Promise<void>
+}
+
+/** How long `follow` waits for an entry (ms). A sidecar notices within this time and `store.timeout` that it hears nothing any more. */
+export const FOLLOW_WAIT = 2_000
+
+export interface SharedStoreListener {
+  /** An operation had no answer. Called for each. */
+  failed(error: StoreUnavailable): void
+  /** The store answers again (or for the first time); or it does not any more, and why. */
+  up(): void
+  down(error: StoreUnavailable): void
+  /** The duration of a script until its reply (ms). */
+  answered(duration: number): void
+}
