@@ -15,6 +15,8 @@ export interface LiveExchanges {
   delete(exchange: LiveExchange): void
   /** Revokes every exchange that one of these grants admitted (C8). */
   cut(grants: readonly string[]): void
+  /** The grants of these exchanges. */
+  grants(): ReadonlySet<string>
   /** Collects the grants that are revoked from now on, for a request whose token lookup is pending. */
   watchRevoked(): RevocationWatch
 }
@@ -53,6 +55,11 @@ export function createLiveExchanges(): LiveExchanges {
       }
       for (const watched of watches) for (const grant of grants) watched.add(grant)
       for (const exchange of affected) exchange.revoke()
+    },
+    grants() {
+      const found = new Set<string>()
+      for (let at = newest; at !== undefined; at = at.older) if (at.grant !== undefined) found.add(at.grant)
+      return found
     },
     watchRevoked() {
       const watched = new Set<string>()

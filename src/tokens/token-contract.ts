@@ -17,9 +17,14 @@ export interface IssuedTokens {
   readonly expiresIn: number
 }
 
+/** `unavailable`: the shared store did not answer, so nobody knows whether the token is valid. */
 export type TokenLookup =
   | { readonly kind: 'valid'; readonly grant: string }
   | { readonly kind: 'refused'; readonly cause: 'unknown' | 'expired' | 'revoked' }
+  | { readonly kind: 'unavailable' }
+
+/** The shared store did not answer, so nothing was issued or revoked as far as is known. A store in this process never says so. */
+export type Unavailable = 'unavailable'
 
 /**
  * Which grants to revoke. `client`: an IPv4 address or the /64 of an IPv6 one, as for the rate limits. `token`: the grant of a
@@ -51,33 +56,34 @@ export interface TokenListener {
 
 /**
  * The token operations of requests and operators. A store that several sidecars share returns promises; a store in this
- * process returns values, which saves the cost of promises. A rejected promise is a bug: a store that cannot find out whether
- * a token is valid refuses it.
+ * process returns values, which saves the cost of promises. A rejected promise is a bug.
  */
 export interface Tokens {
-  /** Issues the tokens of a new grant. `grantType`: the name of the grant type, the `grant` label of the metric. */
-  issue(client: string, grantType: string): IssuedTokens | Promise<IssuedTokens>
   /** Exchanges a live refresh token (C6). `undefined` (`invalid_grant`) for any other string, also for an access token. */
-  refresh(refreshToken: string): IssuedTokens | undefined | Promise<IssuedTokens | undefined>
+  refresh(refreshToken: string): Later<IssuedTokens | undefined | Unavailable>
   /** Looks up an access token (C10). A valid one makes its grant the most recently used; a refresh token is unknown. */
   identify(accessToken: string): TokenLookup | Promise<TokenLookup>
   /** Revokes grants with all their tokens, durably. Returns the number of grants. */
-  revoke(which: Revocation, reason: string): number | Promise<number>
-  grants(): readonly GrantSummary[] | Promise<readonly GrantSummary[]>
+  revoke(which: Revocation, reason: string): Later<number | Unavailable>
+  grants(): Later<readonly GrantSummary[] | Unavailable>
+  /** The tokens in the memory of this process. */
+  counts(): { readonly access: number; readonly refresh: number }
+  /** New lifetimes apply to tokens issued from now on. A smaller capacity evicts at once. */
+  applyPolicy(policy: TokenPolicy): void
+  /** Removes expired tokens and runs the maintenance of the store. Call it about once a second. */
+  sweep(): void
 }
+
+type Later<T> = T | Promise<T>
 
 /** The token store of this process, which returns values without promises. */
 export interface TokenStore extends Tokens {
+  /** Issues the tokens of a new grant. `grantType`: the name of the grant type, the `grant` label of the metric. */
   issue(client: string, grantType: string): IssuedTokens
   refresh(refreshToken: string): IssuedTokens | undefined
   identify(accessToken: string): TokenLookup
   revoke(which: Revocation, reason: string): number
   grants(): readonly GrantSummary[]
-  counts(): { readonly access: number; readonly refresh: number }
   /** Live tokens that a restart would lose because writing them failed. Always 0 for `tokens.store: memory`. */
   unsaved(): number
-  /** Removes expired tokens and runs the journal's maintenance. Call it about once a second. */
-  sweep(): void
-  /** New lifetimes apply to tokens issued from now on. A smaller capacity evicts at once. */
-  applyPolicy(policy: TokenPolicy): void
 }

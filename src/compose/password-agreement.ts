@@ -1,0 +1,162 @@
+import { randomBytes } from 'node:crypto'
+import { type SharedStore, StoreUnavailable } from '../store/shared-store.ts'
+import type { DeviceState } from '../tokens/revocation-feed.ts'
+import { listOf } from '../tokens/shared-token-store.ts'
+import { PUBLISH, READ_STATE } from '../tokens/store-scripts.ts'
+import type { TokenCopies } from '../tokens/token-copies.ts'
+
+/**
+ * Whether the password of this sidecar is the one of the shared store. `differs`: another sidecar has published a different one.
+ * `unknown`: the store has not answered yet, or this sidecar does not know its password (`password.device` before the first login).
+ */
+export type Agreement =
+  | { readonly kind: 'agreed'; readonly epoch: string }
+  | { readonly kind: 'differs' }
+  | { readonly kind: 'unknown' }
+
+export interface PasswordAgreementDependencies {
+  readonly store: SharedStore
+  readonly copies: TokenCopies
+  /** The fingerprint of the present password; undefined while it is unknown. */
+  readonly fingerprint: (salt: Uint8Array) => Promise<string | undefined>
+  /** This sidecar has published a new password, which revoked these grants. */
+  readonly onPublished: (revoked: number) => void
+  /** Called when the password differs from that of the store, and when it does not any more. */
+  readonly onDiffers: (differs: boolean) => void
+  readonly onBug: (error: unknown) => void
+}
+
+/**
+ * Keeps the password of this sidecar and the fingerprint in the shared store in agreement (C8). The epoch in the store belongs to one
+ * password. Who sees the password change publishes the new fingerprint and with it begins an epoch, in one step, so every token
+ * of the old password is void at that moment, and a login that was verified under the earlier epoch gets none.
+ *
+ * Only a sidecar that has seen a change, or has just started, publishes. Any other one that finds a different fingerprint holds an old
+ * password: it gives out no token until its own source changes.
+ */
+export interface PasswordAgreement {
+  /** Counts the changes of this sidecar's password, so that a login can tell whether one happened during its verification. */
+  readonly changes: number
+  /** The password of this sidecar has changed, or is known now (`learned`). */
+  changed(): void
+  learned(): void
+  /** Reads the state and settles the agreement. Rejects with `StoreUnavailable`. */
+  settle(last?: string): Promise<DeviceState>
+  /** The agreement, after every change that is under way. */
+  present(): Promise<Agreement>
+}
+
+export function createPasswordAgreement({
+  store,
+  copies,
+  fingerprint,
+  onPublished,
+  onDiffers,
+  onBug,
+}: PasswordAgreementDependencies): PasswordAgreement {
+  let changes = 0
+  /** Why this sidecar may publish its password. */
+  let reason: 'start' | 'change' | undefined = 'start'
+  let agreement: Agreement = { kind: 'unknown' }
+  let turn: Promise<unknown> = Promise.resolve()
+  const keys = [`${store.prefix}state`]
+
+  function settle(last = ''): Promise<DeviceState> {
+    const settled = turn.then(() => settleNow(last))
+    turn = settled.catch(() => {})
+    return settled
+  }
+
+  async function settleNow(last: string): Promise<DeviceState> {
+    for (;;) {
+      const before = changes
+      const state = await read(last)
+      const own = await fingerprint(bytesOf(state?.salt ?? ''))
+      if (before !== changes) continue
+      if (state !== undefined && !isBehind(state)) {
+        copies.begin(state.epoch)
+        if (own === state.fingerprint) return agreed(state)
+        if (own === undefined ? reason !== 'change' : reason === undefined && state.fingerprint !== '')
+          return disagreed(state, own)
+      }
+      await publish(state, own !== undefined)
+    }
+  }
+
+  /** The server is older than what this sidecar knows: it has lost an epoch, perhaps with its primary. */
+  function isBehind(state: DeviceState): boolean {
+    return Number(state.epoch) < Number(copies.epoch)
+  }
+
+  async function read(last: string): Promise<DeviceState | undefined> {
+    const reply = listOf(await store.run(READ_STATE, keys, [store.prefix, last]))
+    const [dataset = '', epoch = '', salt = '', print = '', id = '', kept] = reply.map(String)
+    return reply.length === 0
+      ? undefined
+      : { dataset, epoch, salt, fingerprint: print, last: id, kept: kept === '1' }
+  }
+
+  async function publish(state: DeviceState | undefined, isKnown: boolean): Promise<void> {
+    const before = changes
+    const salt = randomBytes(16)
+    const own = isKnown ? await fingerprint(salt) : ''
+    if (before !== changes || own === undefined) return
+    const least = state === undefined || isBehind(state) ? Number(copies.epoch) : 0
+    const args = [state?.epoch ?? '', least, salt.toString('base64url'), own, randomBytes(8).toString('hex')]
+    const [revoked] = listOf(await store.runDurably(PUBLISH, keys, [store.prefix, ...args]))
+    // Another sidecar was first: the next round reads what it has published.
+    if (revoked === undefined) return
+    if (before === changes) reason = undefined
+    if (state !== undefined) onPublished(Number(revoked))
+  }
+
+  function agreed(state: DeviceState): DeviceState {
+    reason = undefined
+    if (agreement.kind === 'differs') onDiffers(false)
+    agreement = { kind: 'agreed', epoch: state.epoch }
+    return state
+  }
+
+  function disagreed(state: DeviceState, own: string | undefined): DeviceState {
+    const differs = own !== undefined
+    if (differs !== (agreement.kind === 'differs')) onDiffers(differs)
+    agreement = { kind: differs ? 'differs' : 'unknown' }
+    return state
+  }
+
+  function begin(): void {
+    changes += 1
+    if (agreement.kind === 'agreed') agreement = { kind: 'unknown' }
+  }
+
+  return {
+    get changes() {
+      return changes
+    },
+    changed() {
+      begin()
+      reason = 'change'
+      settle().catch((error: unknown) => {
+        if (!(error instanceof StoreUnavailable)) onBug(error)
+        // Nobody knows whether the store has the new password already. Once it answers, the feed settles again.
+        copies.dropAll()
+      })
+    },
+    learned() {
+      begin()
+      settle().catch((error: unknown) => {
+        if (!(error instanceof StoreUnavailable)) onBug(error)
+      })
+    },
+    settle,
+    async present() {
+      await turn
+      if (agreement.kind === 'unknown') await settle().catch(() => {})
+      return agreement
+    },
+  }
+}
+
+function bytesOf(salt: string): Uint8Array {
+  return Buffer.from(salt, 'base64url')
+}

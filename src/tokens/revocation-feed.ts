@@ -1,0 +1,138 @@
+import type { SharedStore, StreamEntry } from '../store/shared-store.ts'
+import { StoreUnavailable } from '../store/shared-store.ts'
+import { listOf } from './shared-token-store.ts'
+import { MISSING_GRANTS } from './store-scripts.ts'
+import type { TokenCopies } from './token-copies.ts'
+
+/** The state that all sidecars of one device share. */
+export interface DeviceState {
+  /** The id of the data on the server. Another one means that the server was emptied. */
+  readonly dataset: string
+  readonly epoch: string
+  readonly salt: string
+  /** The fingerprint of the password; empty if no sidecar knows the password. */
+  readonly fingerprint: string
+  /** The id of the last event. */
+  readonly last: string
+  /** Whether the server still has the event from which this sidecar reads on. */
+  readonly kept: boolean
+}
+
+export interface RevocationFeedDependencies {
+  readonly store: SharedStore
+  readonly copies: TokenCopies
+  /**
+   * Reads the state and brings this sidecar into agreement with it. Rejects if the store does not answer.
+   *
+   * @param last the id of the last event that this sidecar has read
+   */
+  readonly settle: (last: string) => Promise<DeviceState>
+  /** The server has lost its data. */
+  readonly onLost: () => void
+  readonly onBug: (error: unknown) => void
+}
+
+export interface RevocationFeed {
+  /** Resolves when the first attempt to hear from the store has ended. */
+  readonly started: Promise<void>
+  close(): void
+}
+
+/** The pause before the store is asked again after it did not answer (ms). */
+const PAUSE = 250
+
+/** The most entries of one answer. More may wait, so the copies are not up to date yet. */
+const MOST = 1_000
+
+/** Grants per question, so that no question is long. */
+const PAGE = 500
+
+/**
+ * Follows the stream of revocations, so that this sidecar's copies are right within the delay of a message. After a cut connection it
+ * reads on where it was. If the server does not have that place any more, the copies are compared with the server's tokens.
+ */
+export function followRevocations({
+  store,
+  copies,
+  settle,
+  onLost,
+  onBug,
+}: RevocationFeedDependencies): RevocationFeed {
+  const events = `${store.prefix}events`
+  let dataset = ''
+  let last = ''
+  let closed = false
+  let wake = (): void => {}
+
+  async function synchronize(): Promise<void> {
+    const state = await settle(last)
+    const before = dataset
+    dataset = state.dataset
+    if (before === '') last = state.last
+    else if (before !== dataset) {
+      last = state.last
+      copies.orphan()
+      onLost()
+    } else if (!state.kept) {
+      last = state.last
+      await compare()
+    }
+    if (last === state.last) copies.heard()
+  }
+
+  /** Events were missed. What has no grant on the server any more was revoked meanwhile. */
+  async function compare(): Promise<void> {
+    const grants = copies.grants()
+    for (let at = 0; at < grants.length; at += PAGE) {
+      const page = grants.slice(at, at + PAGE)
+      const missing = await store.run(MISSING_GRANTS, [`${store.prefix}state`], [store.prefix, ...page])
+      copies.revoke(listOf(missing).map(String))
+    }
+  }
+
+  /** Returns whether an epoch began, so that the state is to be read again. */
+  function apply({ id, fields }: StreamEntry): boolean {
+    last = id
+    const [kind, value = ''] = fields
+    if (kind === 'revoked') copies.revoke(value.split(' '))
+    else if (kind === 'evicted') copies.evict(value.split(' '))
+    else if (kind === 'epoch') copies.begin(value)
+    return kind === 'epoch'
+  }
+
+  async function follow(): Promise<void> {
+    await synchronize()
+    while (!closed) {
+      const entries = await store.follow(events, last)
+      const begun = entries.map(apply).includes(true)
+      if (entries.length < MOST) copies.heard()
+      // A server that was emptied meanwhile sends nothing, so silence is a reason to look, too.
+      if (entries.length === 0 || begun) await synchronize()
+    }
+  }
+
+  function pause(): Promise<void> {
+    return new Promise((resolve) => {
+      wake = resolve
+      setTimeout(resolve, PAUSE).unref()
+    })
+  }
+
+  async function run(onFirst: () => void): Promise<void> {
+    while (!closed) {
+      const first = synchronize().finally(onFirst)
+      await first.then(follow).catch((error: unknown) => {
+        if (!(error instanceof StoreUnavailable)) onBug(error)
+      })
+      if (!closed) await pause()
+    }
+  }
+
+  return {
+    started: new Promise((resolve) => void run(resolve)),
+    close() {
+      closed = true
+      wake()
+    },
+  }
+}

@@ -1,0 +1,229 @@
+import { prefix64 } from '../http/ip.ts'
+import { type Script, type SharedStore, type StoreReply, StoreUnavailable } from '../store/shared-store.ts'
+import type { Clock } from '../system/clock.ts'
+import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from './mint.ts'
+import { openResponse, sealResponse } from './replay-seal.ts'
+import { ISSUE, LIST_GRANTS, REFRESH, REVOKE_ALL, REVOKE_GRANTS, REVOKE_TOKEN } from './store-scripts.ts'
+import type {
+  GrantSummary,
+  IssuedTokens,
+  Revocation,
+  TokenListener,
+  TokenPolicy,
+  Tokens,
+  Unavailable,
+} from './token-contract.ts'
+import type { TokenCopies } from './token-copies.ts'
+
+export interface SharedTokens extends Tokens {
+  /**
+   * Issues the tokens of a new grant. `stale`: `epoch` does not hold any more, so the password has to be verified again.
+   *
+   * @param epoch the epoch under which the password was verified
+   */
+  issue(client: string, grantType: string, epoch: string): Promise<IssuedTokens | 'stale' | Unavailable>
+}
+
+export interface SharedTokensDependencies {
+  readonly store: SharedStore
+  readonly copies: TokenCopies
+  readonly policy: TokenPolicy
+  readonly clock: Clock
+  readonly random: RandomBytes
+  readonly listener: SharedTokensListener
+}
+
+/** What this sidecar itself did at the store. What others did, they count. */
+export interface SharedTokensListener extends Pick<TokenListener, 'issued' | 'evicted'> {
+  revoked(grants: number, reason: string): void
+}
+
+/** Grants per call of a script: a long call would delay every other sidecar. */
+const PAGE = 500
+
+/** A client that refreshes without end evicts its own tokens first. The same share as in a store of this process. */
+const shareOf = (capacity: number): number => Math.max(8, Math.floor(capacity / 4))
+
+/**
+ * The tokens that several sidecars share. The store on the server is authoritative: each change is one atomic step there, and
+ * the copies of this sidecar follow at once, those of the others within the delay of a message.
+ */
+export function createSharedTokens({
+  store,
+  copies,
+  policy: initial,
+  clock,
+  random,
+  listener,
+}: SharedTokensDependencies): SharedTokens {
+  let policy = initial
+  const keys = [`${store.prefix}state`]
+
+  function lasting(script: Script, ...args: readonly (string | number)[]): Promise<StoreReply> {
+    return store.runDurably(script, keys, [store.prefix, ...args])
+  }
+
+  function responseOf(accessToken: string, refreshToken: string): IssuedTokens {
+    return { accessToken, refreshToken, expiresIn: Math.floor(policy.accessLifetime / 1000) }
+  }
+
+  async function issue(client: string, grantType: string, epoch: string): Promise<IssuedTokens | 'stale'> {
+    const { accessLifetime, refreshLifetime, capacity } = policy
+    const grant = mintGrantId(random)
+    const [accessToken, refreshToken] = [mintToken(random), mintToken(random)]
+    const [access, refreshed] = [digestToken(accessToken), digestToken(refreshToken)]
+    const asked = clock.monotonic()
+    const most = Math.max(1, Math.floor(capacity / 2))
+    const reply = await lasting(
+      ISSUE,
+      epoch,
+      grant,
+      client,
+      access,
+      accessLifetime,
+      refreshed,
+      refreshLifetime,
+      most,
+    )
+    const [kind, accessEvicted, refreshEvicted, ...evicted] = listOf(reply)
+    if (kind !== 'issued') return 'stale'
+    copies.evict(evicted.map(String))
+    for (const [of, count] of [
+      ['access', Number(accessEvicted)],
+      ['refresh', Number(refreshEvicted)],
+    ] as const)
+      if (count > 0) listener.evicted(of, count)
+    copies.add({ digest: access, grant, client, epoch, granted: clock.wall(), until: asked + accessLifetime })
+    listener.issued(grantType)
+    return responseOf(accessToken, refreshToken)
+  }
+
+  async function refresh(presented: string): Promise<IssuedTokens | undefined> {
+    if (!looksMinted(presented)) return undefined
+    const { accessLifetime, refreshLifetime, refreshGrace, rotateRefresh, capacity } = policy
+    const accessToken = mintToken(random)
+    const access = digestToken(accessToken)
+    const asked = clock.monotonic()
+    const issued = responseOf(accessToken, rotateRefresh ? mintToken(random) : presented)
+    const rotation = rotateRefresh
+      ? [
+          digestToken(issued.refreshToken),
+          refreshLifetime,
+          refreshGrace,
+          sealResponse(issued, presented, random),
+        ]
+      : []
+    const reply = await lasting(
+      REFRESH,
+      digestToken(presented),
+      access,
+      accessLifetime,
+      shareOf(capacity),
+      ...rotation,
+    )
+    const [kind, ...rest] = listOf(reply).map(String)
+    switch (kind) {
+      case 'refreshed': {
+        const [grant = '', client = '', granted, epoch = ''] = rest
+        copies.add({
+          digest: access,
+          grant,
+          client,
+          epoch,
+          granted: Number(granted),
+          until: asked + accessLifetime,
+        })
+        listener.issued('refresh_token')
+        return issued
+      }
+      case 'replayed':
+        return openResponse(rest[0] ?? '', presented)
+      case 'reused':
+        // Two parties hold the token and one of them stole it. The sidecar cannot tell which (RFC 9700 §4.14.2).
+        revoked(rest, 'refresh_token_reuse')
+        return undefined
+      default:
+        return undefined
+    }
+  }
+
+  function revoked(grants: readonly string[], reason: string): number {
+    copies.revoke(grants)
+    if (grants.length > 0) listener.revoked(grants.length, reason)
+    return grants.length
+  }
+
+  async function revokeGrants(grants: readonly string[], reason: string): Promise<number> {
+    let count = 0
+    for (let at = 0; at < grants.length; at += PAGE) {
+      const reply = await lasting(REVOKE_GRANTS, ...grants.slice(at, at + PAGE))
+      count += revoked(listOf(reply).map(String), reason)
+    }
+    return count
+  }
+
+  async function revoke(which: Revocation, reason: string): Promise<number> {
+    if ('grant' in which) return revokeGrants([which.grant], reason)
+    if ('token' in which) {
+      const reply = await lasting(REVOKE_TOKEN, digestToken(which.token))
+      return revoked(listOf(reply).map(String), reason)
+    }
+    if ('client' in which) {
+      const theirs = (await grants()).filter(({ client }) => prefix64(client) === which.client)
+      return revokeGrants(
+        theirs.map(({ id }) => id),
+        reason,
+      )
+    }
+    const [count, epoch] = listOf(await lasting(REVOKE_ALL))
+    copies.begin(String(epoch ?? ''))
+    if (Number(count) > 0) listener.revoked(Number(count), reason)
+    return Number(count)
+  }
+
+  async function grants(): Promise<readonly GrantSummary[]> {
+    const found: GrantSummary[] = []
+    for (let at = 0; ; at += PAGE) {
+      const reply = await store.run(LIST_GRANTS, keys, [store.prefix, at, at + PAGE - 1])
+      const [ranks, ...page] = listOf(reply)
+      for (const each of page) {
+        const [id, client, granted, expires, accessTokens] = listOf(each)
+        found.push({
+          id: String(id),
+          client: String(client),
+          issuedAt: Number(granted),
+          expiresAt: Number(expires),
+          accessTokens: Number(accessTokens),
+        })
+      }
+      if (Number(ranks) < PAGE) return found
+    }
+  }
+
+  return {
+    issue: (client, grantType, epoch) => orUnavailable(issue(client, grantType, epoch)),
+    refresh: (presented) => orUnavailable(refresh(presented)),
+    identify: copies.identify,
+    revoke: (which, reason) => orUnavailable(revoke(which, reason)),
+    grants: () => orUnavailable(grants()),
+    counts: copies.counts,
+    sweep: copies.sweep,
+    applyPolicy(next) {
+      policy = next
+      copies.resize(next.capacity)
+    },
+  }
+}
+
+/** A list in the reply of a script; empty for anything else. */
+export function listOf(reply: StoreReply | undefined): readonly StoreReply[] {
+  return typeof reply === 'object' && reply !== null ? reply : []
+}
+
+/** `unavailable` if the store does not answer. Every other rejection is a bug and stays one. */
+export function orUnavailable<T>(asked: Promise<T>): Promise<T | Unavailable> {
+  return asked.catch((error: unknown) => {
+    if (error instanceof StoreUnavailable) return 'unavailable'
+    throw error
+  })
+}

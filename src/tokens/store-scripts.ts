@@ -1,0 +1,273 @@
+import type { Script, StoreOperation } from '../store/shared-store.ts'
+
+/**
+ * What every script begins with. `KEYS[1]` is the hash of the device's state, `ARGV[1]` the prefix of all its keys. All times are
+ * the server's (ms).
+ *
+ * A token is a text under its digest: kind (`a` access, `r` refresh, `s` spent refresh), epoch, grant, client, time of the login.
+ * A token of an earlier epoch is void. The set of a grant holds kind and digest of its tokens, scored by their expiry.
+ */
+const COMMON = `
+local p = ARGV[1]
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local epoch = redis.call('HGET', KEYS[1], 'epoch')
+
+local function announce(...)
+  redis.call('XADD', p .. 'events', 'MAXLEN', '~', 10000, '*', ...)
+end
+
+local function token(digest)
+  local text = redis.call('GET', p .. 't:' .. digest)
+  if not text then return nil end
+  local kind, of, grant, client, granted = string.match(text, '^(%a) (%S+) (%S+) (%S+) (%S+)$')
+  if of ~= epoch then return nil end
+  return kind, grant, client, granted
+end
+
+local function add(kind, digest, grant, client, granted, lifetime)
+  local text = table.concat({kind, epoch, grant, client, granted}, ' ')
+  redis.call('SET', p .. 't:' .. digest, text, 'PX', lifetime)
+  redis.call('ZADD', p .. 'g:' .. grant, now + lifetime, kind .. digest)
+end
+
+local function keep(grant)
+  local set = p .. 'g:' .. grant
+  local last = redis.call('ZRANGE', set, -1, -1, 'WITHSCORES')
+  redis.call('PEXPIREAT', set, last[2])
+  redis.call('ZADD', p .. 'grants', last[2], grant)
+end
+
+local function remove(grant)
+  local set = p .. 'g:' .. grant
+  local count = {a = 0, r = 0, s = 0}
+  for _, member in ipairs(redis.call('ZRANGE', set, 0, -1)) do
+    local kind, digest = string.sub(member, 1, 1), string.sub(member, 2)
+    count[kind] = count[kind] + redis.call('DEL', p .. 't:' .. digest)
+    if kind == 's' then redis.call('DEL', p .. 'r:' .. digest) end
+  end
+  redis.call('DEL', set)
+  local held = redis.call('ZREM', p .. 'grants', grant)
+  return held, count
+end
+
+local function expire()
+  redis.call('ZREMRANGEBYSCORE', p .. 'grants', '-inf', now)
+end
+`
+
+function script(name: StoreOperation, body: string): Script {
+  return { name, source: COMMON + body }
+}
+
+/**
+ * Issues the tokens of a new grant, unless the epoch is not the one under which the password was verified. Evicts the grants that
+ * expire first if there are too many.
+ *
+ * `ARGV`: prefix, epoch, grant, client, access digest, its lifetime, refresh digest, its lifetime, most grants.
+ * Returns `{'issued', evicted access tokens, evicted refresh tokens, evicted grant ...}` or `{'stale'}`.
+ */
+export const ISSUE = script(
+  'issue',
+  `
+if epoch ~= ARGV[2] then return {'stale'} end
+local grant, client = ARGV[3], ARGV[4]
+local granted = string.format('%.0f', now)
+add('a', ARGV[5], grant, client, granted, ARGV[6])
+add('r', ARGV[7], grant, client, granted, ARGV[8])
+keep(grant)
+expire()
+local reply = {'issued', 0, 0}
+local over = redis.call('ZCARD', p .. 'grants') - ARGV[9]
+if over > 0 then
+  for _, evicted in ipairs(redis.call('ZRANGE', p .. 'grants', 0, over - 1)) do
+    local _, count = remove(evicted)
+    reply[2] = reply[2] + count.a
+    reply[3] = reply[3] + count.r
+    reply[#reply + 1] = evicted
+  end
+  announce('evicted', table.concat(reply, ' ', 4))
+end
+return reply
+`,
+)
+
+/**
+ * Exchanges a refresh token (C6). A spent one is answered again while its sealed response is kept, and otherwise revokes its grant.
+ * A grant with too many tokens loses its oldest ones, but never its live refresh token.
+ *
+ * `ARGV`: prefix, presented digest, access digest, its lifetime, most tokens of a grant, and with rotation: refresh digest, its
+ * lifetime, grace, sealed response.
+ * Returns `{'refreshed', grant, client, granted, epoch}`, `{'replayed', sealed}`, `{'reused', grant}` or `{'invalid'}`.
+ */
+export const REFRESH = script(
+  'refresh',
+  `
+local presented = ARGV[2]
+local kind, grant, client, granted = token(presented)
+if not kind or kind == 'a' then return {'invalid'} end
+local set = p .. 'g:' .. grant
+if kind == 's' then
+  local sealed = redis.call('GET', p .. 'r:' .. presented)
+  if sealed then return {'replayed', sealed} end
+  remove(grant)
+  announce('revoked', grant)
+  return {'reused', grant}
+end
+if ARGV[6] then
+  local text = table.concat({'s', epoch, grant, client, granted}, ' ')
+  redis.call('SET', p .. 't:' .. presented, text, 'KEEPTTL')
+  redis.call('ZADD', set, redis.call('ZSCORE', set, 'r' .. presented), 's' .. presented)
+  redis.call('ZREM', set, 'r' .. presented)
+  if tonumber(ARGV[8]) > 0 then redis.call('SET', p .. 'r:' .. presented, ARGV[9], 'PX', ARGV[8]) end
+  add('r', ARGV[6], grant, client, granted, ARGV[7])
+end
+add('a', ARGV[3], grant, client, granted, ARGV[4])
+redis.call('ZREMRANGEBYSCORE', set, '-inf', now)
+local over = redis.call('ZCARD', set) - ARGV[5]
+if over > 0 then
+  for _, member in ipairs(redis.call('ZRANGE', set, 0, over)) do
+    if over > 0 and string.sub(member, 1, 1) ~= 'r' then
+      redis.call('DEL', p .. 't:' .. string.sub(member, 2))
+      redis.call('ZREM', set, member)
+      over = over - 1
+    end
+  end
+end
+keep(grant)
+return {'refreshed', grant, client, granted, epoch}
+`,
+)
+
+/**
+ * Looks up an access token. `ARGV`: prefix, digest. Returns `{grant, client, granted, epoch, time left}`, or `{}` for any other text.
+ */
+export const LOOK_UP = script(
+  'lookup',
+  `
+local kind, grant, client, granted = token(ARGV[2])
+if kind ~= 'a' then return {} end
+return {grant, client, granted, epoch, redis.call('PTTL', p .. 't:' .. ARGV[2])}
+`,
+)
+
+/** Revokes grants. `ARGV`: prefix, grant ... Returns those that were live. */
+export const REVOKE_GRANTS = script(
+  'revoke',
+  `
+local revoked = {}
+for i = 2, #ARGV do
+  local held = remove(ARGV[i])
+  if held == 1 then revoked[#revoked + 1] = ARGV[i] end
+end
+if #revoked > 0 then announce('revoked', table.concat(revoked, ' ')) end
+return revoked
+`,
+)
+
+/** Revokes the grant of a token of either kind. `ARGV`: prefix, digest. Returns the grant if there was one. */
+export const REVOKE_TOKEN = script(
+  'revoke',
+  `
+local kind, grant = token(ARGV[2])
+if not kind then return {} end
+remove(grant)
+announce('revoked', grant)
+return {grant}
+`,
+)
+
+/** Begins an epoch, so that every token is void. It is later than every earlier one, even if the server was emptied. */
+const BEGIN_EPOCH = `
+local function begin(least)
+  local next = math.max(now, (tonumber(epoch) or 0) + 1, tonumber(least))
+  epoch = string.format('%.0f', next)
+  redis.call('HSET', KEYS[1], 'epoch', epoch)
+  redis.call('UNLINK', p .. 'grants')
+  announce('epoch', epoch)
+end
+`
+
+/** Revokes all grants. `ARGV`: prefix. Returns `{number of grants, epoch}`, without an epoch if there is no state. */
+export const REVOKE_ALL = script(
+  'revoke',
+  `${BEGIN_EPOCH}
+if not epoch then return {0} end
+expire()
+local count = redis.call('ZCARD', p .. 'grants')
+begin(0)
+return {count, epoch}
+`,
+)
+
+/**
+ * Publishes the fingerprint of the password, and begins an epoch. Does nothing if another epoch than the expected one holds (an empty
+ * text: none), because then another sidecar was first.
+ *
+ * `ARGV`: prefix, expected epoch, least epoch, salt, fingerprint, id of a new dataset. Returns `{number of grants revoked, epoch}` or `{}`.
+ */
+export const PUBLISH = script(
+  'state',
+  `${BEGIN_EPOCH}
+if (epoch or '') ~= ARGV[2] then return {} end
+expire()
+local count = redis.call('ZCARD', p .. 'grants')
+redis.call('HSETNX', KEYS[1], 'dataset', ARGV[6])
+redis.call('HSET', KEYS[1], 'salt', ARGV[4], 'fingerprint', ARGV[5])
+begin(ARGV[3])
+return {count, epoch}
+`,
+)
+
+/**
+ * Reads the state of the device. `ARGV`: prefix, id of the last event that was read.
+ * Returns `{dataset, epoch, salt, fingerprint, id of the last event, whether that event is still kept}`, or `{}` if there is no state.
+ */
+export const READ_STATE = script(
+  'state',
+  `
+if not epoch then return {} end
+local last = redis.call('XREVRANGE', p .. 'events', '+', '-', 'COUNT', 1)
+local id = last[1] and last[1][1] or '0-0'
+local kept = ARGV[2] ~= '' and #redis.call('XRANGE', p .. 'events', ARGV[2], ARGV[2]) or 0
+local state = redis.call('HMGET', KEYS[1], 'dataset', 'salt', 'fingerprint')
+return {state[1], epoch, state[2], state[3], id, kept}
+`,
+)
+
+/** Which of the grants are live. `ARGV`: prefix, grant ... Returns those that are not. */
+export const MISSING_GRANTS = script(
+  'lookup',
+  `
+local missing = {}
+for i = 2, #ARGV do
+  if redis.call('EXISTS', p .. 'g:' .. ARGV[i]) == 0 then missing[#missing + 1] = ARGV[i] end
+end
+return missing
+`,
+)
+
+/**
+ * Lists grants by rank. `ARGV`: prefix, first rank, last rank. Returns how many ranks there were, and per grant: id, client, time of
+ * the login, expiry of its last token, number of its access tokens.
+ */
+export const LIST_GRANTS = script(
+  'list',
+  `
+expire()
+local grants = redis.call('ZRANGE', p .. 'grants', ARGV[2], ARGV[3])
+local list = {#grants}
+for _, grant in ipairs(grants) do
+  local set = p .. 'g:' .. grant
+  local members = redis.call('ZRANGEBYSCORE', set, '(' .. string.format('%.0f', now), '+inf', 'WITHSCORES')
+  local access, client, granted = 0, nil, nil
+  for i = 1, #members, 2 do
+    local kind, _, of, at = token(string.sub(members[i], 2))
+    if kind == 'a' then access = access + 1 end
+    if kind then client, granted = of, at end
+  end
+  if client then list[#list + 1] = {grant, client, granted, members[#members], access} end
+end
+return list
+`,
+)
