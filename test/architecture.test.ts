@@ -58,6 +58,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   oauth: ['http', 'tokens'],
   limits: ['http', 'system'],
   tokens: ['http', 'system'],
+  store: [],
   password: ['http', 'sign-in', 'system'],
   forward: ['config', 'device', 'http', 'sign-in', 'system'],
   'sign-in': ['config', 'device', 'http', 'record', 'system'],

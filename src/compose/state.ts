@@ -49,6 +49,8 @@ const NOT_FLUSHED = 'token file: could not be flushed; a power cut may lose the 
 /** Opens the password source and the token store. Revokes the stored tokens if the password changed since the last run. */
 export async function openState(config: Config, deps: StateDependencies): Promise<State> {
   const { clock, log, metrics } = deps
+  if (typeof config.tokens.store !== 'string')
+    throw new SetupError('tokens.store: a shared store is not supported yet')
   const journal = openTokenJournal(config, deps)
   // Tokens in memory do not survive a restart, so they need no fingerprint of their password.
   const durable = config.tokens.store === 'file'

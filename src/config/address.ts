@@ -12,7 +12,7 @@ export function parseAddress(text: string): Parsed<ListenAddress> {
 }
 
 /** Why a path cannot name a Unix socket; `undefined` if it can. */
-function socketPathProblem(path: string): string | undefined {
+export function socketPathProblem(path: string): string | undefined {
   if (!path.startsWith('/')) return 'must name the socket by an absolute path, such as /run/postern.sock'
   if (path.includes('\0')) return 'must not contain a NUL character'
   return socketLengthProblem(path)

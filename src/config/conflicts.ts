@@ -4,6 +4,7 @@ import type { UpstreamUrl } from './address.ts'
 import type { PasswordFile } from './auth-fields.ts'
 import type { Issue } from './decode.ts'
 import type { Config } from './schema.ts'
+import { ownPair } from './tls-field.ts'
 import { formatDuration } from './units.ts'
 import { type ServiceConfig, servicesOf } from './upstream-fields.ts'
 
@@ -23,6 +24,7 @@ export function conflictsIn(config: Config): readonly Issue[] {
   if (admin.address !== 'off' && overlap(admin.address, listen.address)) {
     add('admin.address', 'must differ from listen.address, or be off')
   }
+  for (const [key, message] of sharingConflicts(config)) add(key, message)
   const services = servicesOf(upstream)
   for (const { path, service } of services) issues.push(...serviceConflicts(path, service, listen.address))
   const byGrant = 'device' in config.password
@@ -38,6 +40,44 @@ export function conflictsIn(config: Config): readonly Issue[] {
 
 function issue(path: readonly string[], message: string): Issue {
   return { path, message, unknown: [] }
+}
+
+/** What contradicts a shared store, or needs one. */
+function sharingConflicts({ listen, tokens, limits, store }: Config): readonly (readonly [string, string])[] {
+  const conflicts: (readonly [key: string, message: string])[] = []
+  const shared = typeof tokens.store === 'string' ? undefined : tokens.store
+  if (limits.store === 'shared' && shared === undefined) {
+    conflicts.push(['limits.store', 'must be local unless tokens.store is the URL of a shared store'])
+  }
+  if (listen.reusePort) {
+    if (listen.address.kind !== 'tcp')
+      conflicts.push(['listen.reuse_port', 'must be false unless listen.address is host:port'])
+    if (shared === undefined) {
+      const message =
+        'must be false unless tokens.store is the URL of a shared store: a sidecar would refuse the tokens of the others'
+      conflicts.push(['listen.reuse_port', message])
+    }
+    if (listen.tls !== 'off' && ownPair(listen.tls) === undefined) {
+      const message =
+        'must be false unless listen.tls is off or {cert: file, key: file}: each sidecar would generate a certificate of its own'
+      conflicts.push(['listen.reuse_port', message])
+    }
+  }
+  if (shared?.password !== undefined && store.passwordFile !== undefined) {
+    const message = 'must be left out if the URL in tokens.store has a password; keep one of the two'
+    conflicts.push(['store.password_file', message])
+  }
+  if (shared?.tls === false && store.tls.ca !== undefined) {
+    const message = 'must be left out unless the URL in tokens.store begins with valkeys or rediss (TLS)'
+    conflicts.push(['store.tls.ca', message])
+  }
+  if (store.tls.insecure && store.tls.ca !== undefined) {
+    conflicts.push([
+      'store.tls.insecure',
+      'must be false if store.tls.ca is set, because it would be ignored',
+    ])
+  }
+  return conflicts
 }
 
 function serviceConflicts(

@@ -1,12 +1,17 @@
 import { ALWAYS, section } from './field.ts'
 import { tlsField } from './tls-field.ts'
-import { address, addressOrOff, duration, integer, peers, size } from './value-fields.ts'
+import { address, addressOrOff, duration, flag, integer, peers, size } from './value-fields.ts'
 
 export const listenField = section('The public listener, which clients connect to.', {
   address: address({
     default: '0.0.0.0:8443',
     description:
       'Where clients connect: `host:port` (an IPv6 address in brackets; port 0 takes a free one), `unix:/path`, or `fd:3` for a socket from socket activation.',
+  }),
+  reusePort: flag({
+    default: false,
+    description:
+      'Lets several sidecars listen on the same address and port of one machine (`SO_REUSEPORT`); the kernel spreads the connections over them. They must share their tokens: see `tokens.store`.',
   }),
   tls: tlsField,
   trustedProxies: peers({

@@ -6,9 +6,10 @@ import { servicesOf } from './upstream-fields.ts'
 
 /** What a sidecar with this configuration needs: every file and folder that it reads, watches or writes, and a thread for some hashes. */
 export function neededPermissions(config: Config): readonly (NeededPath | 'thread')[] {
-  const { listen, admin, upstream, stateDir } = config
+  const { listen, admin, upstream, stateDir, store } = config
   const certificates = ownPair(listen.tls)?.cert ?? []
-  const authorities = servicesOf(upstream).flatMap(({ service }) => service.tls.ca ?? [])
+  const services = servicesOf(upstream).map(({ service }) => service)
+  const authorities = [...services, store].flatMap(({ tls }) => tls.ca ?? [])
   const sockets = [listen.address, admin.address].flatMap((address) =>
     address !== 'off' && address.kind === 'unix' ? [address.path] : [],
   )

@@ -1,4 +1,5 @@
 import { ALWAYS, choice, field, section, z } from './field.ts'
+import { tokenStoreField } from './store-fields.ts'
 import { duration, flag, integer, oneOf, path, plainText } from './value-fields.ts'
 
 export const passwordField = choice(
@@ -17,17 +18,7 @@ export const passwordField = choice(
 )
 
 export const tokensField = section('Access and refresh tokens.', {
-  store: oneOf(
-    ['file', 'memory'],
-    {
-      default: 'file',
-      // The value may be the URL of a shared store, with its password.
-      secret: true,
-      description:
-        '`file` keeps tokens in `state_dir`, so they survive a restart; `memory` loses them at a restart. A store shared by several sidecars (`valkey://`, `redis://`) is not supported yet.',
-    },
-    'must be file or memory; a shared store, such as valkey:// or redis://, is not supported yet',
-  ),
+  store: tokenStoreField,
   capacity: integer(2, 10_000_000, {
     default: 10_000,
     live: ALWAYS,
@@ -60,9 +51,23 @@ export const tokensField = section('Access and refresh tokens.', {
         'With `rotate_refresh`: how long a retry with the spent refresh token gets the same response again.',
     },
   ),
+  offlineGrace: duration(
+    { least: '0s', most: '365d' },
+    {
+      default: '1h',
+      live: ALWAYS,
+      description:
+        'With a shared store: how long the tokens that a sidecar knows keep working while it hears nothing from the store. During that time it misses revocations by other sidecars. After it, requests are answered with 500 `server_error`, never with 401.',
+    },
+  ),
 })
 
 export const limitsField = section('The rate limits.', {
+  store: oneOf(['local', 'shared'], {
+    default: 'local',
+    description:
+      'Where requests are counted. `local`: each sidecar counts its own, so a client of three sidecars gets up to three times the limit. `shared`: in the shared store of `tokens.store`, whose clock decides, so the limit holds for all sidecars together. While the store does not respond, each counts its own.',
+  }),
   api: limit(60, 'everything except `/oauth/token`'),
   oauth: limit(30, '`/oauth/token`'),
   maxKeys: integer(1, 10_000_000, {

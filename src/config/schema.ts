@@ -1,6 +1,7 @@
 import { ALWAYS, section, type ValueOf } from './field.ts'
 import { adminField, listenField } from './listen-fields.ts'
 import { limitsField, oauthField, passwordField, tokensField } from './policy-fields.ts'
+import { storeField } from './store-fields.ts'
 import { upstreamField } from './upstream-fields.ts'
 import { duration, flag, oneOf, path, plainText, requestPaths } from './value-fields.ts'
 
@@ -25,6 +26,7 @@ export const schema = section('The configuration of Postern.', {
   upstream: upstreamField,
   password: passwordField,
   tokens: tokensField,
+  store: storeField,
   limits: limitsField,
   oauth: oauthField,
   publicPaths: requestPaths({

@@ -23,12 +23,18 @@ export function effectiveConfig(config: Config): unknown {
 }
 
 function masked(config: Config): Config {
-  const { upstream } = config
+  const { upstream, tokens } = config
   const routes = Object.entries(upstream.routes).map(([path, route]) => [path, maskedService(route)] as const)
   return {
     ...config,
+    tokens: { ...tokens, store: maskedStore(tokens.store) },
     upstream: { ...upstream, ...maskedService(upstream), routes: Object.fromEntries(routes) },
   }
+}
+
+function maskedStore(store: Config['tokens']['store']): Config['tokens']['store'] {
+  if (typeof store === 'string' || store.password === undefined) return store
+  return { ...store, password: MASK }
 }
 
 function maskedService(service: ServiceConfig): ServiceConfig {
@@ -81,13 +87,14 @@ export function exposureOf(mode: number): string {
 }
 
 /** Every file that holds a secret, with the key that names it. */
-export function secretFiles({ password, listen, upstream }: Config): readonly SecretFile[] {
+export function secretFiles({ password, listen, upstream, store }: Config): readonly SecretFile[] {
   const files: SecretFile[] = []
   if ('file' in password) files.push({ key: 'password.file', file: password.file })
   if ('htpasswd' in password) files.push({ key: 'password.htpasswd.file', file: password.htpasswd.file })
   if ('shadow' in password) files.push({ key: 'password.shadow.file', file: password.shadow.file })
   const own = ownPair(listen.tls)
   if (own !== undefined) files.push({ key: 'listen.tls.key', file: own.key })
+  if (store.passwordFile !== undefined) files.push({ key: 'store.password_file', file: store.passwordFile })
   return files.concat(
     servicesOf(upstream).flatMap(({ path, service }) => secretFilesOf(path.join('.'), service)),
   )

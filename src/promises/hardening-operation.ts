@@ -53,8 +53,8 @@ export const OPERATION = {
     reason: 'EMFILE; connection floods',
   },
   H78: {
-    sentence: 'A shared token store is refused at the start, and never half used.',
-    reason: 'decision: not there yet; a 401 for a token that could not be looked up would be wrong',
+    sentence: 'A wrong URL of a shared store is refused at the start.',
+    reason: 'an operator mistake; a 401 for a token that could not be looked up would be wrong',
   },
   H79: {
     sentence: 'The number of metric series does not depend on what clients send.',

@@ -9,6 +9,7 @@ describe('the effective configuration', () => {
   it('contains every default, in the format of the file', () => {
     expect(effectiveYaml(load())).toBe(`listen:
   address: 0.0.0.0:8443
+  reuse_port: false
   tls: auto
   trusted_proxies: []
   handshake_timeout: 10s
@@ -56,7 +57,14 @@ tokens:
   refresh_lifetime: 7d
   rotate_refresh: false
   refresh_grace: 10s
+  offline_grace: 1h
+store:
+  prefix: postern
+  timeout: 1s
+  tls:
+    insecure: false
 limits:
+  store: local
   api:
     requests: 60
     window: 1m

@@ -11,6 +11,7 @@ const ON = { basic: { user: 'a', password: { file: 'p' }, check_path: '/' } }
 /** For every key that is no section: a value that is not its default, as text and as in the file. */
 const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue]>> = {
   'listen.address': ['[::1]:1', '[::1]:1'],
+  'listen.reuse_port': ['true', true],
   'listen.tls': ['off', 'off'],
   'listen.tls.cert': ['c.pem', 'c.pem'],
   'listen.tls.key': ['k.pem', 'k.pem'],
@@ -77,6 +78,14 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'tokens.refresh_lifetime': ['8d', '8d'],
   'tokens.rotate_refresh': ['true', true],
   'tokens.refresh_grace': ['0', '0s'],
+  'tokens.offline_grace': ['0', '0s'],
+  'store.password_file': ['p', 'p'],
+  'store.prefix': ['123', '123'],
+  'store.timeout': ['500ms', '500ms'],
+  'store.replicas': ['2', 2],
+  'store.tls.ca': ['ca.pem', 'ca.pem'],
+  'store.tls.insecure': ['true', true],
+  'limits.store': ['shared', 'shared'],
   'limits.api.requests': ['120', 120],
   'limits.api.window': ['1h', '1h'],
   'limits.api.per': ['grant', 'grant'],
@@ -98,7 +107,9 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
 }
 
 /** Another key that this key requires. */
-const COMPANIONS: Readonly<Record<string, string>> = {
+const COMPANIONS: Readonly<Record<string, string | readonly string[]>> = {
+  'listen.reuse_port': ['tokens.store=valkey://h', 'listen.tls=off'],
+  'limits.store': 'tokens.store=valkey://h',
   'listen.tls.cert': 'listen.tls.key=x',
   'listen.tls.key': 'listen.tls.cert=x',
   'upstream.auth.basic.user': 'upstream.auth.basic.password.file=x',
@@ -121,8 +132,8 @@ describe('the environment', () => {
     const [text, value] = EXAMPLES[key] ?? expect.fail(`no example for ${key}`)
     const path = key.split('.')
     const form = key.startsWith('upstream.auth.form.') && !key.endsWith('.file')
-    const companion = form ? 'upstream.auth.form.password.file=x' : COMPANIONS[key]
-    const sets = companion === undefined ? [] : [companion]
+    const companion = form ? ['upstream.auth.form.password.file=x'] : (COMPANIONS[key] ?? [])
+    const sets = [companion].flat()
     const byEnvironment = load({ env: { [environmentName(path)]: text }, sets })
     expect(valueAt(written(byEnvironment), path)).toEqual(value)
     expect(load({ sets: [...sets, `${key}=${text}`] })).toEqual(byEnvironment)

@@ -6,6 +6,7 @@ import { load, MINIMAL, problemsIn } from './sources.ts'
 const SAMPLE = `
 listen:
   address: 0.0.0.0:8443          # host:port, unix:/path, or fd:3 (socket activation)
+  reuse_port: false
   tls: auto                      # auto: self-signed in state_dir, made at first start | off | {cert, key}, reloaded on change
   trusted_proxies: []            # CIDRs whose X-Forwarded-* are believed
   # header, body, idle and handshake deadlines; header, connection and stream caps: see the reference
@@ -25,13 +26,16 @@ upstream:
 password:
   file: /etc/postern/password    # one line, plain or hashed; or htpasswd: {file, user}; or shadow: {file, user}
 tokens:
-  store: file                    # file | memory
+  store: file                    # file | memory | the URL of a shared store
   capacity: 10000
   access_lifetime: 1h
   refresh_lifetime: 7d
   rotate_refresh: false
   refresh_grace: 10s
+  offline_grace: 1h
+store: {prefix: postern, timeout: 1s}
 limits:
+  store: local
   api:   {requests: 60, window: 60s, per: client}
   oauth: {requests: 30, window: 60s, per: client}
   max_keys: 100000
@@ -45,6 +49,7 @@ log: {level: info, format: auto, access: true}   # auto: readable on a terminal,
 const DEFAULTS = {
   listen: {
     address: { kind: 'tcp', host: '0.0.0.0', port: 8443 },
+    reusePort: false,
     tls: 'auto',
     trustedProxies: [],
     handshakeTimeout: 10_000,
@@ -87,8 +92,11 @@ const DEFAULTS = {
     refreshLifetime: 604_800_000,
     rotateRefresh: false,
     refreshGrace: 10_000,
+    offlineGrace: 3_600_000,
   },
+  store: { prefix: 'postern', timeout: 1000, tls: { insecure: false } },
   limits: {
+    store: 'local',
     api: { requests: 60, window: 60_000, per: 'client' },
     oauth: { requests: 30, window: 60_000, per: 'client' },
     maxKeys: 100_000,

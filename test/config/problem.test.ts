@@ -347,6 +347,43 @@ describe('a contradiction', () => {
   })
 })
 
+describe('a shared store', () => {
+  const URL = 'tokens: {store: "valkey://h"}\n'
+
+  it('is needed to share limits or a port', () => {
+    expect(problemsWith('limits: {store: shared}')).toEqual([
+      'postern.yaml:3: limits.store: must be local unless tokens.store is the URL of a shared store (given: "shared")',
+    ])
+    expect(problemsWith(`${URL}limits: {store: shared}`)).toEqual([])
+    expect(problemsWith('listen: {reuse_port: true, tls: off}')).toEqual([
+      'postern.yaml:3: listen.reuse_port: must be false unless tokens.store is the URL of a shared store: a sidecar would refuse the tokens of the others (given: true)',
+    ])
+  })
+
+  it('does not share the automatic certificate, or a Unix socket', () => {
+    const problem =
+      'postern.yaml:4: listen.reuse_port: must be false unless listen.tls is off or {cert: file, key: file}: each sidecar would generate a certificate of its own (given: true)'
+    expect(problemsWith(`${URL}listen: {reuse_port: true}`)).toEqual([problem])
+    expect(problemsWith(`${URL}listen: {reuse_port: true, tls: {names: [a.example]}}`)).toEqual([problem])
+    expect(problemsWith(`${URL}listen: {reuse_port: true, tls: {cert: a, key: b}}`)).toEqual([])
+    expect(problemsWith(`${URL}listen: {reuse_port: true, tls: off, address: "unix:/a"}`)).toEqual([
+      'postern.yaml:4: listen.reuse_port: must be false unless listen.address is host:port (given: true)',
+    ])
+  })
+
+  it('has one password, and TLS settings only with TLS', () => {
+    expect(problemsWith('tokens: {store: "valkey://:a@h"}\nstore: {password_file: p}')).toEqual([
+      'postern.yaml:4: store.password_file: must be left out if the URL in tokens.store has a password; keep one of the two (given: "p")',
+    ])
+    expect(problemsWith(`${URL}store: {tls: {ca: a}}`)).toEqual([
+      'postern.yaml:4: store.tls.ca: must be left out unless the URL in tokens.store begins with valkeys or rediss (TLS) (given: "a")',
+    ])
+    expect(problemsWith('tokens: {store: "rediss://h"}\nstore: {tls: {ca: a, insecure: true}}')).toEqual([
+      'postern.yaml:4: store.tls.insecure: must be false if store.tls.ca is set, because it would be ignored (given: true)',
+    ])
+  })
+})
+
 describe('password.device', () => {
   const device = (auth: string): string =>
     `upstream: {url: "http://h", auth: ${auth}}\npassword: {device: true}\n`
@@ -389,6 +426,8 @@ describe('a secret', () => {
     [`${WITHOUT_DEVICE}upstream: {url: "http://h", auth: {digest: {user: a, password: hunter2}}}`],
     [`${MINIMAL}tokens: {store: "http://:hunter2@h"}`],
     [`${MINIMAL}tokens: {store: "redis//:hunter2"}`],
+    [`${MINIMAL}tokens: {store: "redis://:hunter2@h:0"}`],
+    [`${MINIMAL}tokens: {store: "redis://:hunter2@h"}\nstore: {password_file: p}`],
     [`${MINIMAL}password: {file: "hunter2" hunter2}`],
   ])('never appears in a problem: %j', (file) => {
     const problems = problemsIn({ file })

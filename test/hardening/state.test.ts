@@ -70,11 +70,11 @@ describe('H77 Exhausted file descriptors', () => {
 })
 
 describe('H78 A shared store', () => {
-  it('H78 is not supported yet and is refused at start with a clear message', async () => {
-    const store = 'rediss://user:canary@127.0.0.1'
+  it('H78 with a wrong URL is refused at start with a clear message', async () => {
+    const store = 'rediss://user:canary@127.0.0.1/x'
     const site = await prepareSite({ config: { tokens: { store } } })
     const problem =
-      'tokens.store: must be file or memory; a shared store, such as valkey:// or redis://, is not supported yet'
+      'tokens.store: must end after the port, or in the number of a database, such as valkey://host:6379/0'
     for (const command of ['serve', 'check', 'status']) {
       expect(await site.postern(command)).toEqual({
         code: 2,
