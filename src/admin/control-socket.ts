@@ -5,7 +5,7 @@ import { UNIX_PEER } from '../gate/client-address.ts'
 import { normalizeAddress, prefix64 } from '../http/ip.ts'
 import { listen } from '../system/listen.ts'
 import { ensureFolder } from '../system/own-files.ts'
-import type { Revocation, TokenStore, Tokens } from '../tokens/token-contract.ts'
+import type { Revocation, Tokens } from '../tokens/token-contract.ts'
 
 /** The socket for `postern status` and `postern revoke`. Every user that can open it may revoke tokens. */
 export interface ControlSocket {
@@ -13,7 +13,7 @@ export interface ControlSocket {
 }
 
 export interface ControlDependencies {
-  readonly tokens: Pick<Tokens, 'grants' | 'revoke'> & Pick<TokenStore, 'counts'>
+  readonly tokens: Pick<Tokens, 'grants' | 'revoke' | 'counts'>
   /** The addresses of the listeners; empty until they listen. */
   readonly listening: () => readonly string[]
   /** The socket could not be opened, or a command failed because of a bug. */
@@ -27,6 +27,11 @@ interface ControlResponse {
 
 /** The longest command (characters); a valid one is a short line. */
 const LARGEST_COMMAND = 4096
+
+const STORE_UNAVAILABLE: ControlResponse = {
+  status: 503,
+  value: { error: 'the shared store does not respond, so nothing was read or revoked: try again' },
+}
 
 export function controlSocketPath(stateDir: string): string {
   return join(stateDir, 'control.sock')
@@ -42,20 +47,22 @@ export async function openControlSocket(
 ): Promise<ControlSocket> {
   async function execute(req: IncomingMessage): Promise<ControlResponse> {
     if (req.method === 'GET' && req.url === '/status') {
-      return {
-        status: 200,
-        value: { listening: listening(), tokens: tokens.counts(), grants: await tokens.grants() },
-      }
+      const grants = await tokens.grants()
+      return grants === 'unavailable'
+        ? STORE_UNAVAILABLE
+        : { status: 200, value: { listening: listening(), tokens: tokens.counts(), grants } }
     }
     if (req.method !== 'POST' || req.url !== '/revoke')
       return { status: 404, value: { error: 'unknown command' } }
     const which = readRevocation(await readText(req))
-    return which === undefined
-      ? {
-          status: 400,
-          value: { error: 'name what to revoke: {"all": true}, {"client": ADDRESS} or {"grant": ID}' },
-        }
-      : { status: 200, value: { revoked: await tokens.revoke(which, 'operator') } }
+    if (which === undefined) {
+      return {
+        status: 400,
+        value: { error: 'name what to revoke: {"all": true}, {"client": ADDRESS} or {"grant": ID}' },
+      }
+    }
+    const revoked = await tokens.revoke(which, 'operator')
+    return revoked === 'unavailable' ? STORE_UNAVAILABLE : { status: 200, value: { revoked } }
   }
 
   const server = createServer({ requestTimeout: 5_000 }, (req, res) => {

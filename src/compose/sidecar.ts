@@ -18,11 +18,14 @@ import { type CollectGarbage, collectWhenIdle } from '../system/idle-collection.
 import { type MachineNames, machineNames } from '../system/machine-names.ts'
 import { VERSION } from '../version.ts'
 import { openCertificate } from './certificate.ts'
+import { openConfiguredStore } from './configured-store.ts'
 import { openDeviceServices } from './device-services.ts'
 import { createExposureWarning } from './exposure-warning.ts'
 import { type Addresses, createListeners } from './listeners.ts'
+import { openLocalState } from './local-state.ts'
 import { deriveSettings } from './settings.ts'
-import { openState } from './state.ts'
+import { openSharedState } from './shared-state.ts'
+import type { StateDependencies } from './state.ts'
 import { tokenServices } from './token-services.ts'
 
 export interface Sidecar {
@@ -72,15 +75,22 @@ export async function createSidecar(
     onBug,
   })
   const warnOfExposure = createExposureWarning(log)
-  const state = await openState(config, {
+  const store = await openConfiguredStore(config, { log, metrics })
+  const stateDependencies: StateDependencies = {
     clock,
     log,
     metrics,
     signIn: services.main.signIn,
-    onRevoked: live.cut,
+    live,
     onPasswordRead: () => void warnOfExposure(settings.config),
-  }).catch(async (error: unknown) => {
-    await services.close()
+    onBug,
+  }
+  const opening =
+    store === undefined
+      ? openLocalState(config, stateDependencies)
+      : openSharedState(config, store, stateDependencies)
+  const state = await opening.catch(async (error: unknown) => {
+    await Promise.all([services.close(), store?.close()])
     throw error
   })
   // After the lock of the state folder, because another sidecar may be using the certificate in it.
@@ -91,8 +101,7 @@ export async function createSidecar(
     machine,
     compareEvery,
   }).catch(async (error: unknown) => {
-    state.close()
-    await services.close()
+    await Promise.all([state.close(), store?.close(), services.close()])
     throw error
   })
   await warnOfExposure(config)
@@ -105,7 +114,7 @@ export async function createSidecar(
   const accessLog = createAccessLog(log, clock)
   metrics.setScrapeSources({
     tokens: () => state.tokens.counts(),
-    unsaved: () => (config.tokens.store === 'file' ? state.tokens.unsaved() : undefined),
+    unsaved: state.unsaved,
     windows: () => ({ api: tables.api.size, oauth: tables.oauth.size }),
     upstream: services.load,
   })
@@ -147,7 +156,8 @@ export async function createSidecar(
   const admin = createAdminListener({
     metrics: metrics.text,
     metricsType: metrics.contentType,
-    readiness: () => readinessOf(phase === 'running' ? services.unreadyReasons() : [phase]),
+    readiness: () =>
+      readinessOf(phase === 'running' ? [...services.unreadyReasons(), ...state.troubles()] : [phase]),
     onBug,
   })
   const collection = collectWhenIdle({ collect: collectGarbage })
@@ -207,7 +217,8 @@ export async function createSidecar(
       listener.destroy()
       await services.close()
       await control.close()
-      state.close()
+      await state.close()
+      await store?.close()
       accessLog.close()
       admin.close()
       admin.closeAllConnections()

@@ -1,5 +1,6 @@
-import { randomBytes } from 'node:crypto'
 import type { Config } from '../config/schema.ts'
+import type { LiveExchanges } from '../gate/live-exchanges.ts'
+import type { LogIn } from '../oauth/password-grant.ts'
 import {
   createDevicePassword,
   type DevicePassword,
@@ -11,17 +12,18 @@ import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
 import type { Clock } from '../system/clock.ts'
-import { reasonOf } from '../system/node-permission.ts'
-import { isBug, SetupError } from '../system/setup-error.ts'
-import { openJournal } from '../tokens/journal.ts'
-import { createMemoryJournal, type TokenJournal } from '../tokens/token-journal.ts'
-import { createTokenStore, type TokenStore } from '../tokens/token-store.ts'
+import { SetupError } from '../system/setup-error.ts'
+import type { Tokens } from '../tokens/token-contract.ts'
 
 /** The password and the tokens issued for it: a password change revokes the tokens (C8). */
 export interface State {
-  readonly verify: DevicePassword['verify']
-  readonly tokens: TokenStore
-  close(): void
+  readonly logIn: LogIn
+  readonly tokens: Tokens
+  /** Live tokens that are not in the token file and that a restart would lose; undefined without such a file. */
+  unsaved(): number | undefined
+  /** Why this sidecar cannot issue tokens; empty if it can. */
+  troubles(): readonly string[]
+  close(): Promise<void>
 }
 
 export interface StateDependencies {
@@ -29,120 +31,15 @@ export interface StateDependencies {
   readonly log: Logger
   readonly metrics: Metrics
   readonly signIn: SignIn | undefined
-  /** Called with revoked grants: it has to abort the requests admitted under them. */
-  readonly onRevoked: (grants: readonly string[]) => void
+  /** The requests in flight, which end when their grant is revoked. */
+  readonly live: Pick<LiveExchanges, 'cut' | 'grants'>
+  readonly onBug: (error: unknown) => void
   /** The password has changed, or its file can be read again. */
   readonly onPasswordRead: () => void
 }
 
-/** The keys of the journal for the fingerprint of the password and for its salt. */
-const FINGERPRINT = 'password_fingerprint'
-const SALT = 'password_salt'
-
-/** Milliseconds. */
-const SWEEP_INTERVAL = 1_000
-
-const FROM_MEMORY = 'token file: serving from memory'
-/** After a failed flush the file stays in use. */
-const NOT_FLUSHED = 'token file: could not be flushed; a power cut may lose the latest tokens'
-
-/** Opens the password source and the token store. Revokes the stored tokens if the password changed since the last run. */
-export async function openState(config: Config, deps: StateDependencies): Promise<State> {
-  const { clock, log, metrics } = deps
-  if (typeof config.tokens.store !== 'string')
-    throw new SetupError('tokens.store: a shared store is not supported yet')
-  const journal = openTokenJournal(config, deps)
-  // Tokens in memory do not survive a restart, so they need no fingerprint of their password.
-  const durable = config.tokens.store === 'file'
-  const tokens = createTokenStore({
-    policy: config.tokens,
-    clock,
-    random: randomBytes,
-    journal,
-    listener: {
-      issued: (grantType) => metrics.tokensIssued(grantType, 1),
-      revoked(grants, reason) {
-        metrics.tokensRevoked(reason, grants.length)
-        log.warn({ grants: grants.length, reason }, 'tokens revoked')
-        deps.onRevoked(grants)
-      },
-      evicted(kind, count) {
-        metrics.tokensEvicted(kind, count)
-        log.warn({ kind, count }, 'tokens evicted: the store is full, see tokens.capacity')
-      },
-    },
-  })
-
-  /** Resolves when the journal holds the fingerprint of the valid password. */
-  let saved = Promise.resolve()
-  const reported = (saving: Promise<void>): Promise<void> =>
-    saving.catch((error: unknown) => log.error({ err: error }, 'the password fingerprint could not be saved'))
-  const learned = (): void => {
-    if (durable) saved = saved.then(() => reported(saveFingerprint(journal, password)))
-  }
-  const password = await openPassword(config, deps, readFingerprint(journal), {
-    changed() {
-      tokens.revoke({ all: true }, 'password_changed')
-      log.warn('the password has changed')
-      deps.onPasswordRead()
-      learned()
-    },
-    learned,
-    unreadable: (reason) => {
-      metrics.storeFailed('password', 'read')
-      log.error({ reason }, 'the password source cannot be used; the last good password stays valid')
-    },
-    restored() {
-      log.info('the password source can be used again')
-      deps.onPasswordRead()
-    },
-  }).catch((error: unknown) => {
-    journal.close()
-    throw error
-  })
-  if (durable && holdsTokens(tokens)) {
-    if (!(await isForPassword(journal, password))) {
-      tokens.revoke({ all: true }, 'password_changed')
-      await saveFingerprint(journal, password)
-    }
-  } else if (durable) {
-    // No tokens to revoke, so the start does not wait for the fingerprint; the first login does.
-    saved = reported(
-      isForPassword(journal, password).then((known) =>
-        known ? undefined : saveFingerprint(journal, password),
-      ),
-    )
-  }
-
-  const timer = setInterval(() => tokens.sweep(), SWEEP_INTERVAL).unref()
-  return {
-    tokens,
-    /**
-     * Issues no token before the journal holds the fingerprint of the password. Otherwise a restart would take the token for one
-     * of an earlier password and revoke it.
-     */
-    async verify(candidate) {
-      for (;;) {
-        const before = saved
-        await before
-        const result = await password.verify(candidate)
-        if (result !== 'right' || before === saved) return result
-      }
-    },
-    close() {
-      clearInterval(timer)
-      password.close()
-      journal.close()
-    },
-  }
-}
-
-function holdsTokens(tokens: TokenStore): boolean {
-  const { access, refresh } = tokens.counts()
-  return access + refresh > 0
-}
-
-async function openPassword(
+/** Opens the password source. Rejects with `SetupError` if it cannot be used. */
+export async function openPassword(
   { password }: Config,
   { clock, signIn }: StateDependencies,
   stored: StoredFingerprint | undefined,
@@ -152,51 +49,4 @@ async function openPassword(
   if (signIn === undefined)
     throw new SetupError('password.device: needs upstream.auth, which defines how to sign in')
   return createDevicePassword({ signIn, events, stored })
-}
-
-function openTokenJournal(config: Config, { clock, log, metrics }: StateDependencies): TokenJournal {
-  if (config.tokens.store === 'memory') return createMemoryJournal()
-  const opened = openJournal({
-    dir: config.stateDir,
-    clock,
-    listener: {
-      failed(operation, error) {
-        metrics.storeFailed('file', operation)
-        // The log distinguishes a bug from a disk error.
-        const cause = isBug(error) ? { err: error } : { reason: reasonOf(error) }
-        log.error({ operation, ...cause }, operation === 'flush' ? NOT_FLUSHED : FROM_MEMORY)
-      },
-      recovered: () => log.info('token file: complete again'),
-      setAside: (fault, path) =>
-        log.error({ fault, path }, 'token file: unusable, set aside; starting empty'),
-    },
-  })
-  if (opened.kind === 'locked') throw new SetupError(opened.message)
-  return opened.journal
-}
-
-/**
- * Whether the stored tokens were issued for the password that is valid now. With `password.device` it is unknown at the
- * start, so this is true; the first grant compares the fingerprints.
- */
-async function isForPassword(journal: TokenJournal, password: DevicePassword): Promise<boolean> {
-  const known = readFingerprint(journal)
-  if (known === undefined) return false
-  const fingerprint = await password.fingerprint(known.salt)
-  return fingerprint === undefined || fingerprint === known.fingerprint
-}
-
-function readFingerprint(journal: TokenJournal): StoredFingerprint | undefined {
-  const salt = journal.getMeta(SALT)
-  const fingerprint = journal.getMeta(FINGERPRINT)
-  if (salt === undefined || fingerprint === undefined) return undefined
-  return { salt: Buffer.from(salt, 'base64url'), fingerprint }
-}
-
-async function saveFingerprint(journal: TokenJournal, password: DevicePassword): Promise<void> {
-  const salt = randomBytes(16)
-  const fingerprint = await password.fingerprint(salt)
-  if (fingerprint === undefined) return
-  journal.setMeta(SALT, salt.toString('base64url'))
-  journal.setMeta(FINGERPRINT, fingerprint)
 }

@@ -9,15 +9,14 @@ import type { State } from './state.ts'
 
 /** The sidecar's own endpoints: `/oauth/token` with its grant types, and revocation. */
 export function tokenServices(
-  { verify, tokens }: State,
+  { logIn, tokens }: State,
   metrics: Metrics,
   config: () => Config,
 ): Readonly<Record<OwnEndpoint, OwnEndpointHandler>> {
   const bodyTimeout = (): number => config().listen.bodyTimeout
   const grants = [
     createPasswordGrant({
-      verify,
-      issue: tokens.issue,
+      logIn,
       onWrongPassword: metrics.passwordFailed,
       onUnavailable: metrics.upstream(undefined).failed,
     }),

@@ -38,10 +38,14 @@ export interface GateDependencies {
 
 type Identify = Tokens['identify']
 
-/** The grant of a request's token, or the reason why the token is not accepted. */
+/** The grant of a request's token, or the reason why the token is not accepted; `unavailable` if nobody knows. */
 type Identity =
   | { readonly kind: 'valid'; readonly grant: string }
   | { readonly kind: 'refused'; readonly cause: AuthFailure }
+  | { readonly kind: 'unavailable' }
+
+/** The endpoints of the sidecar ignore `Authorization`. */
+const NOT_ASKED: Identity = { kind: 'refused', cause: 'missing' }
 
 /** A value, or a promise of it if another process provides it. */
 type Later<T> = T | Promise<T>
@@ -110,7 +114,9 @@ export function createGate({
     if (limited !== undefined && isFinal(limited, classified, rules))
       return refused(common, limited, classified)
     const counted = { incoming, common, limited }
-    const known = identity ?? identifyBearer(head.survey.authorization, identify)
+    const known =
+      identity ??
+      (classified.ownEndpoint === undefined ? identifyBearer(head.survey.authorization, identify) : NOT_ASKED)
     return known instanceof Promise ? later(counted, known, authorize) : authorize(counted, known)
   }
 
@@ -180,6 +186,7 @@ function credentialFault({ head, classified, rules }: GateRequest, identity: Ide
     return head.method === 'POST' ? undefined : { kind: 'method-not-allowed', allow: 'POST' }
   }
   if (identity.kind === 'valid' || rules.isPublic(classified.target)) return undefined
+  if (identity.kind === 'unavailable') return { kind: 'store-unavailable' }
   return { kind: 'unauthorized', cause: identity.cause }
 }
 
@@ -193,7 +200,9 @@ function rateLimited(decision: LimitDecision): Refusal {
  */
 function isFinal(refusal: Refusal, classified: Classified, { enforce }: GateSettings): boolean {
   if (enforce || classified.ownEndpoint !== undefined || classified.fault !== undefined) return true
-  return refusal.kind !== 'unauthorized' && refusal.kind !== 'rate-limited'
+  return (
+    refusal.kind !== 'unauthorized' && refusal.kind !== 'rate-limited' && refusal.kind !== 'store-unavailable'
+  )
 }
 
 /** The properties that every admission has. */

@@ -31,6 +31,7 @@ function errorContent(code: ErrorCode, description: string): JsonContent {
 /** Built once, because a flood of requests gets these responses. */
 const RATE_LIMITED = errorContent('rate_limited', 'The rate limit is exceeded.')
 const TOKEN_MISSING = errorContent('invalid_token', 'A bearer token is required.')
+const SERVER_ERROR = errorContent('server_error', 'The server failed to process the request.')
 const TOKEN_INVALID = errorContent('invalid_token', 'The access token is not valid.')
 
 /**
@@ -97,12 +98,16 @@ function responseFor(refusal: Refusal, realm: string): RefusalResponse {
       }
     case 'upstream':
       return upstreamFailed(refusal.failure)
-    case 'server-error':
+    case 'store-unavailable':
+      // The error of RFC 9209 §2.3 for a failure that has nothing to do with the device.
       return {
         contract: 500,
-        http: 500,
-        content: errorContent('server_error', 'The server failed to process the request.'),
+        http: 503,
+        content: SERVER_ERROR,
+        fields: ['Proxy-Status', `${PSEUDONYM}; error=proxy_internal_error`],
       }
+    case 'server-error':
+      return { contract: 500, http: 500, content: SERVER_ERROR }
   }
 }
 

@@ -17,6 +17,7 @@ export type Refusal =
   | { readonly kind: 'rate-limited'; readonly retryAfter: number }
   | { readonly kind: 'overloaded'; readonly retryAfter: number }
   | { readonly kind: 'upstream'; readonly failure: UpstreamFailure }
+  | { readonly kind: 'store-unavailable' }
   | { readonly kind: 'server-error' }
 
 /** Why a bearer token was refused: the `reason` label of `postern_auth_failures_total`. */

@@ -1,13 +1,23 @@
 import type { UpstreamFailure } from '../http/refusal.ts'
-import type { Tokens } from '../tokens/token-contract.ts'
+import type { IssuedTokens, Unavailable } from '../tokens/token-contract.ts'
 import { type GrantType, refuse } from './token-endpoint.ts'
 
+/**
+ * The tokens for a right password, or why there are none. `overloaded`: too many passwords are being checked. An `UpstreamFailure`: the
+ * device has to check the password, and did not respond. `unavailable`: the shared store did not respond.
+ */
+export type LogInResult =
+  | IssuedTokens
+  | 'wrong'
+  | 'overloaded'
+  | Unavailable
+  | { readonly unavailable: UpstreamFailure }
+
+/** Verifies the password and issues the tokens of a new grant. `grantType`: the `grant` label of the metric. */
+export type LogIn = (password: string, client: string, grantType: string) => Promise<LogInResult>
+
 export interface PasswordGrantDependencies {
-  /** `unavailable`: the device has to check the password, and did not respond. */
-  readonly verify: (
-    password: string,
-  ) => Promise<'right' | 'wrong' | 'overloaded' | { readonly unavailable: UpstreamFailure }>
-  readonly issue: Tokens['issue']
+  readonly logIn: LogIn
   readonly onWrongPassword: () => void
   readonly onUnavailable: (failure: UpstreamFailure) => void
 }
@@ -19,8 +29,7 @@ const RETRY_AFTER_OVERLOAD = 1
 
 /** Exchanges the admin password of the device for a pair of tokens (RFC 6749 §4.3). The API has no user names. */
 export function createPasswordGrant({
-  verify,
-  issue,
+  logIn,
   onWrongPassword,
   onUnavailable,
 }: PasswordGrantDependencies): GrantType<'password'> {
@@ -28,20 +37,19 @@ export function createPasswordGrant({
     name: PASSWORD,
     parameters: ['password'],
     async exchange({ password }, client) {
-      const result = await verify(password)
-      if (typeof result === 'object') {
-        onUnavailable(result.unavailable)
-        return refuse({ kind: 'upstream', failure: result.unavailable })
-      }
+      const result = await logIn(password, client, PASSWORD)
       switch (result) {
-        case 'right':
-          return { kind: 'granted', tokens: await issue(client, PASSWORD) }
         case 'wrong':
           onWrongPassword()
           return refuse({ kind: 'invalid-grant', description: 'The password is not right.' })
         case 'overloaded':
           return refuse({ kind: 'overloaded', retryAfter: RETRY_AFTER_OVERLOAD })
+        case 'unavailable':
+          return refuse({ kind: 'store-unavailable' })
       }
+      if ('accessToken' in result) return { kind: 'granted', tokens: result }
+      onUnavailable(result.unavailable)
+      return refuse({ kind: 'upstream', failure: result.unavailable })
     },
   }
 }

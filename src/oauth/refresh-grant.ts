@@ -8,6 +8,7 @@ export function createRefreshGrant(refresh: Tokens['refresh']): GrantType<'refre
     parameters: ['refresh_token'],
     async exchange({ refresh_token: refreshToken }) {
       const tokens = await refresh(refreshToken)
+      if (tokens === 'unavailable') return refuse({ kind: 'store-unavailable' })
       return tokens === undefined
         ? refuse({ kind: 'invalid-grant', description: 'The refresh token is not valid.' })
         : { kind: 'granted', tokens }

@@ -1,10 +1,11 @@
 import { jsonReply } from '../http/reply.ts'
+import type { Tokens } from '../tokens/token-contract.ts'
 import { readFormRequest, required } from './form-request.ts'
-import type { OwnEndpointHandler } from './token-endpoint.ts'
+import { type OwnEndpointHandler, refuse } from './token-endpoint.ts'
 
 export interface RevocationEndpointDependencies {
   /** Revokes the grant of a token of either kind. */
-  readonly revoke: (token: string) => unknown
+  readonly revoke: (token: string) => ReturnType<Tokens['revoke']>
   readonly bodyTimeout: () => number
 }
 
@@ -21,7 +22,8 @@ export function createRevocationEndpoint({
     if (form.kind === 'refused') return form
     const given = required(form.parameters, ['token'])
     if (given.kind === 'refused') return { ...given, close: false }
-    await revoke(given.values.token)
+    if ((await revoke(given.values.token)) === 'unavailable')
+      return { ...refuse({ kind: 'store-unavailable' }), close: false }
     return { kind: 'reply', reply: jsonReply(200, {}) }
   }
 }

@@ -11,7 +11,7 @@ export type GrantResult =
 
 /** A grant type. A new one needs a module that creates a `GrantType`, and a line in `compose/token-services.ts`. */
 export interface GrantType<Parameter extends string = string> {
-  /** The value of `grant_type`. Passed to `Tokens.issue`, it is the `grant` label of the metric. */
+  /** The value of `grant_type`. Passed on when tokens are issued, it is the `grant` label of the metric. */
   readonly name: string
   /** The other parameters that the form must have, none of them empty. */
   readonly parameters: readonly Parameter[]
@@ -19,7 +19,7 @@ export interface GrantType<Parameter extends string = string> {
   exchange(given: Readonly<Record<Parameter, string>>, client: string): GrantResult | Promise<GrantResult>
 }
 
-export function refuse(refusal: Refusal): GrantResult {
+export function refuse(refusal: Refusal): Extract<GrantResult, { kind: 'refused' }> {
   return { kind: 'refused', refusal }
 }
 

@@ -2,6 +2,7 @@ import type { Endpoint } from '../http/admission.ts'
 import type { ExchangeRecord } from '../http/exchange.ts'
 import type { Sample } from './histogram.ts'
 import { createMetricRegistry } from './metric-registry.ts'
+import { createStoreMetrics, type StoreMetrics } from './store-metrics.ts'
 import { createTally } from './tally.ts'
 import { createUpstreamMetrics, type DeviceLoad, type UpstreamMetrics } from './upstream-metrics.ts'
 
@@ -36,6 +37,8 @@ export interface Metrics {
   }
   /** @param route the path of a route's service; undefined for the device's main service */
   upstream(route: string | undefined): UpstreamMetrics
+  /** Creates the metrics of a shared store. Call it at most once. */
+  sharedStore(): StoreMetrics
   setScrapeSources(sources: ScrapeSources): void
   readonly contentType: string
   /** The exposition text. */
@@ -183,6 +186,7 @@ export function createMetrics({
       handshakeFailed: (reason) => handshakes.inc({ reason }),
     },
     upstream,
+    sharedStore: () => createStoreMetrics(registry),
     setScrapeSources(next) {
       sources = next
     },

@@ -1,8 +1,9 @@
 import type { SharedStore, StreamEntry } from '../store/shared-store.ts'
 import { StoreUnavailable } from '../store/shared-store.ts'
 import { listOf } from './shared-token-store.ts'
-import { MISSING_GRANTS } from './store-scripts.ts'
+import { MISSING_GRANTS } from './state-scripts.ts'
 import type { TokenCopies } from './token-copies.ts'
+import { REVOKE_GRANTS } from './token-scripts.ts'
 
 /** The state that all sidecars of one device share. */
 export interface DeviceState {
@@ -80,7 +81,10 @@ export function followRevocations({
     if (last === state.last) copies.heard()
   }
 
-  /** Events were missed. What has no grant on the server any more was revoked meanwhile. */
+  /**
+   * Events were missed. What has no grant on the server any more was revoked meanwhile. The server may have lost events, too, with its
+   * primary: what this sidecar knows to be revoked stays revoked.
+   */
   async function compare(): Promise<void> {
     const grants = copies.grants()
     for (let at = 0; at < grants.length; at += PAGE) {
@@ -88,6 +92,9 @@ export function followRevocations({
       const missing = await store.run(MISSING_GRANTS, [`${store.prefix}state`], [store.prefix, ...page])
       copies.revoke(listOf(missing).map(String))
     }
+    const revoked = copies.revoked()
+    if (revoked.length > 0)
+      await store.run(REVOKE_GRANTS, [`${store.prefix}state`], [store.prefix, ...revoked])
   }
 
   /** Returns whether an epoch began, so that the state is to be read again. */
@@ -101,7 +108,6 @@ export function followRevocations({
   }
 
   async function follow(): Promise<void> {
-    await synchronize()
     while (!closed) {
       const entries = await store.follow(events, last)
       const begun = entries.map(apply).includes(true)
@@ -120,10 +126,12 @@ export function followRevocations({
 
   async function run(onFirst: () => void): Promise<void> {
     while (!closed) {
-      const first = synchronize().finally(onFirst)
-      await first.then(follow).catch((error: unknown) => {
-        if (!(error instanceof StoreUnavailable)) onBug(error)
-      })
+      await synchronize()
+        .finally(onFirst)
+        .then(follow)
+        .catch((error: unknown) => {
+          if (!(error instanceof StoreUnavailable)) onBug(error)
+        })
       if (!closed) await pause()
     }
   }

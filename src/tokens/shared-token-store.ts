@@ -3,7 +3,7 @@ import { type Script, type SharedStore, type StoreReply, StoreUnavailable } from
 import type { Clock } from '../system/clock.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from './mint.ts'
 import { openResponse, sealResponse } from './replay-seal.ts'
-import { ISSUE, LIST_GRANTS, REFRESH, REVOKE_ALL, REVOKE_GRANTS, REVOKE_TOKEN } from './store-scripts.ts'
+import { REVOKE_ALL } from './state-scripts.ts'
 import type {
   GrantSummary,
   IssuedTokens,
@@ -14,6 +14,7 @@ import type {
   Unavailable,
 } from './token-contract.ts'
 import type { TokenCopies } from './token-copies.ts'
+import { ISSUE, LIST_GRANTS, REFRESH, REVOKE_GRANTS, REVOKE_TOKEN } from './token-scripts.ts'
 
 export interface SharedTokens extends Tokens {
   /**
@@ -210,7 +211,7 @@ export function createSharedTokens({
     sweep: copies.sweep,
     applyPolicy(next) {
       policy = next
-      copies.resize(next.capacity)
+      copies.applyPolicy(next)
     },
   }
 }

@@ -10,6 +10,11 @@ export interface TokenPolicy {
   readonly refreshGrace: number
 }
 
+export interface SharedTokenPolicy extends TokenPolicy {
+  /** How long the tokens that this sidecar knows work while it hears nothing from the shared store (ms). */
+  readonly offlineGrace: number
+}
+
 export interface IssuedTokens {
   readonly accessToken: string
   readonly refreshToken: string
@@ -22,6 +27,9 @@ export type TokenLookup =
   | { readonly kind: 'valid'; readonly grant: string }
   | { readonly kind: 'refused'; readonly cause: 'unknown' | 'expired' | 'revoked' }
   | { readonly kind: 'unavailable' }
+
+/** What a store in this process finds. */
+export type LocalLookup = Exclude<TokenLookup, { kind: 'unavailable' }>
 
 /** The shared store did not answer, so nothing was issued or revoked as far as is known. A store in this process never says so. */
 export type Unavailable = 'unavailable'
@@ -69,7 +77,7 @@ export interface Tokens {
   /** The tokens in the memory of this process. */
   counts(): { readonly access: number; readonly refresh: number }
   /** New lifetimes apply to tokens issued from now on. A smaller capacity evicts at once. */
-  applyPolicy(policy: TokenPolicy): void
+  applyPolicy(policy: SharedTokenPolicy): void
   /** Removes expired tokens and runs the maintenance of the store. Call it about once a second. */
   sweep(): void
 }
@@ -81,9 +89,10 @@ export interface TokenStore extends Tokens {
   /** Issues the tokens of a new grant. `grantType`: the name of the grant type, the `grant` label of the metric. */
   issue(client: string, grantType: string): IssuedTokens
   refresh(refreshToken: string): IssuedTokens | undefined
-  identify(accessToken: string): TokenLookup
+  identify(accessToken: string): LocalLookup
   revoke(which: Revocation, reason: string): number
   grants(): readonly GrantSummary[]
+  applyPolicy(policy: TokenPolicy): void
   /** Live tokens that a restart would lose because writing them failed. Always 0 for `tokens.store: memory`. */
   unsaved(): number
 }

@@ -1,11 +1,10 @@
-import { LRUCache } from 'lru-cache'
 import { type SharedStore, StoreUnavailable } from '../store/shared-store.ts'
 import { createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
 import { createGrantTable } from './grant-table.ts'
 import { type Digest, digestToken, looksMinted } from './mint.ts'
-import { LOOK_UP } from './store-scripts.ts'
-import type { TokenLookup } from './token-contract.ts'
+import type { SharedTokenPolicy, TokenLookup } from './token-contract.ts'
+import { LOOK_UP } from './token-scripts.ts'
 
 /** An access token of the shared store, as this sidecar knows it. */
 export interface TokenCopy {
@@ -43,17 +42,19 @@ export interface TokenCopies {
   orphan(): void
   /** The grants with a copy or a request in flight. */
   grants(): readonly string[]
+  /** The grants that were revoked last, at most 1000. */
+  revoked(): readonly string[]
   counts(): { readonly access: number; readonly refresh: number }
   sweep(): void
-  resize(capacity: number): void
+  applyPolicy(policy: CopyPolicy): void
 }
+
+type CopyPolicy = Pick<SharedTokenPolicy, 'capacity' | 'offlineGrace'>
 
 export interface TokenCopiesDependencies {
   readonly store: SharedStore
   readonly clock: Clock
-  readonly capacity: number
-  /** How long copies work while this sidecar hears of no revocation (ms). */
-  readonly offlineGrace: () => number
+  readonly policy: CopyPolicy
   /** The grants of the requests in flight. */
   readonly inFlight: () => Iterable<string>
   /** Ends the requests in flight of these grants (C8). */
@@ -71,6 +72,9 @@ const DEAF = 5_000
 /** How long an unknown token is remembered (ms). Nobody can present a token before it is issued, so it only has to stop a flood. */
 const UNKNOWN_FOR = 10_000
 
+/** How many unknown tokens and revoked grants are remembered. */
+const REMEMBERED = 10_000
+
 const UNKNOWN: TokenLookup = { kind: 'refused', cause: 'unknown' }
 const REVOKED: TokenLookup = { kind: 'refused', cause: 'revoked' }
 const EXPIRED: TokenLookup = { kind: 'refused', cause: 'expired' }
@@ -79,23 +83,25 @@ const UNAVAILABLE: TokenLookup = { kind: 'unavailable' }
 export function createTokenCopies({
   store,
   clock,
-  capacity,
-  offlineGrace,
+  policy,
   inFlight,
   cut,
   timeout,
 }: TokenCopiesDependencies): TokenCopies {
-  const table = createGrantTable(capacity)
+  let { offlineGrace } = policy
+  const table = createGrantTable(policy.capacity)
   const asked = new Map<Digest, Promise<TokenLookup>>()
   const questions = createBoundedQueue({ ...QUESTIONS, maxWait: timeout })
-  const unknown = new LRUCache<Digest, number>({ max: 10_000 })
-  const revoked = new LRUCache<string, true>({ max: 100_000 })
+  /** Until when a token is taken for unknown. */
+  const unknown = new Map<Digest, number>()
+  /** The grants that were revoked last, and when. */
+  const revoked = new Map<string, number>()
   const keys = [`${store.prefix}state`]
   let epoch = ''
   let heardAt = Number.NEGATIVE_INFINITY
 
   const now = (): number => Math.floor(clock.monotonic())
-  const holds = (): boolean => clock.monotonic() - heardAt <= Math.max(DEAF, offlineGrace())
+  const holds = (): boolean => clock.monotonic() - heardAt <= Math.max(DEAF, offlineGrace)
 
   function identify(accessToken: string): TokenLookup | Promise<TokenLookup> {
     if (!looksMinted(accessToken)) return UNKNOWN
@@ -122,7 +128,7 @@ export function createTokenCopies({
       const reply = await store.run(LOOK_UP, keys, [store.prefix, digest])
       const [grant, client, granted, of, left] = Array.isArray(reply) ? reply.map(String) : []
       if (grant === undefined || client === undefined || of === undefined) {
-        unknown.set(digest, now() + UNKNOWN_FOR)
+        remember(unknown, digest, now() + UNKNOWN_FOR)
         return UNKNOWN
       }
       begin(of)
@@ -171,7 +177,7 @@ export function createTokenCopies({
     add,
     revoke(grants) {
       for (const id of grants) {
-        revoked.set(id, true)
+        remember(revoked, id, now())
         drop(id, 'revoked')
       }
       cut(grants)
@@ -190,7 +196,7 @@ export function createTokenCopies({
     },
     orphan() {
       unknown.clear()
-      const until = now() + offlineGrace()
+      const until = now() + offlineGrace
       for (const { id, client, issuedAt, tokens } of [...table.grants()]) {
         drop(id, 'evicted')
         const grant = table.open(id, client, issuedAt)
@@ -199,13 +205,23 @@ export function createTokenCopies({
       }
     },
     grants: known,
+    revoked: () => [...revoked.keys()].slice(-1_000),
     counts: () => table.counts(),
     sweep() {
       table.expire(now())
     },
-    resize(next) {
-      table.resize(next)
+    applyPolicy(next) {
+      offlineGrace = next.offlineGrace
+      table.resize(next.capacity)
       table.evict()
     },
   }
+}
+
+/** Adds an entry as the newest one, and removes the oldest of too many. */
+function remember(memory: Map<string, number>, key: string, value: number): void {
+  memory.delete(key)
+  memory.set(key, value)
+  const [oldest] = memory.keys()
+  if (memory.size > REMEMBERED && oldest !== undefined) memory.delete(oldest)
 }

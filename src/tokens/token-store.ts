@@ -5,9 +5,9 @@ import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } fr
 import { restoreGrants, summarize, toRecord } from './stored-grants.ts'
 import type {
   IssuedTokens,
+  LocalLookup,
   Revocation,
   TokenListener,
-  TokenLookup,
   TokenPolicy,
   TokenStore,
 } from './token-contract.ts'
@@ -23,9 +23,9 @@ interface Dependencies {
   readonly listener: TokenListener
 }
 
-const UNKNOWN: TokenLookup = { kind: 'refused', cause: 'unknown' }
-const EXPIRED: TokenLookup = { kind: 'refused', cause: 'expired' }
-const REVOKED: TokenLookup = { kind: 'refused', cause: 'revoked' }
+const UNKNOWN: LocalLookup = { kind: 'refused', cause: 'unknown' }
+const EXPIRED: LocalLookup = { kind: 'refused', cause: 'expired' }
+const REVOKED: LocalLookup = { kind: 'refused', cause: 'revoked' }
 const REMOVED = { expired: EXPIRED, revoked: REVOKED }
 
 /**
@@ -130,7 +130,7 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
     return issued
   }
 
-  function identify(accessToken: string): TokenLookup {
+  function identify(accessToken: string): LocalLookup {
     if (!looksMinted(accessToken)) return UNKNOWN
     const digest = digestToken(accessToken)
     const token = table.find(digest)

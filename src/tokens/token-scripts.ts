@@ -56,7 +56,8 @@ local function expire()
 end
 `
 
-function script(name: StoreOperation, body: string): Script {
+/** A script about the tokens of one device. */
+export function tokenScript(name: StoreOperation, body: string): Script {
   return { name, source: COMMON + body }
 }
 
@@ -67,7 +68,7 @@ function script(name: StoreOperation, body: string): Script {
  * `ARGV`: prefix, epoch, grant, client, access digest, its lifetime, refresh digest, its lifetime, most grants.
  * Returns `{'issued', evicted access tokens, evicted refresh tokens, evicted grant ...}` or `{'stale'}`.
  */
-export const ISSUE = script(
+export const ISSUE = tokenScript(
   'issue',
   `
 if epoch ~= ARGV[2] then return {'stale'} end
@@ -100,7 +101,7 @@ return reply
  * lifetime, grace, sealed response.
  * Returns `{'refreshed', grant, client, granted, epoch}`, `{'replayed', sealed}`, `{'reused', grant}` or `{'invalid'}`.
  */
-export const REFRESH = script(
+export const REFRESH = tokenScript(
   'refresh',
   `
 local presented = ARGV[2]
@@ -142,7 +143,7 @@ return {'refreshed', grant, client, granted, epoch}
 /**
  * Looks up an access token. `ARGV`: prefix, digest. Returns `{grant, client, granted, epoch, time left}`, or `{}` for any other text.
  */
-export const LOOK_UP = script(
+export const LOOK_UP = tokenScript(
   'lookup',
   `
 local kind, grant, client, granted = token(ARGV[2])
@@ -152,7 +153,7 @@ return {grant, client, granted, epoch, redis.call('PTTL', p .. 't:' .. ARGV[2])}
 )
 
 /** Revokes grants. `ARGV`: prefix, grant ... Returns those that were live. */
-export const REVOKE_GRANTS = script(
+export const REVOKE_GRANTS = tokenScript(
   'revoke',
   `
 local revoked = {}
@@ -166,7 +167,7 @@ return revoked
 )
 
 /** Revokes the grant of a token of either kind. `ARGV`: prefix, digest. Returns the grant if there was one. */
-export const REVOKE_TOKEN = script(
+export const REVOKE_TOKEN = tokenScript(
   'revoke',
   `
 local kind, grant = token(ARGV[2])
@@ -177,81 +178,11 @@ return {grant}
 `,
 )
 
-/** Begins an epoch, so that every token is void. It is later than every earlier one, even if the server was emptied. */
-const BEGIN_EPOCH = `
-local function begin(least)
-  local next = math.max(now, (tonumber(epoch) or 0) + 1, tonumber(least))
-  epoch = string.format('%.0f', next)
-  redis.call('HSET', KEYS[1], 'epoch', epoch)
-  redis.call('UNLINK', p .. 'grants')
-  announce('epoch', epoch)
-end
-`
-
-/** Revokes all grants. `ARGV`: prefix. Returns `{number of grants, epoch}`, without an epoch if there is no state. */
-export const REVOKE_ALL = script(
-  'revoke',
-  `${BEGIN_EPOCH}
-if not epoch then return {0} end
-expire()
-local count = redis.call('ZCARD', p .. 'grants')
-begin(0)
-return {count, epoch}
-`,
-)
-
-/**
- * Publishes the fingerprint of the password, and begins an epoch. Does nothing if another epoch than the expected one holds (an empty
- * text: none), because then another sidecar was first.
- *
- * `ARGV`: prefix, expected epoch, least epoch, salt, fingerprint, id of a new dataset. Returns `{number of grants revoked, epoch}` or `{}`.
- */
-export const PUBLISH = script(
-  'state',
-  `${BEGIN_EPOCH}
-if (epoch or '') ~= ARGV[2] then return {} end
-expire()
-local count = redis.call('ZCARD', p .. 'grants')
-redis.call('HSETNX', KEYS[1], 'dataset', ARGV[6])
-redis.call('HSET', KEYS[1], 'salt', ARGV[4], 'fingerprint', ARGV[5])
-begin(ARGV[3])
-return {count, epoch}
-`,
-)
-
-/**
- * Reads the state of the device. `ARGV`: prefix, id of the last event that was read.
- * Returns `{dataset, epoch, salt, fingerprint, id of the last event, whether that event is still kept}`, or `{}` if there is no state.
- */
-export const READ_STATE = script(
-  'state',
-  `
-if not epoch then return {} end
-local last = redis.call('XREVRANGE', p .. 'events', '+', '-', 'COUNT', 1)
-local id = last[1] and last[1][1] or '0-0'
-local kept = ARGV[2] ~= '' and #redis.call('XRANGE', p .. 'events', ARGV[2], ARGV[2]) or 0
-local state = redis.call('HMGET', KEYS[1], 'dataset', 'salt', 'fingerprint')
-return {state[1], epoch, state[2], state[3], id, kept}
-`,
-)
-
-/** Which of the grants are live. `ARGV`: prefix, grant ... Returns those that are not. */
-export const MISSING_GRANTS = script(
-  'lookup',
-  `
-local missing = {}
-for i = 2, #ARGV do
-  if redis.call('EXISTS', p .. 'g:' .. ARGV[i]) == 0 then missing[#missing + 1] = ARGV[i] end
-end
-return missing
-`,
-)
-
 /**
  * Lists grants by rank. `ARGV`: prefix, first rank, last rank. Returns how many ranks there were, and per grant: id, client, time of
  * the login, expiry of its last token, number of its access tokens.
  */
-export const LIST_GRANTS = script(
+export const LIST_GRANTS = tokenScript(
   'list',
   `
 expire()

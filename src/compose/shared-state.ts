@@ -1,0 +1,129 @@
+import { randomBytes } from 'node:crypto'
+import type { Config } from '../config/schema.ts'
+import type { SharedStore } from '../store/shared-store.ts'
+import { followRevocations } from '../tokens/revocation-feed.ts'
+import { createSharedTokens } from '../tokens/shared-token-store.ts'
+import { createTokenCopies } from '../tokens/token-copies.ts'
+import { createPasswordAgreement, type PasswordAgreement } from './password-agreement.ts'
+import { openPassword, type State, type StateDependencies } from './state.ts'
+
+/** How often a login is verified again because the password changed meanwhile. */
+const ATTEMPTS = 4
+
+/** Milliseconds. */
+const SWEEP_INTERVAL = 1_000
+
+const LOST =
+  'shared store: it has lost its data; the tokens that this sidecar knows work for tokens.offline_grace, all others have to log in again'
+const DIFFERS =
+  'the password of this sidecar is not the one of the shared store, so it issues no tokens; give all sidecars with this store.prefix the same line'
+
+/**
+ * Opens the password source, and the tokens in the shared store. Does not wait for a store that does not answer: the sidecar begins
+ * without it, and issues tokens as soon as it answers.
+ */
+export async function openSharedState(
+  config: Config,
+  store: SharedStore,
+  deps: StateDependencies,
+): Promise<State> {
+  const { clock, log, metrics, live } = deps
+  const copies = createTokenCopies({
+    store,
+    clock,
+    policy: config.tokens,
+    inFlight: live.grants,
+    cut: live.cut,
+    timeout: config.store.timeout,
+  })
+  const tokens = createSharedTokens({
+    store,
+    copies,
+    policy: config.tokens,
+    clock,
+    random: randomBytes,
+    listener: {
+      issued: (grantType) => metrics.tokensIssued(grantType, 1),
+      revoked,
+      evicted(kind, count) {
+        metrics.tokensEvicted(kind, count)
+        log.warn({ kind, count }, 'tokens evicted: the store is full, see tokens.capacity')
+      },
+    },
+  })
+
+  function revoked(grants: number, reason: string): void {
+    metrics.tokensRevoked(reason, grants)
+    log.warn({ grants, reason }, 'tokens revoked')
+  }
+
+  let agreed: PasswordAgreement | undefined
+  const password = await openPassword(config, deps, undefined, {
+    changed() {
+      log.warn('the password has changed')
+      deps.onPasswordRead()
+      agreed?.changed()
+    },
+    learned: () => agreed?.learned(),
+    unreadable: (reason) => {
+      metrics.storeFailed('password', 'read')
+      log.error({ reason }, 'the password source cannot be used; the last good password stays valid')
+    },
+    restored() {
+      log.info('the password source can be used again')
+      deps.onPasswordRead()
+    },
+  })
+  let differs = false
+  const agreement = createPasswordAgreement({
+    store,
+    copies,
+    fingerprint: password.fingerprint,
+    onPublished: (grants) => revoked(grants, 'password_changed'),
+    onDiffers(now) {
+      differs = now
+      if (now) log.error(DIFFERS)
+      else log.info('the password of this sidecar is again the one of the shared store')
+    },
+    onBug: deps.onBug,
+  })
+  agreed = agreement
+  const feed = followRevocations({
+    store,
+    copies,
+    settle: agreement.settle,
+    onLost: () => log.error(LOST),
+    onBug: deps.onBug,
+  })
+  await feed.started
+
+  const timer = setInterval(() => tokens.sweep(), SWEEP_INTERVAL).unref()
+  return {
+    tokens,
+    async logIn(candidate, client, grantType) {
+      for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+        const before = agreement.changes
+        const result = await password.verify(candidate)
+        if (result !== 'right') return result
+        const present = await agreement.present()
+        if (before !== agreement.changes) continue
+        if (present.kind === 'differs') return 'wrong'
+        if (present.kind === 'unknown') return 'unavailable'
+        const issued = await tokens.issue(client, grantType, present.epoch)
+        if (issued !== 'stale') return issued
+        await agreement.settle().catch(() => {})
+      }
+      return 'unavailable'
+    },
+    unsaved: () => undefined,
+    troubles: () => [
+      ...(store.up ? [] : ['the shared store does not respond']),
+      ...(differs ? ['the password is not the one of the shared store'] : []),
+    ],
+    async close() {
+      clearInterval(timer)
+      feed.close()
+      password.close()
+    },
+  }
+}

@@ -1,0 +1,71 @@
+import { tokenScript } from './token-scripts.ts'
+
+/** Begins an epoch, so that every token is void. It is later than every earlier one, even if the server was emptied. */
+const BEGIN_EPOCH = `
+local function begin(least)
+  local next = math.max(now, (tonumber(epoch) or 0) + 1, tonumber(least))
+  epoch = string.format('%.0f', next)
+  redis.call('HSET', KEYS[1], 'epoch', epoch)
+  redis.call('UNLINK', p .. 'grants')
+  announce('epoch', epoch)
+end
+`
+
+/** Revokes all grants. `ARGV`: prefix. Returns `{number of grants, epoch}`, without an epoch if there is no state. */
+export const REVOKE_ALL = tokenScript(
+  'revoke',
+  `${BEGIN_EPOCH}
+if not epoch then return {0} end
+expire()
+local count = redis.call('ZCARD', p .. 'grants')
+begin(0)
+return {count, epoch}
+`,
+)
+
+/**
+ * Publishes the fingerprint of the password, and begins an epoch. Does nothing if another epoch than the expected one holds (an empty
+ * text: none), because then another sidecar was first.
+ *
+ * `ARGV`: prefix, expected epoch, least epoch, salt, fingerprint, id of a new dataset. Returns `{number of grants revoked, epoch}` or `{}`.
+ */
+export const PUBLISH = tokenScript(
+  'state',
+  `${BEGIN_EPOCH}
+if (epoch or '') ~= ARGV[2] then return {} end
+expire()
+local count = redis.call('ZCARD', p .. 'grants')
+redis.call('HSETNX', KEYS[1], 'dataset', ARGV[6])
+redis.call('HSET', KEYS[1], 'salt', ARGV[4], 'fingerprint', ARGV[5])
+begin(ARGV[3])
+return {count, epoch}
+`,
+)
+
+/**
+ * Reads the state of the device. `ARGV`: prefix, id of the last event that was read.
+ * Returns `{dataset, epoch, salt, fingerprint, id of the last event, whether that event is still kept}`, or `{}` if there is no state.
+ */
+export const READ_STATE = tokenScript(
+  'state',
+  `
+if not epoch then return {} end
+local last = redis.call('XREVRANGE', p .. 'events', '+', '-', 'COUNT', 1)
+local id = last[1] and last[1][1] or '0-0'
+local kept = ARGV[2] ~= '' and #redis.call('XRANGE', p .. 'events', ARGV[2], ARGV[2]) or 0
+local state = redis.call('HMGET', KEYS[1], 'dataset', 'salt', 'fingerprint')
+return {state[1], epoch, state[2], state[3], id, kept}
+`,
+)
+
+/** Which of the grants are live. `ARGV`: prefix, grant ... Returns those that are not. */
+export const MISSING_GRANTS = tokenScript(
+  'lookup',
+  `
+local missing = {}
+for i = 2, #ARGV do
+  if redis.call('EXISTS', p .. 'g:' .. ARGV[i]) == 0 then missing[#missing + 1] = ARGV[i] end
+end
+return missing
+`,
+)
