@@ -71,15 +71,15 @@ export function createPasswordAgreement({
     for (;;) {
       const before = changes
       const state = await read(last)
-      const own = await fingerprint(bytesOf(state?.salt ?? ''))
-      if (before !== changes) continue
       if (state !== undefined && !isBehind(state)) {
+        const own = await fingerprint(Buffer.from(state.salt, 'base64url'))
+        if (before !== changes) continue
         copies.begin(state.epoch)
         if (own === state.fingerprint) return agreed(state)
         if (own === undefined ? reason !== 'change' : reason === undefined && state.fingerprint !== '')
           return disagreed(state, own)
       }
-      await publish(state, own !== undefined)
+      await publish(state)
     }
   }
 
@@ -96,11 +96,11 @@ export function createPasswordAgreement({
       : { dataset, epoch, salt, fingerprint: print, last: id, kept: kept === '1' }
   }
 
-  async function publish(state: DeviceState | undefined, isKnown: boolean): Promise<void> {
+  async function publish(state: DeviceState | undefined): Promise<void> {
     const before = changes
     const salt = randomBytes(16)
-    const own = isKnown ? await fingerprint(salt) : ''
-    if (before !== changes || own === undefined) return
+    const own = (await fingerprint(salt)) ?? ''
+    if (before !== changes) return
     const least = state === undefined || isBehind(state) ? Number(copies.epoch) : 0
     const args = [state?.epoch ?? '', least, salt.toString('base64url'), own, randomBytes(8).toString('hex')]
     const [revoked] = listOf(await store.runDurably(PUBLISH, keys, [store.prefix, ...args]))
@@ -155,8 +155,4 @@ export function createPasswordAgreement({
       return agreement
     },
   }
-}
-
-function bytesOf(salt: string): Uint8Array {
-  return Buffer.from(salt, 'base64url')
 }

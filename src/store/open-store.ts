@@ -36,6 +36,7 @@ export async function openSharedStore(
         arguments: args.map(String),
       })) as StoreReply
     } catch (error) {
+      console.error(String(error))
       throw new StoreUnavailable(script.name, 'error', String(error))
     }
   }
