@@ -7,7 +7,7 @@ import type { TokenCopies } from '../tokens/token-copies.ts'
 
 /**
  * Whether the password of this sidecar is the one of the shared store. `differs`: another sidecar has published a different one.
- * `unknown`: the store has not answered yet, or this sidecar does not know its password (`password.device` before the first login).
+ * `unknown`: the store has not answered since the start or since the password changed.
  */
 export type Agreement =
   | { readonly kind: 'agreed'; readonly epoch: string }
@@ -17,8 +17,8 @@ export type Agreement =
 export interface PasswordAgreementDependencies {
   readonly store: SharedStore
   readonly copies: TokenCopies
-  /** The fingerprint of the present password; undefined while it is unknown. */
-  readonly fingerprint: (salt: Uint8Array) => Promise<string | undefined>
+  /** The fingerprint of the present password. */
+  readonly fingerprint: (salt: Uint8Array) => Promise<string>
   /** This sidecar has published a new password, which revoked these grants. */
   readonly onPublished: (revoked: number) => void
   /** Called when the password differs from that of the store, and when it does not any more. */
@@ -37,14 +37,15 @@ export interface PasswordAgreementDependencies {
 export interface PasswordAgreement {
   /** Counts the changes of this sidecar's password, so that a login can tell whether one happened during its verification. */
   readonly changes: number
-  /** The password of this sidecar has changed, or is known now (`learned`). */
+  /** The password of this sidecar has changed. */
   changed(): void
-  learned(): void
   /** Reads the state and settles the agreement. Rejects with `StoreUnavailable`. */
   settle(last?: string): Promise<DeviceState>
   /** The agreement, after every change that is under way. */
   present(): Promise<Agreement>
 }
+
+const OUTDATED = 'it has lost its data, and this sidecar, which has another password, must not restore it'
 
 export function createPasswordAgreement({
   store,
@@ -55,9 +56,10 @@ export function createPasswordAgreement({
   onBug,
 }: PasswordAgreementDependencies): PasswordAgreement {
   let changes = 0
-  /** Why this sidecar may publish its password. */
-  let reason: 'start' | 'change' | undefined = 'start'
+  /** Whether a different fingerprint in the store is older than this sidecar's password. */
+  let mayPublish = true
   let agreement: Agreement = { kind: 'unknown' }
+  let print: { readonly key: string; readonly value: string } | undefined
   let turn: Promise<unknown> = Promise.resolve()
   const keys = [`${store.prefix}state`]
 
@@ -72,15 +74,22 @@ export function createPasswordAgreement({
       const before = changes
       const state = await read(last)
       if (state !== undefined && !isBehind(state)) {
-        const own = await fingerprint(Buffer.from(state.salt, 'base64url'))
+        const own = await printOf(state.salt)
         if (before !== changes) continue
         copies.begin(state.epoch)
         if (own === state.fingerprint) return agreed(state)
-        if (own === undefined ? reason !== 'change' : reason === undefined && state.fingerprint !== '')
-          return disagreed(state, own)
+        if (!mayPublish) return differs(state)
       }
+      if (!mayPublish && agreement.kind !== 'agreed') throw new StoreUnavailable('state', 'error', OUTDATED)
       await publish(state)
     }
+  }
+
+  /** The fingerprint of the present password; it takes 20 ms of processor time, so it is made once for each salt. */
+  async function printOf(salt: string): Promise<string> {
+    const key = `${changes} ${salt}`
+    if (print?.key !== key) print = { key, value: await fingerprint(Buffer.from(salt, 'base64url')) }
+    return print.value
   }
 
   /** The server is older than what this sidecar knows: it has lost an epoch, perhaps with its primary. */
@@ -90,43 +99,37 @@ export function createPasswordAgreement({
 
   async function read(last: string): Promise<DeviceState | undefined> {
     const reply = listOf(await store.run(READ_STATE, keys, [store.prefix, last]))
-    const [dataset = '', epoch = '', salt = '', print = '', id = '', kept] = reply.map(String)
+    const [dataset = '', epoch = '', salt = '', fingerprint = '', id = '', kept] = reply.map(String)
     return reply.length === 0
       ? undefined
-      : { dataset, epoch, salt, fingerprint: print, last: id, kept: kept === '1' }
+      : { dataset, epoch, salt, fingerprint, last: id, kept: kept === '1' }
   }
 
   async function publish(state: DeviceState | undefined): Promise<void> {
     const before = changes
-    const salt = randomBytes(16)
-    const own = (await fingerprint(salt)) ?? ''
+    const salt = randomBytes(16).toString('base64url')
+    const own = await printOf(salt)
     if (before !== changes) return
     const least = state === undefined || isBehind(state) ? Number(copies.epoch) : 0
-    const args = [state?.epoch ?? '', least, salt.toString('base64url'), own, randomBytes(8).toString('hex')]
+    const args = [state?.epoch ?? '', least, salt, own, randomBytes(8).toString('hex')]
     const [revoked] = listOf(await store.runDurably(PUBLISH, keys, [store.prefix, ...args]))
     // Another sidecar was first: the next round reads what it has published.
     if (revoked === undefined) return
-    if (before === changes) reason = undefined
+    if (before === changes) mayPublish = false
     if (state !== undefined) onPublished(Number(revoked))
   }
 
   function agreed(state: DeviceState): DeviceState {
-    reason = undefined
+    mayPublish = false
     if (agreement.kind === 'differs') onDiffers(false)
     agreement = { kind: 'agreed', epoch: state.epoch }
     return state
   }
 
-  function disagreed(state: DeviceState, own: string | undefined): DeviceState {
-    const differs = own !== undefined
-    if (differs !== (agreement.kind === 'differs')) onDiffers(differs)
-    agreement = { kind: differs ? 'differs' : 'unknown' }
+  function differs(state: DeviceState): DeviceState {
+    if (agreement.kind !== 'differs') onDiffers(true)
+    agreement = { kind: 'differs' }
     return state
-  }
-
-  function begin(): void {
-    changes += 1
-    if (agreement.kind === 'agreed') agreement = { kind: 'unknown' }
   }
 
   return {
@@ -134,18 +137,13 @@ export function createPasswordAgreement({
       return changes
     },
     changed() {
-      begin()
-      reason = 'change'
+      changes += 1
+      mayPublish = true
+      if (agreement.kind === 'agreed') agreement = { kind: 'unknown' }
       settle().catch((error: unknown) => {
         if (!(error instanceof StoreUnavailable)) onBug(error)
         // Nobody knows whether the store has the new password already. Once it answers, the feed settles again.
         copies.dropAll()
-      })
-    },
-    learned() {
-      begin()
-      settle().catch((error: unknown) => {
-        if (!(error instanceof StoreUnavailable)) onBug(error)
       })
     },
     settle,

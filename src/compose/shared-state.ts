@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../config/schema.ts'
+import { openPasswordSource } from '../password/source.ts'
 import type { SharedStore } from '../store/shared-store.ts'
 import { followRevocations } from '../tokens/revocation-feed.ts'
 import { createSharedTokens } from '../tokens/shared-token-store.ts'
 import { createTokenCopies } from '../tokens/token-copies.ts'
 import { createPasswordAgreement, type PasswordAgreement } from './password-agreement.ts'
-import { openPassword, type State, type StateDependencies } from './state.ts'
+import type { State, StateDependencies } from './state.ts'
 
 /** How often a login is verified again because the password changed meanwhile. */
 const ATTEMPTS = 4
@@ -28,6 +29,7 @@ export async function openSharedState(
   deps: StateDependencies,
 ): Promise<State> {
   const { clock, log, metrics, live } = deps
+  if ('device' in config.password) throw new TypeError('password.device has no shared store')
   const copies = createTokenCopies({
     store,
     clock,
@@ -58,20 +60,22 @@ export async function openSharedState(
   }
 
   let agreed: PasswordAgreement | undefined
-  const password = await openPassword(config, deps, undefined, {
-    changed() {
-      log.warn('the password has changed')
-      deps.onPasswordRead()
-      agreed?.changed()
-    },
-    learned: () => agreed?.learned(),
-    unreadable: (reason) => {
-      metrics.storeFailed('password', 'read')
-      log.error({ reason }, 'the password source cannot be used; the last good password stays valid')
-    },
-    restored() {
-      log.info('the password source can be used again')
-      deps.onPasswordRead()
+  const password = await openPasswordSource(config.password, {
+    clock,
+    events: {
+      changed() {
+        log.warn('the password has changed')
+        deps.onPasswordRead()
+        agreed?.changed()
+      },
+      unreadable: (reason) => {
+        metrics.storeFailed('password', 'read')
+        log.error({ reason }, 'the password source cannot be used; the last good password stays valid')
+      },
+      restored() {
+        log.info('the password source can be used again')
+        deps.onPasswordRead()
+      },
     },
   })
   let differs = false

@@ -43,9 +43,20 @@ function issue(path: readonly string[], message: string): Issue {
 }
 
 /** What contradicts a shared store, or needs one. */
-function sharingConflicts({ listen, tokens, limits, store }: Config): readonly (readonly [string, string])[] {
+function sharingConflicts({
+  listen,
+  tokens,
+  limits,
+  store,
+  password,
+}: Config): readonly (readonly [string, string])[] {
   const conflicts: (readonly [key: string, message: string])[] = []
   const shared = typeof tokens.store === 'string' ? undefined : tokens.store
+  if (shared !== undefined && 'device' in password) {
+    const message =
+      'must be file or memory with password.device: a sidecar knows the password only after a login of its own, so it could not sign in for the tokens of the others'
+    conflicts.push(['tokens.store', message])
+  }
   if (limits.store === 'shared' && shared === undefined) {
     conflicts.push(['limits.store', 'must be local unless tokens.store is the URL of a shared store'])
   }

@@ -11,7 +11,7 @@ export interface DeviceState {
   readonly dataset: string
   readonly epoch: string
   readonly salt: string
-  /** The fingerprint of the password; empty if no sidecar knows the password. */
+  /** The fingerprint of the password. */
   readonly fingerprint: string
   /** The id of the last event. */
   readonly last: string
