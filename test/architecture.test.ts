@@ -59,7 +59,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   oauth: ['http', 'tokens'],
   limits: ['http', 'system'],
   tokens: ['http', 'store', 'system'],
-  store: [],
+  store: ['config', 'system'],
   password: ['http', 'sign-in', 'system'],
   forward: ['config', 'device', 'http', 'sign-in', 'system'],
   'sign-in': ['config', 'device', 'http', 'record', 'system'],

@@ -5,9 +5,8 @@ import { sendOwnRequest } from '../device/own-request.ts'
 import { type Fields, keepFields, namesIn } from '../http/fields.ts'
 import type { Logger } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
-import { reasonOf } from '../system/node-permission.ts'
-import { isBug, SetupError } from '../system/setup-error.ts'
-import { readWholeFile } from '../system/whole-file.ts'
+import { readSecretLine } from '../system/secret-line.ts'
+import { isBug } from '../system/setup-error.ts'
 import { createBasicScheme } from './basic-scheme.ts'
 import { createDigestScheme } from './digest-scheme.ts'
 import { createFormScheme } from './form-scheme.ts'
@@ -38,7 +37,7 @@ export async function openSignIn(
         : (['form', auth.form] as const)
   const file = settings.password?.file
   const readPassword =
-    file === undefined ? undefined : () => readPasswordFile(`${key}.${kind}.password.file`, file)
+    file === undefined ? undefined : () => readSecretLine(`${key}.${kind}.password.file`, file)
   await readPassword?.()
   const ask = createAsk(connections, () => {
     const { host, added } = request()
@@ -70,21 +69,6 @@ function schemeFor(auth: Exclude<UpstreamAuthConfig, 'off'>, ask: Ask, clock: Cl
     ask,
     clock,
   )
-}
-
-/** One line of text, without its line end. Error messages never quote it. */
-async function readPasswordFile(key: string, path: string): Promise<string> {
-  const bytes = await readWholeFile(path).catch((error: Error) => {
-    throw new SetupError(`${key}: cannot read ${path}: ${reasonOf(error)}`)
-  })
-  const text = bytes
-    .toString('utf8')
-    .replace(/^\ufeff/, '')
-    .replace(/\r?\n$/, '')
-  if (text === '' || [...text].some((each) => each < ' ' || each === '\x7f' || each === '\ufffd')) {
-    throw new SetupError(`${key}: ${path} must hold one line of text in UTF-8`)
-  }
-  return text
 }
 
 /**

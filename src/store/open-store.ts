@@ -1,71 +1,159 @@
-import { createClient } from '@redis/client'
-import type { StoreConfig } from '../config/store-fields.ts'
-import type { StoreAddress } from '../config/store-url.ts'
+import { createHash } from 'node:crypto'
+import { type Clock, systemClock } from '../system/clock.ts'
+import { type KeptConnection, keepConnection } from './kept-connection.ts'
+import { readAccount, type StoreSettings } from './login.ts'
+import { createReplicatedRuns } from './replicated-runs.ts'
 import {
   FOLLOW_WAIT,
   type Script,
   type SharedStore,
   type SharedStoreListener,
+  type StoreFailure,
   type StoreReply,
   StoreUnavailable,
+  type StreamEntry,
 } from './shared-store.ts'
 
-/** A stand-in until the connection is built: one server, no time-outs. */
+/** The maximum number of entries that `follow` returns at once. */
+const MOST_ENTRIES = '1000'
+
+/**
+ * Opens the shared store. Resolves when the first attempt to connect has ended, well or not: a server that is down is tried again
+ * until it answers. Rejects only with a `SetupError`, if the password file or the file of `store.tls.ca` cannot be used.
+ *
+ * Scripts, `follow` and confirmed scripts have a connection each, because the last two block theirs. All lead to the same server: when the
+ * connection of the scripts ends, the others are opened anew, too.
+ */
 export async function openSharedStore(
-  { address, prefix }: StoreConfig & { readonly address: StoreAddress },
+  settings: StoreSettings,
   listener: SharedStoreListener,
+  clock: Clock = systemClock,
 ): Promise<SharedStore> {
-  const [node] = address.nodes
-  const open = () =>
-    createClient({
-      socket: { host: node?.host ?? '', port: node?.port ?? 0 },
-      disableOfflineQueue: true,
-    }).on('error', () => {})
-  const commands = open()
-  const follower = open()
-  await Promise.all([commands.connect(), follower.connect()])
-  listener.up()
-  const run = async (
-    script: Script,
-    keys: readonly string[],
-    args: readonly (string | number)[],
-  ): Promise<StoreReply> => {
-    try {
-      return (await commands.eval(script.source, {
-        keys: [...keys],
-        arguments: args.map(String),
-      })) as StoreReply
-    } catch (error) {
-      console.error(String(error))
-      throw new StoreUnavailable(script.name, 'error', String(error))
-    }
+  // A sidecar with a local store does not load the client.
+  const [{ connectToPrimary }, { watchSentinels }] = await Promise.all([
+    import('./find-primary.ts'),
+    import('./sentinels.ts'),
+  ])
+  await readAccount(settings)
+  const { timeout, address, prefix } = settings
+  const replicas = settings.replicas ?? (address.kind === 'sentinel' || address.kind === 'cluster' ? 1 : 0)
+  const life = new AbortController()
+  /** `host:port` of the connection of the scripts. */
+  let primary: string | undefined
+  /** The failures reported since the store was last up. */
+  const reported = new Set<StoreFailure>()
+
+  const connect = async (signal: AbortSignal) => (await connectToPrimary(settings, signal)).connection
+  const scripts = keepConnection(
+    async (signal) => {
+      const { connection, facts } = await connectToPrimary(settings, signal)
+      primary = facts.at
+      return connection
+    },
+    {
+      opened() {
+        reported.clear()
+        listener.up()
+      },
+      failed(error) {
+        primary = undefined
+        for (const other of [stream, confirmed]) other?.renew(error)
+        listener.failed(error)
+        if (reported.has(error.failure)) return
+        reported.add(error.failure)
+        listener.down(error)
+      },
+    },
+  )
+  const stream: KeptConnection = keepConnection(connect)
+  const confirmed: KeptConnection | undefined = replicas === 0 ? undefined : keepConnection(connect)
+  const replicated =
+    confirmed === undefined
+      ? undefined
+      : createReplicatedRuns(confirmed, { replicas, timeout, unconfirmed: (error) => listener.failed(error) })
+  const watching =
+    address.kind === 'sentinel'
+      ? watchSentinels(settings, { current: () => primary, moved }, life.signal)
+      : undefined
+
+  function moved(): void {
+    scripts.renew(new Error('the sentinels name another primary'))
   }
+
+  /** Reports the duration of a script, or why it has no reply. */
+  async function measured(asking: Promise<StoreReply>): Promise<StoreReply> {
+    const start = clock.monotonic()
+    const reply = await reportingFailure(asking)
+    listener.answered(clock.monotonic() - start)
+    return reply
+  }
+
+  function reportingFailure<T>(asking: Promise<T>): Promise<T> {
+    return asking.catch((error: unknown) => {
+      if (error instanceof StoreUnavailable) listener.failed(error)
+      throw error
+    })
+  }
+
+  function run(script: Script, keys: readonly string[], args: readonly string[]): Promise<StoreReply> {
+    const rest = [String(keys.length), ...keys, ...args]
+    const whole = ['EVAL', script.source, ...rest]
+    return scripts.ask(script.name, ['EVALSHA', digestOf(script), ...rest], timeout, whole)
+  }
+
+  async function follow(key: string, id: string): Promise<readonly StreamEntry[]> {
+    const wait = ['COUNT', MOST_ENTRIES, 'BLOCK', String(FOLLOW_WAIT)]
+    const question = ['XREAD', ...wait, 'STREAMS', key, id]
+    return entriesIn(await stream.ask('follow', question, FOLLOW_WAIT + timeout))
+  }
+
+  /** Right after a failure, the scripts may have a connection again before the confirmed ones do. */
+  function runDurably(...call: Parameters<typeof run>): Promise<StoreReply> {
+    if (replicated === undefined) return run(...call)
+    if (confirmed?.open === true || !scripts.open) return replicated.run(...call)
+    const message = 'no replica was asked: that connection is not open yet'
+    listener.failed(new StoreUnavailable('replicate', 'disconnected', message))
+    return run(...call)
+  }
+
+  await Promise.all([scripts.attempted, stream.attempted, confirmed?.attempted])
   return {
     prefix: `{${prefix}}:`,
-    run,
-    runDurably: run,
-    async follow(stream, id) {
-      try {
-        const reply = await follower.sendCommand([
-          'XREAD',
-          'COUNT',
-          '1000',
-          'BLOCK',
-          String(FOLLOW_WAIT),
-          'STREAMS',
-          stream,
-          id,
-        ])
-        const entries = (reply as unknown as Record<string, [string, string[]][]> | null)?.[stream] ?? []
-        return entries.map(([entry, fields]) => ({ id: entry, fields }))
-      } catch (error) {
-        throw new StoreUnavailable('follow', 'error', String(error))
-      }
+    run: (script, keys, args) => measured(run(script, keys, args.map(String))),
+    runDurably: (script, keys, args) => measured(runDurably(script, keys, args.map(String))),
+    follow: (key, id) => reportingFailure(follow(key, id)),
+    get up() {
+      return scripts.open
     },
-    up: true,
     async close() {
-      commands.destroy()
-      follower.destroy()
+      life.abort()
+      await Promise.all([scripts.close(), stream.close(), confirmed?.close(), watching])
     },
   }
+}
+
+const digests = new WeakMap<Script, string>()
+
+/** The name of a script at the server. */
+function digestOf(script: Script): string {
+  let digest = digests.get(script)
+  if (digest === undefined) {
+    digest = createHash('sha1').update(script.source).digest('hex')
+    digests.set(script, digest)
+  }
+  return digest
+}
+
+/** The entries in `[stream, [[id, [name, value, ...]], ...]]`. */
+function entriesIn(reply: StoreReply): readonly StreamEntry[] {
+  const [, entries = null] = isList(reply) ? reply : []
+  return (isList(entries) ? entries.filter(isList) : []).map(([id, fields]) => ({
+    id: String(id),
+    // An entry that was deleted meanwhile has no fields.
+    fields: fields !== undefined && isList(fields) ? fields.map(String) : [],
+  }))
+}
+
+function isList(reply: StoreReply): reply is readonly StoreReply[] {
+  return Array.isArray(reply)
 }

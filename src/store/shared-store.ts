@@ -20,8 +20,9 @@ export type StoreOperation =
 
 /**
  * Why the shared store gave no answer. `timeout`: none within `store.timeout`. `disconnected`: there is no connection. `read-only`:
- * the server is a replica, or has lost its primary. `full`: it is out of memory. `refused`: it does not accept the user, the password
- * or the command. `loading`: it reads its data after a start, or a cluster is incomplete. `error`: any other error of the server.
+ * the server accepts no writes, because it is a replica, has too few replicas, or cannot save its data to disk. `full`: it is out of
+ * memory. `refused`: it does not accept the user, the password or the command. `loading`: it reads its data after a start, or a
+ * cluster is incomplete or moves the keys to another node. `error`: any other error of the server.
  */
 export type StoreFailure = 'timeout' | 'disconnected' | 'read-only' | 'full' | 'refused' | 'loading' | 'error'
 

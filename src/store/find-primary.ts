@@ -1,0 +1,106 @@
+import { formatNode, type StoreNode } from '../config/store-url.ts'
+import { type Connection, connect, type Login } from './connection.ts'
+import { noReply, ServerReplyError } from './failures.ts'
+import { firstOf, readAccount, type StoreSettings, shuffled } from './login.ts'
+import { findBySentinels } from './sentinels.ts'
+import type { StoreReply } from './shared-store.ts'
+
+/** What a server says of itself. */
+export interface ServerFacts {
+  /** `redis` or `valkey`. */
+  readonly server: string
+  readonly version: string
+  /** `standalone`, `cluster` or `sentinel`. */
+  readonly mode: string
+  /** `host:port`, or the path of the Unix socket. */
+  readonly at: string
+}
+
+/** A connection to the primary that has the keys, and what the primary says of itself. */
+export interface PrimaryConnection {
+  readonly connection: Connection
+  readonly facts: ServerFacts
+}
+
+/** A cluster names the right node at once. More hops mean that its nodes disagree. */
+const MOST_HOPS = 5
+
+/**
+ * Connects to the server that accepts writes to the keys. Asks the sentinels or follows the redirections of the cluster, and resolves a
+ * host name anew. Each connection may take `store.timeout`. Rejects with a `SetupError` if a file cannot be read, with a
+ * `ServerReplyError`, or with the error of the system.
+ */
+export async function connectToPrimary(
+  settings: StoreSettings,
+  signal: AbortSignal,
+): Promise<PrimaryConnection> {
+  const account = await readAccount(settings)
+  const { kind, nodes, path, database } = settings.address
+  const open = (at: Login['at']): Promise<PrimaryConnection> =>
+    openPrimary(settings, { ...account, at, database }, signal)
+  if (path !== undefined) return open({ path })
+  switch (kind) {
+    case 'sentinel':
+      return open(await findBySentinels(settings, account, signal))
+    case 'cluster':
+      return firstOf(shuffled(nodes), (node) => openInCluster(open, node))
+    default:
+      return firstOf(nodes, open)
+  }
+}
+
+async function openPrimary(
+  { timeout, prefix }: StoreSettings,
+  login: Login,
+  signal: AbortSignal,
+): Promise<PrimaryConnection> {
+  const connection = await connect(login, timeout, signal)
+  const timer = setTimeout(() => connection.end(noReply(timeout)), timeout)
+  try {
+    const [hello] = await Promise.all([
+      connection.send(['HELLO']),
+      // Fails like every script: without the right to run it, while the server loads, at the wrong node of a cluster.
+      connection.send(['EVAL', 'return 1', '1', `{${prefix}}:state`]),
+    ])
+    const facts = factsIn(hello)
+    if (facts.role !== 'master') throw new ServerReplyError('READONLY')
+    const at = 'path' in login.at ? login.at.path : formatNode(login.at)
+    return { connection, facts: { ...facts, at } }
+  } catch (error) {
+    connection.end(new Error('not the primary'))
+    throw error
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Opens a node, and the one to which it redirects the keys. */
+async function openInCluster(
+  open: (at: StoreNode) => Promise<PrimaryConnection>,
+  first: StoreNode,
+): Promise<PrimaryConnection> {
+  let node = first
+  for (let hops = 0; ; hops += 1) {
+    try {
+      return await open(node)
+    } catch (error) {
+      const next = movedTo(error, node)
+      if (next === undefined || hops === MOST_HOPS) throw error
+      node = next
+    }
+  }
+}
+
+/** The node in `MOVED 3999 127.0.0.1:6381`. Without a host, it is another port of the same host. */
+function movedTo(error: unknown, from: StoreNode): StoreNode | undefined {
+  if (!(error instanceof ServerReplyError) || error.code !== 'MOVED') return undefined
+  const [, host = '', port] = /^MOVED \d+ (.*):(\d+)$/.exec(error.message) ?? []
+  if (port === undefined || host === '?') return undefined
+  return { host: host === '' ? from.host : host, port: Number(port) }
+}
+
+function factsIn(hello: StoreReply): Omit<ServerFacts, 'at'> & { readonly role: string } {
+  const pairs = Array.isArray(hello) ? hello : []
+  const value = (name: string): string => String(pairs[pairs.indexOf(name) + 1] ?? '')
+  return { server: value('server'), version: value('version'), mode: value('mode'), role: value('role') }
+}

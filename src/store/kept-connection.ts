@@ -1,0 +1,118 @@
+import { randomInt } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Connection } from './connection.ts'
+import { isAtWrongServer, noReply, ServerReplyError, unavailable } from './failures.ts'
+import { type StoreOperation, type StoreReply, StoreUnavailable } from './shared-store.ts'
+
+/** A connection that is opened again whenever it ends. */
+export interface KeptConnection {
+  /** Resolves when the first attempt to connect has ended, well or not. */
+  readonly attempted: Promise<void>
+  readonly open: boolean
+  /**
+   * Asks the server. Rejects with `StoreUnavailable`: at once without a connection, otherwise after `timeout` (ms) at the latest. A
+   * question without a reply ends the connection, and with it every other question on it: a late reply must not be taken for another.
+   *
+   * @param repetition what to ask instead if the server does not know the script of the question
+   */
+  ask(
+    operation: StoreOperation,
+    question: readonly string[],
+    timeout: number,
+    repetition?: readonly string[],
+  ): Promise<StoreReply>
+  /** Ends the connection. It is opened again at once. */
+  renew(reason: Error): void
+  close(): Promise<void>
+}
+
+export interface KeptConnectionEvents {
+  readonly opened?: () => void
+  /** The connection has ended, or an attempt to open it has failed. */
+  readonly failed?: (error: StoreUnavailable) => void
+}
+
+/**
+ * The pause before the next attempt (ms), random between two bounds, so that sidecars do not come all at once. A refused login waits
+ * longer, because each may count as one of an attacker.
+ */
+const AFTER_LOSS = [10, 50] as const
+const AFTER_FAILURE = [250, 500] as const
+const AFTER_REFUSAL = [750, 1_000] as const
+
+/** Keeps a connection open. `connect` opens one, and gives up at the signal. */
+export function keepConnection(
+  connect: (signal: AbortSignal) => Promise<Connection>,
+  { opened, failed }: KeptConnectionEvents = {},
+): KeptConnection {
+  const life = new AbortController()
+  const attempted = Promise.withResolvers<void>()
+  let connection: Connection | undefined
+  let failure = new StoreUnavailable('connect', 'disconnected', 'not connected yet')
+
+  const fail = (error: unknown): void => {
+    failure = unavailable('connect', error)
+    if (!life.signal.aborted) failed?.(failure)
+  }
+
+  /** Opens the connection, and waits for its end. Returns the pause before the next attempt. */
+  async function keepOnce(): Promise<number> {
+    try {
+      connection = await connect(life.signal)
+    } catch (error) {
+      fail(error)
+      attempted.resolve()
+      return failure.failure === 'refused' ? randomInt(...AFTER_REFUSAL) : randomInt(...AFTER_FAILURE)
+    }
+    opened?.()
+    attempted.resolve()
+    const reason = await connection.ended
+    connection = undefined
+    fail(reason)
+    return randomInt(...AFTER_LOSS)
+  }
+
+  async function keep(): Promise<void> {
+    while (!life.signal.aborted) {
+      const delay = await keepOnce()
+      await pause(delay, undefined, { signal: life.signal }).catch(() => {})
+    }
+    connection?.end(new Error('closed'))
+  }
+
+  const kept = keep()
+
+  return {
+    attempted: attempted.promise,
+    get open() {
+      return connection !== undefined
+    },
+    async ask(operation, question, timeout, repetition) {
+      const at = connection
+      if (at === undefined) throw unavailable(operation, failure)
+      const timer = setTimeout(() => at.end(unavailable(operation, noReply(timeout))), timeout)
+      try {
+        const asking = at.send(question)
+        return await (repetition === undefined ? asking : asking.catch(repeated(at, repetition)))
+      } catch (error) {
+        if (isAtWrongServer(error)) at.end(unavailable(operation, error))
+        throw unavailable(operation, error)
+      } finally {
+        clearTimeout(timer)
+      }
+    },
+    renew: (reason) => connection?.end(reason),
+    async close() {
+      life.abort()
+      await kept
+    },
+  }
+}
+
+/** Sends the repetition after the error of an unknown script. */
+function repeated(at: Connection, repetition: readonly string[]): (error: unknown) => Promise<StoreReply> {
+  return (error) => {
+    if (error instanceof ServerReplyError && error.code === 'NOSCRIPT') return at.send(repetition)
+    throw error
+  }
+}

@@ -1,0 +1,54 @@
+import { randomInt } from 'node:crypto'
+import type { StoreConfig } from '../config/store-fields.ts'
+import type { StoreAddress } from '../config/store-url.ts'
+import { reasonOf } from '../system/node-permission.ts'
+import { certificatesIn } from '../system/pem.ts'
+import { readSecretLine } from '../system/secret-line.ts'
+import { SetupError } from '../system/setup-error.ts'
+import { readWholeFile } from '../system/whole-file.ts'
+import type { Login } from './connection.ts'
+
+/** How to reach a shared store: the section `store`, and the decoded URL of `tokens.store`. */
+export type StoreSettings = StoreConfig & { readonly address: StoreAddress }
+
+/** How to log in, read anew for each connection: a rotated password or certificate needs no restart. */
+export type Account = Pick<Login, 'user' | 'password' | 'tls'>
+
+/** Reads the files of the account. Rejects with a `SetupError` that names the key. */
+export async function readAccount({ address, passwordFile, tls }: StoreSettings): Promise<Account> {
+  const password =
+    passwordFile === undefined ? address.password : await readSecretLine('store.password_file', passwordFile)
+  if (!address.tls) return { user: address.user, password, tls: undefined }
+  const ca = tls.ca === undefined ? undefined : await readAuthority(tls.ca)
+  return { user: address.user, password, tls: { ca, insecure: tls.insecure } }
+}
+
+async function readAuthority(path: string): Promise<Buffer> {
+  const bytes = await readWholeFile(path).catch((error: unknown) => {
+    throw new SetupError(`store.tls.ca: cannot read ${path}: ${reasonOf(error)}`)
+  })
+  const found = certificatesIn({ path, text: bytes.toString('utf8') })
+  if (typeof found === 'string') throw new SetupError(`store.tls.ca: ${found}`)
+  return bytes
+}
+
+/** The first success, tried in order; otherwise rejects with the last error. */
+export async function firstOf<T, R>(choices: readonly T[], attempt: (choice: T) => Promise<R>): Promise<R> {
+  let failure: unknown = new Error('no server is named')
+  for (const each of choices) {
+    try {
+      return await attempt(each)
+    } catch (error) {
+      failure = error
+    }
+  }
+  throw failure
+}
+
+/** In random order, so that sidecars spread over the nodes, and none sticks to one that is down or cut off. */
+export function shuffled<T>(items: readonly T[]): readonly T[] {
+  return items
+    .map((item) => ({ item, order: randomInt(1 << 30) }))
+    .sort((a, b) => a.order - b.order)
+    .map(({ item }) => item)
+}

@@ -1,0 +1,188 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import net from 'node:net'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { temporaryDirectory } from './certificate.ts'
+import { closeLater } from './cleanup.ts'
+import { run } from './tools.ts'
+
+/** A running `redis-server`, without persistence. */
+export interface RedisServer {
+  readonly port: number
+  /** `127.0.0.1:port`. */
+  readonly at: string
+  /** Sends a command with `redis-cli` and returns its output; fails if that is an error. */
+  command(...args: readonly string[]): Promise<string>
+  /** SIGSTOP: the kernel still accepts connections, and nothing answers. */
+  freeze(): void
+  thaw(): void
+  /** SIGKILL. Resolves when the process has ended. */
+  kill(): Promise<void>
+  /** Starts it again on the same port, without its data. `settings` are added to the first ones. */
+  restart(settings?: readonly string[]): Promise<void>
+}
+
+export interface RedisOptions {
+  /** Lines of its configuration file. */
+  readonly settings?: readonly string[]
+  readonly sentinel?: boolean
+  readonly port?: number
+  /** Arguments of `redis-cli`, such as a user. */
+  readonly cli?: readonly string[]
+}
+
+const READY = /Ready to accept connections|Sentinel ID is/
+
+/** Starts a server on a free port of 127.0.0.1. It ends with the test. */
+export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
+  const port = options.port ?? (await freePort())
+  const directory = temporaryDirectory()
+  let child: ChildProcess | undefined
+
+  async function start(more: readonly string[] = []): Promise<void> {
+    const file = join(directory, 'redis.conf')
+    const own = options.sentinel ? [] : ['save ""', 'appendonly no', 'repl-diskless-sync-delay 0']
+    const lines = [`port ${port}`, 'bind 127.0.0.1', `dir ${directory}`, ...own, ...(options.settings ?? []), ...more]
+    writeFileSync(file, `${lines.join('\n')}\n`)
+    const args = options.sentinel ? [file, '--sentinel'] : [file]
+    const started = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] })
+    child = started
+    const log: string[] = []
+    for await (const line of createInterface(started.stdout)) {
+      log.push(line)
+      if (READY.test(line)) {
+        started.stdout.resume()
+        return
+      }
+    }
+    throw new Error(`redis-server has not started:\n${log.join('\n')}`)
+  }
+
+  async function kill(): Promise<void> {
+    const running = child
+    child = undefined
+    if (running === undefined || running.exitCode !== null || running.signalCode !== null) return
+    const ended = once(running, 'exit')
+    running.kill('SIGKILL')
+    await ended
+  }
+
+  await start()
+  closeLater(kill)
+  return {
+    port,
+    at: `127.0.0.1:${port}`,
+    async command(...args) {
+      const cli = ['-h', '127.0.0.1', '-p', String(port), '-e', ...(options.cli ?? []), ...args]
+      const { code, stdout, stderr } = await run('redis-cli', cli)
+      if (code !== 0) throw new Error(`${args.join(' ')}: ${stdout}${stderr}`)
+      return stdout.trim()
+    },
+    freeze: () => child?.kill('SIGSTOP'),
+    thaw: () => child?.kill('SIGCONT'),
+    kill,
+    async restart(settings) {
+      await kill()
+      await start(settings)
+    },
+  }
+}
+
+/** A port that no process uses now. */
+export async function freePort(): Promise<number> {
+  const server = net.createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return address.port
+}
+
+/** A cluster of three primaries; `owner` has the slots of `{postern}`. All slots are assigned at once, without a vote. */
+export interface RedisCluster {
+  readonly nodes: readonly RedisServer[]
+  readonly owner: RedisServer
+  readonly others: readonly RedisServer[]
+}
+
+const SLOTS = ['0 5460', '5461 10922', '10923 16383']
+
+export async function startCluster(): Promise<RedisCluster> {
+  const settings = [
+    'cluster-enabled yes',
+    'cluster-node-timeout 1000',
+    'cluster-require-full-coverage no',
+    'cluster-config-file nodes.conf',
+  ]
+  const nodes = await Promise.all(
+    SLOTS.map(async () => {
+      const bus = await freePort()
+      return startRedis({ settings: [...settings, `cluster-port ${bus}`] })
+    }),
+  )
+  const [first] = nodes
+  if (first === undefined) throw new Error('no node')
+  for (const [index, node] of nodes.entries()) {
+    const [from = '', to = ''] = (SLOTS[index] ?? '').split(' ')
+    await node.command('CLUSTER', 'ADDSLOTSRANGE', from, to)
+    await node.command('CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1))
+    const bus = /@(\d+)/.exec(await node.command('CLUSTER', 'NODES'))?.[1] ?? ''
+    if (node !== first) await first.command('CLUSTER', 'MEET', '127.0.0.1', String(node.port), bus)
+  }
+  for (const node of nodes) {
+    await until(async () => {
+      const info = await node.command('CLUSTER', 'INFO')
+      return info.includes('cluster_state:ok') && info.includes('cluster_slots_assigned:16384')
+    })
+  }
+  const slot = Number(await first.command('CLUSTER', 'KEYSLOT', '{postern}'))
+  const index = SLOTS.findIndex((range) => slot <= Number(range.split(' ')[1]))
+  const owner = nodes[index] ?? first
+  return { nodes, owner, others: nodes.filter((node) => node !== owner) }
+}
+
+/** A primary, its replica, and sentinels with a quorum of one. */
+export interface RedisGroup {
+  readonly primary: RedisServer
+  readonly replica: RedisServer
+  readonly sentinels: readonly RedisServer[]
+}
+
+export async function startGroup(sentinelCount = 1, auth: readonly string[] = []): Promise<RedisGroup> {
+  const primary = await startRedis()
+  const replica = await startRedis({ settings: [`replicaof 127.0.0.1 ${primary.port}`] })
+  await until(async () => (await replica.command('INFO', 'replication')).includes('master_link_status:up'))
+  const sentinels = await Promise.all(
+    Array.from({ length: sentinelCount }, () =>
+      startRedis({
+        sentinel: true,
+        settings: [
+          `sentinel monitor main 127.0.0.1 ${primary.port} 1`,
+          'sentinel down-after-milliseconds main 300',
+          'sentinel failover-timeout main 2000',
+          ...auth,
+        ],
+      }),
+    ),
+  )
+  for (const sentinel of sentinels) {
+    await until(async () => {
+      const known = await sentinel.command('SENTINEL', 'MASTER', 'main')
+      return /num-slaves\n1\n/.test(known) && known.includes(`num-other-sentinels\n${sentinelCount - 1}\n`)
+    })
+  }
+  return { primary, replica, sentinels }
+}
+
+/** Asks until the answer is true. */
+export async function until(check: () => Promise<boolean>, timeout = 20_000): Promise<void> {
+  const deadline = Date.now() + timeout
+  for (;;) {
+    if (await check().catch(() => false)) return
+    if (Date.now() > deadline) throw new Error('it has not become true in time')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
