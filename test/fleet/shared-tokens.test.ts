@@ -14,7 +14,8 @@ function sidecar(config: SidecarOptions['config'] = {}): Promise<TestSidecar> {
   return startSidecar({ config: { ...rest, tokens: { store: URL, ...tokens }, store: { prefix } } })
 }
 
-const statusOf = async (at: TestSidecar, token: string): Promise<number> => (await at.request({ token })).status
+const statusOf = async (at: TestSidecar, token: string): Promise<number> =>
+  (await at.request({ token })).status
 
 describe('sidecars that share a store', () => {
   it('H128 accept the tokens of each other, after one question each', async () => {
@@ -81,7 +82,9 @@ describe('sidecars that share a store', () => {
     const { access_token: accessToken } = JSON.parse(fresh.text)
     expect(await statusOf(one, accessToken)).toBe(200)
     await expect
-      .poll(async () => (await two.postToken({ grant_type: 'password', password: 'another password' })).status)
+      .poll(
+        async () => (await two.postToken({ grant_type: 'password', password: 'another password' })).status,
+      )
       .toBe(200)
     expect(await statusOf(two, accessToken)).toBe(200)
     expect(await statusOf(one, accessToken)).toBe(200)

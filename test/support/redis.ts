@@ -44,7 +44,14 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
   async function start(more: readonly string[] = []): Promise<void> {
     const file = join(directory, 'redis.conf')
     const own = options.sentinel ? [] : ['save ""', 'appendonly no', 'repl-diskless-sync-delay 0']
-    const lines = [`port ${port}`, 'bind 127.0.0.1', `dir ${directory}`, ...own, ...(options.settings ?? []), ...more]
+    const lines = [
+      `port ${port}`,
+      'bind 127.0.0.1',
+      `dir ${directory}`,
+      ...own,
+      ...(options.settings ?? []),
+      ...more,
+    ]
     writeFileSync(file, `${lines.join('\n')}\n`)
     const args = options.sentinel ? [file, '--sentinel'] : [file]
     const started = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] })
