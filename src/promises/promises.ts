@@ -1,5 +1,6 @@
 import { CONTRACT } from './contract.ts'
 import { FIRST_USE } from './first-use.ts'
+import { FLEET } from './fleet.ts'
 import { CONNECTIONS } from './hardening-connections.ts'
 import { DEVICE } from './hardening-device.ts'
 import { MESSAGES } from './hardening-messages.ts'
@@ -22,6 +23,7 @@ const TABLE = [
   { title: 'The device', promises: DEVICE },
   { title: 'Limits, files and records', promises: OPERATION },
   { title: 'First use', promises: FIRST_USE },
+  { title: 'Sidecars that share a store', promises: FLEET },
   { title: 'Verifying a server', promises: VERIFYING },
 ] as const satisfies readonly Chapter[]
 

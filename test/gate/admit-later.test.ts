@@ -3,6 +3,7 @@ import { createGate, type GateDependencies, type Per } from '../../src/gate/admi
 import { createClientAddress } from '../../src/gate/client-address.ts'
 import { createLiveExchanges } from '../../src/gate/live-exchanges.ts'
 import { createPassage } from '../../src/gate/passage.ts'
+import { refusalReply } from '../../src/gate/refusal-reply.ts'
 import { type Forward, hasBody } from '../../src/http/admission.ts'
 import type { Exchange, ExchangeRecord, Outcome } from '../../src/http/exchange.ts'
 import type { Reply } from '../../src/http/reply.ts'
@@ -60,6 +61,29 @@ for (const per of ['client', 'grant', 'device'] as const) {
     ]) {
       expect(admit(head)).not.toBeInstanceOf(Promise)
     }
+  })
+
+  it(`H131 a token that nobody could look up is refused, but not with 401, with a limit per ${per}`, async () => {
+    const admission = await gate({ identify: async () => ({ kind: 'unavailable' }), per })(withToken)
+    expect(admission).toMatchObject({ kind: 'refused', refusal: { kind: 'store-unavailable' }, close: false })
+    expect(
+      refusalReply({ kind: 'store-unavailable' }, { statusCodes: 'contract', realm: 'r' }),
+    ).toMatchObject({
+      status: 500,
+      fields: expect.arrayContaining(['Proxy-Status', 'postern; error=proxy_internal_error']),
+      body: expect.stringContaining('"server_error"'),
+    })
+    expect(refusalReply({ kind: 'store-unavailable' }, { statusCodes: 'http', realm: 'r' }).status).toBe(503)
+  })
+
+  it(`H128 no token is looked up for the endpoints of the sidecar, with a limit per ${per}`, async () => {
+    let asked = 0
+    const identify = (): TokenLookup => {
+      asked += 1
+      return VALID
+    }
+    await gate({ identify, per })({ ...withToken, method: 'POST', target: '/oauth/token' })
+    expect(asked).toBe(per === 'grant' ? 1 : 0)
   })
 
   it(`asynchronous admission decides the same, with a limit per ${per}`, async () => {

@@ -1,0 +1,40 @@
+import type { Promised } from './promised.ts'
+
+/** What holds when several sidecars share a store. */
+export const FLEET = {
+  H128: {
+    sentence:
+      'Sidecars that share a store accept the tokens of each other. A known token costs no question to the store; an unknown one is asked for once, and at most 64 at a time.',
+    reason:
+      'decision: sharing must not slow down admitted requests, nor turn guessed tokens into a flood at the store',
+  },
+  H129: {
+    sentence:
+      'A revocation at one sidecar is felt at every other within 1 s, by open downloads and tunnels, too.',
+    reason: 'C8; a stolen token would be used at the other sidecar',
+  },
+  H130: {
+    sentence:
+      'The first sidecar that sees a new password revokes the tokens of all. No token that is issued for the earlier password outlives that.',
+    reason: 'C8; a login that is verified while the password changes',
+  },
+  H131: {
+    sentence:
+      'While the shared store does not answer, known tokens work until they expire or for `tokens.offline_grace`. What has to be asked gets 500 `server_error` with `Proxy-Status` within `store.timeout`, never 401.',
+    reason: 'decision: a failure of the store must not log out anybody, nor hold a request for long',
+  },
+  H132: {
+    sentence:
+      'The shared store holds no token and no password, only digests, a fingerprint, and responses sealed with a refresh token.',
+    reason: 'its administrator, its files and its network see what it holds',
+  },
+  H133: {
+    sentence:
+      'A sidecar that was cut off learns of every revocation that it missed. A server that lost data brings no revoked token back to a sidecar that knows of the revocation.',
+    reason: 'a connection breaks; a primary fails before its replica has the last writes',
+  },
+  H134: {
+    sentence: 'A sidecar with another password than the shared store issues no token, and says so.',
+    reason: 'one of the sidecars still has the old file; see H130',
+  },
+} as const satisfies Readonly<Record<`H${number}`, Promised>>

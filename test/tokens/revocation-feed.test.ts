@@ -1,0 +1,127 @@
+import { randomBytes } from 'node:crypto'
+import { expect, it } from 'vitest'
+import type { StoreReply, StreamEntry } from '../../src/store/shared-store.ts'
+import { mintToken } from '../../src/tokens/mint.ts'
+import { type DeviceState, followRevocations } from '../../src/tokens/revocation-feed.ts'
+import { MISSING_GRANTS } from '../../src/tokens/state-scripts.ts'
+import { createTokenCopies, type TokenCopies } from '../../src/tokens/token-copies.ts'
+import { LOOK_UP, REVOKE_GRANTS } from '../../src/tokens/token-scripts.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { movableClock } from '../support/clock.ts'
+import { scriptedStore, storeDown } from '../support/scripted-store.ts'
+
+type Follow = PromiseWithResolvers<readonly StreamEntry[]>
+
+const STATE: DeviceState = { dataset: 'd1', epoch: '100', salt: '', fingerprint: '', last: '5-0', kept: true }
+
+/** A feed whose server a test plays: each pending `follow` is handed out by `next`, and `state` is what `settle` finds. */
+async function feed(missing: readonly string[] = []) {
+  const waiting: ((follow: Follow) => void)[] = []
+  const follows: Follow[] = []
+  let grants = 0
+  const store = scriptedStore(
+    (script): StoreReply => {
+      if (script === LOOK_UP) {
+        grants += 1
+        return [`g${grants}`, '10.0.0.1', '0', '100', 3_600_000]
+      }
+      return script === MISSING_GRANTS ? missing : []
+    },
+    () => {
+      const follow = Promise.withResolvers<readonly StreamEntry[]>()
+      const taker = waiting.shift()
+      if (taker === undefined) follows.push(follow)
+      else taker(follow)
+      return follow.promise
+    },
+  )
+  const copies: TokenCopies = createTokenCopies({
+    store,
+    clock: movableClock(),
+    policy: { capacity: 100, offlineGrace: 60_000 },
+    inFlight: () => [],
+    cut: () => {},
+    timeout: 1_000,
+  })
+  const played = { state: STATE, lost: 0 }
+  const asked: string[] = []
+  const following = followRevocations({
+    store,
+    copies,
+    settle: async (last) => {
+      asked.push(last)
+      copies.begin(played.state.epoch)
+      return played.state
+    },
+    onLost: () => {
+      played.lost += 1
+    },
+    onBug: (error) => expect.unreachable(String(error)),
+  })
+  closeLater(async () => following.close())
+  await following.started
+  const tokens = [1, 2].map(() => mintToken(randomBytes))
+  for (const token of tokens) await copies.identify(token)
+  const next = (): Promise<Follow> => {
+    const follow = follows.shift()
+    return follow === undefined ? new Promise((resolve) => waiting.push(resolve)) : Promise.resolve(follow)
+  }
+  const kinds = (): string[] =>
+    tokens.map((token) => {
+      const found = copies.identify(token)
+      return 'kind' in found ? found.kind : 'asked'
+    })
+  return { store, played, asked, next, kinds }
+}
+
+it('H129 a message of a revocation drops the copies of its grants', async () => {
+  const { next, kinds } = await feed()
+  const first = await next()
+  first.resolve([{ id: '6-0', fields: ['revoked', 'g2 other'] }])
+  await next()
+  expect(kinds()).toEqual(['valid', 'refused'])
+})
+
+it('H133 after a cut connection, the feed reads on from the last message', async () => {
+  const { next, kinds, asked } = await feed()
+  const first = await next()
+  first.resolve([{ id: '6-0', fields: ['revoked', 'g1'] }])
+  const second = await next()
+  second.reject(storeDown())
+  const third = await next()
+  expect(asked).toEqual(['', '6-0'])
+  third.resolve([{ id: '7-0', fields: ['revoked', 'g2'] }])
+  await next()
+  expect(kinds()).toEqual(['refused', 'refused'])
+})
+
+it('H133 messages that the server no longer has are made up for by comparing the grants', async () => {
+  const { next, kinds, played, store } = await feed(['g2'])
+  const first = await next()
+  played.state = { ...STATE, last: '9-0', kept: false }
+  first.reject(storeDown())
+  await next()
+  expect(kinds()).toEqual(['valid', 'refused'])
+  // What it knows to be revoked is revoked again, in case the server has lost that.
+  expect(store.asked.at(-1)).toMatchObject({ script: REVOKE_GRANTS, args: ['{test}:', 'g2'] })
+})
+
+it('H131 a server that was emptied without a cut connection is noticed when it is silent', async () => {
+  const { next, kinds, played } = await feed()
+  const first = await next()
+  played.state = { ...STATE, dataset: 'd2', last: '1-0' }
+  first.resolve([])
+  await next()
+  expect(played.lost).toBe(1)
+  expect(kinds()).toEqual(['valid', 'valid'])
+})
+
+it('H130 a message of a new epoch drops all copies, and the state is read again at once', async () => {
+  const { next, kinds, asked, played } = await feed()
+  const first = await next()
+  played.state = { ...STATE, epoch: '101', last: '6-0' }
+  first.resolve([{ id: '6-0', fields: ['epoch', '101'] }])
+  await next()
+  expect(asked).toEqual(['', '6-0'])
+  expect(kinds()).toEqual(['refused', 'refused'])
+})

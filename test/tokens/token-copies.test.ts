@@ -1,0 +1,153 @@
+import { randomBytes } from 'node:crypto'
+import { expect, it } from 'vitest'
+import type { StoreReply } from '../../src/store/shared-store.ts'
+import { mintToken } from '../../src/tokens/mint.ts'
+import { createTokenCopies, type TokenCopies } from '../../src/tokens/token-copies.ts'
+import { type MovableClock, movableClock } from '../support/clock.ts'
+import { type ScriptedStore, scriptedStore, storeDown } from '../support/scripted-store.ts'
+
+const HOUR = 3_600_000
+
+interface Setting {
+  readonly copies: TokenCopies
+  readonly store: ScriptedStore
+  readonly clock: MovableClock
+  readonly cut: string[]
+}
+
+function setting(answer: () => StoreReply | Promise<StoreReply>, offlineGrace = HOUR): Setting {
+  const store = scriptedStore(answer)
+  const clock = movableClock()
+  const cut: string[] = []
+  const copies = createTokenCopies({
+    store,
+    clock,
+    policy: { capacity: 100, offlineGrace },
+    inFlight: () => [],
+    cut: (grants) => cut.push(...grants),
+    timeout: 1_000,
+  })
+  copies.begin('100')
+  copies.heard()
+  return { copies, store, clock, cut }
+}
+
+const found = (grant = 'g1', epoch = '100', left = HOUR): StoreReply => [grant, '10.0.0.1', '0', epoch, left]
+const VALID = { kind: 'valid', grant: 'g1' }
+const REVOKED = { kind: 'refused', cause: 'revoked' }
+const UNKNOWN = { kind: 'refused', cause: 'unknown' }
+
+it('H128 a token is asked for once, also by requests at the same time, and then known', async () => {
+  const { copies, store } = setting(() => found())
+  const token = mintToken(randomBytes)
+  const answers = await Promise.all([1, 2, 3].map(() => copies.identify(token)))
+  expect(answers).toEqual([VALID, VALID, VALID])
+  expect(copies.identify(token)).toEqual(VALID)
+  expect(store.asked).toHaveLength(1)
+})
+
+it('H128 an unknown token is asked for once', async () => {
+  const { copies, store, clock } = setting(() => [])
+  const token = mintToken(randomBytes)
+  expect(await copies.identify(token)).toEqual(UNKNOWN)
+  expect(copies.identify(token)).toEqual(UNKNOWN)
+  expect(store.asked).toHaveLength(1)
+  clock.advance(10_000)
+  await copies.identify(token)
+  expect(store.asked).toHaveLength(2)
+})
+
+it('H128 at most 64 questions run at a time, and those that wait too long are not answered with 401', async () => {
+  const gate = Promise.withResolvers<StoreReply>()
+  const { copies, store } = setting(() => gate.promise)
+  const answers = Promise.all(Array.from({ length: 1_200 }, () => copies.identify(mintToken(randomBytes))))
+  await new Promise(setImmediate)
+  expect(store.asked).toHaveLength(64)
+  gate.resolve([])
+  const kinds = Map.groupBy(await answers, ({ kind }) => kind)
+  expect(kinds.get('unavailable')).toHaveLength(1_200 - 64 - 1_024)
+  expect(kinds.get('refused')).toHaveLength(64 + 1_024)
+})
+
+it('H129 a question under way cannot bring back a token that is revoked meanwhile', async () => {
+  const gate = Promise.withResolvers<StoreReply>()
+  const { copies, cut } = setting(() => gate.promise)
+  const token = mintToken(randomBytes)
+  const answer = copies.identify(token)
+  copies.revoke(['g1'])
+  gate.resolve(found())
+  expect(await answer).toEqual(REVOKED)
+  expect(cut).toEqual(['g1'])
+})
+
+it('H130 a question under way cannot bring back a token of an earlier epoch', async () => {
+  const gate = Promise.withResolvers<StoreReply>()
+  const { copies } = setting(() => gate.promise)
+  const answer = copies.identify(mintToken(randomBytes))
+  copies.begin('101')
+  gate.resolve(found())
+  expect(await answer).toEqual(REVOKED)
+})
+
+it('H130 a token of a later epoch drops the copies of the earlier one, before the message of it arrives', async () => {
+  const replies = [found('old'), found('new', '101')]
+  const { copies, cut } = setting(() => replies.shift() ?? [])
+  const [old, fresh] = [mintToken(randomBytes), mintToken(randomBytes)]
+  await copies.identify(old)
+  expect(await copies.identify(fresh)).toEqual({ kind: 'valid', grant: 'new' })
+  expect(copies.identify(old)).toEqual(REVOKED)
+  expect(cut).toEqual(['old'])
+  copies.begin('101')
+  expect(copies.identify(fresh)).toEqual({ kind: 'valid', grant: 'new' })
+})
+
+it('C7 a copy expires when the token does', async () => {
+  const { copies, clock } = setting(() => found('g1', '100', 5_000))
+  const token = mintToken(randomBytes)
+  await copies.identify(token)
+  clock.advance(4_999)
+  expect(copies.identify(token)).toEqual(VALID)
+  clock.advance(1)
+  expect(copies.identify(token)).toEqual({ kind: 'refused', cause: 'expired' })
+})
+
+it('H131 without an answer a known token works for the grace, and then nobody knows', async () => {
+  let answer: () => StoreReply = () => found()
+  const { copies, clock } = setting(() => answer(), 60_000)
+  const token = mintToken(randomBytes)
+  await copies.identify(token)
+  answer = () => {
+    throw storeDown()
+  }
+  expect(await copies.identify(mintToken(randomBytes))).toEqual({ kind: 'unavailable' })
+  clock.advance(59_999)
+  expect(copies.identify(token)).toEqual(VALID)
+  clock.advance(2)
+  expect(await copies.identify(token)).toEqual({ kind: 'unavailable' })
+  copies.heard()
+  expect(copies.identify(token)).toEqual(VALID)
+})
+
+it('H131 the copies of a server that lost its data work for the grace, not longer', async () => {
+  const replies = [found()]
+  const { copies, clock } = setting(() => replies.shift() ?? [], 60_000)
+  const token = mintToken(randomBytes)
+  await copies.identify(token)
+  copies.orphan()
+  for (let heard = 0; heard < 60; heard++) {
+    expect(copies.identify(token)).toEqual(VALID)
+    clock.advance(1_000)
+    copies.heard()
+  }
+  expect(copies.identify(token)).toEqual({ kind: 'refused', cause: 'expired' })
+})
+
+it('H129 without the new epoch, all copies are asked for again', async () => {
+  const { copies, store, cut } = setting(() => found())
+  const token = mintToken(randomBytes)
+  await copies.identify(token)
+  copies.dropAll()
+  expect(cut).toEqual(['g1'])
+  expect(await copies.identify(token)).toEqual(VALID)
+  expect(store.asked).toHaveLength(2)
+})
