@@ -25,9 +25,6 @@ export interface Connection {
   end(reason: Error): void
 }
 
-/** Questions without a reply on one connection. Each waits for at most `store.timeout`, so only a stalled server has more. */
-const MOST_PENDING = 10_000
-
 /**
  * Connects and logs in. Rejects with a `ServerReplyError`, or with the error of the system.
  *
@@ -59,7 +56,6 @@ export async function connect(login: Login, timeout: number, signal: AbortSignal
     disableClientInfo: true,
     maintNotifications: 'disabled',
     disableOfflineQueue: true,
-    commandsQueueMaxLength: MOST_PENDING,
     // The caller has a timer for each question.
     commandOptions: { timeout: 0 },
     // The client itself cannot abort a connection that is not open yet; the signal of the socket can.

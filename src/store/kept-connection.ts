@@ -40,6 +40,9 @@ const AFTER_LOSS = [10, 50] as const
 const AFTER_FAILURE = [250, 500] as const
 const AFTER_REFUSAL = [750, 1_000] as const
 
+/** The maximum number of questions without a reply. Only a stalled server has so many: each waits for `store.timeout` at most. */
+const MOST_PENDING = 10_000
+
 /** Keeps a connection open. `connect` opens one, and gives up at the signal. */
 export function keepConnection(
   connect: (signal: AbortSignal) => Promise<Connection>,
@@ -48,6 +51,7 @@ export function keepConnection(
   const life = new AbortController()
   const attempted = Promise.withResolvers<void>()
   let connection: Connection | undefined
+  let pending = 0
   let failure = new StoreUnavailable('connect', 'disconnected', 'not connected yet')
 
   const fail = (error: unknown): void => {
@@ -90,6 +94,9 @@ export function keepConnection(
     async ask(operation, question, timeout, repetition) {
       const at = connection
       if (at === undefined) throw unavailable(operation, failure)
+      if (pending === MOST_PENDING)
+        throw new StoreUnavailable(operation, 'timeout', `${MOST_PENDING} questions wait for the server`)
+      pending += 1
       const timer = setTimeout(() => at.end(unavailable(operation, noReply(timeout))), timeout)
       try {
         const asking = at.send(question)
@@ -99,6 +106,7 @@ export function keepConnection(
         throw unavailable(operation, error)
       } finally {
         clearTimeout(timer)
+        pending -= 1
       }
     },
     renew: (reason) => connection?.end(reason),

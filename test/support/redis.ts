@@ -57,14 +57,14 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
     const started = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] })
     child = started
     const log: string[] = []
-    for await (const line of createInterface(started.stdout)) {
-      log.push(line)
-      if (READY.test(line)) {
-        started.stdout.resume()
-        return
-      }
-    }
-    throw new Error(`redis-server has not started:\n${log.join('\n')}`)
+    const ready = Promise.withResolvers<void>()
+    createInterface(started.stdout)
+      .on('line', (line) => {
+        if (log.length < 100) log.push(line)
+        if (READY.test(line)) ready.resolve()
+      })
+      .on('close', () => ready.reject(new Error(`redis-server has ended:\n${log.join('\n')}`)))
+    await ready.promise
   }
 
   async function kill(): Promise<void> {

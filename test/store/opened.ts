@@ -1,0 +1,51 @@
+import { parseStoreUrl } from '../../src/config/store-url.ts'
+import type { StoreSettings } from '../../src/store/login.ts'
+import { openSharedStore } from '../../src/store/open-store.ts'
+import type { Script, SharedStore, StoreUnavailable } from '../../src/store/shared-store.ts'
+import { closeLater } from '../support/cleanup.ts'
+
+/** An open store, and what its listener heard. */
+export interface Opened {
+  readonly store: SharedStore
+  /** `up`, or `down` with the failure. */
+  readonly transitions: readonly string[]
+  readonly failures: readonly StoreUnavailable[]
+  readonly durations: readonly number[]
+}
+
+/** Opens a store by its URL; it is closed with the test. Its prefix is `postern`. */
+export async function open(url: string, settings: Partial<StoreSettings> = {}): Promise<Opened> {
+  const parsed = parseStoreUrl(url)
+  if ('problem' in parsed) throw new Error(parsed.problem)
+  const transitions: string[] = []
+  const failures: StoreUnavailable[] = []
+  const durations: number[] = []
+  const store = await openSharedStore(
+    { address: parsed.value, prefix: 'postern', timeout: 5_000, tls: { insecure: false }, ...settings },
+    {
+      failed: (error) => failures.push(error),
+      up: () => transitions.push('up'),
+      down: ({ failure, message }) => transitions.push(`down: ${failure}: ${message}`),
+      answered: (duration) => durations.push(duration),
+    },
+  )
+  closeLater(() => store.close())
+  return { store, transitions, failures, durations }
+}
+
+export const KEY = '{postern}:n'
+
+export const ADD: Script = { name: 'count', source: "return redis.call('INCRBY', KEYS[1], ARGV[1])" }
+export const READ: Script = { name: 'lookup', source: "return redis.call('GET', KEYS[1])" }
+export const REVOKE: Script = {
+  name: 'revoke',
+  source: "return redis.call('XADD', KEYS[1], '*', 'grant', ARGV[1])",
+}
+
+/** `timeout`, `disconnected` and so on, or `none` if it was fulfilled. */
+export async function failureOf(asking: Promise<unknown>): Promise<string> {
+  return asking.then(
+    () => 'none',
+    (error: StoreUnavailable) => error.failure,
+  )
+}

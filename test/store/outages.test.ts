@@ -1,0 +1,174 @@
+import net from 'node:net'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { FOLLOW_WAIT } from '../../src/store/shared-store.ts'
+import { freePort, startRedis } from '../support/redis.ts'
+import { needs } from '../support/tools.ts'
+import { ADD, failureOf, KEY, open, READ, REVOKE } from './opened.ts'
+import { startRelay } from './relay.ts'
+
+beforeEach(() => needs('redis-server'))
+
+const SLOW = { timeout: 20_000 }
+
+describe('a server that is down', () => {
+  it('H136 does not keep the store from opening, and is used as soon as it is there', SLOW, async () => {
+    const port = await freePort()
+    const { store, transitions, failures } = await open(`valkey://127.0.0.1:${port}`)
+    expect(store.up).toBe(false)
+    expect(transitions).toEqual([`down: disconnected: connect ECONNREFUSED 127.0.0.1:${port}`])
+    expect(await failureOf(store.run(ADD, [KEY], [1]))).toBe('disconnected')
+    expect(await failureOf(store.runDurably(ADD, [KEY], [1]))).toBe('disconnected')
+    expect(await failureOf(store.follow('{postern}:events', '$'))).toBe('disconnected')
+    expect(failures.map(({ operation }) => operation)).toEqual(
+      expect.arrayContaining(['connect', 'count', 'count', 'follow']),
+    )
+    await startRedis({ port })
+    await expect.poll(() => store.up, SLOW).toBe(true)
+    expect(await store.run(ADD, [KEY], [1])).toBe(1)
+    expect(transitions).toHaveLength(2)
+  })
+
+  it('H136 by kill -9 fails what was asked, and is used again after its restart', SLOW, async () => {
+    const redis = await startRedis()
+    const { store, transitions } = await open(`valkey://${redis.at}`)
+    await store.run(ADD, [KEY], [1])
+    const following = failureOf(store.follow('{postern}:events', '$'))
+    await redis.kill()
+    expect(await following).toBe('disconnected')
+    await expect.poll(() => store.up).toBe(false)
+    expect(await failureOf(store.run(ADD, [KEY], [1]))).toBe('disconnected')
+    await redis.restart()
+    await expect.poll(() => store.up, SLOW).toBe(true)
+    expect(await store.run(READ, [KEY], [])).toBe(null)
+    await expect.poll(() => failureOf(store.follow('{postern}:events', '0-0')), SLOW).toBe('none')
+    expect(transitions.map((each) => each.split(':')[0])).toEqual(['up', 'down', 'up'])
+  })
+})
+
+describe('a server that does not answer', () => {
+  it(
+    'H135 (stopped) fails every question once, in time, and is used again when it continues',
+    SLOW,
+    async () => {
+      const redis = await startRedis()
+      const { store, transitions, failures } = await open(`valkey://${redis.at}`, { timeout: 1_000 })
+      await store.run(ADD, [KEY], [1])
+      redis.freeze()
+      const asked = Array.from({ length: 2_000 }, () => failureOf(store.run(ADD, [KEY], [1])))
+      expect(new Set(await Promise.all(asked))).toEqual(new Set(['timeout']))
+      expect(store.up).toBe(false)
+      expect(await failureOf(store.run(ADD, [KEY], [1]))).toBe('timeout')
+      expect(failures.filter(({ operation }) => operation === 'count')).toHaveLength(2_001)
+      redis.thaw()
+      await expect.poll(() => store.up, SLOW).toBe(true)
+      // The server has run what it had received, and nothing twice.
+      expect(Number(await store.run(READ, [KEY], []))).toBeLessThanOrEqual(2_002)
+      expect(transitions).toEqual(['up', 'down: timeout: the server does not reply within 1s', 'up'])
+    },
+  )
+
+  it(
+    'H135 (half-open) fails every question in time, and gives no late reply to another one',
+    SLOW,
+    async () => {
+      const redis = await startRedis()
+      const relay = await startRelay(redis.port)
+      const { store, transitions } = await open(`valkey://127.0.0.1:${relay.port}`, { timeout: 1_000 })
+      await store.run(ADD, [KEY], [1])
+      relay.swallow()
+      const start = performance.now()
+      expect(await failureOf(store.follow('{postern}:events', '$'))).toBe('timeout')
+      expect(performance.now() - start).toBeGreaterThan(FOLLOW_WAIT)
+      expect(store.up).toBe(true)
+      expect(await failureOf(store.run(ADD, [KEY], [1]))).toBe('timeout')
+      await expect.poll(() => store.up, SLOW).toBe(true)
+      expect(await store.run(READ, [KEY], [])).toBe('1')
+      expect(transitions.map((each) => each.split(':')[0])).toEqual(['up', 'down', 'up'])
+    },
+  )
+
+  it('H135 keeps no more than 10,000 questions', SLOW, async () => {
+    const redis = await startRedis()
+    const { store, transitions } = await open(`valkey://${redis.at}`, { timeout: 5_000 })
+    redis.freeze()
+    const asked = Array.from({ length: 10_100 }, () => failureOf(store.run(ADD, [KEY], [1])))
+    const early = asked.slice(10_000)
+    expect(new Set(await Promise.all(early))).toEqual(new Set(['timeout']))
+    expect(store.up).toBe(true)
+    redis.thaw()
+    expect(new Set(await Promise.all(asked.slice(0, 10_000)))).toEqual(new Set(['none']))
+    expect(transitions).toEqual(['up'])
+  })
+
+  it('H135 even to a connection is tried again, with one attempt at a time', SLOW, async () => {
+    const silent = net.createServer((socket) => socket.on('error', () => {}).resume())
+    const relay = await new Promise<number>((resolve) => {
+      silent.listen(0, '127.0.0.1', () => {
+        const address = silent.address()
+        resolve(address !== null && typeof address === 'object' ? address.port : 0)
+      })
+    })
+    let accepted = 0
+    silent.on('connection', () => {
+      accepted += 1
+    })
+    const { store, transitions } = await open(`valkey://127.0.0.1:${relay}`, { timeout: 100 })
+    expect(transitions).toEqual(['down: timeout: the server does not reply within 100ms'])
+    await expect.poll(() => accepted, SLOW).toBeGreaterThanOrEqual(4)
+    await store.close()
+    const count = (): Promise<number> => new Promise((resolve) => silent.getConnections((_, n) => resolve(n)))
+    await expect.poll(count).toBe(0)
+    silent.close()
+  })
+})
+
+describe('closing', () => {
+  it('H135 ends what is pending, and leaves no connection', SLOW, async () => {
+    const redis = await startRedis()
+    const relay = await startRelay(redis.port)
+    const { store } = await open(`valkey://127.0.0.1:${relay.port}`, { replicas: 1 })
+    await store.run(REVOKE, ['{postern}:events'], ['a'])
+    expect(relay.open()).toBe(3)
+    redis.freeze()
+    const pending = [
+      failureOf(store.run(ADD, [KEY], [1])),
+      failureOf(store.runDurably(ADD, [KEY], [1])),
+      failureOf(store.follow('{postern}:events', '$')),
+    ]
+    await store.close()
+    expect(await Promise.all(pending)).toEqual(['disconnected', 'disconnected', 'disconnected'])
+    expect(await failureOf(store.run(ADD, [KEY], [1]))).toBe('disconnected')
+    await expect.poll(() => relay.open()).toBe(0)
+    redis.thaw()
+  })
+})
+
+describe('a floating address', () => {
+  it('H136 leads to the new primary as soon as the old one is a replica', SLOW, async () => {
+    const [old, next] = [await startRedis(), await startRedis()]
+    const relay = await startRelay(old.port)
+    const { store, transitions } = await open(`valkey://127.0.0.1:${relay.port}`)
+    await store.run(ADD, [KEY], [1])
+    const following = failureOf(store.follow('{postern}:events', '$'))
+    relay.lead(next.port)
+    await old.command('REPLICAOF', '127.0.0.1', String(next.port))
+    expect(await following).not.toBe('none')
+    expect(await failureOf(store.run(ADD, [KEY], [1]))).not.toBe('none')
+    await expect.poll(() => store.up, SLOW).toBe(true)
+    const id = await store.run(REVOKE, ['{postern}:events'], ['a'])
+    expect(await next.command('XLEN', '{postern}:events')).toBe('1')
+    await expect.poll(() => failureOf(store.follow('{postern}:events', '0-0')), SLOW).toBe('none')
+    expect(await store.follow('{postern}:events', '0-0')).toEqual([{ id, fields: ['grant', 'a'] }])
+    expect(transitions.map((each) => each.split(':')[0])).toEqual(['up', 'down', 'up'])
+  })
+
+  it('H136 that leads to a replica is no store', SLOW, async () => {
+    const primary = await startRedis()
+    const replica = await startRedis({ settings: [`replicaof 127.0.0.1 ${primary.port}`] })
+    const { store, transitions } = await open(`valkey://${replica.at}`)
+    expect(store.up).toBe(false)
+    expect(transitions).toEqual(['down: read-only: the server is a replica, which accepts no writes'])
+    await replica.command('REPLICAOF', 'NO', 'ONE')
+    await expect.poll(() => store.up, SLOW).toBe(true)
+  })
+})

@@ -1,0 +1,178 @@
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import net from 'node:net'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { freePort, startRedis } from '../support/redis.ts'
+import { needs } from '../support/tools.ts'
+import { ADD, failureOf, KEY, open, READ, REVOKE } from './opened.ts'
+
+beforeEach(() => needs('redis-server'))
+
+const SLOW = { timeout: 20_000 }
+
+/** All that a user of the server needs for the connection; the commands of the scripts come in addition. */
+const LEAST = ['~{postern}:*', '+eval', '+evalsha', '+xread', '+wait']
+const LOGIN = 'check the user in tokens.store and the password, best in store.password_file'
+
+describe('a login', () => {
+  it(
+    'H137 with a wrong password is tried again, is reported once, and appears in no message',
+    SLOW,
+    async () => {
+      const redis = await startRedis({
+        settings: ['requirepass hunter2'],
+        cli: ['-a', 'hunter2', '--no-auth-warning'],
+      })
+      const wrong = await open(`valkey://:hunter3@${redis.at}`)
+      await expect.poll(() => wrong.failures.length, SLOW).toBeGreaterThan(1)
+      expect(wrong.transitions).toEqual([
+        `down: refused: the server refuses the user or the password; ${LOGIN}`,
+      ])
+      expect(JSON.stringify(wrong.failures.map(({ message, stack }) => message + stack))).not.toMatch(
+        /hunter/,
+      )
+      const none = await open(`valkey://${redis.at}`)
+      expect(none.transitions).toEqual([`down: refused: the server requires a password; ${LOGIN}`])
+      await redis.command('CONFIG', 'SET', 'requirepass', 'hunter3')
+      await expect.poll(() => wrong.store.up, SLOW).toBe(true)
+    },
+  )
+
+  it('H137 takes the password from the file at each connection', SLOW, async () => {
+    const redis = await startRedis({ settings: ['user postern on >first ~* +@all'] })
+    const passwordFile = join(temporaryDirectory(), 'password')
+    writeFileSync(passwordFile, 'first\n')
+    const { store } = await open(`valkey://postern@${redis.at}`, { passwordFile })
+    expect(store.up).toBe(true)
+    await redis.command('ACL', 'SETUSER', 'postern', 'resetpass', '>second')
+    await redis.command('CLIENT', 'KILL', 'USER', 'postern')
+    await expect.poll(() => store.up).toBe(false)
+    writeFileSync(passwordFile, 'second\n')
+    await expect.poll(() => store.up, SLOW).toBe(true)
+  })
+
+  it('is not attempted at start with a file that cannot be read', async () => {
+    const passwordFile = join(temporaryDirectory(), 'none')
+    await expect(open('valkey://127.0.0.1:1', { passwordFile })).rejects.toThrow(
+      `store.password_file: cannot read ${passwordFile}: ENOENT`,
+    )
+    writeFileSync(passwordFile, 'no certificate')
+    const tls = { ca: passwordFile, insecure: false }
+    await expect(open('valkeys://127.0.0.1:1', { tls })).rejects.toThrow(`store.tls.ca: ${passwordFile}`)
+  })
+
+  it('as a user without a password works', async () => {
+    const redis = await startRedis({ settings: ['user open on nopass ~* +@all'] })
+    const { store } = await open(`valkey://open@${redis.at}`)
+    expect(await store.run(ADD, [KEY], [1])).toBe(1)
+  })
+})
+
+describe('a user of the server', () => {
+  it('H137 needs only a few commands, and the keys of the prefix', SLOW, async () => {
+    const redis = await startRedis({
+      settings: [`user postern on >secret ${LEAST.join(' ')} +incrby +get +xadd`],
+    })
+    const { store, transitions } = await open(`valkey://postern:secret@${redis.at}`, {
+      replicas: 1,
+      timeout: 1_000,
+    })
+    expect(transitions).toEqual(['up'])
+    expect(await store.run(ADD, [KEY], [1])).toBe(1)
+    expect(await store.run(READ, [KEY], [])).toBe('1')
+    expect(await store.runDurably(REVOKE, ['{postern}:events'], ['a'])).toMatch(/^\d+-0$/)
+    expect(await store.follow('{postern}:events', '0-0')).toHaveLength(1)
+    const other = await store.run(ADD, ['{other}:n'], [1]).catch((error) => error)
+    expect(other).toMatchObject({
+      failure: 'refused',
+      message: 'the user of the server may not reach the keys with store.prefix; see its ACL',
+    })
+    expect(store.up).toBe(true)
+    await redis.command('ACL', 'SETUSER', 'postern', '-xread')
+    const error = await store.follow('{postern}:events', '0-0').catch((each) => each)
+    expect(error).toMatchObject({
+      failure: 'refused',
+      message: 'the user of the server may not run XREAD; see its ACL',
+    })
+  })
+
+  it.each(LEAST.slice(1, 2))('H137 without %s is refused from the start', async (command) => {
+    const rights = LEAST.filter((right) => right !== command).join(' ')
+    const redis = await startRedis({ settings: [`user postern on >secret ${rights}`] })
+    const { transitions } = await open(`valkey://postern:secret@${redis.at}`)
+    expect(transitions).toEqual(['down: refused: the user of the server may not run EVAL; see its ACL'])
+  })
+})
+
+describe('a server that refuses writes', () => {
+  it('because it is out of memory says so, and still reads', async () => {
+    const redis = await startRedis()
+    const { store } = await open(`valkey://${redis.at}`)
+    await store.run(ADD, [KEY], [1])
+    await redis.command('CONFIG', 'SET', 'maxmemory', '1')
+    const error = await store.run(ADD, [KEY], [1]).catch((each) => each)
+    expect(error).toMatchObject({
+      failure: 'full',
+      message: 'the server is out of memory; raise its maxmemory',
+    })
+    expect(store.up).toBe(true)
+    await redis.command('CONFIG', 'SET', 'maxmemory', '0')
+    expect(await store.run(ADD, [KEY], [1])).toBe(2)
+  })
+
+  it('because it has too few replicas says so', async () => {
+    const redis = await startRedis({ settings: ['min-replicas-to-write 1'] })
+    const { store } = await open(`valkey://${redis.at}`)
+    expect(await failureOf(store.run(ADD, [KEY], [1]))).toBe('read-only')
+    await redis.command('CONFIG', 'SET', 'min-replicas-to-write', '0')
+    expect(await store.run(ADD, [KEY], [1])).toBe(1)
+  })
+})
+
+describe('the way to the server', () => {
+  it('is a Unix socket', async () => {
+    const path = join(temporaryDirectory(), 'redis.sock')
+    await startRedis({ settings: [`unixsocket ${path}`] })
+    const { store } = await open(`valkey+unix:${path}`)
+    expect(await store.run(ADD, [KEY], [1])).toBe(1)
+  })
+
+  it('H137 is TLS, with a verified certificate', SLOW, async () => {
+    const { certFile, keyFile } = await makeCertificate()
+    const port = await freePort()
+    await startRedis({
+      settings: [
+        `tls-port ${port}`,
+        `tls-cert-file ${certFile}`,
+        `tls-key-file ${keyFile}`,
+        'tls-auth-clients no',
+      ],
+    })
+    for (const host of ['127.0.0.1', 'localhost']) {
+      const { store } = await open(`valkeys://${host}:${port}`, { tls: { ca: certFile, insecure: false } })
+      expect(await store.run(READ, [KEY], [])).toBe(null)
+    }
+    const insecure = await open(`valkeys://127.0.0.1:${port}`, { tls: { insecure: true } })
+    expect(await insecure.store.run(READ, [KEY], [])).toBe(null)
+    const unknown = await open(`valkeys://127.0.0.1:${port}`)
+    expect(unknown.transitions).toEqual([
+      expect.stringMatching(/^down: disconnected: .*self-signed certificate/),
+    ])
+  })
+
+  it('to a server that speaks another protocol fails', async () => {
+    const server = net.createServer((socket) =>
+      socket.on('error', () => {}).end('HTTP/1.1 400 Bad Request\r\n\r\n'),
+    )
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    closeLater(() => void server.close())
+    const address = server.address()
+    const port = address !== null && typeof address === 'object' ? address.port : 0
+    const { transitions } = await open(`valkey://127.0.0.1:${port}`)
+    expect(transitions).toEqual([expect.stringMatching(/^down: disconnected: /)])
+  })
+})

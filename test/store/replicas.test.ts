@@ -1,0 +1,131 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { type RedisGroup, startCluster, startGroup, startRedis, until } from '../support/redis.ts'
+import { needs } from '../support/tools.ts'
+import { ADD, failureOf, KEY, open, READ, REVOKE } from './opened.ts'
+
+beforeEach(() => needs('redis-server'))
+
+const SLOW = { timeout: 30_000 }
+
+const sentinelsOf = ({ sentinels }: RedisGroup): string => sentinels.map(({ at }) => at).join(',')
+
+describe('a script that replicas confirm', () => {
+  it('H136 is answered when the replica has it', SLOW, async () => {
+    const primary = await startRedis()
+    const replica = await startRedis({ settings: [`replicaof 127.0.0.1 ${primary.port}`] })
+    await until(async () => (await replica.command('INFO', 'replication')).includes('master_link_status:up'))
+    const { store, failures } = await open(`valkey://${primary.at}`, { replicas: 1 })
+    const sums = await Promise.all(Array.from({ length: 20 }, () => store.runDurably(ADD, [KEY], [1])))
+    expect(Math.max(...sums.map(Number))).toBe(20)
+    expect(await replica.command('GET', KEY)).toBe('20')
+    expect(failures).toEqual([])
+  })
+
+  it('H136 is answered without a replica, too, and reported; other scripts do not wait', SLOW, async () => {
+    const redis = await startRedis()
+    const { store, failures, transitions } = await open(`valkey://${redis.at}`, { replicas: 1 })
+    let confirmed = false
+    const durable = Promise.all([1, 2, 3].map(() => store.runDurably(ADD, [KEY], [1]))).then((sums) => {
+      confirmed = true
+      return sums
+    })
+    expect(await store.run(READ, ['{postern}:other'], [])).toBe(null)
+    expect(confirmed).toBe(false)
+    expect(await durable).toEqual([1, 2, 3])
+    expect(failures).toHaveLength(3)
+    expect(failures[0]).toMatchObject({
+      operation: 'replicate',
+      failure: 'timeout',
+      message: '0 of 1 replicas confirmed in time; see store.replicas',
+    })
+    expect(transitions).toEqual(['up'])
+  })
+})
+
+describe('a Sentinel group', () => {
+  it('H136 is used again after a failover, and nothing confirmed is lost', SLOW, async () => {
+    const group = await startGroup(2)
+    const { store, failures, transitions } = await open(`valkey+sentinel://${sentinelsOf(group)}/main`)
+    expect(transitions).toEqual(['up'])
+    expect(await store.runDurably(ADD, [KEY], [7])).toBe(7)
+    const id = String(await store.runDurably(REVOKE, ['{postern}:events'], ['a']))
+    expect(failures).toEqual([])
+    await group.primary.kill()
+    await expect.poll(() => store.up).toBe(false)
+    await expect.poll(() => store.up, SLOW).toBe(true)
+    expect(await store.run(READ, [KEY], [])).toBe('7')
+    expect(await group.replica.command('GET', KEY)).toBe('7')
+    await expect.poll(() => failureOf(store.follow('{postern}:events', '0-0')), SLOW).toBe('none')
+    expect(await store.follow('{postern}:events', '0-0')).toEqual([{ id, fields: ['grant', 'a'] }])
+  })
+
+  it(
+    'H136 is left for the new primary, when the old one is cut off from the sentinels only',
+    SLOW,
+    async () => {
+      const group = await startGroup(1)
+      const { store } = await open(`valkey+sentinel://${sentinelsOf(group)}/main`, { replicas: 0 })
+      await store.run(ADD, [KEY], [1])
+      // The sentinel monitors another server from now on, as after a failover that the old primary has not seen.
+      const [sentinel] = group.sentinels
+      await group.replica.command('REPLICAOF', 'NO', 'ONE')
+      await sentinel?.command('SENTINEL', 'REMOVE', 'main')
+      await sentinel?.command('SENTINEL', 'MONITOR', 'main', '127.0.0.1', String(group.replica.port), '1')
+      await expect
+        .poll(async () => {
+          await store.run(ADD, ['{postern}:new'], [1]).catch(() => {})
+          return await group.replica.command('EXISTS', '{postern}:new')
+        }, SLOW)
+        .toBe('1')
+    },
+  )
+
+  it(
+    'H136 without users of its own refuses those of the servers, and is asked without them',
+    SLOW,
+    async () => {
+      const redis = await startRedis({ settings: ['user postern on >secret ~* +@all'] })
+      const sentinel = await startRedis({
+        sentinel: true,
+        settings: [`sentinel monitor main 127.0.0.1 ${redis.port} 1`],
+      })
+      const { store } = await open(`valkey+sentinel://postern:secret@${sentinel.at}/main`, { replicas: 0 })
+      expect(await store.run(ADD, [KEY], [1])).toBe(1)
+      const unknown = await open(`valkey+sentinel://postern:secret@${sentinel.at}/other`)
+      expect(unknown.transitions).toEqual([
+        'down: disconnected: the sentinels monitor no primary with the name other; see the end of tokens.store',
+      ])
+    },
+  )
+})
+
+describe('a Cluster', () => {
+  it('H136 of three is used at the node of the keys, whatever happens to the others', SLOW, async () => {
+    const { nodes, owner, others } = await startCluster()
+    const [away, left] = others
+    const url = `valkey+cluster://${nodes.map(({ at }) => at).join(',')}`
+    const { store, transitions } = await open(url, { replicas: 0 })
+    expect(await store.run(ADD, [KEY], [1])).toBe(1)
+    expect(await owner.command('GET', KEY)).toBe('1')
+    await away?.kill()
+    expect(await store.run(ADD, [KEY], [1])).toBe(2)
+    expect(transitions).toEqual(['up'])
+
+    // A new sidecar knows the other nodes only.
+    const { store: late } = await open(`valkey+cluster://${others.map(({ at }) => at).join(',')}`, {
+      replicas: 0,
+    })
+    expect(await late.run(ADD, [KEY], [1])).toBe(3)
+
+    // The slot moves to another node.
+    await owner.command('DEL', KEY)
+    const slot = await owner.command('CLUSTER', 'KEYSLOT', KEY)
+    const id = (await left?.command('CLUSTER', 'MYID')) ?? ''
+    await left?.command('CLUSTER', 'SETSLOT', slot, 'NODE', id)
+    await owner.command('CLUSTER', 'SETSLOT', slot, 'NODE', id)
+    expect(await failureOf(store.run(ADD, [KEY], [1]))).toBe('loading')
+    await expect.poll(() => store.up, SLOW).toBe(true)
+    expect(await store.run(ADD, [KEY], [5])).toBe(5)
+    expect(await left?.command('GET', KEY)).toBe('5')
+  })
+})
