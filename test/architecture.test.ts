@@ -57,7 +57,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   admin: ['gate', 'http', 'system', 'tokens'],
   gate: ['forward', 'http', 'limits', 'oauth', 'system', 'tokens'],
   oauth: ['http', 'tokens'],
-  limits: ['http', 'system'],
+  limits: ['http', 'store', 'system'],
   tokens: ['http', 'store', 'system'],
   store: ['config', 'system'],
   password: ['http', 'sign-in', 'system'],

@@ -1,0 +1,91 @@
+import type { CountAnswer } from './count-batches.ts'
+import type { WindowPolicy } from './window-table.ts'
+
+/** What a sidecar knows of a window on the server, in ms on its own monotonic clock. */
+export interface KnownWindow {
+  /** The window closes at this time at the earliest: counted from before the question was sent. */
+  openUntil: number
+  /** The window closes at this time at the latest: counted from the answer, because the server rounds down. */
+  closesBy: number
+  usedUp: boolean
+}
+
+/** The windows that one sidecar uses on the server. */
+export interface KnownWindows {
+  /** The number of windows, including closed ones that are not reclaimed yet. */
+  readonly size: number
+  /** The window that keys without one share while the table is full (C17). */
+  readonly overflow: KnownWindow
+  /** The window of a key, unless it may have closed. */
+  find(key: string, now: number): KnownWindow | undefined
+  /** Whether all places are taken. Reclaims up to two closed windows first. */
+  isFull(now: number): boolean
+  /** Takes a place for the window of a key, before the server is asked about it. */
+  add(key: string): KnownWindow
+  /** The server's answer to a request of this window. */
+  learn(window: KnownWindow, answer: CountAnswer, key?: string): void
+  /** The server did not answer. It may have opened the window all the same. */
+  miss(window: KnownWindow, now: number): void
+}
+
+/**
+ * Holds at most `maxKeys` windows, so a sidecar opens no more on the server. A window is placed behind all others when it opens, so
+ * the oldest entries close first, at most one window length after they were placed. (A window that another sidecar opened closes
+ * sooner.) An open window is never evicted.
+ */
+export function createKnownWindows(policy: WindowPolicy, maxKeys: number): KnownWindows {
+  const windows = new Map<string, KnownWindow>()
+
+  return {
+    get size() {
+      return windows.size
+    },
+    overflow: unknownWindow(),
+    find(key, now) {
+      const window = windows.get(key)
+      if (window === undefined || now < window.openUntil) return window
+      windows.delete(key)
+      return undefined
+    },
+    isFull(now) {
+      let steps = 2
+      for (const [key, window] of windows) {
+        if (now < window.openUntil || steps === 0) break
+        windows.delete(key)
+        steps -= 1
+      }
+      return windows.size >= maxKeys
+    },
+    add(key) {
+      const window = unknownWindow()
+      windows.set(key, window)
+      return window
+    },
+    learn(window, { before, left, askedAt, answeredAt }, key) {
+      const openUntil = askedAt + left
+      // The known window closed on the way to the server, and this is the next one.
+      if (openUntil > window.closesBy && key !== undefined && windows.get(key) === window) {
+        windows.delete(key)
+        windows.set(key, window)
+      }
+      window.openUntil = openUntil
+      window.closesBy = answeredAt + closesIn(left, policy)
+      window.usedUp = before + 1 >= policy.requests
+    },
+    miss(window, now) {
+      if (window.openUntil !== Infinity) return
+      window.openUntil = now + policy.window
+      window.closesBy = window.openUntil
+    },
+  }
+}
+
+/** A window that the server has not been asked about counts as open until it answers. */
+function unknownWindow(): KnownWindow {
+  return { openUntil: Infinity, closesBy: Infinity, usedUp: false }
+}
+
+/** Time until a window closes (ms), never too short: the server's figure is rounded down. */
+export function closesIn(left: number, policy: WindowPolicy): number {
+  return Math.min(left + 1, policy.window)
+}
