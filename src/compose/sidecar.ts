@@ -8,7 +8,6 @@ import { createGate } from '../gate/admit.ts'
 import { createLiveExchanges } from '../gate/live-exchanges.ts'
 import { createPassage } from '../gate/passage.ts'
 import { createRequestIds } from '../gate/request-id.ts'
-import { createWindowTable } from '../limits/window-table.ts'
 import { createPublicListener } from '../listen/public-listener.ts'
 import { createAccessLog } from '../record/access-log.ts'
 import type { Logger } from '../record/log.ts'
@@ -21,6 +20,7 @@ import { openCertificate } from './certificate.ts'
 import { openConfiguredStore } from './configured-store.ts'
 import { openDeviceServices } from './device-services.ts'
 import { createExposureWarning } from './exposure-warning.ts'
+import { createLimitTables } from './limit-tables.ts'
 import { type Addresses, createListeners } from './listeners.ts'
 import { openLocalState } from './local-state.ts'
 import { deriveSettings } from './settings.ts'
@@ -106,16 +106,12 @@ export async function createSidecar(
   })
   await warnOfExposure(config)
 
-  const { maxKeys } = config.limits
-  const tables = {
-    api: createWindowTable(config.limits.api, { clock, maxKeys }),
-    oauth: createWindowTable(config.limits.oauth, { clock, maxKeys }),
-  }
+  const tables = createLimitTables(config.limits, { clock, log, metrics, store })
   const accessLog = createAccessLog(log, clock)
   metrics.setScrapeSources({
     tokens: () => state.tokens.counts(),
     unsaved: state.unsaved,
-    windows: () => ({ api: tables.api.size, oauth: tables.oauth.size }),
+    windows: tables.sizes,
     upstream: services.load,
   })
 
@@ -186,8 +182,7 @@ export async function createSidecar(
       restart: changesBetween(config, next).restart,
     }
     settings = nextSettings
-    tables.api.applyPolicy(next.limits.api)
-    tables.oauth.applyPolicy(next.limits.oauth)
+    tables.applyPolicy(next.limits)
     state.tokens.applyPolicy(next.tokens)
     log.level = next.log.level
     await warnOfExposure(next)

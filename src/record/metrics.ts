@@ -19,6 +19,8 @@ interface ScrapeSources {
 
 export interface Metrics {
   exchange(record: ExchangeRecord): void
+  /** The shared store did not answer, so this sidecar alone counted a request. */
+  rateFallback(endpoint: Endpoint): void
   passwordFailed(): void
   /** @param responses 0 creates the series of a grant type before its first use */
   tokensIssued(grant: string, responses: number): void
@@ -90,6 +92,11 @@ export function createMetrics({
   gauge('rate_windows', 'Rate limit windows held.', ['endpoint'], (g) => {
     for (const endpoint of ['api', 'oauth'] as const) g.set({ endpoint }, sources?.windows()[endpoint] ?? 0)
   })
+  const fallbacks = counter(
+    'rate_fallback_total',
+    'Requests counted by this sidecar alone because the shared store did not answer.',
+    ['endpoint'],
+  )
   const authFailures = { missing: 0, malformed: 0, unknown: 0, expired: 0, revoked: 0 }
   counter('auth_failures_total', 'Requests refused with 401, by reason.', ['reason'], (counted) =>
     drain(authFailures, (reason, amount) => counted.inc({ reason }, amount)),
@@ -141,6 +148,7 @@ export function createMetrics({
   ])
   gauge('build_info', 'Version of Postern and of Node.', ['version', 'node']).set({ version, node }, 1)
 
+  for (const endpoint of ['api', 'oauth']) fallbacks.inc({ endpoint }, 0)
   for (const result of ['success', 'failure']) reloads.inc({ result }, 0)
   for (const kind of ['access', 'refresh']) evicted.inc({ kind }, 0)
   for (const reason of ['max_connections', 'max_connections_per_client']) refused.inc({ reason }, 0)
@@ -169,6 +177,7 @@ export function createMetrics({
       if (gateRefusal?.kind === 'rate-limited') rateLimited[endpoint] += 1
       if (gateRefusal?.kind === 'unauthorized') authFailures[gateRefusal.cause] += 1
     },
+    rateFallback: (endpoint) => fallbacks.inc({ endpoint }),
     passwordFailed: () => passwordFailures.inc(),
     tokensIssued: (grant, responses) => issued.inc({ grant }, responses),
     tokensRevoked: (reason, grants) => revoked.inc({ reason }, grants),
