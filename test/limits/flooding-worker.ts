@@ -1,0 +1,45 @@
+import { setTimeout } from 'node:timers/promises'
+import { parentPort, workerData } from 'node:worker_threads'
+import { createSharedWindows } from '../../src/limits/shared-windows.ts'
+import type { WindowPolicy } from '../../src/limits/window-table.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { openStoreAt } from './opened-store.ts'
+
+/** What one sidecar, an event loop of its own, counted. */
+export interface Flooded {
+  readonly admitted: number
+  readonly refused: number
+  readonly fallbacks: number
+}
+
+/** Counts one key without end. When told to stop, goes on until a request is refused, so that its last window is used up. */
+async function flood(port: number, policy: WindowPolicy): Promise<Flooded> {
+  const store = await openStoreAt(port)
+  let [admitted, refused, fallbacks, stopping] = [0, 0, 0, false]
+  const windows = createSharedWindows(policy, {
+    store,
+    endpoint: 'api',
+    clock: systemClock,
+    maxKeys: 10,
+    onFallback: () => {
+      fallbacks += 1
+    },
+    onAnswer: () => {},
+  })
+  parentPort?.once('message', () => {
+    stopping = true
+  })
+  parentPort?.postMessage('connected')
+  for (;;) {
+    const decisions = await Promise.all(Array.from({ length: 20 }, () => windows.count('client')))
+    const passed = decisions.filter((decision) => decision.admitted).length
+    admitted += passed
+    refused += decisions.length - passed
+    if (stopping && passed < decisions.length) break
+    await setTimeout(1)
+  }
+  await store.close()
+  return { admitted, refused, fallbacks }
+}
+
+parentPort?.postMessage(await flood(workerData.port, workerData.policy))
