@@ -27,7 +27,7 @@ export interface ListenersDependencies {
 }
 
 export function createListeners(
-  { listen: { address, tls }, admin }: Pick<Config, 'listen' | 'admin'>,
+  { listen: { address, reusePort, tls }, admin }: Pick<Config, 'listen' | 'admin'>,
   servers: ListenersDependencies,
 ): Listeners {
   const listening: string[] = []
@@ -42,7 +42,7 @@ export function createListeners(
     if (admin.address !== 'off') listening.push(await listen(servers.admin, admin.address, 'admin.address'))
     const adminAt = admin.address === 'off' ? null : `http://${listening[0]}`
     refuseAtEnd()
-    const bound = await listen(servers.public, address, 'listen.address')
+    const bound = await listen(servers.public, address, 'listen.address', reusePort)
     listening.push(bound)
     refuseAtEnd()
     const addresses = { public: `${tls === 'off' ? 'http' : 'https'}://${bound}`, admin: adminAt }

@@ -153,4 +153,15 @@ export const OPERATION = {
     sentence: 'No revocation is undone by a crash or a restart, unless the file system is read-only.',
     reason: 'a revoked token in the token file would be valid again; see C8',
   },
+  H141: {
+    sentence:
+      'With `listen.reuse_port` several sidecars of one machine share an address: each gets a part of the connections, and those of one that stops or dies go to the others; one that drains finishes what it has accepted.',
+    reason: 'several cores; a restart without an outage',
+  },
+  H142: {
+    sentence:
+      '`postern@.service` runs several sidecars on one address as hardened as one, each with a state folder and an admin address of its own, and an upgrade of the package restarts them one after the other.',
+    reason:
+      'decision: the metrics of each must be told apart, and an upgrade of all at once would be an outage',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

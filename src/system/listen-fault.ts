@@ -10,13 +10,25 @@ export interface ListenFault {
   readonly remedy: string | undefined
 }
 
+/** What is known about a TCP address that several processes can share. */
+export interface Sharing {
+  /** Whether it was to be shared. */
+  readonly reusePort?: boolean
+  /** Whether those that use it would share it with this process. */
+  readonly shared?: boolean
+}
+
 /** Explains an error of `listen` for this address. An unknown error has the system's reason, and no remedy. */
-export function explainListenError(error: unknown, address: ListenAddress): ListenFault {
+export function explainListenError(
+  error: unknown,
+  address: ListenAddress,
+  sharing: Sharing = {},
+): ListenFault {
   if (isWithheld(error)) return { reason: reasonOf(error), remedy: undefined }
   const code = codeOf(error)
   switch (address.kind) {
     case 'tcp':
-      return tcpFault(code, address) ?? { reason: reasonOf(error), remedy: undefined }
+      return tcpFault(code, address, sharing) ?? { reason: reasonOf(error), remedy: undefined }
     case 'unix':
       return unixFault(code, address.path) ?? { reason: reasonOf(error), remedy: undefined }
     case 'fd':
@@ -27,7 +39,11 @@ export function explainListenError(error: unknown, address: ListenAddress): List
   }
 }
 
-function tcpFault(code: string, { host, port }: { host: string; port: number }): ListenFault | undefined {
+function tcpFault(
+  code: string,
+  { host, port }: { readonly host: string; readonly port: number },
+  sharing: Sharing,
+): ListenFault | undefined {
   switch (code) {
     case 'EACCES':
       if (port >= 1024) {
@@ -41,9 +57,11 @@ function tcpFault(code: string, { host, port }: { host: string; port: number }):
         remedy: `use a port from 1024 on, let systemd open it (postern.socket and fd:3), or allow it with sysctl net.ipv4.ip_unprivileged_port_start=${port}`,
       }
     case 'EADDRINUSE':
+      return takenFault(`ss -ltnp 'sport = :${port}' shows which`, sharing)
+    case 'ENOTSUP':
       return {
-        reason: `the port is in use by another program (EADDRINUSE)`,
-        remedy: `ss -ltnp 'sport = :${port}' shows which: stop it, or use another port`,
+        reason: 'this system cannot share a port between processes (ENOTSUP)',
+        remedy: 'set listen.reuse_port: false, and give each sidecar a port of its own',
       }
     case 'EADDRNOTAVAIL':
       return {
@@ -64,6 +82,22 @@ function tcpFault(code: string, { host, port }: { host: string; port: number }):
     default:
       return undefined
   }
+}
+
+function takenFault(show: string, { reusePort = false, shared = false }: Sharing): ListenFault {
+  if (shared) {
+    return {
+      reason: 'the port is in use by programs that share it (EADDRINUSE)',
+      remedy: `${show}: use another port, or set listen.reuse_port: true if they are sidecars of the same fleet`,
+    }
+  }
+  const reason = 'the port is in use by another program (EADDRINUSE)'
+  return reusePort
+    ? {
+        reason,
+        remedy: `${show}: stop it, or use another port. Sidecars that share one all need listen.reuse_port: true and the same user`,
+      }
+    : { reason, remedy: `${show}: stop it, or use another port` }
 }
 
 function unixFault(code: string, path: string): ListenFault | undefined {

@@ -2,7 +2,7 @@ import { createServer } from 'node:net'
 import { parseAddress } from '../../config/address.ts'
 import type { Config } from '../../config/schema.ts'
 import { normalizeAddress } from '../../http/ip.ts'
-import { listen, trySocket } from '../../system/listen.ts'
+import { listen, trySharedPort, trySocket } from '../../system/listen.ts'
 import { formatAddress, type ListenAddress } from '../../system/listen-address.ts'
 import { codeOf, SetupError } from '../../system/setup-error.ts'
 import { control, type Status } from '../control.ts'
@@ -11,6 +11,7 @@ import type { Check, Finding } from './finding.ts'
 /** Tries the addresses of both listeners. */
 export function addressChecks({ listen, admin, stateDir }: Config): readonly Check[] {
   const addresses = { 'listen.address': listen.address, 'admin.address': admin.address }
+  const shared = listen.reusePort ? 'listen.address' : undefined
   return Object.entries(addresses).flatMap(([key, address]) =>
     address === 'off'
       ? []
@@ -19,17 +20,21 @@ export function addressChecks({ listen, admin, stateDir }: Config): readonly Che
             name: key,
             meaning: 'serve does not start',
             remedy: `correct ${key}`,
-            run: () => checkAddress(key, address, stateDir),
+            run: () => checkAddress(key, address, { stateDir, reusePort: key === shared }),
           },
         ],
   )
 }
 
-async function checkAddress(key: string, address: ListenAddress, stateDir: string): Promise<Finding> {
+async function checkAddress(
+  key: string,
+  address: ListenAddress,
+  { stateDir, reusePort }: { readonly stateDir: string; readonly reusePort: boolean },
+): Promise<Finding> {
   try {
     switch (address.kind) {
       case 'tcp':
-        return await tryPort(key, address)
+        return reusePort ? await judgeShared(key, address) : await tryPort(key, address)
       case 'unix':
         await trySocket(address, key)
         return `${address.path} can be created`
@@ -49,6 +54,20 @@ async function tryPort(key: string, address: ListenAddress): Promise<string> {
     return `${await listen(server, address, key)} is free`
   } finally {
     server.close()
+  }
+}
+
+type TcpAddress = Extract<ListenAddress, { kind: 'tcp' }>
+
+async function judgeShared(key: string, address: TcpAddress): Promise<string> {
+  const shown = formatAddress(address)
+  switch (await trySharedPort(address, key)) {
+    case 'free':
+      return `${shown} is free`
+    case 'shared':
+      return `${shown} is shared with programs of the same user, as listen.reuse_port permits`
+    case 'untried':
+      return `${shown}, which this version of Node.js cannot try without taking connections from sidecars that share it`
   }
 }
 
