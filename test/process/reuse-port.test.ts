@@ -3,6 +3,7 @@ import { connect } from '../support/client.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import type { Exchange } from '../support/message.ts'
 import { unusedPort } from '../support/raw.ts'
+import { startRedisServer } from '../support/redis-server.ts'
 import { prepareSite, type Served, type Site } from './serve.ts'
 import { type Held, holdResponses } from './streams.ts'
 
@@ -19,7 +20,13 @@ interface Fleet {
 async function startFleet(): Promise<Fleet> {
   const device = await startDevice()
   const address = `127.0.0.1:${await unusedPort()}`
-  const config = { listen: { address, reuse_port: true }, public_paths: ['/'], shutdown_grace: '1m' }
+  const { url: store } = await startRedisServer()
+  const config = {
+    listen: { address, reuse_port: true },
+    tokens: { store },
+    public_paths: ['/'],
+    shutdown_grace: '1m',
+  }
   const sites = await Promise.all([1, 2, 3].map(() => prepareSite({ device, config })))
   const [first, second, third] = await Promise.all(sites.map((site) => site.serve()))
   if (first === undefined || second === undefined || third === undefined) return expect.fail('three sites')
