@@ -51,12 +51,15 @@ test('systemd finds no fault in the units, with and without the drop-ins', async
   // systemd looks for the program, which is not installed here.
   const service = read('postern.service').replace('ExecStart=postern ', 'ExecStart=/bin/true ')
   writeFileSync(join(units, 'postern.service'), service)
+  const template = read('postern@.service').replace('ExecStart=postern ', 'ExecStart=/bin/true ')
+  writeFileSync(join(units, 'postern@1.service'), template)
   copyFileSync(inDeploy('postern.socket'), join(units, 'postern.socket'))
   const verify = () =>
     run('systemd-analyze', [
       'verify',
       '--man=no',
       join(units, 'postern.service'),
+      join(units, 'postern@1.service'),
       join(units, 'postern.socket'),
     ])
   expect(await verify()).toEqual({ code: 0, stdout: '', stderr: '' })
@@ -67,16 +70,49 @@ test('systemd finds no fault in the units, with and without the drop-ins', async
   expect(await verify()).toEqual({ code: 0, stdout: '', stderr: '' })
 })
 
-test('systemd rates the exposure of the service below 2 of 10', async () => {
-  needs('systemd-analyze')
-  const rated = await run('systemd-analyze', [
-    'security',
-    '--offline=true',
-    '--threshold=20',
-    inDeploy('postern.service'),
+test.each(['postern.service', 'postern@.service'])(
+  'systemd rates the exposure of %s below 2 of 10',
+  async (name) => {
+    needs('systemd-analyze')
+    // systemd rates no template, only an instance.
+    const unit = join(temporaryDirectory(), name.replace('@', '@1'))
+    copyFileSync(inDeploy(name), unit)
+    const rated = await run('systemd-analyze', ['security', '--offline=true', '--threshold=20', unit])
+    expect(rated.stdout).toMatch(/Overall exposure level for postern(?:@1)?.service: [01]\.\d/)
+    expect(rated.code).toBe(0)
+  },
+)
+
+test('H142 the template differs from the unit only in what belongs to an instance', () => {
+  const settings = (name: string): Set<string> => new Set(read(name).match(/^\w+=.*$/gm))
+  const [unit, template] = [settings('postern.service'), settings('postern@.service')]
+  expect([...unit.difference(template)].map((line) => line.replace(/=.*/, ''))).toEqual([
+    'Description',
+    'Documentation',
+    'StateDirectory',
   ])
-  expect(rated.stdout).toMatch(/Overall exposure level for postern.service: [01]\.\d/)
-  expect(rated.code).toBe(0)
+  expect([...template.difference(unit)].slice(2)).toEqual([
+    'Environment=POSTERN_STATE_DIR=%S/postern/%i',
+    'Environment=POSTERN_ADMIN_ADDRESS=127.0.0.1:946%i',
+    'Environment=POSTERN_LISTEN_REUSE_PORT=true',
+    expect.stringMatching(/^ExecStartPost=/),
+    'StateDirectory=postern/%i',
+  ])
+})
+
+test('H142 the variables of the template load, with a state folder and an admin address for each instance', () => {
+  const [first, second] = ['1', '2'].map((instance) => {
+    const env = Object.fromEntries(
+      [...read('postern@.service').matchAll(/^Environment=(POSTERN_\w+)=(.*)$/gm)].map(
+        ([, name, value = '']) => [name, value.replace('%S', '/var/lib').replace('%i', instance)],
+      ),
+    )
+    const sets = ['tokens.store=valkey://store', 'listen.tls={cert: /a, key: /b}']
+    return loadConfig({ file: readConfigFile(inDeploy('postern.yaml')), env, sets })
+  })
+  expect([first?.stateDir, second?.stateDir]).toEqual(['/var/lib/postern/1', '/var/lib/postern/2'])
+  expect([first?.admin.address, second?.admin.address]).toMatchObject([{ port: 9461 }, { port: 9462 }])
+  expect([first, second].map((config) => config?.listen.reusePort)).toEqual([true, true])
 })
 
 test('the unit reloads by SIGHUP and needs no program but the shell', async () => {
@@ -177,8 +213,13 @@ test.each(['listen', 'admin'])(
 
 test('Prometheus accepts the scrape configuration and the alerts, and each alert fires when it should', async () => {
   needs('promtool')
+  const fleet = join(temporaryDirectory(), 'prometheus.yml')
+  writeFileSync(fleet, read('prometheus.yml').replace(/^( +)# ((?: *-| {2}).*)$/gm, '$1$2'))
+  copyFileSync(inDeploy('postern.rules.yml'), join(fleet, '../postern.rules.yml'))
+  expect(readFileSync(fleet, 'utf8')).toMatch(/^ {10}- 127\.0\.0\.1:9462$/m)
   for (const check of [
     ['check', 'config', inDeploy('prometheus.yml')],
+    ['check', 'config', fleet],
     ['check', 'rules', inDeploy('postern.rules.yml')],
     ['test', 'rules', inDeploy('postern.rules.test.yml')],
   ]) {
@@ -306,7 +347,7 @@ test('CI installs every program that a test needs', () => {
 
 test('the page of the folder lists every file in it', () => {
   const [, table = ''] = /\n\| file \| what it is \|\n((?:\|.*\n)+)/.exec(read('README.md')) ?? []
-  const listed = [...table.matchAll(/`([\w.-]+)\/?`/g)].map(([, name]) => name)
+  const listed = [...table.matchAll(/`([\w.@-]+)\/?`/g)].map(([, name]) => name)
   const present = readdirSync(join(root, 'deploy')).filter((name) => name !== 'README.md')
   expect(listed.toSorted()).toEqual(present.toSorted())
 })

@@ -10,6 +10,7 @@ import { shellBlock } from '../support/pages.ts'
 import { installedBundle } from '../support/shipped.ts'
 import { isInstalled, run } from '../support/tools.ts'
 import { addDevice, minimal, type Operator, operatorOf, PASSWORD } from './equipment.ts'
+import { endFleet, lookAtFleet, migrateConnections, restartFleet, startFleet } from './fleet.ts'
 import { bootMachine, installDebian, type Machine, needsMachine } from './machine.ts'
 
 const REPOSITORY = join(import.meta.dirname, '..', '..')
@@ -34,7 +35,10 @@ let accessToken: string
 
 async function prepare(): Promise<void> {
   const folder = temporaryDirectory()
-  const root = await installDebian(minimal('adduser', 'libatomic1', 'libstdc++6'))
+  const root = await installDebian([
+    '--include=redis-server',
+    ...minimal('adduser', 'libatomic1', 'libstdc++6'),
+  ])
   const executable = join(folder, 'postern')
   await makeExecutable(join(installedBundle(), 'dist'), PROCESSOR, executable)
   const parts = {
@@ -72,7 +76,7 @@ const state = async (unit: string): Promise<string> =>
  */
 function filesOf(root: string): Map<string, string> {
   const changing =
-    /^(?:root|proc|sys|dev|run|tmp|var\/(?:log|cache|tmp|lib\/(?:apt|dpkg|systemd\/(?!deb-systemd-helper)\w+))|etc\/(?:passwd|group|g?shadow|sub[ug]id)-)(?:\/|$)/
+    /^(?:root|proc|sys|dev|run|tmp|var\/(?:log|cache|tmp|lib\/(?:apt|dpkg|redis|systemd\/(?!deb-systemd-helper)\w+))|etc\/(?:passwd|group|g?shadow|sub[ug]id)-)(?:\/|$)/
   const found = new Map<string, string>()
   const visit = (folder: string): void => {
     for (const name of readdirSync(join(root, folder))) {
@@ -162,6 +166,16 @@ describe('A fresh Debian', () => {
     needsMachine(...TOOLS)
     await machine.reboot()
     expect(await ask(accessToken)).toBe('device\n200')
+  })
+
+  it('H142 runs two sidecars on one address after the commands of docs/fleet.md, and restarts them without a gap', async () => {
+    needsMachine(...TOOLS)
+    await startFleet(operator)
+    await lookAtFleet(operator)
+    await restartFleet(operator)
+    await migrateConnections(operator)
+    await restartFleet(operator, `dpkg -i postern_${VERSION}_*.deb`)
+    await endFleet(operator)
   })
 
   it('serves port 443 after the printed commands', async () => {

@@ -37,6 +37,7 @@ export async function contentOf(contents: Contents): Promise<readonly PackageFil
     { path: 'usr/bin/postern', content: executable, mode: 0o755 },
     { path: 'etc/postern/postern.yaml', content: configuration ?? (await read('deploy/postern.yaml')) },
     { path: 'usr/lib/systemd/system/postern.service', content: await unit('postern.service') },
+    { path: 'usr/lib/systemd/system/postern@.service', content: await unit('postern@.service') },
     { path: 'usr/lib/systemd/system/postern.socket', content: await unit('postern.socket') },
     { path: 'usr/share/man/man1/postern.1.gz', content: compress(manPage(commands, { version, time })) },
     { path: 'usr/share/bash-completion/completions/postern', content: bashCompletion(commands) },
@@ -65,7 +66,13 @@ async function unit(name: string): Promise<string> {
 
 async function documents(): Promise<readonly PackageFile[]> {
   const pages = (await readdir(join(ROOT, 'docs'))).sort().map((name) => `docs/${name}`)
-  const examples = ['postern-credential.conf', 'postern-small.conf', 'postern.rules.yml', 'prometheus.yml']
+  const examples = [
+    'postern-credential.conf',
+    'postern-small.conf',
+    'postern.rules.yml',
+    'prometheus.yml',
+    'fleet/users.acl.template',
+  ]
   const wanted = [
     ...[...pages, 'deploy/configuration.md', 'deploy/old-firmware.md'].map((from) => ({
       from,

@@ -1,0 +1,164 @@
+import { copyFileSync, cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Ajv } from 'ajv'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { shellBlock } from '../support/pages.ts'
+import { startRedisServer } from '../support/redis-server.ts'
+import { isInstalled, needs, needsRoot, run } from '../support/tools.ts'
+import { type FleetSite, startFleetSite } from './fleet-site.ts'
+
+const FLEET = join(import.meta.dirname, '../../deploy/fleet')
+const compose = parse(readFileSync(join(FLEET, 'compose.yaml'), 'utf8'), { merge: true })
+const services = Object.entries<{
+  readonly volumes?: readonly string[]
+  readonly secrets?: readonly string[]
+}>(compose.services)
+
+/** A copy of `deploy/fleet` in which an operator has run the commands of the page, up to Docker. */
+async function prepared(): Promise<string> {
+  needs('openssl')
+  const root = temporaryDirectory()
+  const folder = join(root, 'deploy/fleet')
+  cpSync(FLEET, folder, { recursive: true })
+  const docker = join(root, 'docker')
+  writeFileSync(docker, '#!/bin/sh\ncase "$1" in run) cat;; *) echo "$@" > asked;; esac\n', { mode: 0o755 })
+  const block = shellBlock('docs/fleet.md', 'docker compose up')
+  const script = `stty() { :; }\n${process.getuid?.() === 0 ? '' : 'chgrp() { :; }\n'}${block}`
+  const made = await run('sh', ['-e', '-c', script], {
+    cwd: root,
+    env: { PATH: `${root}:${process.env.PATH}` },
+    input: 'secret\n',
+  })
+  expect(made).toMatchObject({ code: 0, stderr: 'Password: ' })
+  expect(readFileSync(join(folder, 'asked'), 'utf8')).toBe('compose up -d\n')
+  return folder
+}
+
+describe('deploy/fleet/compose.yaml', () => {
+  it('is valid by the published schema', () => {
+    const schema = JSON.parse(readFileSync(join(import.meta.dirname, 'compose-spec.json'), 'utf8'))
+    const { $schema: _, ...published } = schema
+    const validate = new Ajv({ strict: false, validateFormats: false }).compile(published)
+    validate(compose)
+    expect(validate.errors).toBe(null)
+  })
+
+  it('names only files of its folder, and those that the commands of the page make, which Git ignores', async () => {
+    const mounted = services.flatMap(([, { volumes = [] }]) =>
+      volumes.map((each) => each.split(':')[0] ?? ''),
+    )
+    expect(mounted.filter((each) => each.startsWith('./') && !existsSync(join(FLEET, each)))).toEqual([])
+    const volumes = mounted.filter((each) => !each.startsWith('./'))
+    expect(volumes.toSorted()).toEqual(Object.keys(compose.volumes).toSorted())
+    const secrets = Object.keys(compose.secrets)
+    expect(new Set(services.flatMap(([, { secrets = [] }]) => secrets))).toEqual(new Set(secrets))
+    const folder = await prepared()
+    expect(secrets.filter((name) => !existsSync(join(folder, compose.secrets[name].file)))).toEqual([])
+    expect(existsSync(join(folder, 'key.pem'))).toBe(false)
+    const ignored = readFileSync(join(FLEET, '../../.gitignore'), 'utf8').split('\n')
+    expect(ignored).toEqual(expect.arrayContaining(secrets.map((name) => `/deploy/fleet/${name}`)))
+    expect(existsSync(join(FLEET, compose.services['postern-1'].build.context, 'deploy/Dockerfile'))).toBe(
+      true,
+    )
+  })
+
+  it('lets only the sidecars reach Valkey and the device, and only the entry be reached', () => {
+    const networksOf = (name: string): readonly string[] => {
+      const { networks } = compose.services[name]
+      return Array.isArray(networks) ? networks : Object.keys(networks)
+    }
+    expect(Object.fromEntries(services.map(([name]) => [name, networksOf(name)]))).toEqual({
+      entry: ['clients', 'inside'],
+      'postern-1': ['inside', 'store', 'device'],
+      'postern-2': ['inside', 'store', 'device'],
+      valkey: ['store'],
+      device: ['device'],
+    })
+    expect(services.filter(([, service]) => 'ports' in service).map(([name]) => name)).toEqual(['entry'])
+    for (const name of ['inside', 'store', 'device']) expect(compose.networks[name].internal).toBe(true)
+  })
+})
+
+describe('the account of the sidecars at the store', () => {
+  it('may do what sidecars do with the keys of its prefix, and nothing else', async () => {
+    needs('redis-cli')
+    const folder = await prepared()
+    const conf = join(folder, 'here.conf')
+    const settings = readFileSync(join(FLEET, 'valkey.conf'), 'utf8')
+    writeFileSync(conf, settings.replace('/run/secrets/users.acl', join(folder, 'users.acl')))
+    const { port } = await startRedisServer(conf)
+    const REDISCLI_AUTH = readFileSync(join(folder, 'store-password'), 'utf8').trim()
+    const ask = async (...command: readonly string[]): Promise<string> => {
+      const flags = ['-p', String(port), '--no-auth-warning', '--user', 'postern', ...command]
+      return (await run('redis-cli', flags, { env: { PATH: process.env.PATH, REDISCLI_AUTH } })).stdout.trim()
+    }
+    const script = "redis.call('HSET', KEYS[1], 'epoch', 1) return redis.call('TIME')[1]"
+    expect(await ask('EVAL', script, '1', '{postern}:state')).toMatch(/^\d{10,}$/)
+    expect(await ask('XADD', '{postern}:events', '*', 'a', 'b')).toMatch(/^\d+-\d$/)
+    expect(await ask('XREAD', 'BLOCK', '10', 'STREAMS', '{postern}:events', '$')).toBe('')
+    expect(await ask('WAIT', '0', '10')).toBe('0')
+    for (const command of [
+      'GET other',
+      'GET postern:x',
+      'KEYS *',
+      'FLUSHALL',
+      'CONFIG GET *',
+      'ACL LIST',
+      'MONITOR',
+      'SHUTDOWN',
+      'REPLICAOF a 1',
+    ]) {
+      expect([command, await ask(...command.split(' '))]).toEqual([command, expect.stringMatching(/^NOPERM/)])
+    }
+    const anonymous = await run('redis-cli', ['-p', String(port), 'PING'])
+    expect(anonymous.stdout).toContain('NOAUTH')
+    expect(await ask('INFO', 'persistence')).toMatch(/^NOPERM/)
+  })
+})
+
+describe('the fleet of deploy/fleet', () => {
+  let site: FleetSite | undefined
+
+  beforeAll(async () => {
+    const tools = ['haproxy', 'redis-server', 'ip', 'nsenter', 'unshare', 'curl', 'openssl']
+    if (process.getuid?.() !== 0 || !tools.every(isInstalled)) return
+    const folder = await prepared()
+    copyFileSync(join(folder, 'cert.pem'), join(folder, 'authority.pem'))
+    site = await startFleetSite(folder, compose)
+  })
+
+  function fleet(): FleetSite {
+    needsRoot()
+    for (const tool of ['haproxy', 'redis-server', 'ip', 'nsenter', 'unshare', 'curl', 'openssl']) needs(tool)
+    return site ?? expect.fail('beforeAll starts it')
+  }
+
+  it('has an entry whose configuration HAProxy accepts without a warning', async () => {
+    const { inside, folder } = fleet()
+    expect(await inside('haproxy', '-c', '-q', '-f', join(folder, 'haproxy.cfg'))).toMatchObject({
+      code: 0,
+      stderr: '',
+    })
+  })
+
+  it('has sidecars that are healthy, and both get requests', async () => {
+    const { sidecars, status, postern } = fleet()
+    for (const { env } of sidecars) expect(await postern(env, 'healthy')).toMatchObject({ code: 0 })
+    for (let i = 0; i < 10; i += 1) expect(await status('127.0.0.2')).toBe(401)
+    for (const { requests } of sidecars) expect(await requests()).toBeGreaterThan(0)
+  })
+
+  it('counts each client by itself, whatever it claims in X-Forwarded-For', async () => {
+    const { remaining } = fleet()
+    const first = await remaining('127.0.0.3')
+    expect(await remaining('127.0.0.4', 'X-Forwarded-For: 127.0.0.3')).toBe(first)
+  })
+
+  it('goes on when a sidecar is killed', async () => {
+    const { sidecars, status } = fleet()
+    await sidecars[0]?.kill()
+    for (let i = 0; i < 10; i += 1) expect(await status('127.0.0.5')).toBe(401)
+  })
+})
