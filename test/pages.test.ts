@@ -20,6 +20,7 @@ const FOR_PEOPLE = [
   'SECURITY.md',
   'docs/installing.md',
   'docs/operating.md',
+  'docs/fleet.md',
   'docs/api.md',
   'docs/verifying.md',
   'src/README.md',
