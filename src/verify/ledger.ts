@@ -1,10 +1,10 @@
 import {
-  isPlausibleReset,
   type Limit,
   type LimitFault,
   limitFieldFaults,
   limitFieldsOf,
   refusalFaults,
+  statedReset,
 } from './limit-faults.ts'
 import type { Observation } from './observation.ts'
 
@@ -79,8 +79,7 @@ export function createLedger(limit: Limit, expectedWindows: number | undefined):
   }
 
   function windowOf(observation: Observation): WindowAccount {
-    const stated = limitFieldsOf(observation)?.reset
-    const reset = stated !== undefined && isPlausibleReset(stated, observation, limit) ? stated : undefined
+    const reset = statedReset(observation, limit)
     const latest = windows.at(-1)
     if (reset === undefined) return latest ?? opened(undefined)
     const known = windows.find(

@@ -33,8 +33,16 @@ export function limitFieldsOf(observation: Observation): LimitFields | undefined
 /** Upper bound of the delay between the server and this client on a flooded machine (seconds). */
 const MAX_DELAY = 5
 
-/** Whether a reset can be the end of a window that is open now, or that ended while the response was on its way. */
-export function isPlausibleReset(reset: number, observation: Observation, limit: Limit): boolean {
+/**
+ * The X-RateLimit-Reset of a response (Unix time in seconds), if it can be the end of a window that is open now, or that ended while
+ * the response was on its way; otherwise undefined.
+ */
+export function statedReset(observation: Observation, limit: Limit): number | undefined {
+  const reset = limitFieldsOf(observation)?.reset
+  return reset !== undefined && isPlausibleReset(reset, observation, limit) ? reset : undefined
+}
+
+function isPlausibleReset(reset: number, observation: Observation, limit: Limit): boolean {
   const at = observation.at / 1000
   // Rounded up, so up to a second later than the end of the window.
   return reset <= at + limit.window + 1 && reset >= at - MAX_DELAY
@@ -73,13 +81,13 @@ function malformedFields({ fields }: Observation): string {
 
 /** The faults of the `Retry-After` of a 429 (C15). */
 export function refusalFaults(observation: Observation, limit: Limit): LimitFault[] {
-  const fields = limitFieldsOf(observation)
+  const reset = statedReset(observation, limit)
   const wait = retryAfter(observation)
   if (wait === undefined || wait < 1) return [c15('429 without a Retry-After of at least 1')]
   if (wait > limit.window) return [c15('Retry-After longer than the window')]
-  if (fields === undefined || !isPlausibleReset(fields.reset, observation, limit)) return []
+  if (reset === undefined) return []
   // X-RateLimit-Reset is rounded up: the window closes within the second before it. `at` is later than the response was made.
-  const early = observation.at / 1000 + wait < fields.reset - 1
+  const early = observation.at / 1000 + wait < reset - 1
   return early ? [c15('Retry-After ends before the reset')] : []
 }
 

@@ -1,5 +1,5 @@
 import type { Answer } from './answer.ts'
-import { isPlausibleReset, type Limit, limitFieldsOf } from './limit-faults.ts'
+import { type Limit, statedReset } from './limit-faults.ts'
 import { retryAfter } from './observation.ts'
 import type { Question } from './question.ts'
 import { ENDPOINTS, type Endpoint } from './verdict.ts'
@@ -19,16 +19,15 @@ export function createWindowEnds(limits: Readonly<Record<Endpoint, Limit>>): Win
   return {
     add({ endpoint, oddity }, answer) {
       const limit = limits[endpoint]
-      const reset = limitFieldsOf(answer)?.reset
-      const stated = reset !== undefined && isPlausibleReset(reset, answer, limit) ? reset * 1000 : undefined
+      const reset = statedReset(answer, limit)
       const wait = answer.status === 429 ? retryAfter(answer) : undefined
       const latest = answer.at + limit.window * 1000
       const ofWait = wait === undefined || wait > limit.window ? 0 : answer.at + wait * 1000
-      const end = Math.max(stated ?? latest, ofWait) + CLOCK_MARGIN
+      const end = Math.max(reset === undefined ? latest : reset * 1000, ofWait) + CLOCK_MARGIN
       // A server may count an odd request in either window.
-      if (oddity === undefined && stated !== undefined) ends.set(endpoint, end)
+      if (oddity === undefined && reset !== undefined) ends.set(endpoint, end)
       // A window without a stated end is over when nothing was sent for its length.
-      else if (stated === undefined)
+      else if (reset === undefined)
         for (const each of oddity === undefined ? [endpoint] : ENDPOINTS)
           ends.set(each, Math.max(end, ends.get(each) ?? 0))
     },

@@ -1,7 +1,7 @@
 import type { OutsideId } from '../../promises/promises.ts'
 import type { Answer } from '../answer.ts'
 import { judgeBurst, type Step } from '../burst.ts'
-import { isPlausibleReset, type Limit, limitFieldsOf, refusalFaults } from '../limit-faults.ts'
+import { type Limit, limitFieldsOf, refusalFaults, statedReset } from '../limit-faults.ts'
 import { retryAfter } from '../observation.ts'
 import { apiRequest, UNSUPPORTED_GRANT } from '../question.ts'
 import { revokeAll } from '../revocation.ts'
@@ -150,8 +150,8 @@ function refusalDepartures({ question, answer }: Step, limit: Limit): Broken[] {
 const TOLERANCE = 2
 
 function waitsTooLong(answer: Answer, limit: Limit): boolean {
-  const reset = limitFieldsOf(answer)?.reset
+  const reset = statedReset(answer, limit)
   const wait = retryAfter(answer)
-  if (reset === undefined || wait === undefined || !isPlausibleReset(reset, answer, limit)) return false
+  if (reset === undefined || wait === undefined) return false
   return wait <= limit.window && answer.sentAt / 1000 + wait > reset + TOLERANCE
 }
