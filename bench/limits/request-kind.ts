@@ -1,3 +1,4 @@
+import { member } from '../../src/verify/answer.ts'
 import type { FloodRequest } from '../../src/verify/flood.ts'
 import type { Expected } from '../../src/verify/ledger.ts'
 import { type Observation, only } from '../../src/verify/observation.ts'
@@ -68,23 +69,13 @@ function passwordGrant(password: string): FloodRequest {
   return { path: '/oauth/token', ...tokenRequest(password) }
 }
 
-function errorFault({ status, body }: Observation, code: string): string[] {
-  return member(body, 'error') === code ? [] : [`${status} whose error is not ${code}`]
+function errorFault(observation: Observation, code: string): string[] {
+  return member(observation, 'error') === code ? [] : [`${observation.status} whose error is not ${code}`]
 }
 
-function tokenFaults({ body }: Observation): string[] {
+function tokenFaults(observation: Observation): string[] {
   const names = ['expires_in', 'token_type', 'refresh_token', 'access_token']
-  return names.every((name) => member(body, name) !== undefined) ? [] : ['200 without the four token fields']
-}
-
-/** A member of a JSON object; undefined if the text is no JSON object. */
-export function member(text: string, name: string): unknown {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null
-      ? new Map<string, unknown>(Object.entries(value)).get(name)
-      : undefined
-  } catch {
-    return undefined
-  }
+  return names.every((name) => member(observation, name) !== undefined)
+    ? []
+    : ['200 without the four token fields']
 }

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { textMember } from '../../src/verify/answer.ts'
 import { flood } from '../../src/verify/flood.ts'
 import { type Account, createLedger, type Ledger, type LedgerFault } from '../../src/verify/ledger.ts'
 import type { Limit } from '../../src/verify/limit-faults.ts'
@@ -6,7 +7,7 @@ import { foldFields, type Observation, only, wholeNumber } from '../../src/verif
 import type { Endpoint } from '../../src/verify/verdict.ts'
 import { type RunningSidecar, startSidecar } from '../sidecar.ts'
 import { startCountingDevice } from './counting-device.ts'
-import { member, type RequestKind, RIGHT_PASSWORD } from './request-kind.ts'
+import { type RequestKind, RIGHT_PASSWORD } from './request-kind.ts'
 
 export interface Scenario {
   readonly title: string
@@ -138,8 +139,9 @@ function stageOf(
   return {
     async token() {
       await send([RIGHT_PASSWORD], ONE, (_kind, observation) => grants.push(observation))
-      const token = member(grants.at(-1)?.body ?? '', 'access_token')
-      if (typeof token !== 'string') throw new Error('the sidecar issued no token')
+      const grant = grants.at(-1)
+      const token = grant && textMember(grant, 'access_token')
+      if (token === undefined) throw new Error('the sidecar issued no token')
       return token
     },
     flood: (kinds, shape) => send(kinds, shape, record),

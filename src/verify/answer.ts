@@ -35,6 +35,12 @@ export function member({ body }: Pick<Observation, 'body'>, name: string): unkno
   }
 }
 
+/** A member that is a text and not empty; undefined if there is none. */
+export function textMember(answer: Pick<Observation, 'body'>, name: string): string | undefined {
+  const value = member(answer, name)
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
 /** Whether the server let the request pass the limit, whatever it answered then. */
 export function passedLimit({ status }: Observation): boolean {
   return status !== 0 && status !== 429

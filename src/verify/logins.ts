@@ -1,4 +1,4 @@
-import { type Answer, member } from './answer.ts'
+import { type Answer, textMember } from './answer.ts'
 import type { Question } from './question.ts'
 
 /** The logins of a run, by the token that revokes each. */
@@ -14,8 +14,8 @@ export function createLogins(): Logins {
   return {
     tokens,
     add({ body = '' }, answer) {
-      const access = textIn(answer, 'access_token')
-      const refresh = textIn(answer, 'refresh_token')
+      const access = textMember(answer, 'access_token')
+      const refresh = textMember(answer, 'refresh_token')
       const shown = new URLSearchParams(body).get('refresh_token')
       // A refresh may leave the refresh token out when it stays the same (RFC 6749 §6).
       const isRefresh = shown !== null && tokens.has(shown)
@@ -25,9 +25,4 @@ export function createLogins(): Logins {
       tokens.add(token)
     },
   }
-}
-
-function textIn(answer: Answer, name: string): string | undefined {
-  const value = member(answer, name)
-  return typeof value === 'string' && value !== '' ? value : undefined
 }

@@ -1,5 +1,4 @@
-import type { Answer } from '../answer.ts'
-import { member } from '../answer.ts'
+import { type Answer, member, textMember } from '../answer.ts'
 import { apiRequest, refreshGrant } from '../question.ts'
 import type { Grant, Stage } from '../stage.ts'
 import type { Departure } from '../verdict.ts'
@@ -46,8 +45,8 @@ export const refresh: Round = {
 export async function refreshOnce(stage: Stage, grant: Grant, what: string): Promise<Departure[]> {
   const question = refreshGrant(grant.refreshToken, what)
   const answer = await stage.ask(question)
-  const accessToken = member(answer, 'access_token')
-  if (answer.status !== 200 || typeof accessToken !== 'string' || accessToken === '') {
+  const accessToken = textMember(answer, 'access_token')
+  if (answer.status !== 200 || accessToken === undefined) {
     return [stage.departure(question, answer, '200 with a new access token', 'device API §4.2')]
   }
   const same = accessToken === grant.accessToken
@@ -62,13 +61,8 @@ export function takeTokens(grant: Grant | undefined, answer: Answer): void {
   const accessToken = member(answer, 'access_token')
   if (grant === undefined || answer.status !== 200 || typeof accessToken !== 'string') return
   grant.accessToken = accessToken
-  grant.refreshToken = refreshTokenIn(answer) ?? grant.refreshToken
-}
-
-/** A response may leave it out when it stays the same (RFC 6749 §6). */
-function refreshTokenIn(answer: Answer): string | undefined {
-  const token = member(answer, 'refresh_token')
-  return typeof token === 'string' && token !== '' ? token : undefined
+  // A response may leave the refresh token out when it stays the same (RFC 6749 §6).
+  grant.refreshToken = textMember(answer, 'refresh_token') ?? grant.refreshToken
 }
 
 async function mustPass(stage: Stage, accessToken: string, what: string): Promise<Departure[]> {
@@ -90,7 +84,7 @@ async function spentToken(stage: Stage, grant: Grant): Promise<Departure[]> {
   const retry = refreshGrant(spent, 'with a spent refresh token, at once')
   const answer = await stage.ask(retry)
   const clause = 'RFC 9700 §4.14.2'
-  const repeated = answer.status === 200 && refreshTokenIn(answer) === successor.refreshToken
+  const repeated = answer.status === 200 && textMember(answer, 'refresh_token') === successor.refreshToken
   if (answer.status !== 400 && !repeated)
     return [stage.departure(retry, answer, '400, or the same tokens as for the first time', clause)]
   if (stage.options.quick) return []
