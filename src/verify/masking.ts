@@ -4,16 +4,14 @@ import type { Report, Reporter, Verdict } from './verdict.ts'
 /** Replaces the secrets in a text. */
 export type Mask = (text: string) => string
 
-/**
- * A reporter that is told nothing unmasked: here every text leaves a run. The server under test may repeat a secret in any field,
- * body or error.
- */
-export function maskedReporter(reporter: Reporter, mask: Mask): Reporter {
+/** What a reporter is told while a run is under way. */
+export type Told = Pick<Reporter, 'progress' | 'decided'>
+
+/** Masks what a reporter is told: the server under test may repeat a secret in any field, body or error. */
+export function maskedReporter(reporter: Told, mask: Mask): Told {
   return {
-    announce: (plan) => reporter.announce(plan),
     progress: (text) => reporter.progress(mask(text)),
     decided: (verdict) => reporter.decided(maskedVerdict(verdict, mask)),
-    finished: (report) => reporter.finished(maskedReport(report, mask)),
   }
 }
 

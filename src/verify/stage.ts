@@ -8,7 +8,7 @@ import { createHttp2Client } from './http2-client.ts'
 import type { VerifyOptions } from './options.ts'
 import { createOutage } from './outage.ts'
 import type { Question } from './question.ts'
-import { createRecords, type Records } from './records.ts'
+import type { Records } from './records.ts'
 import { createServerClock } from './server-clock.ts'
 import { type Departure, type Endpoint, endpointName, type FloodFigures } from './verdict.ts'
 
@@ -70,10 +70,14 @@ const MOST_IN_VAIN = 3
 /** Rejects every wait with the reason of the signal when it is aborted. */
 export function createStage(
   options: VerifyOptions,
-  { clock: ours, signal, say }: { clock: Clock; signal: AbortSignal; say: (text: string) => void },
+  {
+    clock: ours,
+    signal,
+    records,
+    say,
+  }: { clock: Clock; signal: AbortSignal; records: Records; say: (text: string) => void },
 ): Stage {
   const clock = createServerClock(ours)
-  const records = createRecords(options.limits, options.password)
   const outage = createOutage(options.url)
   const clients: Client[] = []
 

@@ -2,8 +2,9 @@ import { OUTSIDE, type OutsideId } from '../promises/promises.ts'
 import type { Clock } from '../system/clock.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import { VERSION } from '../version.ts'
-import { maskedError, maskedReport, maskedReporter } from './masking.ts'
+import { maskedError, maskedReport, maskedReporter, type Told } from './masking.ts'
 import type { VerifyOptions } from './options.ts'
+import { createRecords } from './records.ts'
 import { revokeAll } from './revocation.ts'
 import { bearer } from './rounds/bearer.ts'
 import { http2, manyConnections } from './rounds/crowd.ts'
@@ -103,9 +104,10 @@ export async function verify(
   const start = clock.monotonic()
   const startedAt = new Date(clock.wall()).toISOString()
   reporter.announce(planOf(options))
-  const stage = createStage(options, { clock, signal, say: (text) => told.progress(text) })
-  const { mask } = stage.records
+  const records = createRecords(options.limits, options.password)
+  const { mask } = records
   const told = maskedReporter(reporter, mask)
+  const stage = createStage(options, { clock, signal, records, say: told.progress })
   const { verdicts, tokens } = await runToTheEnd(stage, told)
   const report = maskedReport(
     {
@@ -113,7 +115,7 @@ export async function verify(
       version: VERSION,
       startedAt,
       seconds: (clock.monotonic() - start) / 1000,
-      requests: stage.records.requests + stage.floodRequests,
+      requests: records.requests + stage.floodRequests,
       result: verdicts.some(({ result }) => result === 'broken') ? 'broken' : 'kept',
       promises: verdicts,
       floods: stage.floods,
@@ -128,7 +130,7 @@ export async function verify(
 /** Runs all rounds and the clean-up. Whatever fails, the connections are closed and the first error is the one that is thrown. */
 async function runToTheEnd(
   stage: Stage,
-  told: Reporter,
+  told: Told,
 ): Promise<{ readonly verdicts: readonly Verdict[]; readonly tokens: string }> {
   try {
     const verdicts = await runRounds(stage, told).catch(async (error: unknown) => {
@@ -149,7 +151,7 @@ function tokensAfterFailure(stage: Stage): Promise<string> {
 }
 
 /** Runs the rounds one after the other. A promise is decided when no later round has it. */
-async function runRounds(stage: Stage, reporter: Reporter): Promise<readonly Verdict[]> {
+async function runRounds(stage: Stage, told: Told): Promise<readonly Verdict[]> {
   const rounds = roundsFor(stage.options)
   const findings: Finding[] = []
   const verdicts = new Map<OutsideId, Verdict>()
@@ -158,7 +160,7 @@ async function runRounds(stage: Stage, reporter: Reporter): Promise<readonly Ver
     const verdict = verdictOf(id, findings, stage.options.quick)
     verdicts.set(id, verdict)
     undecided.delete(id)
-    reporter.decided(verdict)
+    told.decided(verdict)
   }
   for (const [i, { round }] of rounds.entries()) {
     findings.push(...(await round.run(stage)))
