@@ -51,8 +51,14 @@ const DEPTH = 2
 /** A text without these is not encoded. */
 const ENCODED = /[%\\&+\x80-\xff]/
 
+/** Tests whether a text shows another one, in any usual encoding. The encodings are undone once for all tests. */
+export function shownBy(text: string): (sought: string) => boolean {
+  const readings = [...readingsOf(text)]
+  return (sought) => readings.some((reading) => reading.includes(sought))
+}
+
 /** The text itself, and everything that it says when URL, form, JSON and HTML encodings are undone, up to two of them. */
-export function readingsOf(text: string): ReadonlySet<string> {
+function readingsOf(text: string): ReadonlySet<string> {
   const readings = new Set([text])
   let latest: readonly string[] = ENCODED.test(text) ? [text] : []
   for (let depth = 0; depth < DEPTH; depth += 1) {

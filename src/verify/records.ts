@@ -1,9 +1,10 @@
 import type { OutsideId } from '../promises/promises.ts'
 import { type Answer, describeAnswer } from './answer.ts'
+import { shownBy } from './encodings.ts'
 import { type Limit, limitFieldFaults } from './limit-faults.ts'
 import { createLogins } from './logins.ts'
 import type { Question } from './question.ts'
-import { createSecrets, shownIn } from './secrets.ts'
+import { createSecrets } from './secrets.ts'
 import type { Departure, Endpoint, Finding } from './verdict.ts'
 import { createWindowEnds } from './window-ends.ts'
 
@@ -81,14 +82,14 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
   }
 
   function readSecrets({ what }: Question, { status, body, fields }: Answer): void {
-    const shown = [body, ...[...fields.values()].flat()].join('\n')
-    const kinds: readonly (readonly [string, Iterable<string>])[] = [
+    const isShown = shownBy([body, ...[...fields.values()].flat()].join('\n'))
+    const kinds: readonly (readonly [string, readonly string[]])[] = [
       ['the password', unsought === undefined ? [password] : []],
       ['a token', [...secrets.tokens].filter((token) => token.length >= SHORTEST_SOUGHT)],
       ['the password or token of the request', [...markers].filter((text) => !secrets.tokens.has(text))],
     ]
     for (const [kind, texts] of kinds) {
-      if (shownIn(shown, texts).length === 0) continue
+      if (!texts.some(isShown)) continue
       depart('C9', kind, {
         sent: what,
         came: `${status} that shows ${kind}`,

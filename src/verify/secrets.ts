@@ -1,5 +1,5 @@
 import { OUTSIDE } from '../promises/promises.ts'
-import { readingsOf } from './encodings.ts'
+import { shownBy } from './encodings.ts'
 import { createSought, type Sought, withoutSpans } from './sought.ts'
 
 /** The password and the tokens of a run. No text that leaves the run shows one of them, in any usual encoding. */
@@ -35,8 +35,8 @@ export function createSecrets(password: string): Secrets {
 
   /** Those of which a text shows enough to mask it. */
   function soughtIn(text: string): readonly Sought[] {
-    const readings = [...readingsOf(text)]
-    return [...sought.values()].filter(({ stem }) => readings.some((reading) => reading.includes(stem)))
+    const isShown = shownBy(text)
+    return [...sought.values()].filter(({ stem }) => isShown(stem))
   }
 
   add(password)
@@ -58,12 +58,6 @@ export function createSecrets(password: string): Secrets {
       return soughtIn(masked).length === 0 ? masked : WITHHELD
     },
   }
-}
-
-/** Those that a text shows, in any usual encoding, in the same order. */
-export function shownIn(text: string, secrets: Iterable<string>): readonly string[] {
-  const readings = [...readingsOf(text)]
-  return [...secrets].filter((secret) => readings.some((reading) => reading.includes(secret)))
 }
 
 const NAME = /^(?:access|refresh)_?token$/i
