@@ -40,10 +40,15 @@ export function retryAfter(observation: Observation): number | undefined {
   const value = only(observation, 'retry-after')
   const seconds = wholeNumber(value)
   if (seconds !== undefined || value === undefined || !HTTP_DATE.test(value)) return seconds
-  const now = Date.parse(only(observation, 'date') ?? '')
-  const from = Number.isNaN(now) ? observation.at : now
+  const from = dateOf(observation) ?? observation.at
   const until = Date.parse(value)
   return Number.isNaN(until) ? undefined : Math.max(0, Math.ceil((until - from) / 1000))
+}
+
+/** The `Date` of a response (Unix time in ms); undefined if the field is missing, repeated or not a date. */
+export function dateOf(observation: Observation): number | undefined {
+  const date = Date.parse(only(observation, 'date') ?? '')
+  return Number.isNaN(date) ? undefined : date
 }
 
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/

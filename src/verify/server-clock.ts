@@ -1,6 +1,6 @@
 import type { Clock } from '../system/clock.ts'
 import type { Answer } from './answer.ts'
-import { only } from './observation.ts'
+import { dateOf } from './observation.ts'
 
 /** The time of the server, by its own clock. */
 export interface ServerClock extends Clock {
@@ -28,11 +28,11 @@ export function createServerClock({ monotonic, wall }: Clock): ServerClock {
     monotonic,
     wall: () => wall() + shift(),
     read(answer) {
-      const date = Date.parse(only(answer, 'date') ?? '')
+      const date = dateOf(answer)
+      const took = answer.at - answer.sentAt
+      if (date === undefined || ahead === 0 || took >= fastest) return undefined
       // The server wrote it at any time while the request was under way.
       const agrees = date + ROUNDED_OFF > answer.sentAt - TOLERANCE && date < answer.at + TOLERANCE
-      const took = answer.at - answer.sentAt
-      if (Number.isNaN(date) || ahead === 0 || took >= fastest) return undefined
       // A faster exchange tells more precisely how far the clock is off.
       const isFirst = ahead === undefined
       ahead = isFirst && agrees ? 0 : date - answer.at
