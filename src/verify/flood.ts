@@ -8,7 +8,8 @@ import { hostOf, portOf } from './target.ts'
 export interface FloodRequest {
   readonly method: 'GET' | 'POST'
   readonly path: string
-  readonly headers?: Readonly<Record<string, string>>
+  /** A list is sent as one field, with commas. */
+  readonly headers?: Readonly<Record<string, string | string[]>>
   readonly body?: string
 }
 

@@ -1,3 +1,4 @@
+import { groupFields } from '../../http/fields.ts'
 import { type FloodReport, type FloodRequest, flood } from '../flood.ts'
 import { type Account, createLedger, type LedgerFault } from '../ledger.ts'
 import { foldFields } from '../observation.ts'
@@ -85,17 +86,12 @@ function faultsOf({ faults }: Account, counted: boolean): readonly LedgerFault[]
 }
 
 function floodRequest({ path, method, fields, body }: Question): FloodRequest {
-  const headers = Object.fromEntries(pairs(fields))
   return {
     method: method === 'POST' ? 'POST' : 'GET',
     path,
-    headers,
+    headers: groupFields(fields, 'kept'),
     ...(body === undefined ? {} : { body }),
   }
-}
-
-function* pairs(fields: readonly string[]): Generator<[string, string], void, void> {
-  for (let i = 0; i + 1 < fields.length; i += 2) yield [fields[i] ?? '', fields[i + 1] ?? '']
 }
 
 /** What the rate-limit fields of one response lack, the other rounds find, too. */
