@@ -3,8 +3,15 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { groupFields } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Answer } from './answer.ts'
-import { type Client, RESPONSE_TIMEOUT } from './client.ts'
-import { EVERY_REQUEST, type Exchange, failureOf, type Head, startExchange } from './exchange.ts'
+import {
+  type Client,
+  EVERY_REQUEST,
+  type Exchange,
+  failureOf,
+  type Head,
+  RESPONSE_TIMEOUT,
+  startExchange,
+} from './exchange.ts'
 import { CLOSED, NOT_OFFERED, openSession, type Session } from './http2-session.ts'
 import { foldFields } from './observation.ts'
 import type { Question } from './question.ts'

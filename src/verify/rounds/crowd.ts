@@ -1,5 +1,5 @@
 import { type Answer, passedLimit, windowEndOf } from '../answer.ts'
-import type { Client } from '../client.ts'
+import type { Client } from '../exchange.ts'
 import { createLedger, type LedgerFault } from '../ledger.ts'
 import { refreshGrant } from '../question.ts'
 import type { Stage } from '../stage.ts'
