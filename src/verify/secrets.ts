@@ -33,7 +33,7 @@ export function createSecrets(password: string): Secrets {
     for (const each of createSought(secret, OWN_TEXTS)) sought.set(each.text, each)
   }
 
-  /** Those of which a text shows enough to mask it. */
+  /** The forms of secrets whose stem is in the text, in any usual encoding. */
   function soughtIn(text: string): readonly Sought[] {
     const isShown = shownBy(text)
     return [...sought.values()].filter(({ stem }) => isShown(stem))

@@ -44,7 +44,7 @@ interface NewWindow {
   readonly steps: readonly Step[]
   /** All requests were sent before the window had to end. */
   readonly inTime: boolean
-  /** The first response showed a window that nobody had used. */
+  /** Its first request opened the window: the first response left all other requests of the limit, or did not say. */
   readonly isNew: boolean
 }
 
