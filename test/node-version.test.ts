@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { expect, it, TestRunner } from 'vitest'
+import { expect, it } from 'vitest'
 import { temporaryDirectory } from './support/certificate.ts'
+import { runningTest } from './support/running-test.ts'
 import { installedBundle } from './support/shipped.ts'
 import { run } from './support/tools.ts'
 
@@ -66,7 +67,7 @@ function oldNode(): { readonly program: string; readonly version: string } {
       ? ''
       : execFileSync(program, ['-p', 'process.versions.node'], { encoding: 'utf8' }).trim()
   if (program === undefined || !(Number.parseInt(version, 10) < needed)) {
-    TestRunner.getCurrentTest()?.context.skip(`no Node.js older than ${needed} is on the PATH`)
+    runningTest()?.skip(`no Node.js older than ${needed} is on the PATH`)
   }
   return { program: program ?? '', version }
 }

@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { TestRunner } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
+import { runningTest } from '../support/running-test.ts'
 import { needs, type Run, run } from '../support/tools.ts'
 
 /** A Debian with systemd as process 1, in a container that shares only the kernel. It has a loopback interface and no other. */
@@ -24,7 +24,7 @@ const HOST_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 export function needsMachine(...tools: readonly string[]): void {
   if (process.getuid?.() !== 0) {
     if (process.env.POSTERN_TEST_ALL === '1') throw new Error('the tests of machines take root')
-    TestRunner.getCurrentTest()?.context.skip('it takes root')
+    runningTest()?.skip('it takes root')
   }
   for (const tool of ['mmdebstrap', 'dpkg-deb', ...tools]) needs(tool)
 }

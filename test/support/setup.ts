@@ -1,11 +1,14 @@
-import { afterAll, onTestFinished, TestRunner } from 'vitest'
+import { afterAll, aroundEach } from 'vitest'
 import { closeAll, closeWithTests } from './cleanup.ts'
+import { runningTest, runTest } from './running-test.ts'
 
 // Registered before the test file is collected: Vitest accepts no `afterAll` once tests or hooks run.
 afterAll(closeAll)
 
+aroundEach((test, context) => runTest(context, test))
+
 closeWithTests((close) => {
-  if (TestRunner.getCurrentTest() === undefined) return false
-  onTestFinished(close)
-  return true
+  const test = runningTest()
+  test?.onTestFinished(close)
+  return test !== undefined
 })

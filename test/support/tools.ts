@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process'
-import { TestRunner } from 'vitest'
+import { runningTest } from './running-test.ts'
 
 const found = new Map<string, boolean>()
 
@@ -35,7 +35,7 @@ export function needsRoot(): void {
 
 function lack(what: string): void {
   if (process.env.POSTERN_TEST_ALL === '1') throw new Error(what)
-  TestRunner.getCurrentTest()?.context.skip(what)
+  runningTest()?.skip(what)
 }
 
 /**
