@@ -59,18 +59,24 @@ interface Installed {
   readonly install: Run
 }
 
-/** Packs the checkout, and installs the result in an empty project. */
+/** Packs the checkout, and installs the result in an empty project, by the command of docs/library.md. */
 async function install(): Promise<Installed> {
   const home = temporaryDirectory()
-  const pack = await run('npm', ['pack', '--pack-destination', home], { cwd: root, env: env(home) })
-  if (pack.code !== 0) throw new Error(pack.stderr)
-  const tarball = join(home, String(readdirSync(home).find((name) => name.endsWith('.tgz'))))
   const project = join(home, 'project')
   mkdirSync(project)
+  const pack = await run('npm', ['pack', '--pack-destination', project], { cwd: root, env: env(home) })
+  if (pack.code !== 0) throw new Error(pack.stderr)
+  const tarball = join(project, String(readdirSync(project).find((name) => name.endsWith('.tgz'))))
   writeFileSync(join(project, 'package.json'), '{ "name": "gateway", "type": "module" }\n')
   const registry = await startLocalRegistry()
-  const args = ['install', '--registry', registry, tarball]
-  return { registry, tarball, project, install: await run('npm', args, { cwd: project, env: env(home) }) }
+  const command = shellBlock('docs/library.md', 'npm install')
+  const user = { ...env(home), npm_config_registry: registry }
+  return {
+    registry,
+    tarball,
+    project,
+    install: await run('sh', ['-c', command], { cwd: project, env: user }),
+  }
 }
 
 let installed: Installed | undefined
@@ -88,10 +94,13 @@ function installedPackage(): Installed {
 const postern = (): string => join(installedPackage().project, 'node_modules', '.bin', 'postern')
 
 describe('H117 the npm package', () => {
-  it('is installed without a warning', () => {
-    const { stdout, stderr, code } = installedPackage().install
-    expect([code, stderr]).toEqual([0, ''])
-    expect(stdout).toMatch(/^\s*added \d+ packages in \S+\s*$/)
+  it('is installed in a project by the command of docs/library.md, without a warning', () => {
+    const { install, project, tarball } = installedPackage()
+    expect([install.code, install.stderr]).toEqual([0, ''])
+    expect(install.stdout).toMatch(/^\s*added \d+ packages in \S+\s*$/)
+    expect(JSON.parse(readFileSync(join(project, 'package.json'), 'utf8')).dependencies).toEqual({
+      postern: `file:${basename(tarball)}`,
+    })
   })
 
   it('holds the program, its types and the pages about it, and neither source nor tests', async () => {
@@ -134,10 +143,10 @@ describe('H117 the npm package', () => {
 
   it('is installed for all users, runs the demo and is removed again by the commands of docs/installing.md', async () => {
     needs('bash')
-    const { registry, tarball } = installedPackage()
+    const { registry, tarball, project } = installedPackage()
     const prefix = temporaryDirectory()
     const block = shellBlock('docs/installing.md', 'npm install -g')
-    const user = env(dirname(tarball))
+    const user = env(dirname(project))
     const settings = { npm_config_prefix: prefix, npm_config_registry: registry }
     const { screen } = await runOnTerminal(
       ['bash', '-c', `set -e\n${block}`],
@@ -152,18 +161,6 @@ describe('H117 the npm package', () => {
       [],
       [],
     ])
-  })
-
-  it('is installed in a project by the command of docs/library.md', async () => {
-    const { registry, tarball } = installedPackage()
-    const home = dirname(tarball)
-    const user = { ...env(home), npm_config_registry: registry }
-    const block = shellBlock('docs/library.md', 'npm install')
-    writeFileSync(join(home, 'package.json'), '{}\n')
-    expect(await run('sh', ['-c', block], { cwd: home, env: user })).toMatchObject({ code: 0, stderr: '' })
-    expect(JSON.parse(readFileSync(join(home, 'package.json'), 'utf8')).dependencies).toEqual({
-      postern: `file:${basename(tarball)}`,
-    })
   })
 
   it('serves and checks: tokens for a password hashed by bcrypt, which a thread verifies', async () => {

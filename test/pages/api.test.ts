@@ -18,7 +18,7 @@ function names({ url, directory }: TestSidecar): string {
   return replaceIn(block, '/var/lib/postern', `${directory}/state`)
 }
 
-it('the commands of docs/api.md do what the page says', async () => {
+it.concurrent('the commands of docs/api.md do what the page says', async () => {
   for (const tool of ['script', 'bash', 'curl']) needs(tool)
   const sidecar = await startSidecar({
     transport: 'tls',
@@ -71,7 +71,7 @@ function temporaryDirectoryOf(name: string): string {
   return folder
 }
 
-it.each([
+it.concurrent.each([
   { language: 'python', file: 'client.py', probe: ['/usr/bin/python3', '-c', 'import requests_oauthlib'] },
   { language: 'go', file: 'client.go', probe: ['go', 'version'] },
   { language: 'js', file: 'client.mjs', probe: ['node', '--version'] },

@@ -77,7 +77,7 @@ async function expectPassword(source: PasswordSource, right: string, wrong: stri
   expect([await source.verify(right), await source.verify(wrong)]).toEqual(['right', 'wrong'])
 }
 
-describe('C8 A changed password takes effect and is reported within a second', () => {
+describe.concurrent('C8 A changed password takes effect and is reported within a second', () => {
   it.each<[string, (file: string) => void]>([
     ['the file is rewritten in place', (file) => writeFileSync(file, 'new\n')],
     ['the file is replaced by rename', (file) => replace(file, 'new\n')],
@@ -181,7 +181,8 @@ describe('C8 A changed password takes effect and is reported within a second', (
     expect(await source.fingerprint(new Uint8Array(16))).not.toBe(before)
   })
 
-  it('and the earlier one is wrong for a login that was in flight', async () => {
+  // Alone, because its hashing would delay the others.
+  it('and the earlier one is wrong for a login that was in flight', { concurrent: false }, async () => {
     // `mkpasswd -m bcrypt -R 12`, 5.5.17: eight verifications take longer than the change.
     const file = passwordFile('$2b$12$LQBBthczq9d4x/IuUqIMc.4oXRVP0W/7ovG7/N0F.7g0BpGiI8zw.')
     const { source, events, expectEvent } = await watched({ file })
@@ -197,7 +198,7 @@ describe('C8 A changed password takes effect and is reported within a second', (
   })
 })
 
-describe('No event is reported', () => {
+describe.concurrent('No event is reported', () => {
   it('C8 when the file is touched or rewritten with the same password', async () => {
     const file = passwordFile('same\n')
     const { source, events } = await watched({ file })
@@ -221,7 +222,7 @@ describe('No event is reported', () => {
   })
 })
 
-describe('H75 The last good password stays valid', () => {
+describe.concurrent('H75 The last good password stays valid', () => {
   it.each<[string, string, (file: string) => void]>([
     ['emptied', 'it is empty, and an empty password is never accepted', (file) => truncateSync(file)],
     ['removed', 'there is no such file', (file) => rmSync(file)],

@@ -35,7 +35,7 @@ function chainIn(site: Site): readonly X509Certificate[] {
 
 const portOf = ({ url }: Served): string => new URL(url).port
 
-describe('H110 A client that trusts `tls/cert.pem` connects', () => {
+describe.concurrent('H110 A client that trusts `tls/cert.pem` connects', () => {
   it('by each name and address that the machine has', async () => {
     needs('curl')
     const { names, addresses } = machineNames()
@@ -103,7 +103,7 @@ it('H111 a reload with other names makes the certificate anew: clients that trus
   expect(again.logged(REMADE)).toEqual([])
 })
 
-describe('H113 The self-signed pair of an earlier version', () => {
+describe.concurrent('H113 The self-signed pair of an earlier version', () => {
   it('gets the names that it lacks, and clients that trust it go on', async () => {
     const old = await makeCertificate('box')
     const site = await siteWith({ names: ['device.example'] }, old)

@@ -238,7 +238,7 @@ describe('Signing in by Digest', () => {
   })
 })
 
-describe('Signing in to lighttpd by Digest', () => {
+describe.concurrent('Signing in to lighttpd by Digest', () => {
   it.each(['MD5', 'SHA-256', 'SHA-512-256', 'MD5|SHA-256'] as const)('works with %s', async (algorithm) => {
     needs('lighttpd')
     const { url, setPassword } = await startLighttpd('digest', algorithm)

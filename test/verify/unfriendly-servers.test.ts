@@ -15,7 +15,7 @@ function withLayer(exchange: Layer, changes: DocumentedServerOptions = {}): Docu
 
 const revocationPath = '/oauth/revoke'
 
-describe('A server that repeats everything', () => {
+describe.concurrent('A server that repeats everything', () => {
   const ENCODINGS: Readonly<Record<string, (text: string) => string>> = {
     plain: (text) => text,
     url: encodeURIComponent,
@@ -97,7 +97,7 @@ function textsIn(value: unknown): readonly string[] {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : []
 }
 
-describe('C9 looks for the right password', () => {
+describe.concurrent('C9 looks for the right password', () => {
   const password = 'correct "horse" battery'
   const c9 = async (exchange: Layer, secret = password): Promise<Verdict> => {
     const server = await startDocumentedServer(withLayer(exchange, { password: secret }))
@@ -149,7 +149,7 @@ describe('C9 looks for the right password', () => {
   )
 })
 
-describe('A server that does not respond any more', () => {
+describe.concurrent('A server that does not respond any more', () => {
   it('ends the run, which says since when; what was decided stays', async () => {
     let requests = 0
     const server = await startDocumentedServer(
@@ -190,7 +190,7 @@ describe('A server that does not respond any more', () => {
   }, 60_000)
 })
 
-describe('Revocation', () => {
+describe.concurrent('Revocation', () => {
   async function tokensOf(
     options: DocumentedServerOptions,
     path: string | 'off' = revocationPath,
@@ -274,7 +274,6 @@ describe('Revocation', () => {
       finished() {},
     }
     const options = runOptions(server.url, server.password, { path: '/', revocationPath })
-    setTimeout(() => stop.abort(new Error('stopped')), 300)
     await expect(verify(options, reporter, systemClock, stop.signal)).rejects.toThrow('stopped')
     expect(progress.at(-1)).toBe(
       'tokens: /oauth/revoke: 429 Too Many Requests: revoke the tokens yourself, or wait until they expire',
