@@ -10,6 +10,8 @@ bench/results/latest.json and latest.html. See bench/README.md.
   --growth          the growth curves (G1 to G5) as well
   --floor           what each capability adds to the floor: P1f with all its rows,
                     and nothing else unless --only names more
+  --fleet           what sharing tokens and windows costs, and how large a fleet one
+                    server carries (F1 to F4), and nothing else unless --only names more
   --quick           one short round of everything: for trying, not for telling
   --rounds N        rounds of each measurement (3)
   --seconds S       length of a round (4)
@@ -24,6 +26,9 @@ bench/results/latest.json and latest.html. See bench/README.md.
 
 /** The figure that `--floor` extends, and runs alone without `--only`. */
 const FLOOR = 'P1f'
+
+/** The figures that `--fleet` runs. */
+const FLEET = /^F\d/
 
 export interface Options {
   readonly help: boolean
@@ -48,7 +53,7 @@ export class UsageError extends Error {
 /** Reads the command line. `known` are the names that `--only` accepts. */
 export function readOptions(args: readonly string[], known: readonly string[]): Options {
   const values = parse(args)
-  const only = list(values.only) ?? (values.floor ? [FLOOR] : undefined)
+  const only = list(values.only) ?? alone(values, known)
   for (const name of only ?? []) {
     if (!known.includes(name))
       throw new UsageError(`--only: no such figure: ${name}; there are ${known.join(', ')}`)
@@ -81,6 +86,7 @@ interface RawOptions {
   readonly only?: string
   readonly growth: boolean
   readonly floor: boolean
+  readonly fleet: boolean
   readonly quick: boolean
   readonly rounds?: string
   readonly seconds?: string
@@ -101,6 +107,7 @@ function parse(args: readonly string[]): RawOptions {
         only: { type: 'string' },
         growth: { type: 'boolean', default: false },
         floor: { type: 'boolean', default: false },
+        fleet: { type: 'boolean', default: false },
         quick: { type: 'boolean', default: false },
         rounds: { type: 'string' },
         seconds: { type: 'string' },
@@ -116,6 +123,12 @@ function parse(args: readonly string[]): RawOptions {
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error))
   }
+}
+
+/** The figures that an option stands for; undefined for all. */
+function alone({ floor, fleet }: RawOptions, known: readonly string[]): readonly string[] | undefined {
+  const figures = [...(floor ? [FLOOR] : []), ...(fleet ? known.filter((id) => FLEET.test(id)) : [])]
+  return figures.length === 0 ? undefined : figures
 }
 
 function list(text: string | undefined): readonly string[] | undefined {

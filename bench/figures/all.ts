@@ -1,4 +1,5 @@
 import type { Figure } from '../figure.ts'
+import { messages } from '../fleet/messages.ts'
 import { connections } from '../growth/g1-connections.ts'
 import { bodySize } from '../growth/g2-body-size.ts'
 import { clients } from '../growth/g3-clients.ts'
@@ -17,6 +18,9 @@ import { bulk } from './p9-bulk.ts'
 import { admission, middle } from './p10-p11-request-cost.ts'
 import { slowAndMany } from './s1-slow-and-many.ts'
 
+/** What sharing tokens and windows costs: `--fleet` measures these alone. */
+export const FLEET: readonly Figure[] = [messages]
+
 /** In the order in which they are measured and reported. */
 export const FIGURES: readonly Figure[] = [
   forwarding,
@@ -32,6 +36,7 @@ export const FIGURES: readonly Figure[] = [
   admission,
   middle,
   slowAndMany,
+  ...FLEET,
 ]
 
 /** The figures that `--growth` adds. */

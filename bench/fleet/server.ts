@@ -1,0 +1,56 @@
+import { createClient, type RedisClientType } from '@redis/client'
+import { type Child, freePort, listening, outputOf, startChild, temporaryFolder } from '../child.ts'
+
+/** A client of the bench itself. */
+export type Client = RedisClientType
+
+/** A redis-server of our own: no persistence, no password, its folder is temporary. */
+export interface Server {
+  readonly port: number
+  readonly child: Child
+  /** The connection of the bench: it seeds, revokes and reads INFO. */
+  readonly client: Client
+  stop(): Promise<void>
+}
+
+/** The version of the installed redis-server; undefined if there is none. */
+export async function serverVersion(): Promise<string | undefined> {
+  const text = await outputOf('redis-server', ['--version']).catch(() => '')
+  return /v=(\S+)/.exec(text)?.[1]
+}
+
+/** Starts a redis-server on a free port. */
+export async function startServer(core: number | undefined): Promise<Server> {
+  const port = await freePort()
+  const settings = { port, bind: '127.0.0.1', dir: await temporaryFolder(), save: '', appendonly: 'no' }
+  const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)])
+  const child = await startChild('redis-server', [...args, '--maxclients', '4000'], { core })
+  await listening(port, child)
+  const client = await connect(port)
+  return {
+    port,
+    child,
+    client,
+    async stop() {
+      client.destroy()
+      await child.stop()
+    },
+  }
+}
+
+/** A connected client. It reconnects 100 ms after its connection is cut. */
+export async function connect(port: number, emitInvalidate = false, pingInterval?: number): Promise<Client> {
+  const client = createClient({
+    RESP: 3,
+    socket: { host: '127.0.0.1', port, reconnectStrategy: RECONNECT },
+    emitInvalidate,
+    ...(pingInterval === undefined ? {} : { pingInterval }),
+  })
+  // Connections are cut on purpose.
+  client.on('error', () => {})
+  await client.connect()
+  return client as unknown as Client // the same client, whose type does not repeat its default options
+}
+
+/** How long a connection that was cut stays away (ms). */
+export const RECONNECT = 100
