@@ -73,7 +73,7 @@ describe('H42 A connection without a complete request is closed at its deadline:
     await expectUnharmed(sidecar, await sidecar.token())
   })
 
-  it.concurrent('H42 a TLS handshake that stops', async () => {
+  it('H42 a TLS handshake that stops', async () => {
     const sidecar = await startSidecar({
       transport: 'h2',
       config: { listen: { handshake_timeout: '300ms' } },
@@ -84,7 +84,7 @@ describe('H42 A connection without a complete request is closed at its deadline:
     await expectUnharmed(sidecar, await sidecar.token())
   })
 
-  it.concurrent.each([
+  it.each([
     ['WINDOW_UPDATE', windowUpdate(0, 1)],
     ['PRIORITY', frame(FRAME.priority, 0, 1, Buffer.alloc(5))],
     ['one frame of an unknown type, byte by byte', frame(0xbb, 0, 0, Buffer.alloc(4096))],
@@ -100,7 +100,7 @@ describe('H42 A connection without a complete request is closed at its deadline:
     await session.closed
   })
 
-  it.concurrent('H42 a connection in use stays open beyond idle_timeout', async () => {
+  it('H42 a connection in use stays open beyond idle_timeout', async () => {
     const sidecar = await startSidecar({ transport: 'h2', config: { listen: { idle_timeout: '600ms' } } })
     const token = await sidecar.token()
     const session = await rawSession(sidecar.url)
@@ -208,7 +208,7 @@ async function unreadDownload(sidecar: TestSidecar, token: string): Promise<void
   session.raw.socket.pause()
 }
 
-describe.concurrent('H43 A stream has its own deadlines:', () => {
+describe('H43 A stream has its own deadlines:', () => {
   async function uploading(config: typeof SHORT): Promise<{
     sidecar: TestSidecar
     session: RawSession
@@ -306,7 +306,7 @@ describe.concurrent('H43 A stream has its own deadlines:', () => {
   })
 })
 
-describe.concurrent('A stop of the sidecar ends at once when no request runs', () => {
+describe('A stop of the sidecar ends at once when no request runs', () => {
   const clients: readonly (readonly [name: string, open: (sidecar: TestSidecar) => Promise<unknown>])[] = [
     ['keeps its side open', (sidecar) => rawSession(sidecar.url)],
     ['has sent GOAWAY and stays', (sidecar) => rawSession(sidecar.url, { opening: [settings(), goaway(0)] })],

@@ -59,7 +59,7 @@ function servedName(url: string): Promise<string> {
   })
 }
 
-describe.concurrent('Under the permissions of the shipped unit,', () => {
+describe('Under the permissions of the shipped unit,', () => {
   it('a configuration, certificate and password take effect when they are replaced by renaming', async () => {
     const site = await shipped({ transport: 'tls' })
     const [first, second] = [await makeCertificate('first'), await makeCertificate('second')]
