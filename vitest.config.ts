@@ -16,8 +16,9 @@ export default defineConfig({
     hookTimeout: 120_000,
     // How long it takes is not what these wait for; where it is, the test says so.
     expect: { poll: { timeout: 10_000 } },
-    // Two cores is what CI has. Four workers, because a test waits more than it works.
-    maxWorkers: 4,
+    // Two cores is what CI has. Six workers, because a test waits about twice as long as it works; more would load each module
+    // more often than they save.
+    maxWorkers: 6,
     // A third of the processor time was loading the same modules anew for every file, none of which keeps state.
     isolate: false,
   },
