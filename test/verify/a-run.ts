@@ -6,7 +6,7 @@ import type { Departure, Report, Verdict } from '../../src/verify/verdict.ts'
 import { verify } from '../../src/verify/verify.ts'
 
 /** The documented numbers in the shortest windows that a whole run can judge. It takes about 20 s then. */
-const SHORT: VerifyOptions['limits'] = {
+export const SHORT: VerifyOptions['limits'] = {
   api: { requests: 60, window: 3 },
   oauth: { requests: 30, window: 3 },
 }
