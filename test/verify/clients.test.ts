@@ -412,8 +412,8 @@ describe('HTTP/1.1 over a kept connection', () => {
 })
 
 describe('No HTTP/2', () => {
-  const connectTo = (url: URL, insecure = true): Promise<Client | string> =>
-    createHttp2Client({ url, tls: { ca: undefined, insecure } }, systemClock, TIMEOUT)
+  const connectTo = (url: URL, { insecure = true, timeout = 10_000 } = {}): Promise<Client | string> =>
+    createHttp2Client({ url, tls: { ca: undefined, insecure } }, systemClock, timeout)
 
   it('because the server does not offer it', async () => {
     const url = await listening(tls.createServer(pair()), 'https')
@@ -430,12 +430,12 @@ describe('No HTTP/2', () => {
 
   it('because the certificate is not trusted', async () => {
     const url = await listening(http2.createSecureServer(pair()), 'https')
-    expect(await connectTo(url, false)).toMatch(/certificate/)
+    expect(await connectTo(url, { insecure: false })).toMatch(/certificate/)
   })
 
   it('because the server sends no SETTINGS', async () => {
     const url = await listening(tls.createServer({ ...pair(), ALPNProtocols: ['h2'] }), 'https')
-    expect(await connectTo(url)).toBe('no response within 0.3 s')
+    expect(await connectTo(url, { timeout: TIMEOUT })).toBe('no response within 0.3 s')
   })
 
   it('because the server closes the connection before its SETTINGS', async () => {
@@ -446,6 +446,6 @@ describe('No HTTP/2', () => {
 
   it('because the server does not answer in time', async () => {
     const url = await listening(createTcp(), 'https')
-    expect(await connectTo(url)).toBe('no response within 0.3 s')
+    expect(await connectTo(url, { timeout: TIMEOUT })).toBe('no response within 0.3 s')
   })
 })
