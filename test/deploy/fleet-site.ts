@@ -18,6 +18,8 @@ export interface FleetSite {
   postern(env: Environment, command: string): Promise<Run>
   /** The status of a request without a token to the entry, from this address. */
   status(from: string): Promise<number>
+  /** Logs in with the password `secret`, and returns the statuses of so many requests with the token. */
+  use(from: string, count: number): Promise<readonly number[]>
   /** What the window of the client has left after such a request. */
   remaining(from: string, field?: string): Promise<number>
 }
@@ -87,23 +89,35 @@ export async function startFleetSite(folder: string, { services }: Compose): Pro
   // HAProxy says so when it has tried a sidecar, and before that it takes each for healthy.
   await start('Loading success', {}, 'haproxy', '-W', '-db', '-f', join(folder, 'haproxy.cfg'))
 
-  const ask = async (from: string, fields: readonly string[]): Promise<string> => {
-    const flags = ['-sS', '--cacert', join(folder, 'cert.pem'), '--interface', from, ...fields]
-    const { stdout, stderr } = await inside('curl', ...flags, '-D', '-', 'https://localhost:8443/api/system')
+  const curl = async (from: string, ...args: readonly string[]): Promise<string> => {
+    const { stdout, stderr } = await inside(
+      ...(['curl', '-sS', '--cacert', join(folder, 'cert.pem')] as const),
+      ...['--interface', from, ...args],
+    )
     return stdout + stderr
   }
+  const ask = (from: string, field = 'Accept: */*'): Promise<string> =>
+    curl(from, '-D', '-', '-H', field, 'https://localhost:8443/api/system')
+  const statusIn = (response: string): number =>
+    Number(/^HTTP\/\S+ (\d+)/.exec(response)?.[1] ?? expect.fail(response))
   return {
     folder,
     sidecars,
     inside,
     postern: (env, command) =>
       run('nsenter', [...enter, process.execPath, MAIN, command, ...config], { env: { ...ENV, ...env } }),
-    async status(from) {
-      const response = await ask(from, [])
-      return Number(/^HTTP\/\S+ (\d+)/.exec(response)?.[1] ?? expect.fail(response))
+    status: async (from) => statusIn(await ask(from)),
+    async use(from, count) {
+      const form = ['-d', 'grant_type=password', '-d', 'password=secret']
+      const { access_token } = JSON.parse(await curl(from, ...form, 'https://localhost:8443/oauth/token'))
+      const statuses: number[] = []
+      for (let i = 0; i < count; i += 1) {
+        statuses.push(statusIn(await ask(from, `Authorization: Bearer ${access_token}`)))
+      }
+      return statuses
     },
     async remaining(from, field) {
-      const response = await ask(from, field === undefined ? [] : ['-H', field])
+      const response = await ask(from, field)
       return Number(/^x-ratelimit-remaining: (\d+)/im.exec(response)?.[1] ?? expect.fail(response))
     },
   }

@@ -1,11 +1,11 @@
-import { copyFileSync, cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Ajv } from 'ajv'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { shellBlock } from '../support/pages.ts'
-import { startRedisServer } from '../support/redis-server.ts'
+import { startRedis } from '../support/redis.ts'
 import { isInstalled, needs, needsRoot, run } from '../support/tools.ts'
 import { type FleetSite, startFleetSite } from './fleet-site.ts'
 
@@ -83,12 +83,12 @@ describe('deploy/fleet/compose.yaml', () => {
 
 describe('the account of the sidecars at the store', () => {
   it('may do what sidecars do with the keys of its prefix, and nothing else', async () => {
-    needs('redis-cli')
+    for (const tool of ['redis-server', 'redis-cli']) needs(tool)
     const folder = await prepared()
-    const conf = join(folder, 'here.conf')
     const settings = readFileSync(join(FLEET, 'valkey.conf'), 'utf8')
-    writeFileSync(conf, settings.replace('/run/secrets/users.acl', join(folder, 'users.acl')))
-    const { port } = await startRedisServer(conf)
+      .replace('/run/secrets', folder)
+      .replace(/^port .*/m, '')
+    const { port } = await startRedis({ settings: [settings] })
     const REDISCLI_AUTH = readFileSync(join(folder, 'store-password'), 'utf8').trim()
     const ask = async (...command: readonly string[]): Promise<string> => {
       const flags = ['-p', String(port), '--no-auth-warning', '--user', 'postern', ...command]
@@ -118,20 +118,19 @@ describe('the account of the sidecars at the store', () => {
   })
 })
 
+const TOOLS = ['haproxy', 'redis-server', 'ip', 'nsenter', 'unshare', 'curl', 'openssl']
+
 describe('the fleet of deploy/fleet', () => {
   let site: FleetSite | undefined
 
   beforeAll(async () => {
-    const tools = ['haproxy', 'redis-server', 'ip', 'nsenter', 'unshare', 'curl', 'openssl']
-    if (process.getuid?.() !== 0 || !tools.every(isInstalled)) return
-    const folder = await prepared()
-    copyFileSync(join(folder, 'cert.pem'), join(folder, 'authority.pem'))
-    site = await startFleetSite(folder, compose)
+    if (process.getuid?.() !== 0 || !TOOLS.every(isInstalled)) return
+    site = await startFleetSite(await prepared(), compose)
   })
 
   function fleet(): FleetSite {
     needsRoot()
-    for (const tool of ['haproxy', 'redis-server', 'ip', 'nsenter', 'unshare', 'curl', 'openssl']) needs(tool)
+    for (const tool of TOOLS) needs(tool)
     return site ?? expect.fail('beforeAll starts it')
   }
 
@@ -154,6 +153,14 @@ describe('the fleet of deploy/fleet', () => {
     const { remaining } = fleet()
     const first = await remaining('127.0.0.3')
     expect(await remaining('127.0.0.4', 'X-Forwarded-For: 127.0.0.3')).toBe(first)
+  })
+
+  it('accepts a token of one sidecar at both', async () => {
+    const { use, sidecars } = fleet()
+    const before = await Promise.all(sidecars.map(({ requests }) => requests()))
+    expect(await use('127.0.0.6', 10)).toEqual(Array(10).fill(200))
+    for (const [i, { requests }] of sidecars.entries())
+      expect(await requests()).toBeGreaterThan(before[i] ?? 0)
   })
 
   it('goes on when a sidecar is killed', async () => {

@@ -35,10 +35,7 @@ let accessToken: string
 
 async function prepare(): Promise<void> {
   const folder = temporaryDirectory()
-  const root = await installDebian([
-    '--include=redis-server',
-    ...minimal('adduser', 'libatomic1', 'libstdc++6'),
-  ])
+  const root = await installDebian(minimal('adduser', 'libatomic1', 'libstdc++6', 'redis-server'))
   const executable = join(folder, 'postern')
   await makeExecutable(join(installedBundle(), 'dist'), PROCESSOR, executable)
   const parts = {
@@ -76,7 +73,7 @@ const state = async (unit: string): Promise<string> =>
  */
 function filesOf(root: string): Map<string, string> {
   const changing =
-    /^(?:root|proc|sys|dev|run|tmp|var\/(?:log|cache|tmp|lib\/(?:apt|dpkg|redis|systemd\/(?!deb-systemd-helper)\w+))|etc\/(?:passwd|group|g?shadow|sub[ug]id)-)(?:\/|$)/
+    /^(?:root|proc|sys|dev|run|tmp|var\/(?:log|cache|tmp|lib\/(?:apt|dpkg|systemd\/(?!deb-systemd-helper)\w+))|etc\/(?:passwd|group|g?shadow|sub[ug]id)-)(?:\/|$)/
   const found = new Map<string, string>()
   const visit = (folder: string): void => {
     for (const name of readdirSync(join(root, folder))) {

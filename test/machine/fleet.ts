@@ -28,7 +28,7 @@ const pidsOf = (type: Operator['type']): Promise<string> =>
 
 /** Turns the installed service into two that share an address and a store, by the commands of the page. */
 export async function startFleet({ type }: Operator): Promise<void> {
-  await type('cp -a /etc/redis /etc/postern/postern.yaml .')
+  await type('cp -a /etc/postern/postern.yaml .')
   await type(STORE)
   await type(`sed -i '/^tokens:/,/^$/d' /etc/postern/postern.yaml; cat >> /etc/postern/postern.yaml`, SHARED)
   expect(await type(START)).toBe('')
@@ -37,8 +37,10 @@ export async function startFleet({ type }: Operator): Promise<void> {
   )
 }
 
-/** Looks at both sidecars. */
-export async function lookAtFleet({ type }: Operator): Promise<void> {
+/** Looks at both sidecars, and uses a token at whichever gets the connection. */
+export async function lookAtFleet({ type, ask, logIn }: Operator): Promise<void> {
+  const token = await logIn()
+  for (let i = 0; i < 10; i += 1) expect(await ask(token)).toBe('device\n200')
   const seen = await type(LOOK)
   expect(seen).toContain('"msg":"listening"')
   expect(seen.match(/^postern_build_info.* 1$/gm)).toHaveLength(2)
@@ -61,11 +63,13 @@ export async function migrateConnections({ type }: Operator): Promise<void> {
   expect(await type('cat /proc/sys/net/ipv4/tcp_migrate_req')).toBe('1\n')
 }
 
-/** Goes back to one service, with the store and the configuration of before. */
+/** Goes back to one service with the configuration of before, and removes the store. */
 export async function endFleet({ type }: Operator): Promise<void> {
-  await type('cp -a postern.yaml /etc/postern/postern.yaml && rm -rf /etc/redis && cp -a redis /etc/redis')
-  await type('rm -r /etc/sysctl.d/60-postern.conf && systemctl restart redis-server')
+  await type('cp -a postern.yaml /etc/postern/postern.yaml && rm /etc/sysctl.d/60-postern.conf')
   await type(STOP)
+  await type(
+    'apt-get purge -y --autoremove redis-server && rm -rf /etc/redis && (! id redis || deluser redis)',
+  )
   expect(await type('systemctl is-active postern; systemctl is-active postern@1 || true')).toBe(
     'active\ninactive\n',
   )

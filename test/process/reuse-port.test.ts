@@ -1,9 +1,10 @@
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { connect } from '../support/client.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import type { Exchange } from '../support/message.ts'
 import { unusedPort } from '../support/raw.ts'
-import { startRedisServer } from '../support/redis-server.ts'
+import { startRedis } from '../support/redis.ts'
+import { isInstalled, needs } from '../support/tools.ts'
 import { prepareSite, type Served, type Site } from './serve.ts'
 import { type Held, holdResponses } from './streams.ts'
 
@@ -20,11 +21,12 @@ interface Fleet {
 async function startFleet(): Promise<Fleet> {
   const device = await startDevice()
   const address = `127.0.0.1:${await unusedPort()}`
-  const { url: store } = await startRedisServer()
+  needs('redis-server')
+  const { at } = await startRedis()
   const config = {
     listen: { address, reuse_port: true },
-    tokens: { store },
-    public_paths: ['/'],
+    tokens: { store: `valkey://${at}` },
+    public_paths: ['/public/', '/events/'],
     shutdown_grace: '1m',
   }
   const sites = await Promise.all([1, 2, 3].map(() => prepareSite({ device, config })))
@@ -53,7 +55,7 @@ async function askTwice(url: string): Promise<string> {
   const ask = async (): Promise<string> => {
     const connection = await connect({ transport: 'http1', url })
     try {
-      return String((await connection.send({ path: '/' })).status)
+      return String((await connection.send({ path: '/public/' })).status)
     } finally {
       connection.close()
     }
@@ -65,18 +67,55 @@ const paths = (name: string, count: number): string[] =>
   Array.from({ length: count }, (_, i) => `/events/${name}/${i}`)
 
 describe('H141 three sidecars on one address, by listen.reuse_port', () => {
+  let fleet: Fleet | undefined
+
+  beforeAll(async () => {
+    if (isInstalled('redis-server')) fleet = await startFleet()
+  })
+
+  function running(): Fleet {
+    needs('redis-server')
+    return fleet ?? expect.fail('beforeAll starts it')
+  }
+
   it('share its connections', async () => {
-    const { url, sidecars } = await startFleet()
+    const { url, sidecars } = running()
     const connections = await Promise.all(
       Array.from({ length: 200 }, () => connect({ transport: 'http1', url })),
     )
-    const answered = await Promise.all(connections.map((connection) => connection.send({ path: '/' })))
+    const answered = await Promise.all(connections.map((connection) => connection.send({ path: '/public/' })))
     expect(answered.filter(({ status }) => status !== 200)).toEqual([])
     const counts = await Promise.all(sidecars.map(open))
     expect(counts.reduce((sum, count) => sum + count, 0)).toBe(200)
     expect(Math.min(...counts)).toBeGreaterThan(0)
   })
 
+  it('accept the tokens of each other', async () => {
+    const { sidecars } = running()
+    for (const { grant } of sidecars) {
+      const { access_token } = await grant()
+      const statuses = await Promise.all(Array.from({ length: 20 }, () => sidecars[0].use(access_token)))
+      expect(new Set(statuses)).toEqual(new Set([200]))
+    }
+  })
+
+  it('are no problem for `check`', async () => {
+    const { url, sites } = running()
+    const checked = await sites[0]?.postern('check')
+    const line = `ok      listen.address: ${url.slice('http://'.length)} is shared with programs of the same user`
+    expect([checked?.code, checked?.stdout]).toEqual([0, expect.stringContaining(line)])
+  })
+
+  it('keep out one that does not set it', async () => {
+    const { url, device } = running()
+    const site = await prepareSite({ device, config: { listen: { address: url.slice('http://'.length) } } })
+    const refused = site.launch()
+    expect(await refused.exit).toEqual({ code: 1, signal: null })
+    expect(await refused.stderr).toContain('the port is in use by programs that share it (EADDRINUSE)')
+  })
+})
+
+describe('H141 three sidecars on one address, when one leaves', () => {
   it('go on when one drains: it finishes what it has, and the others get what is new', async () => {
     const { url, device, sidecars } = await startFleet()
     const held = holdResponses(device)
@@ -109,6 +148,7 @@ describe('H141 three sidecars on one address, by listen.reuse_port', () => {
     for (const response of held.values()) response.end('last piece')
     expect((await ended).filter(({ status }) => status === 'rejected')).toHaveLength(own)
   })
+
   it('are restarted one after the other without a failed request, for clients that retry', async () => {
     const { url, sites, sidecars } = await startFleet()
     let restarting = true
@@ -126,20 +166,5 @@ describe('H141 three sidecars on one address, by listen.reuse_port', () => {
     restarting = false
     await Promise.all(clients)
     expect([...outcomes.keys()]).toEqual(['200'])
-  })
-
-  it('are no problem for `check`', async () => {
-    const { url, sites } = await startFleet()
-    const checked = await sites[0]?.postern('check')
-    const line = `ok      listen.address: ${url.slice('http://'.length)} is shared with programs of the same user`
-    expect([checked?.code, checked?.stdout]).toEqual([0, expect.stringContaining(line)])
-  })
-
-  it('keep out one that does not set it', async () => {
-    const { url, device } = await startFleet()
-    const site = await prepareSite({ device, config: { listen: { address: url.slice('http://'.length) } } })
-    const refused = site.launch()
-    expect(await refused.exit).toEqual({ code: 1, signal: null })
-    expect(await refused.stderr).toContain('the port is in use by programs that share it (EADDRINUSE)')
   })
 })
