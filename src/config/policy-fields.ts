@@ -66,14 +66,14 @@ export const limitsField = section('The rate limits.', {
   store: oneOf(['local', 'shared'], {
     default: 'local',
     description:
-      'Where requests are counted. `local`: each sidecar counts its own, so a client of three sidecars gets up to three times the limit. `shared`: in the shared store of `tokens.store`, whose clock decides, so the limit holds for all sidecars together. While the store does not respond, each counts its own.',
+      'Where requests are counted. `local`: each sidecar counts its own, so a client of three sidecars gets up to three times the limit. `shared`: in the shared store of `tokens.store`, whose clock decides, so the limit holds for all sidecars together; an admitted request then costs a question to the store. While the store does not respond, each counts its own, in windows that begin empty, and a client whose window was used up stays refused until it closes. Sidecars with different limits do not share windows.',
   }),
   api: limit(60, 'everything except `/oauth/token`'),
   oauth: limit(30, '`/oauth/token`'),
   maxKeys: integer(1, 10_000_000, {
     default: 100_000,
     description:
-      'The maximum number of windows. Beyond it, all new clients share one window; existing windows continue.',
+      'The maximum number of windows of each endpoint type, also of those that this sidecar opens in a shared store. Beyond it, all new clients share one window; existing windows continue.',
   }),
   ietfHeaders: flag({
     default: false,
