@@ -37,4 +37,19 @@ export const FLEET = {
     sentence: 'A sidecar with another password than the shared store issues no token, and says so.',
     reason: 'one of the sidecars still has the old file; see H130',
   },
+  H138: {
+    sentence:
+      'With shared windows (`limits.store`), exactly the limit passes per window through all sidecars together. The clock of the store decides.',
+    reason: 'C14; a client that is refused at one sidecar would go to the next',
+  },
+  H139: {
+    sentence:
+      'While the shared store does not answer, each sidecar counts alone: no request waits longer than `store.timeout`, fails or is unlimited. A client that has used up its shared window stays refused.',
+    reason: 'decision: a failure of the store must neither stop the device nor lift the limits',
+  },
+  H140: {
+    sentence:
+      'A request in a window that is known to be used up is refused without a question to the shared store, and never after the window has closed.',
+    reason: 'request flood: it would reach the store of all sidecars',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

@@ -149,21 +149,6 @@ export const OPERATION = {
         'floods `/oauth/token` and then the API with autocannon, accounts for every response, and meanwhile uses the other of the two within its limit',
     },
   },
-  H138: {
-    sentence:
-      'With `limits.store: shared`, exactly the limit passes per window through all sidecars together. The clock of the store decides.',
-    reason: 'C14; a client that is refused at one sidecar would go to the next',
-  },
-  H139: {
-    sentence:
-      'While the shared store does not answer, each sidecar counts alone: no request waits longer than `store.timeout`, fails or is unlimited. A client that has used up its shared window stays refused.',
-    reason: 'decision: a failure of the store must neither stop the device nor lift the limits',
-  },
-  H140: {
-    sentence:
-      'A request in a window that is known to be used up is refused without a question to the shared store, and never after the window has closed.',
-    reason: 'request flood: it would reach the store of all sidecars',
-  },
   H102: {
     sentence: 'No revocation is undone by a crash or a restart, unless the file system is read-only.',
     reason: 'a revoked token in the token file would be valid again; see C8',
