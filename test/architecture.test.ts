@@ -30,6 +30,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'promises',
     'record',
     'sign-in',
+    'store',
     'system',
     'tokens',
     'verify',

@@ -6,6 +6,7 @@ import { certificateCheck } from './check/certificate-check.ts'
 import { deviceChecks } from './check/device-checks.ts'
 import { exposureWarnings, passwordCheck, stateCheck } from './check/file-checks.ts'
 import { type Check, type CheckResult, describeResult, runCheck } from './check/finding.ts'
+import { storeChecks } from './check/store-check.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
 
@@ -18,7 +19,7 @@ export interface CheckOptions extends ConfigOptions {
 
 /**
  * Prints the effective configuration with masked secrets. Then checks the password source, the certificate, the folders that are
- * written to, both addresses, the header files and the device. Exit code 0 if all checks pass, with or without warnings; 2 if
+ * written to, the shared store, both addresses, the header files and the device. Exit code 0 if all checks pass, with or without warnings; 2 if
  * `serve` would not start because of its configuration or files; 1 if only other checks fail.
  */
 export async function checkCommand(options: CheckOptions, io: CommandIo): Promise<ExitCode> {
@@ -73,6 +74,7 @@ function checksOf(config: Config): readonly Check[] {
     passwordCheck(config),
     certificateCheck(config),
     stateCheck(config),
+    ...storeChecks(config),
     ...addressChecks(config),
     ...deviceChecks(config),
   ]

@@ -58,7 +58,7 @@ export const storeField = section(
     replicas: optional(
       integer(0, 10, {
         description:
-          'How many replicas must confirm a login or a revocation before it is answered, so that a failover loses none. If they take longer than half of `store.timeout`, it is answered all the same, and counted in `postern_store_errors_total{operation="replicate"}`. If left out, it is 1 with sentinels and clusters, otherwise 0.',
+          'How many replicas must confirm a login or a revocation before it is answered, so that a failover does not lose it. If they take longer than a quarter of `store.timeout`, it is answered all the same, and counted in `postern_store_errors_total{operation="replicate"}`. If left out, it is 1 with sentinels and clusters, otherwise 0.',
       }),
     ),
     tls,

@@ -37,6 +37,21 @@ export const FLEET = {
     sentence: 'A sidecar with another password than the shared store issues no token, and says so.',
     reason: 'one of the sidecars still has the old file; see H130',
   },
+  H135: {
+    sentence:
+      'Every question to the shared store has a reply or a failure within `store.timeout`, whether the server is frozen, busy or gone, or the connection half-open. A late reply is never taken for another.',
+    reason: 'bounded waits; a reply to the wrong question would be the token of someone else',
+  },
+  H136: {
+    sentence:
+      'A shared store that was down, was restarted or has failed over is used again without a restart of the sidecar.',
+    reason: 'redundancy: floating addresses, Sentinel, Cluster',
+  },
+  H137: {
+    sentence:
+      'The sidecar verifies the certificate of the shared store, needs only a few commands there, and shows its password in no message.',
+    reason: 'least privilege; eavesdropping on the network',
+  },
   H138: {
     sentence:
       'With shared windows (`limits.store`), exactly the limit passes per window through all sidecars together. The clock of the store decides.',

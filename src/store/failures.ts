@@ -19,7 +19,7 @@ interface Explanation {
   readonly message: string
 }
 
-const LOGIN_REMEDY = 'check the user in tokens.store and the password, best in store.password_file'
+const LOGIN_REMEDY = 'see the user in tokens.store, and store.password_file'
 
 const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
   READONLY: { failure: 'read-only', message: 'the server is a replica, which accepts no writes' },

@@ -11,6 +11,11 @@ import type { Login } from './connection.ts'
 /** How to reach a shared store: the section `store`, and the decoded URL of `tokens.store`. */
 export type StoreSettings = StoreConfig & { readonly address: StoreAddress }
 
+/** How many replicas have to confirm a write: `store.replicas` or its default, 1 where a replica can take over. */
+export function wantedReplicas({ replicas, address }: StoreSettings): number {
+  return replicas ?? (address.kind === 'sentinel' || address.kind === 'cluster' ? 1 : 0)
+}
+
 /** How to log in, read anew for each connection: a rotated password or certificate needs no restart. */
 export type Account = Pick<Login, 'user' | 'password' | 'tls'>
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Clock, systemClock } from '../system/clock.ts'
 import { type KeptConnection, keepConnection } from './kept-connection.ts'
-import { readAccount, type StoreSettings } from './login.ts'
+import { readAccount, type StoreSettings, wantedReplicas } from './login.ts'
 import { createReplicatedRuns } from './replicated-runs.ts'
 import {
   FOLLOW_WAIT,
@@ -36,7 +36,7 @@ export async function openSharedStore(
   ])
   await readAccount(settings)
   const { timeout, address, prefix } = settings
-  const replicas = settings.replicas ?? (address.kind === 'sentinel' || address.kind === 'cluster' ? 1 : 0)
+  const replicas = wantedReplicas(settings)
   const life = new AbortController()
   /** `host:port` of the connection of the scripts. */
   let primary: string | undefined

@@ -15,7 +15,7 @@ const SLOW = { timeout: 20_000 }
 
 /** All that a user of the server needs for the connection; the commands of the scripts come in addition. */
 const LEAST = ['~{postern}:*', '+eval', '+evalsha', '+xread', '+wait']
-const LOGIN = 'check the user in tokens.store and the password, best in store.password_file'
+const LOGIN = 'see the user in tokens.store, and store.password_file'
 
 describe('a login', () => {
   it(

@@ -1,0 +1,111 @@
+import type { Config } from '../../config/schema.ts'
+import { type StoreSettings, wantedReplicas } from '../../store/login.ts'
+import type { ServerReport } from '../../store/server-report.ts'
+import { type StoreFailure, StoreUnavailable } from '../../store/shared-store.ts'
+import { type Check, CheckFailure, type Finding } from './finding.ts'
+
+/** The oldest version whose scripts can do what Postern needs. */
+const OLDEST_VERSION = 7
+
+/** Connects to the shared store and examines its server; nothing to check without one. */
+export function storeChecks(config: Config): readonly Check[] {
+  if (typeof config.tokens.store === 'string') return []
+  return [
+    {
+      name: 'shared store',
+      meaning: 'no client can log in, and a token that this sidecar does not know yet gets 500',
+      remedy: 'correct tokens.store and the section store',
+      run: () => checkStore(config),
+    },
+  ]
+}
+
+const REMEDIES: Readonly<Record<StoreFailure, string | undefined>> = {
+  timeout:
+    'see whether the server is overloaded, and whether tokens.store names its host, port and TLS (valkeys://)',
+  disconnected:
+    'start the server, or correct the host, the port and TLS (valkeys://) in tokens.store, or store.tls.ca',
+  refused: 'correct the user in tokens.store, or the password in store.password_file',
+  'read-only':
+    'name the primary, an address that follows it, or the sentinels; see the log of the server if it cannot write',
+  full: 'raise maxmemory of the server, or remove what others keep there',
+  loading: 'wait until the server has its data; in a cluster, see whether a node is missing',
+  error: 'see whether tokens.store names a Valkey or Redis server',
+}
+
+async function checkStore(config: Config): Promise<Finding> {
+  const { tokens, store } = config
+  if (typeof tokens.store === 'string') return 'none'
+  const settings = { ...store, address: tokens.store }
+  const { COMMANDS, inspectServer } = await import('../../store/server-report.ts')
+  const report = await inspectServer(settings).catch((error: unknown) => {
+    if (!(error instanceof StoreUnavailable)) throw error
+    const forbids = error.failure === 'refused' && error.message.includes('may not')
+    throw new CheckFailure(error.message, {
+      remedy: forbids ? grantAll(COMMANDS, settings) : REMEDIES[error.failure],
+    })
+  })
+  const named = `${report.at} is ${nameOf(report)}`
+  if (Number.parseInt(report.version, 10) < OLDEST_VERSION) {
+    throw new CheckFailure(`${named}, which is too old`, {
+      meaning: 'its scripts cannot do what Postern needs',
+      remedy: `update it to version ${OLDEST_VERSION} or later, of Redis or Valkey`,
+    })
+  }
+  if (report.forbidden.length > 0) {
+    throw new CheckFailure(`the user may not run ${report.forbidden.join(', ')}`, {
+      meaning: 'logins, refreshes or revocations fail',
+      remedy: grantAll(report.forbidden, settings),
+    })
+  }
+  const warnings = warningsOf(report, wantedReplicas(settings))
+  if (warnings.length === 0) {
+    return report.settings === undefined ? `${named}; the user may not read its settings` : named
+  }
+  const joined = (part: keyof Warning): string => warnings.map((each) => each[part]).join('; ')
+  return { warning: `${named}; ${joined('warning')}`, meaning: joined('meaning'), remedy: joined('remedy') }
+}
+
+interface Warning {
+  readonly warning: string
+  readonly meaning: string
+  readonly remedy: string
+}
+
+/** The command for `redis-cli` that gives the user the rights. */
+function grantAll(commands: readonly string[], { address, prefix }: StoreSettings): string {
+  const names = commands.map((command) => `+${command.replace(/ .*/, '').toLowerCase()}`)
+  return `ACL SETUSER ${address.user ?? 'default'} ~{${prefix}}:* ${names.join(' ')}`
+}
+
+/** What works, but not for long, or not safely. */
+function warningsOf({ settings, replicas }: ServerReport, wanted: number): readonly Warning[] {
+  const warnings: Warning[] = []
+  if (settings?.evicts === true) {
+    warnings.push({
+      warning: `it evicts keys when its memory is full (maxmemory-policy ${settings.policy})`,
+      meaning: 'clients may be logged out at any time',
+      remedy: 'set maxmemory-policy to noeviction',
+    })
+  }
+  if (settings?.persistent === false) {
+    warnings.push({
+      warning: 'it saves nothing to disk',
+      meaning: 'its restart logs out all clients',
+      remedy: 'set appendonly to yes',
+    })
+  }
+  if (replicas !== undefined && replicas < wanted) {
+    warnings.push({
+      warning: `it has ${replicas} of ${wanted} replicas`,
+      meaning: 'each login waits in vain for a replica, for a quarter of store.timeout',
+      remedy: 'start the replicas, or set store.replicas to 0',
+    })
+  }
+  return warnings
+}
+
+function nameOf({ server, version, mode }: ServerReport): string {
+  const name = `${server.charAt(0).toUpperCase()}${server.slice(1)} ${version}`
+  return mode === 'standalone' ? name : `${name} in ${mode} mode`
+}

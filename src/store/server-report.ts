@@ -1,0 +1,135 @@
+import { SetupError } from '../system/setup-error.ts'
+import type { Connection } from './connection.ts'
+import { noReply, ServerReplyError, unavailable } from './failures.ts'
+import { connectToPrimary, type ServerFacts } from './find-primary.ts'
+import type { StoreSettings } from './login.ts'
+import type { StoreReply } from './shared-store.ts'
+
+/** What `check` wants to know of the server that has the keys. */
+export interface ServerReport extends ServerFacts {
+  /** The commands that the user may not run. */
+  readonly forbidden: readonly string[]
+  /** Undefined if the user may not read the settings. */
+  readonly settings: ServerSettings | undefined
+  /** How many replicas are connected; undefined if the user may not ask for that. */
+  readonly replicas: number | undefined
+}
+
+export interface ServerSettings {
+  /** Whether the server removes keys when its memory is full. */
+  readonly evicts: boolean
+  /** `maxmemory-policy`. */
+  readonly policy: string
+  /** Whether the data survives a restart. */
+  readonly persistent: boolean
+}
+
+/** Every command that Postern sends or runs in a script, with the fewest arguments that are valid; `KEY` stands for a key. */
+export const COMMANDS: readonly string[] = [
+  'DEL KEY',
+  'EVAL x 0',
+  'EVALSHA x 0',
+  'EXISTS KEY',
+  'GET KEY',
+  'HGET KEY a',
+  'HMGET KEY a',
+  'HSET KEY a 1',
+  'HSETNX KEY a 1',
+  'INCRBY KEY 1',
+  'PEXPIRE KEY 1',
+  'PEXPIREAT KEY 1',
+  'PTTL KEY',
+  'SET KEY 1',
+  'TIME',
+  'UNLINK KEY',
+  'WAIT 1 1',
+  'XADD KEY * a 1',
+  'XRANGE KEY - +',
+  'XREAD STREAMS KEY 0',
+  'XREVRANGE KEY + -',
+  'ZADD KEY 1 a',
+  'ZCARD KEY',
+  'ZRANGE KEY 0 1',
+  'ZRANGEBYSCORE KEY 0 1',
+  'ZREM KEY a',
+  'ZREMRANGEBYSCORE KEY 0 1',
+  'ZSCORE KEY a',
+]
+
+/** Since version 7, a script can ask what its user may do. */
+const PERMISSIONS = `
+  local forbidden = {}
+  for _, line in ipairs(ARGV) do
+    local call = {}
+    for word in string.gmatch(line, '%S+') do
+      call[#call + 1] = word == 'KEY' and KEYS[1] or word
+    end
+    if not redis.acl_check_cmd(unpack(call)) then forbidden[#forbidden + 1] = call[1] end
+  end
+  return forbidden`
+
+/** A write that is gone at once: it fails if the server is full, or accepts no writes. */
+const WRITE = "return redis.call('SET', KEYS[1], '1', 'PX', '1')"
+
+/**
+ * Connects to the shared store once and examines it, without a lasting change. Resolves with the facts alone if the server is older than
+ * version 7. Rejects with a `SetupError` if a file cannot be read, otherwise with `StoreUnavailable`.
+ */
+export async function inspectServer(settings: StoreSettings): Promise<ServerReport> {
+  const { timeout, prefix } = settings
+  try {
+    const { connection, facts } = await connectToPrimary(settings, new AbortController().signal)
+    const timer = setTimeout(() => connection.end(noReply(timeout)), timeout)
+    try {
+      if (Number.parseInt(facts.version, 10) < 7)
+        return { ...facts, forbidden: [], settings: undefined, replicas: undefined }
+      const key = `{${prefix}}:check`
+      const reply = await connection.send(['EVAL', PERMISSIONS, '1', key, ...COMMANDS])
+      const forbidden = Array.isArray(reply) ? reply.map(String) : []
+      if (!forbidden.includes('SET')) await connection.send(['EVAL', WRITE, '1', key])
+      return {
+        ...facts,
+        forbidden,
+        settings: settingsIn(await allowed(connection, ['CONFIG', 'GET', ...SETTINGS])),
+        replicas: replicasIn(await allowed(connection, ['INFO', 'replication'])),
+      }
+    } finally {
+      clearTimeout(timer)
+      connection.end(new Error('done'))
+    }
+  } catch (error) {
+    if (error instanceof SetupError) throw error
+    throw unavailable('connect', error)
+  }
+}
+
+const SETTINGS = ['maxmemory', 'maxmemory-policy', 'save', 'appendonly']
+
+/** The reply; undefined if the user may not ask, or the server does not know the command: hosted ones hide it. */
+async function allowed(connection: Connection, question: readonly string[]): Promise<StoreReply | undefined> {
+  try {
+    return await connection.send(question)
+  } catch (error) {
+    if (error instanceof ServerReplyError) return undefined
+    throw error
+  }
+}
+
+function settingsIn(reply: StoreReply | undefined): ServerSettings | undefined {
+  const pairs = Array.isArray(reply) ? reply : []
+  const [memory, policy, save, log] = SETTINGS.map((name) => {
+    const at = pairs.indexOf(name)
+    return at === -1 ? undefined : String(pairs[at + 1])
+  })
+  if (policy === undefined || save === undefined) return undefined
+  return {
+    evicts: memory !== '0' && policy !== 'noeviction',
+    policy,
+    persistent: save !== '' || log === 'yes',
+  }
+}
+
+function replicasIn(reply: StoreReply | undefined): number | undefined {
+  const [, count] = /^connected_slaves:(\d+)/m.exec(String(reply)) ?? []
+  return count === undefined ? undefined : Number(count)
+}
