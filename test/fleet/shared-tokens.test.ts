@@ -1,18 +1,32 @@
 import { writeFileSync } from 'node:fs'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { send } from '../support/client.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
 import { PASSWORD, type SidecarOptions, startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { isInstalled, needs } from '../support/tools.ts'
 
-const URL = process.env.REDIS ?? 'valkey://127.0.0.1:6399'
+const ANOTHER = 'another password'
+
+let redis: RedisServer
 let prefix = ''
+let prefixes = 0
 
+beforeAll(async () => {
+  if (isInstalled('redis-server')) redis = await startRedis()
+})
 beforeEach(() => {
-  prefix = `test-${Math.random().toString(36).slice(2)}`
+  needs('redis-server')
+  prefixes += 1
+  prefix = `test-${prefixes}`
 })
 
 function sidecar(config: SidecarOptions['config'] = {}): Promise<TestSidecar> {
   const { tokens = {}, ...rest } = config as { tokens?: object }
-  return startSidecar({ config: { ...rest, tokens: { store: URL, ...tokens }, store: { prefix } } })
+  const store = `valkey://${redis.at}`
+  return startSidecar({ config: { ...rest, tokens: { store, ...tokens }, store: { prefix } } })
 }
+
+const logIn = (at: TestSidecar, password: string) => at.postToken({ grant_type: 'password', password })
 
 const statusOf = async (at: TestSidecar, token: string): Promise<number> =>
   (await at.request({ token })).status
@@ -25,6 +39,7 @@ describe('sidecars that share a store', () => {
     expect(await statusOf(two, token)).toBe(200)
     const asked = await two.metric('postern_store_duration_seconds_count')
     for (let i = 0; i < 5; i++) expect(await statusOf(two, token)).toBe(200)
+    // One idle look at the state may fall between.
     expect(await two.metric('postern_store_duration_seconds_count')).toBeLessThanOrEqual(asked + 1)
   })
 
@@ -41,7 +56,7 @@ describe('sidecars that share a store', () => {
       body: `token=${token}`,
       fields: ['Content-Type', 'application/x-www-form-urlencoded'],
     })
-    await expect.poll(() => statusOf(two, token), { timeout: 1000 }).toBe(401)
+    await expect.poll(() => statusOf(two, token), { timeout: 1_000 }).toBe(401)
     expect(await statusOf(one, token)).toBe(401)
   })
 
@@ -64,29 +79,58 @@ describe('sidecars that share a store', () => {
     expect(await statusOf(two, second.access_token)).toBe(200)
     const again = await one.postToken({ grant_type: 'refresh_token', refresh_token: first.refresh_token })
     expect(again.status).toBe(400)
-    await expect.poll(() => statusOf(two, second.access_token), { timeout: 1000 }).toBe(401)
+    await expect.poll(() => statusOf(two, second.access_token), { timeout: 1_000 }).toBe(401)
   })
 
-  it('C8 revoke all tokens when one of them sees the password change', async () => {
+  it('C8 H130 revoke all tokens when one of them sees the password change', async () => {
     const [one, two] = await Promise.all([sidecar(), sidecar()])
     const token = await one.token()
     expect(await statusOf(two, token)).toBe(200)
-    writeFileSync(one.passwordFile, 'another password\n')
-    await expect.poll(() => statusOf(one, token)).toBe(401)
-    await expect.poll(() => statusOf(two, token), { timeout: 1000 }).toBe(401)
-    // The other still has the old password: it must issue nothing for it.
-    const old = await two.postToken({ grant_type: 'password', password: PASSWORD })
-    expect(old.status).toBe(400)
-    writeFileSync(two.passwordFile, 'another password\n')
-    const fresh = await one.postToken({ grant_type: 'password', password: 'another password' })
-    const { access_token: accessToken } = JSON.parse(fresh.text)
-    expect(await statusOf(one, accessToken)).toBe(200)
-    await expect
-      .poll(
-        async () => (await two.postToken({ grant_type: 'password', password: 'another password' })).status,
-      )
-      .toBe(200)
-    expect(await statusOf(two, accessToken)).toBe(200)
-    expect(await statusOf(one, accessToken)).toBe(200)
+    writeFileSync(one.passwordFile, `${ANOTHER}\n`)
+    await expect.poll(() => statusOf(two, token)).toBe(401)
+    expect(await statusOf(one, token)).toBe(401)
+    // The other one still has the old file, so it must give nothing for it.
+    await expect.poll(async () => (await logIn(two, PASSWORD)).status).toBe(400)
+    const fresh = (await logIn(one, ANOTHER)).json() as { access_token: string }
+    writeFileSync(two.passwordFile, `${ANOTHER}\n`)
+    await expect.poll(async () => (await logIn(two, ANOTHER)).status).toBe(200)
+    expect(await statusOf(two, fresh.access_token)).toBe(200)
+    expect(await statusOf(one, fresh.access_token)).toBe(200)
+  })
+
+  it('H134 issue nothing while their password is another one, and say so', async () => {
+    const [one, two] = await Promise.all([sidecar(), sidecar()])
+    writeFileSync(one.passwordFile, `${ANOTHER}\n`)
+    const ready = async () => (await send({ transport: 'http1', url: two.adminUrl, path: '/readyz' })).status
+    await expect.poll(ready).toBe(503)
+    expect((await logIn(two, PASSWORD)).status).toBe(400)
+    expect(two.logLines().filter((line) => line.includes('is not the one of the shared store'))).toHaveLength(
+      1,
+    )
+    writeFileSync(two.passwordFile, `${ANOTHER}\n`)
+    await expect.poll(ready).toBe(200)
+    // The first to start with a different line is taken for the one with the newer password.
+    const three = await sidecar()
+    expect((await logIn(three, PASSWORD)).status).toBe(200)
+    await expect.poll(ready).toBe(503)
+  })
+
+  it('H132 keep no token and no password there', async () => {
+    const config = { tokens: { rotate_refresh: true } }
+    const [one, two] = await Promise.all([sidecar(config), sidecar(config)])
+    const first = await one.grant()
+    const second = await two.refresh(first.refresh_token)
+    const keys = (await redis.command('--raw', 'KEYS', `{${prefix}}:*`)).split('\n')
+    expect(keys.map((key) => key.replace(/^.*:(t|g|r):.*$/, '$1')).sort()).toEqual(
+      [...'gr', ...'tttt', `{${prefix}}:events`, `{${prefix}}:grants`, `{${prefix}}:state`].sort(),
+    )
+    const dumps = await Promise.all(keys.map((key) => redis.command('DUMP', key)))
+    const held = [...keys, ...dumps].join('\n')
+    for (const secret of [PASSWORD, ...Object.values(first), ...Object.values(second)].filter(
+      (each) => String(each).length > 10,
+    ))
+      expect(held).not.toContain(String(secret))
+    for (const key of keys.filter((each) => /:[tgr]:/.test(each)))
+      expect(Number(await redis.command('PTTL', key)), key).toBeGreaterThan(0)
   })
 })
