@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { createClient, ErrorReply } from '@redis/client'
 import { noReply, ServerReplyError } from './failures.ts'
+import { createLookup } from './lookup.ts'
 import type { StoreReply } from './shared-store.ts'
 
 /** A server, and how to log in to it. */
@@ -24,6 +25,8 @@ export interface Connection {
   /** Ends the connection at once: every pending question rejects with the reason, and a late reply is lost. */
   end(reason: Error): void
 }
+
+const lookup = createLookup()
 
 /**
  * Connects and logs in. Rejects with a `ServerReplyError`, or with the error of the system.
@@ -59,7 +62,14 @@ export async function connect(login: Login, timeout: number, signal: AbortSignal
     // The caller has a timer for each question.
     commandOptions: { timeout: 0 },
     // The client itself cannot abort a connection that is not open yet; the signal of the socket can.
-    socket: { ...at, ...secure, connectTimeout: timeout, reconnectStrategy: false, signal: life.signal },
+    socket: {
+      ...at,
+      ...secure,
+      lookup,
+      connectTimeout: timeout,
+      reconnectStrategy: false,
+      signal: life.signal,
+    },
   })
 
   function end(why: Error): void {

@@ -65,7 +65,10 @@ export async function openSharedStore(
       },
     },
   )
-  const stream: KeptConnection = keepConnection(connect)
+  const stream: KeptConnection = keepConnection(connect, {
+    // A sidecar without requests would not notice that the other connection is dead, too.
+    failed: () => scripts.ask('connect', ['HELLO'], timeout).catch(() => {}),
+  })
   const confirmed: KeptConnection | undefined = replicas === 0 ? undefined : keepConnection(connect)
   const replicated =
     confirmed === undefined

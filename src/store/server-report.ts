@@ -68,8 +68,8 @@ const PERMISSIONS = `
   end
   return forbidden`
 
-/** A write that is gone at once: it fails if the server is full, or accepts no writes. */
-const WRITE = "return redis.call('SET', KEYS[1], '1', 'PX', '1')"
+/** Fails if the server is full or accepts no writes, and changes nothing. */
+const WRITE = "redis.call('SET', KEYS[1], '1', 'PX', '1') redis.call('DEL', KEYS[1])"
 
 /**
  * Connects to the shared store once and examines it, without a lasting change. Resolves with the facts alone if the server is older than
@@ -86,7 +86,7 @@ export async function inspectServer(settings: StoreSettings): Promise<ServerRepo
       const key = `{${prefix}}:check`
       const reply = await connection.send(['EVAL', PERMISSIONS, '1', key, ...COMMANDS])
       const forbidden = Array.isArray(reply) ? reply.map(String) : []
-      if (!forbidden.includes('SET')) await connection.send(['EVAL', WRITE, '1', key])
+      if (forbidden.length === 0) await connection.send(['EVAL', WRITE, '1', key])
       return {
         ...facts,
         forbidden,

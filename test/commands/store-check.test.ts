@@ -90,6 +90,13 @@ describe('the check of a shared store', () => {
     })
   })
 
+  it('accepts the user of the ACL file that Postern comes with', async () => {
+    const template = readFileSync(join(import.meta.dirname, '../../deploy/fleet/users.acl.template'), 'utf8')
+    const [user = ''] = /^user postern .*/m.exec(template) ?? []
+    const redis = await startRedis({ settings: [...SAFE, user.replace('#DIGEST', 'nopass')] })
+    expect(await check(`tokens.store=valkey://postern@${redis.at}`)).toMatchObject({ result: 'ok' })
+  })
+
   it('fails at a replica, and at a server that is full', async () => {
     const redis = await startRedis({ settings: [...SAFE, 'maxmemory 1'] })
     expect(await check(`tokens.store=valkey://${redis.at}`)).toMatchObject({

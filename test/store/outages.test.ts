@@ -79,7 +79,7 @@ describe('a server that does not answer', () => {
       const start = performance.now()
       expect(await failureOf(store.follow('{postern}:events', '$'))).toBe('timeout')
       expect(performance.now() - start).toBeGreaterThan(FOLLOW_WAIT)
-      expect(store.up).toBe(true)
+      await expect.poll(() => store.up).toBe(false)
       expect(await failureOf(store.run(ADD, [KEY], [1]))).toBe('timeout')
       await expect.poll(() => store.up, SLOW).toBe(true)
       expect(await store.run(READ, [KEY], [])).toBe('1')

@@ -120,9 +120,13 @@ describe('a Cluster', () => {
     // The slot moves to another node.
     await owner.command('DEL', KEY)
     const slot = await owner.command('CLUSTER', 'KEYSLOT', KEY)
-    const id = (await left?.command('CLUSTER', 'MYID')) ?? ''
-    await left?.command('CLUSTER', 'SETSLOT', slot, 'NODE', id)
-    await owner.command('CLUSTER', 'SETSLOT', slot, 'NODE', id)
+    const idOf = async (node: typeof left): Promise<string> => (await node?.command('CLUSTER', 'MYID')) ?? ''
+    const setSlot = async (node: typeof left, state: string, id: string): Promise<unknown> =>
+      node?.command('CLUSTER', 'SETSLOT', slot, state, id)
+    await setSlot(left, 'IMPORTING', await idOf(owner))
+    await setSlot(owner, 'MIGRATING', await idOf(left))
+    await setSlot(left, 'NODE', await idOf(left))
+    await setSlot(owner, 'NODE', await idOf(left))
     expect(await failureOf(store.run(ADD, [KEY], [1]))).toBe('loading')
     await expect.poll(() => store.up, SLOW).toBe(true)
     expect(await store.run(ADD, [KEY], [5])).toBe(5)
