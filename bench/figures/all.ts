@@ -1,6 +1,7 @@
 import type { Figure } from '../figure.ts'
 import { requestCost } from '../fleet/f1-request-cost.ts'
 import { severalSidecars } from '../fleet/f2-several-sidecars.ts'
+import { storeCapacity } from '../fleet/f3-store-capacity.ts'
 import { messages } from '../fleet/messages.ts'
 import { connections } from '../growth/g1-connections.ts'
 import { bodySize } from '../growth/g2-body-size.ts'
@@ -21,7 +22,7 @@ import { admission, middle } from './p10-p11-request-cost.ts'
 import { slowAndMany } from './s1-slow-and-many.ts'
 
 /** What sharing tokens and windows costs: `--fleet` measures these alone. */
-export const FLEET: readonly Figure[] = [requestCost, severalSidecars, messages]
+export const FLEET: readonly Figure[] = [requestCost, severalSidecars, storeCapacity, messages]
 
 /** In the order in which they are measured and reported. */
 export const FIGURES: readonly Figure[] = [

@@ -62,19 +62,8 @@ export function parseInfo(text: string): Counters {
 
 const COMMAND = 'cmdstat_'
 
-/** Commands that this bench and the sidecars send over a connection. Others run only inside scripts. */
-const SENT = [
-  'evalsha',
-  'eval',
-  'xread',
-  'ping',
-  'wait',
-  'mget',
-  'get',
-  'publish',
-  'subscribe',
-  'script|load',
-]
+/** Commands that this bench and the sidecars send over a connection. No script calls them. */
+const SENT = ['evalsha', 'eval', 'xread', 'ping', 'wait', 'mget', 'subscribe', 'script|load']
 
 /** What each of `operations` operations cost between two readings. */
 export function usageBetween(before: Counters, after: Counters, operations: number): Usage {
