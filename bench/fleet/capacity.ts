@@ -1,7 +1,7 @@
 import { combine } from './meter.ts'
 import type { Usage } from './usage.ts'
 
-/** What an operation costs the server. Each was sent alone, so this is the most that it costs. */
+/** What an operation costs the server. */
 export interface OperationCosts {
   readonly login: Usage
   readonly refresh: Usage
@@ -19,6 +19,8 @@ export interface OperationCosts {
 export interface MemoryCosts {
   /** A device without logins. */
   readonly device: number
+  /** The same with `stream-node-max-bytes 512`. */
+  readonly smallDevice: number
   /** A login with its tokens. */
   readonly grant: number
   /** A client's window, if windows are shared. */
@@ -27,7 +29,10 @@ export interface MemoryCosts {
 }
 
 export interface StoreCosts {
-  readonly operations: OperationCosts
+  /** Each operation of a real sidecar on its own. */
+  readonly alone: OperationCosts
+  /** In a crowd of sidecars: what counts near the capacity of a server. */
+  readonly together: OperationCosts
   readonly memory: MemoryCosts
   /** Connections of a sidecar to a single server. */
   readonly connections: number
@@ -58,20 +63,20 @@ const HOUR = 3_600
 const DAY = 24 * HOUR
 
 /** The load of one device. Every other sidecar asks once for each access token that it did not issue. */
-export function deviceLoad({ operations, memory, connections }: StoreCosts, mix: Mix): DeviceLoad {
+export function deviceLoad({ together, memory, connections }: StoreCosts, mix: Mix): DeviceLoad {
   const issued = mix.loginsPerHour + mix.refreshesPerHour
   const rates: readonly (readonly [Usage, number])[] = [
-    [operations.login, mix.loginsPerHour / HOUR],
-    [operations.refresh, mix.refreshesPerHour / HOUR],
-    [operations.lookup, (issued / HOUR) * (mix.sidecars - 1)],
-    [operations.revocation, mix.revocationsPerDay / DAY],
-    [operations.count, mix.countedPerSecond],
-    [operations.idle, mix.sidecars],
+    [together.login, mix.loginsPerHour / HOUR],
+    [together.refresh, mix.refreshesPerHour / HOUR],
+    [together.lookup, (issued / HOUR) * (mix.sidecars - 1)],
+    [together.revocation, mix.revocationsPerDay / DAY],
+    [together.count, mix.countedPerSecond],
+    [together.idle, mix.sidecars],
   ]
   const all = mix.sidecars * connections
   const windows = mix.countedPerSecond > 0 ? mix.grants : 0
   return {
-    usage: combine(operations.idle, (_, name) => rates.reduce((sum, [of, rate]) => sum + of[name] * rate, 0)),
+    usage: combine(together.idle, (_, name) => rates.reduce((sum, [of, rate]) => sum + of[name] * rate, 0)),
     memory: memory.device + mix.grants * memory.grant + windows * memory.window + all * memory.connection,
     connections: all,
   }

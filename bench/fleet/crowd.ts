@@ -1,135 +1,126 @@
-import { randomBytes } from 'node:crypto'
-import { openSharedStore } from '../../src/store/open-store.ts'
-import type { SharedStore, StoreReply } from '../../src/store/shared-store.ts'
-import { digestToken, mintGrantId, mintToken } from '../../src/tokens/mint.ts'
-import { PUBLISH, READ_STATE } from '../../src/tokens/state-scripts.ts'
-import { ISSUE } from '../../src/tokens/token-scripts.ts'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { SharedStore } from '../../src/store/shared-store.ts'
+import type { IssuedTokens } from '../../src/tokens/token-contract.ts'
+import type { OperationCosts } from './capacity.ts'
+import { createMember, type Member, openStore } from './member.ts'
+import type { Meter } from './meter.ts'
 import type { Server } from './server.ts'
+import type { Usage } from './usage.ts'
 
-/** Milliseconds: the defaults of `tokens.access_lifetime` and `tokens.refresh_lifetime`. */
-const ACCESS = 3_600_000
-const REFRESH = 7 * 24 * ACCESS
-
-/** Devices whose scripts travel together. */
+/** Devices that are added together. */
 const TOGETHER = 100
 
-/** Opens the store as a sidecar does: with its connections, and without what it does with them. */
-export function openStore({ port }: Server, prefix: string): Promise<SharedStore> {
-  return openSharedStore(
-    {
-      address: {
-        kind: 'single',
-        nodes: [{ host: '127.0.0.1', port }],
-        path: undefined,
-        primary: undefined,
-        database: 0,
-        tls: false,
-        user: undefined,
-        password: undefined,
-      },
-      prefix,
-      timeout: 30_000,
-      tls: { insecure: false },
-    },
-    {
-      // The operation itself rejects.
-      failed() {},
-      up() {},
-      down() {},
-      answered() {},
-    },
-  )
-}
-
 /** How the keys of a device of the crowd begin. */
-export const prefixOf = (device: number): string => `device-${device}`
+const prefixOf = (device: number): string => `device-${device}`
 
-/** Makes the devices `from` to `to`, each with its state and so many logins, by the scripts of the sidecars. */
+/** Adds devices, each with its state and so many logins. All go over one connection. */
 export async function addDevices(
   store: SharedStore,
   { from, to, grants }: { readonly from: number; readonly to: number; readonly grants: number },
 ): Promise<void> {
   for (let at = from; at < to; at += TOGETHER) {
     const batch = Array.from({ length: Math.min(TOGETHER, to - at) }, (_, i) => at + i)
-    await Promise.all(batch.map((device) => addDevice(store, device, grants)))
+    await Promise.all(
+      batch.map(async (device) => {
+        const member = createMember(withPrefix(store, `{${prefixOf(device)}}:`))
+        for (let i = 0; i < grants; i += 1) await member.logIn()
+      }),
+    )
   }
 }
 
-async function addDevice(store: SharedStore, device: number, grants: number): Promise<void> {
-  const prefix = `{${prefixOf(device)}}:`
-  const random = (size: number): string => randomBytes(size).toString('base64url')
-  const published = await store.run(
-    PUBLISH,
-    [`${prefix}state`],
-    [prefix, '', Date.now(), random(16), random(32), random(16)],
-  )
-  const [, epoch] = published as readonly StoreReply[] // `{grants, epoch}`
-  const place = { prefix, epoch: String(epoch) }
-  await Promise.all(Array.from({ length: grants }, (_, client) => logIn(store, place, client)))
-}
-
-/** One login. Throws if the server refuses it. */
-export async function logIn(
-  store: SharedStore,
-  { prefix, epoch }: { readonly prefix: string; readonly epoch: string },
-  client: number,
-): Promise<void> {
-  const [access, refresh] = [digestToken(mintToken(randomBytes)), digestToken(mintToken(randomBytes))]
-  const args = [epoch, mintGrantId(randomBytes), `192.0.2.${client}`, access, ACCESS, refresh, REFRESH, 5_000]
-  const reply = await store.run(ISSUE, [`${prefix}state`], [prefix, ...args])
-  if ((reply as readonly StoreReply[])[0] !== 'issued') throw new Error(`no login: ${JSON.stringify(reply)}`)
-}
-
-/** A sidecar of a crowd: its store, and the epoch of its device. */
-export interface Follower {
-  readonly store: SharedStore
-  readonly epoch: string
-}
-
-/** The sidecars of a crowd, one per device. They do what a sidecar does while no request comes. */
-export interface Followers {
-  readonly each: readonly Follower[]
-  close(): Promise<void>
-}
-
-/** Opens the stores of so many sidecars, and follows the revocations of their devices as `tokens/revocation-feed.ts` does. */
-export async function startFollowers(server: Server, count: number): Promise<Followers> {
-  let open = true
-  const following: Promise<void>[] = []
-  const start = async (device: number): Promise<Follower> => {
-    const store = await openStore(server, prefixOf(device))
-    const [, epoch] = await readState(store, '')
-    following.push(follow(store, () => open))
-    return { store, epoch: String(epoch) }
-  }
-  const each = await Promise.all(Array.from({ length: count }, (_, device) => start(device)))
+function withPrefix(store: SharedStore, prefix: string): SharedStore {
   return {
-    each,
-    async close() {
-      open = false
-      await Promise.all(each.map(({ store }) => store.close()))
-      await Promise.all(following)
-    },
+    prefix,
+    run: store.run,
+    runDurably: store.runDurably,
+    follow: store.follow,
+    up: true,
+    close: async () => {},
   }
 }
 
-async function follow(store: SharedStore, isOpen: () => boolean): Promise<void> {
-  try {
-    for (let last = '0-0'; isOpen(); ) {
-      const [, , , , id] = await readState(store, last)
-      last = String(id)
-      await store.follow(`${store.prefix}events`, last)
-    }
-  } catch (error) {
-    if (isOpen()) throw error
+/** Starts one sidecar for each of the first `count` devices. Each has its own connections. */
+export async function startMembers(server: Server, count: number): Promise<Member[]> {
+  return Promise.all(
+    Array.from({ length: count }, async (_, device) => {
+      const member = createMember(await openStore(server, prefixOf(device)))
+      await member.follow()
+      return member
+    }),
+  )
+}
+
+/** The costs of what a crowd does at the same time. */
+export type CrowdCosts = Omit<OperationCosts, 'idle'>
+
+/**
+ * What an operation costs when all members do it at the same time. The server finds many commands in each turn, as it does near its
+ * capacity. A command that comes alone costs more, because it wakes the server up.
+ */
+export async function measureTogether(
+  meter: Meter,
+  members: readonly Member[],
+  rounds: number,
+): Promise<CrowdCosts> {
+  const together = (operation: (member: Member, turn: number) => Promise<unknown>): Promise<Usage> =>
+    meter.cost(members.length * rounds, async () => {
+      for (let round = 0; round < rounds; round += 1) {
+        await Promise.all(members.map((member, i) => operation(member, round * members.length + i)))
+      }
+    })
+  await useEveryScript(members)
+  const issued: IssuedTokens[] = []
+  const of = (turn: number): IssuedTokens => issued[turn] ?? NONE
+  return {
+    login: await together(async (member, turn) => {
+      issued[turn] = await member.logIn()
+    }),
+    lookup: await together((member, turn) => member.lookUp(of(turn).accessToken)),
+    refresh: await together((member, turn) => member.refresh(of(turn).refreshToken)),
+    count: await together((member) => member.count(1)),
+    revocation: await together((member, turn) => member.revoke(of(turn).refreshToken)),
   }
 }
 
-/** `{dataset, epoch, salt, fingerprint, id of the last event, whether it is kept}`. */
-async function readState(store: SharedStore, last: string): Promise<readonly StoreReply[]> {
-  return (await store.run(
-    READ_STATE,
-    [`${store.prefix}state`],
-    [store.prefix, last],
-  )) as readonly StoreReply[] // see above
+/** The first use of a script sends its whole text. */
+async function useEveryScript([member]: readonly Member[]): Promise<void> {
+  if (member === undefined) return
+  const { accessToken, refreshToken } = await member.logIn()
+  await member.lookUp(accessToken)
+  await member.refresh(refreshToken)
+  await member.count(1)
+  await member.revoke(refreshToken)
+}
+
+const NONE: IssuedTokens = { accessToken: '', refreshToken: '', expiresIn: 0 }
+
+/** What all members do in a second. */
+export interface Pace {
+  readonly logins: number
+  readonly counts: number
+}
+
+/** Ticks per second. */
+const TICKS = 20
+
+/** Keeps up a pace for some seconds. Resolves with what was done, and how long it took (seconds). */
+export async function keepPace(
+  members: readonly Member[],
+  pace: Pace,
+  seconds: number,
+): Promise<Pace & { readonly seconds: number }> {
+  const begin = performance.now()
+  let next = 0
+  const some = (count: number): Member[] =>
+    Array.from({ length: Math.round(count / TICKS) }, () => members[next++ % members.length] as Member) // there are some
+  const done = { logins: 0, counts: 0 }
+  for (let tick = 1; tick <= seconds * TICKS; tick += 1) {
+    const [logins, counts] = [some(pace.logins), some(pace.counts)]
+    await Promise.all([...logins.map((member) => member.logIn()), ...counts.map((member) => member.count(2))])
+    done.logins += logins.length
+    done.counts += counts.length
+    await pause(Math.max(0, (tick * 1000) / TICKS - (performance.now() - begin)))
+  }
+  return { ...done, seconds: (performance.now() - begin) / 1000 }
 }

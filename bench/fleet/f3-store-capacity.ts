@@ -6,7 +6,8 @@ import { MEBIBYTE } from '../process-usage.ts'
 import { say } from '../run-program.ts'
 import type { StoreCosts } from './capacity.ts'
 import { type Comparison, capacityTables, comparisonCheck, costFaults } from './capacity-tables.ts'
-import { addDevices, logIn, openStore, startFollowers } from './crowd.ts'
+import { addDevices, keepPace, measureTogether, startMembers } from './crowd.ts'
+import { openStore } from './member.ts'
 import { createMeter } from './meter.ts'
 import { measureOperations, type SidecarCosts } from './operations.ts'
 import { type Server, serverVersion, startServer } from './server.ts'
@@ -20,9 +21,17 @@ const SIDECARS = 500
 /** Logins that are alive on each device of the crowd. */
 const GRANTS = 3
 
-/** The load on the crowd, for the comparison with the arithmetic. */
-const LOGINS_PER_SECOND = 100
+/** How often each sidecar does each operation. */
+const ROUNDS = 4
+
+/** What all sidecars do in a second, for the comparison with the arithmetic. */
+const LOGINS = 200
+const COUNTS = 4_000
 const SECONDS = 4.5
+
+/** `stream-node-max-bytes`: a stream takes so much memory at once. */
+const DEFAULT_NODE = 4_096
+const SMALL_NODE = 512
 
 export const storeCapacity: Figure = {
   id: 'F3',
@@ -32,7 +41,6 @@ export const storeCapacity: Figure = {
     const version = await serverVersion()
     if (version === undefined) return notInstalled('redis-server')
     const sidecar = await onServer(lab, (server) => measureOperations(lab, server))
-    say(`  an idle sidecar costs the server ${sidecar.operations.idle.processor.toFixed(0)} µs per second`)
     const { costs, comparisons } = await onServer(lab, (server) => measureCrowd(lab, server, sidecar))
     return {
       checks: comparisons.map(comparisonCheck),
@@ -53,82 +61,68 @@ async function onServer<T>(lab: Lab, run: (server: Server) => Promise<T>): Promi
   }
 }
 
-/** Measures memory on a sample, then adds the crowd, connects sidecars, and compares what that costs with the arithmetic. */
+/** Measures memory on a sample and operations in a crowd, and compares the arithmetic with all that the crowd does. */
 async function measureCrowd(
   { part }: Lab,
   server: Server,
-  { operations, connections, window }: SidecarCosts,
+  { alone, connections, window }: SidecarCosts,
 ): Promise<{ readonly costs: StoreCosts; readonly comparisons: readonly Comparison[] }> {
   const { client } = server
-  const [sample, crowd, sidecars] = [SAMPLE, CROWD, SIDECARS].map((count) => Math.ceil(count * part)) as [
-    number,
-    number,
-    number,
-  ] // of a list with three numbers
-  const meter = await createMeter(client, Math.max(1, SECONDS * part))
+  const sized = (count: number): number => Math.ceil(count * part)
+  const seconds = Math.max(2, SECONDS * part)
+  const meter = await createMeter(client, seconds)
   const store = await openStore(server, 'crowd')
-  const memory = async (): Promise<number> => (await readCounters(client)).memory
-  const grown = async (from: number, count: number, grants: number): Promise<number> => {
-    const before = await memory()
-    await addDevices(store, { from, to: from + count, grants })
-    return ((await memory()) - before) / count
+  let devices = 0
+  /** Memory of each of so many new devices. */
+  const grown = async (count: number, grants: number): Promise<number> => {
+    const before = await readCounters(client)
+    await addDevices(store, { from: devices, to: devices + count, grants })
+    devices += count
+    return ((await readCounters(client)).memory - before.memory) / count
   }
-  const few = await grown(0, sample, 1)
-  const many = await grown(sample, sample, GRANTS)
-  const grant = (many - few) / (GRANTS - 1)
+  const few = await grown(sized(SAMPLE), 1)
+  const grant = ((await grown(sized(SAMPLE), GRANTS)) - few) / (GRANTS - 1)
   const device = few - grant
-  const crowdMemory = await grown(2 * sample, crowd, GRANTS)
-  say(`  ${crowd} devices: ${(crowdMemory / 1024).toFixed(1)} KiB each`)
+  await client.configSet('stream-node-max-bytes', String(SMALL_NODE))
+  const smallDevice = (await grown(sized(SAMPLE), 1)) - grant
+  await client.configSet('stream-node-max-bytes', String(DEFAULT_NODE))
+  const crowd = await grown(sized(CROWD), GRANTS)
+  say(`  ${sized(CROWD)} devices: ${(crowd / 1024).toFixed(1)} KiB each`)
 
   const before = await readCounters(client)
-  const followers = await startFollowers(server, sidecars)
-  const seconds = Math.max(2, SECONDS * part)
-  // The server brings the memory of its connections up to date once a second.
-  const idle = await meter.cost(sidecars * seconds, () => pause(seconds * 1000))
-  const connected = await readCounters(client)
-  const connection = (connected.connections - before.connections) / sidecars / connections
-
-  const logins = Math.round(LOGINS_PER_SECOND * seconds)
-  const begin = performance.now()
-  const busy = await meter.cost(1, async () => {
-    for (let i = 0; i < logins; i += 1) {
-      const follower = followers.each[i % followers.each.length]
-      if (follower === undefined) continue
-      const { store, epoch } = follower
-      await Promise.all([
-        logIn(store, { prefix: store.prefix, epoch }, i % 200),
-        pause(1000 / LOGINS_PER_SECOND),
-      ])
-    }
+  const members = await startMembers(server, sized(SIDECARS))
+  const idle = await meter.cost(members.length * seconds, () => pause(seconds * 1000))
+  const connection =
+    ((await readCounters(client)).connections - before.connections) / members.length / connections
+  const together = { ...(await measureTogether(meter, members, Math.max(1, ROUNDS * part))), idle }
+  let done = { logins: 0, counts: 0, seconds: 0 }
+  const paced = await meter.cost(1, async () => {
+    done = await keepPace(members, { logins: sized(LOGINS), counts: sized(COUNTS) }, seconds)
   })
-  const passed = (performance.now() - begin) / 1000
-  await followers.close()
-  await store.close()
-  const costs: StoreCosts = { operations, memory: { device, grant, window, connection }, connections }
+  await Promise.all([store.close(), ...members.map((member) => member.close())])
+
+  const memory = { device, smallDevice, grant, window, connection }
+  const costs: StoreCosts = { alone, together, memory, connections }
+  const predicted =
+    done.logins * together.login.processor +
+    done.counts * together.count.processor +
+    done.seconds * members.length * idle.processor
   return {
     costs,
     comparisons: [
       {
         id: 'memory',
-        what: `memory of ${crowd} devices with ${GRANTS} logins each`,
+        what: `memory of ${sized(CROWD)} devices with ${GRANTS} logins each`,
         unit: 'MiB',
-        predicted: (crowd * (device + GRANTS * grant)) / MEBIBYTE,
-        measured: (crowd * crowdMemory) / MEBIBYTE,
+        predicted: (sized(CROWD) * (device + GRANTS * grant)) / MEBIBYTE,
+        measured: (sized(CROWD) * crowd) / MEBIBYTE,
       },
       {
-        id: 'idle',
-        what: `processor time of ${sidecars} idle sidecars for a second`,
+        id: 'processor',
+        what: `processor time for ${members.length} sidecars that do ${done.logins} logins and count ${done.counts} requests in ${done.seconds.toFixed(1)} s`,
         unit: 'ms',
-        predicted: (sidecars * operations.idle.processor) / 1000,
-        measured: (sidecars * idle.processor) / 1000,
-      },
-      {
-        id: 'logins',
-        what: `processor time of the same with ${logins} logins`,
-        unit: 'ms',
-        predicted:
-          (sidecars * passed * operations.idle.processor + logins * operations.login.processor) / 1000,
-        measured: busy.processor / 1000,
+        predicted: predicted / 1000,
+        measured: paced.processor / 1000,
       },
     ],
   }

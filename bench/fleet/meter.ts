@@ -10,25 +10,21 @@ export interface Meter {
 
 /** Watches the server for `seconds` while it has nothing to do. */
 export async function createMeter(client: Client, seconds: number): Promise<Meter> {
-  const reading = await usageOf(client, 1, async () => {})
-  const quiet = perUnit(await usageOf(client, 1, () => pause(seconds * 1000)), reading, seconds)
+  /** The counters grow with the commands that the server knows, so they are read twice each time. */
+  const withoutReading = async (run: () => Promise<unknown>): Promise<Usage> => {
+    const reading = await usageOf(client, 1, async () => {})
+    const usage = await usageOf(client, 1, run)
+    return combine(usage, (value, name) => value - reading[name])
+  }
+  const quiet = await withoutReading(() => pause(seconds * 1000))
   return {
     async cost(count, run) {
       const begin = performance.now()
-      const usage = await usageOf(client, 1, run)
+      const usage = await withoutReading(run)
       const passed = (performance.now() - begin) / 1000
-      return perUnit(minus(usage, quiet, passed), reading, count)
+      return combine(usage, (value, name) => Math.max(0, value - (quiet[name] / seconds) * passed) / count)
     },
   }
-}
-
-/** A usage without the reading of the counters, divided. */
-function perUnit(usage: Usage, reading: Usage, count: number): Usage {
-  return combine(minus(usage, reading, 1), (value) => Math.max(0, value) / count)
-}
-
-function minus(usage: Usage, less: Usage, times: number): Usage {
-  return combine(usage, (value, name) => value - less[name] * times)
 }
 
 /** A usage with each of its numbers changed. */

@@ -18,7 +18,8 @@ const WINDOWS = 200
 
 /** What real sidecars cost the server. */
 export interface SidecarCosts {
-  readonly operations: OperationCosts
+  /** Each operation on its own. */
+  readonly alone: OperationCosts
   /** Connections of one sidecar. */
   readonly connections: number
   /** Memory of a client's window (bytes). */
@@ -63,7 +64,7 @@ export async function measureOperations(lab: Lab, server: Server): Promise<Sidec
   const count = await meter.cost(times, () => repeat(times, () => get(counting.url, access)))
   const window = await windowMemory(server, (client) => get(counting.url, access, client))
   await counting.stop()
-  return { window, operations: { login, refresh, lookup, revocation, count, idle }, connections }
+  return { window, alone: { login, refresh, lookup, revocation, count, idle }, connections }
 }
 
 interface Tokens {

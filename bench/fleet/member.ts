@@ -1,0 +1,135 @@
+import { randomBytes } from 'node:crypto'
+import { createPasswordAgreement } from '../../src/compose/password-agreement.ts'
+import { createSharedWindows } from '../../src/limits/shared-windows.ts'
+import { openSharedStore } from '../../src/store/open-store.ts'
+import type { SharedStore } from '../../src/store/shared-store.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { followRevocations } from '../../src/tokens/revocation-feed.ts'
+import { createSharedTokens } from '../../src/tokens/shared-token-store.ts'
+import type { IssuedTokens, SharedTokenPolicy } from '../../src/tokens/token-contract.ts'
+import { createTokenCopies, type TokenCopies } from '../../src/tokens/token-copies.ts'
+import { NO_LIMIT } from '../peers/postern.ts'
+import type { Server } from './server.ts'
+
+/** What a sidecar of the crowd asks of the server. Each operation throws if the server does not do it. */
+export interface Member {
+  logIn(): Promise<IssuedTokens>
+  refresh(refreshToken: string): Promise<void>
+  /** Asks for an access token as another sidecar of the device does, which has not issued it. */
+  lookUp(accessToken: string): Promise<void>
+  revoke(refreshToken: string): Promise<void>
+  /** Counts a request of one of the clients. */
+  count(client: number): Promise<void>
+  /** Follows the revocations from now on. Resolves when it hears them. */
+  follow(): Promise<void>
+  close(): Promise<void>
+}
+
+/** The defaults of the configuration, with a small table. */
+const POLICY: SharedTokenPolicy = {
+  capacity: 1_000,
+  accessLifetime: 3_600_000,
+  refreshLifetime: 7 * 24 * 3_600_000,
+  rotateRefresh: false,
+  refreshGrace: 10_000,
+  offlineGrace: 3_600_000,
+}
+
+/** Longer than any wait in a crowd (ms). */
+const TIMEOUT = 30_000
+
+/** Opens the store as a sidecar does. */
+export function openStore({ port }: Server, prefix: string): Promise<SharedStore> {
+  const address = {
+    kind: 'single',
+    nodes: [{ host: '127.0.0.1', port }],
+    path: undefined,
+    primary: undefined,
+    database: 0,
+    tls: false,
+    user: undefined,
+    password: undefined,
+  } as const
+  // An operation that fails rejects, so it need not be reported as well.
+  const silent = { failed() {}, up() {}, down() {}, answered() {} }
+  return openSharedStore({ address, prefix, timeout: TIMEOUT, tls: { insecure: false } }, silent)
+}
+
+/** The parts of a sidecar that use its store, without HTTP. */
+export function createMember(store: SharedStore): Member {
+  const copiesOf = (): TokenCopies =>
+    createTokenCopies({
+      store,
+      clock: systemClock,
+      policy: POLICY,
+      inFlight: () => [],
+      cut() {},
+      timeout: TIMEOUT,
+    })
+  const [copies, others] = [copiesOf(), copiesOf()]
+  const tokens = createSharedTokens({
+    store,
+    copies,
+    policy: POLICY,
+    clock: systemClock,
+    random: randomBytes,
+    listener: { issued() {}, evicted() {}, revoked() {} },
+  })
+  const onBug = (error: unknown): never => {
+    throw error
+  }
+  const agreement = createPasswordAgreement({
+    store,
+    copies,
+    fingerprint: async () => 'f'.repeat(43),
+    onPublished() {},
+    onDiffers() {},
+    onBug,
+  })
+  const windows = createSharedWindows(
+    { requests: NO_LIMIT, window: 60_000 },
+    {
+      store,
+      endpoint: 'api',
+      clock: systemClock,
+      maxKeys: 1_000,
+      onFallback: () => onBug(new Error('a request was not counted at the server')),
+      onAnswer() {},
+    },
+  )
+  let feed: ReturnType<typeof followRevocations> | undefined
+  return {
+    async logIn() {
+      const known = await agreement.present()
+      const { epoch } = known.kind === 'agreed' ? known : await agreement.settle()
+      return existing(await tokens.issue('192.0.2.1', 'password', epoch))
+    },
+    async refresh(refreshToken) {
+      existing(await tokens.refresh(refreshToken))
+    },
+    async lookUp(accessToken) {
+      const { kind } = await others.identify(accessToken)
+      if (kind !== 'valid') throw new Error(`the token is ${kind}`)
+    },
+    async revoke(refreshToken) {
+      const grants = await tokens.revoke({ token: refreshToken }, 'bench')
+      if (grants !== 1) throw new Error(`${grants} grants were revoked`)
+    },
+    async count(client) {
+      await windows.count(`192.0.2.${client}`)
+    },
+    async follow() {
+      feed = followRevocations({ store, copies, settle: agreement.settle, onLost() {}, onBug })
+      await feed.started
+    },
+    async close() {
+      feed?.close()
+      await store.close()
+    },
+  }
+}
+
+function existing(issued: IssuedTokens | 'stale' | 'unavailable' | undefined): IssuedTokens {
+  if (typeof issued !== 'object') throw new Error(`no tokens: ${issued ?? 'refused'}`)
+  return issued
+}
