@@ -5,7 +5,7 @@ import { UNIX_PEER } from '../gate/client-address.ts'
 import { normalizeAddress, prefix64 } from '../http/ip.ts'
 import { listen } from '../system/listen.ts'
 import { ensureFolder } from '../system/own-files.ts'
-import type { Revocation, Tokens } from '../tokens/token-contract.ts'
+import type { GrantSummary, Revocation, Tokens } from '../tokens/token-contract.ts'
 
 /** The socket for `postern status` and `postern revoke`. Every user that can open it may revoke tokens. */
 export interface ControlSocket {
@@ -13,7 +13,7 @@ export interface ControlSocket {
 }
 
 export interface ControlDependencies {
-  readonly tokens: Pick<Tokens, 'grants' | 'revoke' | 'counts'>
+  readonly tokens: Pick<Tokens, 'grants' | 'revoke'>
   /** The addresses of the listeners; empty until they listen. */
   readonly listening: () => readonly string[]
   /** The socket could not be opened, or a command failed because of a bug. */
@@ -50,7 +50,7 @@ export async function openControlSocket(
       const grants = await tokens.grants()
       return grants === 'unavailable'
         ? STORE_UNAVAILABLE
-        : { status: 200, value: { listening: listening(), tokens: tokens.counts(), grants } }
+        : { status: 200, value: { listening: listening(), tokens: countsOf(grants), grants } }
     }
     if (req.method !== 'POST' || req.url !== '/revoke')
       return { status: 404, value: { error: 'unknown command' } }
@@ -90,6 +90,13 @@ export async function openControlSocket(
         server.close(() => resolve())
         server.closeAllConnections()
       }),
+  }
+}
+
+function countsOf(grants: readonly GrantSummary[]): { readonly access: number; readonly refresh: number } {
+  return {
+    access: grants.reduce((sum, { accessTokens }) => sum + accessTokens, 0),
+    refresh: grants.reduce((sum, { refreshTokens }) => sum + refreshTokens, 0),
   }
 }
 

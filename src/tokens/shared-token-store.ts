@@ -188,13 +188,14 @@ export function createSharedTokens({
       const reply = await store.run(LIST_GRANTS, keys, [store.prefix, at, at + PAGE - 1])
       const [ranks, ...page] = listOf(reply)
       for (const each of page) {
-        const [id, client, granted, expires, accessTokens] = listOf(each)
+        const [id, client, granted, expires, accessTokens, refreshTokens] = listOf(each)
         found.push({
           id: String(id),
           client: String(client),
           issuedAt: Number(granted),
           expiresAt: Number(expires),
           accessTokens: Number(accessTokens),
+          refreshTokens: Number(refreshTokens),
         })
       }
       if (Number(ranks) < PAGE) return found

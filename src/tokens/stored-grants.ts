@@ -33,6 +33,7 @@ export function summarize(grant: Grant, clock: Clock): GrantSummary {
       tokens.reduce((last, token) => Math.max(last, token.expiresAt), 0),
     ),
     accessTokens: tokens.filter((token) => token.kind === 'access').length,
+    refreshTokens: grant.refresh === undefined ? 0 : 1,
   }
 }
 

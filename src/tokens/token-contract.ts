@@ -52,6 +52,8 @@ export interface GrantSummary {
   /** When its last token expires. */
   readonly expiresAt: number
   readonly accessTokens: number
+  /** 1, or 0 once the refresh token has expired. */
+  readonly refreshTokens: number
 }
 
 export interface TokenListener {

@@ -180,7 +180,7 @@ return {grant}
 
 /**
  * Lists grants by rank. `ARGV`: prefix, first rank, last rank. Returns how many ranks there were, and per grant: id, client, time of
- * the login, expiry of its last token, number of its access tokens.
+ * the login, expiry of its last token, number of its access tokens and of its refresh tokens that are not spent.
  */
 export const LIST_GRANTS = tokenScript(
   'list',
@@ -191,13 +191,15 @@ local list = {#grants}
 for _, grant in ipairs(grants) do
   local set = p .. 'g:' .. grant
   local members = redis.call('ZRANGEBYSCORE', set, '(' .. string.format('%.0f', now), '+inf', 'WITHSCORES')
-  local access, client, granted = 0, nil, nil
+  local count, client, granted = {a = 0, r = 0, s = 0}, nil, nil
   for i = 1, #members, 2 do
     local kind, _, of, at = token(string.sub(members[i], 2))
-    if kind == 'a' then access = access + 1 end
-    if kind then client, granted = of, at end
+    if kind then
+      count[kind] = count[kind] + 1
+      client, granted = of, at
+    end
   end
-  if client then list[#list + 1] = {grant, client, granted, members[#members], access} end
+  if client then list[#list + 1] = {grant, client, granted, members[#members], count.a, count.r} end
 end
 return list
 `,

@@ -63,6 +63,7 @@ describe('lifetimes', () => {
         issuedAt: wall,
         expiresAt: wall + WEEK,
         accessTokens: 2,
+        refreshTokens: 1,
       },
     ])
     clock.advance(HOUR)
