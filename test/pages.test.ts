@@ -104,7 +104,9 @@ describe('docs/operating.md', () => {
   const page = read('docs/operating.md')
 
   it('lists every metric, and no other', async () => {
-    const exported = await createMetrics({ version: '0', node: '0' }).text()
+    const metrics = createMetrics({ version: '0', node: '0' })
+    metrics.sharedStore()
+    const exported = await metrics.text()
     const known = [...exported.matchAll(/^# TYPE (postern_\w+)/gm)].map(([, name]) => name)
     const named = [...page.matchAll(/postern_\w+/g)].map(([name]) => name)
     expect([...new Set(named)].sort()).toEqual([...new Set(known)].sort())
