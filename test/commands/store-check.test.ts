@@ -83,6 +83,10 @@ describe('the check of a shared store', () => {
       message: 'the user may not run XREAD, ZADD',
       remedy: 'ACL SETUSER postern ~{postern}:* +xread +zadd',
     })
+    expect(await check(`${url}/1`)).toMatchObject({
+      message: 'the user of the server may not run SELECT; see its ACL',
+      remedy: `ACL SETUSER postern ~{postern}:* ${LEAST} +select`,
+    })
     await redis.command('ACL', 'SETUSER', 'postern', '-eval')
     expect(await check(url)).toMatchObject({
       message: 'the user of the server may not run EVAL; see its ACL',

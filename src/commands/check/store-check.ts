@@ -74,7 +74,8 @@ interface Warning {
 
 /** The command for `redis-cli` that gives the user the rights. */
 function grantAll(commands: readonly string[], { address, prefix }: StoreSettings): string {
-  const names = commands.map((command) => `+${command.replace(/ .*/, '').toLowerCase()}`)
+  const all = address.database === 0 ? commands : [...commands, 'SELECT']
+  const names = all.map((command) => `+${command.replace(/ .*/, '').toLowerCase()}`)
   return `ACL SETUSER ${address.user ?? 'default'} ~{${prefix}}:* ${names.join(' ')}`
 }
 
