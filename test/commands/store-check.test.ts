@@ -1,10 +1,13 @@
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import net from 'node:net'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { type CheckResult, runCheck } from '../../src/commands/check/finding.ts'
 import { storeChecks } from '../../src/commands/check/store-check.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { COMMANDS } from '../../src/store/server-report.ts'
+import { closeLater } from '../support/cleanup.ts'
 import { unusedPort } from '../support/raw.ts'
 import { startRedis } from '../support/redis.ts'
 import { readTree } from '../support/source-tree.ts'
@@ -114,6 +117,22 @@ describe('the check of a shared store', () => {
     })
   })
 
+  it('fails at a server that is too old, and at one that still loads its data', async () => {
+    const old = await startScripted('6.2.7', ':1')
+    expect(await check(`tokens.store=redis://127.0.0.1:${old}`)).toMatchObject({
+      result: 'failed',
+      message: `127.0.0.1:${old} is Redis 6.2.7, which is too old`,
+      remedy: 'update it to version 7 or later, of Redis or Valkey',
+      exitCode: 1,
+    })
+    const loading = await startScripted('7.2.0', '-LOADING Redis is loading the dataset in memory')
+    expect(await check(`tokens.store=redis://127.0.0.1:${loading}`)).toMatchObject({
+      result: 'failed',
+      message: 'the server loads its data after a start',
+      remedy: 'wait until the server has its data; in a cluster, see whether a node is missing',
+    })
+  })
+
   it('warns of what loses tokens, and of replicas that are missing', async () => {
     const redis = await startRedis({ settings: ['maxmemory 100mb', 'maxmemory-policy volatile-lru'] })
     const found = await check(`tokens.store=valkey://${redis.at}`, 'store.replicas=1')
@@ -144,3 +163,22 @@ describe('the commands that check knows', () => {
     expect(used.filter((name) => name !== undefined && !known.has(name))).toEqual([])
   })
 })
+
+/** A server that says it is a Redis of this version, and answers every script with one line. Resolves with its port. */
+async function startScripted(version: string, reply: string): Promise<number> {
+  const text = (value: string): string => `$${value.length}\r\n${value}\r\n`
+  const facts = ['server', 'redis', 'version', version, 'mode', 'standalone', 'role', 'master']
+  const hello = `%${facts.length / 2}\r\n${facts.map(text).join('')}`
+  const server = net.createServer((socket) => {
+    socket.on('error', () => {})
+    socket.on('data', (bytes) => {
+      for (const [command] of bytes.toString('latin1').matchAll(/^(?:HELLO|EVAL)\r$/gm))
+        socket.write(command.startsWith('HELLO') ? hello : `${reply}\r\n`)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  closeLater(() => void server.close())
+  const address = server.address()
+  return address !== null && typeof address === 'object' ? address.port : 0
+}
