@@ -41,9 +41,9 @@ export const severalSidecars: Figure = {
   async measure(lab) {
     if ((await serverVersion()) === undefined) return notInstalled('redis-server')
     const server = await startServer(lab.otherCore)
-    const groups = (
-      await Promise.all((['local', 'shared'] as const).map((windows) => startGroups(lab, server, windows)))
-    ).flat()
+    // A quick run compares one with three, and only with shared windows.
+    const modes: readonly WindowsAt[] = lab.part < 1 ? ['shared'] : ['local', 'shared']
+    const groups = (await Promise.all(modes.map((windows) => startGroups(lab, server, windows)))).flat()
     const samples = await alternate(groups, lab.rounds, async (group, round) => {
       const sample = await measureGroup(lab, server, group)
       const name = `${group.members.length} sidecars, ${group.windows} windows`
@@ -60,7 +60,7 @@ export const severalSidecars: Figure = {
         .find(([group]) => group.windows === windows && group.members.length === count)?.[1]
         .map(({ cpuPerRequest }) => cpuPerRequest) ?? []
     return {
-      checks: (['local', 'shared'] as const).map((windows) =>
+      checks: modes.map((windows) =>
         ratioOf(costs(windows, MOST), costs(windows, 1), {
           id: `F2 ${windows} windows`,
           what: `processor time per request with ${MOST} sidecars and ${windows} windows, beside one`,
@@ -109,7 +109,8 @@ async function startGroups(lab: Lab, server: Server, windows: WindowsAt): Promis
     members.push({ peer: posternPeer(), version: '', running, generator: lab.autocannon })
     await measure(members[i] as Contestant, await loadOf(lab, running, lab.warmUpSeconds)) // it was just added
   }
-  return members.map((_, i) => ({ windows, members: members.slice(0, i + 1) }))
+  const counts = lab.part < 1 ? [1, MOST] : members.map((_, i) => i + 1)
+  return counts.map((count) => ({ windows, members: members.slice(0, count) }))
 }
 
 type Running = Contestant['running']

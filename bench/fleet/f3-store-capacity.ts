@@ -9,7 +9,7 @@ import { type Comparison, capacityTables, comparisonCheck, costFaults } from './
 import { addDevices, keepPace, measureTogether, startMembers } from './crowd.ts'
 import { openStore } from './member.ts'
 import { createMeter } from './meter.ts'
-import { measureOperations, type SidecarCosts } from './operations.ts'
+import { measureOperations, SHORTEST, type SidecarCosts } from './operations.ts'
 import { type Server, serverVersion, startServer } from './server.ts'
 import { readCounters } from './usage.ts'
 
@@ -69,9 +69,11 @@ async function measureCrowd(
 ): Promise<{ readonly costs: StoreCosts; readonly comparisons: readonly Comparison[] }> {
   const { client } = server
   const sized = (count: number): number => Math.ceil(count * part)
-  const seconds = Math.max(2, SECONDS * part)
+  const seconds = Math.max(SHORTEST, SECONDS * part)
   const meter = await createMeter(client, seconds)
   const store = await openStore(server, 'crowd')
+  // The hash table of the keys doubles: a small sample would measure that.
+  const sample = Math.max(SAMPLE / 2, sized(SAMPLE))
   let devices = 0
   /** Memory of each of so many new devices. */
   const grown = async (count: number, grants: number): Promise<number> => {
@@ -80,11 +82,11 @@ async function measureCrowd(
     devices += count
     return ((await readCounters(client)).memory - before.memory) / count
   }
-  const few = await grown(sized(SAMPLE), 1)
-  const grant = ((await grown(sized(SAMPLE), GRANTS)) - few) / (GRANTS - 1)
+  const few = await grown(sample, 1)
+  const grant = ((await grown(sample, GRANTS)) - few) / (GRANTS - 1)
   const device = few - grant
   await client.configSet('stream-node-max-bytes', String(SMALL_NODE))
-  const smallDevice = (await grown(sized(SAMPLE), 1)) - grant
+  const smallDevice = (await grown(sample, 1)) - grant
   await client.configSet('stream-node-max-bytes', String(DEFAULT_NODE))
   const crowd = await grown(sized(CROWD), GRANTS)
   say(`  ${sized(CROWD)} devices: ${(crowd / 1024).toFixed(1)} KiB each`)

@@ -67,4 +67,9 @@ export const FLEET = {
       'A request in a window that is known to be used up is refused without a question to the shared store, and never after the window has closed.',
     reason: 'request flood: it would reach the store of all sidecars',
   },
+  H143: {
+    sentence:
+      'A request with a known token costs the shared store nothing, and with shared windows one command at most, which requests that arrive together share.',
+    reason: 'decision: one store must carry many sidecars under load',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>
