@@ -24,8 +24,7 @@ import { createLimitTables } from './limit-tables.ts'
 import { type Addresses, createListeners } from './listeners.ts'
 import { openLocalState } from './local-state.ts'
 import { deriveSettings } from './settings.ts'
-import { openSharedState } from './shared-state.ts'
-import type { StateDependencies } from './state.ts'
+import type { State, StateDependencies } from './state.ts'
 import { tokenServices } from './token-services.ts'
 
 export interface Sidecar {
@@ -85,11 +84,13 @@ export async function createSidecar(
     onPasswordRead: () => void warnOfExposure(settings.config),
     onBug,
   }
-  const opening =
-    store === undefined
-      ? openLocalState(config, stateDependencies)
-      : openSharedState(config, store, stateDependencies)
-  const state = await opening.catch(async (error: unknown) => {
+  const openState = async (): Promise<State> => {
+    if (store === undefined) return openLocalState(config, stateDependencies)
+    // Loaded only here, for the same reason as the client of the store.
+    const { openSharedState } = await import('./shared-state.ts')
+    return openSharedState(config, store, stateDependencies)
+  }
+  const state = await openState().catch(async (error: unknown) => {
     await Promise.all([services.close(), store?.close()])
     throw error
   })
