@@ -64,7 +64,8 @@ export interface SharedStore {
   run(script: Script, keys: readonly string[], args: readonly (string | number)[]): Promise<StoreReply>
   /**
    * Like `run`, and waits until a replica has the writes, too, if the server has replicas to wait for (`store.replicas`). If none
-   * confirms in time, reports that (`replicate`) and fulfils all the same: the primary has the writes.
+   * confirms in time, reports that (`replicate`) and fulfils all the same: the primary has the writes. If the connection ends
+   * meanwhile, it rejects: the primary may have ended with them.
    */
   runDurably(script: Script, keys: readonly string[], args: readonly (string | number)[]): Promise<StoreReply>
   /**

@@ -40,6 +40,20 @@ describe('a script that replicas confirm', () => {
     })
     expect(transitions).toEqual(['up'])
   })
+
+  it('H136 fails if the primary ends before the replica has it: it may be lost', SLOW, async () => {
+    const primary = await startRedis()
+    const replica = await startRedis({ settings: [`replicaof 127.0.0.1 ${primary.port}`] })
+    await until(async () => (await replica.command('INFO', 'replication')).includes('master_link_status:up'))
+    const { store, failures } = await open(`valkey://${primary.at}`, { replicas: 1 })
+    replica.freeze()
+    const failure = failureOf(store.runDurably(ADD, [KEY], [1]))
+    await until(async () => (await primary.command('GET', KEY)) === '1')
+    await primary.kill()
+    expect(await failure).toBe('disconnected')
+    expect(failures.map(({ operation }) => operation)).toContain('replicate')
+    replica.thaw()
+  })
 })
 
 describe('a Sentinel group', () => {
