@@ -30,6 +30,8 @@ export interface KeptConnectionEvents {
   readonly opened?: () => void
   /** The connection has ended, or an attempt to open it has failed. */
   readonly failed?: (error: StoreUnavailable) => void
+  /** An open connection turned out to lead to the wrong server, and has ended. */
+  readonly misled?: (error: StoreUnavailable) => void
 }
 
 /**
@@ -46,7 +48,7 @@ const MOST_PENDING = 10_000
 /** Keeps a connection open. `connect` opens one, and gives up at the signal. */
 export function keepConnection(
   connect: (signal: AbortSignal) => Promise<Connection>,
-  { opened, failed }: KeptConnectionEvents = {},
+  { opened, failed, misled }: KeptConnectionEvents = {},
 ): KeptConnection {
   const life = new AbortController()
   const attempted = Promise.withResolvers<void>()
@@ -102,8 +104,12 @@ export function keepConnection(
         const asking = at.send(question)
         return await (repetition === undefined ? asking : asking.catch(repeated(at, repetition)))
       } catch (error) {
-        if (isAtWrongServer(error)) at.end(unavailable(operation, error))
-        throw unavailable(operation, error)
+        const reported = unavailable(operation, error)
+        if (isAtWrongServer(error)) {
+          at.end(reported)
+          misled?.(reported)
+        }
+        throw reported
       } finally {
         clearTimeout(timer)
         pending -= 1

@@ -65,11 +65,15 @@ export async function openSharedStore(
       },
     },
   )
+  const misled = (error: StoreUnavailable): void => scripts.renew(error)
   const stream: KeptConnection = keepConnection(connect, {
+    // The server ends the waiting of `follow` when it becomes a replica; a question would still be answered.
+    misled,
     // A sidecar without requests would not notice that the other connection is dead, too.
     failed: () => scripts.ask('connect', ['HELLO'], timeout).catch(() => {}),
   })
-  const confirmed: KeptConnection | undefined = replicas === 0 ? undefined : keepConnection(connect)
+  const confirmed: KeptConnection | undefined =
+    replicas === 0 ? undefined : keepConnection(connect, { misled })
   const replicated =
     confirmed === undefined
       ? undefined
