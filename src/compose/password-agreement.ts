@@ -105,13 +105,28 @@ export function createPasswordAgreement({
       : { dataset, epoch, salt, fingerprint, last: id, kept: kept === '1' }
   }
 
+  /**
+   * Whether the server is to get back the epoch that it has lost. It belongs to this sidecar's password, so the tokens that sidecars
+   * know stay valid.
+   */
+  function restores(): boolean {
+    return agreement.kind === 'agreed' && agreement.epoch === copies.epoch
+  }
+
   async function publish(state: DeviceState | undefined): Promise<void> {
     const before = changes
     const salt = randomBytes(16).toString('base64url')
     const own = await printOf(salt)
     if (before !== changes) return
-    const least = state === undefined || isBehind(state) ? Number(copies.epoch) : 0
-    const args = [state?.epoch ?? '', least, salt, own, randomBytes(8).toString('hex')]
+    const expected = state?.epoch ?? ''
+    const args = [
+      expected,
+      Number(copies.epoch),
+      salt,
+      own,
+      randomBytes(8).toString('hex'),
+      restores() ? 1 : 0,
+    ]
     const [revoked] = listOf(await store.runDurably(PUBLISH, keys, [store.prefix, ...args]))
     // Another sidecar was first: the next round reads what it has published.
     if (revoked === undefined) return

@@ -16,6 +16,7 @@ const SWEEP_INTERVAL = 1_000
 
 const LOST =
   'shared store: it has lost its data; the tokens that this sidecar knows work for tokens.offline_grace, all others have to log in again'
+const DEAF = 'this sidecar hears of no revocations from the shared store'
 const DIFFERS =
   'the password of this sidecar is not the one of the shared store, so it issues no tokens; give all sidecars with this store.prefix the same line'
 
@@ -121,7 +122,7 @@ export async function openSharedState(
     },
     unsaved: () => undefined,
     troubles: () => [
-      ...(store.up ? [] : ['the shared store does not respond']),
+      ...(store.up ? (copies.hears ? [] : [DEAF]) : ['the shared store does not respond']),
       ...(differs ? ['the password is not the one of the shared store'] : []),
     ],
     async close() {

@@ -126,6 +126,7 @@ export function followRevocations({
 
   async function run(onFirst: () => void): Promise<void> {
     while (!closed) {
+      copies.forgetUnknown()
       await synchronize()
         .finally(onFirst)
         .then(follow)

@@ -143,8 +143,12 @@ export function createSharedTokens({
         // Two parties hold the token and one of them stole it. The sidecar cannot tell which (RFC 9700 §4.14.2).
         revoked(rest, 'refresh_token_reuse')
         return undefined
-      default:
-        return undefined
+      default: {
+        const [epoch = ''] = rest
+        // A server that has lost the epoch may have lost the token, too.
+        if (epoch !== '' && Number(epoch) >= Number(copies.epoch)) return undefined
+        throw new StoreUnavailable('refresh', 'loading', 'the server has no state yet')
+      }
     }
   }
 
@@ -157,8 +161,10 @@ export function createSharedTokens({
   async function revokeGrants(grants: readonly string[], reason: string): Promise<number> {
     let count = 0
     for (let at = 0; at < grants.length; at += PAGE) {
-      const reply = await lasting(REVOKE_GRANTS, ...grants.slice(at, at + PAGE))
+      const page = grants.slice(at, at + PAGE)
+      const reply = await lasting(REVOKE_GRANTS, ...page)
       count += revoked(listOf(reply).map(String), reason)
+      copies.revoke(page)
     }
     return count
   }
@@ -166,8 +172,12 @@ export function createSharedTokens({
   async function revoke(which: Revocation, reason: string): Promise<number> {
     if ('grant' in which) return revokeGrants([which.grant], reason)
     if ('token' in which) {
-      const reply = await lasting(REVOKE_TOKEN, digestToken(which.token))
-      return revoked(listOf(reply).map(String), reason)
+      const digest = digestToken(which.token)
+      const found = listOf(await lasting(REVOKE_TOKEN, digest)).map(String)
+      const known = copies.grantOf(digest)
+      // The server has lost it with its data, and the sidecars still know it.
+      if (found.length === 0 && known !== undefined) return revokeGrants([known], reason)
+      return revoked(found, reason)
     }
     if ('client' in which) {
       const theirs = (await grants()).filter(({ client }) => prefix64(client) === which.client)

@@ -1,43 +1,48 @@
 import { tokenScript } from './token-scripts.ts'
 
-/** Begins an epoch, so that every token is void. It is later than every earlier one, even if the server was emptied. */
-const BEGIN_EPOCH = `
-local function begin(least)
-  local next = math.max(now, (tonumber(epoch) or 0) + 1, tonumber(least))
-  epoch = string.format('%.0f', next)
+/** Enters an epoch: every token of an earlier one is void. */
+const ENTER_EPOCH = `
+local function enter(number)
+  epoch = string.format('%.0f', number)
   redis.call('HSET', KEYS[1], 'epoch', epoch)
   redis.call('UNLINK', p .. 'grants')
   announce('epoch', epoch)
+end
+
+local function after(known)
+  return math.max(now, (tonumber(epoch) or 0) + 1, known + 1)
 end
 `
 
 /** Revokes all grants. `ARGV`: prefix. Returns `{number of grants, epoch}`, without an epoch if there is no state. */
 export const REVOKE_ALL = tokenScript(
   'revoke',
-  `${BEGIN_EPOCH}
+  `${ENTER_EPOCH}
 if not epoch then return {0} end
 expire()
 local count = redis.call('ZCARD', p .. 'grants')
-begin(0)
+enter(after(0))
 return {count, epoch}
 `,
 )
 
 /**
- * Publishes the fingerprint of the password, and begins an epoch. Does nothing if another epoch than the expected one holds (an empty
+ * Publishes the fingerprint of the password, and enters an epoch. Does nothing if another epoch than the expected one holds (an empty
  * text: none), because then another sidecar was first.
  *
- * `ARGV`: prefix, expected epoch, least epoch, salt, fingerprint, id of a new dataset. Returns `{number of grants revoked, epoch}` or `{}`.
+ * `ARGV`: prefix, expected epoch, latest epoch that the sidecar knows, salt, fingerprint, id of a new dataset, whether to restore the
+ * latest epoch (1) instead of beginning a later one (0). Returns `{number of grants revoked, epoch}` or `{}`.
  */
 export const PUBLISH = tokenScript(
   'state',
-  `${BEGIN_EPOCH}
+  `${ENTER_EPOCH}
 if (epoch or '') ~= ARGV[2] then return {} end
 expire()
 local count = redis.call('ZCARD', p .. 'grants')
 redis.call('HSETNX', KEYS[1], 'dataset', ARGV[6])
 redis.call('HSET', KEYS[1], 'salt', ARGV[4], 'fingerprint', ARGV[5])
-begin(ARGV[3])
+local known = tonumber(ARGV[3])
+enter(ARGV[7] == '1' and known or after(known))
 return {count, epoch}
 `,
 )

@@ -25,6 +25,8 @@ export interface TokenCopy {
 export interface TokenCopies {
   /** Looks up an access token: synchronously if a copy or the memory of revoked ones decides, else with one question to the server. */
   identify(accessToken: string): TokenLookup | Promise<TokenLookup>
+  /** The grant of an access token of which there is a copy. */
+  grantOf(digest: Digest): string | undefined
   add(copy: TokenCopy): void
   /** Drops the copies of revoked grants and cuts their requests. A question under way cannot bring them back. */
   revoke(grants: readonly string[]): void
@@ -38,6 +40,10 @@ export interface TokenCopies {
   readonly epoch: string
   /** This sidecar has heard of every revocation up to now. */
   heard(): void
+  /** Whether it still hears of them, as far as is known. */
+  readonly hears: boolean
+  /** Another server may answer from now on: it may know what the one before it did not. */
+  forgetUnknown(): void
   /** The server has lost its data: the copies are all that is left of their tokens, and work for the offline grace. */
   orphan(): void
   /** The grants with a copy or a request in flight. */
@@ -101,7 +107,8 @@ export function createTokenCopies({
   let heardAt = Number.NEGATIVE_INFINITY
 
   const now = (): number => Math.floor(clock.monotonic())
-  const holds = (): boolean => clock.monotonic() - heardAt <= Math.max(DEAF, offlineGrace)
+  const silence = (): number => clock.monotonic() - heardAt
+  const holds = (): boolean => silence() <= Math.max(DEAF, offlineGrace)
 
   function identify(accessToken: string): TokenLookup | Promise<TokenLookup> {
     if (!looksMinted(accessToken)) return UNKNOWN
@@ -126,8 +133,12 @@ export function createTokenCopies({
     try {
       const before = now()
       const reply = await store.run(LOOK_UP, keys, [store.prefix, digest])
-      const [grant, client, granted, of, left] = Array.isArray(reply) ? reply.map(String) : []
-      if (grant === undefined || client === undefined || of === undefined) {
+      const answer = Array.isArray(reply) ? reply.map(String) : []
+      const [grant = '', client = '', granted, of, left] = answer
+      if (of === undefined) {
+        // A server that has lost the epoch may have lost the token, too.
+        const [present = ''] = answer
+        if (present === '' || Number(present) < Number(epoch)) return UNAVAILABLE
         remember(unknown, digest, now() + UNKNOWN_FOR)
         return UNKNOWN
       }
@@ -174,6 +185,7 @@ export function createTokenCopies({
 
   return {
     identify,
+    grantOf: (digest) => table.find(digest)?.grant.id,
     add,
     revoke(grants) {
       for (const id of grants) {
@@ -191,11 +203,14 @@ export function createTokenCopies({
     get epoch() {
       return epoch
     },
+    get hears() {
+      return silence() <= DEAF
+    },
     heard() {
       heardAt = clock.monotonic()
     },
+    forgetUnknown: () => unknown.clear(),
     orphan() {
-      unknown.clear()
       const until = now() + offlineGrace
       for (const { id, client, issuedAt, tokens } of [...table.grants()]) {
         drop(id, 'evicted')

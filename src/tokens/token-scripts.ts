@@ -99,14 +99,15 @@ return reply
  *
  * `ARGV`: prefix, presented digest, access digest, its lifetime, most tokens of a grant, and with rotation: refresh digest, its
  * lifetime, grace, sealed response.
- * Returns `{'refreshed', grant, client, granted, epoch}`, `{'replayed', sealed}`, `{'reused', grant}` or `{'invalid'}`.
+ * Returns `{'refreshed', grant, client, granted, epoch}`, `{'replayed', sealed}`, `{'reused', grant}` or
+ * `{'invalid', epoch}`.
  */
 export const REFRESH = tokenScript(
   'refresh',
   `
 local presented = ARGV[2]
 local kind, grant, client, granted = token(presented)
-if not kind or kind == 'a' then return {'invalid'} end
+if not kind or kind == 'a' then return {'invalid', epoch or ''} end
 local set = p .. 'g:' .. grant
 if kind == 's' then
   local sealed = redis.call('GET', p .. 'r:' .. presented)
@@ -141,18 +142,22 @@ return {'refreshed', grant, client, granted, epoch}
 )
 
 /**
- * Looks up an access token. `ARGV`: prefix, digest. Returns `{grant, client, granted, epoch, time left}`, or `{}` for any other text.
+ * Looks up an access token. `ARGV`: prefix, digest. Returns `{grant, client, granted, epoch, time left}`, or `{epoch}` for any other
+ * text, with an empty epoch if there is no state.
  */
 export const LOOK_UP = tokenScript(
   'lookup',
   `
 local kind, grant, client, granted = token(ARGV[2])
-if kind ~= 'a' then return {} end
+if kind ~= 'a' then return {epoch or ''} end
 return {grant, client, granted, epoch, redis.call('PTTL', p .. 't:' .. ARGV[2])}
 `,
 )
 
-/** Revokes grants. `ARGV`: prefix, grant ... Returns those that were live. */
+/**
+ * Revokes grants. `ARGV`: prefix, grant ... Returns those that were live. All of them are announced: if the server has lost its data,
+ * sidecars may still know tokens of the others.
+ */
 export const REVOKE_GRANTS = tokenScript(
   'revoke',
   `
@@ -161,7 +166,7 @@ for i = 2, #ARGV do
   local held = remove(ARGV[i])
   if held == 1 then revoked[#revoked + 1] = ARGV[i] end
 end
-if #revoked > 0 then announce('revoked', table.concat(revoked, ' ')) end
+announce('revoked', table.concat(ARGV, ' ', 2))
 return revoked
 `,
 )

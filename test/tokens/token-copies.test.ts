@@ -47,7 +47,7 @@ it('H128 a token is asked for once, also by requests at the same time, and then 
 })
 
 it('H128 an unknown token is asked for once', async () => {
-  const { copies, store, clock } = setting(() => [])
+  const { copies, store, clock } = setting(() => ['100'])
   const token = mintToken(randomBytes)
   expect(await copies.identify(token)).toEqual(UNKNOWN)
   expect(copies.identify(token)).toEqual(UNKNOWN)
@@ -63,7 +63,7 @@ it('H128 at most 64 questions run at a time, and those that wait too long are no
   const answers = Promise.all(Array.from({ length: 1_200 }, () => copies.identify(mintToken(randomBytes))))
   await new Promise(setImmediate)
   expect(store.asked).toHaveLength(64)
-  gate.resolve([])
+  gate.resolve(['100'])
   const kinds = Map.groupBy(await answers, ({ kind }) => kind)
   expect(kinds.get('unavailable')).toHaveLength(1_200 - 64 - 1_024)
   expect(kinds.get('refused')).toHaveLength(64 + 1_024)
@@ -149,5 +149,16 @@ it('H129 without the new epoch, all copies are asked for again', async () => {
   copies.dropAll()
   expect(cut).toEqual(['g1'])
   expect(await copies.identify(token)).toEqual(VALID)
+  expect(store.asked).toHaveLength(2)
+})
+
+it.each([
+  ['a server without a state', ''],
+  ['a server that has lost an epoch', '99'],
+])('H131 a token that %s does not have is not known to be unknown', async (_server, epoch) => {
+  const { copies, store } = setting(() => [epoch])
+  copies.begin('100')
+  const token = mintToken(randomBytes)
+  for (let i = 0; i < 2; i++) expect(await copies.identify(token)).toEqual({ kind: 'unavailable' })
   expect(store.asked).toHaveLength(2)
 })
