@@ -72,4 +72,24 @@ export const FLEET = {
       'A request with a known token costs the shared store nothing, and with shared windows one command at most, which requests that arrive together share.',
     reason: 'decision: one store must carry many sidecars under load',
   },
+  H144: {
+    sentence:
+      'No token whose response has arrived is lost by `kill -9`, whether of a sidecar or of a server that writes before it replies (`appendfsync always`).',
+    reason: 'C9 for a fleet; out-of-memory kills, power cuts',
+  },
+  H145: {
+    sentence:
+      'In a failover, no token that a replica has confirmed is lost, no live token is refused, and logins work again by themselves. A login whose confirmation is cut off by the end of the primary fails.',
+    reason: 'redundancy: the new primary has only what was replicated',
+  },
+  H146: {
+    sentence:
+      'A Cluster serves tokens like one server. While the node of the keys is gone, known tokens work.',
+    reason: 'redundancy; all keys of a device are in one slot',
+  },
+  H147: {
+    sentence:
+      'A shared store that is slow, stalled, out of memory, made a replica or emptied refuses no live token that a sidecar knows, and everything works again by itself. A revocation reaches tokens that the store has lost, too.',
+    reason: 'decision: the fault of a server or a network must not log out anybody',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

@@ -8,7 +8,7 @@ import { temporaryDirectory } from './certificate.ts'
 import { closeLater } from './cleanup.ts'
 import { run } from './tools.ts'
 
-/** A running `redis-server`, without persistence. */
+/** A running server, without persistence. */
 export interface RedisServer {
   readonly port: number
   /** `127.0.0.1:port`. */
@@ -33,6 +33,9 @@ export interface RedisOptions {
   readonly cli?: readonly string[]
 }
 
+/** The program of the server. `POSTERN_REDIS_SERVER` names another one, such as Valkey's. */
+const SERVER = process.env.POSTERN_REDIS_SERVER ?? 'redis-server'
+
 const READY = /Ready to accept connections|Sentinel ID is/
 
 /** Starts a server on a free port of 127.0.0.1. It ends with the test. */
@@ -54,7 +57,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
     ]
     writeFileSync(file, `${lines.join('\n')}\n`)
     const args = options.sentinel ? [file, '--sentinel'] : [file]
-    const started = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] })
+    const started = spawn(SERVER, args, { stdio: ['ignore', 'pipe', 'inherit'] })
     child = started
     const log: string[] = []
     const ready = Promise.withResolvers<void>()

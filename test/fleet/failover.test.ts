@@ -1,0 +1,68 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { type Served, tokensOf } from '../process/serve.ts'
+import { startDevice } from '../support/device.ts'
+import { type RedisGroup, startGroup } from '../support/redis.ts'
+import { isInstalled, needs } from '../support/tools.ts'
+import { type Fleet, oneOf, pause, report, startFleet, statusesOf, tryLogin } from './fleet.ts'
+
+let fleet: Fleet
+let group: RedisGroup
+
+beforeAll(async () => {
+  if (!isInstalled('redis-server')) return
+  group = await startGroup(3)
+  const nodes = group.sentinels.map(({ at }) => at).join(',')
+  fleet = await startFleet({ device: await startDevice(), url: `valkey+sentinel://${nodes}/main` })
+})
+
+describe('a primary that fails over to its replica', () => {
+  it('H145 loses no token that was issued, never refuses a live one, and logins work again soon', async () => {
+    needs('redis-server')
+    const { sidecars } = fleet
+    const known = tokensOf(await (sidecars[0] as Served).login()).access_token
+    expect(await statusesOf(sidecars, [known])).toEqual([200])
+    const issued: string[] = []
+    const logins: number[] = []
+    const statuses = new Set<number>()
+    let slowest = 0
+    let over = false
+    const clients = sidecars.map(async (sidecar) => {
+      while (!over) {
+        const start = performance.now()
+        const tokens = await tryLogin(sidecar)
+        slowest = Math.max(slowest, performance.now() - start)
+        if (tokens === undefined) await pause(20)
+        else {
+          issued.push(tokens.access_token)
+          logins.push(performance.now())
+          const status = await oneOf(sidecars).use(tokens.access_token)
+          if (status === 401) statuses.add(status)
+        }
+      }
+    })
+    const users = sidecars.map(async (sidecar) => {
+      while (!over) {
+        statuses.add(await sidecar.use(known))
+        await pause(10)
+      }
+    })
+    await expect.poll(() => issued.length).toBeGreaterThan(20)
+    await group.primary.kill()
+    const killed = performance.now()
+    const afterwards = (): number => logins.filter((at) => at > killed + 500).length
+    await expect.poll(afterwards, { timeout: 20_000 }).toBeGreaterThan(10)
+    over = true
+    await Promise.all([...clients, ...users])
+
+    const gap = Math.max(...logins.map((at, index) => at - (logins[index - 1] ?? at)))
+    report('failover', `no login for ${Math.round(gap)} ms, the slowest response ${Math.round(slowest)} ms`)
+    expect([...statuses]).toEqual([200])
+    expect(await statusesOf(sidecars, issued)).toEqual([200])
+    const [one, two] = sidecars as [Served, Served]
+    const { access_token: token } = tokensOf(await one.login())
+    expect(await statusesOf(sidecars, [token, known])).toEqual([200])
+    await two.revoke({ all: true })
+    await expect.poll(() => statusesOf(sidecars, [token, known]), { timeout: 1_000 }).toEqual([401])
+    for (const sidecar of sidecars) expect(await sidecar.ready()).toBe(200)
+  })
+})

@@ -1,0 +1,171 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { send } from '../support/client.ts'
+import { freePort, type RedisServer, startRedis, until } from '../support/redis.ts'
+import {
+  FORM_TYPE,
+  PASSWORD_GRANT,
+  startSidecar,
+  type TestSidecar,
+  type YamlPart,
+} from '../support/sidecar.ts'
+import { needs } from '../support/tools.ts'
+import { report } from './fleet.ts'
+
+beforeEach(() => needs('redis-server'))
+
+function start(port: number, config: YamlPart = {}): Promise<TestSidecar> {
+  const tokens = { store: `valkey://127.0.0.1:${port}` }
+  return startSidecar({
+    config: {
+      oauth: { revocation_path: '/oauth/revoke' },
+      ...config,
+      tokens,
+      // So long that a busy machine is not taken for a server that does not reply.
+      store: { timeout: '5s', ...(config.store as object | undefined) },
+    },
+  })
+}
+
+const readiness = async ({ adminUrl: url }: TestSidecar): Promise<number> =>
+  (await send({ transport: 'http1', url, path: '/readyz' })).status
+const use = async (sidecar: TestSidecar, token: string): Promise<number> =>
+  (await sidecar.request({ token })).status
+const logIn = async (sidecar: TestSidecar): Promise<number> =>
+  (await sidecar.postToken(PASSWORD_GRANT)).status
+const logged = (sidecar: TestSidecar, text: string): number =>
+  sidecar.logLines().filter((line) => line.includes(text)).length
+const isReady = (sidecar: TestSidecar) => async () => (await readiness(sidecar)) === 200
+
+interface Bed {
+  readonly server: RedisServer
+  readonly one: TestSidecar
+  readonly two: TestSidecar
+  /** A token that both know. */
+  readonly known: string
+}
+
+async function startBed(): Promise<Bed> {
+  const server = await startRedis()
+  const [one, two] = await Promise.all([start(server.port), start(server.port)])
+  for (const each of [one, two]) await until(isReady(each))
+  const known = await one.token()
+  for (const each of [one, two]) expect(await use(each, known)).toBe(200)
+  return { server, one, two, known }
+}
+
+/** Each of these is answered with 200 at each of these sidecars. */
+async function expectWorking(sidecars: readonly TestSidecar[], ...tokens: readonly string[]): Promise<void> {
+  for (const sidecar of sidecars) for (const token of tokens) expect(await use(sidecar, token)).toBe(200)
+}
+
+describe('a server', () => {
+  it.concurrent('H147 that is slow only slows down what needs it', async () => {
+    const { server, one, two, known } = await startBed()
+    const token = await one.token()
+    server.freeze()
+    const thawing = setTimeout(server.thaw, 300)
+    const answers = Promise.all([use(two, token), logIn(one)])
+    await expectWorking([one, two], known)
+    expect(await answers).toEqual([200, 200])
+    clearTimeout(thawing)
+    for (const each of [one, two]) {
+      expect(logged(each, 'the shared store does not respond')).toBe(0)
+      expect(await readiness(each)).toBe(200)
+    }
+  })
+
+  it.concurrent.each(['killed and restarted', 'emptied without a disconnect'])(
+    'H147 that is %s without its data leaves known tokens, takes logins, and says so once',
+    async (how) => {
+      const { server, one, two, known } = await startBed()
+      const emptied = performance.now()
+      if (how.startsWith('killed')) {
+        await server.kill()
+        await until(async () => (await readiness(one)) === 503)
+        await expectWorking([one, two], known)
+        expect(await logIn(one)).toBe(500)
+        await server.restart()
+      } else await server.command('FLUSHALL')
+      const lost = 'it has lost its data'
+      await until(async () => {
+        await expectWorking([one, two], known)
+        return logged(one, lost) > 0 && logged(two, lost) > 0
+      })
+      report(`a server that was ${how}`, `noticed after ${Math.round(performance.now() - emptied)} ms`)
+      if (!how.startsWith('killed')) expect(performance.now() - emptied).toBeLessThan(6_000)
+      for (const each of [one, two]) await until(isReady(each))
+      const fresh = [await one.token(), await two.token()]
+      await expectWorking([one, two], known, ...fresh)
+      for (const each of [one, two]) expect(logged(each, lost)).toBe(1)
+
+      // The server does not have it any more, and still every sidecar hears of the revocation.
+      const fields = ['Content-Type', FORM_TYPE]
+      await one.request({ method: 'POST', path: '/oauth/revoke', body: `token=${known}`, fields })
+      await until(async () => (await use(one, known)) === 401 && (await use(two, known)) === 401, 1_000)
+      await expectWorking([one, two], ...fresh)
+    },
+  )
+
+  it.concurrent('H147 that is made a replica of another one serves nothing, and falsely refuses nothing', async () => {
+    const { server, one, two, known } = await startBed()
+    const elsewhere = await startRedis()
+    const strangers = await Promise.all(Array.from({ length: 30 }, () => one.token()))
+    const statuses = new Set<number>()
+    await server.command('REPLICAOF', '127.0.0.1', String(elsewhere.port))
+    for (const token of strangers) {
+      statuses.add(await use(two, token))
+      await expectWorking([one, two], known)
+    }
+    expect(statuses).not.toContain(401)
+    for (const each of [one, two]) await until(async () => (await readiness(each)) === 503)
+    expect(await logIn(one)).toBe(500)
+    await expectWorking([one, two], known)
+    await server.command('REPLICAOF', 'NO', 'ONE')
+    for (const each of [one, two]) await until(isReady(each))
+    await expectWorking([one, two], known, await two.token())
+  })
+
+  it.concurrent('H147 that is out of memory issues nothing, and loses nothing', async () => {
+    const { server, one, two, known } = await startBed()
+    const stranger = await one.token()
+    await server.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
+    await server.command('CONFIG', 'SET', 'maxmemory', '1')
+    expect(await logIn(one)).toBe(500)
+    await expectWorking([one, two], known, stranger)
+    await server.command('CONFIG', 'SET', 'maxmemory', '0')
+    expect(await logIn(one)).toBe(200)
+    await expectWorking([one, two], known, stranger)
+  })
+
+  it.concurrent('H137 whose password is wrong is tried again until the file is right', async () => {
+    const server = await startRedis({
+      settings: ['requirepass the-right-one'],
+      cli: ['-a', 'the-right-one', '--no-auth-warning'],
+    })
+    const file = join(temporaryDirectory(), 'store-password')
+    writeFileSync(file, 'the-wrong-one\n', { mode: 0o600 })
+    const sidecar = await start(server.port, { store: { password_file: file } })
+    expect(await readiness(sidecar)).toBe(503)
+    expect(await logIn(sidecar)).toBe(500)
+    expect(logged(sidecar, 'the server refuses the user or the password')).toBe(1)
+    expect(sidecar.logLines().join('')).not.toContain('the-wrong-one')
+    writeFileSync(file, 'the-right-one\n')
+    await until(isReady(sidecar))
+    expect(await logIn(sidecar)).toBe(200)
+    expect(logged(sidecar, 'the server refuses the user or the password')).toBe(1)
+  })
+
+  it.concurrent('H136 that starts after the sidecar is used when it is there', async () => {
+    const port = await freePort()
+    const sidecar = await start(port)
+    expect(await readiness(sidecar)).toBe(503)
+    expect(await logIn(sidecar)).toBe(500)
+    await startRedis({ port })
+    await until(isReady(sidecar))
+    expect(await logIn(sidecar)).toBe(200)
+    expect(logged(sidecar, 'the shared store does not respond')).toBe(1)
+  })
+})
