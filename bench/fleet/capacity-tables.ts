@@ -6,6 +6,7 @@ import {
   devicesBy,
   endsFirst,
   type Mix,
+  type OperationCosts,
   PACKET,
   RESOURCES,
   type Resource,
@@ -65,23 +66,26 @@ interface NamedLoad {
   readonly load: DeviceLoad
 }
 
+const OPERATIONS: Readonly<Record<keyof OperationCosts, string>> = {
+  login: 'a login',
+  refresh: 'a refresh',
+  lookup: 'a lookup of a token that another sidecar issued',
+  revocation: 'a revocation (in the crowd one sidecar hears of it, alone two)',
+  count: 'a counted request (shared windows)',
+  idle: 'a second of an idle sidecar',
+}
+
+const OPERATION_NAMES = Object.keys(OPERATIONS) as (keyof OperationCosts)[] // of a record with these keys
+
 function operationTable({ alone, together }: StoreCosts): Table {
-  const names = {
-    login: 'a login',
-    refresh: 'a refresh',
-    lookup: 'a lookup of a token that another sidecar issued',
-    revocation: 'a revocation, heard by two sidecars',
-    count: 'a counted request (shared windows)',
-    idle: 'a second of an idle sidecar',
-  } as const
   return {
     caption: 'What an operation costs the server: in a crowd of sidecars, and of one sidecar alone',
     head: ['operation', 'µs in a crowd', 'µs alone', 'commands', 'bytes received', 'bytes sent'],
-    rows: (Object.keys(names) as (keyof typeof names)[]).map((key) => {
-      const { processor, commands, received, sent } = alone[key]
+    rows: OPERATION_NAMES.map((name) => {
+      const { processor, commands, received, sent } = alone[name]
       return [
-        names[key],
-        fixed(together[key].processor, 0),
+        OPERATIONS[name],
+        fixed(together[name].processor, 0),
         fixed(processor, 0),
         fixed(commands, 2),
         fixed(received, 0),
@@ -89,6 +93,18 @@ function operationTable({ alone, together }: StoreCosts): Table {
       ]
     }),
   }
+}
+
+/** What the operations cost in a crowd, for a comparison with other runs. */
+export function operationChecks({ together }: StoreCosts): Check[] {
+  return OPERATION_NAMES.map((name) => ({
+    id: `F3 ${name}`,
+    what: `processor time of the server in a crowd: ${OPERATIONS[name]}`,
+    unit: 'µs',
+    better: 'less',
+    value: together[name].processor,
+    comparable: 'same machine',
+  }))
 }
 
 function memoryTable({ memory, connections }: StoreCosts): Table {

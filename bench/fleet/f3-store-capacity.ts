@@ -5,7 +5,13 @@ import type { Lab } from '../lab.ts'
 import { MEBIBYTE } from '../process-usage.ts'
 import { say } from '../run-program.ts'
 import type { StoreCosts } from './capacity.ts'
-import { type Comparison, capacityTables, comparisonCheck, costFaults } from './capacity-tables.ts'
+import {
+  type Comparison,
+  capacityTables,
+  comparisonCheck,
+  costFaults,
+  operationChecks,
+} from './capacity-tables.ts'
 import { addDevices, keepPace, measureTogether, startMembers } from './crowd.ts'
 import { openStore } from './member.ts'
 import { createMeter } from './meter.ts'
@@ -33,6 +39,11 @@ const SECONDS = 4.5
 const DEFAULT_NODE = 4_096
 const SMALL_NODE = 512
 
+const NOTES = [
+  'with Sentinel or a Cluster a sidecar has a third connection, each login and revocation waits for a replica (WAIT), and each replica costs the network every write once more',
+  'all keys of a device are on one server, so a Cluster carries more devices, and no larger ones',
+]
+
 export const storeCapacity: Figure = {
   id: 'F3',
   title: 'How large a fleet one server carries',
@@ -43,10 +54,10 @@ export const storeCapacity: Figure = {
     const sidecar = await onServer(lab, (server) => measureOperations(lab, server))
     const { costs, comparisons } = await onServer(lab, (server) => measureCrowd(lab, server, sidecar))
     return {
-      checks: comparisons.map(comparisonCheck),
+      checks: [...comparisons.map(comparisonCheck), ...operationChecks(costs)],
       charts: [],
       tables: capacityTables(costs, comparisons),
-      notes: [`redis-server ${version}`],
+      notes: [`redis-server ${version}`, ...NOTES],
       faults: costFaults(costs),
     }
   },

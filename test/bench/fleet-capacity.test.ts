@@ -10,7 +10,12 @@ import {
   type StoreCosts,
   serversFor,
 } from '../../bench/fleet/capacity.ts'
-import { capacityTables, comparisonCheck, costFaults } from '../../bench/fleet/capacity-tables.ts'
+import {
+  capacityTables,
+  comparisonCheck,
+  costFaults,
+  operationChecks,
+} from '../../bench/fleet/capacity-tables.ts'
 import { questionFaults } from '../../bench/fleet/f1-request-cost.ts'
 import { sidecarCores } from '../../bench/fleet/f2-several-sidecars.ts'
 import type { Usage } from '../../bench/fleet/usage.ts'
@@ -92,6 +97,12 @@ it('the tables of the figure tell of every mix and every operation, and give who
   }
   expect(tables.flatMap(({ rows }) => rows.flat()).filter((cell) => /NaN|Infinity|^-$/.test(cell))).toEqual(
     [],
+  )
+})
+
+it('each operation is a check that later runs on the same machine compare', () => {
+  expect(operationChecks(COSTS).map(({ id, value, comparable }) => [id, value, comparable])).toEqual(
+    Object.entries(OPERATIONS).map(([name, { processor }]) => [`F3 ${name}`, processor, 'same machine']),
   )
 })
 
