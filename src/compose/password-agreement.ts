@@ -10,7 +10,7 @@ import type { TokenCopies } from '../tokens/token-copies.ts'
  * `unknown`: the store has not answered since the start or since the password changed.
  */
 export type Agreement =
-  | { readonly kind: 'agreed'; readonly epoch: string }
+  | { readonly kind: 'agreed'; readonly epoch: string; readonly dataset: string }
   | { readonly kind: 'differs' }
   | { readonly kind: 'unknown' }
 
@@ -76,7 +76,8 @@ export function createPasswordAgreement({
       if (state !== undefined && !isBehind(state)) {
         const own = await printOf(state.salt)
         if (before !== changes) continue
-        copies.begin(state.epoch)
+        if (isFoundedAnew(state, own)) copies.adopt(state.epoch)
+        else copies.begin(state.epoch)
         if (own === state.fingerprint) return agreed(state)
         if (!mayPublish) return differs(state)
       }
@@ -97,20 +98,27 @@ export function createPasswordAgreement({
     return Number(state.epoch) < Number(copies.epoch)
   }
 
+  /** A sidecar that has just started was the first one at the emptied server, with the same password. That voids no token. */
+  function isFoundedAnew({ dataset, epoch, founded, fingerprint }: DeviceState, own: string): boolean {
+    const before = ownDataset()
+    return before !== undefined && before !== dataset && founded === epoch && fingerprint === own
+  }
+
   async function read(last: string): Promise<DeviceState | undefined> {
     const reply = listOf(await store.run(READ_STATE, keys, [store.prefix, last]))
-    const [dataset = '', epoch = '', salt = '', fingerprint = '', id = '', kept] = reply.map(String)
+    const [dataset = '', epoch = '', salt = '', fingerprint = '', id = '', kept, founded = ''] =
+      reply.map(String)
     return reply.length === 0
       ? undefined
-      : { dataset, epoch, salt, fingerprint, last: id, kept: kept === '1' }
+      : { dataset, epoch, founded, salt, fingerprint, last: id, kept: kept === '1' }
   }
 
   /**
-   * Whether the server is to get back the epoch that it has lost. It belongs to this sidecar's password, so the tokens that sidecars
-   * know stay valid.
+   * The dataset of the present epoch, if that belongs to this sidecar's password. Then a server that has lost the epoch gets it back,
+   * and the tokens that sidecars know stay valid.
    */
-  function restores(): boolean {
-    return agreement.kind === 'agreed' && agreement.epoch === copies.epoch
+  function ownDataset(): string | undefined {
+    return agreement.kind === 'agreed' && agreement.epoch === copies.epoch ? agreement.dataset : undefined
   }
 
   async function publish(state: DeviceState | undefined): Promise<void> {
@@ -125,7 +133,7 @@ export function createPasswordAgreement({
       salt,
       own,
       randomBytes(8).toString('hex'),
-      restores() ? 1 : 0,
+      ownDataset() === undefined ? 0 : 1,
     ]
     const [revoked] = listOf(await store.runDurably(PUBLISH, keys, [store.prefix, ...args]))
     // Another sidecar was first: the next round reads what it has published.
@@ -137,7 +145,7 @@ export function createPasswordAgreement({
   function agreed(state: DeviceState): DeviceState {
     mayPublish = false
     if (agreement.kind === 'differs') onDiffers(false)
-    agreement = { kind: 'agreed', epoch: state.epoch }
+    agreement = { kind: 'agreed', epoch: state.epoch, dataset: state.dataset }
     return state
   }
 

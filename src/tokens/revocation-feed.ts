@@ -10,6 +10,8 @@ export interface DeviceState {
   /** The id of the data on the server. Another one means that the server was emptied. */
   readonly dataset: string
   readonly epoch: string
+  /** The epoch with which a sidecar began the dataset, on an empty server; empty if another sidecar restored its epoch. */
+  readonly founded: string
   readonly salt: string
   /** The fingerprint of the password. */
   readonly fingerprint: string
@@ -104,7 +106,7 @@ export function followRevocations({
     if (kind === 'revoked') copies.revoke(value.split(' '))
     else if (kind === 'evicted') copies.evict(value.split(' '))
     else if (kind === 'epoch') copies.begin(value)
-    return kind === 'epoch'
+    return kind === 'epoch' || kind === 'founded'
   }
 
   async function follow(): Promise<void> {

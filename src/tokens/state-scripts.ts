@@ -1,12 +1,12 @@
 import { tokenScript } from './token-scripts.ts'
 
-/** Enters an epoch: every token of an earlier one is void. */
+/** Enters an epoch: every token of an earlier one is void. `kind` of the message: `epoch` or `founded`. */
 const ENTER_EPOCH = `
-local function enter(number)
+local function enter(number, kind)
   epoch = string.format('%.0f', number)
   redis.call('HSET', KEYS[1], 'epoch', epoch)
   redis.call('UNLINK', p .. 'grants')
-  announce('epoch', epoch)
+  announce(kind, epoch)
 end
 
 local function after(known)
@@ -21,7 +21,7 @@ export const REVOKE_ALL = tokenScript(
 if not epoch then return {0} end
 expire()
 local count = redis.call('ZCARD', p .. 'grants')
-enter(after(0))
+enter(after(0), 'epoch')
 return {count, epoch}
 `,
 )
@@ -31,7 +31,7 @@ return {count, epoch}
  * text: none), because then another sidecar was first.
  *
  * `ARGV`: prefix, expected epoch, latest epoch that the sidecar knows, salt, fingerprint, id of a new dataset, whether to restore the
- * latest epoch (1) instead of beginning a later one (0). Returns `{number of grants revoked, epoch}` or `{}`.
+ * latest epoch (1) instead of beginning a later one (0). The first epoch of a new dataset is founded, unless it is restored. Returns `{number of grants revoked, epoch}` or `{}`.
  */
 export const PUBLISH = tokenScript(
   'state',
@@ -41,15 +41,17 @@ expire()
 local count = redis.call('ZCARD', p .. 'grants')
 redis.call('HSETNX', KEYS[1], 'dataset', ARGV[6])
 redis.call('HSET', KEYS[1], 'salt', ARGV[4], 'fingerprint', ARGV[5])
-local known = tonumber(ARGV[3])
-enter(ARGV[7] == '1' and known or after(known))
+local known, restores, isNew = tonumber(ARGV[3]), ARGV[7] == '1', not epoch
+enter(restores and known or after(known), isNew and not restores and 'founded' or 'epoch')
+if isNew and not restores then redis.call('HSET', KEYS[1], 'founded', epoch) end
 return {count, epoch}
 `,
 )
 
 /**
  * Reads the state of the device. `ARGV`: prefix, id of the last event that was read.
- * Returns `{dataset, epoch, salt, fingerprint, id of the last event, whether that event is still kept}`, or `{}` if there is no state.
+ * Returns `{dataset, epoch, salt, fingerprint, id of the last event, whether that event is still kept, founded epoch}`, or `{}` if there
+ * is no state.
  */
 export const READ_STATE = tokenScript(
   'state',
@@ -58,8 +60,8 @@ if not epoch then return {} end
 local last = redis.call('XREVRANGE', p .. 'events', '+', '-', 'COUNT', 1)
 local id = last[1] and last[1][1] or '0-0'
 local kept = ARGV[2] ~= '' and #redis.call('XRANGE', p .. 'events', ARGV[2], ARGV[2]) or 0
-local state = redis.call('HMGET', KEYS[1], 'dataset', 'salt', 'fingerprint')
-return {state[1], epoch, state[2], state[3], id, kept}
+local state = redis.call('HMGET', KEYS[1], 'dataset', 'salt', 'fingerprint', 'founded')
+return {state[1], epoch, state[2], state[3], id, kept, state[4] or ''}
 `,
 )
 

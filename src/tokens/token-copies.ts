@@ -27,6 +27,7 @@ export interface TokenCopies {
   identify(accessToken: string): TokenLookup | Promise<TokenLookup>
   /** The grant of an access token of which there is a copy. */
   grantOf(digest: Digest): string | undefined
+  /** Does nothing for a token of another epoch: of a later one this sidecar is about to hear. */
   add(copy: TokenCopy): void
   /** Drops the copies of revoked grants and cuts their requests. A question under way cannot bring them back. */
   revoke(grants: readonly string[]): void
@@ -34,6 +35,8 @@ export interface TokenCopies {
   evict(grants: readonly string[]): void
   /** Drops every copy of an earlier epoch and cuts their requests. Does nothing if the epoch is not new. */
   begin(epoch: string): void
+  /** Takes over the epoch with which an emptied server began anew: the copies stay. */
+  adopt(epoch: string): void
   /** Drops every copy and cuts every request: the password has changed, and the server cannot be asked for the new epoch. */
   dropAll(): void
   /** The present epoch, as far as this sidecar has heard; empty before it has heard of one. */
@@ -134,7 +137,7 @@ export function createTokenCopies({
       const before = now()
       const reply = await store.run(LOOK_UP, keys, [store.prefix, digest])
       const answer = Array.isArray(reply) ? reply.map(String) : []
-      const [grant = '', client = '', granted, of, left] = answer
+      const [grant = '', client = '', granted, of, left, founded] = answer
       if (of === undefined) {
         // A server that has lost the epoch may have lost the token, too.
         const [present = ''] = answer
@@ -142,8 +145,9 @@ export function createTokenCopies({
         remember(unknown, digest, now() + UNKNOWN_FOR)
         return UNKNOWN
       }
-      begin(of)
-      if (revoked.has(grant) || of !== epoch) return REVOKED
+      // Whether the copies stay in a founded epoch depends on the password, so it is left to the agreement on that.
+      if (of !== founded) begin(of)
+      if (revoked.has(grant) || Number(of) < Number(epoch)) return REVOKED
       const until = before + Number(left)
       add({ digest, grant, client, epoch: of, granted: Number(granted), until })
       return { kind: 'valid', grant }
@@ -156,7 +160,6 @@ export function createTokenCopies({
   }
 
   function add({ digest, grant: id, client, epoch: of, granted, until }: TokenCopy): void {
-    begin(of)
     if (revoked.has(id) || of !== epoch || table.find(digest) !== undefined) return
     const at = now()
     const issuedAt = Math.floor(at - Math.max(0, clock.wall() - granted))
@@ -198,6 +201,9 @@ export function createTokenCopies({
       for (const id of grants) drop(id, 'evicted')
     },
     begin,
+    adopt(next) {
+      if (Number(next) > Number(epoch)) epoch = next
+    },
     // The server may know them as tokens of the new epoch, so they are asked for again.
     dropAll: () => dropAll('evicted'),
     get epoch() {

@@ -142,15 +142,15 @@ return {'refreshed', grant, client, granted, epoch}
 )
 
 /**
- * Looks up an access token. `ARGV`: prefix, digest. Returns `{grant, client, granted, epoch, time left}`, or `{epoch}` for any other
- * text, with an empty epoch if there is no state.
+ * Looks up an access token. `ARGV`: prefix, digest. Returns `{grant, client, granted, epoch, time left, founded epoch}`, or `{epoch}`
+ * for any other text, with an empty epoch if there is no state.
  */
 export const LOOK_UP = tokenScript(
   'lookup',
   `
 local kind, grant, client, granted = token(ARGV[2])
 if kind ~= 'a' then return {epoch or ''} end
-return {grant, client, granted, epoch, redis.call('PTTL', p .. 't:' .. ARGV[2])}
+return {grant, client, granted, epoch, redis.call('PTTL', p .. 't:' .. ARGV[2]), redis.call('HGET', KEYS[1], 'founded')}
 `,
 )
 

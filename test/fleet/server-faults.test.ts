@@ -13,6 +13,7 @@ import {
 } from '../support/sidecar.ts'
 import { needs } from '../support/tools.ts'
 import { report } from './fleet.ts'
+import { startNetwork } from './stalled-network.ts'
 
 beforeEach(() => needs('redis-server'))
 
@@ -108,6 +109,31 @@ describe('a server', () => {
       await expectWorking([one, two], ...fresh)
     },
   )
+
+  it.concurrent('H147 that is emptied and then used first by a sidecar that starts anew leaves known tokens', async () => {
+    const server = await startRedis()
+    const network = await startNetwork(server.port)
+    const one = await start(network.port, { store: { timeout: '1s' } })
+    await until(isReady(one))
+    const known = await one.token()
+    network.stall()
+    await server.restart()
+    const two = await start(server.port)
+    await until(isReady(two))
+    const fresh = await two.token()
+    network.heal()
+    await until(async () => {
+      const status = await use(one, fresh)
+      expect([200, 500]).toContain(status)
+      await expectWorking([one], known)
+      return status === 200
+    })
+    await until(async () => logged(one, 'it has lost its data') === 1)
+    await expectWorking([one], known, fresh)
+    // What comes after it is an epoch like every other one.
+    writeFileSync(two.passwordFile, 'another password\n')
+    await until(async () => (await use(one, known)) === 401 && (await use(one, fresh)) === 401)
+  })
 
   it.concurrent('H147 that is made a replica of another one serves nothing, and falsely refuses nothing', async () => {
     const { server, one, two, known } = await startBed()

@@ -12,7 +12,15 @@ import { scriptedStore, storeDown } from '../support/scripted-store.ts'
 
 type Follow = PromiseWithResolvers<readonly StreamEntry[]>
 
-const STATE: DeviceState = { dataset: 'd1', epoch: '100', salt: '', fingerprint: '', last: '5-0', kept: true }
+const STATE: DeviceState = {
+  dataset: 'd1',
+  epoch: '100',
+  founded: '',
+  salt: '',
+  fingerprint: '',
+  last: '5-0',
+  kept: true,
+}
 
 /** A feed whose server a test plays: each pending `follow` is handed out by `next`, and `state` is what `settle` finds. */
 async function feed(missing: readonly string[] = []) {
