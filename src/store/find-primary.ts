@@ -41,7 +41,7 @@ export async function connectToPrimary(
   if (path !== undefined) return open({ path })
   switch (kind) {
     case 'sentinel':
-      return open(await findBySentinels(settings, account, signal))
+      return openBySentinels(open, () => findBySentinels(settings, account, signal))
     case 'cluster':
       return firstOf(shuffled(nodes), (node) => openInCluster(open, node))
     default:
@@ -71,6 +71,24 @@ async function openPrimary(
     throw error
   } finally {
     clearTimeout(timer)
+  }
+}
+
+/**
+ * Opens the primary that the sentinels name, and asks them again: one that hung until now may have been replaced meanwhile, and says
+ * that it is a primary until it hears of that.
+ */
+async function openBySentinels(
+  open: (at: StoreNode) => Promise<PrimaryConnection>,
+  find: () => Promise<StoreNode>,
+): Promise<PrimaryConnection> {
+  const opened = await open(await find())
+  try {
+    if (formatNode(await find()) === opened.facts.at) return opened
+    throw new Error('the sentinels name another primary')
+  } catch (error) {
+    opened.connection.end(new Error('not the primary'))
+    throw error
   }
 }
 

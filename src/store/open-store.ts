@@ -30,7 +30,7 @@ export async function openSharedStore(
   clock: Clock = systemClock,
 ): Promise<SharedStore> {
   // A sidecar with a local store does not load the client.
-  const [{ connectToPrimary }, { watchSentinels }] = await Promise.all([
+  const [{ connectToPrimary }, { findPrimary, watchSentinels }] = await Promise.all([
     import('./find-primary.ts'),
     import('./sentinels.ts'),
   ])
@@ -65,23 +65,37 @@ export async function openSharedStore(
       },
     },
   )
-  const misled = (error: StoreUnavailable): void => scripts.renew(error)
-  const stream: KeptConnection = keepConnection(connect, {
+  const events = {
     // The server ends the waiting of `follow` when it becomes a replica; a question would still be answered.
-    misled,
+    misled: (error: StoreUnavailable) => scripts.renew(error),
     // A sidecar without requests would not notice that the other connection is dead, too.
     failed: () => scripts.ask('connect', ['HELLO'], timeout).catch(() => {}),
-  })
-  const confirmed: KeptConnection | undefined =
-    replicas === 0 ? undefined : keepConnection(connect, { misled })
+  }
+  const stream: KeptConnection = keepConnection(connect, events)
+  const confirmed: KeptConnection | undefined = replicas === 0 ? undefined : keepConnection(connect, events)
   const replicated =
     confirmed === undefined
       ? undefined
-      : createReplicatedRuns(confirmed, { replicas, timeout, unconfirmed: (error) => listener.failed(error) })
+      : createReplicatedRuns(confirmed, {
+          replicas,
+          timeout,
+          clock,
+          isPrimary,
+          unconfirmed: (error) => listener.failed(error),
+        })
   const watching =
     address.kind === 'sentinel'
       ? watchSentinels(settings, { current: () => primary, moved }, life.signal)
       : undefined
+
+  /** Without an answer of the sentinels, the primary is taken for one. */
+  async function isPrimary(): Promise<boolean> {
+    if (address.kind !== 'sentinel') return true
+    const named = await findPrimary(settings, life.signal).catch(() => undefined)
+    if (named === undefined || primary === undefined || named === primary) return true
+    moved()
+    return false
+  }
 
   function moved(): void {
     scripts.renew(new Error('the sentinels name another primary'))

@@ -23,6 +23,11 @@ export function findBySentinels(
   })
 }
 
+/** `host:port` of the primary, as one of the sentinels names it. */
+export async function findPrimary(settings: StoreSettings, signal: AbortSignal): Promise<string> {
+  return formatNode(await findBySentinels(settings, await readAccount(settings), signal))
+}
+
 /**
  * Calls `moved` when most sentinels name another primary than `current` (`host:port`, or undefined without a connection). A primary
  * that is cut off from its sentinels, but not from this sidecar, still accepts writes that the failover has already lost. Runs until

@@ -94,6 +94,21 @@ describe('a Sentinel group', () => {
     },
   )
 
+  it('H145 whose former primary still answers: a run that it cannot confirm fails', SLOW, async () => {
+    const group = await startGroup(1)
+    const [sentinel] = group.sentinels
+    const { store } = await open(`valkey+sentinel://${sentinelsOf(group)}/main`, { timeout: 1_000 })
+    await group.replica.command('REPLICAOF', 'NO', 'ONE')
+    await sentinel?.command('SENTINEL', 'REMOVE', 'main')
+    await sentinel?.command('SENTINEL', 'MONITOR', 'main', '127.0.0.1', String(group.replica.port), '1')
+    for (let run = 0; run < 10; run++) {
+      const failure = await failureOf(store.runDurably(ADD, [KEY], [1]))
+      if (failure !== 'none') continue
+      expect(Number(await group.replica.command('GET', KEY))).toBeGreaterThan(0)
+    }
+    await expect.poll(() => failureOf(store.runDurably(ADD, [KEY], [1])), SLOW).toBe('none')
+  })
+
   it(
     'H136 without users of its own refuses those of the servers, and is asked without them',
     SLOW,
