@@ -79,7 +79,7 @@ export const FLEET = {
   },
   H145: {
     sentence:
-      'In a failover, no token that a replica has confirmed is lost, no live token is refused, and logins work again by themselves. A login whose confirmation is cut off by the end of the primary fails.',
+      'In a failover, no token that a replica has confirmed is lost, no live token is refused, and logins work again by themselves. A login fails if the primary ends before it is confirmed, or turns out to be a former one.',
     reason: 'redundancy: the new primary has only what was replicated',
   },
   H146: {
