@@ -47,6 +47,12 @@ const PAUSE = 250
 /** The most entries of one answer. More may wait, so the copies are not up to date yet. */
 const MOST = 1_000
 
+/**
+ * After so many waits without a message, the state is read: a server that was emptied sends none. Not after each, because the idle
+ * sidecars decide how many of them one server carries.
+ */
+const SILENCES = 3
+
 /** Grants per question, so that no question is long. */
 const PAGE = 500
 
@@ -110,12 +116,16 @@ export function followRevocations({
   }
 
   async function follow(): Promise<void> {
+    let silences = 0
     while (!closed) {
       const entries = await store.follow(events, last)
       const begun = entries.map(apply).includes(true)
       if (entries.length < MOST) copies.heard()
-      // A server that was emptied meanwhile sends nothing, so silence is a reason to look, too.
-      if (entries.length === 0 || begun) await synchronize()
+      silences = entries.length === 0 ? silences + 1 : 0
+      if (begun || silences === SILENCES) {
+        silences = 0
+        await synchronize()
+      }
     }
   }
 
