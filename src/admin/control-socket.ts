@@ -30,7 +30,7 @@ const LARGEST_COMMAND = 4096
 
 const STORE_UNAVAILABLE: ControlResponse = {
   status: 503,
-  value: { error: 'the shared store does not respond, so nothing was read or revoked: try again' },
+  value: { error: 'the shared store does not respond: try again when it does' },
 }
 
 export function controlSocketPath(stateDir: string): string {

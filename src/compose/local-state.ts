@@ -6,14 +6,11 @@ import { isBug, SetupError } from '../system/setup-error.ts'
 import { openJournal } from '../tokens/journal.ts'
 import { createMemoryJournal, type TokenJournal } from '../tokens/token-journal.ts'
 import { createTokenStore, type TokenStore } from '../tokens/token-store.ts'
-import { openPassword, type State, type StateDependencies } from './state.ts'
+import { openPassword, type State, type StateDependencies, SWEEP_INTERVAL, sourceEvents } from './state.ts'
 
 /** The keys of the journal for the fingerprint of the password and for its salt. */
 const FINGERPRINT = 'password_fingerprint'
 const SALT = 'password_salt'
-
-/** Milliseconds. */
-const SWEEP_INTERVAL = 1_000
 
 const FROM_MEMORY = 'token file: serving from memory'
 /** After a failed flush the file stays in use. */
@@ -52,6 +49,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
     if (durable) saved = saved.then(() => reported(saveFingerprint(journal, password)))
   }
   const password = await openPassword(config, deps, readFingerprint(journal), {
+    ...sourceEvents(deps),
     changed() {
       tokens.revoke({ all: true }, 'password_changed')
       log.warn('the password has changed')
@@ -59,14 +57,6 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
       learned()
     },
     learned,
-    unreadable: (reason) => {
-      metrics.storeFailed('password', 'read')
-      log.error({ reason }, 'the password source cannot be used; the last good password stays valid')
-    },
-    restored() {
-      log.info('the password source can be used again')
-      deps.onPasswordRead()
-    },
   }).catch((error: unknown) => {
     journal.close()
     throw error

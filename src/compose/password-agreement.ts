@@ -9,7 +9,7 @@ import type { TokenCopies } from '../tokens/token-copies.ts'
  * Whether the password of this sidecar is the one of the shared store. `differs`: another sidecar has published a different one.
  * `unknown`: the store has not answered since the start or since the password changed.
  */
-export type Agreement =
+type Agreement =
   | { readonly kind: 'agreed'; readonly epoch: string; readonly dataset: string }
   | { readonly kind: 'differs' }
   | { readonly kind: 'unknown' }
@@ -28,11 +28,11 @@ export interface PasswordAgreementDependencies {
 
 /**
  * Keeps the password of this sidecar and the fingerprint in the shared store in agreement (C8). The epoch in the store belongs to one
- * password. Who sees the password change publishes the new fingerprint and with it begins an epoch, in one step, so every token
- * of the old password is void at that moment, and a login that was verified under the earlier epoch gets none.
+ * password. The sidecar that sees the password change stores the new fingerprint and begins an epoch, in one script. That voids every
+ * token of the old password. A login that was verified under the earlier epoch gets no token.
  *
  * Only a sidecar that has seen a change, or has just started, publishes. Any other one that finds a different fingerprint holds an old
- * password: it gives out no token until its own source changes.
+ * password: it logs nobody in until its own source changes.
  */
 export interface PasswordAgreement {
   /** Counts the changes of this sidecar's password, so that a login can tell whether one happened during its verification. */
@@ -56,7 +56,7 @@ export function createPasswordAgreement({
   onBug,
 }: PasswordAgreementDependencies): PasswordAgreement {
   let changes = 0
-  /** Whether a different fingerprint in the store is older than this sidecar's password. */
+  /** True after a start or a change of the password: this sidecar may overwrite the fingerprint in the store. */
   let mayPublish = true
   let agreement: Agreement = { kind: 'unknown' }
   let print: { readonly key: string; readonly value: string } | undefined
@@ -78,8 +78,15 @@ export function createPasswordAgreement({
         if (before !== changes) continue
         if (isFoundedAnew(state, own)) copies.adopt(state.epoch)
         else copies.begin(state.epoch)
-        if (own === state.fingerprint) return agreed(state)
-        if (!mayPublish) return differs(state)
+        if (own === state.fingerprint) {
+          agreeOn(state)
+          return state
+        }
+        if (!mayPublish) {
+          if (agreement.kind !== 'differs') onDiffers(true)
+          agreement = { kind: 'differs' }
+          return state
+        }
       }
       if (!mayPublish && agreement.kind !== 'agreed') throw new StoreUnavailable('state', 'error', OUTDATED)
       await publish(state)
@@ -114,8 +121,7 @@ export function createPasswordAgreement({
   }
 
   /**
-   * The dataset of the present epoch, if that belongs to this sidecar's password. Then a server that has lost the epoch gets it back,
-   * and the tokens that sidecars know stay valid.
+   * The dataset of the present epoch, if that belongs to this sidecar's password. Then a server that has lost the epoch gets it back.
    */
   function ownDataset(): string | undefined {
     return agreement.kind === 'agreed' && agreement.epoch === copies.epoch ? agreement.dataset : undefined
@@ -135,24 +141,18 @@ export function createPasswordAgreement({
       randomBytes(8).toString('hex'),
       ownDataset() === undefined ? 0 : 1,
     ]
-    const [revoked] = listOf(await store.runDurably(PUBLISH, keys, [store.prefix, ...args]))
+    const reply = listOf(await store.runDurably(PUBLISH, keys, [store.prefix, ...args])).map(String)
+    const [revoked, epoch, dataset] = reply
     // Another sidecar was first: the next round reads what it has published.
-    if (revoked === undefined) return
-    if (before === changes) mayPublish = false
+    if (epoch === undefined || dataset === undefined) return
+    if (before === changes) agreeOn({ epoch, dataset })
     if (state !== undefined) onPublished(Number(revoked))
   }
 
-  function agreed(state: DeviceState): DeviceState {
+  function agreeOn({ epoch, dataset }: Pick<DeviceState, 'epoch' | 'dataset'>): void {
     mayPublish = false
     if (agreement.kind === 'differs') onDiffers(false)
-    agreement = { kind: 'agreed', epoch: state.epoch, dataset: state.dataset }
-    return state
-  }
-
-  function differs(state: DeviceState): DeviceState {
-    if (agreement.kind !== 'differs') onDiffers(true)
-    agreement = { kind: 'differs' }
-    return state
+    agreement = { kind: 'agreed', epoch, dataset }
   }
 
   return {

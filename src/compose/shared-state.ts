@@ -5,20 +5,17 @@ import type { SharedStore } from '../store/shared-store.ts'
 import { followRevocations } from '../tokens/revocation-feed.ts'
 import { createSharedTokens } from '../tokens/shared-token-store.ts'
 import { createTokenCopies } from '../tokens/token-copies.ts'
-import { createPasswordAgreement, type PasswordAgreement } from './password-agreement.ts'
-import type { State, StateDependencies } from './state.ts'
+import { createPasswordAgreement } from './password-agreement.ts'
+import { type State, type StateDependencies, SWEEP_INTERVAL, sourceEvents } from './state.ts'
 
 /** How often a login is verified again because the password changed meanwhile. */
 const ATTEMPTS = 4
-
-/** Milliseconds. */
-const SWEEP_INTERVAL = 1_000
 
 const LOST =
   'shared store: it has lost its data; the tokens that this sidecar knows work for tokens.offline_grace, all others have to log in again'
 const DEAF = 'this sidecar hears of no revocations from the shared store'
 const DIFFERS =
-  'the password of this sidecar is not the one of the shared store, so it issues no tokens; give all sidecars with this store.prefix the same line'
+  'the password of this sidecar is not the one of the shared store, so it logs nobody in; give all sidecars with this store.prefix the same line'
 
 /**
  * Opens the password source, and the tokens in the shared store. Does not wait for a store that does not answer: the sidecar begins
@@ -60,30 +57,11 @@ export async function openSharedState(
     log.warn({ grants, reason }, 'tokens revoked')
   }
 
-  let agreed: PasswordAgreement | undefined
-  const password = await openPasswordSource(config.password, {
-    clock,
-    events: {
-      changed() {
-        log.warn('the password has changed')
-        deps.onPasswordRead()
-        agreed?.changed()
-      },
-      unreadable: (reason) => {
-        metrics.storeFailed('password', 'read')
-        log.error({ reason }, 'the password source cannot be used; the last good password stays valid')
-      },
-      restored() {
-        log.info('the password source can be used again')
-        deps.onPasswordRead()
-      },
-    },
-  })
   let differs = false
   const agreement = createPasswordAgreement({
     store,
     copies,
-    fingerprint: password.fingerprint,
+    fingerprint: (salt) => password.fingerprint(salt),
     onPublished: (grants) => revoked(grants, 'password_changed'),
     onDiffers(now) {
       differs = now
@@ -92,7 +70,17 @@ export async function openSharedState(
     },
     onBug: deps.onBug,
   })
-  agreed = agreement
+  const password = await openPasswordSource(config.password, {
+    clock,
+    events: {
+      ...sourceEvents(deps),
+      changed() {
+        log.warn('the password has changed')
+        deps.onPasswordRead()
+        agreement.changed()
+      },
+    },
+  })
   const feed = followRevocations({
     store,
     copies,
@@ -108,12 +96,11 @@ export async function openSharedState(
     async logIn(candidate, client, grantType) {
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
         const before = agreement.changes
+        const present = await agreement.present()
+        if (present.kind !== 'agreed') return 'unavailable'
         const result = await password.verify(candidate)
         if (result !== 'right') return result
-        const present = await agreement.present()
         if (before !== agreement.changes) continue
-        if (present.kind === 'differs') return 'wrong'
-        if (present.kind === 'unknown') return 'unavailable'
         const issued = await tokens.issue(client, grantType, present.epoch)
         if (issued !== 'stale') return issued
         await agreement.settle().catch(() => {})

@@ -38,6 +38,27 @@ export interface StateDependencies {
   readonly onPasswordRead: () => void
 }
 
+/** How often expired tokens are removed (ms). */
+export const SWEEP_INTERVAL = 1_000
+
+/** Reports whether the password source can be used. */
+export function sourceEvents({
+  log,
+  metrics,
+  onPasswordRead,
+}: StateDependencies): Pick<PasswordSourceEvents, 'unreadable' | 'restored'> {
+  return {
+    unreadable(reason) {
+      metrics.storeFailed('password', 'read')
+      log.error({ reason }, 'the password source cannot be used; the last good password stays valid')
+    },
+    restored() {
+      log.info('the password source can be used again')
+      onPasswordRead()
+    },
+  }
+}
+
 /** Opens the password source. Rejects with `SetupError` if it cannot be used. */
 export async function openPassword(
   { password }: Config,

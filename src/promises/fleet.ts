@@ -20,7 +20,7 @@ export const FLEET = {
   },
   H131: {
     sentence:
-      'While the shared store does not answer, known tokens work until they expire or for `tokens.offline_grace`. What has to be asked gets 500 `server_error` with `Proxy-Status` within `store.timeout`, never 401.',
+      'While the shared store does not answer, known tokens work until they expire or for `tokens.offline_grace`. What has to be asked gets 500 `server_error` with `Proxy-Status`, never 401, and no question waits longer than `store.timeout`.',
     reason: 'decision: a failure of the store must not log out anybody, nor hold a request for long',
   },
   H132: {
@@ -34,7 +34,7 @@ export const FLEET = {
     reason: 'a connection breaks; a primary fails before its replica has the last writes',
   },
   H134: {
-    sentence: 'A sidecar with another password than the shared store issues no token, and says so.',
+    sentence: 'A sidecar with another password than the shared store logs nobody in, and says so.',
     reason: 'one of the sidecars still has the old file; see H130',
   },
   H135: {
@@ -89,7 +89,7 @@ export const FLEET = {
   },
   H147: {
     sentence:
-      'A shared store that is slow, stalled, out of memory, made a replica or emptied refuses no live token that a sidecar knows, and everything works again by itself. A revocation reaches tokens that the store has lost, too.',
+      'A shared store that is slow, stalled, out of memory, made a replica or emptied refuses no live token that a sidecar knows, and everything works again by itself. A revocation of an access token reaches sidecars that know it, even if the store has lost it.',
     reason: 'decision: the fault of a server or a network must not log out anybody',
   },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

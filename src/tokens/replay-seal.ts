@@ -24,6 +24,7 @@ export function openResponse(sealed: string, presented: string): IssuedTokens | 
     const decipher = createDecipheriv(CIPHER, keyFrom(presented), bytes.subarray(0, NONCE))
     decipher.setAuthTag(bytes.subarray(NONCE, NONCE + TAG))
     const text = Buffer.concat([decipher.update(bytes.subarray(NONCE + TAG)), decipher.final()])
+    // Only `sealResponse` can make a text that passes this key's authentication.
     return JSON.parse(text.toString()) as IssuedTokens
   } catch {
     return undefined

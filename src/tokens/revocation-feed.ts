@@ -41,8 +41,9 @@ export interface RevocationFeed {
   close(): void
 }
 
-/** The pause before the store is asked again after it did not answer (ms). */
+/** The pause before the store is asked again after it did not answer, and after a bug (ms). */
 const PAUSE = 250
+const PAUSE_AFTER_BUG = 10_000
 
 /** The most entries of one answer. More may wait, so the copies are not up to date yet. */
 const MOST = 1_000
@@ -75,17 +76,13 @@ export function followRevocations({
 
   async function synchronize(): Promise<void> {
     const state = await settle(last)
-    const before = dataset
-    dataset = state.dataset
-    if (before === '') last = state.last
-    else if (before !== dataset) {
-      last = state.last
+    const isLost = dataset !== '' && dataset !== state.dataset
+    if (isLost) {
       copies.orphan()
       onLost()
-    } else if (!state.kept) {
-      last = state.last
-      await compare()
-    }
+    } else if (!state.kept) await compare()
+    dataset = state.dataset
+    if (isLost || !state.kept) last = state.last
     if (last === state.last) copies.heard()
   }
 
@@ -129,23 +126,26 @@ export function followRevocations({
     }
   }
 
-  function pause(): Promise<void> {
+  function pause(time: number): Promise<void> {
     return new Promise((resolve) => {
       wake = resolve
-      setTimeout(resolve, PAUSE).unref()
+      setTimeout(resolve, time).unref()
     })
   }
 
   async function run(onFirst: () => void): Promise<void> {
     while (!closed) {
       copies.forgetUnknown()
+      let time = PAUSE
       await synchronize()
         .finally(onFirst)
         .then(follow)
         .catch((error: unknown) => {
-          if (!(error instanceof StoreUnavailable)) onBug(error)
+          if (error instanceof StoreUnavailable) return
+          onBug(error)
+          time = PAUSE_AFTER_BUG
         })
-      if (!closed) await pause()
+      if (!closed) await pause(time)
     }
   }
 

@@ -1,5 +1,11 @@
 import { prefix64 } from '../http/ip.ts'
-import { type Script, type SharedStore, type StoreReply, StoreUnavailable } from '../store/shared-store.ts'
+import {
+  type Script,
+  type SharedStore,
+  type StoreOperation,
+  type StoreReply,
+  StoreUnavailable,
+} from '../store/shared-store.ts'
 import type { Clock } from '../system/clock.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from './mint.ts'
 import { openResponse, sealResponse } from './replay-seal.ts'
@@ -14,7 +20,7 @@ import type {
   Unavailable,
 } from './token-contract.ts'
 import type { TokenCopies } from './token-copies.ts'
-import { ISSUE, LIST_GRANTS, REFRESH, REVOKE_GRANTS, REVOKE_TOKEN } from './token-scripts.ts'
+import { DESCRIBE_GRANTS, ISSUE, LIST_GRANTS, REFRESH, REVOKE_GRANTS, REVOKE_TOKEN } from './token-scripts.ts'
 
 export interface SharedTokens extends Tokens {
   /**
@@ -34,7 +40,7 @@ export interface SharedTokensDependencies {
   readonly listener: SharedTokensListener
 }
 
-/** What this sidecar itself did at the store. What others did, they count. */
+/** What this sidecar itself did at the store. Each sidecar counts its own operations. */
 export interface SharedTokensListener extends Pick<TokenListener, 'issued' | 'evicted'> {
   revoked(grants: number, reason: string): void
 }
@@ -143,13 +149,16 @@ export function createSharedTokens({
         // Two parties hold the token and one of them stole it. The sidecar cannot tell which (RFC 9700 §4.14.2).
         revoked(rest, 'refresh_token_reuse')
         return undefined
-      default: {
-        const [epoch = ''] = rest
-        // A server that has lost the epoch may have lost the token, too.
-        if (epoch !== '' && Number(epoch) >= Number(copies.epoch)) return undefined
-        throw new StoreUnavailable('refresh', 'loading', 'the server has no state yet')
-      }
+      default:
+        requirePresent(rest[0], 'refresh')
+        return undefined
     }
+  }
+
+  /** Rejects what a server says that has lost the epoch: it may have lost the token, too. */
+  function requirePresent(epoch: string | undefined, operation: StoreOperation): void {
+    if (epoch !== undefined && epoch !== '' && Number(epoch) >= Number(copies.epoch)) return
+    throw new StoreUnavailable(operation, 'loading', 'the server has lost its state')
   }
 
   function revoked(grants: readonly string[], reason: string): number {
@@ -162,10 +171,10 @@ export function createSharedTokens({
     let count = 0
     for (let at = 0; at < grants.length; at += PAGE) {
       const page = grants.slice(at, at + PAGE)
-      const reply = await lasting(REVOKE_GRANTS, ...page)
-      count += revoked(listOf(reply).map(String), reason)
+      count += listOf(await lasting(REVOKE_GRANTS, ...page)).length
       copies.revoke(page)
     }
+    if (count > 0) listener.revoked(count, reason)
     return count
   }
 
@@ -173,11 +182,13 @@ export function createSharedTokens({
     if ('grant' in which) return revokeGrants([which.grant], reason)
     if ('token' in which) {
       const digest = digestToken(which.token)
-      const found = listOf(await lasting(REVOKE_TOKEN, digest)).map(String)
+      const [epoch, ...found] = listOf(await lasting(REVOKE_TOKEN, digest)).map(String)
+      if (found.length > 0) return revoked(found, reason)
       const known = copies.grantOf(digest)
       // The server has lost it with its data, and the sidecars still know it.
-      if (found.length === 0 && known !== undefined) return revokeGrants([known], reason)
-      return revoked(found, reason)
+      if (known !== undefined) return revokeGrants([known], reason)
+      requirePresent(epoch, 'revoke')
+      return 0
     }
     if ('client' in which) {
       const theirs = (await grants()).filter(({ client }) => prefix64(client) === which.client)
@@ -186,18 +197,19 @@ export function createSharedTokens({
         reason,
       )
     }
-    const [count, epoch] = listOf(await lasting(REVOKE_ALL))
-    copies.begin(String(epoch ?? ''))
+    const [count, epoch] = listOf(await lasting(REVOKE_ALL, Number(copies.epoch))).map(String)
+    requirePresent(epoch, 'revoke')
+    copies.begin(epoch ?? '')
     if (Number(count) > 0) listener.revoked(Number(count), reason)
     return Number(count)
   }
 
   async function grants(): Promise<readonly GrantSummary[]> {
     const found: GrantSummary[] = []
-    for (let at = 0; ; at += PAGE) {
-      const reply = await store.run(LIST_GRANTS, keys, [store.prefix, at, at + PAGE - 1])
-      const [ranks, ...page] = listOf(reply)
-      for (const each of page) {
+    const ids = listOf(await store.run(LIST_GRANTS, keys, [store.prefix])).map(String)
+    for (let at = 0; at < ids.length; at += PAGE) {
+      const page = await store.run(DESCRIBE_GRANTS, keys, [store.prefix, ...ids.slice(at, at + PAGE)])
+      for (const each of listOf(page)) {
         const [id, client, granted, expires, accessTokens, refreshTokens] = listOf(each)
         found.push({
           id: String(id),
@@ -208,8 +220,8 @@ export function createSharedTokens({
           refreshTokens: Number(refreshTokens),
         })
       }
-      if (Number(ranks) < PAGE) return found
     }
+    return found
   }
 
   return {
@@ -233,7 +245,7 @@ export function listOf(reply: StoreReply | undefined): readonly StoreReply[] {
 }
 
 /** `unavailable` if the store does not answer. Every other rejection is a bug and stays one. */
-export function orUnavailable<T>(asked: Promise<T>): Promise<T | Unavailable> {
+function orUnavailable<T>(asked: Promise<T>): Promise<T | Unavailable> {
   return asked.catch((error: unknown) => {
     if (error instanceof StoreUnavailable) return 'unavailable'
     throw error

@@ -14,14 +14,17 @@ local function after(known)
 end
 `
 
-/** Revokes all grants. `ARGV`: prefix. Returns `{number of grants, epoch}`, without an epoch if there is no state. */
+/**
+ * Revokes all grants. `ARGV`: prefix, latest epoch that the sidecar knows. Returns `{number of grants, epoch}`, without an epoch if there
+ * is no state.
+ */
 export const REVOKE_ALL = tokenScript(
   'revoke',
   `${ENTER_EPOCH}
 if not epoch then return {0} end
 expire()
 local count = redis.call('ZCARD', p .. 'grants')
-enter(after(0), 'epoch')
+enter(after(tonumber(ARGV[2])), 'epoch')
 return {count, epoch}
 `,
 )
@@ -31,7 +34,8 @@ return {count, epoch}
  * text: none), because then another sidecar was first.
  *
  * `ARGV`: prefix, expected epoch, latest epoch that the sidecar knows, salt, fingerprint, id of a new dataset, whether to restore the
- * latest epoch (1) instead of beginning a later one (0). The first epoch of a new dataset is founded, unless it is restored. Returns `{number of grants revoked, epoch}` or `{}`.
+ * latest epoch (1) instead of beginning a later one (0). The first epoch of an emptied server is marked as founded, unless a sidecar
+ * restores the one that it knows. Returns `{number of grants revoked, epoch, dataset}` or `{}`.
  */
 export const PUBLISH = tokenScript(
   'state',
@@ -44,7 +48,7 @@ redis.call('HSET', KEYS[1], 'salt', ARGV[4], 'fingerprint', ARGV[5])
 local known, restores, isNew = tonumber(ARGV[3]), ARGV[7] == '1', not epoch
 enter(restores and known or after(known), isNew and not restores and 'founded' or 'epoch')
 if isNew and not restores then redis.call('HSET', KEYS[1], 'founded', epoch) end
-return {count, epoch}
+return {count, epoch, redis.call('HGET', KEYS[1], 'dataset')}
 `,
 )
 

@@ -31,7 +31,7 @@ export type TokenLookup =
 /** What a store in this process finds. */
 export type LocalLookup = Exclude<TokenLookup, { kind: 'unavailable' }>
 
-/** The shared store did not answer, so nothing was issued or revoked as far as is known. A store in this process never says so. */
+/** The shared store did not answer, so nobody knows whether it was done. A store in this process never says so. */
 export type Unavailable = 'unavailable'
 
 /**
@@ -72,7 +72,7 @@ export interface Tokens {
   /** Exchanges a live refresh token (C6). `undefined` (`invalid_grant`) for any other string, also for an access token. */
   refresh(refreshToken: string): Later<IssuedTokens | undefined | Unavailable>
   /** Looks up an access token (C10). A valid one makes its grant the most recently used; a refresh token is unknown. */
-  identify(accessToken: string): TokenLookup | Promise<TokenLookup>
+  identify(accessToken: string): Later<TokenLookup>
   /** Revokes grants with all their tokens, durably. Returns the number of grants. */
   revoke(which: Revocation, reason: string): Later<number | Unavailable>
   grants(): Later<readonly GrantSummary[] | Unavailable>

@@ -1,22 +1,12 @@
-import { type SharedStore, StoreUnavailable } from '../store/shared-store.ts'
-import { createBoundedQueue } from '../system/bounded-queue.ts'
+import { FOLLOW_WAIT, type SharedStore } from '../store/shared-store.ts'
 import type { Clock } from '../system/clock.ts'
 import { createGrantTable } from './grant-table.ts'
 import { type Digest, digestToken, looksMinted } from './mint.ts'
 import type { SharedTokenPolicy, TokenLookup } from './token-contract.ts'
-import { LOOK_UP } from './token-scripts.ts'
+import { createTokenQuestions, type FoundToken } from './token-questions.ts'
 
 /** An access token of the shared store, as this sidecar knows it. */
-export interface TokenCopy {
-  readonly digest: Digest
-  readonly grant: string
-  readonly client: string
-  readonly epoch: string
-  /** When the password was given, on the server's clock (ms). */
-  readonly granted: number
-  /** When it expires, on the monotonic clock (ms). */
-  readonly until: number
-}
+type TokenCopy = Omit<FoundToken, 'kind' | 'isFounded'> & { readonly digest: Digest }
 
 /**
  * The access tokens of the shared store that this sidecar has seen. While it hears of revocations, a copy is as good as the original, so
@@ -27,7 +17,7 @@ export interface TokenCopies {
   identify(accessToken: string): TokenLookup | Promise<TokenLookup>
   /** The grant of an access token of which there is a copy. */
   grantOf(digest: Digest): string | undefined
-  /** Does nothing for a token of another epoch: of a later one this sidecar is about to hear. */
+  /** Does nothing for a token of another epoch. The feed will announce a later one; until then the server is asked for the token. */
   add(copy: TokenCopy): void
   /** Drops the copies of revoked grants and cuts their requests. A question under way cannot bring them back. */
   revoke(grants: readonly string[]): void
@@ -47,7 +37,10 @@ export interface TokenCopies {
   readonly hears: boolean
   /** Another server may answer from now on: it may know what the one before it did not. */
   forgetUnknown(): void
-  /** The server has lost its data: the copies are all that is left of their tokens, and work for the offline grace. */
+  /**
+   * The server has lost its data. The copies, which are all that is left of their tokens, work for the offline grace. Then the server is
+   * asked for them.
+   */
   orphan(): void
   /** The grants with a copy or a request in flight. */
   grants(): readonly string[]
@@ -68,26 +61,19 @@ export interface TokenCopiesDependencies {
   readonly inFlight: () => Iterable<string>
   /** Ends the requests in flight of these grants (C8). */
   readonly cut: (grants: readonly string[]) => void
-  /** The longest wait for a question's turn (ms). */
+  /** The longest wait for a question's turn, and then for its answer (ms). */
   readonly timeout: number
 }
 
-/** Questions at a time, and further ones that wait. Tokens that nobody issued must not become a flood at the server. */
-const QUESTIONS = { inside: 64, waiting: 1024 }
+/** What a sidecar that hears may be late with a message (ms), beside the wait for one and the timeout of the store. */
+const RESERVE = 2_000
 
-/** How long a sidecar may hear nothing before it knows that it is deaf (ms): one wait for messages and one time-out, with a reserve. */
-const DEAF = 5_000
-
-/** How long an unknown token is remembered (ms). Nobody can present a token before it is issued, so it only has to stop a flood. */
-const UNKNOWN_FOR = 10_000
-
-/** How many unknown tokens and revoked grants are remembered. */
-const REMEMBERED = 10_000
+/** How many revoked grants are remembered. */
+const MOST_REVOKED = 10_000
 
 const UNKNOWN: TokenLookup = { kind: 'refused', cause: 'unknown' }
 const REVOKED: TokenLookup = { kind: 'refused', cause: 'revoked' }
 const EXPIRED: TokenLookup = { kind: 'refused', cause: 'expired' }
-const UNAVAILABLE: TokenLookup = { kind: 'unavailable' }
 
 export function createTokenCopies({
   store,
@@ -99,19 +85,19 @@ export function createTokenCopies({
 }: TokenCopiesDependencies): TokenCopies {
   let { offlineGrace } = policy
   const table = createGrantTable(policy.capacity)
-  const asked = new Map<Digest, Promise<TokenLookup>>()
-  const questions = createBoundedQueue({ ...QUESTIONS, maxWait: timeout })
-  /** Until when a token is taken for unknown. */
-  const unknown = new Map<Digest, number>()
-  /** The grants that were revoked last, and when. */
-  const revoked = new Map<string, number>()
-  const keys = [`${store.prefix}state`]
+  const questions = createTokenQuestions({ store, clock, epoch: () => epoch, timeout })
+  /** The grants that were revoked last, the oldest first. */
+  const revoked = new Set<string>()
+  /** How long this sidecar may hear nothing before it knows that it is deaf (ms). */
+  const deafAfter = FOLLOW_WAIT + timeout + RESERVE
+  /** The grants whose tokens the server has lost, and until when their copies work. */
+  let orphans: { readonly grants: readonly string[]; readonly until: number } | undefined
   let epoch = ''
   let heardAt = Number.NEGATIVE_INFINITY
 
   const now = (): number => Math.floor(clock.monotonic())
   const silence = (): number => clock.monotonic() - heardAt
-  const holds = (): boolean => silence() <= Math.max(DEAF, offlineGrace)
+  const holds = (): boolean => silence() <= Math.max(deafAfter, offlineGrace)
 
   function identify(accessToken: string): TokenLookup | Promise<TokenLookup> {
     if (!looksMinted(accessToken)) return UNKNOWN
@@ -124,39 +110,18 @@ export function createTokenCopies({
     }
     const reason = table.removalReason(digest)
     if (reason !== undefined) return reason === 'expired' ? EXPIRED : REVOKED
-    if (now() < (unknown.get(digest) ?? 0)) return UNKNOWN
-    const running = asked.get(digest) ?? ask(digest).finally(() => asked.delete(digest))
-    asked.set(digest, running)
-    return running
+    return questions.remembered(digest) === undefined ? ask(digest) : UNKNOWN
   }
 
   async function ask(digest: Digest): Promise<TokenLookup> {
-    const entry = await questions.enter()
-    if (entry.kind !== 'entered') return UNAVAILABLE
-    try {
-      const before = now()
-      const reply = await store.run(LOOK_UP, keys, [store.prefix, digest])
-      const answer = Array.isArray(reply) ? reply.map(String) : []
-      const [grant = '', client = '', granted, of, left, founded] = answer
-      if (of === undefined) {
-        // A server that has lost the epoch may have lost the token, too.
-        const [present = ''] = answer
-        if (present === '' || Number(present) < Number(epoch)) return UNAVAILABLE
-        remember(unknown, digest, now() + UNKNOWN_FOR)
-        return UNKNOWN
-      }
-      // Whether the copies stay in a founded epoch depends on the password, so it is left to the agreement on that.
-      if (of !== founded) begin(of)
-      if (revoked.has(grant) || Number(of) < Number(epoch)) return REVOKED
-      const until = before + Number(left)
-      add({ digest, grant, client, epoch: of, granted: Number(granted), until })
-      return { kind: 'valid', grant }
-    } catch (error) {
-      if (error instanceof StoreUnavailable) return UNAVAILABLE
-      throw error
-    } finally {
-      entry.leave()
-    }
+    const answer = await questions.ask(digest)
+    if (answer.kind === 'unavailable') return answer
+    if (answer.kind === 'unknown') return UNKNOWN
+    // Whether the copies stay in a founded epoch depends on the password, so it is left to the agreement on that.
+    if (!answer.isFounded) begin(answer.epoch)
+    if (revoked.has(answer.grant) || Number(answer.epoch) < Number(epoch)) return REVOKED
+    add({ ...answer, digest })
+    return { kind: 'valid', grant: answer.grant }
   }
 
   function add({ digest, grant: id, client, epoch: of, granted, until }: TokenCopy): void {
@@ -186,13 +151,23 @@ export function createTokenCopies({
     dropAll('revoked')
   }
 
+  function sweep(): void {
+    table.expire(now())
+    if (orphans === undefined || now() < orphans.until) return
+    for (const id of orphans.grants) drop(id, 'evicted')
+    orphans = undefined
+  }
+
   return {
     identify,
     grantOf: (digest) => table.find(digest)?.grant.id,
     add,
     revoke(grants) {
       for (const id of grants) {
-        remember(revoked, id, now())
+        revoked.delete(id)
+        revoked.add(id)
+        const [oldest] = revoked
+        if (revoked.size > MOST_REVOKED && oldest !== undefined) revoked.delete(oldest)
         drop(id, 'revoked')
       }
       cut(grants)
@@ -210,39 +185,24 @@ export function createTokenCopies({
       return epoch
     },
     get hears() {
-      return silence() <= DEAF
+      return silence() <= deafAfter
     },
     heard() {
       heardAt = clock.monotonic()
     },
-    forgetUnknown: () => unknown.clear(),
+    forgetUnknown: questions.forget,
     orphan() {
-      const until = now() + offlineGrace
-      for (const { id, client, issuedAt, tokens } of [...table.grants()]) {
-        drop(id, 'evicted')
-        const grant = table.open(id, client, issuedAt)
-        for (const { digest, issuedAt: at, expiresAt } of tokens)
-          table.add(grant, 'access', digest, at, Math.min(expiresAt, until))
-      }
+      orphans = { grants: [...table.grants()].map(({ id }) => id), until: now() + offlineGrace }
+      sweep()
     },
     grants: known,
-    revoked: () => [...revoked.keys()].slice(-1_000),
+    revoked: () => [...revoked].slice(-1_000),
     counts: () => table.counts(),
-    sweep() {
-      table.expire(now())
-    },
+    sweep,
     applyPolicy(next) {
       offlineGrace = next.offlineGrace
       table.resize(next.capacity)
       table.evict()
     },
   }
-}
-
-/** Adds an entry as the newest one, and removes the oldest of too many. */
-function remember(memory: Map<string, number>, key: string, value: number): void {
-  memory.delete(key)
-  memory.set(key, value)
-  const [oldest] = memory.keys()
-  if (memory.size > REMEMBERED && oldest !== undefined) memory.delete(oldest)
 }

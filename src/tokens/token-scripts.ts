@@ -63,7 +63,7 @@ export function tokenScript(name: StoreOperation, body: string): Script {
 
 /**
  * Issues the tokens of a new grant, unless the epoch is not the one under which the password was verified. Evicts the grants that
- * expire first if there are too many.
+ * expire first if there are too many, at most 100, so that a smaller capacity does not block the server.
  *
  * `ARGV`: prefix, epoch, grant, client, access digest, its lifetime, refresh digest, its lifetime, most grants.
  * Returns `{'issued', evicted access tokens, evicted refresh tokens, evicted grant ...}` or `{'stale'}`.
@@ -81,7 +81,7 @@ expire()
 local reply = {'issued', 0, 0}
 local over = redis.call('ZCARD', p .. 'grants') - ARGV[9]
 if over > 0 then
-  for _, evicted in ipairs(redis.call('ZRANGE', p .. 'grants', 0, over - 1)) do
+  for _, evicted in ipairs(redis.call('ZRANGE', p .. 'grants', 0, math.min(over, 100) - 1)) do
     local _, count = remove(evicted)
     reply[2] = reply[2] + count.a
     reply[3] = reply[3] + count.r
@@ -94,7 +94,8 @@ return reply
 )
 
 /**
- * Exchanges a refresh token (C6). A spent one is answered again while its sealed response is kept, and otherwise revokes its grant.
+ * Exchanges a refresh token (C6). A spent one returns its sealed response while that exists (`refresh_grace`). After that, its reuse
+ * revokes the grant.
  * A grant with too many tokens loses its oldest ones, but never its live refresh token.
  *
  * `ARGV`: prefix, presented digest, access digest, its lifetime, most tokens of a grant, and with rotation: refresh digest, its
@@ -142,7 +143,7 @@ return {'refreshed', grant, client, granted, epoch}
 )
 
 /**
- * Looks up an access token. `ARGV`: prefix, digest. Returns `{grant, client, granted, epoch, time left, founded epoch}`, or `{epoch}`
+ * Looks up an access token. `ARGV`: prefix, digest. Returns `{epoch, grant, client, granted, time left, founded epoch}`, or `{epoch}`
  * for any other text, with an empty epoch if there is no state.
  */
 export const LOOK_UP = tokenScript(
@@ -150,7 +151,7 @@ export const LOOK_UP = tokenScript(
   `
 local kind, grant, client, granted = token(ARGV[2])
 if kind ~= 'a' then return {epoch or ''} end
-return {grant, client, granted, epoch, redis.call('PTTL', p .. 't:' .. ARGV[2]), redis.call('HGET', KEYS[1], 'founded')}
+return {epoch, grant, client, granted, redis.call('PTTL', p .. 't:' .. ARGV[2]), redis.call('HGET', KEYS[1], 'founded')}
 `,
 )
 
@@ -171,29 +172,37 @@ return revoked
 `,
 )
 
-/** Revokes the grant of a token of either kind. `ARGV`: prefix, digest. Returns the grant if there was one. */
+/** Revokes the grant of a token of either kind. `ARGV`: prefix, digest. Returns the epoch, and the grant if there was one. */
 export const REVOKE_TOKEN = tokenScript(
   'revoke',
   `
 local kind, grant = token(ARGV[2])
-if not kind then return {} end
+if not kind then return {epoch or ''} end
 remove(grant)
 announce('revoked', grant)
-return {grant}
+return {epoch, grant}
 `,
 )
 
-/**
- * Lists grants by rank. `ARGV`: prefix, first rank, last rank. Returns how many ranks there were, and per grant: id, client, time of
- * the login, expiry of its last token, number of its access tokens and of its refresh tokens that are not spent.
- */
+/** Lists the ids of all grants. `ARGV`: prefix. */
 export const LIST_GRANTS = tokenScript(
   'list',
   `
 expire()
-local grants = redis.call('ZRANGE', p .. 'grants', ARGV[2], ARGV[3])
-local list = {#grants}
-for _, grant in ipairs(grants) do
+return redis.call('ZRANGE', p .. 'grants', 0, -1)
+`,
+)
+
+/**
+ * Describes grants. `ARGV`: prefix, grant ... Returns for each that is live: id, client, time of the login, expiry of its last token, number
+ * of its access tokens and of its refresh tokens that are not spent.
+ */
+export const DESCRIBE_GRANTS = tokenScript(
+  'list',
+  `
+local list = {}
+for argument = 2, #ARGV do
+  local grant = ARGV[argument]
   local set = p .. 'g:' .. grant
   local members = redis.call('ZRANGEBYSCORE', set, '(' .. string.format('%.0f', now), '+inf', 'WITHSCORES')
   local count, client, granted = {a = 0, r = 0, s = 0}, nil, nil

@@ -90,7 +90,7 @@ describe('sidecars that share a store', () => {
     await expect.poll(() => statusOf(two, token)).toBe(401)
     expect(await statusOf(one, token)).toBe(401)
     // The other one still has the old file, so it must give nothing for it.
-    await expect.poll(async () => (await logIn(two, PASSWORD)).status).toBe(400)
+    await expect.poll(async () => (await logIn(two, PASSWORD)).status).toBe(500)
     const fresh = (await logIn(one, ANOTHER)).json() as { access_token: string }
     writeFileSync(two.passwordFile, `${ANOTHER}\n`)
     await expect.poll(async () => (await logIn(two, ANOTHER)).status).toBe(200)
@@ -103,7 +103,7 @@ describe('sidecars that share a store', () => {
     writeFileSync(one.passwordFile, `${ANOTHER}\n`)
     const ready = async () => (await send({ transport: 'http1', url: two.adminUrl, path: '/readyz' })).status
     await expect.poll(ready).toBe(503)
-    expect((await logIn(two, PASSWORD)).status).toBe(400)
+    expect((await logIn(two, PASSWORD)).status).toBe(500)
     expect(two.logLines().filter((line) => line.includes('is not the one of the shared store'))).toHaveLength(
       1,
     )

@@ -24,6 +24,8 @@ const STATE: DeviceState = {
 
 /** A feed whose server a test plays: each pending `follow` is handed out by `next`, and `state` is what `settle` finds. */
 async function feed(missing: readonly string[] = []) {
+  /** How many comparisons fail. */
+  const compared = { failing: 0 }
   const waiting: ((follow: Follow) => void)[] = []
   const follows: Follow[] = []
   let grants = 0
@@ -31,7 +33,11 @@ async function feed(missing: readonly string[] = []) {
     (script): StoreReply => {
       if (script === LOOK_UP) {
         grants += 1
-        return [`g${grants}`, '10.0.0.1', '0', '100', 3_600_000]
+        return ['100', `g${grants}`, '10.0.0.1', '0', 3_600_000]
+      }
+      if (script === MISSING_GRANTS && compared.failing > 0) {
+        compared.failing -= 1
+        throw storeDown()
       }
       return script === MISSING_GRANTS ? missing : []
     },
@@ -59,7 +65,7 @@ async function feed(missing: readonly string[] = []) {
     settle: async (last) => {
       asked.push(last)
       copies.begin(played.state.epoch)
-      return played.state
+      return { ...played.state, kept: last !== '' && played.state.kept }
     },
     onLost: () => {
       played.lost += 1
@@ -79,7 +85,7 @@ async function feed(missing: readonly string[] = []) {
       const found = copies.identify(token)
       return 'kind' in found ? found.kind : 'asked'
     })
-  return { store, played, asked, next, kinds }
+  return { store, played, asked, next, kinds, compared }
 }
 
 it('H129 a message of a revocation drops the copies of its grants', async () => {
@@ -135,4 +141,15 @@ it('H130 a message of a new epoch drops all copies, and the state is read again 
   await next()
   expect(asked).toEqual(['', '6-0'])
   expect(kinds()).toEqual(['refused', 'refused'])
+})
+
+it('H133 a comparison that fails is made again', async () => {
+  const { next, kinds, played, compared, asked } = await feed(['g2'])
+  const first = await next()
+  played.state = { ...STATE, last: '9-0', kept: false }
+  compared.failing = 1
+  first.reject(storeDown())
+  await next()
+  expect(asked).toEqual(['', '5-0', '5-0'])
+  expect(kinds()).toEqual(['valid', 'refused'])
 })
