@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type Served, tokensOf } from '../process/serve.ts'
 import { startDevice } from '../support/device.ts'
-import { type RedisGroup, startGroup } from '../support/redis.ts'
+import { type RedisGroup, startGroup, until } from '../support/redis.ts'
 import { isInstalled, needs } from '../support/tools.ts'
 import { type Fleet, oneOf, pause, report, startFleet, statusesOf, tryLogin } from './fleet.ts'
 
@@ -49,12 +49,19 @@ describe('a primary that fails over to its replica', () => {
     await expect.poll(() => issued.length).toBeGreaterThan(20)
     await group.primary.kill()
     const killed = performance.now()
+    await until(async () => (await group.replica.command('ROLE')).startsWith('master'))
+    const promoted = performance.now()
     const afterwards = (): number => logins.filter((at) => at > killed + 500).length
     await expect.poll(afterwards, { timeout: 20_000 }).toBeGreaterThan(10)
     over = true
     await Promise.all([...clients, ...users])
 
     const gap = Math.max(...logins.map((at, index) => at - (logins[index - 1] ?? at)))
+    const first = (logins.find((at) => at > promoted) ?? 0) - promoted
+    report(
+      'promoted',
+      `${Math.round(promoted - killed)} ms after kill -9, a login ${Math.round(first)} ms later`,
+    )
     report('failover', `no login for ${Math.round(gap)} ms, the slowest response ${Math.round(slowest)} ms`)
     expect([...statuses]).toEqual([200])
     expect(await statusesOf(sidecars, issued)).toEqual([200])

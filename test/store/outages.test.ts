@@ -79,9 +79,8 @@ describe('a server that does not answer', () => {
       const start = performance.now()
       expect(await failureOf(store.follow('{postern}:events', '$'))).toBe('timeout')
       expect(performance.now() - start).toBeGreaterThan(FOLLOW_WAIT)
-      await expect.poll(() => store.up).toBe(false)
-      expect(await failureOf(store.run(ADD, [KEY], [1]))).toBe('timeout')
-      await expect.poll(() => store.up, SLOW).toBe(true)
+      // The network lets new connections through, so it is down for a moment only.
+      await expect.poll(() => transitions.length, SLOW).toBeGreaterThan(2)
       expect(await store.run(READ, [KEY], [])).toBe('1')
       expect(transitions.map((each) => each.split(':')[0])).toEqual(['up', 'down', 'up'])
     },
