@@ -2,7 +2,7 @@ import { formatNode, type StoreNode } from '../config/store-url.ts'
 import { type Connection, connect, type Login } from './connection.ts'
 import { noReply, ServerReplyError } from './failures.ts'
 import { firstOf, readAccount, type StoreSettings, shuffled } from './login.ts'
-import { findBySentinels } from './sentinels.ts'
+import { findSentinel, type KnowingSentinel } from './sentinels.ts'
 import type { StoreReply } from './shared-store.ts'
 
 /** What a server says of itself. */
@@ -41,7 +41,7 @@ export async function connectToPrimary(
   if (path !== undefined) return open({ path })
   switch (kind) {
     case 'sentinel':
-      return openBySentinels(open, () => findBySentinels(settings, account, signal))
+      return openBySentinel(open, await findSentinel(settings, account, signal))
     case 'cluster':
       return firstOf(shuffled(nodes), (node) => openInCluster(open, node))
     default:
@@ -75,20 +75,23 @@ async function openPrimary(
 }
 
 /**
- * Opens the primary that the sentinels name, and asks them again: one that hung until now may have been replaced meanwhile, and says
+ * Opens the primary that a sentinel names, and asks it again: a server that hung until now may have been replaced meanwhile, and says
  * that it is a primary until it hears of that.
  */
-async function openBySentinels(
+async function openBySentinel(
   open: (at: StoreNode) => Promise<PrimaryConnection>,
-  find: () => Promise<StoreNode>,
+  sentinel: KnowingSentinel,
 ): Promise<PrimaryConnection> {
-  const opened = await open(await find())
+  let opened: PrimaryConnection | undefined
   try {
-    if (formatNode(await find()) === opened.facts.at) return opened
+    opened = await open(sentinel.primary)
+    if (formatNode(await sentinel.ask()) === opened.facts.at) return opened
     throw new Error('the sentinels name another primary')
   } catch (error) {
-    opened.connection.end(new Error('not the primary'))
+    opened?.connection.end(new Error('not the primary'))
     throw error
+  } finally {
+    sentinel.end()
   }
 }
 

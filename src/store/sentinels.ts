@@ -7,25 +7,38 @@ import { type Account, firstOf, readAccount, type StoreSettings, shuffled } from
 /** How often the sentinels are asked for the primary (ms). */
 const WATCH_INTERVAL = 1_000
 
+/** A connection to a sentinel that knows the primary. */
+export interface KnowingSentinel {
+  readonly primary: StoreNode
+  /** Asks it again. */
+  ask(): Promise<StoreNode>
+  end(): void
+}
+
 /** Asks the sentinels in random order for the address of the primary, until one knows it. */
-export function findBySentinels(
+export function findSentinel(
   settings: StoreSettings,
   account: Account,
   signal: AbortSignal,
-): Promise<StoreNode> {
+): Promise<KnowingSentinel> {
   return firstOf(shuffled(settings.address.nodes), async (at) => {
     const sentinel = await connectToSentinel(settings, account, at, signal)
+    const ask = (): Promise<StoreNode> => askSentinel(sentinel, settings)
+    const end = (): void => sentinel.end(new Error('done'))
     try {
-      return await askSentinel(sentinel, settings)
-    } finally {
-      sentinel.end(new Error('done'))
+      return { primary: await ask(), ask, end }
+    } catch (error) {
+      end()
+      throw error
     }
   })
 }
 
 /** `host:port` of the primary, as one of the sentinels names it. */
 export async function findPrimary(settings: StoreSettings, signal: AbortSignal): Promise<string> {
-  return formatNode(await findBySentinels(settings, await readAccount(settings), signal))
+  const sentinel = await findSentinel(settings, await readAccount(settings), signal)
+  sentinel.end()
+  return formatNode(sentinel.primary)
 }
 
 /**

@@ -64,6 +64,7 @@ describe('a primary that fails over to its replica', () => {
     )
     report('failover', `no login for ${Math.round(gap)} ms, the slowest response ${Math.round(slowest)} ms`)
     expect([...statuses]).toEqual([200])
+    for (const sidecar of sidecars) await expect.poll(sidecar.ready).toBe(200)
     expect(await statusesOf(sidecars, issued)).toEqual([200])
     const [one, two] = sidecars as [Served, Served]
     const { access_token: token } = tokensOf(await one.login())
