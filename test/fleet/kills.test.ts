@@ -79,7 +79,7 @@ describe('kill -9 of any member of a fleet', () => {
     for (const sidecar of sidecars) await expect.poll(sidecar.ready).toBe(200)
 
     report('killed', `${kills} members, ${access.length} access tokens, ${lastRefresh.length} refresh tokens`)
-    expect(kills).toBeGreaterThan(4)
+    expect(kills).toBeGreaterThan(2)
     expect(access.length).toBeGreaterThan(20)
     expect(falselyRefused).toBe(0)
     expect(await statusesOf(sidecars, access)).toEqual([200])
