@@ -1,4 +1,4 @@
-import type { Script, SharedStore, StoreReply } from '../store/shared-store.ts'
+import { listOf, type Script, type SharedStore, type StoreReply } from '../store/shared-store.ts'
 import type { WindowPolicy } from './window-table.ts'
 
 /**
@@ -73,7 +73,7 @@ export async function countOnServer(
 
 function decode(reply: StoreReply): readonly WindowCount[] {
   const counts: WindowCount[] = []
-  const values = Array.isArray(reply) ? reply : []
+  const values = listOf(reply)
   for (let i = 0; i < values.length; i += 3) {
     const [before, left, overflowed] = [values[i], values[i + 1], values[i + 2]]
     if (typeof before !== 'number' || typeof left !== 'number')

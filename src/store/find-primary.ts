@@ -3,7 +3,7 @@ import { type Connection, connect, type Login } from './connection.ts'
 import { noReply, ServerReplyError } from './failures.ts'
 import { firstOf, readAccount, type StoreSettings, shuffled } from './login.ts'
 import { findSentinel, type KnowingSentinel } from './sentinels.ts'
-import type { StoreReply } from './shared-store.ts'
+import { listOf, type StoreReply } from './shared-store.ts'
 
 /** What a server says of itself. */
 export interface ServerFacts {
@@ -121,7 +121,7 @@ function movedTo(error: unknown, from: StoreNode): StoreNode | undefined {
 }
 
 function factsIn(hello: StoreReply): Omit<ServerFacts, 'at'> & { readonly role: string } {
-  const pairs = Array.isArray(hello) ? hello : []
+  const pairs = listOf(hello)
   const value = (name: string): string => String(pairs[pairs.indexOf(name) + 1] ?? '')
   return { server: value('server'), version: value('version'), mode: value('mode'), role: value('role') }
 }

@@ -5,6 +5,7 @@ import { readAccount, type StoreSettings, wantedReplicas } from './login.ts'
 import { createReplicatedRuns } from './replicated-runs.ts'
 import {
   FOLLOW_WAIT,
+  listOf,
   type Script,
   type SharedStore,
   type SharedStoreListener,
@@ -167,14 +168,10 @@ function digestOf(script: Script): string {
 
 /** The entries in `[stream, [[id, [name, value, ...]], ...]]`. */
 function entriesIn(reply: StoreReply): readonly StreamEntry[] {
-  const [, entries = null] = isList(reply) ? reply : []
-  return (isList(entries) ? entries.filter(isList) : []).map(([id, fields]) => ({
-    id: String(id),
+  const [, entries] = listOf(reply)
+  return listOf(entries).map((entry) => {
+    const [id, fields] = listOf(entry)
     // An entry that was deleted meanwhile has no fields.
-    fields: fields !== undefined && isList(fields) ? fields.map(String) : [],
-  }))
-}
-
-function isList(reply: StoreReply): reply is readonly StoreReply[] {
-  return Array.isArray(reply)
+    return { id: String(id), fields: listOf(fields).map(String) }
+  })
 }

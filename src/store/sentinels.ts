@@ -3,6 +3,7 @@ import { formatNode, type StoreNode } from '../config/store-url.ts'
 import { type Connection, connect } from './connection.ts'
 import { noReply, ServerReplyError } from './failures.ts'
 import { type Account, firstOf, readAccount, type StoreSettings, shuffled } from './login.ts'
+import { listOf } from './shared-store.ts'
 
 /** How often the sentinels are asked for the primary (ms). */
 const WATCH_INTERVAL = 1_000
@@ -111,7 +112,7 @@ async function askSentinel(sentinel: Connection, { timeout, address }: StoreSett
   const timer = setTimeout(() => sentinel.end(noReply(timeout)), timeout)
   const question = ['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name]
   const reply = await sentinel.send(question).finally(() => clearTimeout(timer))
-  const [host, port] = Array.isArray(reply) ? reply : []
+  const [host, port] = listOf(reply)
   if (typeof host !== 'string' || host === '') {
     throw new Error(`the sentinels monitor no primary with the name ${name}; see the end of tokens.store`)
   }

@@ -3,7 +3,7 @@ import type { Connection } from './connection.ts'
 import { noReply, ServerReplyError, unavailable } from './failures.ts'
 import { connectToPrimary, type ServerFacts } from './find-primary.ts'
 import type { StoreSettings } from './login.ts'
-import type { StoreReply } from './shared-store.ts'
+import { listOf, type StoreReply } from './shared-store.ts'
 
 /** What `check` wants to know of the server that has the keys. */
 export interface ServerReport extends ServerFacts {
@@ -85,7 +85,7 @@ export async function inspectServer(settings: StoreSettings): Promise<ServerRepo
         return { ...facts, forbidden: [], settings: undefined, replicas: undefined }
       const key = `{${prefix}}:check`
       const reply = await connection.send(['EVAL', PERMISSIONS, '1', key, ...COMMANDS])
-      const forbidden = Array.isArray(reply) ? reply.map(String) : []
+      const forbidden = listOf(reply).map(String)
       if (forbidden.length === 0) await connection.send(['EVAL', WRITE, '1', key])
       return {
         ...facts,
@@ -116,7 +116,7 @@ async function allowed(connection: Connection, question: readonly string[]): Pro
 }
 
 function settingsIn(reply: StoreReply | undefined): ServerSettings | undefined {
-  const pairs = Array.isArray(reply) ? reply : []
+  const pairs = listOf(reply)
   const [memory, policy, save, log] = SETTINGS.map((name) => {
     const at = pairs.indexOf(name)
     return at === -1 ? undefined : String(pairs[at + 1])

@@ -42,6 +42,11 @@ export class StoreUnavailable extends Error {
 /** A value of a reply: Lua integers are numbers, strings are strings, arrays are arrays, false and nil are null. */
 export type StoreReply = string | number | null | readonly StoreReply[]
 
+/** The items of a reply that is an array; none if it is anything else. */
+export function listOf(reply: StoreReply | undefined): readonly StoreReply[] {
+  return Array.isArray(reply) ? reply : []
+}
+
 /** An entry of a stream: its id, and its fields in pairs. */
 export interface StreamEntry {
   readonly id: string
