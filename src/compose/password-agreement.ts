@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { type SharedStore, StoreUnavailable } from '../store/shared-store.ts'
+import { listOf, type SharedStore, StoreUnavailable } from '../store/shared-store.ts'
 import type { DeviceState } from '../tokens/revocation-feed.ts'
-import { listOf } from '../tokens/shared-token-store.ts'
 import { PUBLISH, READ_STATE } from '../tokens/state-scripts.ts'
 import type { TokenCopies } from '../tokens/token-copies.ts'
 

@@ -1,6 +1,4 @@
-import type { SharedStore, StreamEntry } from '../store/shared-store.ts'
-import { StoreUnavailable } from '../store/shared-store.ts'
-import { listOf } from './shared-token-store.ts'
+import { listOf, type SharedStore, StoreUnavailable, type StreamEntry } from '../store/shared-store.ts'
 import { MISSING_GRANTS } from './state-scripts.ts'
 import type { TokenCopies } from './token-copies.ts'
 import { REVOKE_GRANTS } from './token-scripts.ts'

@@ -1,5 +1,6 @@
 import { prefix64 } from '../http/ip.ts'
 import {
+  listOf,
   type Script,
   type SharedStore,
   type StoreOperation,
@@ -237,11 +238,6 @@ export function createSharedTokens({
       copies.applyPolicy(next)
     },
   }
-}
-
-/** A list in the reply of a script; empty for anything else. */
-export function listOf(reply: StoreReply | undefined): readonly StoreReply[] {
-  return typeof reply === 'object' && reply !== null ? reply : []
 }
 
 /** `unavailable` if the store does not answer. Every other rejection is a bug and stays one. */

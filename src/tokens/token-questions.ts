@@ -1,4 +1,4 @@
-import { type SharedStore, StoreUnavailable } from '../store/shared-store.ts'
+import { listOf, type SharedStore, StoreUnavailable } from '../store/shared-store.ts'
 import { createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Digest } from './mint.ts'
@@ -72,7 +72,7 @@ export function createTokenQuestions({
     const asked = clock.monotonic()
     try {
       const reply = await store.run(LOOK_UP, [`${store.prefix}state`], [store.prefix, digest])
-      return answerIn(Array.isArray(reply) ? reply.map(String) : [], digest, asked)
+      return answerIn(listOf(reply).map(String), digest, asked)
     } catch (error) {
       if (error instanceof StoreUnavailable) return UNAVAILABLE
       throw error
