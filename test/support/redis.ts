@@ -8,7 +8,7 @@ import { temporaryDirectory } from './certificate.ts'
 import { closeLater } from './cleanup.ts'
 import { run } from './tools.ts'
 
-/** A running server, without persistence. */
+/** A running server. It keeps nothing on disk unless its settings say so. */
 export interface RedisServer {
   readonly port: number
   /** `127.0.0.1:port`. */
@@ -20,7 +20,10 @@ export interface RedisServer {
   thaw(): void
   /** SIGKILL. Resolves when the process has ended. */
   kill(): Promise<void>
-  /** Starts it again on the same port, without its data. `settings` are added to the first ones. */
+  /**
+   * SIGKILL, and a start on the same port. It has its data again only with persistence (`appendonly yes`), otherwise none.
+   * `settings` are added to the first ones.
+   */
   restart(settings?: readonly string[]): Promise<void>
 }
 
@@ -195,11 +198,11 @@ export async function startGroup(sentinelCount = 1, auth: readonly string[] = []
   return { primary, replica, sentinels }
 }
 
-/** Asks until the answer is true. */
+/** Asks until the answer is true. A question that throws ends the wait, so an assertion within it counts. */
 export async function until(check: () => Promise<boolean>, timeout = 20_000): Promise<void> {
   const deadline = Date.now() + timeout
   for (;;) {
-    if (await check().catch(() => false)) return
+    if (await check()) return
     if (Date.now() > deadline) throw new Error('it has not become true in time')
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
