@@ -3,7 +3,7 @@ import { type Served, tokensOf } from '../process/serve.ts'
 import { startDevice } from '../support/device.ts'
 import { type RedisGroup, startGroup, until } from '../support/redis.ts'
 import { isInstalled, needs } from '../support/tools.ts'
-import { type Fleet, oneOf, pause, report, startFleet, statusesOf, tryLogin } from './fleet.ts'
+import { type Fleet, pause, report, SOON, startFleet, statusesOf, tryLogin } from './fleet.ts'
 
 let fleet: Fleet
 let group: RedisGroup
@@ -12,7 +12,12 @@ beforeAll(async () => {
   if (!isInstalled('redis-server')) return
   group = await startGroup(3)
   const nodes = group.sentinels.map(({ at }) => at).join(',')
-  fleet = await startFleet({ device: await startDevice(), url: `valkey+sentinel://${nodes}/main` })
+  fleet = await startFleet({
+    device: await startDevice(),
+    url: `valkey+sentinel://${nodes}/main`,
+    // A fifth of it is how long a login waits for the replica.
+    config: { store: { timeout: '3s' } },
+  })
 })
 
 describe('a primary that fails over to its replica', () => {
@@ -24,6 +29,7 @@ describe('a primary that fails over to its replica', () => {
     const issued: string[] = []
     const logins: number[] = []
     const statuses = new Set<number>()
+    const refused = new Set<string>()
     let slowest = 0
     let over = false
     const clients = sidecars.map(async (sidecar) => {
@@ -35,8 +41,8 @@ describe('a primary that fails over to its replica', () => {
         else {
           issued.push(tokens.access_token)
           logins.push(performance.now())
-          const status = await oneOf(sidecars).use(tokens.access_token)
-          if (status === 401) statuses.add(status)
+          const elsewhere = sidecars[issued.length % sidecars.length] as Served
+          if ((await elsewhere.use(tokens.access_token)) === 401) refused.add(tokens.access_token)
         }
       }
     })
@@ -49,10 +55,14 @@ describe('a primary that fails over to its replica', () => {
     await expect.poll(() => issued.length).toBeGreaterThan(20)
     await group.primary.kill()
     const killed = performance.now()
+    // A login that the replica did not confirm in time was answered all the same, and may be lost (`store.replicas`).
+    const unconfirmed = await Promise.all(
+      sidecars.map((each) => each.metric('postern_store_errors_total', 'operation="replicate"')),
+    )
     await until(async () => (await group.replica.command('ROLE')).startsWith('master'), 60_000)
     const promoted = performance.now()
     const afterwards = (): number => logins.filter((at) => at > killed + 500).length
-    await expect.poll(afterwards, { timeout: 60_000 }).toBeGreaterThan(10)
+    await expect.poll(afterwards, { timeout: 60_000 }).toBeGreaterThan(5)
     over = true
     await Promise.all([...clients, ...users])
 
@@ -65,12 +75,14 @@ describe('a primary that fails over to its replica', () => {
     report('failover', `no login for ${Math.round(gap)} ms, the slowest response ${Math.round(slowest)} ms`)
     expect([...statuses]).toEqual([200])
     for (const sidecar of sidecars) await expect.poll(sidecar.ready).toBe(200)
-    expect(await statusesOf(sidecars, issued)).toEqual([200])
+    for (const sidecar of sidecars)
+      for (const token of issued) if ((await sidecar.use(token)) !== 200) refused.add(token)
+    expect(refused.size).toBeLessThanOrEqual(unconfirmed.reduce((sum, count) => sum + count, 0))
     const [one, two] = sidecars as [Served, Served]
     const { access_token: token } = tokensOf(await one.login())
     expect(await statusesOf(sidecars, [token, known])).toEqual([200])
     await two.revoke({ all: true })
-    await expect.poll(() => statusesOf(sidecars, [token, known]), { timeout: 1_000 }).toEqual([401])
+    await expect.poll(() => statusesOf(sidecars, [token, known]), { timeout: SOON }).toEqual([401])
     for (const sidecar of sidecars) expect(await sidecar.ready()).toBe(200)
   })
 })

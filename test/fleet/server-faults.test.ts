@@ -12,7 +12,7 @@ import {
   type YamlPart,
 } from '../support/sidecar.ts'
 import { needs } from '../support/tools.ts'
-import { report } from './fleet.ts'
+import { report, SOON } from './fleet.ts'
 import { startNetwork } from './stalled-network.ts'
 
 beforeEach(() => needs('redis-server'))
@@ -105,7 +105,7 @@ describe('a server', () => {
       // The server does not have it any more, and still every sidecar hears of the revocation.
       const fields = ['Content-Type', FORM_TYPE]
       await one.request({ method: 'POST', path: '/oauth/revoke', body: `token=${known}`, fields })
-      await until(async () => (await use(one, known)) === 401 && (await use(two, known)) === 401, 1_000)
+      await until(async () => (await use(one, known)) === 401 && (await use(two, known)) === 401, SOON)
       await expectWorking([one, two], ...fresh)
     },
   )
