@@ -12,7 +12,10 @@ export interface Flooded {
   readonly fallbacks: number
 }
 
-/** Counts one key without end. When told to stop, goes on until a request is refused, so that its last window is used up. */
+/**
+ * Counts one key without end. When told to stop, goes on until it was admitted once, and then until a request is refused, so that its last
+ * window is used up.
+ */
 async function flood(port: number, policy: WindowPolicy): Promise<Flooded> {
   const store = await openStoreAt(port)
   let [admitted, refused, fallbacks, stopping] = [0, 0, 0, false]
@@ -35,7 +38,7 @@ async function flood(port: number, policy: WindowPolicy): Promise<Flooded> {
     const passed = decisions.filter((decision) => decision.admitted).length
     admitted += passed
     refused += decisions.length - passed
-    if (stopping && passed < decisions.length) break
+    if (stopping && admitted > 0 && passed < decisions.length) break
     await setTimeout(1)
   }
   await store.close()
