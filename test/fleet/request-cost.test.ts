@@ -1,0 +1,53 @@
+import { beforeEach, expect, it } from 'vitest'
+import { flood } from '../support/flood.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
+import { needs } from '../support/tools.ts'
+
+beforeEach(() => needs('redis-server'))
+
+const REQUESTS = 200
+
+/** A sidecar that knows a token of another one, and a request with it. */
+async function startBed(server: RedisServer, limits: YamlPart): Promise<[TestSidecar, readonly string[]]> {
+  const tokens = { store: `valkey://${server.at}` }
+  const config = { tokens, limits: { api: { requests: 1_000_000 }, ...limits } }
+  const [issuer, sidecar] = await Promise.all([startSidecar({ config }), startSidecar({ config })])
+  const token = await issuer.token()
+  expect((await sidecar.request({ token })).status).toBe(200)
+  return [sidecar, ['Authorization', `Bearer ${token}`]]
+}
+
+/** A counter of the server. */
+async function counter(server: RedisServer, pattern: RegExp): Promise<number> {
+  return Number(pattern.exec(await server.command('INFO', 'all'))?.[1] ?? 0)
+}
+
+async function askEach(sidecar: TestSidecar, fields: readonly string[]): Promise<void> {
+  const connection = await sidecar.connect()
+  for (let i = 0; i < REQUESTS; i += 1) expect((await connection.send({ fields })).status).toBe(200)
+}
+
+it('H143 requests with a known token cost the shared store nothing', async () => {
+  const server = await startRedis()
+  const [sidecar, fields] = await startBed(server, { store: 'local' })
+  const commands = (): Promise<number> => counter(server, /^total_commands_processed:(\d+)/m)
+  const before = await commands()
+  await askEach(sidecar, fields)
+  // The sidecars wait for revocations meanwhile, and look at the state every few seconds.
+  expect((await commands()) - before).toBeLessThan(REQUESTS / 4)
+})
+
+it('H143 with shared windows a request costs one command, and requests that arrive together share it', async () => {
+  const server = await startRedis()
+  const [sidecar, fields] = await startBed(server, { store: 'shared' })
+  const commands = (): Promise<number> => counter(server, /^cmdstat_evalsha:calls=(\d+)/m)
+  const before = await commands()
+  await askEach(sidecar, fields)
+  const between = await commands()
+  expect(between - before).toBeGreaterThanOrEqual(REQUESTS)
+  expect(between - before).toBeLessThan(REQUESTS * 1.25)
+  const responses = await flood(sidecar, REQUESTS, { fields })
+  expect(responses.map(({ status }) => status)).toEqual(Array(REQUESTS).fill(200))
+  expect((await commands()) - between).toBeLessThan(REQUESTS / 2)
+})
