@@ -36,6 +36,7 @@ function withPrefix(store: SharedStore, prefix: string): SharedStore {
     runDurably: store.runDurably,
     follow: store.follow,
     up: true,
+    trouble: undefined,
     close: async () => {},
   }
 }

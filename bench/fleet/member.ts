@@ -51,7 +51,7 @@ export function openStore({ port }: Server, prefix: string): Promise<SharedStore
     password: undefined,
   } as const
   // An operation that fails rejects, so it need not be reported as well.
-  const silent = { failed() {}, up() {}, down() {}, answered() {} }
+  const silent = { failed() {}, up() {}, down() {}, refusing() {}, accepting() {}, answered() {} }
   return openSharedStore({ address, prefix, timeout: TIMEOUT, tls: { insecure: false } }, silent)
 }
 

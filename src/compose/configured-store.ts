@@ -22,6 +22,14 @@ export async function openConfiguredStore(
         up(true)
         log.info('the shared store responds')
       },
+      refusing({ failure, message }) {
+        up(false)
+        log.error({ failure, reason: message }, 'the shared store refuses commands: logins fail')
+      },
+      accepting() {
+        up(true)
+        log.info('the shared store accepts all commands again')
+      },
       down({ failure, message }) {
         up(false)
         log.error({ failure, reason: message }, 'the shared store does not respond: see tokens.offline_grace')

@@ -110,6 +110,7 @@ export async function openSharedState(
     unsaved: () => undefined,
     troubles: () => [
       ...(store.up ? (copies.hears ? [] : [DEAF]) : ['the shared store does not respond']),
+      ...(store.trouble === undefined ? [] : [`the shared store refuses commands: ${store.trouble}`]),
       ...(differs ? ['the password is not the one of the shared store'] : []),
     ],
     async close() {

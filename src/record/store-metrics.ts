@@ -9,7 +9,7 @@ export interface StoreMetrics {
 
 /** The metrics of a shared store. Without one they do not exist: a `store_up` of 0 would raise an alarm. */
 export function createStoreMetrics({ gauge, histogram }: MetricRegistry): StoreMetrics {
-  const storeUp = gauge('store_up', 'Whether the shared store answers.')
+  const storeUp = gauge('store_up', 'Whether the shared store answers, and accepts what the sidecar asks.')
   const duration = histogram(
     'store_duration_seconds',
     'Time from a question to the shared store to its answer.',

@@ -49,6 +49,14 @@ export function isAtWrongServer(error: unknown): boolean {
   return error instanceof ServerReplyError && MOVING.has(error.code)
 }
 
+/** Errors of a server that answers, but will refuse the same to everyone who asks: it needs its operator. */
+const REFUSING: ReadonlySet<string> = new Set(['OOM', 'MISCONF', 'NOREPLICAS', 'NOPERM'])
+
+/** Whether the right server refuses the command. */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof ServerReplyError && REFUSING.has(error.code)
+}
+
 /**
  * The error for an operation whose question failed with `error`: an error reply, or why the connection ended. The message holds
  * nothing that was sent.

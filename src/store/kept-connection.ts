@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Connection } from './connection.ts'
-import { isAtWrongServer, noReply, ServerReplyError, unavailable } from './failures.ts'
+import { isAtWrongServer, isRefusal, noReply, ServerReplyError, unavailable } from './failures.ts'
 import { type StoreOperation, type StoreReply, StoreUnavailable } from './shared-store.ts'
 
 /** A connection that is opened again whenever it ends. */
@@ -32,6 +32,8 @@ export interface KeptConnectionEvents {
   readonly failed?: (error: StoreUnavailable) => void
   /** An open connection turned out to lead to the wrong server, and has ended. */
   readonly misled?: (error: StoreUnavailable) => void
+  /** The server answers, but refuses the command: it is full, accepts no writes, or the user lacks a right. */
+  readonly refused?: (error: StoreUnavailable) => void
 }
 
 /**
@@ -48,7 +50,7 @@ const MOST_PENDING = 10_000
 /** Keeps a connection open. `connect` opens one, and gives up at the signal. */
 export function keepConnection(
   connect: (signal: AbortSignal) => Promise<Connection>,
-  { opened, failed, misled }: KeptConnectionEvents = {},
+  { opened, failed, misled, refused }: KeptConnectionEvents = {},
 ): KeptConnection {
   const life = new AbortController()
   const attempted = Promise.withResolvers<void>()
@@ -109,6 +111,7 @@ export function keepConnection(
           at.end(reported)
           misled?.(reported)
         }
+        if (isRefusal(error)) refused?.(reported)
         throw reported
       } finally {
         clearTimeout(timer)

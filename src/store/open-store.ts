@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { type Clock, systemClock } from '../system/clock.ts'
 import { type KeptConnection, keepConnection } from './kept-connection.ts'
 import { readAccount, type StoreSettings, wantedReplicas } from './login.ts'
+import { watchRefusals } from './refusal-watch.ts'
 import { createReplicatedRuns } from './replicated-runs.ts'
 import {
   FOLLOW_WAIT,
@@ -55,21 +56,32 @@ export async function openSharedStore(
       opened() {
         reported.clear()
         listener.up()
+        refusals.opened()
       },
       failed(error) {
         primary = undefined
+        refusals.closed()
         for (const other of [stream, confirmed]) other?.renew(error)
         listener.failed(error)
         if (reported.has(error.failure)) return
         reported.add(error.failure)
         listener.down(error)
       },
+      refused: (error) => refusals.refused(error),
     },
   )
+  const refusals = watchRefusals({
+    prefix,
+    timeout,
+    ask: scripts.ask,
+    refusing: listener.refusing,
+    accepting: listener.accepting,
+  })
   const events = {
     // The server ends the waiting of `follow` when it becomes a replica; a question would still be answered.
     misled: (error: StoreUnavailable) => scripts.renew(error),
     // A sidecar without requests would not notice that the other connection is dead, too.
+    refused: refusals.refused,
     failed: () => scripts.ask('connect', ['HELLO'], timeout).catch(() => {}),
   }
   const stream: KeptConnection = keepConnection(connect, events)
@@ -147,8 +159,12 @@ export async function openSharedStore(
     get up() {
       return scripts.open
     },
+    get trouble() {
+      return refusals.present?.message
+    },
     async close() {
       life.abort()
+      refusals.closed()
       await Promise.all([scripts.close(), stream.close(), confirmed?.close(), watching])
     },
   }

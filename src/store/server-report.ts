@@ -3,6 +3,7 @@ import type { Connection } from './connection.ts'
 import { noReply, ServerReplyError, unavailable } from './failures.ts'
 import { connectToPrimary, type ServerFacts } from './find-primary.ts'
 import type { StoreSettings } from './login.ts'
+import { forbiddenIn, probeQuestion } from './server-probe.ts'
 import { listOf, type StoreReply } from './shared-store.ts'
 
 /** What `check` wants to know of the server that has the keys. */
@@ -24,53 +25,6 @@ export interface ServerSettings {
   readonly persistent: boolean
 }
 
-/** Every command that Postern sends or runs in a script, with the fewest arguments that are valid; `KEY` stands for a key. */
-export const COMMANDS: readonly string[] = [
-  'DEL KEY',
-  'EVAL x 0',
-  'EVALSHA x 0',
-  'EXISTS KEY',
-  'GET KEY',
-  'HGET KEY a',
-  'HMGET KEY a',
-  'HSET KEY a 1',
-  'HSETNX KEY a 1',
-  'INCRBY KEY 1',
-  'PEXPIRE KEY 1',
-  'PEXPIREAT KEY 1',
-  'PTTL KEY',
-  'SET KEY 1',
-  'TIME',
-  'UNLINK KEY',
-  'WAIT 1 1',
-  'XADD KEY * a 1',
-  'XRANGE KEY - +',
-  'XREAD STREAMS KEY 0',
-  'XREVRANGE KEY + -',
-  'ZADD KEY 1 a',
-  'ZCARD KEY',
-  'ZRANGE KEY 0 1',
-  'ZRANGEBYSCORE KEY 0 1',
-  'ZREM KEY a',
-  'ZREMRANGEBYSCORE KEY 0 1',
-  'ZSCORE KEY a',
-]
-
-/** Since version 7, a script can ask what its user may do. */
-const PERMISSIONS = `
-  local forbidden = {}
-  for _, line in ipairs(ARGV) do
-    local call = {}
-    for word in string.gmatch(line, '%S+') do
-      call[#call + 1] = word == 'KEY' and KEYS[1] or word
-    end
-    if not redis.acl_check_cmd(unpack(call)) then forbidden[#forbidden + 1] = call[1] end
-  end
-  return forbidden`
-
-/** Fails if the server is full or accepts no writes, and changes nothing. */
-const WRITE = "redis.call('SET', KEYS[1], '1', 'PX', '1') redis.call('DEL', KEYS[1])"
-
 /**
  * Connects to the shared store once and examines it, without a lasting change. Resolves with the facts alone if the server is older than
  * version 7. Rejects with a `SetupError` if a file cannot be read, otherwise with `StoreUnavailable`.
@@ -83,13 +37,9 @@ export async function inspectServer(settings: StoreSettings): Promise<ServerRepo
     try {
       if (Number.parseInt(facts.version, 10) < 7)
         return { ...facts, forbidden: [], settings: undefined, replicas: undefined }
-      const key = `{${prefix}}:check`
-      const reply = await connection.send(['EVAL', PERMISSIONS, '1', key, ...COMMANDS])
-      const forbidden = listOf(reply).map(String)
-      if (forbidden.length === 0) await connection.send(['EVAL', WRITE, '1', key])
       return {
         ...facts,
-        forbidden,
+        forbidden: forbiddenIn(await connection.send(probeQuestion(prefix))),
         settings: settingsIn(await allowed(connection, ['CONFIG', 'GET', ...SETTINGS])),
         replicas: replicasIn(await allowed(connection, ['INFO', 'replication'])),
       }

@@ -80,6 +80,8 @@ export interface SharedStore {
   follow(stream: string, id: string): Promise<readonly StreamEntry[]>
   /** Whether the server answers, as far as is known. */
   readonly up: boolean
+  /** Why the server, although it answers, refuses commands: it is full, accepts no writes, or its user lacks a right. */
+  readonly trouble: string | undefined
   close(): Promise<void>
 }
 
@@ -92,6 +94,9 @@ export interface SharedStoreListener {
   /** The store answers again (or for the first time); or it does not any more, and why. */
   up(): void
   down(error: StoreUnavailable): void
+  /** The server answers, but refuses commands, and why; or it accepts them again. The end of the connection (`down`) ends this, too. */
+  refusing(error: StoreUnavailable): void
+  accepting(): void
   /** The duration of a script until its reply (ms). */
   answered(duration: number): void
 }

@@ -30,8 +30,8 @@ function start(port: number, config: YamlPart = {}): Promise<TestSidecar> {
   })
 }
 
-const readiness = async ({ adminUrl: url }: TestSidecar): Promise<number> =>
-  (await send({ transport: 'http1', url, path: '/readyz' })).status
+const readinessOf = ({ adminUrl: url }: TestSidecar) => send({ transport: 'http1', url, path: '/readyz' })
+const readiness = async (sidecar: TestSidecar): Promise<number> => (await readinessOf(sidecar)).status
 const use = async (sidecar: TestSidecar, token: string): Promise<number> =>
   (await sidecar.request({ token })).status
 const logIn = async (sidecar: TestSidecar): Promise<number> =>
@@ -161,8 +161,16 @@ describe('a server', () => {
     await server.command('CONFIG', 'SET', 'maxmemory', '1')
     expect(await logIn(one)).toBe(500)
     await expectWorking([one, two], known, stranger)
+    expect((await readinessOf(one)).text).toContain(
+      'the shared store refuses commands: the server is out of memory',
+    )
+    expect(await one.metric('postern_store_up')).toBe(0)
     await server.command('CONFIG', 'SET', 'maxmemory', '0')
     expect(await logIn(one)).toBe(200)
+    await until(isReady(one))
+    expect(await one.metric('postern_store_up')).toBe(1)
+    expect(logged(one, 'the shared store refuses commands')).toBe(1)
+    expect(logged(one, 'the shared store accepts all commands again')).toBe(1)
     await expectWorking([one, two], known, stranger)
   })
 

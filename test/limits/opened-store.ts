@@ -13,6 +13,6 @@ export function openStoreAt(port: number, timeout = 60_000): Promise<SharedStore
       timeout,
       tls: { insecure: false },
     },
-    { failed() {}, up() {}, down() {}, answered() {} },
+    { failed() {}, up() {}, down() {}, refusing() {}, accepting() {}, answered() {} },
   )
 }

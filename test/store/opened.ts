@@ -7,7 +7,7 @@ import { closeLater } from '../support/cleanup.ts'
 /** An open store, and what its listener heard. */
 export interface Opened {
   readonly store: SharedStore
-  /** `up`, or `down` with the failure. */
+  /** `up`, `down` or `refusing` with the failure, `accepting`. */
   readonly transitions: readonly string[]
   readonly failures: readonly StoreUnavailable[]
   readonly durations: readonly number[]
@@ -26,6 +26,8 @@ export async function open(url: string, settings: Partial<StoreSettings> = {}): 
       failed: (error) => failures.push(error),
       up: () => transitions.push('up'),
       down: ({ failure, message }) => transitions.push(`down: ${failure}: ${message}`),
+      refusing: ({ failure, message }) => transitions.push(`refusing: ${failure}: ${message}`),
+      accepting: () => transitions.push('accepting'),
       answered: (duration) => durations.push(duration),
     },
   )

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import net from 'node:net'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { COMMANDS } from '../../src/store/server-probe.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { freePort, startRedis } from '../support/redis.ts'
@@ -13,8 +14,11 @@ beforeEach(() => needs('redis-server'))
 
 const SLOW = { timeout: 20_000 }
 
-/** All that a user of the server needs for the connection; the commands of the scripts come in addition. */
-const LEAST = ['~{postern}:*', '+eval', '+evalsha', '+xread', '+wait']
+/** What a user of the server needs for the connection; the others run in scripts. */
+const CONNECTION = ['eval', 'evalsha', 'xread', 'wait']
+const ALL = COMMANDS.map((command) => command.replace(/ .*/, '').toLowerCase())
+const userWith = (commands: readonly string[]): string =>
+  `user postern on >secret ~{postern}:* ${commands.map((each) => `+${each}`).join(' ')}`
 const LOGIN = 'see the user in tokens.store, and store.password_file'
 
 describe('a login', () => {
@@ -74,7 +78,7 @@ describe('a login', () => {
 describe('a user of the server', () => {
   it('H137 needs only a few commands, and the keys of the prefix', SLOW, async () => {
     const redis = await startRedis({
-      settings: [`user postern on >secret ${LEAST.join(' ')} +incrby +get +xadd`],
+      settings: [userWith(ALL)],
     })
     const { store, transitions } = await open(`valkey://postern:secret@${redis.at}`, {
       replicas: 1,
@@ -99,18 +103,37 @@ describe('a user of the server', () => {
     })
   })
 
-  it.each(LEAST.slice(1, 2))('H137 without %s is refused from the start', async (command) => {
-    const rights = LEAST.filter((right) => right !== command).join(' ')
-    const redis = await startRedis({ settings: [`user postern on >secret ${rights}`] })
-    const { transitions } = await open(`valkey://postern:secret@${redis.at}`)
-    expect(transitions).toEqual(['down: refused: the user of the server may not run EVAL; see its ACL'])
+  it.each(CONNECTION)('H137 without %s is refused from the start', SLOW, async (command) => {
+    const redis = await startRedis({ settings: [userWith(ALL.filter((each) => each !== command))] })
+    const { store, transitions } = await open(`valkey://postern:secret@${redis.at}`)
+    const message = `the user of the server may not run ${command.toUpperCase()}; see its ACL`
+    const told = command === 'eval' ? [`down: refused: ${message}`] : ['up', `refusing: refused: ${message}`]
+    await expect.poll(() => transitions).toEqual(told)
+    await redis.command('ACL', 'SETUSER', 'postern', `+${command}`)
+    await expect.poll(() => store.up && store.trouble === undefined, SLOW).toBe(true)
+    expect(transitions).toEqual([...told, command === 'eval' ? 'up' : 'accepting'])
+  })
+
+  it.each([
+    ['SCAN', '0'],
+    ['RANDOMKEY'],
+    ['KEYS', '*'],
+    ['SCRIPT', 'FLUSH'],
+    ['FUNCTION', 'FLUSH'],
+    ['GET', '{other}:n'],
+  ])('H137 has no right to %s %s', async (...question) => {
+    const redis = await startRedis({
+      settings: [userWith(ALL)],
+      cli: ['--user', 'postern', '--pass', 'secret', '--no-auth-warning'],
+    })
+    await expect(redis.command(...question)).rejects.toThrow('NOPERM')
   })
 })
 
 describe('a server that refuses writes', () => {
-  it('because it is out of memory says so, and still reads', async () => {
+  it('H147 because it is out of memory says so once, and still reads', SLOW, async () => {
     const redis = await startRedis()
-    const { store } = await open(`valkey://${redis.at}`)
+    const { store, transitions } = await open(`valkey://${redis.at}`)
     await store.run(ADD, [KEY], [1])
     await redis.command('CONFIG', 'SET', 'maxmemory', '1')
     const error = await store.run(ADD, [KEY], [1]).catch((each) => each)
@@ -119,14 +142,24 @@ describe('a server that refuses writes', () => {
       message: 'the server is out of memory; raise its maxmemory',
     })
     expect(store.up).toBe(true)
+    expect(store.trouble).toBe(error.message)
+    expect(await store.run(READ, [KEY], [])).toBe('1')
+    // A sidecar that begins now knows it without a login.
+    const late = await open(`valkey://${redis.at}`)
+    await expect.poll(() => late.store.trouble).toBe(error.message)
     await redis.command('CONFIG', 'SET', 'maxmemory', '0')
     expect(await store.run(ADD, [KEY], [1])).toBe(2)
+    for (const each of [{ store, transitions }, late]) {
+      await expect.poll(() => each.store.trouble, SLOW).toBe(undefined)
+      expect(each.transitions).toEqual(['up', `refusing: full: ${error.message}`, 'accepting'])
+    }
   })
 
-  it('because it has too few replicas says so', async () => {
+  it('H147 because it has too few replicas says so', async () => {
     const redis = await startRedis({ settings: ['min-replicas-to-write 1'] })
     const { store } = await open(`valkey://${redis.at}`)
     expect(await failureOf(store.run(ADD, [KEY], [1]))).toBe('read-only')
+    expect(store.trouble).toMatch('too few replicas')
     await redis.command('CONFIG', 'SET', 'min-replicas-to-write', '0')
     expect(await store.run(ADD, [KEY], [1])).toBe(1)
   })

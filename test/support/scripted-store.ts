@@ -30,6 +30,7 @@ export function scriptedStore(
     runDurably: run,
     follow: (_stream, id) => follow(id),
     up: true,
+    trouble: undefined,
     close: async () => {},
   }
 }

@@ -1,5 +1,6 @@
 import type { Config } from '../../config/schema.ts'
 import { type StoreSettings, wantedReplicas } from '../../store/login.ts'
+import { COMMANDS } from '../../store/server-probe.ts'
 import type { ServerReport } from '../../store/server-report.ts'
 import { type StoreFailure, StoreUnavailable } from '../../store/shared-store.ts'
 import { type Check, CheckFailure, type Finding } from './finding.ts'
@@ -37,7 +38,7 @@ async function checkStore(config: Config): Promise<Finding> {
   const { tokens, store } = config
   if (typeof tokens.store === 'string') return 'none'
   const settings = { ...store, address: tokens.store }
-  const { COMMANDS, inspectServer } = await import('../../store/server-report.ts')
+  const { inspectServer } = await import('../../store/server-report.ts')
   const report = await inspectServer(settings).catch((error: unknown) => {
     if (!(error instanceof StoreUnavailable)) throw error
     const forbids = error.failure === 'refused' && error.message.includes('may not')
