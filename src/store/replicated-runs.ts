@@ -3,7 +3,7 @@ import type { Clock } from '../system/clock.ts'
 import type { KeptConnection } from './kept-connection.ts'
 import { type Script, type StoreReply, StoreUnavailable } from './shared-store.ts'
 
-export interface ReplicatedRuns {
+interface ReplicatedRuns {
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<StoreReply>
 }
 
@@ -19,51 +19,61 @@ export interface ReplicatedRunsSettings {
   readonly unconfirmed: (error: StoreUnavailable) => void
 }
 
+/** Undefined if enough replicas have confirmed. */
+type Shortfall = StoreUnavailable | undefined
+
 /**
  * Runs scripts and waits until replicas have their writes. `WAIT` blocks its connection, so this has one of its own. One `WAIT` confirms all
  * scripts before it; the scripts that come while it runs start after it, together.
  *
  * A primary without replicas may have been replaced and not know it: then what it has written is lost, and the run rejects.
- * If the connection ends before a run is confirmed, the run rejects, although the primary had its writes: it may have ended with them.
+ * If the connection ends before a run is confirmed, the run rejects. The primary has executed the script, but it may have died before
+ * replicating it.
  *
  * Each run settles within `store.timeout`. The server ends a `WAIT` after a fifth of that, so that the time left is enough for its reply
- * even if the server is slow: the timer would end the connection.
+ * even if the server is slow: the timer would end the connection. For the same reason, a run that has waited for more than half of its
+ * time rejects without asking.
  */
 export function createReplicatedRuns(
   connection: KeptConnection,
   { replicas, timeout, clock, isPrimary, unconfirmed }: ReplicatedRunsSettings,
 ): ReplicatedRuns {
   const wait = String(Math.max(1, Math.floor(timeout / 5)))
-  let confirming: Promise<StoreUnavailable | undefined> | undefined
+  /** While `WAIT` blocks the connection: it, and what becomes of the scripts before it. */
+  let present: { readonly waiting: Promise<unknown>; readonly confirming: Promise<Shortfall> } | undefined
 
-  /** Resolves with the shortfall, if there is one. Rejects if the connection ends meanwhile, or leads to a former primary. */
-  async function confirm(left: () => number): Promise<StoreUnavailable | undefined> {
-    try {
-      const confirmed = await connection.ask('replicate', ['WAIT', String(replicas), wait], left())
-      if (Number(confirmed) >= replicas) return undefined
-      const message = `${confirmed} of ${replicas} replicas confirmed in time; see store.replicas`
-      const still = await Promise.race([isPrimary(), pause(left(), true, { ref: false })])
-      if (still) return new StoreUnavailable('replicate', 'timeout', message)
-      throw new StoreUnavailable(
-        'replicate',
-        'read-only',
-        `${message}, and the sentinels name another primary`,
-      )
-    } finally {
-      confirming = undefined
-    }
+  function confirm(left: () => number): Promise<Shortfall> {
+    if (present !== undefined) return present.confirming
+    const waiting = connection.ask('replicate', ['WAIT', String(replicas), wait], left()).finally(() => {
+      present = undefined
+    })
+    const confirming = waiting.then((confirmed) => judge(Number(confirmed), left))
+    present = { waiting, confirming }
+    return confirming
+  }
+
+  /** Rejects if the connection leads to a former primary. It does not keep the next scripts waiting. */
+  async function judge(confirmed: number, left: () => number): Promise<Shortfall> {
+    if (confirmed >= replicas) return undefined
+    const message = `${confirmed} of ${replicas} replicas confirmed in time; see store.replicas`
+    const asked = new AbortController()
+    const silent = pause(left(), true, { signal: asked.signal })
+    const still = await Promise.race([isPrimary(), silent]).finally(() => asked.abort())
+    if (still) return new StoreUnavailable('replicate', 'timeout', message)
+    throw new StoreUnavailable('replicate', 'read-only', `${message}, and the sentinels name another primary`)
   }
 
   return {
     async run(script, keys, args) {
       const deadline = clock.monotonic() + timeout
       const left = (): number => Math.max(1, deadline - clock.monotonic())
-      while (confirming !== undefined) await confirming.catch(() => {})
+      while (present !== undefined) await present.waiting.catch(() => {})
+      if (left() < timeout / 2)
+        throw new StoreUnavailable(script.name, 'timeout', 'it has waited too long for those before it')
       // Not EVALSHA: its repetition after NOSCRIPT could miss the WAIT of the scripts beside it.
       const question = ['EVAL', script.source, String(keys.length), ...keys, ...args]
       const reply = await connection.ask(script.name, question, left() / 2)
-      confirming ??= confirm(left)
-      const shortfall = await confirming
+      const shortfall = await confirm(left)
       if (shortfall !== undefined) unconfirmed(shortfall)
       return reply
     },

@@ -1,0 +1,85 @@
+import { expect, it } from 'vitest'
+import type { KeptConnection } from '../../src/store/kept-connection.ts'
+import { createReplicatedRuns } from '../../src/store/replicated-runs.ts'
+import type { StoreReply, StoreUnavailable } from '../../src/store/shared-store.ts'
+import { ADD, failureOf, KEY } from './opened.ts'
+
+interface Question {
+  readonly name: string
+  readonly timeout: number
+  readonly reply: (reply: StoreReply) => void
+}
+
+/** Runs on a connection whose replies the test gives. */
+function runsOn(isPrimary: () => Promise<boolean>) {
+  const questions: Question[] = []
+  let now = 1_000
+  const ask: KeptConnection['ask'] = (_operation, [name = ''], timeout) =>
+    new Promise((resolve) => questions.push({ name, timeout, reply: resolve }))
+  const unconfirmed: StoreUnavailable[] = []
+  const runs = createReplicatedRuns({ ask } as KeptConnection, {
+    replicas: 1,
+    timeout: 1_000,
+    clock: { monotonic: () => now, wall: () => 0 },
+    isPrimary,
+    unconfirmed: (error) => unconfirmed.push(error),
+  })
+  /** The next question to the server; fails if there is none within a few turns. */
+  async function next(name: string): Promise<Question> {
+    await expect.poll(() => questions[0]?.name).toBe(name)
+    const [question] = questions.splice(0, 1)
+    if (question === undefined) throw new Error('no question')
+    return question
+  }
+  const pass = (ms: number): void => {
+    now += ms
+  }
+  return { add: () => runs.run(ADD, [KEY], ['1']), next, questions, unconfirmed, pass }
+}
+
+it('H135 a sentinel that hangs delays no script of the next turns', async () => {
+  const { promise: answer, resolve: say } = Promise.withResolvers<boolean>()
+  const { add, next, unconfirmed } = runsOn(() => answer)
+  let answered = false
+  const first = add().finally(() => {
+    answered = true
+  })
+  ;(await next('EVAL')).reply(1)
+  const waiting = await next('WAIT')
+  const second = add()
+  waiting.reply(0)
+  const asked = await next('EVAL')
+  expect(answered).toBe(false)
+  asked.reply(2)
+  ;(await next('WAIT')).reply(1)
+  expect(await second).toBe(2)
+  say(true)
+  expect(await first).toBe(1)
+  expect(unconfirmed).toHaveLength(1)
+})
+
+it('H135 a script that has waited too long fails without a question, whose timer would end the connection', async () => {
+  const { add, next, questions, pass } = runsOn(async () => true)
+  const first = add()
+  ;(await next('EVAL')).reply(1)
+  const waiting = await next('WAIT')
+  const late = failureOf(add())
+  pass(501)
+  waiting.reply(1)
+  expect(await first).toBe(1)
+  expect(await late).toBe('timeout')
+  expect(questions).toEqual([])
+})
+
+it('H145 scripts that replicas do not confirm fail at a former primary, and one question to the sentinels is enough for all', async () => {
+  let asked = 0
+  const { add, next } = runsOn(async () => {
+    asked += 1
+    return false
+  })
+  const failures = [add(), add(), add()].map(failureOf)
+  for (const reply of [1, 2, 3]) (await next('EVAL')).reply(reply)
+  ;(await next('WAIT')).reply(0)
+  expect(await Promise.all(failures)).toEqual(['read-only', 'read-only', 'read-only'])
+  expect(asked).toBe(1)
+})
