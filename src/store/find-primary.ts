@@ -2,7 +2,7 @@ import { formatNode, type StoreNode } from '../config/store-url.ts'
 import { type Connection, connect, type Login } from './connection.ts'
 import { noReply, ServerReplyError } from './failures.ts'
 import { firstOf, readAccount, type StoreSettings, shuffled } from './login.ts'
-import { findSentinel, type KnowingSentinel } from './sentinels.ts'
+import { ANOTHER_PRIMARY, openSentinels } from './sentinels.ts'
 import { listOf, type StoreReply } from './shared-store.ts'
 
 /** What a server says of itself. */
@@ -21,6 +21,8 @@ export interface PrimaryConnection {
   readonly connection: Connection
   readonly facts: ServerFacts
 }
+
+const NOT_THE_PRIMARY = new Error('not the primary')
 
 /** A cluster names the right node at once. More hops mean that its nodes disagree. */
 const MOST_HOPS = 5
@@ -41,7 +43,7 @@ export async function connectToPrimary(
   if (path !== undefined) return open({ path })
   switch (kind) {
     case 'sentinel':
-      return openBySentinel(open, await findSentinel(settings, account, signal))
+      return openBySentinels(open, settings, signal)
     case 'cluster':
       return firstOf(shuffled(nodes), (node) => openInCluster(open, node))
     default:
@@ -67,7 +69,7 @@ async function openPrimary(
     const at = 'path' in login.at ? login.at.path : formatNode(login.at)
     return { connection, facts: { ...facts, at } }
   } catch (error) {
-    connection.end(new Error('not the primary'))
+    connection.end(NOT_THE_PRIMARY)
     throw error
   } finally {
     clearTimeout(timer)
@@ -75,23 +77,23 @@ async function openPrimary(
 }
 
 /**
- * Opens the primary that a sentinel names, and asks it again: a server that hung until now may have been replaced meanwhile, and says
- * that it is a primary until it hears of that.
+ * Connects to the named primary, then asks the sentinels again. A primary that was frozen during a failover still reports role master
+ * until a sentinel reaches it.
  */
-async function openBySentinel(
+async function openBySentinels(
   open: (at: StoreNode) => Promise<PrimaryConnection>,
-  sentinel: KnowingSentinel,
+  settings: StoreSettings,
+  signal: AbortSignal,
 ): Promise<PrimaryConnection> {
-  let opened: PrimaryConnection | undefined
+  const asking = new AbortController()
   try {
-    opened = await open(sentinel.primary)
-    if (formatNode(await sentinel.ask()) === opened.facts.at) return opened
-    throw new Error('the sentinels name another primary')
-  } catch (error) {
-    opened?.connection.end(new Error('not the primary'))
-    throw error
+    const sentinels = openSentinels(settings, AbortSignal.any([signal, asking.signal]))
+    const opened = await open(await sentinels.find())
+    if (!(await sentinels.isReplaced(opened.facts.at))) return opened
+    opened.connection.end(NOT_THE_PRIMARY)
+    throw new Error(ANOTHER_PRIMARY)
   } finally {
-    sentinel.end()
+    asking.abort()
   }
 }
 

@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
 import { type Clock, systemClock } from '../system/clock.ts'
+import { connectToPrimary } from './find-primary.ts'
 import { type KeptConnection, keepConnection } from './kept-connection.ts'
 import { readAccount, type StoreSettings, wantedReplicas } from './login.ts'
 import { watchRefusals } from './refusal-watch.ts'
 import { createReplicatedRuns } from './replicated-runs.ts'
+import { ANOTHER_PRIMARY, openSentinels, watchSentinels } from './sentinels.ts'
 import {
   FOLLOW_WAIT,
   listOf,
@@ -31,11 +33,6 @@ export async function openSharedStore(
   listener: SharedStoreListener,
   clock: Clock = systemClock,
 ): Promise<SharedStore> {
-  // A sidecar with a local store does not load the client.
-  const [{ connectToPrimary }, { findPrimary, watchSentinels }] = await Promise.all([
-    import('./find-primary.ts'),
-    import('./sentinels.ts'),
-  ])
   await readAccount(settings)
   const { timeout, address, prefix } = settings
   const replicas = wantedReplicas(settings)
@@ -96,22 +93,20 @@ export async function openSharedStore(
           isPrimary,
           unconfirmed: (error) => listener.failed(error),
         })
-  const watching =
-    address.kind === 'sentinel'
-      ? watchSentinels(settings, { current: () => primary, moved }, life.signal)
-      : undefined
+  const sentinels = address.kind === 'sentinel' ? openSentinels(settings, life.signal) : undefined
+  const watching = sentinels && watchSentinels(sentinels, { current: () => primary, moved }, life.signal)
 
-  /** Without an answer of the sentinels, the primary is taken for one. */
+  /** Unless most sentinels say otherwise, the primary is taken for one. */
   async function isPrimary(): Promise<boolean> {
-    if (address.kind !== 'sentinel') return true
-    const named = await findPrimary(settings, life.signal).catch(() => undefined)
-    if (named === undefined || primary === undefined || named === primary) return true
-    moved()
+    const asked = primary
+    if (sentinels === undefined || asked === undefined) return true
+    if (!(await sentinels.isReplaced(asked))) return true
+    moved(asked)
     return false
   }
 
-  function moved(): void {
-    scripts.renew(new Error('the sentinels name another primary'))
+  function moved(from: string): void {
+    if (primary === from) scripts.renew(new Error(ANOTHER_PRIMARY))
   }
 
   /** Reports the duration of a script, or why it has no reply. */

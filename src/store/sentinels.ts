@@ -2,44 +2,63 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { formatNode, type StoreNode } from '../config/store-url.ts'
 import { type Connection, connect } from './connection.ts'
 import { noReply, ServerReplyError } from './failures.ts'
-import { type Account, firstOf, readAccount, type StoreSettings, shuffled } from './login.ts'
+import { firstOf, readAccount, type StoreSettings, shuffled } from './login.ts'
 import { listOf } from './shared-store.ts'
+
+/** Why a connection ends whose server most sentinels do not name. */
+export const ANOTHER_PRIMARY = 'the sentinels name another primary'
 
 /** How often the sentinels are asked for the primary (ms). */
 const WATCH_INTERVAL = 1_000
 
-/** A connection to a sentinel that knows the primary. */
-export interface KnowingSentinel {
-  readonly primary: StoreNode
-  /** Asks it again. */
-  ask(): Promise<StoreNode>
-  end(): void
+/** The sentinels of `tokens.store`, each with a connection that stays open. */
+export interface Sentinels {
+  /** The primary by the word of one of them, asked in random order until one knows it. Rejects if none does. */
+  find(): Promise<StoreNode>
+  /**
+   * Whether most of them name another primary than `primary` (`host:port`). One alone may be cut off, and not know of a failover or
+   * name a server that is none. Resolves as soon as enough have answered; one without an answer names no other.
+   */
+  isReplaced(primary: string): Promise<boolean>
 }
 
-/** Asks the sentinels in random order for the address of the primary, until one knows it. */
-export function findSentinel(
-  settings: StoreSettings,
-  account: Account,
-  signal: AbortSignal,
-): Promise<KnowingSentinel> {
-  return firstOf(shuffled(settings.address.nodes), async (at) => {
-    const sentinel = await connectToSentinel(settings, account, at, signal)
-    const ask = (): Promise<StoreNode> => askSentinel(sentinel, settings)
-    const end = (): void => sentinel.end(new Error('done'))
-    try {
-      return { primary: await ask(), ask, end }
-    } catch (error) {
-      end()
-      throw error
-    }
-  })
-}
+/** Connects to the sentinels when they are first asked. The connections end with the signal. */
+export function openSentinels(settings: StoreSettings, signal: AbortSignal): Sentinels {
+  const { nodes } = settings.address
+  const open = new Map<StoreNode, Promise<Connection>>()
 
-/** `host:port` of the primary, as one of the sentinels names it. */
-export async function findPrimary(settings: StoreSettings, signal: AbortSignal): Promise<string> {
-  const sentinel = await findSentinel(settings, await readAccount(settings), signal)
-  sentinel.end()
-  return formatNode(sentinel.primary)
+  function connectionTo(at: StoreNode): Promise<Connection> {
+    const kept = open.get(at)
+    if (kept !== undefined) return kept
+    const opening = connectToSentinel(settings, at, signal)
+    open.set(at, opening)
+    const forget = (): void => void open.delete(at)
+    opening.then(({ ended }) => ended).then(forget, forget)
+    return opening
+  }
+
+  const ask = async (at: StoreNode): Promise<StoreNode> => askSentinel(await connectionTo(at), settings)
+
+  return {
+    find: () => firstOf(shuffled(nodes), ask),
+    isReplaced(primary) {
+      const { promise, resolve } = Promise.withResolvers<boolean>()
+      let [against, pending] = [0, nodes.length]
+      function count(other: boolean): void {
+        pending -= 1
+        if (other) against += 1
+        if (against > nodes.length / 2) resolve(true)
+        else if (against + pending <= nodes.length / 2) resolve(false)
+      }
+      for (const at of nodes) {
+        ask(at).then(
+          (named) => count(formatNode(named) !== primary),
+          () => count(false),
+        )
+      }
+      return promise
+    },
+  }
 }
 
 /**
@@ -48,57 +67,25 @@ export async function findPrimary(settings: StoreSettings, signal: AbortSignal):
  * the signal.
  */
 export async function watchSentinels(
-  settings: StoreSettings,
-  { current, moved }: { readonly current: () => string | undefined; readonly moved: () => void },
+  sentinels: Sentinels,
+  { current, moved }: { readonly current: () => string | undefined; readonly moved: (from: string) => void },
   signal: AbortSignal,
 ): Promise<void> {
-  const { nodes } = settings.address
-  let sentinel: Connection | undefined
-  const ask = async (each: Connection): Promise<string> => formatNode(await askSentinel(each, settings))
-
-  /** How many sentinels name another primary. */
-  async function votesAgainst(primary: string, account: Account): Promise<number> {
-    const votes = nodes.map(async (at) => {
-      const each = await connectToSentinel(settings, account, at, signal)
-      const named = await ask(each).finally(() => each.end(new Error('done')))
-      return named !== primary
-    })
-    const known = await Promise.allSettled(votes)
-    return known.filter((vote) => vote.status === 'fulfilled' && vote.value).length
-  }
-
-  async function look(): Promise<void> {
-    const primary = current()
-    if (primary === undefined) return
-    const account = await readAccount(settings)
-    sentinel ??= await firstOf(shuffled(nodes), (at) => connectToSentinel(settings, account, at, signal))
-    if ((await ask(sentinel)) === primary) return
-    // One sentinel may be the one that is cut off.
-    const against = await votesAgainst(primary, account)
-    if (against > nodes.length / 2 && current() === primary) moved()
-    sentinel.end(new Error('done'))
-    sentinel = undefined
-  }
-
   while (!signal.aborted) {
     await pause(WATCH_INTERVAL, undefined, { signal }).catch(() => {})
-    if (signal.aborted) break
-    await look().catch(() => {
-      sentinel?.end(new Error('done'))
-      sentinel = undefined
-    })
+    const primary = current()
+    if (primary !== undefined && (await sentinels.isReplaced(primary))) moved(primary)
   }
-  sentinel?.end(new Error('done'))
 }
 
 /** A sentinel may have no users of its own: then it refuses the one of the servers. */
 async function connectToSentinel(
-  { timeout }: StoreSettings,
-  account: Account,
+  settings: StoreSettings,
   at: StoreNode,
   signal: AbortSignal,
 ): Promise<Connection> {
-  const login = { ...account, at, database: 0 }
+  const { timeout } = settings
+  const login = { ...(await readAccount(settings)), at, database: 0 }
   try {
     return await connect(login, timeout, signal)
   } catch (error) {

@@ -1,7 +1,15 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { type RedisGroup, startCluster, startGroup, startRedis, until } from '../support/redis.ts'
+import {
+  type RedisGroup,
+  type RedisServer,
+  startCluster,
+  startGroup,
+  startRedis,
+  until,
+} from '../support/redis.ts'
 import { needs } from '../support/tools.ts'
 import { ADD, failureOf, KEY, open, READ, REVOKE } from './opened.ts'
+import { startRelay } from './relay.ts'
 
 beforeEach(() => needs('redis-server'))
 
@@ -107,6 +115,30 @@ describe('a Sentinel group', () => {
       expect(Number(await group.replica.command('GET', KEY))).toBeGreaterThan(0)
     }
     await expect.poll(() => failureOf(store.runDurably(ADD, [KEY], [1])), SLOW).toBe('none')
+  })
+
+  it('H145 with one sentinel that names another server is used as the others say', SLOW, async () => {
+    const [primary, stranger] = await Promise.all([startRedis(), startRedis()])
+    const monitor = (at: RedisServer) =>
+      startRedis({ sentinel: true, settings: [`sentinel monitor main 127.0.0.1 ${at.port} 2`] })
+    const sentinels = await Promise.all([primary, primary, stranger].map(monitor))
+    const relays = await Promise.all(sentinels.map(({ port }) => startRelay(port)))
+    const names = relays.map(({ port }) => `127.0.0.1:${port}`).join(',')
+    const { store, transitions } = await open(`valkey+sentinel://${names}/main`, { timeout: 1_000 })
+    await expect.poll(() => store.up, SLOW).toBe(true)
+    const before = transitions.length
+    await store.run(REVOKE, ['{postern}:events'], ['a'])
+    // Each connection may first have led to the stranger.
+    await expect.poll(() => failureOf(store.follow('{postern}:events', '0-0')), SLOW).toBe('none')
+    await expect.poll(() => failureOf(store.runDurably(ADD, [KEY], [1])), SLOW).toBe('none')
+    const accepted = (): number => relays.reduce((sum, each) => sum + each.accepted(), 0)
+    await expect.poll(() => relays.every((each) => each.open() > 0), SLOW).toBe(true)
+    const connections = accepted()
+    for (let run = 0; run < 12; run++) await store.runDurably(ADD, [KEY], [1])
+    expect(transitions).toHaveLength(before)
+    expect(accepted() - connections).toBeLessThan(6)
+    expect(Number(await primary.command('GET', KEY))).toBeGreaterThan(12)
+    expect(await stranger.command('EXISTS', KEY)).toBe('0')
   })
 
   it(
