@@ -44,6 +44,9 @@ export interface PasswordAgreement {
   present(): Promise<Agreement>
 }
 
+/** How often the state is read until this sidecar agrees with it. Two are usual: one more for each other sidecar that publishes. */
+const ROUNDS = 20
+
 const OUTDATED = 'it has lost its data, and this sidecar, which has another password, must not restore it'
 
 export function createPasswordAgreement({
@@ -69,7 +72,7 @@ export function createPasswordAgreement({
   }
 
   async function settleNow(last: string): Promise<DeviceState> {
-    for (;;) {
+    for (let round = 0; round < ROUNDS; round++) {
       const before = changes
       const state = await read(last)
       if (state !== undefined && !isBehind(state)) {
@@ -90,6 +93,7 @@ export function createPasswordAgreement({
       if (!mayPublish && agreement.kind !== 'agreed') throw new StoreUnavailable('state', 'error', OUTDATED)
       await publish(state)
     }
+    throw new StoreUnavailable('state', 'error', 'its state keeps changing, or its answers make no sense')
   }
 
   /** The fingerprint of the present password; it takes 20 ms of processor time, so it is made once for each salt. */

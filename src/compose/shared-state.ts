@@ -90,7 +90,14 @@ export async function openSharedState(
   })
   await feed.started
 
-  const timer = setInterval(() => tokens.sweep(), SWEEP_INTERVAL).unref()
+  let deaf = false
+  const timer = setInterval(() => {
+    tokens.sweep()
+    if (deaf === !copies.hears) return
+    deaf = !copies.hears
+    if (deaf) log.error(`${DEAF}: see tokens.offline_grace`)
+    else log.info('the shared store tells of revocations again')
+  }, SWEEP_INTERVAL).unref()
   return {
     tokens,
     async logIn(candidate, client, grantType) {

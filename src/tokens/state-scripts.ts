@@ -1,5 +1,11 @@
 import { tokenScript } from './token-scripts.ts'
 
+/** Sets `state` to dataset, salt and fingerprint, and `present` to the epoch: empty if any of these is missing. */
+const PRESENT = `
+local state = redis.call('HMGET', KEYS[1], 'dataset', 'salt', 'fingerprint')
+local present = state[1] and state[2] and state[3] and tonumber(epoch or '') and epoch or ''
+`
+
 /** Enters an epoch: every token of an earlier one is void. `kind` of the message: `epoch` or `founded`. */
 const ENTER_EPOCH = `
 local function enter(number, kind)
@@ -40,12 +46,13 @@ return {count, epoch}
 export const PUBLISH = tokenScript(
   'state',
   `${ENTER_EPOCH}
-if (epoch or '') ~= ARGV[2] then return {} end
+${PRESENT}
+if present ~= ARGV[2] then return {} end
 expire()
 local count = redis.call('ZCARD', p .. 'grants')
-redis.call('HSETNX', KEYS[1], 'dataset', ARGV[6])
+if present == '' then redis.call('HSET', KEYS[1], 'dataset', ARGV[6]) end
 redis.call('HSET', KEYS[1], 'salt', ARGV[4], 'fingerprint', ARGV[5])
-local known, restores, isNew = tonumber(ARGV[3]), ARGV[7] == '1', not epoch
+local known, restores, isNew = tonumber(ARGV[3]), ARGV[7] == '1', present == ''
 enter(restores and known or after(known), isNew and not restores and 'founded' or 'epoch')
 if isNew and not restores then redis.call('HSET', KEYS[1], 'founded', epoch) end
 return {count, epoch, redis.call('HGET', KEYS[1], 'dataset')}
@@ -60,12 +67,12 @@ return {count, epoch, redis.call('HGET', KEYS[1], 'dataset')}
 export const READ_STATE = tokenScript(
   'state',
   `
-if not epoch then return {} end
+${PRESENT}
+if present == '' then return {} end
 local last = redis.call('XREVRANGE', p .. 'events', '+', '-', 'COUNT', 1)
 local id = last[1] and last[1][1] or '0-0'
 local kept = ARGV[2] ~= '' and #redis.call('XRANGE', p .. 'events', ARGV[2], ARGV[2]) or 0
-local state = redis.call('HMGET', KEYS[1], 'dataset', 'salt', 'fingerprint', 'founded')
-return {state[1], epoch, state[2], state[3], id, kept, state[4] or ''}
+return {state[1], epoch, state[2], state[3], id, kept, redis.call('HGET', KEYS[1], 'founded') or ''}
 `,
 )
 

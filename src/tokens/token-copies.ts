@@ -92,6 +92,8 @@ export function createTokenCopies({
   const deafAfter = FOLLOW_WAIT + timeout + RESERVE
   /** The grants whose tokens the server has lost, and until when their copies work. */
   let orphans: { readonly grants: readonly string[]; readonly until: number } | undefined
+  /** Whether the requests in flight were cut at the end of the grace. */
+  let isCut = false
   let epoch = ''
   let heardAt = Number.NEGATIVE_INFINITY
 
@@ -153,6 +155,12 @@ export function createTokenCopies({
 
   function sweep(): void {
     table.expire(now())
+    // What is under way longer than the grace may belong to a revoked grant.
+    if (holds()) isCut = false
+    else if (!isCut && heardAt !== Number.NEGATIVE_INFINITY) {
+      isCut = true
+      cut([...inFlight()])
+    }
     if (orphans === undefined || now() < orphans.until) return
     for (const id of orphans.grants) drop(id, 'evicted')
     orphans = undefined

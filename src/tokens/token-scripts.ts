@@ -6,6 +6,9 @@ import type { Script, StoreOperation } from '../store/shared-store.ts'
  *
  * A token is a text under its digest: kind (`a` access, `r` refresh, `s` spent refresh), epoch, grant, client, time of the login.
  * A token of an earlier epoch is void. The set of a grant holds kind and digest of its tokens, scored by their expiry.
+ *
+ * The server does not undo a script that fails half-way. So each announces a revocation before it deletes the tokens: after a failure the
+ * revocation can be repeated.
  */
 const COMMON = `
 local p = ARGV[1]
@@ -113,8 +116,8 @@ local set = p .. 'g:' .. grant
 if kind == 's' then
   local sealed = redis.call('GET', p .. 'r:' .. presented)
   if sealed then return {'replayed', sealed} end
-  remove(grant)
   announce('revoked', grant)
+  remove(grant)
   return {'reused', grant}
 end
 if ARGV[6] then
@@ -163,11 +166,11 @@ export const REVOKE_GRANTS = tokenScript(
   'revoke',
   `
 local revoked = {}
+announce('revoked', table.concat(ARGV, ' ', 2))
 for i = 2, #ARGV do
   local held = remove(ARGV[i])
   if held == 1 then revoked[#revoked + 1] = ARGV[i] end
 end
-announce('revoked', table.concat(ARGV, ' ', 2))
 return revoked
 `,
 )
@@ -178,8 +181,9 @@ export const REVOKE_TOKEN = tokenScript(
   `
 local kind, grant = token(ARGV[2])
 if not kind then return {epoch or ''} end
-remove(grant)
 announce('revoked', grant)
+remove(grant)
+redis.call('DEL', p .. 't:' .. ARGV[2])
 return {epoch, grant}
 `,
 )

@@ -151,4 +151,42 @@ describe('sidecars that share a store', () => {
       expect(await held()).toEqual(secrets.slice(0, index + 1))
     }
   })
+
+  it('H133 repeat a revocation that the server could make only in part', async () => {
+    await redis.command('ACL', 'SETUSER', prefix, 'on', 'nopass', '~*', '+@all', '-zrem')
+    const config = {
+      oauth: { revocation_path: '/oauth/revoke' },
+      tokens: { store: `valkey://${prefix}@${redis.at}` },
+    }
+    const [one, two] = await Promise.all([sidecar(config), sidecar(config)])
+    const token = await one.token()
+    expect(await statusOf(two, token)).toBe(200)
+    const revoke = async (): Promise<number> => {
+      const fields = ['Content-Type', 'application/x-www-form-urlencoded']
+      const request = { method: 'POST', path: '/oauth/revoke', body: `token=${token}`, fields }
+      return (await one.request(request)).status
+    }
+    expect(await revoke()).toBe(500)
+    await redis.command('ACL', 'SETUSER', prefix, '+@all')
+    await expect.poll(revoke, { timeout: 10_000 }).toBe(200)
+    await expect.poll(() => statusOf(two, token), { timeout: 10_000 }).toBe(401)
+    expect(await statusOf(one, token)).toBe(401)
+  })
+
+  it('H147 mend a state that somebody has damaged', async () => {
+    const one = await sidecar()
+    for (const [field, value] of [
+      ['salt', undefined],
+      ['epoch', 'garbage'],
+      ['fingerprint', undefined],
+    ] as const) {
+      const key = `{${prefix}}:state`
+      if (value === undefined) await redis.command('HDEL', key, field)
+      else await redis.command('HSET', key, field, value)
+      await expect.poll(async () => (await logIn(one, PASSWORD)).status, { timeout: 10_000 }).toBe(200)
+      const token = await one.token()
+      expect(await statusOf(one, token)).toBe(200)
+    }
+    expect(one.logLines().filter((line) => line.includes('internal error'))).toEqual([])
+  })
 })

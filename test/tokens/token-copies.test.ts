@@ -15,7 +15,11 @@ interface Setting {
   readonly cut: string[]
 }
 
-function setting(answer: () => StoreReply | Promise<StoreReply>, offlineGrace = HOUR): Setting {
+function setting(
+  answer: () => StoreReply | Promise<StoreReply>,
+  offlineGrace = HOUR,
+  inFlight: readonly string[] = [],
+): Setting {
   const store = scriptedStore(answer)
   const clock = movableClock()
   const cut: string[] = []
@@ -23,7 +27,7 @@ function setting(answer: () => StoreReply | Promise<StoreReply>, offlineGrace = 
     store,
     clock,
     policy: { capacity: 100, offlineGrace },
-    inFlight: () => [],
+    inFlight: () => inFlight,
     cut: (grants) => cut.push(...grants),
     timeout: 1_000,
   })
@@ -175,4 +179,17 @@ it('H131 a token that the emptied server has again is not refused after the grac
   clock.advance(10)
   copies.sweep()
   expect(copies.identify(token)).toEqual(VALID)
+})
+
+it('H131 what is under way ends with the grace, once', () => {
+  const { copies, clock, cut } = setting(() => found(), 60_000, ['streaming'])
+  cut.length = 0
+  copies.sweep()
+  clock.advance(59_000)
+  copies.sweep()
+  expect(cut).toEqual([])
+  clock.advance(2_000)
+  copies.sweep()
+  copies.sweep()
+  expect(cut).toEqual(['streaming'])
 })
