@@ -22,7 +22,8 @@ export const tokensField = section('Access and refresh tokens.', {
   capacity: integer(2, 10_000_000, {
     default: 10_000,
     live: ALWAYS,
-    description: 'The maximum number of tokens. Beyond it, the least recently used ones are evicted.',
+    description:
+      'The maximum number of tokens. Beyond it, the least recently used ones are evicted. With a shared store, this is the maximum number of tokens of which a sidecar holds copies. The store then holds at most half as many logins, those of all sidecars together: each login through this sidecar evicts the ones beyond that which expire first.',
   }),
   accessLifetime: duration(
     { least: '1s', most: '365d', wholeSeconds: true },
@@ -66,7 +67,7 @@ export const limitsField = section('The rate limits.', {
   store: oneOf(['local', 'shared'], {
     default: 'local',
     description:
-      'Where requests are counted. `local`: each sidecar counts its own, so a client of three sidecars gets up to three times the limit. `shared`: in the shared store of `tokens.store`, whose clock decides, so the limit holds for all sidecars together; an admitted request then costs a question to the store. While the store does not respond, each counts its own, in windows that begin empty, and a client whose window was used up stays refused until it closes. Sidecars with different limits do not share windows.',
+      'Where requests are counted. Sidecars share a window only if `requests` and `window` are equal. `local`: each sidecar counts its own requests, so a client of three sidecars gets up to three times the limit. `shared`: the shared store of `tokens.store` counts, so the limit holds for all sidecars together. Its clock decides. An admitted request then costs a question to the store. While the store does not respond, each sidecar counts its own requests, in windows that begin empty. A client whose window was used up stays refused until it closes.',
   }),
   api: limit(60, 'everything except `/oauth/token`'),
   oauth: limit(30, '`/oauth/token`'),

@@ -39,7 +39,7 @@ export const schema = section('The configuration of Postern.', {
     default: true,
     live: ALWAYS,
     description:
-      '`false` only observes: a request that would be refused because of its token or its rate is forwarded, counted, and logged as `would_refuse`. Malformed requests and requests to `/oauth/token` are still refused.',
+      '`false` only observes: a request that would be refused because of its token or its rate is forwarded, counted, and logged as `would_refuse`. So is a request whose token could not be checked because the shared store did not answer. Malformed requests and requests to `/oauth/token` are still refused.',
   }),
   stateDir: path({
     default: './state',
