@@ -1,11 +1,13 @@
 import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import net from 'node:net'
 import { join } from 'node:path'
 import { Ajv } from 'ajv'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { temporaryDirectory } from '../support/certificate.ts'
-import { shellBlock } from '../support/pages.ts'
-import { startRedis } from '../support/redis.ts'
+import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
+import { fencesOf, replaceIn, shellBlock } from '../support/pages.ts'
+import { freePort, startRedis } from '../support/redis.ts'
+import { startSidecar } from '../support/sidecar.ts'
 import { isInstalled, needs, needsRoot, run } from '../support/tools.ts'
 import { type FleetSite, startFleetSite } from './fleet-site.ts'
 
@@ -117,6 +119,47 @@ describe('the account of the sidecars at the store', () => {
     expect(await ask('INFO', 'persistence')).toMatch(/^NOPERM/)
   })
 })
+
+describe('the store on a machine of its own', () => {
+  it('H137 serves sidecars by TLS alone, with the settings of the page behind those of Debian', async () => {
+    needs('redis-server')
+    const [block] = fencesOf('docs/fleet.md').filter(({ text }) => text.includes('tls-port'))
+    const { certFile, keyFile } = await makeCertificate()
+    const [cleartext, port] = [await freePort(), await freePort()]
+    const settings = [
+      ['192.0.2.11', '127.0.0.2'],
+      ['/etc/redis/tls/cert.pem', certFile],
+      ['/etc/redis/tls/key.pem', keyFile],
+      ['tls-port 6379', `tls-port ${port}`],
+    ].reduce((lines, [text = '', by = '']) => replaceIn(lines, text, by), block?.text ?? '')
+    await startRedis({ port: cleartext, settings: ['protected-mode yes', settings] })
+    const sidecar = await startSidecar({
+      config: {
+        tokens: { store: `valkeys://127.0.0.1:${port}` },
+        store: { tls: { ca: certFile }, timeout: '10s' },
+      },
+    })
+    expect((await sidecar.request({ token: await sidecar.token() })).status).toBe(200)
+    expect(await Promise.all([connectsTo(port, '127.0.0.2'), connectsTo(port, '127.0.0.3')])).toEqual([
+      true,
+      false,
+    ])
+    expect(await connectsTo(cleartext, '127.0.0.1')).toBe(false)
+  })
+})
+
+/** Whether a server listens there. */
+function connectsTo(port: number, host: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = net.connect(port, host)
+    socket
+      .once('error', () => resolve(false))
+      .once('connect', () => {
+        socket.destroy()
+        resolve(true)
+      })
+  })
+}
 
 const TOOLS = ['haproxy', 'redis-server', 'ip', 'nsenter', 'unshare', 'curl', 'openssl']
 
