@@ -17,8 +17,9 @@ import { startNetwork } from './stalled-network.ts'
 
 beforeEach(() => needs('redis-server'))
 
-function start(port: number, config: YamlPart = {}): Promise<TestSidecar> {
-  const tokens = { store: `valkey://127.0.0.1:${port}` }
+/** @param user the user of the server and `@`; empty for the default user */
+function start(port: number, config: YamlPart = {}, user = ''): Promise<TestSidecar> {
+  const tokens = { store: `valkey://${user}127.0.0.1:${port}` }
   return startSidecar({
     config: {
       oauth: { revocation_path: '/oauth/revoke' },
@@ -190,6 +191,26 @@ describe('a server', () => {
     await until(isReady(sidecar))
     expect(await logIn(sidecar)).toBe(200)
     expect(logged(sidecar, 'the server refuses the user or the password')).toBe(1)
+  })
+
+  it.concurrent('H133 that sends no revocations makes a sidecar say so; later it learns of those that it missed', async () => {
+    const server = await startRedis({ settings: ['user deaf on nopass ~* +@all -xread'] })
+    const [one, deaf] = await Promise.all([start(server.port), start(server.port, {}, 'deaf@')])
+    for (const each of [one, deaf]) await until(isReady(each))
+    const [known, kept] = [await one.token(), await one.token()]
+    await expectWorking([one, deaf], known, kept)
+    const fields = ['Content-Type', FORM_TYPE]
+    await one.request({ method: 'POST', path: '/oauth/revoke', body: `token=${known}`, fields })
+    await until(async () => (await readiness(deaf)) === 503)
+    const url = deaf.adminUrl
+    const { text } = await send({ transport: 'http1', url, path: '/readyz' })
+    expect(text).toContain('this sidecar hears of no revocations from the shared store')
+    expect(await deaf.metric('postern_store_up')).toBe(1)
+    await expectWorking([deaf], known, kept, await deaf.token())
+    await server.command('ACL', 'SETUSER', 'deaf', '+xread')
+    await until(isReady(deaf))
+    expect(await use(deaf, known)).toBe(401)
+    await expectWorking([one, deaf], kept)
   })
 
   it.concurrent('H136 that starts after the sidecar is used when it is there', async () => {
