@@ -40,6 +40,18 @@ async function create(source: Source): Promise<Sidecar & { readonly lines: reado
 }
 
 describe('a sidecar within another program', () => {
+  it('that cannot be created, because the password of its store cannot be read, leaves nothing open', async () => {
+    const { config, directory } = await preparePlace()
+    const open = (): number =>
+      process.getActiveResourcesInfo().filter((each) => /^TCP(Socket|Connect)Wrap$/.test(each)).length
+    const before = open()
+    const passwordFile = join(directory, 'none')
+    const shared = { tokens: { store: 'valkey://127.0.0.1:1' }, store: { password_file: passwordFile } }
+    const creating = createSidecar({ config: { ...config, ...shared } })
+    await expect(creating).rejects.toThrow(`store.password_file: cannot read ${passwordFile}`)
+    await expect.poll(open).toBe(before)
+  })
+
   it('starts from an object, admits with a token, and logs lines of JSON', async () => {
     const { config, directory } = await preparePlace()
     const sidecar = await create({ config })

@@ -74,7 +74,10 @@ export async function createSidecar(
     onBug,
   })
   const warnOfExposure = createExposureWarning(log)
-  const store = await openConfiguredStore(config, { log, metrics })
+  const store = await openConfiguredStore(config, { log, metrics }).catch(async (error: unknown) => {
+    await services.close()
+    throw error
+  })
   const stateDependencies: StateDependencies = {
     clock,
     log,
