@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
 import { type Clock, systemClock } from '../system/clock.ts'
 import { connectToPrimary } from './find-primary.ts'
 import { type KeptConnection, keepConnection } from './kept-connection.ts'
@@ -21,9 +22,12 @@ import {
 /** The maximum number of entries that `follow` returns at once. */
 const MOST_ENTRIES = '1000'
 
+/** How long opening waits for the first connections (ms). A start must not take as long as the slowest of many nodes. */
+const MOST_OPENING = 5_000
+
 /**
- * Opens the shared store. Resolves when the first attempt to connect has ended, well or not: a server that is down is tried again
- * until it answers. Rejects only with a `SetupError`, if the password file or the file of `store.tls.ca` cannot be used.
+ * Opens the shared store. Resolves when the first attempt to connect has ended, well or not, or after `store.timeout` or 5 s: a server
+ * that is down is tried again until it answers. Rejects only with a `SetupError`, if the password file or the file of `store.tls.ca` cannot be used.
  *
  * Scripts, `follow` and confirmed scripts have a connection each, because the last two block theirs. All lead to the same server: when the
  * connection of the scripts ends, the others are opened anew, too.
@@ -145,7 +149,10 @@ export async function openSharedStore(
     return run(...call)
   }
 
-  await Promise.all([scripts.attempted, stream.attempted, confirmed?.attempted])
+  const attempts = Promise.all([scripts.attempted, stream.attempted, confirmed?.attempted])
+  const soon = new AbortController()
+  await Promise.race([attempts, pause(Math.min(timeout, MOST_OPENING), undefined, { signal: soon.signal })])
+  soon.abort()
   return {
     prefix: `{${prefix}}:`,
     run: (script, keys, args) => measured(run(script, keys, args.map(String))),
