@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { Ajv } from 'ajv'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
+import { COMMANDS } from '../../src/store/server-probe.ts'
 import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { fencesOf, replaceIn, shellBlock } from '../support/pages.ts'
 import { freePort, startRedis } from '../support/redis.ts'
@@ -84,7 +85,13 @@ describe('deploy/fleet/compose.yaml', () => {
 })
 
 describe('the account of the sidecars at the store', () => {
-  it('may do what sidecars do with the keys of its prefix, and nothing else', async () => {
+  it('H137 has the rights to the commands that sidecars use, and to no others', () => {
+    const template = readFileSync(join(FLEET, 'users.acl.template'), 'utf8')
+    const granted = [...template.matchAll(/ \+(\S+)/g)].map(([, name]) => name)
+    expect(granted).toEqual(COMMANDS.map((command) => command.replace(/ .*/, '').toLowerCase()))
+  })
+
+  it('H137 may do what sidecars do with the keys of its prefix, and nothing else', async () => {
     for (const tool of ['redis-server', 'redis-cli']) needs(tool)
     const folder = await prepared()
     const settings = readFileSync(join(FLEET, 'valkey.conf'), 'utf8')
@@ -105,6 +112,12 @@ describe('the account of the sidecars at the store', () => {
       'GET other',
       'GET postern:x',
       'KEYS *',
+      'SCAN 0',
+      'RANDOMKEY',
+      'DBSIZE',
+      'SCRIPT FLUSH',
+      'FUNCTION FLUSH',
+      'CLIENT LIST',
       'FLUSHALL',
       'CONFIG GET *',
       'ACL LIST',
