@@ -4,7 +4,7 @@ import { createSharedWindows, type SharedWindows } from '../limits/shared-window
 import { createWindowTable } from '../limits/window-table.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
-import type { SharedStore } from '../store/shared-store.ts'
+import { type SharedStore, StoreUnavailable } from '../store/shared-store.ts'
 import type { Clock } from '../system/clock.ts'
 
 type Limits = Config['limits']
@@ -31,17 +31,18 @@ export function createLimitTables(
   { clock, log, metrics, store }: LimitTablesDependencies,
 ): LimitTables {
   const { maxKeys } = limits
-  let fallback: { last: number } | undefined
+  /** When a request was last counted alone; undefined while the windows are shared. */
+  let fellBackAt: number | undefined
 
   function onFallback(endpoint: Endpoint, error?: unknown): void {
     metrics.rateFallback(endpoint)
-    if (fallback === undefined) log.warn({ err: error }, 'rate limits: each sidecar counts alone')
-    fallback = { last: clock.monotonic() }
+    if (fellBackAt === undefined) log.warn(causeOf(error), 'rate limits: each sidecar counts alone')
+    fellBackAt = clock.monotonic()
   }
 
   function onAnswer(askedAt: number): void {
-    if (fallback === undefined || askedAt < fallback.last) return
-    fallback = undefined
+    if (fellBackAt === undefined || askedAt < fellBackAt) return
+    fellBackAt = undefined
     log.info('rate limits: the sidecars share their windows again')
   }
 
@@ -59,4 +60,11 @@ export function createLimitTables(
       tables.oauth.applyPolicy(next.oauth)
     },
   }
+}
+
+/** What the log says of the reason. Only an error that is not the store's has a stack worth reading. */
+function causeOf(error: unknown): object {
+  if (error === undefined) return { reason: 'the shared store does not respond' }
+  if (error instanceof StoreUnavailable) return { failure: error.failure, reason: error.message }
+  return { err: error }
 }

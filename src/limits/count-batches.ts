@@ -25,7 +25,7 @@ interface Asker {
  * @param name the window's full name
  * @returns rejects like `countOnServer`
  */
-export type AskForCount = (name: string) => Promise<CountAnswer>
+type AskForCount = (name: string) => Promise<CountAnswer>
 
 /** @param overflow the full name of the overflow window, if no other window may be opened */
 export function createCountBatches(

@@ -76,6 +76,9 @@ it('H139 H140 without the store each sidecar counts alone, says so once, and sha
     'rate limits: each sidecar counts alone',
     'rate limits: the sidecars share their windows again',
   ])
+  const [alone = '{}'] = said
+  expect(JSON.parse(alone)).toMatchObject({ reason: 'the shared store does not respond' })
+  expect(JSON.parse(alone)).not.toHaveProperty('err')
 })
 
 it('H138 limits.store: local counts per sidecar', async () => {

@@ -163,6 +163,7 @@ describe('a network that stalls between a sidecar and the store', () => {
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
     expect(await sidecar.metric('postern_rate_fallback_total')).toBeGreaterThanOrEqual(20)
     expect(logged(sidecar, 'rate limits: each sidecar counts alone')).toBe(1)
+    expect(sidecar.logLines().filter((line) => line.includes('"stack"'))).toEqual([])
     network.heal()
     await until(async () => (await ready(sidecar)).status === 200)
     const before = await sidecar.metric('postern_rate_fallback_total')
