@@ -28,6 +28,9 @@ export interface Connection {
 
 const lookup = createLookup()
 
+/** Why connections end that are not needed any more. */
+export const CLOSED = new Error('closed')
+
 /**
  * Connects and logs in. Rejects with a `ServerReplyError`, or with the error of the system.
  *
@@ -81,7 +84,7 @@ export async function connect(login: Login, timeout: number, signal: AbortSignal
   }
 
   client.on('error', end)
-  const stop = (): void => end(new Error('closed'))
+  const stop = (): void => end(CLOSED)
   const timer = setTimeout(() => end(noReply(timeout)), timeout)
   signal.addEventListener('abort', stop, { once: true })
   ended.promise.then(() => signal.removeEventListener('abort', stop))

@@ -41,7 +41,10 @@ const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
   BUSY: { failure: 'timeout', message: 'the server runs a script of another client for too long' },
 }
 
-/** Errors after which a new connection may reach the right server: behind a floating address or in a cluster, the primary has moved. */
+/**
+ * Errors after which a new connection may reach the right server: behind a floating address or in a cluster, the primary has moved.
+ * NOAUTH: the server has got a password since; the next connection sends it.
+ */
 const MOVING: ReadonlySet<string> = new Set(['READONLY', 'UNBLOCKED', 'MASTERDOWN', 'MOVED', 'NOAUTH'])
 
 /** Whether the error means that the connection leads to the wrong server. */

@@ -1,7 +1,8 @@
 import { formatNode, type StoreNode } from '../config/store-url.ts'
+import { firstOf, shuffled } from './choices.ts'
 import { type Connection, connect, type Login } from './connection.ts'
 import { noReply, ServerReplyError } from './failures.ts'
-import { firstOf, readAccount, type StoreSettings, shuffled } from './login.ts'
+import { readAccount, type StoreSettings } from './login.ts'
 import { ANOTHER_PRIMARY, openSentinels } from './sentinels.ts'
 import { listOf, type StoreReply } from './shared-store.ts'
 
@@ -25,7 +26,7 @@ export interface PrimaryConnection {
 const NOT_THE_PRIMARY = new Error('not the primary')
 
 /** A cluster names the right node at once. More hops mean that its nodes disagree. */
-const MOST_HOPS = 5
+const HOP_LIMIT = 5
 
 /**
  * Connects to the server that accepts writes to the keys. Asks the sentinels or follows the redirections of the cluster, and resolves a
@@ -108,7 +109,7 @@ async function openInCluster(
       return await open(node)
     } catch (error) {
       const next = movedTo(error, node)
-      if (next === undefined || hops === MOST_HOPS) throw error
+      if (next === undefined || hops === HOP_LIMIT) throw error
       node = next
     }
   }

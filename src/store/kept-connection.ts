@@ -1,13 +1,13 @@
 import { randomInt } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Connection } from './connection.ts'
+import { CLOSED, type Connection } from './connection.ts'
 import { isAtWrongServer, isRefusal, noReply, ServerReplyError, unavailable } from './failures.ts'
 import { type StoreOperation, type StoreReply, StoreUnavailable } from './shared-store.ts'
 
 /** A connection that is opened again whenever it ends. */
 export interface KeptConnection {
   /** Resolves when the first attempt to connect has ended, well or not. */
-  readonly attempted: Promise<void>
+  readonly firstAttempt: Promise<void>
   readonly open: boolean
   /**
    * Asks the server. Rejects with `StoreUnavailable`: at once without a connection, otherwise after `timeout` (ms) at the latest. A
@@ -26,12 +26,12 @@ export interface KeptConnection {
   close(): Promise<void>
 }
 
-export interface KeptConnectionEvents {
+interface KeptConnectionEvents {
   readonly opened?: () => void
   /** The connection has ended, or an attempt to open it has failed. */
   readonly failed?: (error: StoreUnavailable) => void
-  /** An open connection turned out to lead to the wrong server, and has ended. */
-  readonly misled?: (error: StoreUnavailable) => void
+  /** The server on this connection is not the primary. The connection has been closed. */
+  readonly wrongServer?: (error: StoreUnavailable) => void
   /** The server answers, but refuses the command: it is full, accepts no writes, or the user lacks a right. */
   readonly refused?: (error: StoreUnavailable) => void
 }
@@ -45,15 +45,15 @@ const AFTER_FAILURE = [250, 500] as const
 const AFTER_REFUSAL = [750, 1_000] as const
 
 /** The maximum number of questions without a reply. Only a stalled server has so many: each waits for `store.timeout` at most. */
-const MOST_PENDING = 10_000
+const PENDING_LIMIT = 10_000
 
 /** Keeps a connection open. `connect` opens one, and gives up at the signal. */
 export function keepConnection(
   connect: (signal: AbortSignal) => Promise<Connection>,
-  { opened, failed, misled, refused }: KeptConnectionEvents = {},
+  { opened, failed, wrongServer, refused }: KeptConnectionEvents = {},
 ): KeptConnection {
   const life = new AbortController()
-  const attempted = Promise.withResolvers<void>()
+  const firstAttempt = Promise.withResolvers<void>()
   let connection: Connection | undefined
   let pending = 0
   let failure = new StoreUnavailable('connect', 'disconnected', 'not connected yet')
@@ -69,11 +69,11 @@ export function keepConnection(
       connection = await connect(life.signal)
     } catch (error) {
       fail(error)
-      attempted.resolve()
+      firstAttempt.resolve()
       return failure.failure === 'refused' ? randomInt(...AFTER_REFUSAL) : randomInt(...AFTER_FAILURE)
     }
     opened?.()
-    attempted.resolve()
+    firstAttempt.resolve()
     const reason = await connection.ended
     connection = undefined
     fail(reason)
@@ -85,21 +85,21 @@ export function keepConnection(
       const delay = await keepOnce()
       await pause(delay, undefined, { signal: life.signal }).catch(() => {})
     }
-    connection?.end(new Error('closed'))
+    connection?.end(CLOSED)
   }
 
   const kept = keep()
 
   return {
-    attempted: attempted.promise,
+    firstAttempt: firstAttempt.promise,
     get open() {
       return connection !== undefined
     },
     async ask(operation, question, timeout, repetition) {
       const at = connection
       if (at === undefined) throw unavailable(operation, failure)
-      if (pending === MOST_PENDING)
-        throw new StoreUnavailable(operation, 'timeout', `${MOST_PENDING} questions wait for the server`)
+      if (pending === PENDING_LIMIT)
+        throw new StoreUnavailable(operation, 'timeout', `${PENDING_LIMIT} questions wait for the server`)
       pending += 1
       const timer = setTimeout(() => at.end(unavailable(operation, noReply(timeout))), timeout)
       try {
@@ -109,7 +109,7 @@ export function keepConnection(
         const reported = unavailable(operation, error)
         if (isAtWrongServer(error)) {
           at.end(reported)
-          misled?.(reported)
+          wrongServer?.(reported)
         }
         if (isRefusal(error)) refused?.(reported)
         throw reported

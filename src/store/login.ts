@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto'
 import type { StoreConfig } from '../config/store-fields.ts'
 import type { StoreAddress } from '../config/store-url.ts'
 import { reasonOf } from '../system/node-permission.ts'
@@ -35,25 +34,4 @@ async function readAuthority(path: string): Promise<Buffer> {
   const found = certificatesIn({ path, text: bytes.toString('utf8') })
   if (typeof found === 'string') throw new SetupError(`store.tls.ca: ${found}`)
   return bytes
-}
-
-/** The first success, tried in order; otherwise rejects with the last error. */
-export async function firstOf<T, R>(choices: readonly T[], attempt: (choice: T) => Promise<R>): Promise<R> {
-  let failure: unknown = new Error('no server is named')
-  for (const each of choices) {
-    try {
-      return await attempt(each)
-    } catch (error) {
-      failure = error
-    }
-  }
-  throw failure
-}
-
-/** In random order, so that sidecars spread over the nodes, and none sticks to one that is down or cut off. */
-export function shuffled<T>(items: readonly T[]): readonly T[] {
-  return items
-    .map((item) => ({ item, order: randomInt(1 << 30) }))
-    .sort((a, b) => a.order - b.order)
-    .map(({ item }) => item)
 }

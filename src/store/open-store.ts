@@ -20,10 +20,10 @@ import {
 } from './shared-store.ts'
 
 /** The maximum number of entries that `follow` returns at once. */
-const MOST_ENTRIES = '1000'
+const PAGE_LIMIT = '1000'
 
 /** How long opening waits for the first connections (ms). A start must not take as long as the slowest of many nodes. */
-const MOST_OPENING = 5_000
+const OPENING_LIMIT = 5_000
 
 /**
  * Opens the shared store. Resolves when the first attempt to connect has ended, well or not, or after `store.timeout` or 5 s: a server
@@ -80,7 +80,7 @@ export async function openSharedStore(
   })
   const events = {
     // The server ends the waiting of `follow` when it becomes a replica; a question would still be answered.
-    misled: (error: StoreUnavailable) => scripts.renew(error),
+    wrongServer: (error: StoreUnavailable) => scripts.renew(error),
     // A sidecar without requests would not notice that the other connection is dead, too.
     refused: refusals.refused,
     failed: () => scripts.ask('connect', ['HELLO'], timeout).catch(() => {}),
@@ -135,7 +135,7 @@ export async function openSharedStore(
   }
 
   async function follow(key: string, id: string): Promise<readonly StreamEntry[]> {
-    const wait = ['COUNT', MOST_ENTRIES, 'BLOCK', String(FOLLOW_WAIT)]
+    const wait = ['COUNT', PAGE_LIMIT, 'BLOCK', String(FOLLOW_WAIT)]
     const question = ['XREAD', ...wait, 'STREAMS', key, id]
     return entriesIn(await stream.ask('follow', question, FOLLOW_WAIT + timeout))
   }
@@ -149,9 +149,9 @@ export async function openSharedStore(
     return run(...call)
   }
 
-  const attempts = Promise.all([scripts.attempted, stream.attempted, confirmed?.attempted])
+  const attempts = Promise.all([scripts.firstAttempt, stream.firstAttempt, confirmed?.firstAttempt])
   const soon = new AbortController()
-  await Promise.race([attempts, pause(Math.min(timeout, MOST_OPENING), undefined, { signal: soon.signal })])
+  await Promise.race([attempts, pause(Math.min(timeout, OPENING_LIMIT), undefined, { signal: soon.signal })])
   soon.abort()
   return {
     prefix: `{${prefix}}:`,

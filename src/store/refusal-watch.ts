@@ -5,7 +5,7 @@ import { StoreUnavailable } from './shared-store.ts'
 /** How often a server that refuses commands is asked whether it still does (ms). */
 const PROBE_INTERVAL = 1_000
 
-export interface RefusalWatchSettings {
+interface RefusalWatchSettings {
   /** `store.prefix`. */
   readonly prefix: string
   /** `store.timeout` (ms). */
@@ -17,7 +17,7 @@ export interface RefusalWatchSettings {
 }
 
 /** Whether a server that answers refuses commands: it is full, accepts no writes, or its user lacks a right. */
-export interface RefusalWatch {
+interface RefusalWatch {
   readonly present: StoreUnavailable | undefined
   /** A connection is open: asks at once, so that a sidecar without logins knows it, too. */
   opened(): void

@@ -7,7 +7,7 @@ interface ReplicatedRuns {
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<StoreReply>
 }
 
-export interface ReplicatedRunsSettings {
+interface ReplicatedRunsSettings {
   /** How many replicas have to confirm. */
   readonly replicas: number
   /** `store.timeout` (ms). */

@@ -1,8 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { formatNode, type StoreNode } from '../config/store-url.ts'
+import { firstOf, shuffled } from './choices.ts'
 import { type Connection, connect } from './connection.ts'
 import { noReply, ServerReplyError } from './failures.ts'
-import { firstOf, readAccount, type StoreSettings, shuffled } from './login.ts'
+import { readAccount, type StoreSettings } from './login.ts'
 import { listOf } from './shared-store.ts'
 
 /** Why a connection ends whose server most sentinels do not name. */

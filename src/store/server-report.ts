@@ -16,7 +16,7 @@ export interface ServerReport extends ServerFacts {
   readonly replicas: number | undefined
 }
 
-export interface ServerSettings {
+interface ServerSettings {
   /** Whether the server removes keys when its memory is full. */
   readonly evicts: boolean
   /** `maxmemory-policy`. */
@@ -31,8 +31,9 @@ export interface ServerSettings {
  */
 export async function inspectServer(settings: StoreSettings): Promise<ServerReport> {
   const { timeout, prefix } = settings
+  const life = new AbortController()
   try {
-    const { connection, facts } = await connectToPrimary(settings, new AbortController().signal)
+    const { connection, facts } = await connectToPrimary(settings, life.signal)
     const timer = setTimeout(() => connection.end(noReply(timeout)), timeout)
     try {
       if (Number.parseInt(facts.version, 10) < 7)
@@ -45,11 +46,12 @@ export async function inspectServer(settings: StoreSettings): Promise<ServerRepo
       }
     } finally {
       clearTimeout(timer)
-      connection.end(new Error('done'))
     }
   } catch (error) {
     if (error instanceof SetupError) throw error
     throw unavailable('connect', error)
+  } finally {
+    life.abort()
   }
 }
 
