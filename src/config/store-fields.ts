@@ -35,7 +35,7 @@ export const storeField = section(
     passwordFile: optional(
       path({
         description:
-          'A file with one line, the password of the user in the URL (without one, of the user `default`). Read at every connection, so a new password needs no restart. With sentinels, the same password is sent to them.',
+          'A file with one line, the password of the user in the URL (without one, of the user `default`). Read at every connection, so a new password needs no restart. Each sentinel in the URL gets the same user and password; one that refuses them (WRONGPASS) is asked without a login.',
       }),
     ),
     prefix: plainText(
@@ -58,7 +58,7 @@ export const storeField = section(
     replicas: optional(
       integer(0, 10, {
         description:
-          'How many replicas must confirm a login or a revocation before it is answered, so that a failover does not lose it. If they take longer than a quarter of `store.timeout`, it is answered all the same, and counted in `postern_store_errors_total{operation="replicate"}`. If left out, it is 1 with sentinels and clusters, otherwise 0.',
+          'How many replicas must confirm a login or a revocation before it is answered, so that a failover does not lose it. If they take longer than a fifth of `store.timeout`, it is answered all the same, and counted in `postern_store_errors_total{operation="replicate"}`; with sentinels it fails if most of them name another primary by then. If left out, it is 1 with sentinels and clusters, otherwise 0.',
       }),
     ),
     tls,

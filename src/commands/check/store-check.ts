@@ -100,7 +100,7 @@ function warningsOf({ settings, replicas }: ServerReport, wanted: number): reado
   if (replicas !== undefined && replicas < wanted) {
     warnings.push({
       warning: `it has ${replicas} of ${wanted} replicas`,
-      meaning: 'each login waits in vain for a replica, for a quarter of store.timeout',
+      meaning: 'each login waits a fifth of store.timeout for a replica',
       remedy: 'start the replicas, or set store.replicas to 0',
     })
   }
