@@ -100,7 +100,7 @@ export async function openSharedStore(
   const sentinels = address.kind === 'sentinel' ? openSentinels(settings, life.signal) : undefined
   const watching = sentinels && watchSentinels(sentinels, { current: () => primary, moved }, life.signal)
 
-  /** Unless most sentinels say otherwise, the primary is taken for one. */
+  /** Unless the sentinels say otherwise, the primary is taken for one. */
   async function isPrimary(): Promise<boolean> {
     const asked = primary
     if (sentinels === undefined || asked === undefined) return true

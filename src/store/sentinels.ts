@@ -6,7 +6,7 @@ import { noReply, ServerReplyError } from './failures.ts'
 import { readAccount, type StoreSettings } from './login.ts'
 import { listOf } from './shared-store.ts'
 
-/** Why a connection ends whose server most sentinels do not name. */
+/** Why a connection ends whose server the sentinels do not name. */
 export const ANOTHER_PRIMARY = 'the sentinels name another primary'
 
 /** How often the sentinels are asked for the primary (ms). */
@@ -17,10 +17,20 @@ export interface Sentinels {
   /** The primary by the word of one of them, asked in random order until one knows it. Rejects if none does. */
   find(): Promise<StoreNode>
   /**
-   * Whether most of them name another primary than `primary` (`host:port`). One alone may be cut off, and not know of a failover or
-   * name a server that is none. Resolves as soon as enough have answered; one without an answer names no other.
+   * Whether they name another primary than `primary` (`host:port`). Those that know of the latest failover decide, most of them if they
+   * disagree: the others hear of it up to two seconds later, and one that is cut off does not. Resolves when all have answered, or soon
+   * after most have; if none does, with false.
    */
   isReplaced(primary: string): Promise<boolean>
+}
+
+/** How long the answers of the last sentinels are waited for when most have answered (ms). */
+const LAGGARDS = 200
+
+/** What one sentinel says: the primary, and the number of the failover that made it one. */
+interface View {
+  readonly primary: StoreNode
+  readonly epoch: number
 }
 
 /** Connects to the sentinels when they are first asked. The connections end with the signal. */
@@ -38,32 +48,42 @@ export function openSentinels(settings: StoreSettings, signal: AbortSignal): Sen
     return opening
   }
 
-  const ask = async (at: StoreNode): Promise<StoreNode> => askSentinel(await connectionTo(at), settings)
+  const ask = async (at: StoreNode): Promise<View> => askSentinel(await connectionTo(at), settings)
 
   return {
-    find: () => firstOf(shuffled(nodes), ask),
+    find: async () => (await firstOf(shuffled(nodes), ask)).primary,
     isReplaced(primary) {
       const { promise, resolve } = Promise.withResolvers<boolean>()
-      let [against, pending] = [0, nodes.length]
-      function count(other: boolean): void {
+      const views: View[] = []
+      let pending = nodes.length
+      let laggards: NodeJS.Timeout | undefined
+      function decide(): void {
+        clearTimeout(laggards)
+        resolve(namesAnother(views, primary))
+      }
+      function ended(): void {
         pending -= 1
-        if (other) against += 1
-        if (against > nodes.length / 2) resolve(true)
-        else if (against + pending <= nodes.length / 2) resolve(false)
+        if (pending === 0) decide()
+        else if (views.length > nodes.length / 2) laggards ??= setTimeout(decide, LAGGARDS)
       }
       for (const at of nodes) {
-        ask(at).then(
-          (named) => count(formatNode(named) !== primary),
-          () => count(false),
-        )
+        ask(at)
+          .then((view) => void views.push(view))
+          .then(ended, ended)
       }
       return promise
     },
   }
 }
 
+function namesAnother(views: readonly View[], primary: string): boolean {
+  const latest = Math.max(...views.map(({ epoch }) => epoch))
+  const informed = views.filter(({ epoch }) => epoch === latest)
+  return informed.filter((view) => formatNode(view.primary) !== primary).length > informed.length / 2
+}
+
 /**
- * Calls `moved` when most sentinels name another primary than `current` (`host:port`, or undefined without a connection). A primary
+ * Calls `moved` when the sentinels name another primary than `current` (`host:port`, or undefined without a connection). A primary
  * that is cut off from its sentinels, but not from this sidecar, still accepts writes that the failover has already lost. Runs until
  * the signal.
  */
@@ -95,14 +115,22 @@ async function connectToSentinel(
   }
 }
 
-async function askSentinel(sentinel: Connection, { timeout, address }: StoreSettings): Promise<StoreNode> {
+async function askSentinel(sentinel: Connection, { timeout, address }: StoreSettings): Promise<View> {
   const name = address.primary ?? ''
   const timer = setTimeout(() => sentinel.end(noReply(timeout)), timeout)
-  const question = ['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name]
-  const reply = await sentinel.send(question).finally(() => clearTimeout(timer))
-  const [host, port] = listOf(reply)
+  const asked = Promise.all([
+    // During a failover only this one names the new primary.
+    sentinel.send(['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name]),
+    sentinel.send(['SENTINEL', 'MASTER', name]).catch(() => null),
+  ])
+  const [named, details] = await asked.finally(() => clearTimeout(timer))
+  const [host, port] = listOf(named)
   if (typeof host !== 'string' || host === '') {
     throw new Error(`the sentinels monitor no primary with the name ${name}; see the end of tokens.store`)
   }
-  return { host, port: Number(port) }
+  const facts = listOf(details)
+  return {
+    primary: { host, port: Number(port) },
+    epoch: Number(facts[facts.indexOf('config-epoch') + 1] ?? 0) || 0,
+  }
 }

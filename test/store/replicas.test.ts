@@ -141,6 +141,20 @@ describe('a Sentinel group', () => {
     expect(await stranger.command('EXISTS', KEY)).toBe('0')
   })
 
+  it('H145 of which one knows of a failover before the others is believed', SLOW, async () => {
+    const [former, promoted] = await Promise.all([startRedis(), startRedis()])
+    const monitor = (at: RedisServer, epoch: number) =>
+      startRedis({
+        sentinel: true,
+        settings: [`sentinel monitor main 127.0.0.1 ${at.port} 2`, `sentinel config-epoch main ${epoch}`],
+      })
+    const sentinels = await Promise.all([monitor(former, 3), monitor(former, 3), monitor(promoted, 4)])
+    const { store } = await open(`valkey+sentinel://${sentinels.map(({ at }) => at).join(',')}/main`)
+    await expect.poll(() => failureOf(store.runDurably(ADD, [KEY], [1])), SLOW).toBe('none')
+    expect(await promoted.command('GET', KEY)).toBe('1')
+    expect(await former.command('EXISTS', KEY)).toBe('0')
+  })
+
   it(
     'H136 without users of its own refuses those of the servers, and is asked without them',
     SLOW,
