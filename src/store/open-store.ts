@@ -27,7 +27,8 @@ const OPENING_LIMIT = 5_000
 
 /**
  * Opens the shared store. Resolves when the first attempt to connect has ended, well or not, or after `store.timeout` or 5 s: a server
- * that is down is tried again until it answers. Rejects only with a `SetupError`, if the password file or the file of `store.tls.ca` cannot be used.
+ * that is down is tried again until it answers. Rejects only with a `SetupError`, if the password file or the file of `store.tls.ca`
+ * cannot be used.
  *
  * Scripts, `follow` and confirmed scripts have a connection each, because the last two block theirs. All lead to the same server: when the
  * connection of the scripts ends, the others are opened anew, too.
@@ -81,8 +82,8 @@ export async function openSharedStore(
   const events = {
     // The server ends the waiting of `follow` when it becomes a replica; a question would still be answered.
     wrongServer: (error: StoreUnavailable) => scripts.renew(error),
-    // A sidecar without requests would not notice that the other connection is dead, too.
     refused: refusals.refused,
+    // A sidecar without requests would not notice that the other connection is dead, too.
     failed: () => scripts.ask('connect', ['HELLO'], timeout).catch(() => {}),
   }
   const stream: KeptConnection = keepConnection(connect, events)
