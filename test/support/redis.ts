@@ -198,12 +198,17 @@ export async function startGroup(sentinelCount = 1, auth: readonly string[] = []
   return { primary, replica, sentinels }
 }
 
-/** Asks until the answer is true. A question that throws ends the wait, so an assertion within it counts. */
+/** Asks until the answer is true. An assertion that fails ends the wait; a question that fails otherwise is asked again. */
 export async function until(check: () => Promise<boolean>, timeout = 20_000): Promise<void> {
   const deadline = Date.now() + timeout
   for (;;) {
-    if (await check()) return
+    if (await check().catch(unlessAsserted)) return
     if (Date.now() > deadline) throw new Error('it has not become true in time')
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
+}
+
+function unlessAsserted(error: unknown): boolean {
+  if (error instanceof Error && error.name === 'AssertionError') throw error
+  return false
 }
