@@ -14,6 +14,8 @@ export interface ServerReport extends ServerFacts {
   readonly settings: ServerSettings | undefined
   /** How many replicas are connected; undefined if the user may not ask for that. */
   readonly replicas: number | undefined
+  /** The fingerprint of the device's password; undefined if no sidecar has stored one. */
+  readonly password: { readonly salt: string; readonly fingerprint: string } | undefined
 }
 
 interface ServerSettings {
@@ -37,12 +39,15 @@ export async function inspectServer(settings: StoreSettings): Promise<ServerRepo
     const timer = setTimeout(() => connection.end(noReply(timeout)), timeout)
     try {
       if (Number.parseInt(facts.version, 10) < 7)
-        return { ...facts, forbidden: [], settings: undefined, replicas: undefined }
+        return { ...facts, forbidden: [], settings: undefined, replicas: undefined, password: undefined }
       return {
         ...facts,
         forbidden: forbiddenIn(await connection.send(probeQuestion(prefix))),
         settings: settingsIn(await allowed(connection, ['CONFIG', 'GET', ...SETTINGS])),
         replicas: replicasIn(await allowed(connection, ['INFO', 'replication'])),
+        password: passwordIn(
+          await allowed(connection, ['HMGET', `{${prefix}}:state`, 'salt', 'fingerprint']),
+        ),
       }
     } finally {
       clearTimeout(timer)
@@ -79,6 +84,11 @@ function settingsIn(reply: StoreReply | undefined): ServerSettings | undefined {
     policy,
     persistent: save !== '' || log === 'yes',
   }
+}
+
+function passwordIn(reply: StoreReply | undefined): ServerReport['password'] {
+  const [salt, fingerprint] = listOf(reply)
+  return typeof salt === 'string' && typeof fingerprint === 'string' ? { salt, fingerprint } : undefined
 }
 
 function replicasIn(reply: StoreReply | undefined): number | undefined {

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
@@ -10,6 +10,7 @@ import { COMMANDS } from '../../src/store/server-probe.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { unusedPort } from '../support/raw.ts'
 import { startRedis } from '../support/redis.ts'
+import { startSidecar } from '../support/sidecar.ts'
 import { readTree } from '../support/source-tree.ts'
 import { needs } from '../support/tools.ts'
 
@@ -39,6 +40,17 @@ describe('the check of a shared store', () => {
       exitCode: 0,
     })
     expect(await redis.command('DBSIZE')).toBe('0')
+  })
+
+  it('warns if the password file has another line than that of the other sidecars', async () => {
+    const redis = await startRedis({ settings: SAFE })
+    const store = `tokens.store=valkey://${redis.at}`
+    const running = await startSidecar({ config: { tokens: { store: `valkey://${redis.at}` } } })
+    expect(await check(store, `password.file=${running.passwordFile}`)).toMatchObject({ result: 'ok' })
+    writeFileSync(join(running.directory, 'other'), 'another password\n', { mode: 0o600 })
+    const other = await check(store, `password.file=${join(running.directory, 'other')}`)
+    expect(other).toMatchObject({ result: 'warning', exitCode: 0 })
+    expect(other.message).toContain('another sidecar has stored another password there')
   })
 
   it('fails without a server, and serve starts nevertheless', async () => {

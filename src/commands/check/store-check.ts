@@ -1,8 +1,10 @@
 import type { Config } from '../../config/schema.ts'
+import { openPasswordSource } from '../../password/source.ts'
 import { type StoreSettings, wantedReplicas } from '../../store/login.ts'
 import { COMMANDS } from '../../store/server-probe.ts'
 import type { ServerReport } from '../../store/server-report.ts'
 import { type StoreFailure, StoreUnavailable } from '../../store/shared-store.ts'
+import { systemClock } from '../../system/clock.ts'
 import { type Check, CheckFailure, type Finding } from './finding.ts'
 
 /** The oldest version whose scripts can do what Postern needs. */
@@ -60,6 +62,7 @@ async function checkStore(config: Config): Promise<Finding> {
     })
   }
   const warnings = warningsOf(report, wantedReplicas(settings))
+  if (await differs(config.password, report.password)) warnings.push(OTHER_PASSWORD)
   if (warnings.length === 0) {
     return report.settings === undefined ? `${named}; the user may not read its settings` : named
   }
@@ -73,6 +76,24 @@ interface Warning {
   readonly remedy: string
 }
 
+const OTHER_PASSWORD: Warning = {
+  warning: 'another sidecar has stored another password there',
+  meaning:
+    'a running sidecar with this password file logs nobody in; at its start it stores its own password, which revokes all tokens',
+  remedy: 'give all sidecars with this store.prefix the same line in their password files',
+}
+
+/** Whether the line of the password source is another one than that of the store. A source that cannot be used has a check of its own. */
+async function differs(source: Config['password'], stored: ServerReport['password']): Promise<boolean> {
+  if (stored === undefined || 'device' in source) return false
+  const events = { changed() {}, unreadable() {}, restored() {} }
+  const opened = await openPasswordSource(source, { clock: systemClock, events }).catch(() => undefined)
+  if (opened === undefined) return false
+  const own = await opened.fingerprint(Buffer.from(stored.salt, 'base64url'))
+  opened.close()
+  return own !== stored.fingerprint
+}
+
 /** The command for `redis-cli` that gives the user the rights. */
 function grantAll(commands: readonly string[], { address, prefix }: StoreSettings): string {
   const all = address.database === 0 ? commands : [...commands, 'SELECT']
@@ -81,7 +102,7 @@ function grantAll(commands: readonly string[], { address, prefix }: StoreSetting
 }
 
 /** What works, but not for long, or not safely. */
-function warningsOf({ settings, replicas }: ServerReport, wanted: number): readonly Warning[] {
+function warningsOf({ settings, replicas }: ServerReport, wanted: number): Warning[] {
   const warnings: Warning[] = []
   if (settings?.evicts === true) {
     warnings.push({
