@@ -20,7 +20,7 @@ import { openCertificate } from './certificate.ts'
 import { openConfiguredStore } from './configured-store.ts'
 import { openDeviceServices } from './device-services.ts'
 import { createExposureWarning } from './exposure-warning.ts'
-import { createLimitTables } from './limit-tables.ts'
+import { openLimitTables } from './limit-tables.ts'
 import { type Addresses, createListeners } from './listeners.ts'
 import { openLocalState } from './local-state.ts'
 import { deriveSettings } from './settings.ts'
@@ -110,7 +110,7 @@ export async function createSidecar(
   })
   await warnOfExposure(config)
 
-  const tables = createLimitTables(config.limits, { clock, log, metrics, store })
+  const tables = await openLimitTables(config.limits, store, { clock, log, metrics })
   const accessLog = createAccessLog(log, clock)
   metrics.setScrapeSources({
     tokens: () => state.tokens.counts(),
