@@ -5,10 +5,12 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     // Takes minutes, so only on demand; what of it is quick, the C21 tests prove with shorter bodies.
     // Machines take minutes, too, and root: `npm run test:machine`.
-    // So does the bench of a fleet, with both cores busy.
+    // So do the benches of a fleet, with both cores busy.
     exclude: [
       ...(process.env.POSTERN_TEST_BULK === '1' ? [] : ['test/hardening/bulk.test.ts']),
-      ...(process.env.POSTERN_TEST_BENCH === '1' ? [] : ['test/bench/fleet.test.ts']),
+      ...(process.env.POSTERN_TEST_BENCH === '1'
+        ? []
+        : ['test/bench/fleet.test.ts', 'test/bench/fleet-messages.test.ts']),
       ...(process.env.POSTERN_TEST_MACHINE === '1' ? [] : ['test/machine/**']),
     ],
     setupFiles: ['test/support/setup.ts'],

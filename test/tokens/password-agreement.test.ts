@@ -3,7 +3,7 @@ import { createPasswordAgreement } from '../../src/compose/password-agreement.ts
 import type { StoreReply } from '../../src/store/shared-store.ts'
 import { PUBLISH } from '../../src/tokens/state-scripts.ts'
 import { createTokenCopies } from '../../src/tokens/token-copies.ts'
-import { movableClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 import { scriptedStore } from '../support/scripted-store.ts'
 
 const STATE = ['dataset', '100', 'c2FsdA', 'mine', '1-0', 0, '']
@@ -13,7 +13,7 @@ function agreementWith(read: () => StoreReply, published: () => StoreReply = () 
   const store = scriptedStore((script) => (script === PUBLISH ? published() : read()))
   const copies = createTokenCopies({
     store,
-    clock: movableClock(),
+    clock: stillClock(),
     policy: { capacity: 10, offlineGrace: 0 },
     inFlight: () => [],
     cut: () => {},

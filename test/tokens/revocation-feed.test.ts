@@ -7,7 +7,7 @@ import { MISSING_GRANTS } from '../../src/tokens/state-scripts.ts'
 import { createTokenCopies, type TokenCopies } from '../../src/tokens/token-copies.ts'
 import { LOOK_UP, REVOKE_GRANTS } from '../../src/tokens/token-scripts.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { movableClock } from '../support/clock.ts'
+import { stillClock } from '../support/clock.ts'
 import { scriptedStore, storeDown } from '../support/scripted-store.ts'
 
 type Follow = PromiseWithResolvers<readonly StreamEntry[]>
@@ -51,7 +51,7 @@ async function feed(missing: readonly string[] = []) {
   )
   const copies: TokenCopies = createTokenCopies({
     store,
-    clock: movableClock(),
+    clock: stillClock(),
     policy: { capacity: 100, offlineGrace: 60_000 },
     inFlight: () => [],
     cut: () => {},

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import type { StoreReply } from '../../src/store/shared-store.ts'
 import { mintToken } from '../../src/tokens/mint.ts'
 import { createTokenCopies, type TokenCopies } from '../../src/tokens/token-copies.ts'
-import { type MovableClock, movableClock } from '../support/clock.ts'
+import { type MovableClock, stillClock } from '../support/clock.ts'
 import { type ScriptedStore, scriptedStore, storeDown } from '../support/scripted-store.ts'
 
 const HOUR = 3_600_000
@@ -21,7 +21,7 @@ function setting(
   inFlight: readonly string[] = [],
 ): Setting {
   const store = scriptedStore(answer)
-  const clock = movableClock()
+  const clock = stillClock()
   const cut: string[] = []
   const copies = createTokenCopies({
     store,
@@ -109,9 +109,9 @@ it('C7 a copy expires when the token does', async () => {
   const { copies, clock } = setting(() => found('g1', '100', 5_000))
   const token = mintToken(randomBytes)
   await copies.identify(token)
-  clock.advance(4_998)
+  clock.advance(4_999)
   expect(copies.identify(token)).toEqual(VALID)
-  clock.advance(2)
+  clock.advance(1)
   expect(copies.identify(token)).toEqual({ kind: 'refused', cause: 'expired' })
 })
 
@@ -124,9 +124,9 @@ it('H131 without an answer a known token works for the grace, and then nobody kn
     throw storeDown()
   }
   expect(await copies.identify(mintToken(randomBytes))).toEqual({ kind: 'unavailable' })
-  clock.advance(59_999)
+  clock.advance(60_000)
   expect(copies.identify(token)).toEqual(VALID)
-  clock.advance(2)
+  clock.advance(1)
   expect(await copies.identify(token)).toEqual({ kind: 'unavailable' })
   copies.heard()
   expect(copies.identify(token)).toEqual(VALID)
