@@ -219,7 +219,7 @@ export function comparisonCheck({ id, what, predicted, measured }: Comparison): 
 export function costFaults({ alone, together, memory, connections }: StoreCosts): string[] {
   const operations = [alone, together].flatMap((costs) => Object.entries(costs))
   return [
-    // An idle sidecar asks about once a second, every operation at least once.
+    // An idle sidecar asks four times in six seconds, every operation at least once.
     ...operations
       .filter(([, { commands }]) => !(commands > 0.4))
       .map(([name]) => `${name}: nothing was measured`),

@@ -11,10 +11,10 @@ import { readCounters } from './usage.ts'
 /** Operations of each kind. One follows the other, so none shares a packet. */
 const OPERATIONS = 300
 
-const IDLE_SECONDS = 4.5
+const IDLE_SECONDS = 12.2
 
-/** An idle sidecar asks every two seconds (s). */
-export const SHORTEST = 2.5
+/** An idle sidecar waits for messages three times, two seconds each, and then reads the state (s). */
+export const SHORTEST = 6.1
 
 /** Clients whose windows are measured. */
 const WINDOWS = 200
