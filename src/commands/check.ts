@@ -19,8 +19,8 @@ export interface CheckOptions extends ConfigOptions {
 
 /**
  * Prints the effective configuration with masked secrets. Then checks the password source, the certificate, the folders that are
- * written to, the shared store, both addresses, the header files and the device. Exit code 0 if all checks pass, with or without warnings; 2 if
- * `serve` would not start because of its configuration or files; 1 if only other checks fail.
+ * written to, the shared store, both addresses, the header files and the device. Exit code 0 if all checks pass, with or without
+ * warnings; 2 if `serve` would not start because of its configuration or files; 1 if only other checks fail.
  */
 export async function checkCommand(options: CheckOptions, io: CommandIo): Promise<ExitCode> {
   const { json = false, quiet = false } = options

@@ -6,7 +6,14 @@ import { isBug, SetupError } from '../system/setup-error.ts'
 import { openJournal } from '../tokens/journal.ts'
 import { createMemoryJournal, type TokenJournal } from '../tokens/token-journal.ts'
 import { createTokenStore, type TokenStore } from '../tokens/token-store.ts'
-import { openPassword, type State, type StateDependencies, SWEEP_INTERVAL, sourceEvents } from './state.ts'
+import {
+  openPassword,
+  type State,
+  type StateDependencies,
+  SWEEP_INTERVAL,
+  sourceEvents,
+  tokenEvents,
+} from './state.ts'
 
 /** The keys of the journal for the fingerprint of the password and for its salt. */
 const FINGERPRINT = 'password_fingerprint'
@@ -18,7 +25,8 @@ const NOT_FLUSHED = 'token file: could not be flushed; a power cut may lose the 
 
 /** Opens the password source and the token store of this process. Revokes the stored tokens if the password changed since the last run. */
 export async function openLocalState(config: Config, deps: StateDependencies): Promise<State> {
-  const { clock, log, metrics } = deps
+  const { clock, log } = deps
+  const events = tokenEvents(deps)
   const journal = openTokenJournal(config, deps)
   // Tokens in memory do not survive a restart, so they need no fingerprint of their password.
   const durable = config.tokens.store === 'file'
@@ -28,15 +36,10 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
     random: randomBytes,
     journal,
     listener: {
-      issued: (grantType) => metrics.tokensIssued(grantType, 1),
+      ...events,
       revoked(grants, reason) {
-        metrics.tokensRevoked(reason, grants.length)
-        log.warn({ grants: grants.length, reason }, 'tokens revoked')
+        events.revoked(grants.length, reason)
         deps.live.cut(grants)
-      },
-      evicted(kind, count) {
-        metrics.tokensEvicted(kind, count)
-        log.warn({ kind, count }, 'tokens evicted: the store is full, see tokens.capacity')
       },
     },
   })

@@ -31,7 +31,7 @@ export interface PasswordAgreementDependencies {
  * token of the old password. A login that was verified under the earlier epoch gets no token.
  *
  * Only a sidecar that has seen a change, or has just started, publishes. Any other one that finds a different fingerprint holds an old
- * password: it logs nobody in until its own source changes.
+ * password: it refuses every login until its own source changes.
  */
 export interface PasswordAgreement {
   /** Counts the changes of this sidecar's password, so that a login can tell whether one happened during its verification. */
@@ -168,7 +168,7 @@ export function createPasswordAgreement({
       if (agreement.kind === 'agreed') agreement = { kind: 'unknown' }
       settle().catch((error: unknown) => {
         if (!(error instanceof StoreUnavailable)) onBug(error)
-        // Nobody knows whether the store has the new password already. Once it answers, the feed settles again.
+        // The store may have the new password already. Once it answers, the feed settles again.
         copies.dropAll()
       })
     },

@@ -6,7 +6,7 @@ import { followRevocations } from '../tokens/revocation-feed.ts'
 import { createSharedTokens } from '../tokens/shared-token-store.ts'
 import { createTokenCopies } from '../tokens/token-copies.ts'
 import { createPasswordAgreement } from './password-agreement.ts'
-import { type State, type StateDependencies, SWEEP_INTERVAL, sourceEvents } from './state.ts'
+import { type State, type StateDependencies, SWEEP_INTERVAL, sourceEvents, tokenEvents } from './state.ts'
 
 /** How often a login is verified again because the password changed meanwhile. */
 const ATTEMPTS = 4
@@ -26,7 +26,8 @@ export async function openSharedState(
   store: SharedStore,
   deps: StateDependencies,
 ): Promise<State> {
-  const { clock, log, metrics, live } = deps
+  const { clock, log, live } = deps
+  const events = tokenEvents(deps)
   if ('device' in config.password) throw new TypeError('password.device has no shared store')
   const copies = createTokenCopies({
     store,
@@ -42,27 +43,14 @@ export async function openSharedState(
     policy: config.tokens,
     clock,
     random: randomBytes,
-    listener: {
-      issued: (grantType) => metrics.tokensIssued(grantType, 1),
-      revoked,
-      evicted(kind, count) {
-        metrics.tokensEvicted(kind, count)
-        log.warn({ kind, count }, 'tokens evicted: the store is full, see tokens.capacity')
-      },
-    },
+    listener: events,
   })
-
-  function revoked(grants: number, reason: string): void {
-    metrics.tokensRevoked(reason, grants)
-    log.warn({ grants, reason }, 'tokens revoked')
-  }
-
   let differs = false
   const agreement = createPasswordAgreement({
     store,
     copies,
     fingerprint: (salt) => password.fingerprint(salt),
-    onPublished: (grants) => revoked(grants, 'password_changed'),
+    onPublished: (grants) => events.revoked(grants, 'password_changed'),
     onDiffers(now) {
       differs = now
       if (now) log.error(DIFFERS)

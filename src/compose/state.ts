@@ -13,6 +13,7 @@ import type { Metrics } from '../record/metrics.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
 import type { Clock } from '../system/clock.ts'
 import { SetupError } from '../system/setup-error.ts'
+import type { SharedTokensListener } from '../tokens/shared-token-store.ts'
 import type { Tokens } from '../tokens/token-contract.ts'
 
 /** The password and the tokens issued for it: a password change revokes the tokens (C8). */
@@ -40,6 +41,21 @@ export interface StateDependencies {
 
 /** How often expired tokens are removed (ms). */
 export const SWEEP_INTERVAL = 1_000
+
+/** Counts and logs what happens to tokens. A revocation is counted by the sidecar that makes it. */
+export function tokenEvents({ log, metrics }: StateDependencies): SharedTokensListener {
+  return {
+    issued: (grantType) => metrics.tokensIssued(grantType, 1),
+    revoked(grants, reason) {
+      metrics.tokensRevoked(reason, grants)
+      log.warn({ grants, reason }, 'tokens revoked')
+    },
+    evicted(kind, count) {
+      metrics.tokensEvicted(kind, count)
+      log.warn({ kind, count }, 'tokens evicted: the store is full, see tokens.capacity')
+    },
+  }
+}
 
 /** Reports whether the password source can be used. */
 export function sourceEvents({

@@ -38,7 +38,7 @@ export interface GateDependencies {
 
 type Identify = Tokens['identify']
 
-/** The grant of a request's token, or the reason why the token is not accepted; `unavailable` if nobody knows. */
+/** The grant of a request's token, or the reason why the token is not accepted; `unavailable` if the shared store did not say. */
 type Identity =
   | { readonly kind: 'valid'; readonly grant: string }
   | { readonly kind: 'refused'; readonly cause: AuthFailure }

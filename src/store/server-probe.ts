@@ -10,7 +10,6 @@ export const COMMANDS: readonly string[] = [
   'HGET KEY a',
   'HMGET KEY a',
   'HSET KEY a 1',
-  'HSETNX KEY a 1',
   'INCRBY KEY 1',
   'PEXPIRE KEY 1',
   'PEXPIREAT KEY 1',

@@ -9,8 +9,8 @@ export const LARGEST_FILE = 1024 * 1024
 
 /**
  * Reads a file of at most `limit` bytes. Rejects with `OddFile`, or with the error of the system.
- * It does not block: a FIFO without a writer would hold a thread of Node's pool for ever, and four such FIFOs would stop all file
- * access of the process.
+ * The read does not block. A FIFO without a writer would block a thread of Node's pool for ever, and four of them would stop all
+ * file access of the process.
  */
 export async function readWholeFile(path: string, limit = LARGEST_FILE): Promise<Buffer> {
   // Before it is opened, because a writer that waits for the reader of a FIFO would take this for one.

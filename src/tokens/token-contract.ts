@@ -22,7 +22,7 @@ export interface IssuedTokens {
   readonly expiresIn: number
 }
 
-/** `unavailable`: the shared store did not answer, so nobody knows whether the token is valid. */
+/** `unavailable`: the shared store did not answer, so the token may be valid or not. */
 export type TokenLookup =
   | { readonly kind: 'valid'; readonly grant: string }
   | { readonly kind: 'refused'; readonly cause: 'unknown' | 'expired' | 'revoked' }
@@ -31,7 +31,7 @@ export type TokenLookup =
 /** What a store in this process finds. */
 export type LocalLookup = Exclude<TokenLookup, { kind: 'unavailable' }>
 
-/** The shared store did not answer, so nobody knows whether it was done. A store in this process never says so. */
+/** The shared store did not answer. It may have done what was asked. A store in this process never says so. */
 export type Unavailable = 'unavailable'
 
 /**

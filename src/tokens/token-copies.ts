@@ -15,7 +15,7 @@ type TokenCopy = Omit<FoundToken, 'kind' | 'isFounded'> & { readonly digest: Dig
 export interface TokenCopies {
   /** Looks up an access token: synchronously if a copy or the memory of revoked ones decides, else with one question to the server. */
   identify(accessToken: string): TokenLookup | Promise<TokenLookup>
-  /** The grant of an access token of which there is a copy. */
+  /** The grant of a copied access token. */
   grantOf(digest: Digest): string | undefined
   /** Does nothing for a token of another epoch. The feed will announce a later one; until then the server is asked for the token. */
   add(copy: TokenCopy): void
@@ -98,15 +98,15 @@ export function createTokenCopies({
   let heardAt = Number.NEGATIVE_INFINITY
 
   const now = (): number => Math.floor(clock.monotonic())
-  const silence = (): number => clock.monotonic() - heardAt
-  const holds = (): boolean => silence() <= Math.max(deafAfter, offlineGrace)
+  const holds = (at: number): boolean => at - heardAt <= Math.max(deafAfter, offlineGrace)
 
   function identify(accessToken: string): TokenLookup | Promise<TokenLookup> {
     if (!looksMinted(accessToken)) return UNKNOWN
     const digest = digestToken(accessToken)
     const token = table.find(digest)
-    if (token !== undefined && holds()) {
-      if (clock.monotonic() >= token.expiresAt) return EXPIRED
+    const at = clock.monotonic()
+    if (token !== undefined && holds(at)) {
+      if (at >= token.expiresAt) return EXPIRED
       table.touch(token.grant)
       return { kind: 'valid', grant: token.grant.id }
     }
@@ -156,7 +156,7 @@ export function createTokenCopies({
   function sweep(): void {
     table.expire(now())
     // What is under way longer than the grace may belong to a revoked grant.
-    if (holds()) isCut = false
+    if (holds(clock.monotonic())) isCut = false
     else if (!isCut && heardAt !== Number.NEGATIVE_INFINITY) {
       isCut = true
       cut([...inFlight()])
@@ -193,7 +193,7 @@ export function createTokenCopies({
       return epoch
     },
     get hears() {
-      return silence() <= deafAfter
+      return clock.monotonic() - heardAt <= deafAfter
     },
     heard() {
       heardAt = clock.monotonic()

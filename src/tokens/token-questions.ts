@@ -39,7 +39,7 @@ export interface TokenQuestionsDependencies {
   readonly timeout: number
 }
 
-/** Questions at a time, and further ones that wait. Tokens that nobody issued must not become a flood at the server. */
+/** How many questions run at a time, and how many wait. Invented tokens must not flood the server. */
 const QUESTIONS = { inside: 64, waiting: 1024 }
 
 /**

@@ -12,13 +12,15 @@ const OLDEST_VERSION = 7
 
 /** Connects to the shared store and examines its server; nothing to check without one. */
 export function storeChecks(config: Config): readonly Check[] {
-  if (typeof config.tokens.store === 'string') return []
+  const { tokens, store, password } = config
+  if (typeof tokens.store === 'string') return []
+  const settings = { ...store, address: tokens.store }
   return [
     {
       name: 'shared store',
       meaning: 'no client can log in, and a token that this sidecar does not know yet gets 500',
       remedy: 'correct tokens.store and the section store',
-      run: () => checkStore(config),
+      run: () => checkStore(settings, password),
     },
   ]
 }
@@ -36,10 +38,7 @@ const REMEDIES: Readonly<Record<StoreFailure, string | undefined>> = {
   error: 'see whether tokens.store names a Valkey or Redis server',
 }
 
-async function checkStore(config: Config): Promise<Finding> {
-  const { tokens, store } = config
-  if (typeof tokens.store === 'string') return 'none'
-  const settings = { ...store, address: tokens.store }
+async function checkStore(settings: StoreSettings, password: Config['password']): Promise<Finding> {
   const { inspectServer } = await import('../../store/server-report.ts')
   const report = await inspectServer(settings).catch((error: unknown) => {
     if (!(error instanceof StoreUnavailable)) throw error
@@ -62,7 +61,7 @@ async function checkStore(config: Config): Promise<Finding> {
     })
   }
   const warnings = warningsOf(report, wantedReplicas(settings))
-  if (await differs(config.password, report.password)) warnings.push(OTHER_PASSWORD)
+  if (await differs(password, report.password)) warnings.push(OTHER_PASSWORD)
   if (warnings.length === 0) {
     return report.settings === undefined ? `${named}; the user may not read its settings` : named
   }
