@@ -1,0 +1,211 @@
+/**
+ * What the live page receives, as JSON. Every time is in ms since the Unix epoch, every duration in ms, unless it says otherwise.
+ * Nothing in it is a secret: no token, no password, no query of a request.
+ */
+
+/** What happened in one second. */
+export interface Point {
+  /** The end of the second, and the id of the event. */
+  readonly time: number
+  /** Requests that ended. */
+  readonly requests: number
+  /** Refused requests by the `reason` label of `postern_refusals_total`; only reasons that occurred. */
+  readonly refusals: Readonly<Record<string, number>>
+  /** From the request head to the end of the response; null if no request ended. */
+  readonly client: Latency | null
+  /** From sending a request to the device to the head of its response; null if it sent none. */
+  readonly device: Latency | null
+  /** At the end of the second. */
+  readonly inFlight: number
+  readonly queued: number
+  readonly connections: number
+  readonly tunnels: number
+}
+
+/** Quantiles, interpolated within the buckets of the histogram. */
+export interface Latency {
+  readonly p50: number
+  readonly p99: number
+}
+
+/** What does not change while the sidecar runs. */
+export interface About {
+  /** Differs between two runs of the sidecar, so the page notices a restart. */
+  readonly run: string
+  readonly version: string
+  readonly node: string
+  readonly machine: string
+  readonly startedAt: number
+}
+
+/** The present condition of all parts. */
+export interface Condition {
+  readonly ready: boolean
+  /** Why it is not ready. */
+  readonly reasons: readonly string[]
+  /** False: the gate only observes. */
+  readonly enforce: boolean
+  /** The main service first. */
+  readonly services: readonly ServiceCondition[]
+  /** The sum over all services. */
+  readonly load: {
+    readonly inFlight: number
+    readonly maxInFlight: number
+    readonly queued: number
+    readonly queueSize: number
+    readonly tunnels: number
+    readonly maxTunnels: number
+  }
+  readonly limits: Readonly<Record<'api' | 'oauth', LimitCondition>>
+  readonly tokens: {
+    readonly access: number
+    readonly refresh: number
+    readonly capacity: number
+    /** Tokens that a restart would lose; null without a token file. */
+    readonly unsaved: number | null
+  }
+  /** Null for cleartext. */
+  readonly certificate: { readonly from: number; readonly until: number; readonly selfSigned: boolean } | null
+  readonly password: {
+    readonly source: 'file' | 'device'
+    /** When the file was last changed; null if unknown. */
+    readonly changedAt: number | null
+    /** Why the source cannot be used; null if it can. */
+    readonly problem: string | null
+  }
+  /** Null without a shared store. */
+  readonly store: { readonly up: boolean } | null
+}
+
+/** One service of the device. */
+export interface ServiceCondition {
+  /** The path of a service of `upstream.routes`; null for the main service. */
+  readonly route: string | null
+  /** The address, without credentials. */
+  readonly url: string
+  /** By the last request or health check; null before the first. */
+  readonly up: boolean | null
+  /** When `up` last changed; null before the first request. */
+  readonly since: number | null
+  /** Whether `upstream.health` checks it. */
+  readonly checked: boolean
+  /** Open: requests are refused at once because the device could not be reached. */
+  readonly breaker: 'closed' | 'open'
+  /** The last failure, by its name in `postern_upstream_errors_total`; null if there was none. */
+  readonly failure: string | null
+  readonly failedAt: number | null
+  /** Its responses are parsed by the tolerant rules. */
+  readonly tolerant: boolean
+}
+
+/** The limit of an endpoint type, and who has used up a window. */
+export interface LimitCondition {
+  readonly requests: number
+  readonly window: number
+  readonly per: 'client' | 'grant' | 'device'
+  /** The latest first, at most 100. */
+  readonly usedUp: readonly UsedUpWindow[]
+  /** How many there are; `usedUp` may hold fewer. */
+  readonly usedUpCount: number
+}
+
+export interface UsedUpWindow {
+  /** A client's address, `grant ID`, or `*` for all clients together. */
+  readonly key: string
+  /** When the window closes. */
+  readonly until: number
+  /** Requests refused in this window. */
+  readonly refused: number
+}
+
+/** One login. */
+export interface GrantRow {
+  readonly id: string
+  readonly client: string
+  readonly issuedAt: number
+  readonly expiresAt: number
+  /** The last request or refresh that this sidecar saw; null if none since it started. */
+  readonly usedAt: number | null
+}
+
+/** An entry of the timeline: a line of the log that is not about one request. */
+export interface TimelineEntry {
+  /** Ascending from 1 in each run. */
+  readonly id: number
+  readonly time: number
+  readonly level: 'info' | 'warn' | 'error'
+  /** The message of the log line. */
+  readonly text: string
+  /** The other fields of the line, as text: `reason: connection refused`. Empty if there are none. */
+  readonly details: string
+  /** How often the same line came in a row; `time` is that of the last. */
+  readonly times: number
+}
+
+/**
+ * The events of `page/events`. The stream begins with `start`. A `point` follows each second, the others when something has
+ * changed. After a reconnection with `Last-Event-ID`, `start` has only the points since then.
+ */
+export interface PageEvents {
+  readonly start: {
+    readonly about: About
+    /** The sidecar's clock, for pages on machines whose clock differs. */
+    readonly now: number
+    /** Whether the viewer may revoke grants. */
+    readonly mayRevoke: boolean
+    /** Whether the viewer signed in, and so can sign out. */
+    readonly signedIn: boolean
+    /** The last 15 minutes, oldest first. Seconds without a point are missing. */
+    readonly points: readonly Point[]
+    /** The last 100 entries, oldest first. */
+    readonly timeline: readonly TimelineEntry[]
+    readonly condition: Condition
+  }
+  readonly point: Point
+  readonly condition: Condition
+  /** New entries, or a changed last one. */
+  readonly timeline: readonly TimelineEntry[]
+  /** At most every two seconds. The first has all rows, the next those that changed. */
+  readonly grants: {
+    /** All live grants; the page gets the 1,000 most recently used. Null if the shared store does not say. */
+    readonly total: number | null
+    readonly changed: readonly GrantRow[]
+    /** Ids that are gone, or no longer among the 1,000. */
+    readonly removed: readonly string[]
+  }
+}
+
+/** `GET page/requests`: the last requests, latest first: at most 50 that were refused, and 50 others. */
+export interface RequestRow {
+  readonly id: string
+  readonly time: number
+  readonly method: string
+  readonly path: string
+  readonly client: string
+  /** 0 if the client left before a response. */
+  readonly status: number
+  /** The name of the refusal in the access log; null if it was not refused. */
+  readonly refusal: string | null
+  readonly duration: number
+}
+
+/** `GET page/requests?id=ID`: what was decided about one request, and why. 404 if it is no longer remembered. */
+export interface Explanation {
+  readonly request: RequestRow
+  /** In the order of the stations. */
+  readonly findings: readonly { readonly title: string; readonly text: string }[]
+}
+
+/** What the admin listener shows. */
+export interface Overview {
+  readonly about: About
+  /** The points after `time`, oldest first. */
+  points(after: number): readonly Point[]
+  condition(): Condition
+  /** The entries with an id above `after`, oldest first. */
+  timeline(after: number): readonly TimelineEntry[]
+  /** The most recently used first. */
+  grants(): readonly GrantRow[] | 'unavailable' | Promise<readonly GrantRow[] | 'unavailable'>
+  /** Calls the listener once a second, with each new point. */
+  onPoint(listener: (point: Point) => void): { close(): void }
+}
