@@ -10,6 +10,7 @@ import { tokens } from '../growth/g4-tokens.ts'
 import { tunnels } from '../growth/g5-tunnels.ts'
 import { forwarding } from './p1-forwarding.ts'
 import { floor } from './p1f-floor.ts'
+import { watched } from './p1w-watched.ts'
 import { refusals } from './p2-refusals.ts'
 import { shield } from './p3-shield.ts'
 import { latency } from './p4-latency.ts'
@@ -28,6 +29,7 @@ export const FLEET: readonly Figure[] = [requestCost, severalSidecars, storeCapa
 export const FIGURES: readonly Figure[] = [
   forwarding,
   floor,
+  watched,
   refusals,
   shield,
   latency,
