@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Overview } from '../overview/model.ts'
 
 /** Whether the sidecar is ready for traffic, and the reasons if it is not. */
 export type Readiness =
@@ -10,6 +11,7 @@ export interface AdminDependencies {
   readonly metricsType: string
   readonly readiness: () => Readiness
   readonly onBug: (error: unknown) => void
+  readonly overview: Overview
 }
 
 interface Page {

@@ -95,15 +95,17 @@ export async function statusCommand(options: StatusOptions, io: CommandIo): Prom
 }
 
 function table({ tokens, grants }: Status): string {
-  const rows = grants.map(({ id, client, issuedAt, expiresAt, accessTokens }) => [
+  const rows = grants.map(({ id, client, issuedAt, expiresAt, usedAt, accessTokens }) => [
     id,
     client,
     new Date(issuedAt).toISOString(),
     new Date(expiresAt).toISOString(),
+    // A sidecar of version 0.1.0 does not tell.
+    typeof usedAt === 'number' ? new Date(usedAt).toISOString() : '-',
     String(accessTokens),
   ])
-  const lines = [['GRANT', 'CLIENT', 'ISSUED', 'EXPIRES', 'ACCESS TOKENS'], ...rows]
-  const widths = [0, 1, 2, 3].map((column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)))
+  const lines = [['GRANT', 'CLIENT', 'ISSUED', 'EXPIRES', 'LAST USED', 'ACCESS TOKENS'], ...rows]
+  const widths = [0, 1, 2, 3, 4].map((column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)))
   const text = lines.map((line) =>
     line
       .map((cell, i) => cell.padEnd(widths[i] ?? 0))

@@ -27,6 +27,8 @@ export interface CertificateDependencies {
 export interface ServedCertificate {
   /** The pair at the start; undefined for cleartext. */
   readonly material: TlsMaterial | undefined
+  /** The pair that is served now (wall clock, ms); undefined for cleartext. */
+  present(): { readonly from: number; readonly until: number; readonly selfSigned: boolean } | undefined
   /** Call this when the listener exists. `apply` is called with each new pair. No timer runs before. */
   serve(apply: (material: TlsMaterial) => void): void
   /** Reads the pair again and serves it. Rejects, and changes nothing, if it is unusable. */
@@ -127,6 +129,11 @@ export async function openCertificate(
 
   return {
     material: current,
+    present() {
+      if (current === undefined) return undefined
+      const { from, until } = current.valid
+      return { from: from.at, until: until.at, selfSigned: isSelfSigned(setting) }
+    },
     serve(next) {
       apply = next
       validity = watchValidity(clock, log)

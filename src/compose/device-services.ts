@@ -10,6 +10,7 @@ import { createRoutedUpstream } from '../forward/routes.ts'
 import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../forward/settings.ts'
 import { createUpgrades } from '../forward/upgrades.ts'
 import { createUpstream, type Upstream } from '../forward/upstream.ts'
+import type { ServiceCondition } from '../overview/model.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { DeviceLoad } from '../record/upstream-metrics.ts'
@@ -18,6 +19,7 @@ import type { SignIn } from '../sign-in/sign-in.ts'
 import { type BoundedQueue, createBoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
 import { watchTrouble } from './device-trouble.ts'
+import { watchService } from './service-condition.ts'
 
 /** The device: its main service, and the services of `upstream.routes`. */
 export interface DeviceServices {
@@ -25,6 +27,10 @@ export interface DeviceServices {
   readonly upstream: Upstream
   /** The sum over all services. */
   load(): DeviceLoad
+  /** The bounds of the load, the sum over all services. */
+  readonly bounds: { readonly maxInFlight: number; readonly queueSize: number; readonly maxTunnels: number }
+  /** The main service first. */
+  conditions(): readonly ServiceCondition[]
   /** Why the sidecar is not ready, according to the health checks; empty if it is. */
   unreadyReasons(): readonly string[]
   close(): Promise<void>
@@ -38,6 +44,7 @@ interface DeviceService {
   readonly buffering: UploadBuffering | undefined
   readonly connections: Connections
   readonly health: HealthCheck | undefined
+  condition(): ServiceCondition
   close(): Promise<void>
 }
 
@@ -74,6 +81,9 @@ export async function openDeviceServices(
     throw error
   }
   const all = [main, ...routes.values()]
+  const configs = [config.upstream, ...Object.values(config.upstream.routes)]
+  const sum = (of: (service: ServiceConfig) => number): number =>
+    configs.reduce((total, service) => total + of(service), 0)
   const upstreams = new Map([...routes].map(([path, { upstream }]) => [path, upstream]))
   return {
     main,
@@ -83,6 +93,13 @@ export async function openDeviceServices(
       queued: all.reduce((sum, each) => sum + each.queue.waiting + (each.buffering?.queue.waiting ?? 0), 0),
       tolerant: all.some(({ connections }) => connections.tolerant),
     }),
+    bounds: {
+      maxInFlight: sum(({ maxInFlight }) => maxInFlight),
+      // Uploads that wait to be buffered have a queue of their own.
+      queueSize: sum(({ queue, bufferUploads }) => queue.size * (bufferUploads === 'off' ? 1 : 2)),
+      maxTunnels: sum(({ maxTunnels }) => maxTunnels),
+    },
+    conditions: () => all.map((service) => service.condition()),
     unreadyReasons: () =>
       all.some(({ health }) => health?.up === false) ? ['the device does not respond'] : [],
     close: closeAll,
@@ -147,6 +164,7 @@ async function openDeviceService(
   const { bufferUploads: most } = service
   const buffering = most === 'off' ? undefined : { most, queue: createBoundedQueue(bounds), uploadTimeout }
   const breaker = createBreaker(clock)
+  const condition = watchService({ route, service, metrics, breaker, connections, clock })
   const { path, interval } = service.health
   const health =
     path === null
@@ -182,6 +200,7 @@ async function openDeviceService(
     buffering,
     connections,
     health,
+    condition,
     async close() {
       health?.close()
       trouble.close()

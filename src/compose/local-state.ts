@@ -81,6 +81,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
   const timer = setInterval(() => tokens.sweep(), SWEEP_INTERVAL).unref()
   return {
     tokens,
+    password,
     /**
      * Issues no token before the journal holds the fingerprint of the password. Otherwise a restart would take the token for one
      * of an earlier password and revoke it.

@@ -88,6 +88,7 @@ export async function openSharedState(
   }, SWEEP_INTERVAL).unref()
   return {
     tokens,
+    password,
     async logIn(candidate, client, grantType) {
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
         const before = agreement.changes

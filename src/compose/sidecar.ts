@@ -9,12 +9,14 @@ import { createLiveExchanges } from '../gate/live-exchanges.ts'
 import { createPassage } from '../gate/passage.ts'
 import { createRequestIds } from '../gate/request-id.ts'
 import { createPublicListener } from '../listen/public-listener.ts'
+import { createTimeline } from '../overview/timeline.ts'
 import { createAccessLog } from '../record/access-log.ts'
 import type { Logger } from '../record/log.ts'
 import { createMetrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import { type CollectGarbage, collectWhenIdle } from '../system/idle-collection.ts'
 import { type MachineNames, machineNames } from '../system/machine-names.ts'
+import { within } from '../system/within.ts'
 import { VERSION } from '../version.ts'
 import { openCertificate } from './certificate.ts'
 import { openConfiguredStore } from './configured-store.ts'
@@ -23,6 +25,7 @@ import { createExposureWarning } from './exposure-warning.ts'
 import { openLimitTables } from './limit-tables.ts'
 import { type Addresses, createListeners } from './listeners.ts'
 import { openLocalState } from './local-state.ts'
+import { openOverview } from './overview.ts'
 import { deriveSettings } from './settings.ts'
 import type { State, StateDependencies } from './state.ts'
 import { tokenServices } from './token-services.ts'
@@ -59,6 +62,7 @@ export async function createSidecar(
   config: Config,
   { clock, log, collectGarbage, machine = machineNames, compareEvery = 2_000 }: SidecarDependencies,
 ): Promise<Sidecar> {
+  const timeline = createTimeline(log, clock)
   let settings = await deriveSettings(config)
   const metrics = createMetrics({ version: VERSION, node: versions.node })
   const live = createLiveExchanges()
@@ -153,12 +157,16 @@ export async function createSidecar(
   })
   certificate.serve(listener.applyTls)
   let phase: 'starting' | 'running' | 'stopping' = 'starting'
+  const readiness = (): Readiness =>
+    readinessOf(phase === 'running' ? [...services.unreadyReasons(), ...state.troubles()] : [phase])
+  const parts = { clock, machine, metrics, timeline, services, state, tables, certificate, store, readiness }
+  const overview = openOverview({ ...parts, node: versions.node, config: () => settings.config })
   const admin = createAdminListener({
     metrics: metrics.text,
     metricsType: metrics.contentType,
-    readiness: () =>
-      readinessOf(phase === 'running' ? [...services.unreadyReasons(), ...state.troubles()] : [phase]),
+    readiness,
     onBug,
+    overview,
   })
   const collection = collectWhenIdle({ collect: collectGarbage })
   const listeners = createListeners(config, {
@@ -219,6 +227,7 @@ export async function createSidecar(
       await state.close()
       await store?.close()
       accessLog.close()
+      overview.close()
       admin.close()
       admin.closeAllConnections()
       log.info('stopped')
@@ -228,14 +237,4 @@ export async function createSidecar(
 
 function readinessOf(reasons: readonly string[]): Readiness {
   return reasons.length === 0 ? { ready: true } : { ready: false, reasons }
-}
-
-/** Waits for `work`, at most `time` ms. */
-async function within(time: number, work: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const over = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, time)
-  })
-  await Promise.race([work, over])
-  clearTimeout(timer)
 }

@@ -22,6 +22,8 @@ export interface State {
   readonly tokens: Tokens
   /** Live tokens that are not in the token file and that a restart would lose; undefined without such a file. */
   unsaved(): number | undefined
+  /** The source of the password. */
+  readonly password: Pick<DevicePassword, 'state'>
   /** Why this sidecar cannot issue tokens; empty if it can. */
   troubles(): readonly string[]
   close(): Promise<void>

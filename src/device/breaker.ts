@@ -5,6 +5,8 @@ import type { Clock } from '../system/clock.ts'
 export interface Breaker {
   /** The failure to refuse a request with now; undefined when the device may be tried. */
   refuse(): UpstreamFailure | undefined
+  /** Whether the device counts as down, so that all requests but one per second are refused. */
+  readonly open: boolean
   /** The device responded. Any status proves that it is reachable. */
   succeeded(): void
   failed(failure: UpstreamFailure): void
@@ -25,6 +27,9 @@ export function createBreaker(clock: Clock): Breaker {
   let probeAt = 0
 
   return {
+    get open() {
+      return inARow >= THRESHOLD
+    },
     refuse() {
       if (inARow < THRESHOLD) return undefined
       const now = clock.monotonic()

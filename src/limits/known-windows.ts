@@ -1,4 +1,5 @@
 import type { CountAnswer } from './count-batches.ts'
+import { createUsedUpWindows, OVERFLOW, type UsedUpWindow } from './used-up-windows.ts'
 import type { WindowPolicy } from './window-table.ts'
 
 /** What a sidecar knows of a window on the server, in ms on its own monotonic clock. */
@@ -8,6 +9,8 @@ export interface KnownWindow {
   /** The window closes at this time at the latest: counted from the answer, because the server rounds down. */
   closesBy: number
   usedUp: boolean
+  /** Requests of this sidecar past the limit. */
+  refused: number
 }
 
 /** The windows that one sidecar uses on the server. */
@@ -26,6 +29,8 @@ export interface KnownWindows {
   learn(window: KnownWindow, answer: CountAnswer, key?: string): void
   /** The server did not answer. It may have opened the window all the same. */
   miss(window: KnownWindow, now: number): void
+  /** The windows that this sidecar knows to be used up and that are still open, the latest first, at most 1000. */
+  usedUp(now: number): readonly UsedUpWindow[]
 }
 
 /**
@@ -35,6 +40,7 @@ export interface KnownWindows {
  */
 export function createKnownWindows(policy: WindowPolicy, maxKeys: number): KnownWindows {
   const windows = new Map<string, KnownWindow>()
+  const usedUp = createUsedUpWindows<KnownWindow>(({ closesBy }) => closesBy)
 
   return {
     get size() {
@@ -64,25 +70,33 @@ export function createKnownWindows(policy: WindowPolicy, maxKeys: number): Known
     learn(window, { before, left, askedAt, answeredAt }, key) {
       const openUntil = askedAt + left
       // The known window closed on the way to the server, and this is the next one.
-      if (openUntil > window.closesBy && key !== undefined && windows.get(key) === window) {
-        windows.delete(key)
-        windows.set(key, window)
+      if (openUntil > window.closesBy) {
+        window.usedUp = false
+        window.refused = 0
+        if (key !== undefined && windows.get(key) === window) {
+          windows.delete(key)
+          windows.set(key, window)
+        }
       }
       window.openUntil = openUntil
       window.closesBy = answeredAt + closesIn(left, policy)
+      const wasUsedUp = window.usedUp
       window.usedUp = before + 1 >= policy.requests
+      if (before >= policy.requests) window.refused += 1
+      if (window.usedUp && !wasUsedUp) usedUp.note(key ?? OVERFLOW, window)
     },
     miss(window, now) {
       if (window.openUntil !== Infinity) return
       window.openUntil = now + policy.window
       window.closesBy = window.openUntil
     },
+    usedUp: usedUp.open,
   }
 }
 
 /** A window that the server has not been asked about counts as open until it answers. */
 function unknownWindow(): KnownWindow {
-  return { openUntil: Infinity, closesBy: Infinity, usedUp: false }
+  return { openUntil: Infinity, closesBy: Infinity, usedUp: false, refused: 0 }
 }
 
 /** Time until a window closes (ms), never too short: the server's figure is rounded down. */

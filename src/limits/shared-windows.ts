@@ -3,6 +3,7 @@ import type { SharedStore } from '../store/shared-store.ts'
 import type { Clock } from '../system/clock.ts'
 import { type CountAnswer, createCountBatches } from './count-batches.ts'
 import { closesIn, createKnownWindows, type KnownWindow } from './known-windows.ts'
+import type { UsedUpWindow } from './used-up-windows.ts'
 import {
   createWindowTable,
   type LimitDecision,
@@ -15,6 +16,8 @@ import {
 export interface SharedWindows extends Windows {
   /** The number of windows that this sidecar knows, including closed ones that are not reclaimed yet. */
   readonly size: number
+  /** The windows that this sidecar knows to be used up and that are still open, the latest first, at most 1000 of each table. */
+  usedUp(): readonly UsedUpWindow[]
   /** A policy that differs from the present one opens new windows, in all sidecars that have it. */
   applyPolicy(policy: WindowPolicy): void
 }
@@ -45,6 +48,7 @@ export function createSharedWindows(policy: WindowPolicy, options: SharedWindows
     get size() {
       return present.size
     },
+    usedUp: () => present.usedUp(),
     applyPolicy(next) {
       if (next.requests === policy.requests && next.window === policy.window) return
       policy = next
@@ -111,13 +115,17 @@ function windowsOf(policy: WindowPolicy, options: SharedWindowsOptions): Windows
       const found = known.find(key, now)
       const full = found === undefined && known.isFull(now)
       const window = full ? known.overflow : found
-      if (window?.usedUp && now < window.openUntil) return refusal(window, policy, now)
+      if (window?.usedUp && now < window.openUntil) {
+        window.refused += 1
+        return refusal(window, policy, now)
+      }
       if (!store.up) return countLocally(key)
       return full ? countWhenFull(key) : countIn(window ?? known.add(key), key)
     },
     get size() {
       return known.size + (local?.size ?? 0)
     },
+    usedUp: () => [...(local?.usedUp() ?? []), ...known.usedUp(clock.monotonic())],
   }
 }
 

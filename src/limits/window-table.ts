@@ -1,4 +1,5 @@
 import type { Clock } from '../system/clock.ts'
+import { createUsedUpWindows, OVERFLOW, type UsedUpWindow } from './used-up-windows.ts'
 
 /** How many requests a window admits, and its length (ms). */
 export interface WindowPolicy {
@@ -10,6 +11,8 @@ export interface WindowPolicy {
 export interface Window {
   closesAt: number
   count: number
+  /** Requests past the limit. */
+  refused: number
 }
 
 /** Whether the limit admits a request, and the figures for its rate-limit fields. */
@@ -33,7 +36,7 @@ export function isOpen(window: Window, now: number): boolean {
 }
 
 export function openWindow(policy: WindowPolicy, now: number): Window {
-  return { closesAt: now + policy.window, count: 0 }
+  return { closesAt: now + policy.window, count: 0, refused: 0 }
 }
 
 /**
@@ -43,6 +46,7 @@ export function openWindow(policy: WindowPolicy, now: number): Window {
 export function countRequest(window: Window, policy: WindowPolicy, now: number): LimitDecision {
   const admitted = window.count < policy.requests
   if (admitted) window.count += 1
+  else window.refused += 1
   return {
     admitted,
     limit: policy.requests,
@@ -56,6 +60,8 @@ export interface WindowTable extends Windows {
   count(key: string): LimitDecision
   /** The number of windows, including closed ones that are not reclaimed yet. */
   readonly size: number
+  /** The windows that are used up and still open, the latest first, at most 1000. */
+  usedUp(): readonly UsedUpWindow[]
   /** A policy that differs from the present one closes all windows. */
   applyPolicy(policy: WindowPolicy): void
 }
@@ -72,6 +78,7 @@ export function createWindowTable(
   const windows = new Map<string, Window>()
   let current = policy
   let overflow: Window | undefined
+  const usedUp = createUsedUpWindows<Window>(({ closesAt }) => closesAt)
 
   /** Removes up to two closed windows for each one opened, so the table shrinks under load. */
   function reclaim(now: number): void {
@@ -100,16 +107,22 @@ export function createWindowTable(
   return {
     count(key) {
       const now = clock.monotonic()
-      return countRequest(windowOf(key, now), current, now)
+      const window = windowOf(key, now)
+      const decision = countRequest(window, current, now)
+      if (decision.admitted && decision.remaining === 0)
+        usedUp.note(window === overflow ? OVERFLOW : key, window)
+      return decision
     },
     get size() {
       return windows.size
     },
+    usedUp: () => usedUp.open(clock.monotonic()),
     applyPolicy(next) {
       if (next.requests === current.requests && next.window === current.window) return
       current = next
       overflow = undefined
       windows.clear()
+      usedUp.clear()
     },
   }
 }

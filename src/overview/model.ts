@@ -105,12 +105,12 @@ export interface LimitCondition {
   readonly per: 'client' | 'grant' | 'device'
   /** The latest first, at most 100. */
   readonly usedUp: readonly UsedUpWindow[]
-  /** How many there are; `usedUp` may hold fewer. */
+  /** How many there are, up to 1,000; `usedUp` may hold fewer. */
   readonly usedUpCount: number
 }
 
 export interface UsedUpWindow {
-  /** A client's address, `grant ID`, or `*` for all clients together. */
+  /** A client's address, `grant ID`, `*` for all clients together, or `overflow` for all beyond `limits.max_keys`. */
   readonly key: string
   /** When the window closes. */
   readonly until: number

@@ -38,7 +38,7 @@ export interface DevicePassword {
    * in plain text has the same one, so a change of the source from such a file to the device keeps the tokens.
    */
   fingerprint(salt: Uint8Array): Promise<string | undefined>
-  state(): { readonly readable: boolean; readonly reason?: string }
+  state(): { readonly readable: boolean; readonly reason?: string; readonly changedAt?: number | undefined }
   close(): void
 }
 

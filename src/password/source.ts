@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '../system/clock.ts'
 import { watchFile } from '../system/file-watch.ts'
@@ -19,6 +20,8 @@ export interface PasswordSourceEvents {
 interface PasswordSourceState {
   readonly readable: boolean
   readonly reason?: string
+  /** When the file was last changed (wall clock, ms); undefined if that is unknown. */
+  readonly changedAt?: number | undefined
 }
 
 /** The device password in a file, which is watched for changes. */
@@ -56,6 +59,7 @@ export async function openPasswordSource(
   let current = first
   let problem: string | undefined
   let closed = false
+  let changedAt = await changeOf(file)
 
   const isNews = (content: SourceContent): boolean =>
     content.kind === 'unusable'
@@ -78,6 +82,7 @@ export async function openPasswordSource(
   }
 
   const reread = async (): Promise<void> => {
+    changedAt = await changeOf(file)
     let content = await read()
     while (!closed && isNews(content)) {
       await delay(SETTLE, undefined, { ref: false })
@@ -100,13 +105,21 @@ export async function openPasswordSource(
       }
     },
     fingerprint: (salt) => fingerprintOf(current.line, salt),
-    state: () => (problem === undefined ? { readable: true } : { readable: false, reason: named(problem) }),
+    state: () =>
+      problem === undefined
+        ? { readable: true, changedAt }
+        : { readable: false, reason: named(problem), changedAt },
     close() {
       closed = true
       watch.close()
       verifier.close()
     },
   }
+}
+
+async function changeOf(file: string): Promise<number | undefined> {
+  const found = await stat(file).catch(() => undefined)
+  return found === undefined ? undefined : Math.round(found.mtimeMs)
 }
 
 function isSame(one: SourceContent, other: SourceContent): boolean {

@@ -16,18 +16,21 @@ export interface Histogram {
   text(): string
 }
 
-interface Series {
+export interface Series {
   observe(seconds: number): void
+  /** Observations in each bucket and in no lower one. The last bucket has no bound. The array is live: it goes on counting. */
+  readonly counts: readonly number[]
 }
 
-/** In seconds: from a cached response of a LAN device to the response deadline. */
-const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+/** The upper bounds of the buckets in seconds: from a cached response of a LAN device to the response deadline. */
+export const BOUNDS: readonly number[] = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+]
 
 export function createHistogram(name: string, help: string): Histogram {
   const all: (() => Sample[])[] = []
 
   function series(labels: Sample['labels'] = {}): Series {
-    /** Observations in each bucket and in no lower one. The last bucket has no bound. */
     const counts = new Array<number>(BOUNDS.length + 1).fill(0)
     let sum = 0
     all.push(() => {
@@ -47,6 +50,7 @@ export function createHistogram(name: string, help: string): Histogram {
       ]
     })
     return {
+      counts,
       observe(seconds) {
         let i = 0
         while (seconds > (BOUNDS[i] ?? Number.POSITIVE_INFINITY)) i += 1

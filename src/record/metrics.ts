@@ -1,7 +1,8 @@
 import type { Endpoint } from '../http/admission.ts'
 import type { ExchangeRecord } from '../http/exchange.ts'
-import type { Sample } from './histogram.ts'
+import type { Sample, Series } from './histogram.ts'
 import { createMetricRegistry } from './metric-registry.ts'
+import { createRefusalCounts, REFUSAL_REASONS, type RefusalReason } from './refusal-counts.ts'
 import { createStoreMetrics, type StoreMetrics } from './store-metrics.ts'
 import { createTally } from './tally.ts'
 import { createUpstreamMetrics, type DeviceLoad, type UpstreamMetrics } from './upstream-metrics.ts'
@@ -17,7 +18,20 @@ interface ScrapeSources {
   readonly upstream: () => DeviceLoad
 }
 
+/** Sums since the start, to be read at any time at no cost. The arrays and the record are live: they go on counting. */
+export interface Totals {
+  /** Ended requests by duration, one array for each endpoint type. The buckets are those of `BOUNDS`. */
+  readonly requests: readonly Series['counts'][]
+  /** The device's response heads by duration. */
+  readonly device: Series['counts']
+  readonly refusals: Readonly<Record<RefusalReason, number>>
+  /** At present. */
+  readonly connections: number
+  readonly tunnels: number
+}
+
 export interface Metrics {
+  readonly totals: Totals
   exchange(record: ExchangeRecord): void
   /** The shared store did not answer, so this sidecar alone counted a request. */
   rateFallback(endpoint: Endpoint): void
@@ -68,14 +82,14 @@ export function createMetrics({
     ['endpoint', 'method', 'code'],
     (counted) => requests.drain((labels, amount) => counted.labels(...labels).inc(amount)),
   )
-  const requestBytes = counter(
-    'request_bytes_total',
-    'Bytes of request bodies and tunnels read from clients.',
-  )
-  const responseBytes = counter(
-    'response_bytes_total',
-    'Bytes of response bodies and tunnels sent to clients.',
-  )
+  counter('request_bytes_total', 'Bytes of request bodies and tunnels read from clients.', [], (counted) => {
+    counted.inc(bytes.request)
+    bytes.request = 0
+  })
+  counter('response_bytes_total', 'Bytes of response bodies and tunnels sent to clients.', [], (counted) => {
+    counted.inc(bytes.response)
+    bytes.response = 0
+  })
   const requestDuration = histogram(
     'request_duration_seconds',
     'Time from the request head to the end of the response.',
@@ -85,6 +99,16 @@ export function createMetrics({
     oauth: requestDuration.series({ endpoint: 'oauth' }),
   }
   const upstream = createUpstreamMetrics(registry, () => sources?.upstream())
+  const refusals = createRefusalCounts()
+  counter(
+    'refusals_total',
+    'Requests that were refused, by reason. With `enforce: false` also those that would have been.',
+    ['reason'],
+    (counted) => {
+      counted.reset()
+      for (const reason of REFUSAL_REASONS) counted.inc({ reason }, refusals.counts[reason])
+    },
+  )
   const rateLimited = { api: 0, oauth: 0 }
   counter('rate_limited_total', 'Requests refused with 429.', ['endpoint'], (counted) =>
     drain(rateLimited, (endpoint, amount) => counted.inc({ endpoint }, amount)),
@@ -133,6 +157,7 @@ export function createMetrics({
   // Without TLS there is no certificate. A sample of 0 would mean 1970, so there is none.
   for (const bound of [certificateFrom, certificateUntil]) bound.remove()
   const connections = gauge('connections', 'Open client connections.', ['protocol'])
+  let openConnections = 0
   const refused = counter(
     'connections_refused_total',
     'Client connections closed on arrival, by the cap that was reached.',
@@ -160,20 +185,25 @@ export function createMetrics({
   }
   for (const protocol of ['http/1.1', 'h2']) connections.set({ protocol }, 0)
 
-  function handOverBytes(): void {
-    requestBytes.inc(bytes.request)
-    responseBytes.inc(bytes.response)
-    bytes.request = 0
-    bytes.response = 0
-  }
-
   return {
+    totals: {
+      requests: [durations.api.counts, durations.oauth.counts],
+      device: upstream.durations,
+      refusals: refusals.counts,
+      get connections() {
+        return openConnections
+      },
+      get tunnels() {
+        return upstream.tunnels
+      },
+    },
     exchange({ head, endpoint, refusal, wouldRefuse, outcome, duration }) {
       const gateRefusal = refusal ?? wouldRefuse
       requests.add(endpoint, head.method, outcome.status)
       durations[endpoint].observe(duration / 1000)
       bytes.request += outcome.requestBytes
       bytes.response += outcome.responseBytes
+      if (gateRefusal !== undefined) refusals.add(gateRefusal)
       if (gateRefusal?.kind === 'rate-limited') rateLimited[endpoint] += 1
       if (gateRefusal?.kind === 'unauthorized') authFailures[gateRefusal.cause] += 1
     },
@@ -189,25 +219,22 @@ export function createMetrics({
       certificateUntil.set(until / 1000)
     },
     connections: {
-      connection: (protocol, change) => connections.inc({ protocol }, change),
+      connection(protocol, change) {
+        openConnections += change
+        connections.inc({ protocol }, change)
+      },
       refused: (reason) => refused.inc({ reason }),
       overused: (reason) => overused.inc({ reason }),
       handshakeFailed: (reason) => handshakes.inc({ reason }),
     },
-    upstream,
+    upstream: upstream.service,
     sharedStore: () => createStoreMetrics(registry),
     setScrapeSources(next) {
       sources = next
     },
     contentType: registry.contentType,
-    text() {
-      handOverBytes()
-      return registry.text()
-    },
-    snapshot() {
-      handOverBytes()
-      return registry.snapshot()
-    },
+    text: registry.text,
+    snapshot: registry.snapshot,
   }
 }
 

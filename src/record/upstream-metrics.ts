@@ -1,4 +1,5 @@
 import { isUnreachable, type UpstreamFailure } from '../http/refusal.ts'
+import type { Series } from './histogram.ts'
 import type { MetricRegistry } from './metric-registry.ts'
 
 /** The load of the device, the sum over its services. */
@@ -15,19 +16,39 @@ export interface UpstreamMetrics {
   failed(reason: UpstreamFailure): void
   up(up: boolean): void
   tunnel(change: 1 | -1): void
+  /** Passes on what `upstream_up` and `upstream_errors_total` see from now on. A later watcher replaces an earlier one. */
+  watch(watcher: UpstreamWatcher): void
+}
+
+export interface UpstreamWatcher {
+  /** Called when `upstream_up` (or `route_up`) gets its first value, and when the value changes. */
+  up(up: boolean): void
+  failed(reason: UpstreamFailure): void
+}
+
+/** The metrics of the device: those of each service, and the sums over all. */
+export interface DeviceMetrics {
+  /**
+   * The metrics of one service. Returns the same object on each call, because `upstream_up` is set only on a change, so one object
+   * has to see every response.
+   *
+   * @param route the path of a route's service; undefined for the main service
+   */
+  service(route: string | undefined): UpstreamMetrics
+  readonly durations: Series['counts']
+  readonly tunnels: number
 }
 
 const IDLE: DeviceLoad = { inFlight: 0, queued: 0, tolerant: false }
 
 /**
  * The metrics of the device. Metrics without a label are the sum over all services, except `upstream_up`, which is the main
- * service's. The returned function returns the metrics of one service; its argument is the path of a route. It returns the same
- * object on each call, because `upstream_up` is set only on a change, so one object has to see every response.
+ * service's.
  */
 export function createUpstreamMetrics(
   { counter, gauge, histogram }: MetricRegistry,
   load: () => DeviceLoad | undefined,
-): (route: string | undefined) => UpstreamMetrics {
+): DeviceMetrics {
   const duration = histogram(
     'upstream_duration_seconds',
     "Time from sending a request to the device to the head of the device's response.",
@@ -52,12 +73,18 @@ export function createUpstreamMetrics(
     [],
     (g) => g.set(now().tolerant ? 1 : 0),
   )
-  const tunnels = gauge('tunnels', 'Open WebSocket tunnels.')
+  let tunnels = 0
+  gauge('tunnels', 'Open WebSocket tunnels.', [], (g) => g.set(tunnels))
 
   const services = new Map<string | undefined, UpstreamMetrics>()
 
   function serviceMetrics(route: string | undefined): UpstreamMetrics {
-    const set = onChange((up: 0 | 1) => (route === undefined ? mainUp.set(up) : routeUp.set({ route }, up)))
+    let watcher: UpstreamWatcher | undefined
+    const set = onChange((up: 0 | 1) => {
+      if (route === undefined) mainUp.set(up)
+      else routeUp.set({ route }, up)
+      watcher?.up(up === 1)
+    })
     return {
       responded(ms) {
         duration.observe(ms / 1000)
@@ -65,17 +92,29 @@ export function createUpstreamMetrics(
       },
       failed(reason) {
         errors.inc({ reason })
+        watcher?.failed(reason)
         if (isUnreachable(reason)) set(0)
       },
       up: (up) => set(up ? 1 : 0),
-      tunnel: (change) => tunnels.inc(change),
+      tunnel(change) {
+        tunnels += change
+      },
+      watch(next) {
+        watcher = next
+      },
     }
   }
 
-  return (route) => {
-    const metrics = services.get(route) ?? serviceMetrics(route)
-    services.set(route, metrics)
-    return metrics
+  return {
+    service(route) {
+      const metrics = services.get(route) ?? serviceMetrics(route)
+      services.set(route, metrics)
+      return metrics
+    },
+    durations: duration.counts,
+    get tunnels() {
+      return tunnels
+    },
   }
 }
 

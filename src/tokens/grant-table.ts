@@ -25,7 +25,12 @@ export interface Grant {
   tokens: readonly Token[]
   /** The live refresh token: the one that is not spent. */
   refresh: Token | undefined
+  /** The last use, as in `Token`; `UNUSED` if this process saw none. */
+  usedAt: number
 }
+
+/** A number, so that V8 keeps `usedAt` without an extra heap object. */
+export const UNUSED = -1
 
 /** Why a token was removed. Evicted tokens leave no trace: they count as unknown. */
 type RemovalReason = 'expired' | 'revoked' | 'evicted'
@@ -37,8 +42,8 @@ export interface GrantTable {
   /** Least recently used first. */
   grants(): Generator<Grant, void>
   open(id: string, client: string, issuedAt: number): Grant
-  /** Makes a grant the most recently used. */
-  touch(grant: Grant): void
+  /** Makes a grant the most recently used. `now`: on the monotonic clock (ms), whole or not. */
+  touch(grant: Grant, now: number): void
   add(grant: Grant, kind: TokenKind, digest: Digest, issuedAt: number, expiresAt: number): Token
   spend(token: Token, at: number): void
   drop(token: Token, reason: RemovalReason): void
@@ -90,6 +95,7 @@ export function createGrantTable(initialCapacity: number): GrantTable {
       issuedAt,
       tokens: [],
       refresh: undefined,
+      usedAt: UNUSED,
     }
     recency.set(id, grant)
     return grant
@@ -163,8 +169,9 @@ export function createGrantTable(initialCapacity: number): GrantTable {
     grant: (id) => recency.peek(id),
     grants,
     open,
-    touch: (grant) => {
+    touch(grant, now) {
       recency.get(grant.id)
+      grant.usedAt = Math.floor(now)
     },
     add,
     spend,

@@ -133,14 +133,9 @@ export function createSharedTokens({
     switch (kind) {
       case 'refreshed': {
         const [grant = '', client = '', granted, epoch = ''] = rest
-        copies.add({
-          digest: access,
-          grant,
-          client,
-          epoch,
-          granted: Number(granted),
-          until: asked + accessLifetime,
-        })
+        const until = asked + accessLifetime
+        copies.add({ digest: access, grant, client, epoch, granted: Number(granted), until })
+        copies.use(grant)
         listener.issued('refresh_token')
         return issued
       }
@@ -217,6 +212,7 @@ export function createSharedTokens({
           client: String(client),
           issuedAt: Number(granted),
           expiresAt: Number(expires),
+          usedAt: copies.usedAt(String(id)),
           accessTokens: Number(accessTokens),
           refreshTokens: Number(refreshTokens),
         })

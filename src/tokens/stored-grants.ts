@@ -1,5 +1,5 @@
 import type { Clock } from '../system/clock.ts'
-import type { Grant, GrantTable, Token } from './grant-table.ts'
+import { type Grant, type GrantTable, type Token, UNUSED } from './grant-table.ts'
 import type { GrantSummary } from './token-contract.ts'
 import type { TokenJournal, TokenRecord } from './token-journal.ts'
 
@@ -32,9 +32,15 @@ export function summarize(grant: Grant, clock: Clock): GrantSummary {
       clock,
       tokens.reduce((last, token) => Math.max(last, token.expiresAt), 0),
     ),
+    usedAt: lastUse(grant, clock),
     accessTokens: tokens.filter((token) => token.kind === 'access').length,
     refreshTokens: grant.refresh === undefined ? 0 : 1,
   }
+}
+
+/** When this process last saw a use of the grant (wall clock, ms); null if it saw none. */
+export function lastUse({ usedAt }: Grant, clock: Clock): number | null {
+  return usedAt === UNUSED ? null : wallTime(clock, usedAt)
 }
 
 interface Lifetimes {

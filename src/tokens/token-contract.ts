@@ -51,6 +51,8 @@ export interface GrantSummary {
   readonly issuedAt: number
   /** When its last token expires. */
   readonly expiresAt: number
+  /** The last request or refresh that this sidecar saw; null if it saw none since its start. */
+  readonly usedAt: number | null
   readonly accessTokens: number
   /** 1, or 0 once the refresh token has expired. */
   readonly refreshTokens: number

@@ -2,6 +2,7 @@ import { FOLLOW_WAIT, type SharedStore } from '../store/shared-store.ts'
 import type { Clock } from '../system/clock.ts'
 import { createGrantTable } from './grant-table.ts'
 import { type Digest, digestToken, looksMinted } from './mint.ts'
+import { lastUse } from './stored-grants.ts'
 import type { SharedTokenPolicy, TokenLookup } from './token-contract.ts'
 import { createTokenQuestions, type FoundToken } from './token-questions.ts'
 
@@ -17,6 +18,10 @@ export interface TokenCopies {
   identify(accessToken: string): TokenLookup | Promise<TokenLookup>
   /** The grant of a copied access token. */
   grantOf(digest: Digest): string | undefined
+  /** When this sidecar last saw a use of a grant (wall clock, ms); null if it saw none, or has no copy of its tokens any more. */
+  usedAt(grant: string): number | null
+  /** A grant was used for a refresh. */
+  use(grant: string): void
   /** Does nothing for a token of another epoch. The feed will announce a later one; until then the server is asked for the token. */
   add(copy: TokenCopy): void
   /** Drops the copies of revoked grants and cuts their requests. A question under way cannot bring them back. */
@@ -107,7 +112,7 @@ export function createTokenCopies({
     const at = clock.monotonic()
     if (token !== undefined && holds(at)) {
       if (at >= token.expiresAt) return EXPIRED
-      table.touch(token.grant)
+      table.touch(token.grant, at)
       return { kind: 'valid', grant: token.grant.id }
     }
     const reason = table.removalReason(digest)
@@ -123,6 +128,7 @@ export function createTokenCopies({
     if (!answer.isFounded) begin(answer.epoch)
     if (revoked.has(answer.grant) || Number(answer.epoch) < Number(epoch)) return REVOKED
     add({ ...answer, digest })
+    use(answer.grant)
     return { kind: 'valid', grant: answer.grant }
   }
 
@@ -133,6 +139,11 @@ export function createTokenCopies({
     const grant = table.grant(id) ?? table.open(id, client, issuedAt)
     table.add(grant, 'access', digest, at, Math.floor(until))
     table.evict(grant)
+  }
+
+  function use(id: string): void {
+    const grant = table.grant(id)
+    if (grant !== undefined) table.touch(grant, clock.monotonic())
   }
 
   function drop(id: string, reason: 'revoked' | 'evicted'): void {
@@ -169,6 +180,11 @@ export function createTokenCopies({
   return {
     identify,
     grantOf: (digest) => table.find(digest)?.grant.id,
+    usedAt(id) {
+      const grant = table.grant(id)
+      return grant === undefined ? null : lastUse(grant, clock)
+    },
+    use,
     add,
     revoke(grants) {
       for (const id of grants) {

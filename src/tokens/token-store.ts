@@ -100,7 +100,7 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
       revokeGrants([token.grant], 'refresh_token_reuse')
       return undefined
     }
-    table.touch(token.grant)
+    table.touch(token.grant, now)
     return replays.get(token) ?? exchange(token, presented, now)
   }
 
@@ -139,8 +139,9 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
       return reason === undefined ? UNKNOWN : REMOVED[reason]
     }
     if (token.kind !== 'access') return UNKNOWN
-    if (clock.monotonic() >= token.expiresAt) return EXPIRED
-    table.touch(token.grant)
+    const now = clock.monotonic()
+    if (now >= token.expiresAt) return EXPIRED
+    table.touch(token.grant, now)
     return { kind: 'valid', grant: token.grant.id }
   }
 

@@ -48,13 +48,16 @@ describe('Through the control socket,', () => {
     })
     const now = Date.now()
     const [head, ...rows] = table.stdout.split('\n')
-    expect(head).toMatch(/^GRANT +CLIENT +ISSUED +EXPIRES +ACCESS TOKENS$/)
-    for (const [i, { id, client, issuedAt, expiresAt, accessTokens }] of status.grants.entries()) {
-      const [shownId, shownClient, issued = '', expires = '', count] = rows[i]?.split(/ +/) ?? []
+    expect(head).toMatch(/^GRANT +CLIENT +ISSUED +EXPIRES +LAST USED +ACCESS TOKENS$/)
+    for (const [i, { id, client, issuedAt, expiresAt, usedAt, accessTokens }] of status.grants.entries()) {
+      const [shownId, shownClient, issued = '', expires = '', used = '', count] = rows[i]?.split(/ +/) ?? []
       expect([shownId, shownClient, count]).toEqual([id, client, String(accessTokens)])
       // The two runs may differ by a millisecond of rounding.
       expect(Math.abs(Date.parse(issued) - issuedAt)).toBeLessThan(1000)
       expect(Math.abs(Date.parse(expires) - expiresAt)).toBeLessThan(1000)
+      // The first grant was refreshed, the second was not used since its login.
+      expect(used === '-').toBe(usedAt === null)
+      expect(usedAt === null).toBe(i === 1)
       expect(Math.abs(now - issuedAt)).toBeLessThan(20_000)
       expect(Math.abs(expiresAt - issuedAt - 604_800_000)).toBeLessThan(1000)
     }

@@ -62,6 +62,7 @@ describe('lifetimes', () => {
         client: '192.0.2.1',
         issuedAt: wall,
         expiresAt: wall + WEEK,
+        usedAt: wall,
         accessTokens: 2,
         refreshTokens: 1,
       },

@@ -1,0 +1,95 @@
+import { randomUUID } from 'node:crypto'
+import type { Readiness } from '../admin/admin-listener.ts'
+import type { Config } from '../config/schema.ts'
+import { createHistory } from '../overview/history.ts'
+import type { About, Condition, Overview } from '../overview/model.ts'
+import { createOverview } from '../overview/overview.ts'
+import type { Timeline } from '../overview/timeline.ts'
+import type { Metrics } from '../record/metrics.ts'
+import type { SharedStore } from '../store/shared-store.ts'
+import type { Clock } from '../system/clock.ts'
+import type { MachineNames } from '../system/machine-names.ts'
+import { VERSION } from '../version.ts'
+import type { ServedCertificate } from './certificate.ts'
+import type { DeviceServices } from './device-services.ts'
+import type { LimitTables } from './limit-tables.ts'
+import type { State } from './state.ts'
+
+export interface OverviewSources extends Pick<About, 'node'> {
+  readonly clock: Clock
+  readonly machine: () => MachineNames
+  readonly metrics: Pick<Metrics, 'totals'>
+  readonly timeline: Timeline
+  readonly config: () => Config
+  readonly services: Pick<DeviceServices, 'load' | 'bounds' | 'conditions'>
+  readonly state: Pick<State, 'tokens' | 'unsaved' | 'password'>
+  readonly tables: LimitTables
+  readonly certificate: Pick<ServedCertificate, 'present'>
+  readonly store: Pick<SharedStore, 'up' | 'trouble'> | undefined
+  readonly readiness: () => Readiness
+}
+
+/** Collects what the admin listener shows, from all parts of the sidecar. Records from now on, until it is closed. */
+export function openOverview(sources: OverviewSources): Overview & { readonly close: () => void } {
+  const { clock, metrics, timeline, config, services, state, tables, certificate, store } = sources
+  const history = createHistory({ clock, totals: metrics.totals, load: services.load })
+
+  function condition(): Omit<Condition, 'limits'> {
+    const readiness = sources.readiness()
+    const { enforce, tokens, password } = config()
+    const { inFlight, queued } = services.load()
+    const source = state.password.state()
+    return {
+      ready: readiness.ready,
+      reasons: readiness.ready ? [] : readiness.reasons,
+      enforce,
+      services: services.conditions(),
+      load: { inFlight, queued, tunnels: metrics.totals.tunnels, ...services.bounds },
+      tokens: {
+        ...state.tokens.counts(),
+        capacity: tokens.capacity,
+        unsaved: state.unsaved() ?? null,
+      },
+      certificate: certificate.present() ?? null,
+      password: {
+        source: 'device' in password ? 'device' : 'file',
+        changedAt: source.changedAt ?? null,
+        problem: source.readable ? null : (source.reason ?? 'it cannot be used'),
+      },
+      store: store === undefined ? null : { up: store.up && store.trouble === undefined },
+    }
+  }
+
+  const overview = createOverview({
+    about: {
+      run: randomUUID(),
+      version: VERSION,
+      node: sources.node,
+      machine: sources.machine().names[0] ?? '',
+      startedAt: clock.wall(),
+    },
+    clock,
+    history,
+    timeline,
+    condition,
+    limits() {
+      const { api, oauth } = config().limits
+      return { api: limitOf(api, tables.api), oauth: limitOf(oauth, tables.oauth) }
+    },
+    tokens: state.tokens,
+  })
+  return {
+    ...overview,
+    close() {
+      history.close()
+      timeline.close()
+    },
+  }
+}
+
+function limitOf(
+  { requests, window, per }: Config['limits']['api'],
+  { usedUp }: LimitTables['api'],
+): Config['limits']['api'] & { readonly usedUp: LimitTables['api']['usedUp'] } {
+  return { requests, window, per, usedUp }
+}

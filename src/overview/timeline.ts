@@ -1,0 +1,65 @@
+import type { Logger } from '../record/log.ts'
+import { type LogLine, onLogLine } from '../record/log-lines.ts'
+import type { Clock } from '../system/clock.ts'
+import type { TimelineEntry } from './model.ts'
+
+/** The last lines of the log that are not about requests. */
+export interface Timeline {
+  /** The entries with an id above `after`, oldest first. */
+  entries(after: number): readonly TimelineEntry[]
+  close(): void
+}
+
+/** How many entries are kept. */
+const KEPT = 100
+
+/** The longest texts of an entry, in characters. */
+const LONGEST_TEXT = 256
+const LONGEST_DETAILS = 256
+
+/** Reads lines from `log` from now on, whatever its level. The sums of refusals are left out: the points count refusals. */
+export function createTimeline(log: Logger, clock: Clock): Timeline {
+  const entries: TimelineEntry[] = []
+  let lastId = 0
+
+  const lines = onLogLine(log, ({ level, text: message, fields }: LogLine) => {
+    if ('refusal' in fields) return
+    const text = printable(message, LONGEST_TEXT)
+    const details = detailsOf(fields)
+    const before = entries.at(-1)
+    const isSame = before?.level === level && before.text === text && before.details === details
+    lastId += 1
+    const times = isSame ? before.times + 1 : 1
+    if (isSame) entries.pop()
+    else if (entries.length === KEPT) entries.shift()
+    entries.push({ id: lastId, time: clock.wall(), level, text, details, times })
+  })
+
+  return {
+    entries: (after) => entries.filter(({ id }) => id > after),
+    close: lines.close,
+  }
+}
+
+function detailsOf(fields: LogLine['fields']): string {
+  const shown = Object.entries(fields).flatMap(([name, value]) => {
+    const text = textOf(value)
+    if (text === '') return []
+    return [name === 'err' ? text : `${name}: ${text}`]
+  })
+  return printable(shown.join(', '), LONGEST_DETAILS)
+}
+
+/** The text of a field. An error is its message: a stack is for the log. */
+function textOf(value: unknown): string {
+  if (value === undefined || value === null) return ''
+  if (value instanceof Error) return value.message
+  if (Array.isArray(value)) return value.map(textOf).join(', ')
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+}
+
+/** Text without control characters and bidirectional marks, so that it shows what it holds. */
+function printable(text: string, longest: number): string {
+  const clean = text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ')
+  return clean.length > longest ? `${clean.slice(0, longest - 3)}...` : clean
+}
