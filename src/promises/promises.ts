@@ -6,6 +6,7 @@ import { DEVICE } from './hardening-device.ts'
 import { MESSAGES } from './hardening-messages.ts'
 import { OPERATION } from './hardening-operation.ts'
 import { REQUESTS } from './hardening-requests.ts'
+import { OVERVIEW } from './overview.ts'
 import type { Outside, Promised } from './promised.ts'
 import { VERIFYING } from './verifying.ts'
 
@@ -24,6 +25,7 @@ const TABLE = [
   { title: 'Limits, files and records', promises: OPERATION },
   { title: 'First use', promises: FIRST_USE },
   { title: 'Sidecars that share a store', promises: FLEET },
+  { title: 'Seen at a glance', promises: OVERVIEW },
   { title: 'Verifying a server', promises: VERIFYING },
 ] as const satisfies readonly Chapter[]
 

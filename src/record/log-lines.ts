@@ -16,13 +16,13 @@ const LEVELS = { info: 'info', warn: 'warn', error: 'error', fatal: 'error' } as
 export function onLogLine(log: Logger, listener: (line: LogLine) => void): { close(): void } {
   let closed = false
 
-  /** pino makes the methods of a logger anew when its level is set, and tells of it by `level-change`; so it does for a new child. */
+  /** A child inherits the methods of its parent. pino makes them anew when a level is set, and tells of it by `level-change`. */
   function observe(logger: Logger): void {
     for (const method of ['info', 'warn', 'error', 'fatal'] as const) {
-      const write: (...line: unknown[]) => void = logger[method].bind(logger)
-      logger[method] = (...line: unknown[]) => {
-        write(...line)
-        if (!closed) listener({ level: LEVELS[method], ...partsOf(line, logger.bindings()) })
+      const write: (this: Logger, ...line: unknown[]) => void = logger[method]
+      logger[method] = function (this: Logger, ...line: unknown[]) {
+        write.apply(this, line)
+        if (!closed) listener({ level: LEVELS[method], ...partsOf(line, this.bindings()) })
       }
     }
   }

@@ -20,8 +20,8 @@ interface ScrapeSources {
 
 /** Sums since the start, to be read at any time at no cost. The arrays and the record are live: they go on counting. */
 export interface Totals {
-  /** Ended requests by duration, one array for each endpoint type. The buckets are those of `BOUNDS`. */
-  readonly requests: readonly Series['counts'][]
+  /** Ended requests by duration. The buckets are those of `BOUNDS`. */
+  readonly requests: Readonly<Record<Endpoint, Series['counts']>>
   /** The device's response heads by duration. */
   readonly device: Series['counts']
   readonly refusals: Readonly<Record<RefusalReason, number>>
@@ -187,7 +187,7 @@ export function createMetrics({
 
   return {
     totals: {
-      requests: [durations.api.counts, durations.oauth.counts],
+      requests: { api: durations.api.counts, oauth: durations.oauth.counts },
       device: upstream.durations,
       refusals: refusals.counts,
       get connections() {

@@ -349,3 +349,32 @@ it('C13 a request that waits during a reload is decided by the policy at its arr
   expect((await waiting).map(({ limit }) => limit)).toEqual([3, 3, 3, 3])
   expect(admitted(await countAll(sidecar, 'a', 4))).toBe(1)
 })
+
+it('H150 a sidecar knows which shared windows are used up, until when, and how often it refused', async () => {
+  const clock = stillClock()
+  const server = startModelServer(clock)
+  const [one, two] = [startSidecar(server, clock), startSidecar(server, clock)]
+  await countAll(two, 'a', 2)
+  await countAll(one, 'b', 1)
+  expect(one.windows.usedUp()).toEqual([])
+  await countAll(one, 'a', 3)
+  await countAll(one, 'a', 2)
+  const [first, ...rest] = one.windows.usedUp()
+  expect(rest).toEqual([])
+  expect(first).toMatchObject({ key: 'a', refused: 4 })
+  expect((first?.closesAt ?? 0) - clock.monotonic()).toBeLessThanOrEqual(1000)
+  expect(two.windows.usedUp()).toEqual([])
+
+  clock.advance(1002)
+  expect(one.windows.usedUp()).toEqual([])
+  await countAll(one, 'a', 3)
+  expect(one.windows.usedUp()).toMatchObject([{ key: 'a', refused: 0 }])
+})
+
+it('H150 windows that a sidecar counts alone are among the used-up ones', () => {
+  const clock = stillClock()
+  const sidecar = startSidecar(startModelServer(clock), clock)
+  sidecar.store.up = false
+  for (let i = 0; i < 5; i += 1) void sidecar.windows.count('a')
+  expect(sidecar.windows.usedUp()).toMatchObject([{ key: 'a', refused: 2 }])
+})

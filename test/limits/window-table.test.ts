@@ -132,3 +132,46 @@ it('C13 another policy restarts every window; the same policy keeps them', () =>
     closesIn: 500,
   })
 })
+
+it('H150 the used-up windows are those that a search of all windows would find, the latest first', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 100 }), fc.integer({ min: 1, max: 4 }), (steps, requests) => {
+      const clock = stillClock()
+      const table = createWindowTable({ requests, window: 100 }, { clock, maxKeys: 1000 })
+      const counted = new Map<
+        string,
+        { closesAt: number; admitted: number; refused: number; usedUpAt: number }
+      >()
+      for (const [i, taken] of steps.entries()) {
+        if (taken.kind === 'wait') {
+          clock.advance(taken.ms)
+          continue
+        }
+        const now = clock.monotonic()
+        const known = counted.get(taken.key)
+        const fresh = { closesAt: now + 100, admitted: 0, refused: 0, usedUpAt: 0 }
+        const window = known !== undefined && now < known.closesAt ? known : fresh
+        counted.set(taken.key, window)
+        if (!table.count(taken.key).admitted) window.refused += 1
+        else if (++window.admitted === requests) window.usedUpAt = i
+      }
+      const expected = [...counted]
+        .filter(([, { closesAt, admitted }]) => admitted === requests && clock.monotonic() < closesAt)
+        .sort(([, a], [, b]) => b.usedUpAt - a.usedUpAt)
+      expect(table.usedUp()).toEqual(
+        expected.map(([key, { closesAt, refused }]) => ({ key, closesAt, refused })),
+      )
+    }),
+  )
+})
+
+it('H150 clients beyond the most windows appear together, and a new policy begins without used-up windows', () => {
+  const table = createWindowTable({ requests: 1, window: 100 }, { clock: stillClock(), maxKeys: 1 })
+  for (const key of ['a', 'b', 'c']) table.count(key)
+  expect(table.usedUp()).toMatchObject([
+    { key: 'overflow', refused: 1 },
+    { key: 'a', refused: 0 },
+  ])
+  table.applyPolicy({ requests: 2, window: 100 })
+  expect(table.usedUp()).toEqual([])
+})

@@ -1,0 +1,142 @@
+import { utimesSync, writeFileSync } from 'node:fs'
+import { expect, it, vi } from 'vitest'
+import type { AdminDependencies } from '../../src/admin/admin-listener.ts'
+import type { Overview } from '../../src/overview/model.ts'
+import { startDevice } from '../support/device.ts'
+import { type SidecarOptions, startSidecar, type TestSidecar } from '../support/sidecar.ts'
+
+const received: Overview[] = []
+
+vi.mock('../../src/admin/admin-listener.ts', async (original) => {
+  const real = await original<typeof import('../../src/admin/admin-listener.ts')>()
+  return {
+    ...real,
+    createAdminListener(deps: AdminDependencies) {
+      received.push(deps.overview)
+      return real.createAdminListener(deps)
+    },
+  }
+})
+
+async function startObserved(
+  options: SidecarOptions = {},
+): Promise<TestSidecar & { readonly overview: Overview }> {
+  const sidecar = await startSidecar(options)
+  const overview = received.pop()
+  if (overview === undefined) throw new Error('the admin listener got no overview')
+  return Object.assign(sidecar, { overview })
+}
+
+it('H150 the condition tells of the device, as postern_upstream_up does, and of its breaker', async () => {
+  const device = await startDevice()
+  const port = Number(new URL(device.url).port)
+  const sidecar = await startObserved({ device })
+  const { overview } = sidecar
+  const main = { route: null, url: device.url, checked: false, tolerant: false }
+  const untried = { ...main, up: null, since: null, breaker: 'closed', failure: null, failedAt: null }
+  expect(overview.condition().services).toEqual([untried])
+
+  const token = await sidecar.token()
+  await sidecar.request({ token })
+  const since = expect.any(Number)
+  expect(overview.condition().services).toEqual([{ ...untried, up: true, since }])
+
+  await device.stop()
+  for (let i = 0; i < 3; i += 1) await sidecar.request({ token })
+  const failed = { failure: 'connection_refused', failedAt: since }
+  expect(overview.condition().services).toEqual([{ ...main, up: false, since, breaker: 'open', ...failed }])
+  expect(await sidecar.metric('postern_upstream_up')).toBe(0)
+
+  await startDevice(undefined, { port })
+  sidecar.clock.advance(1001)
+  await sidecar.request({ token })
+  expect(overview.condition().services).toEqual([{ ...main, up: true, since, breaker: 'closed', ...failed }])
+})
+
+it('H150 the condition tells who has used up a window, until when, and how often it was refused', async () => {
+  const sidecar = await startObserved({
+    config: { limits: { api: { requests: 2, window: '60s', per: 'grant' }, oauth: { requests: 3 } } },
+  })
+  const { overview, clock } = sidecar
+  expect(overview.condition().limits.api).toEqual({
+    requests: 2,
+    window: 60_000,
+    per: 'grant',
+    usedUp: [],
+    usedUpCount: 0,
+  })
+  const token = await sidecar.token()
+  const [grant] = await overview.grants()
+  if (typeof grant !== 'object') throw new Error('no grant')
+  const opened = clock.wall()
+  for (let i = 0; i < 5; i += 1) await sidecar.request({ token })
+  for (let i = 0; i < 2; i += 1) await sidecar.request({ from: '127.0.0.9' })
+  const { usedUp, usedUpCount } = overview.condition().limits.api
+  expect(usedUp).toEqual([
+    { key: '127.0.0.9', until: expect.any(Number), refused: 0 },
+    { key: `grant ${grant.id}`, until: expect.any(Number), refused: 3 },
+  ])
+  expect(usedUpCount).toBe(2)
+  expect((usedUp[1]?.until ?? 0) - opened - 60_000).toBeGreaterThanOrEqual(0)
+  expect((usedUp[1]?.until ?? 0) - clock.wall()).toBeLessThanOrEqual(60_001)
+
+  clock.advance(60_000)
+  expect(overview.condition().limits.api.usedUp).toEqual([])
+})
+
+it('H150 the grants tell of their last use, the most recently used first, and hold no token', async () => {
+  const sidecar = await startObserved()
+  const { overview, clock } = sidecar
+  const first = await sidecar.grant()
+  clock.advance(10_000)
+  const second = await sidecar.grant()
+  const [newest, oldest] = await rows(overview)
+  expect([newest?.usedAt, oldest?.usedAt]).toEqual([null, null])
+  clock.advance(10_000)
+  await sidecar.request({ token: first.access_token })
+  const used = await rows(overview)
+  expect(used.map(({ id }) => id)).toEqual([oldest?.id, newest?.id])
+  expect(Math.abs((used[0]?.usedAt ?? 0) - clock.wall())).toBeLessThan(5_000)
+  clock.advance(10_000)
+  await sidecar.refresh(second.refresh_token)
+  expect((await rows(overview)).map(({ id }) => id)).toEqual([newest?.id, oldest?.id])
+  const shown = JSON.stringify(await rows(overview))
+  for (const secret of [...Object.values(first), ...Object.values(second)].filter(
+    (each) => String(each).length > 20,
+  ))
+    expect(shown).not.toContain(secret)
+})
+
+async function rows(overview: Overview) {
+  const grants = await overview.grants()
+  if (grants === 'unavailable') throw new Error('unavailable')
+  return grants
+}
+
+it('H150 the condition has readiness, load, tokens, certificate and password', async () => {
+  const sidecar = await startObserved({ transport: 'tls' })
+  const { overview } = sidecar
+  await sidecar.grant()
+  const changed = new Date('2026-01-02T03:04:05Z')
+  writeFileSync(sidecar.passwordFile, 'another password\n')
+  utimesSync(sidecar.passwordFile, changed, changed)
+  await vi.waitUntil(() => overview.condition().password.changedAt === changed.getTime(), { timeout: 20_000 })
+  await vi.waitUntil(() => overview.condition().tokens.access === 0, { timeout: 20_000 })
+  await sidecar.postToken({ grant_type: 'password', password: 'another password' })
+  expect(overview.condition()).toMatchObject({
+    ready: true,
+    reasons: [],
+    enforce: true,
+    load: { inFlight: 0, maxInFlight: 64, queued: 0, queueSize: 128, tunnels: 0, maxTunnels: 64 },
+    tokens: { access: 1, refresh: 1, capacity: 1000, unsaved: null },
+    certificate: { from: expect.any(Number), until: expect.any(Number), selfSigned: expect.any(Boolean) },
+    password: { source: 'file', changedAt: changed.getTime(), problem: null },
+    store: null,
+  })
+  expect(overview.about).toMatchObject({
+    run: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    node: process.versions.node,
+  })
+  const texts = overview.timeline(0).map(({ text }) => text)
+  expect(texts).toEqual(expect.arrayContaining(['listening', 'the password has changed']))
+})
