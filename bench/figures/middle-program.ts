@@ -60,6 +60,7 @@ const passage = createPassage({
   admit: gate.admit,
   ownEndpoints: { token: unexpected, revocation: unexpected },
   upstream: createUpstream({
+    route: '',
     roundTrip: (request) => {
       atDevice.push(() => {
         const { exchange, fields, limitFields } = request

@@ -21,6 +21,9 @@ import { DeviceLink } from './device-link.ts'
 import type { DeviceResponse, FloorExchange } from './exchange.ts'
 import { fieldsForClient, fieldsForDevice } from './lines.ts'
 
+/** What Postern keeps to explain its decisions. The floor explains none. */
+type Explained = 'per' | 'decision' | 'identity' | 'trace'
+
 /** The largest load has this many requests in flight. */
 const QUEUE = { inside: 256, waiting: 256, maxWait: 5_000 }
 
@@ -166,7 +169,7 @@ export class Floor {
   }
 
   #admissionOf(head: RequestHead, requestId: string): Forward {
-    const admission: Omit<Forward, keyof Forward & symbol> = {
+    const admission: Omit<Forward, (keyof Forward & symbol) | Explained> = {
       kind: 'forward',
       requestId,
       endpoint: 'api',

@@ -181,6 +181,7 @@ async function openDeviceService(
     },
   }
   const upstream = createUpstream({
+    route: route ?? '',
     roundTrip: (request) => forwardToDevice(request, roundTrip),
     upgrades: createUpgrades(target, deadlines),
     queue,

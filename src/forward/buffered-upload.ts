@@ -2,6 +2,7 @@ import type { Forward } from '../http/admission.ts'
 import { bodyFault, type Exchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { BoundedQueue } from '../system/bounded-queue.ts'
+import type { Clock } from '../system/clock.ts'
 import { type BufferedBody, bufferBody } from './buffered-body.ts'
 import { waitForPlace } from './place.ts'
 
@@ -26,9 +27,10 @@ export async function sendBuffered(
   admission: Forward,
   exchange: Exchange,
   { most, queue, uploadTimeout }: UploadBuffering,
+  clock: Clock,
   send: Send,
 ): Promise<Refusal | undefined> {
-  const leave = queue.tryEnter() ?? (await waitForPlace(queue, exchange, admission.client))
+  const leave = queue.tryEnter() ?? (await waitForPlace(queue, exchange, admission, clock))
   if (typeof leave !== 'function') return leave
   const body = bufferBody(exchange.body(uploadTimeout()), most)
   try {

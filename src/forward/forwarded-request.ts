@@ -46,6 +46,8 @@ export class ForwardedRequest implements RoundTripRequest {
     this.body = body
     this.onEnd = onEnd
     this.#start = deps.clock.monotonic()
+    // A request with the sidecar's own login may be sent again.
+    if (admission.trace.sentAt === 0) admission.trace.sentAt = this.#start
   }
 
   get limitFields(): Fields {
@@ -59,6 +61,8 @@ export class ForwardedRequest implements RoundTripRequest {
   onHead(): void {
     const { breaker, clock, events } = this.#deps
     breaker.succeeded()
-    events.responded(clock.monotonic() - this.#start)
+    const now = clock.monotonic()
+    this.admission.trace.headAt = now
+    events.responded(now - this.#start)
   }
 }

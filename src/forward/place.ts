@@ -1,7 +1,9 @@
+import type { Forward } from '../http/admission.ts'
 import { BROKEN_BODY, type Exchange } from '../http/exchange.ts'
 import { prefix64 } from '../http/ip.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { BoundedQueue, Leave } from '../system/bounded-queue.ts'
+import type { Clock } from '../system/clock.ts'
 
 /** The device is busy: too many requests or logins wait, or too many tunnels are open. The client may try again after a second. */
 export const OVERLOADED: Refusal = { kind: 'overloaded', retryAfter: 1 }
@@ -13,14 +15,17 @@ export const OVERLOADED: Refusal = { kind: 'overloaded', retryAfter: 1 }
 export async function waitForPlace(
   queue: BoundedQueue,
   exchange: Exchange,
-  client: string,
+  { client, trace }: Forward,
+  clock: Clock,
 ): Promise<Leave | Refusal> {
+  const since = clock.monotonic()
   const entry = await queue.enter(prefix64(client), (withdraw) => {
     // This request is one of those that wait.
     exchange.contestedWhile(() => queue.waiting > 1)
     exchange.onEnd(withdraw)
     exchange.onBroken(withdraw)
   })
+  trace.waited += clock.monotonic() - since
   if (entry.kind === 'entered') return entry.leave
   return entry.kind === 'withdrawn' ? BROKEN_BODY : OVERLOADED
 }

@@ -92,11 +92,13 @@ export class RoundTrip implements ResponseHandler {
   #attempt(): void {
     const { admission, exchange, fields, body: buffered } = this.#request
     const { connections, uploadTimeout } = this.#settings
-    const { target, framing } = admission
+    const { target, framing, trace } = admission
     const { method } = exchange.head
     try {
       const connection = connections.borrow(this.#mayRepeat)
       this.#connection = connection
+      trace.attempts += 1
+      trace.reused = connection.reused
       const body = hasBody(admission) ? (buffered?.open() ?? exchange.body(uploadTimeout())) : undefined
       connection.send({ method, target, fields, framing, body }, this)
     } catch (error) {
@@ -112,8 +114,10 @@ export class RoundTrip implements ResponseHandler {
 
   head(head: DeviceHead): void {
     const request = this.#request
-    const { exchange, limitFields } = request
+    const { admission, exchange, limitFields } = request
     const { status, reason } = head
+    admission.trace.status = status
+    admission.trace.tolerant = this.#settings.connections.tolerant
     this.#begun = !exchange.answered
     try {
       const { fields, reusable } = request.project(head)

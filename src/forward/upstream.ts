@@ -21,6 +21,8 @@ type UpstreamEvents = ResponseDependencies['events'] & {
 }
 
 export interface UpstreamDependencies extends ResponseDependencies {
+  /** The path of a service of `upstream.routes`; empty for the main service. */
+  readonly route: string
   /** Sends a request to the device and relays its response. */
   readonly roundTrip: (request: RoundTripRequest) => void
   readonly upgrades: Upgrades
@@ -51,7 +53,7 @@ export interface Upstream {
 
 /** Forwards requests and upgrades to the device. It accepts only requests that the gate admitted (`Forward`). */
 export function createUpstream(deps: UpstreamDependencies): Upstream {
-  const { roundTrip, upgrades, queue, buffering, breaker, signIn, events } = deps
+  const { roundTrip, upgrades, queue, buffering, breaker, signIn, clock, events } = deps
   /** Upgrades in progress and open tunnels. */
   let upgrading = 0
   /** Whether requests wait for a place at the device. */
@@ -89,20 +91,23 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   }
 
   /** The refusal if the device is known to be down. */
-  function down(): Refusal | undefined {
+  function down({ trace }: Forward): Refusal | undefined {
     const failure = breaker.refuse()
+    trace.route = deps.route
+    trace.failure = failure
     if (failure !== undefined) events.failed(failure)
     return failure === undefined ? undefined : { kind: 'upstream', failure }
   }
 
   /** Reports a failure of the device, and returns the refusal for the client. Throws if a bug ended the request. */
-  function report(end: RoundTripEnd): Refusal | undefined {
+  function report(end: RoundTripEnd, { trace }: Forward): Refusal | undefined {
     if (end.kind === 'relayed' || end.kind === 'abandoned') return undefined
     if (end.kind === 'bug') throw end.error
     const client = bodyFault(end.error)
     if (client !== undefined) return client
     if (isBug(end.error)) throw end.error
     const failure = nameOf(end)
+    trace.failure = failure
     breaker.failed(failure)
     events.failed(failure)
     return end.kind === 'failed' ? { kind: 'upstream', failure } : undefined
@@ -118,7 +123,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     const leave = queue.tryEnter()
     if (leave !== undefined) sendThenLeave(admission, exchange, listener, body, leave)
     else
-      waitForPlace(queue, exchange, admission.client)
+      waitForPlace(queue, exchange, admission, clock)
         .then((entry) => {
           if (typeof entry === 'function') sendThenLeave(admission, exchange, listener, body, entry)
           else listener.ended(entry)
@@ -147,7 +152,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
         leave()
         // A socket event calls this, and no caller would catch a bug.
         try {
-          listener.ended(report(end))
+          listener.ended(report(end, admission))
         } catch (bug) {
           listener.onBug(bug)
         }
@@ -160,7 +165,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
 
   async function openTunnel(admission: Forward, exchange: UpgradeExchange): Promise<Refusal | undefined> {
     if (upgrading >= deps.maxTunnels) return OVERLOADED
-    const refusal = down()
+    const refusal = down(admission)
     if (refusal !== undefined) return refusal
     upgrading += 1
     exchange.onEnd(() => {
@@ -170,16 +175,21 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     const account = accountFor(admission)
     const failure = await account?.ready()
     if (failure !== undefined) {
-      return report({ kind: 'failed', error: new DeviceFault(failure), silent: true })
+      return report({ kind: 'failed', error: new DeviceFault(failure), silent: true }, admission)
     }
     const shown = account?.credentialsFor(line)
     const observe = account === undefined ? undefined : observeResponse(account, line, shown)
     let tunnels = false
+    const { trace } = admission
+    trace.attempts = 1
+    trace.sentAt = clock.monotonic()
     const end = await upgrades.open({
       target: admission.target,
       fields: withCredentials(fieldsFor(admission, exchange), shown?.fields ?? []),
       exchange,
       project: (device, status) => {
+        trace.status = status
+        trace.headAt = clock.monotonic()
         const head = { status, fields: observe?.(device, status) ?? device, remembered: false }
         const { fields } = responseFields(head, exchange.head, admission, deps.response())
         return [...fields, ...admission.limitFields]
@@ -191,16 +201,16 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       },
     })
     if (tunnels) events.tunnel(-1)
-    return report(end)
+    return report(end, admission)
   }
 
   return {
     forward(admission, exchange, listener) {
-      const refusal = exchange.broken ? BROKEN_BODY : down()
+      const refusal = exchange.broken ? BROKEN_BODY : down(admission)
       if (refusal !== undefined) listener.ended(refusal)
       else if (buffering === undefined || admission.framing !== 'chunked')
         enqueue(admission, exchange, listener)
-      else notify(sendBuffered(admission, exchange, buffering, enqueueBuffered), listener)
+      else notify(sendBuffered(admission, exchange, buffering, clock, enqueueBuffered), listener)
     },
     upgrade: (admission, exchange, listener) => notify(openTunnel(admission, exchange), listener),
   }

@@ -1,9 +1,18 @@
-import type { Admission, Endpoint, Forward, OwnEndpointRequest } from '../http/admission.ts'
+import type {
+  Admission,
+  Endpoint,
+  Forward,
+  Identity,
+  LimitDecision,
+  OwnEndpointRequest,
+  Per,
+} from '../http/admission.ts'
+import { DeviceTrace } from '../http/device-trace.ts'
 import type { RequestHead } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
-import type { AuthFailure, Refusal } from '../http/refusal.ts'
+import type { Refusal } from '../http/refusal.ts'
 import { ietfLimitFields, limitFields, secondsToReset } from '../limits/limit-fields.ts'
-import type { LimitDecision, WindowPolicy, Windows } from '../limits/window-table.ts'
+import type { WindowPolicy, Windows } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Tokens } from '../tokens/token-contract.ts'
 import { readBearer } from './bearer.ts'
@@ -11,9 +20,6 @@ import { type Classified, type ClassifyRules, classify } from './classify.ts'
 import type { Client, ClientOf } from './client-address.ts'
 import type { IsPublic } from './public-paths.ts'
 import { requestIdOf } from './request-id.ts'
-
-/** Which requests share a rate-limit window: those of one client, those of one grant, or all (C17). */
-export type Per = 'client' | 'grant' | 'device'
 
 interface EndpointLimit extends WindowPolicy {
   readonly per: Per
@@ -37,15 +43,6 @@ export interface GateDependencies {
 }
 
 type Identify = Tokens['identify']
-
-/** The grant of a request's token, or the reason why the token is not accepted; `unavailable` if the shared store did not say. */
-type Identity =
-  | { readonly kind: 'valid'; readonly grant: string }
-  | { readonly kind: 'refused'; readonly cause: AuthFailure }
-  | { readonly kind: 'unavailable' }
-
-/** The endpoints of the sidecar ignore `Authorization`. */
-const NOT_ASKED: Identity = { kind: 'refused', cause: 'missing' }
 
 /** A value, or a promise of it if another process provides it. */
 type Later<T> = T | Promise<T>
@@ -107,16 +104,20 @@ export function createGate({
       requestId: requestIdOf(head.survey.requestId, client.peerTrusted, newRequestId),
       endpoint,
       client: client.address,
+      peerTrusted: client.peerTrusted,
+      per: rules.limits[endpoint].per,
+      decision,
       limitFields: fieldsFor(endpoint, decision, rules),
       framing,
     }
     const limited = decision.admitted ? undefined : rateLimited(decision)
     if (limited !== undefined && isFinal(limited, classified, rules))
-      return refused(common, limited, classified)
+      return refused(common, identity, limited, classified)
     const counted = { incoming, common, limited }
+    // The endpoints of the sidecar ignore `Authorization`.
     const known =
       identity ??
-      (classified.ownEndpoint === undefined ? identifyBearer(head.survey.authorization, identify) : NOT_ASKED)
+      (classified.ownEndpoint === undefined ? identifyBearer(head.survey.authorization, identify) : undefined)
     return known instanceof Promise ? later(counted, known, authorize) : authorize(counted, known)
   }
 
@@ -170,24 +171,27 @@ interface CountedRequest {
 }
 
 /** The last step. Refuses a request that exceeds the limit, is faulty or has no valid token, and admits every other one. */
-function authorize({ incoming, common, limited }: CountedRequest, identity: Identity): Admission {
-  const { classified, client, rules } = incoming
+function authorize({ incoming, common, limited }: CountedRequest, identity: Identity | undefined): Admission {
+  const { classified, rules } = incoming
   const refusal = limited ?? classified.fault ?? credentialFault(incoming, identity)
   if (refusal !== undefined && isFinal(refusal, classified, rules))
-    return refused(common, refusal, classified)
+    return refused(common, identity, refusal, classified)
   if (classified.ownEndpoint !== undefined)
-    return { ...common, kind: 'own-endpoint', ownEndpoint: classified.ownEndpoint }
-  return forward(common, classified, identity, client, refusal)
+    return { ...common, identity, kind: 'own-endpoint', ownEndpoint: classified.ownEndpoint }
+  return forward(common, classified, identity, refusal)
 }
 
 /** The sidecar's own endpoints take POST and find the credential in the body. Every other path needs a valid token. */
-function credentialFault({ head, classified, rules }: GateRequest, identity: Identity): Refusal | undefined {
+function credentialFault(
+  { head, classified, rules }: GateRequest,
+  identity: Identity | undefined,
+): Refusal | undefined {
   if (classified.ownEndpoint !== undefined) {
     return head.method === 'POST' ? undefined : { kind: 'method-not-allowed', allow: 'POST' }
   }
-  if (identity.kind === 'valid' || rules.isPublic(classified.target)) return undefined
-  if (identity.kind === 'unavailable') return { kind: 'store-unavailable' }
-  return { kind: 'unauthorized', cause: identity.cause }
+  if (identity?.kind === 'valid' || rules.isPublic(classified.target)) return undefined
+  if (identity?.kind === 'unavailable') return { kind: 'store-unavailable' }
+  return { kind: 'unauthorized', cause: identity?.cause ?? 'missing' }
 }
 
 function rateLimited(decision: LimitDecision): Refusal {
@@ -206,26 +210,31 @@ function isFinal(refusal: Refusal, classified: Classified, { enforce }: GateSett
 }
 
 /** The properties that every admission has. */
-type CommonFacts = Omit<OwnEndpointRequest, 'kind' | 'ownEndpoint'>
+type CommonFacts = Omit<OwnEndpointRequest, 'kind' | 'identity' | 'ownEndpoint'>
 
 /** The connection of an ambiguous request closes: its next bytes could belong to this request or to another one. */
-function refused(common: CommonFacts, refusal: Refusal, { ambiguous }: Classified): Admission {
-  return { ...common, kind: 'refused', refusal, close: ambiguous }
+function refused(
+  common: CommonFacts,
+  identity: Identity | undefined,
+  refusal: Refusal,
+  { ambiguous }: Classified,
+): Admission {
+  return { ...common, identity, kind: 'refused', refusal, close: ambiguous }
 }
 
 function forward(
   common: CommonFacts,
   classified: Classified,
-  identity: Identity,
-  client: Client,
+  identity: Identity | undefined,
   wouldRefuse: Refusal | undefined,
 ): Admission {
   const admission = {
     ...common,
     kind: 'forward' as const,
-    grant: identity.kind === 'valid' ? identity.grant : undefined,
+    identity,
+    grant: identity?.kind === 'valid' ? identity.grant : undefined,
     wouldRefuse,
-    peerTrusted: client.peerTrusted,
+    trace: new DeviceTrace(),
     target: classified.target,
     host: classified.host,
   }

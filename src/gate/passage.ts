@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { ForwardListener, Upstream } from '../forward/upstream.ts'
 import type { Admission, OwnEndpoint, Refused } from '../http/admission.ts'
-import type { Exchange, ExchangeRecord, Outcome, UpgradeExchange } from '../http/exchange.ts'
+import type { DecidedRecord, Exchange, Outcome, UpgradeExchange } from '../http/exchange.ts'
 import { fieldLines } from '../http/fields.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { Reply } from '../http/reply.ts'
@@ -19,7 +19,7 @@ export interface PassageDependencies {
   readonly live: LiveExchanges
   readonly clock: Clock
   readonly refusalSettings: () => { readonly statusCodes: StatusCodes; readonly realm: string }
-  readonly record: (record: ExchangeRecord) => void
+  readonly record: (record: DecidedRecord) => void
   /** Called with the error of a bug, for the operator. The client gets `server_error`. */
   readonly onBug: (error: unknown) => void
 }
@@ -43,7 +43,7 @@ export function createPassage(deps: PassageDependencies): Passage {
     const admission = admitted(exchange)
     if (admission instanceof Promise) void passLater(exchange, forward, admission, start)
     else if (admission !== undefined) {
-      follow(new RequestPassage(deps, exchange, admission, start), exchange, admission, forward)
+      follow(new RequestPassage(deps, exchange, admission, start, 0), exchange, admission, forward)
     }
   }
 
@@ -67,7 +67,8 @@ export function createPassage(deps: PassageDependencies): Passage {
     const admission = await asked.catch((error: unknown) => gateFailed(exchange, error))
     revoked.close()
     if (admission === undefined) return
-    const passage = new RequestPassage(deps, exchange, admission, start)
+    const lookup = deps.clock.monotonic() - start
+    const passage = new RequestPassage(deps, exchange, admission, start, lookup)
     if (passage.grant !== undefined && revoked.has(passage.grant)) passage.revoke()
     if (!exchange.answered) follow(passage, exchange, admission, forward)
   }
@@ -122,14 +123,22 @@ class RequestPassage extends LiveExchange implements ForwardListener {
   readonly #exchange: Exchange
   readonly #admission: Admission
   readonly #start: number
+  readonly #lookup: number
   #refusal: Refusal | undefined
 
-  constructor(deps: PassageDependencies, exchange: Exchange, admission: Admission, start: number) {
+  constructor(
+    deps: PassageDependencies,
+    exchange: Exchange,
+    admission: Admission,
+    start: number,
+    lookup: number,
+  ) {
     super()
     this.#deps = deps
     this.#exchange = exchange
     this.#admission = admission
     this.#start = start
+    this.#lookup = lookup
     this.grant = admission.kind === 'forward' ? admission.grant : undefined
     if (this.grant !== undefined) deps.live.add(this)
     exchange.onEnd((outcome) => this.#record(outcome))
@@ -174,6 +183,9 @@ class RequestPassage extends LiveExchange implements ForwardListener {
       wouldRefuse: admission.kind === 'forward' ? admission.wouldRefuse : undefined,
       outcome,
       duration: this.#deps.clock.monotonic() - this.#start,
+      admission,
+      start: this.#start,
+      lookup: this.#lookup,
     })
   }
 }

@@ -1,8 +1,29 @@
+import type { DeviceTrace } from './device-trace.ts'
 import type { Fields } from './fields.ts'
-import type { Refusal } from './refusal.ts'
+import type { AuthFailure, Refusal } from './refusal.ts'
 
 /** The two endpoint types, which the documented API limits separately. */
 export type Endpoint = 'api' | 'oauth'
+
+/** Which requests share a rate-limit window: those of one client, those of one grant, or all (C17). */
+export type Per = 'client' | 'grant' | 'device'
+
+/** Whether the limit admits a request, and the figures for its rate-limit fields. */
+export interface LimitDecision {
+  readonly admitted: boolean
+  readonly limit: number
+  readonly remaining: number
+  /** Time until the window closes (ms). */
+  readonly closesIn: number
+  /** The window is counted in the shared store, for several sidecars together. */
+  readonly shared?: boolean
+}
+
+/** The grant of a request's token, or the reason why the token is not accepted; `unavailable` if the shared store did not say. */
+export type Identity =
+  | { readonly kind: 'valid'; readonly grant: string }
+  | { readonly kind: 'refused'; readonly cause: AuthFailure }
+  | { readonly kind: 'unavailable' }
 
 /** What every admission contains. */
 interface AdmissionBase {
@@ -11,6 +32,13 @@ interface AdmissionBase {
   readonly endpoint: Endpoint
   /** The client's address: the peer, or the address that a trusted proxy reports. */
   readonly client: string
+  /** The peer is a trusted proxy, so its forwarding fields count. */
+  readonly peerTrusted: boolean
+  /** Whose window the request counts in. */
+  readonly per: Per
+  readonly decision: LimitDecision
+  /** Undefined if no token was looked up. */
+  readonly identity: Identity | undefined
   /** The rate-limit fields that every response must carry (C16). */
   readonly limitFields: Fields
   /** How the request body is delimited: `null` for no body, its length in bytes, or `chunked` for an unknown length. */
@@ -51,8 +79,8 @@ export interface Forward extends AdmissionBase {
   readonly grant: string | undefined
   /** The refusal that a gate that only observes would otherwise have sent. */
   readonly wouldRefuse: Refusal | undefined
-  /** The peer is a trusted proxy, so its forwarding fields count. */
-  readonly peerTrusted: boolean
+  /** What happens to the request at the device. */
+  readonly trace: DeviceTrace
   /** The target in origin form, byte for byte. */
   readonly target: string
   /** The host that the client asked for. */

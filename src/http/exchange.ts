@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream'
-import type { Endpoint } from './admission.ts'
+import type { Admission, Endpoint } from './admission.ts'
 import type { Fields } from './fields.ts'
 import type { HeadSurvey, RequestFraming } from './head-survey.ts'
 import type { Refusal } from './refusal.ts'
@@ -63,6 +63,15 @@ export interface ExchangeRecord {
   readonly outcome: Outcome
   /** Milliseconds from the request head to the end. */
   readonly duration: number
+}
+
+/** The record with all that was decided about the request, to explain it later. */
+export interface DecidedRecord extends ExchangeRecord {
+  readonly admission: Admission
+  /** When the request head was read (ms on the monotonic clock). */
+  readonly start: number
+  /** How long the gate waited for another process: the shared store (ms). */
+  readonly lookup: number
 }
 
 /**

@@ -1,16 +1,10 @@
-import type { Endpoint } from '../http/admission.ts'
+import type { Endpoint, LimitDecision } from '../http/admission.ts'
 import type { SharedStore } from '../store/shared-store.ts'
 import type { Clock } from '../system/clock.ts'
 import { type CountAnswer, createCountBatches } from './count-batches.ts'
 import { closesIn, createKnownWindows, type KnownWindow } from './known-windows.ts'
 import type { UsedUpWindow } from './used-up-windows.ts'
-import {
-  createWindowTable,
-  type LimitDecision,
-  type WindowPolicy,
-  type Windows,
-  type WindowTable,
-} from './window-table.ts'
+import { createWindowTable, type WindowPolicy, type Windows, type WindowTable } from './window-table.ts'
 
 /** The windows that several sidecars share through a store. */
 export interface SharedWindows extends Windows {
@@ -84,6 +78,7 @@ function windowsOf(policy: WindowPolicy, options: SharedWindowsOptions): Windows
       limit: policy.requests,
       remaining: Math.max(0, policy.requests - answer.before - 1),
       closesIn: closesIn(answer.left, policy),
+      shared: true,
     }
   }
 
@@ -131,5 +126,5 @@ function windowsOf(policy: WindowPolicy, options: SharedWindowsOptions): Windows
 
 /** The decision for a window that is known to be used up. */
 function refusal(window: KnownWindow, { requests }: WindowPolicy, now: number): LimitDecision {
-  return { admitted: false, limit: requests, remaining: 0, closesIn: window.closesBy - now }
+  return { admitted: false, limit: requests, remaining: 0, closesIn: window.closesBy - now, shared: true }
 }

@@ -1,3 +1,4 @@
+import type { LimitDecision } from '../http/admission.ts'
 import type { Clock } from '../system/clock.ts'
 import { createUsedUpWindows, OVERFLOW, type UsedUpWindow } from './used-up-windows.ts'
 
@@ -13,15 +14,6 @@ export interface Window {
   count: number
   /** Requests past the limit. */
   refused: number
-}
-
-/** Whether the limit admits a request, and the figures for its rate-limit fields. */
-export interface LimitDecision {
-  readonly admitted: boolean
-  readonly limit: number
-  readonly remaining: number
-  /** Time until the window closes (ms). */
-  readonly closesIn: number
 }
 
 /** The windows of one endpoint type, by key. A store that several sidecars share returns promises. */

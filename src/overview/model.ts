@@ -3,6 +3,12 @@
  * Nothing in it is a secret: no token, no password, no query of a request.
  */
 
+/**
+ * `GET page/requests`: `RequestRow`s, the latest first, at most 50 that were refused and 50 others. `GET page/requests?id=ID`: the
+ * `Explanation` of one request; 404 if it is no longer remembered.
+ */
+export type { Explanation, RequestRow } from '../record/explanation.ts'
+
 /** What happened in one second. */
 export interface Point {
   /** The end of the second, and the id of the event. */
@@ -173,27 +179,6 @@ export interface PageEvents {
     /** Ids that are gone, or no longer among the 1,000. */
     readonly removed: readonly string[]
   }
-}
-
-/** `GET page/requests`: the last requests, latest first: at most 50 that were refused, and 50 others. */
-export interface RequestRow {
-  readonly id: string
-  readonly time: number
-  readonly method: string
-  readonly path: string
-  readonly client: string
-  /** 0 if the client left before a response. */
-  readonly status: number
-  /** The name of the refusal in the access log; null if it was not refused. */
-  readonly refusal: string | null
-  readonly duration: number
-}
-
-/** `GET page/requests?id=ID`: what was decided about one request, and why. 404 if it is no longer remembered. */
-export interface Explanation {
-  readonly request: RequestRow
-  /** In the order of the stations. */
-  readonly findings: readonly { readonly title: string; readonly text: string }[]
 }
 
 /** What the admin listener shows. */

@@ -99,7 +99,8 @@ function lineOf(record: ExchangeRecord, time: string): string {
   )
 }
 
-function nameOf(refusal: Refusal): string {
+/** The name of a refusal in the access log. */
+export function nameOf(refusal: Refusal): string {
   switch (refusal.kind) {
     case 'unauthorized':
       return `unauthorized: ${refusal.cause}`

@@ -5,6 +5,7 @@ import type { UpstreamTarget } from '../../src/device/target.ts'
 import { forwardToDevice, type RoundTripEnd, type RoundTripRequest } from '../../src/forward/round-trip.ts'
 import { createUpgrades } from '../../src/forward/upgrades.ts'
 import type { Forward } from '../../src/http/admission.ts'
+import { DeviceTrace } from '../../src/http/device-trace.ts'
 import type { Exchange, UpgradeExchange } from '../../src/http/exchange.ts'
 import { startRawDevice } from '../support/device.ts'
 import { socketPair } from '../support/socket-pair.ts'
@@ -27,7 +28,7 @@ function targetOf(origin: string): UpstreamTarget {
   return { origin, socketPath: undefined, ca: undefined, insecure: false, reuse: 'shared', parser: 'strict' }
 }
 
-const ADMISSION = { target: '/', framing: null } as unknown as Forward
+const ADMISSION = { target: '/', framing: null, trace: new DeviceTrace() } as unknown as Forward
 const DEADLINES = { connect: 1000, response: 1000, idle: 1000 }
 const READER = { longest: 1000, whenCrowded: 1000, isCrowded: () => false }
 

@@ -6,6 +6,7 @@ import { HoldingExchange } from '../../src/forward/held-response.ts'
 import { forwardToDevice, type RoundTripEnd, type RoundTripRequest } from '../../src/forward/round-trip.ts'
 import { createUpstream, type UpstreamDependencies } from '../../src/forward/upstream.ts'
 import type { Forward } from '../../src/http/admission.ts'
+import { DeviceTrace } from '../../src/http/device-trace.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { createBoundedQueue } from '../../src/system/bounded-queue.ts'
 import { stillClock } from '../support/clock.ts'
@@ -41,7 +42,8 @@ function openExchange(): { readonly exchange: Exchange; end(): void } {
 
 function requestOf(exchange: Exchange, onEnd: (end: RoundTripEnd) => void): RoundTripRequest {
   const project = () => ({ fields: [], reusable: false })
-  const admission = { target: '/', framing: null } as unknown as Forward // all that a round trip reads
+  // All that a round trip reads.
+  const admission = { target: '/', framing: null, trace: new DeviceTrace() } as unknown as Forward
   return { admission, exchange, fields: [], body: undefined, limitFields: [], project, onHead() {}, onEnd }
 }
 

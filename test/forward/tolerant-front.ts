@@ -4,6 +4,7 @@ import type { UpstreamDeadlines } from '../../src/device/deadlines.ts'
 import type { UpstreamTarget } from '../../src/device/target.ts'
 import { forwardToDevice, type RoundTripEnd, type RoundTripRequest } from '../../src/forward/round-trip.ts'
 import type { Forward } from '../../src/http/admission.ts'
+import { DeviceTrace } from '../../src/http/device-trace.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { fieldValues } from '../../src/http/fields.ts'
 import { interpretRequest } from '../../src/http1/request-head.ts'
@@ -38,10 +39,11 @@ export async function startFront(
     const { method, target: path, fields, version } = exchange.head
     const text = { method, target: path, version: version === '1.0' ? '1.0' : '1.1', fields } as const
     const framing = interpretRequest(text)?.framing
-    // Only the gate makes a complete one. Forwarding reads these two members.
+    // Only the gate makes a complete one. Forwarding reads these three members.
     const admission = {
       target: path,
       framing: framing === 0 && fieldValues(fields, 'content-length').length === 0 ? null : framing,
+      trace: new DeviceTrace(),
     } as unknown as Forward
     const timeouts = {
       uploadTimeout: () => deadlines.idle,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import type { LimitDecision } from '../../src/http/admission.ts'
 import { ietfLimitFields, limitFields, secondsToReset } from '../../src/limits/limit-fields.ts'
-import type { LimitDecision } from '../../src/limits/window-table.ts'
 
 interface Instant {
   readonly decision: LimitDecision

@@ -1,0 +1,212 @@
+import { prefix64 } from '../http/ip.ts'
+import { FLAGS, type RequestFacts } from './request-facts.ts'
+
+/** One of the last requests. Times are in ms since the Unix epoch, durations in ms. Nothing in it is a secret. */
+export interface RequestRow {
+  readonly id: string
+  readonly time: number
+  readonly method: string
+  /** Without the query. */
+  readonly path: string
+  readonly client: string
+  /** 0 if the client left before a response. */
+  readonly status: number
+  /** The name of the refusal in the access log; null if it was not refused. */
+  readonly refusal: string | null
+  readonly duration: number
+}
+
+/** What was decided about one request, and why. */
+export interface Explanation {
+  readonly request: RequestRow
+  /** In the order of the stations. */
+  readonly findings: readonly Finding[]
+}
+
+interface Finding {
+  readonly title: string
+  readonly text: string
+}
+
+export function rowOf({
+  id,
+  time,
+  method,
+  path,
+  client,
+  status,
+  refusal,
+  duration,
+}: RequestFacts): RequestRow {
+  return { id, time, method, path, client, status, refusal: refusal === '' ? null : refusal, duration }
+}
+
+/** Explains a request in plain sentences, one finding for each station that decided something about it. */
+export function explain(facts: RequestFacts): Explanation {
+  const forwarded = facts.kind === 'forward'
+  const findings = [
+    ['Request', requestText(facts)],
+    ['Client', clientText(facts)],
+    ['Window', windowText(facts)],
+    ['Token', tokenText(facts)],
+    ['Decision', decisionText(facts)],
+    ...(forwarded ? [['Device', deviceText(facts)] as const] : []),
+    ['Response', responseText(facts)],
+    ['Time', timeText(facts)],
+  ] as const
+  return { request: rowOf(facts), findings: findings.map(([title, text]) => ({ title, text })) }
+}
+
+function has({ flags }: RequestFacts, flag: keyof typeof FLAGS): boolean {
+  return (flags & FLAGS[flag]) !== 0
+}
+
+function requestText(facts: RequestFacts): string {
+  const what =
+    facts.endpoint === 'oauth'
+      ? facts.path === '/oauth/token'
+        ? 'the token endpoint of Postern itself; the device never sees it'
+        : 'the revocation endpoint of Postern itself; the device never sees it'
+      : has(facts, 'upgrade')
+        ? 'a WebSocket for the device'
+        : 'a request for the device'
+  return `${facts.method} ${facts.path} over HTTP/${facts.version}: ${what}.`
+}
+
+function clientText(facts: RequestFacts): string {
+  return has(facts, 'named')
+    ? `${facts.client}, which a trusted proxy named in X-Forwarded-For.`
+    : facts.client === 'unix'
+      ? 'A process of this machine, through the Unix socket.'
+      : `${facts.client}, the peer of the connection. No X-Forwarded-For of a trusted proxy was used.`
+}
+
+function windowText(facts: RequestFacts): string {
+  const { limit, remaining, client, per, endpoint } = facts
+  const owner =
+    per === 'device'
+      ? 'all clients together'
+      : per === 'grant' && facts.token === 'valid'
+        ? `grant ${facts.grant}`
+        : `client ${prefix64(client)}`
+  const until = new Date(facts.time + facts.lookup + facts.closesIn).toISOString()
+  const used = has(facts, 'withinLimit')
+    ? `Request ${limit - remaining} of ${limit}.`
+    : `All ${limit} requests were used. A refused request does not count.`
+  const counter = has(facts, 'sharedWindow')
+    ? 'The shared store counts it, for all sidecars.'
+    : 'This sidecar counts it.'
+  return `That of ${owner}, for the endpoint type ${endpoint}. ${used} It closes at ${until}. ${counter}`
+}
+
+const TOKENS: Readonly<Record<string, string>> = {
+  missing: 'None: the request has no field "Authorization: Bearer".',
+  malformed: 'Malformed: the Authorization field does not hold exactly one bearer token.',
+  unknown:
+    'Unknown: no access token of this sidecar. It may be a refresh token, be invented, or have expired long ago.',
+  expired: 'Expired.',
+  revoked: 'Revoked, by an operator, its client, a new password, or the reuse of a refresh token.',
+  unavailable: 'Not known: the shared store did not answer.',
+}
+
+function tokenText(facts: RequestFacts): string {
+  const { endpoint, token, grant } = facts
+  if (endpoint === 'oauth') {
+    const issued = grant === '' ? '' : ` Its tokens belong to grant ${grant}.`
+    return `Not asked for: this endpoint takes its credential from the form.${issued}`
+  }
+  if (token === '') return 'Not looked up: the limit comes first.'
+  return token === 'valid' ? `Valid, of grant ${grant}.` : (TOKENS[token] ?? token)
+}
+
+/** What a refusal means, and what to do next. Those with a sentence of their own for the client are not listed. */
+const REFUSALS: Readonly<Record<string, string>> = {
+  'method-not-allowed': 'The path does not take this method; the field Allow lists those it takes.',
+  'unsupported-media-type':
+    'The form has another Content-Type than application/x-www-form-urlencoded in UTF-8.',
+  'content-too-large':
+    'The body is larger than Postern buffers: see upstream.buffer_uploads, or send a Content-Length.',
+  'request-timeout': 'The body paused for too long: see listen.body_timeout and the network of the client.',
+  'expectation-failed': 'The field Expect asks for something else than 100-continue.',
+  'header-too-large': 'The header is over listen.max_header_size or listen.max_header_count.',
+  'rate-limited': 'The window is used up. The client may send again when it closes, as Retry-After says.',
+  overloaded:
+    'Too many requests wait, or too many tunnels are open. The client may try again after a second.',
+  'store-unavailable': 'The shared store did not answer: see postern check and the log.',
+  'server-error': 'A bug in Postern: the log has the error.',
+  'unauthorized: missing': 'The client has to send its access token.',
+  'unauthorized: malformed': 'The client has to send one access token, as it came from the token endpoint.',
+  'unauthorized: unknown': 'The client has to log in again.',
+  'unauthorized: expired': 'The client has to refresh its access token.',
+  'unauthorized: revoked': 'The client has to log in again.',
+}
+
+function meaningOf(refusal: string, description: string): string {
+  if (refusal.startsWith('upstream'))
+    return 'The device sent no usable response: see Device, and postern check.'
+  return REFUSALS[refusal] ?? description
+}
+
+function decisionText(facts: RequestFacts): string {
+  const { kind, refusal, status, token, wouldRefuse, description } = facts
+  const observed =
+    wouldRefuse === ''
+      ? ''
+      : ` With enforce: true the refusal would be "${wouldRefuse}": ${meaningOf(wouldRefuse, '')}`
+  const admitted =
+    kind === 'own-endpoint'
+      ? 'Served by Postern itself.'
+      : wouldRefuse === '' && token !== 'valid'
+        ? `Admitted without a token: the path is one of public_paths.`
+        : `Admitted.${observed}`
+  if (refusal === '') return admitted
+  const refused = `Refused with ${status === 0 ? 'a response that the client did not wait for' : status}, ${refusal}. ${meaningOf(refusal, description)}`
+  return kind === 'refused' ? refused : `${admitted} Then ${refused[0]?.toLowerCase()}${refused.slice(1)}`
+}
+
+function deviceText(facts: RequestFacts): string {
+  const { route, attempts, failure, deviceStatus } = facts
+  const service = route === '' ? 'The main service.' : `The service of upstream.routes ${route}.`
+  if (attempts === 0) {
+    const why = failure === '' ? '' : `: the device is known not to respond (${failure})`
+    return `${service} The request was not sent${why}.`
+  }
+  const connection = has(facts, 'reused') ? 'a connection that was already open' : 'a new connection'
+  const sent =
+    attempts === 1
+      ? `Sent once, on ${connection}.`
+      : `Sent ${attempts} times, at last on ${connection}: the device had closed a connection, or asked for another login.`
+  const rules = has(facts, 'tolerant') ? ', read by the tolerant rules' : ''
+  const answer = deviceStatus === 0 ? 'It sent no response head' : `It answered ${deviceStatus}${rules}`
+  return `${service} ${sent} ${answer}${failure === '' ? '.' : `, and failed: ${failure}.`}`
+}
+
+function responseText({ status, end, requestBytes, responseBytes }: RequestFacts): string {
+  const bytes = `${requestBytes} bytes of body came in, ${responseBytes} bytes went out.`
+  switch (end) {
+    case 'complete':
+      return `${status}, complete. ${bytes}`
+    case 'aborted':
+      return status === 0
+        ? `None: the client left before it. ${bytes}`
+        : `${status}, but the client left before its end. ${bytes}`
+    case 'cut':
+      return `${status}, broken off by Postern: the device failed, the client read too slowly, or the grant was revoked. ${bytes}`
+  }
+}
+
+function timeText({ duration, lookup, waited, sentAfter, headAfter }: RequestFacts): string {
+  const parts = [
+    lookup > 0 ? `${ms(lookup)} waiting for the shared store` : '',
+    waited > 0 ? `${ms(waited)} waiting for a place at the device` : '',
+    sentAfter > 0 ? `${ms(sentAfter - lookup - waited)} for other work before it was sent` : '',
+    headAfter > 0 ? `${ms(headAfter - sentAfter)} until the device's response began` : '',
+    headAfter > 0 ? `${ms(duration - headAfter)} for the rest of the response` : '',
+    sentAfter > 0 && headAfter === 0 ? `${ms(duration - sentAfter)} at the device` : '',
+  ].filter((part) => part !== '')
+  return `${ms(duration)} in all${parts.length === 0 ? '' : `: ${parts.join(', ')}`}.`
+}
+
+function ms(time: number): string {
+  return `${Math.max(0, Math.round(time * 10) / 10)} ms`
+}

@@ -1,0 +1,123 @@
+import type { DecidedRecord } from '../http/exchange.ts'
+import type { Clock } from '../system/clock.ts'
+import { type Explanation, explain, type RequestRow, rowOf } from './explanation.ts'
+import { NUMBERS, type RequestFacts, readFacts, wordsOf, writeNumbers } from './request-facts.ts'
+
+/** The last requests, to explain a decision afterwards. */
+export interface RecentRequests {
+  /** Remembers a request that has ended. */
+  add(record: DecidedRecord): void
+  /** The latest first: at most 50 that were refused, and 50 others. */
+  recent(): readonly RequestRow[]
+  /** What was decided about the requests with this id, the latest first. (A trusted proxy may send an id twice.) */
+  explain(id: string): readonly Explanation[]
+  /** How many requests are remembered, by what the gate said to them. */
+  remembered(): readonly Remembered[]
+}
+
+export interface Remembered {
+  readonly what: 'admitted' | 'rate-limited' | 'refused otherwise'
+  readonly requests: number
+  /** When the oldest of them arrived (ms since the epoch); null if there is none. */
+  readonly since: number | null
+}
+
+/** How many requests are remembered. Refused ones are kept apart, so that a flood of them leaves the others. */
+const ADMITTED = 1000
+const LIMITED = 500
+const REFUSED = 500
+
+/** The space for the words of a request (bytes). What is longer loses the end of its path. */
+const WORDS = 368
+
+const ROWS = 50
+
+/**
+ * Remembers requests in 1 MiB at most, whatever clients send. The words of a request are copied into bytes that are allocated
+ * once: a string that V8 cut out of a request head would keep the whole head, and the token in it, in memory.
+ */
+export function createRecentRequests(clock: Clock): RecentRequests {
+  const admitted = new Ring('admitted', ADMITTED)
+  const limited = new Ring('rate-limited', LIMITED)
+  const refused = new Ring('refused otherwise', REFUSED)
+  const rings = [admitted, limited, refused]
+
+  return {
+    add(record) {
+      const ring =
+        record.admission.kind !== 'refused'
+          ? admitted
+          : record.refusal?.kind === 'rate-limited'
+            ? limited
+            : refused
+      ring.add(record, clock.wall())
+    },
+    recent() {
+      const rows = latestFirst(rings.flatMap((ring) => ring.last(2 * ROWS))).map(rowOf)
+      const left = { refused: ROWS, others: ROWS }
+      return rows.filter(({ refusal }) => left[refusal === null ? 'others' : 'refused']-- > 0)
+    },
+    explain: (id) => latestFirst(rings.flatMap((ring) => ring.find(id))).map(explain),
+    remembered: () => rings.map((ring) => ring.remembered()),
+  }
+}
+
+function latestFirst(facts: readonly RequestFacts[]): RequestFacts[] {
+  return facts.toSorted((a, b) => b.time - a.time)
+}
+
+/** The last requests of one kind. A new one takes the place of the oldest. */
+class Ring {
+  readonly #what: Remembered['what']
+  readonly #capacity: number
+  readonly #numbers: Float64Array
+  readonly #words: Buffer
+  readonly #lengths: Uint16Array
+  #next = 0
+  #size = 0
+
+  constructor(what: Remembered['what'], capacity: number) {
+    this.#what = what
+    this.#capacity = capacity
+    this.#numbers = new Float64Array(capacity * NUMBERS)
+    this.#words = Buffer.alloc(capacity * WORDS)
+    this.#lengths = new Uint16Array(capacity)
+  }
+
+  add(record: DecidedRecord, wall: number): void {
+    const slot = this.#next
+    writeNumbers(record, wall, this.#numbers, slot * NUMBERS)
+    this.#lengths[slot] = this.#words.write(wordsOf(record), slot * WORDS, WORDS, 'latin1')
+    this.#next = slot + 1 === this.#capacity ? 0 : slot + 1
+    if (this.#size < this.#capacity) this.#size += 1
+  }
+
+  /** The latest first. */
+  last(count: number): RequestFacts[] {
+    return Array.from({ length: Math.min(count, this.#size) }, (_, age) => this.#read(this.#slotOf(age)))
+  }
+
+  find(id: string): RequestFacts[] {
+    const start = Buffer.from(`${id}\n`, 'latin1')
+    const slots = Array.from({ length: this.#size }, (_, age) => this.#slotOf(age))
+    return slots.filter((slot) => this.#wordsAt(slot).indexOf(start) === 0).map((slot) => this.#read(slot))
+  }
+
+  remembered(): Remembered {
+    const oldest = this.#size === 0 ? null : this.#read(this.#slotOf(this.#size - 1)).time
+    return { what: this.#what, requests: this.#size, since: oldest }
+  }
+
+  #slotOf(age: number): number {
+    return (this.#next - 1 - age + this.#capacity) % this.#capacity
+  }
+
+  #wordsAt(slot: number): Buffer {
+    return this.#words.subarray(slot * WORDS, slot * WORDS + (this.#lengths[slot] ?? 0))
+  }
+
+  #read(slot: number): RequestFacts {
+    const numbers = this.#numbers.subarray(slot * NUMBERS, (slot + 1) * NUMBERS)
+    return readFacts(numbers, this.#wordsAt(slot).toString('latin1'))
+  }
+}

@@ -1,0 +1,159 @@
+import type { Endpoint } from '../http/admission.ts'
+import type { DecidedRecord, Outcome } from '../http/exchange.ts'
+import type { Refusal } from '../http/refusal.ts'
+import { pathOf } from '../http/request-path.ts'
+import { nameOf } from './access-log.ts'
+
+/** What is remembered of a request, as numbers and words. An empty word and a 0 mean that there is none. Durations are in ms. */
+export interface RequestFacts {
+  /** When the request head was read (ms since the epoch). */
+  readonly time: number
+  readonly duration: number
+  readonly status: number
+  readonly requestBytes: number
+  readonly responseBytes: number
+  readonly limit: number
+  readonly remaining: number
+  readonly closesIn: number
+  /** How long the gate waited for the shared store. */
+  readonly lookup: number
+  /** How long it waited in queues. */
+  readonly waited: number
+  /** When it was sent to the device, and when the head of the response came: ms since `time`. */
+  readonly sentAfter: number
+  readonly headAfter: number
+  readonly deviceStatus: number
+  readonly attempts: number
+  readonly flags: number
+  readonly id: string
+  readonly kind: 'refused' | 'own-endpoint' | 'forward'
+  readonly endpoint: Endpoint
+  readonly client: string
+  readonly per: 'client' | 'grant' | 'device'
+  /** `valid`, the reason why the token is not accepted, or `unavailable`. */
+  readonly token: string
+  readonly grant: string
+  /** The name of the refusal in the access log. */
+  readonly refusal: string
+  /** The sentence of the refusal that the client got. */
+  readonly description: string
+  readonly wouldRefuse: string
+  readonly failure: string
+  readonly end: Outcome['end']
+  readonly version: string
+  readonly route: string
+  readonly method: string
+  readonly path: string
+}
+
+/** The bits of `RequestFacts.flags`. */
+export const FLAGS = {
+  withinLimit: 1,
+  sharedWindow: 2,
+  /** A trusted proxy named the client. */
+  named: 4,
+  upgrade: 8,
+  reused: 16,
+  tolerant: 32,
+} as const
+
+/** The longest values that are kept, in characters. */
+const LONGEST_PATH = 256
+const LONGEST_METHOD = 32
+
+/** How many numbers `writeNumbers` writes. */
+export const NUMBERS = 15
+
+/** Writes the numbers of a request to `to`, from index `at`. @param wall when the exchange ended (ms since the epoch) */
+export function writeNumbers(record: DecidedRecord, wall: number, to: Float64Array, at: number): void {
+  const { admission, outcome, head, start, duration } = record
+  const { decision, peerTrusted } = admission
+  const trace = admission.kind === 'forward' ? admission.trace : undefined
+  let flags = decision.admitted ? FLAGS.withinLimit : 0
+  if (decision.shared === true) flags |= FLAGS.sharedWindow
+  if (peerTrusted && head.survey.forwardedFor.length > 0) flags |= FLAGS.named
+  if (head.upgrade) flags |= FLAGS.upgrade
+  to[at] = wall - duration
+  to[at + 1] = duration
+  to[at + 2] = outcome.status
+  to[at + 3] = outcome.requestBytes
+  to[at + 4] = outcome.responseBytes
+  to[at + 5] = decision.limit
+  to[at + 6] = decision.remaining
+  to[at + 7] = decision.closesIn
+  to[at + 8] = record.lookup
+  if (trace === undefined) to.fill(0, at + 9, at + 14)
+  else {
+    if (trace.reused) flags |= FLAGS.reused
+    if (trace.tolerant) flags |= FLAGS.tolerant
+    to[at + 9] = trace.waited
+    to[at + 10] = trace.sentAt === 0 ? 0 : trace.sentAt - start
+    to[at + 11] = trace.headAt === 0 ? 0 : trace.headAt - start
+    to[at + 12] = trace.status
+    to[at + 13] = trace.attempts
+  }
+  to[at + 14] = flags
+}
+
+/** The words of a request on one line each, the id first, the path last. It has neither the query nor a field nor the body. */
+export function wordsOf(record: DecidedRecord): string {
+  const { admission, grant, refusal, wouldRefuse, outcome, head } = record
+  const { identity } = admission
+  const trace = admission.kind === 'forward' ? admission.trace : undefined
+  const token = identity === undefined ? '' : identity.kind === 'refused' ? identity.cause : identity.kind
+  return (
+    `${record.requestId}\n${admission.kind}\n${record.endpoint}\n${record.client}\n${admission.per}\n${token}\n${grant ?? ''}\n` +
+    `${refusal === undefined ? '' : nameOf(refusal)}\n${descriptionOf(refusal)}\n${wouldRefuse === undefined ? '' : nameOf(wouldRefuse)}\n${trace?.failure ?? ''}\n${outcome.end}\n` +
+    `${head.version}\n${trace?.route ?? ''}\n${head.method.slice(0, LONGEST_METHOD)}\n${pathOf(head.target).slice(0, LONGEST_PATH)}`
+  )
+}
+
+/** The facts that `writeNumbers` and `wordsOf` wrote. */
+export function readFacts(numbers: Float64Array, words: string): RequestFacts {
+  const number = (index: number): number => numbers[index] ?? 0
+  const [id, kind, endpoint, client, per, token, grant, refusal, description, ...rest] = words.split('\n')
+  const [wouldRefuse, failure, end, version, route, method, ...path] = rest
+  return {
+    time: number(0),
+    duration: number(1),
+    status: number(2),
+    requestBytes: number(3),
+    responseBytes: number(4),
+    limit: number(5),
+    remaining: number(6),
+    closesIn: number(7),
+    lookup: number(8),
+    waited: number(9),
+    sentAfter: number(10),
+    headAfter: number(11),
+    deviceStatus: number(12),
+    attempts: number(13),
+    flags: number(14),
+    id: id ?? '',
+    // Proof of the casts: `wordsOf` wrote these words.
+    kind: kind as RequestFacts['kind'],
+    endpoint: endpoint as Endpoint,
+    client: client ?? '',
+    per: per as RequestFacts['per'],
+    token: token ?? '',
+    grant: grant ?? '',
+    refusal: refusal ?? '',
+    description: description ?? '',
+    wouldRefuse: wouldRefuse ?? '',
+    failure: failure ?? '',
+    end: end as Outcome['end'],
+    version: version ?? '',
+    route: route ?? '',
+    method: printable(method ?? ''),
+    path: printable(path.join('?')),
+  }
+}
+
+/** Visible ASCII, so that a request cannot send control sequences to a terminal. */
+function printable(text: string): string {
+  return text.replace(/[^ -~]/g, '?')
+}
+
+function descriptionOf(refusal: Refusal | undefined): string {
+  return refusal !== undefined && 'description' in refusal ? refusal.description : ''
+}
