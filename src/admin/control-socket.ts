@@ -7,17 +7,25 @@ import { listen } from '../system/listen.ts'
 import { ensureFolder } from '../system/own-files.ts'
 import type { GrantSummary, Revocation, Tokens } from '../tokens/token-contract.ts'
 
-/** The socket for `postern status` and `postern revoke`. Every user that can open it may revoke tokens. */
+/** The socket for `postern status`, `postern explain` and `postern revoke`. Every user that can open it may revoke tokens. */
 export interface ControlSocket {
   close(): Promise<void>
 }
 
 export interface ControlDependencies {
   readonly tokens: Pick<Tokens, 'grants' | 'revoke'>
+  readonly requests: RememberedRequests
   /** The addresses of the listeners; empty until they listen. */
   readonly listening: () => readonly string[]
   /** The socket could not be opened, or a command failed because of a bug. */
   readonly onFailure: (error: unknown) => void
+}
+
+/** `RecentRequests` of `record/`, which are sent as they are. */
+interface RememberedRequests {
+  recent(): readonly object[]
+  explain(id: string): readonly object[]
+  remembered(): readonly object[]
 }
 
 interface ControlResponse {
@@ -27,6 +35,8 @@ interface ControlResponse {
 
 /** The longest command (characters); a valid one is a short line. */
 const LARGEST_COMMAND = 4096
+
+const EXPLAIN = '/explain?'
 
 const STORE_UNAVAILABLE: ControlResponse = {
   status: 503,
@@ -43,7 +53,7 @@ export function controlSocketPath(stateDir: string): string {
  */
 export async function openControlSocket(
   stateDir: string,
-  { tokens, listening, onFailure }: ControlDependencies,
+  { tokens, requests, listening, onFailure }: ControlDependencies,
 ): Promise<ControlSocket> {
   async function execute(req: IncomingMessage): Promise<ControlResponse> {
     if (req.method === 'GET' && req.url === '/status') {
@@ -51,6 +61,15 @@ export async function openControlSocket(
       return grants === 'unavailable'
         ? STORE_UNAVAILABLE
         : { status: 200, value: { listening: listening(), tokens: countsOf(grants), grants } }
+    }
+    if (req.method === 'GET' && req.url === '/requests')
+      return { status: 200, value: { requests: requests.recent() } }
+    if (req.method === 'GET' && req.url?.startsWith(EXPLAIN) === true) {
+      const id = new URLSearchParams(req.url.slice(EXPLAIN.length)).get('id') ?? ''
+      return {
+        status: 200,
+        value: { explanations: requests.explain(id), remembered: requests.remembered() },
+      }
     }
     if (req.method !== 'POST' || req.url !== '/revoke')
       return { status: 404, value: { error: 'unknown command' } }

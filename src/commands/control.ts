@@ -6,6 +6,7 @@ import { codeOf, SetupError } from '../system/setup-error.ts'
 import type { GrantSummary } from '../tokens/token-contract.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
+import { table } from './table.ts'
 
 /** How long the sidecar may take to respond (ms). */
 const LIMIT = 10_000
@@ -90,11 +91,11 @@ export async function statusCommand(options: StatusOptions, io: CommandIo): Prom
   const { stateDir } = configFrom(options, io)
   // Proof of the cast: the same program wrote the response.
   const status = (await control(stateDir, { method: 'GET', path: '/status' })) as Status
-  io.stdout.write(options.json ? `${JSON.stringify(status)}\n` : table(status))
+  io.stdout.write(options.json ? `${JSON.stringify(status)}\n` : grantTable(status))
   return 0
 }
 
-function table({ tokens, grants }: Status): string {
+function grantTable({ tokens, grants }: Status): string {
   const rows = grants.map(({ id, client, issuedAt, expiresAt, usedAt, accessTokens }) => [
     id,
     client,
@@ -104,15 +105,8 @@ function table({ tokens, grants }: Status): string {
     typeof usedAt === 'number' ? new Date(usedAt).toISOString() : '-',
     String(accessTokens),
   ])
-  const lines = [['GRANT', 'CLIENT', 'ISSUED', 'EXPIRES', 'LAST USED', 'ACCESS TOKENS'], ...rows]
-  const widths = [0, 1, 2, 3, 4].map((column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)))
-  const text = lines.map((line) =>
-    line
-      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  )
-  return `${text.join('\n')}\n\n${counted(grants.length, 'grant')}, ${counted(tokens.access, 'access token')}, ${counted(tokens.refresh, 'refresh token')}\n`
+  const text = table([['GRANT', 'CLIENT', 'ISSUED', 'EXPIRES', 'LAST USED', 'ACCESS TOKENS'], ...rows])
+  return `${text}\n\n${counted(grants.length, 'grant')}, ${counted(tokens.access, 'access token')}, ${counted(tokens.refresh, 'refresh token')}\n`
 }
 
 export function counted(number: number, what: string): string {

@@ -41,6 +41,17 @@ export const STATUS_HELP = `
 The command finds the running sidecar by state_dir, so it needs the same configuration: name it with --config, unless it is
 ${DEFAULT_CONFIG}. Run it as the sidecar's user or as root.`
 
+export const EXPLAIN_HELP = `
+It prints what the request was taken for, in whose window it counted, which token was found, what the device answered, and where
+the time went. Without an id it lists the last requests: 50 that were refused, and 50 others.
+  postern explain 1f0c5a4bd67e4a1c9d0e7b3f5a2c8e61
+  postern explain --json | jq '.requests[] | select(.status == 401)'
+
+The sidecar remembers the last 1000 requests that it admitted, 500 over the limit, and 500 that it refused for other reasons. They
+hold no tokens, passwords or queries, and are gone when it stops. The command finds the running sidecar by state_dir, so it needs
+the same configuration: name it with --config, unless it is ${DEFAULT_CONFIG}. Run it as the sidecar's user or as root.
+Exit codes: 0 if the request is found; 1 if it is not remembered, or no sidecar runs; 2 for bad usage.`
+
 export const REVOKE_HELP = `
 The connections of a revoked grant are closed. The password does not change.
 The command finds the running sidecar by state_dir, so it needs the same configuration: name it with --config, unless it is

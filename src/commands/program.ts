@@ -7,10 +7,12 @@ import { type ExitCode, type ProgramIo, reportFailure } from './command.ts'
 import type { ConfigOptions } from './configuration.ts'
 import type { RevokeOptions, StatusOptions } from './control.ts'
 import type { DemoOptions } from './demo.ts'
+import type { ExplainOptions } from './explain.ts'
 import type { HealthyOptions } from './healthy.ts'
 import {
   CHECK_HELP,
   DEFAULT_CONFIG,
+  EXPLAIN_HELP,
   HASH_PASSWORD_HELP,
   HEALTHY_HELP,
   INIT_HELP,
@@ -78,10 +80,9 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
   }
 
   withConfig(
-    command('serve', 'Run the sidecar in front of a device.', [], async (options: ConfigOptions) => {
-      const { serveCommand } = await import('./serve.ts')
-      return serveCommand(options, io)
-    }),
+    command('serve', 'Run the sidecar in front of a device.', [], async (options: ConfigOptions) =>
+      (await import('./serve.ts')).serveCommand(options, io),
+    ),
   ).addHelpText('after', SERVE_HELP)
 
   withConfig(
@@ -89,10 +90,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
       'check',
       'Print the effective configuration and test the files, addresses and device in it.',
       'everything',
-      async (options: CheckOptions) => {
-        const { checkCommand } = await import('./check.ts')
-        return checkCommand(options, io)
-      },
+      async (options: CheckOptions) => (await import('./check.ts')).checkCommand(options, io),
     ),
   )
     .option('--json', 'print one JSON document: the checks, and the effective configuration', false)
@@ -104,10 +102,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
       'healthy',
       'Ask the running sidecar whether it is healthy: exit code 0 if it is, 1 if not.',
       'everything',
-      async (options: HealthyOptions) => {
-        const { healthyCommand } = await import('./healthy.ts')
-        return healthyCommand(options, io)
-      },
+      async (options: HealthyOptions) => (await import('./healthy.ts')).healthyCommand(options, io),
     ),
   )
     .option('--ready', 'ask whether it is ready for traffic, too: /readyz in place of /healthz', false)
@@ -118,10 +113,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
       'status',
       'List the grants of the running sidecar: who is logged in.',
       'everything',
-      async (options: StatusOptions) => {
-        const { statusCommand } = await import('./control.ts')
-        return statusCommand(options, io)
-      },
+      async (options: StatusOptions) => (await import('./control.ts')).statusCommand(options, io),
     ),
   )
     .option('--json', 'print JSON instead of a table', false)
@@ -129,13 +121,23 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
 
   withConfig(
     command(
+      'explain',
+      'Tell what the running sidecar decided about one of the last requests, and why.',
+      'everything',
+      async (id: string | undefined, options: ExplainOptions) =>
+        (await import('./explain.ts')).explainCommand(id, options, io),
+    ),
+  )
+    .argument('[id]', 'X-Request-Id of the response, or request_id of the access log')
+    .option('--json', 'print JSON', false)
+    .addHelpText('after', EXPLAIN_HELP)
+
+  withConfig(
+    command(
       'revoke',
       'Revoke grants and all their tokens at once.',
       'everything',
-      async (options: RevokeOptions) => {
-        const { revokeCommand } = await import('./control.ts')
-        return revokeCommand(options, io)
-      },
+      async (options: RevokeOptions) => (await import('./control.ts')).revokeCommand(options, io),
     ),
   )
     .option('--all', 'every grant')
@@ -150,10 +152,8 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
     'init',
     'Write a first configuration: ask for the device and its password, and try both.',
     'everything',
-    async (options: InitOptions) => {
-      const { initCommand } = await import('./init.ts')
-      return initCommand(options, { ...io, stdin: io.stdin() })
-    },
+    async (options: InitOptions) =>
+      (await import('./init.ts')).initCommand(options, { ...io, stdin: io.stdin() }),
   )
     .option('--config <file>', 'the file to write (default: postern.yaml)')
     .option('--url <url>', 'address of the device, such as http://192.0.2.7')
@@ -211,14 +211,12 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
       parsePort,
     )
 
-  command(
-    'hash-password',
-    'Read a password from standard input and print its argon2id hash.',
-    [],
-    async () => {
-      const { hashPasswordCommand } = await import('./hash-password.ts')
-      return hashPasswordCommand({ stdin: io.stdin(), stdout: io.stdout, stderr: io.stderr })
-    },
+  command('hash-password', 'Read a password from standard input and print its argon2id hash.', [], async () =>
+    (await import('./hash-password.ts')).hashPasswordCommand({
+      stdin: io.stdin(),
+      stdout: io.stdout,
+      stderr: io.stderr,
+    }),
   ).addHelpText('after', HASH_PASSWORD_HELP)
 
   return program

@@ -13,6 +13,7 @@ import { createTimeline } from '../overview/timeline.ts'
 import { createAccessLog } from '../record/access-log.ts'
 import type { Logger } from '../record/log.ts'
 import { createMetrics } from '../record/metrics.ts'
+import { createRecentRequests } from '../record/recent-requests.ts'
 import type { Clock } from '../system/clock.ts'
 import { type CollectGarbage, collectWhenIdle } from '../system/idle-collection.ts'
 import { type MachineNames, machineNames } from '../system/machine-names.ts'
@@ -116,6 +117,7 @@ export async function createSidecar(
 
   const tables = await openLimitTables(config.limits, store, { clock, log, metrics })
   const accessLog = createAccessLog(log, clock)
+  const requests = createRecentRequests(clock)
   metrics.setScrapeSources({
     tokens: () => state.tokens.counts(),
     unsaved: state.unsaved,
@@ -140,6 +142,7 @@ export async function createSidecar(
     onBug,
     record(entry) {
       metrics.exchange(entry)
+      requests.add(entry)
       if (settings.config.log.access) accessLog.write(entry)
     },
   })
@@ -179,9 +182,10 @@ export async function createSidecar(
   })
   const control = await openControlSocket(config.stateDir, {
     tokens: state.tokens,
+    requests,
     listening: () => listeners.listening,
     onFailure: (error) =>
-      log.error({ err: error }, 'control socket: postern status and revoke will not work'),
+      log.error({ err: error }, 'control socket: postern status, explain and revoke will not work'),
   })
 
   /** First everything that can fail, then the change itself in one step, so a failed reload changes nothing. */

@@ -151,7 +151,9 @@ describe('postern check', () => {
       `upstream.url=${device.url}`,
       `state_dir=${join(directory, 'x'.repeat(90))}`,
     )
-    expect(out).toMatch(/^FAILED {2}state_dir: status and revoke will not work: .*at most 107 bytes$/m)
+    expect(out).toMatch(
+      /^FAILED {2}state_dir: status, explain and revoke will not work: .*at most 107 bytes$/m,
+    )
     expect(code).toBe(1)
   })
 

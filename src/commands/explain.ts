@@ -1,0 +1,86 @@
+import type { Explanation, RequestRow } from '../record/explanation.ts'
+import type { Remembered } from '../record/recent-requests.ts'
+import type { CommandIo, ExitCode } from './command.ts'
+import { type ConfigOptions, configFrom } from './configuration.ts'
+import { control } from './control.ts'
+import { table } from './table.ts'
+
+export interface ExplainOptions extends ConfigOptions {
+  readonly json: boolean
+}
+
+/**
+ * Tells what the running sidecar decided about the request with this id, and why. Without an id it lists the last requests.
+ * Resolves to 1 if the request is not remembered.
+ */
+export async function explainCommand(
+  id: string | undefined,
+  options: ExplainOptions,
+  io: CommandIo,
+): Promise<ExitCode> {
+  const { stateDir } = configFrom(options, io)
+  if (id === undefined) return listCommand(stateDir, options, io)
+  const path = `/explain?id=${encodeURIComponent(id)}`
+  // Proof of the cast: the same program wrote the response.
+  const answer = (await control(stateDir, { method: 'GET', path })) as Explained
+  const { explanations, remembered } = answer
+  if (options.json) io.stdout.write(`${JSON.stringify(answer)}\n`)
+  else if (explanations.length > 0) io.stdout.write(explanations.map(textOf).join('\n'))
+  if (explanations.length > 0) return 0
+  io.stderr.write(`postern explain: ${notRemembered(remembered)}\n`)
+  return 1
+}
+
+/** The response of `admin/control-socket.ts` to `GET /explain`. */
+interface Explained {
+  /** More than one if a trusted proxy sent the id more than once; the latest first. */
+  readonly explanations: readonly Explanation[]
+  readonly remembered: readonly Remembered[]
+}
+
+async function listCommand(stateDir: string, { json }: ExplainOptions, io: CommandIo): Promise<ExitCode> {
+  // Proof of the cast: the same program wrote the response.
+  const answer = (await control(stateDir, { method: 'GET', path: '/requests' })) as ListedRequests
+  if (json) io.stdout.write(`${JSON.stringify(answer)}\n`)
+  else if (answer.requests.length === 0) io.stdout.write('no requests yet\n')
+  else io.stdout.write(`${listOf(answer.requests)}\n`)
+  return 0
+}
+
+interface ListedRequests {
+  readonly requests: readonly RequestRow[]
+}
+
+function listOf(requests: readonly RequestRow[]): string {
+  const rows = requests.map(({ time, id, client, status, refusal, duration, method, path }) => [
+    new Date(time).toISOString(),
+    id,
+    client,
+    String(status),
+    refusal ?? '-',
+    `${duration.toFixed(1)} ms`,
+    `${method} ${path}`,
+  ])
+  return table([['TIME', 'ID', 'CLIENT', 'STATUS', 'REFUSAL', 'DURATION', 'REQUEST'], ...rows])
+}
+
+function textOf({ request, findings }: Explanation): string {
+  const titles = [
+    { title: 'Id', text: request.id },
+    { title: 'Arrived', text: new Date(request.time).toISOString() },
+    ...findings,
+  ]
+  const width = Math.max(...titles.map(({ title }) => title.length))
+  return titles.map(({ title, text }) => `${title.padEnd(width)}  ${text}\n`).join('')
+}
+
+/** The message does not repeat the id: the operator may have typed a token instead. */
+function notRemembered(remembered: readonly Remembered[]): string {
+  const kept = remembered.map(({ what, requests, since }) =>
+    since === null ? `0 ${what}` : `${requests} ${what} since ${new Date(since).toISOString()}`,
+  )
+  return (
+    `no request with this id is remembered; those that are: ${kept.join(', ')}. ` +
+    'A request is remembered when it has ended. One that was no valid HTTP has no id.'
+  )
+}
