@@ -102,7 +102,10 @@ export function createPassage(deps: PassageDependencies): Passage {
   ): Promise<void> {
     const result = await ownEndpoints[admission.ownEndpoint](admission, exchange)
     if (result.kind === 'refused') passage.refuse(result.refusal, result.close)
-    else exchange.reply(withOwnFields(result.reply, admission))
+    else {
+      passage.issuedTo = result.grant
+      exchange.reply(withOwnFields(result.reply, admission))
+    }
   }
 
   return {
@@ -119,6 +122,8 @@ export function createPassage(deps: PassageDependencies): Passage {
 /** One request from its admission to its end. */
 class RequestPassage extends LiveExchange implements ForwardListener {
   readonly grant: string | undefined
+  /** The grant of the tokens in the response. */
+  issuedTo: string | undefined = undefined
   readonly #deps: PassageDependencies
   readonly #exchange: Exchange
   readonly #admission: Admission
@@ -176,7 +181,7 @@ class RequestPassage extends LiveExchange implements ForwardListener {
     this.#deps.record({
       head: this.#exchange.head,
       requestId: admission.requestId,
-      grant: this.grant,
+      grant: this.grant ?? this.issuedTo,
       endpoint: admission.endpoint,
       client: admission.client,
       refusal: this.#refusal,

@@ -52,7 +52,7 @@ export interface Outcome {
 export interface ExchangeRecord {
   readonly head: RequestHead
   readonly requestId: string
-  /** The grant of the token that admitted the request; undefined if none did. */
+  /** The grant of the token that admitted the request, or of the tokens in the response; undefined if there is none. */
   readonly grant: string | undefined
   readonly endpoint: Endpoint
   readonly client: string

@@ -30,9 +30,12 @@ export interface TokenEndpointDependencies {
   readonly bodyTimeout: () => number
 }
 
-/** The result of a request to one of the sidecar's endpoints. `close`: body bytes are unread, so the connection closes. */
+/**
+ * The result of a request to one of the sidecar's endpoints. `close`: body bytes are unread, so the connection closes. `grant`: that of
+ * the tokens in the reply, for the record.
+ */
 type EndpointResult =
-  | { readonly kind: 'reply'; readonly reply: Reply }
+  | { readonly kind: 'reply'; readonly reply: Reply; readonly grant?: string | undefined }
   | { readonly kind: 'refused'; readonly refusal: Refusal; readonly close: boolean }
 
 export type OwnEndpointHandler = (request: OwnEndpointRequest, exchange: Exchange) => Promise<EndpointResult>
@@ -61,7 +64,7 @@ export function createTokenEndpoint({ grants, bodyTimeout }: TokenEndpointDepend
     if (form.kind === 'refused') return form
     const result = await exchangeGrant(form.parameters, request.client)
     return result.kind === 'granted'
-      ? { kind: 'reply', reply: tokenReply(result.tokens) }
+      ? { kind: 'reply', reply: tokenReply(result.tokens), grant: result.tokens.grant }
       : { kind: 'refused', refusal: result.refusal, close: false }
   }
 }

@@ -103,7 +103,7 @@ export function createSharedTokens({
       if (count > 0) listener.evicted(of, count)
     copies.add({ digest: access, grant, client, epoch, granted: clock.wall(), until: asked + accessLifetime })
     listener.issued(grantType)
-    return responseOf(accessToken, refreshToken)
+    return { grant, ...responseOf(accessToken, refreshToken) }
   }
 
   async function refresh(presented: string): Promise<IssuedTokens | undefined> {
@@ -137,7 +137,7 @@ export function createSharedTokens({
         copies.add({ digest: access, grant, client, epoch, granted: Number(granted), until })
         copies.use(grant)
         listener.issued('refresh_token')
-        return issued
+        return { grant, ...issued }
       }
       case 'replayed':
         return openResponse(rest[0] ?? '', presented)

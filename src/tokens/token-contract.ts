@@ -16,6 +16,8 @@ export interface SharedTokenPolicy extends TokenPolicy {
 }
 
 export interface IssuedTokens {
+  /** The id of their grant. Unknown if another sidecar issued them, and this one answers a retry. */
+  readonly grant?: string
   readonly accessToken: string
   readonly refreshToken: string
   /** Whole seconds. */

@@ -87,7 +87,7 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
     const [accessToken, refreshToken] = [mintToken(random), mintToken(random)]
     persist(grant, [add(grant, 'access', accessToken, now), add(grant, 'refresh', refreshToken, now)])
     listener.issued(grantType)
-    return { accessToken, refreshToken, expiresIn: Math.floor(accessLifetime / 1000) }
+    return { grant: grant.id, accessToken, refreshToken, expiresIn: Math.floor(accessLifetime / 1000) }
   }
 
   function refresh(presented: string): IssuedTokens | undefined {
@@ -114,7 +114,12 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
     const accessToken = mintToken(random)
     const rotated = rotateRefresh || token.spentAt !== undefined
     const refreshToken = rotated ? mintToken(random) : presented
-    const issued = { accessToken, refreshToken, expiresIn: Math.floor(accessLifetime / 1000) }
+    const issued = {
+      grant: grant.id,
+      accessToken,
+      refreshToken,
+      expiresIn: Math.floor(accessLifetime / 1000),
+    }
     const changed: Token[] = []
     if (rotated) {
       if (grant.refresh !== undefined) {
