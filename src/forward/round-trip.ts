@@ -98,9 +98,9 @@ export class RoundTrip implements ResponseHandler {
       const connection = connections.borrow(this.#mayRepeat)
       this.#connection = connection
       trace.attempts += 1
-      trace.reused = connection.reused
       const body = hasBody(admission) ? (buffered?.open() ?? exchange.body(uploadTimeout())) : undefined
       connection.send({ method, target, fields, framing, body }, this)
+      trace.reused = connection.reused
     } catch (error) {
       this.#finish({ kind: 'bug', error })
     }

@@ -1,0 +1,93 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { expect, it } from 'vitest'
+import type { DecidedRecord } from '../../src/http/exchange.ts'
+import type { Refusal } from '../../src/http/refusal.ts'
+import { createRecentRequests } from '../../src/record/recent-requests.ts'
+import { stillClock } from '../support/clock.ts'
+import { admitted } from '../support/forward.ts'
+import { requestHead } from '../support/request-head.ts'
+
+/** A request whose strings are all cut out of one text, as the parser of heads cuts them. */
+function recorded(id: string, refusal?: Refusal, text = ''): DecidedRecord {
+  const head = requestHead({ target: text.slice(0, 400) || '/path', method: text.slice(400, 440) || 'GET' })
+  const admission = admitted(requestHead())
+  const { kind } = refusal === undefined ? admission : { kind: 'refused' as const }
+  return {
+    head,
+    requestId: id,
+    grant: undefined,
+    endpoint: 'api',
+    client: text.slice(500, 564) || '192.0.2.1',
+    refusal,
+    wouldRefuse: undefined,
+    outcome: { status: 200, end: 'complete', requestBytes: 0, responseBytes: 0 },
+    duration: 1,
+    // Proof of the cast: all that is recorded of a refused admission is in both kinds.
+    admission: { ...admission, kind } as DecidedRecord['admission'],
+    start: 0,
+    lookup: 0,
+  }
+}
+
+const LIMITED: Refusal = { kind: 'rate-limited', retryAfter: 1 }
+const REFUSED: Refusal = { kind: 'unauthorized', cause: 'missing' }
+
+it('H161 a flood of 429 and one of 401 leave the other requests, and each kind keeps its latest', () => {
+  const clock = stillClock()
+  const requests = createRecentRequests(clock)
+  const add = (id: string, refusal?: Refusal): void => {
+    requests.add(recorded(id, refusal))
+    clock.advance(1)
+  }
+  for (let i = 0; i < 1001; i += 1) add(`a${i}`)
+  for (let i = 0; i < 501; i += 1) add(`u${i}`, REFUSED)
+  for (let i = 0; i < 5000; i += 1) add(`l${i}`, LIMITED)
+  expect(requests.remembered().map(({ what, requests }) => [what, requests])).toEqual([
+    ['admitted', 1000],
+    ['rate-limited', 500],
+    ['refused otherwise', 500],
+  ])
+  const found = (id: string): number => requests.explain(id).length
+  expect(['a0', 'a1', 'a1000', 'u0', 'u1', 'u500', 'l4499', 'l4500', 'l4999', 'l', ''].map(found)).toEqual([
+    0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 0,
+  ])
+  const rows = requests.recent()
+  expect([rows.length, rows[0]?.id, rows[49]?.id, rows[50]?.id, rows[99]?.id]).toEqual([
+    100,
+    'l4999',
+    'l4950',
+    'a1000',
+    'a951',
+  ])
+})
+
+it('H161 H162 requests with heads of 16 KiB cost no memory but that for their words, which are cut', () => {
+  setFlagsFromString('--expose-gc')
+  const gc = runInNewContext('gc') as () => void
+  const requests = createRecentRequests(stillClock())
+  const used = (): number => {
+    gc()
+    const { heapUsed, arrayBuffers } = process.memoryUsage()
+    return heapUsed + arrayBuffers
+  }
+  const id = (i: number): string => `${i}`.padStart(128, 'i')
+  const add = (i: number): void => {
+    const path = `/${'p'.repeat(300)}`
+    const text = Buffer.from(`${path}?secret${'x'.repeat(16_384)}${i}`).toString('latin1')
+    for (const refusal of [undefined, LIMITED, REFUSED]) requests.add(recorded(id(i), refusal, text))
+  }
+  for (let i = 0; i < 100; i += 1) add(i)
+  const before = used()
+  for (let i = 100; i < 1100; i += 1) add(i)
+  expect(used() - before).toBeLessThan(1 << 20)
+  const [explanation] = requests.explain(id(1099))
+  expect(explanation?.request.path).toMatch(/^\/p{60,255}$/)
+  expect(JSON.stringify(explanation)).not.toContain('secret')
+})
+
+it('H162 control characters of a request are shown as ?', () => {
+  const requests = createRecentRequests(stillClock())
+  requests.add(recorded('id', undefined, '/a\nb\x1b[31m\u010a'.padEnd(400, '/')))
+  expect(requests.explain('id')[0]?.request.path).toMatch(/^\/a\?b\?\[31m\?\/+$/)
+})
