@@ -68,6 +68,31 @@ describe('Through the control socket,', () => {
     }
   })
 
+  it('H160 `postern explain` tells of one request, lists the last ones, and says when one is not remembered', async () => {
+    const response = await sidecar.request({ path: '/why?secret' })
+    const { status } = response
+    const id = response.header('x-request-id') ?? ''
+    const [text, json, list, listed, unknown] = await Promise.all([
+      site.postern('explain', id),
+      site.postern('explain', id, '--json'),
+      site.postern('explain'),
+      site.postern('explain', '--json'),
+      site.postern('explain', 'unknown'),
+    ])
+    expect([status, text.code, text.stderr, json.code, list.code, listed.code]).toEqual([401, 0, '', 0, 0, 0])
+    expect(text.stdout).toMatch(
+      /^Id +(\S+)\nArrived +\S+Z\nRequest +GET \/why over .*\nClient .*\nWindow .*\nToken +None: .*\nDecision +Refused with 401, /,
+    )
+    expect(JSON.parse(json.stdout)).toMatchObject({ explanations: [{ request: { id, path: '/why' } }] })
+    expect(list.stdout).toMatch(/^TIME +ID +CLIENT +STATUS +REFUSAL +DURATION +REQUEST\n/)
+    expect(list.stdout).toContain(`${id}  127.0.0.1  401     unauthorized: missing`)
+    expect(JSON.parse(listed.stdout).requests).toContainEqual(expect.objectContaining({ id, status: 401 }))
+    expect([unknown.code, unknown.stdout]).toEqual([1, ''])
+    expect(unknown.stderr).toMatch(
+      /^postern explain: no request with this id is remembered; those that are: \d+ admitted.*, \d+ refused otherwise since \S+Z\. /,
+    )
+  })
+
   it('`postern revoke --grant` revokes one grant and closes its tunnel, and nothing else', async () => {
     const gone = await grantFrom('127.0.0.2')
     const [{ id = '' } = {}] = (await sidecar.status()).grants

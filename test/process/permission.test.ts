@@ -93,7 +93,7 @@ describe('Under the permissions of the shipped unit,', () => {
     expect(await sidecar.stderr).toBe('')
   })
 
-  it('C7 tokens and the self-signed certificate survive a kill; status and revoke work', async () => {
+  it('C7 tokens and the self-signed certificate survive a kill; status, explain and revoke work', async () => {
     const site = await shipped({ transport: 'tls', config: { listen: { tls: 'auto' } } })
     const killed = await serve(site)
     const { access_token } = await killed.grant()
@@ -108,6 +108,7 @@ describe('Under the permissions of the shipped unit,', () => {
     expect(readFileSync(join(site.stateDir, 'tls', 'cert.pem'), 'utf8')).toBe(pem)
     const status = await site.postern('status')
     expect([status.code, status.stdout]).toEqual([0, expect.stringContaining('1 grant,')])
+    expect((await site.postern('explain')).stdout).toMatch(/ 200 .* GET /)
     expect((await site.postern('revoke', '--all')).stdout).toBe('1 grant revoked\n')
     expect(await restarted.use(access_token)).toBe(401)
     await expectClean(restarted)
