@@ -1,5 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { Overview } from '../overview/model.ts'
+import type { Socket } from 'node:net'
+import { normalizeAddress, prefix64 } from '../http/ip.ts'
+import { type Answer, isRead, json, methodNotAllowed, send } from './answer.ts'
+import { createHostCheck, type HostCheckDependencies } from './host-check.ts'
+import type { PageRoutes } from './page-routes.ts'
+import { ClientGone } from './small-body.ts'
 
 /** Whether the sidecar is ready for traffic, and the reasons if it is not. */
 export type Readiness =
@@ -10,26 +15,32 @@ export interface AdminDependencies {
   readonly metrics: () => Promise<string>
   readonly metricsType: string
   readonly readiness: () => Readiness
+  readonly hosts: HostCheckDependencies
+  /** The live page, loaded when the first viewer comes. `isLocal`: whether only users of this machine can connect. */
+  readonly page: (isLocal: () => boolean) => Promise<PageRoutes>
   readonly onBug: (error: unknown) => void
-  readonly overview: Overview
-}
-
-interface Page {
-  readonly status: number
-  readonly type: string
-  readonly body: string
 }
 
 /** Milliseconds. */
 const REQUEST_TIMEOUT = 10_000
-const JSON_TYPE = 'application/json'
+/** Further connections are closed at once: their descriptors are taken from those of the public listener. */
+const MOST_CONNECTIONS = 512
+/** The same for one client (IPv6: a /64), so that it does not shut out the health checks of others. */
+const MOST_CONNECTIONS_PER_PEER = 256
 
 /**
- * The listener for operators: `/metrics` for Prometheus, `/healthz` (the process is alive) and `/readyz` (it is ready for
- * traffic). It has no authentication, so it belongs on loopback or a management network.
+ * The listener for operators: `/metrics` for Prometheus, `/healthz` (the process is alive), `/readyz` (it is ready for traffic), all
+ * three without a login, and the live page at `/`. Every request has to name the sidecar by a known host name (`createHostCheck`).
  */
-export function createAdminListener({ metrics, metricsType, readiness, onBug }: AdminDependencies): Server {
-  const pages: Readonly<Record<string, () => Page | Promise<Page>>> = {
+export function createAdminListener({
+  metrics,
+  metricsType,
+  readiness,
+  hosts,
+  page,
+  onBug,
+}: AdminDependencies): Server {
+  const pages: Readonly<Record<string, () => Answer | Promise<Answer>>> = {
     '/metrics': async () => ({ status: 200, type: metricsType, body: await metrics() }),
     '/healthz': () => json(200, { status: 'ok' }),
     '/readyz': () => {
@@ -37,41 +48,72 @@ export function createAdminListener({ metrics, metricsType, readiness, onBug }: 
       return json(state.ready ? 200 : 503, state)
     },
   }
+  const checkHost = createHostCheck(hosts)
+  let isLocal = false
+  let loading: Promise<PageRoutes> | undefined
 
-  async function pageFor(req: IncomingMessage): Promise<Page> {
+  async function answerTo(req: IncomingMessage, res: ServerResponse): Promise<Answer | undefined> {
+    const refused = checkHost(req)
+    if (refused !== undefined) return refused
+    // Compared byte for byte: nothing is decoded or resolved, so no other spelling reaches a page.
     const path = (req.url ?? '').replace(/\?.*$/s, '')
-    const page = Object.hasOwn(pages, path) ? pages[path] : undefined
-    if (page === undefined) return json(404, { error: 'not_found', pages: Object.keys(pages) })
-    if (req.method !== 'GET' && req.method !== 'HEAD') return json(405, { error: 'method_not_allowed' })
-    return page()
+    if (path === '/' || path.startsWith('/page/')) {
+      loading ??= page(() => isLocal).catch((error: unknown) => {
+        loading = undefined
+        throw error
+      })
+      return (await loading).answer(req, res, path)
+    }
+    const known = Object.hasOwn(pages, path) ? pages[path] : undefined
+    if (known === undefined) return json(404, { error: 'not_found', pages: ['/', ...Object.keys(pages)] })
+    return isRead(req) ? known() : methodNotAllowed('GET, HEAD')
   }
 
   const server = createServer(
     { requestTimeout: REQUEST_TIMEOUT, headersTimeout: REQUEST_TIMEOUT, connectionsCheckingInterval: 1_000 },
     (req, res) => {
-      pageFor(req)
+      answerTo(req, res)
         .catch((error: unknown) => {
-          onBug(error)
+          if (!(error instanceof ClientGone)) onBug(error)
           return json(500, { error: 'server_error' })
         })
-        .then((page) => send(res, page))
+        .then((answer) => {
+          if (answer !== undefined) send(res, answer)
+        })
     },
   )
+  server.once('listening', () => {
+    isLocal = isLocalAddress(server.address())
+  })
+  server.maxConnections = MOST_CONNECTIONS
+  server.on('connection', capPerPeer())
   // Closes the connection of a client that stops reading.
   server.setTimeout(REQUEST_TIMEOUT)
   return server
 }
 
-function json(status: number, value: object): Page {
-  return { status, type: JSON_TYPE, body: `${JSON.stringify(value)}\n` }
+/** Whether only users of this machine can connect: loopback, or a Unix socket (a path, or null for a passed descriptor). */
+export function isLocalAddress(address: ReturnType<Server['address']>): boolean {
+  if (address === null || typeof address === 'string') return true
+  const host = normalizeAddress(address.address)
+  return host === '::1' || host?.startsWith('127.') === true
 }
 
-function send(res: ServerResponse, { status, type, body }: Page): void {
-  res.writeHead(status, {
-    'Content-Type': type,
-    'Content-Length': Buffer.byteLength(body),
-    'Cache-Control': 'no-store',
-    ...(status === 405 ? { Allow: 'GET, HEAD' } : {}),
-  })
-  res.end(body)
+function capPerPeer(): (socket: Socket) => void {
+  const open = new Map<string, number>()
+  return (socket) => {
+    if (socket.remoteAddress === undefined) return
+    const peer = prefix64(normalizeAddress(socket.remoteAddress) ?? '')
+    const count = (open.get(peer) ?? 0) + 1
+    if (count > MOST_CONNECTIONS_PER_PEER) {
+      socket.destroy()
+      return
+    }
+    open.set(peer, count)
+    socket.once('close', () => {
+      const left = (open.get(peer) ?? 1) - 1
+      if (left === 0) open.delete(peer)
+      else open.set(peer, left)
+    })
+  }
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { versions } from 'node:process'
-import { createAdminListener, type Readiness } from '../admin/admin-listener.ts'
+import type { Readiness } from '../admin/admin-listener.ts'
 import { openControlSocket } from '../admin/control-socket.ts'
 import { type Changes, changesBetween } from '../config/changes.ts'
 import type { Config } from '../config/schema.ts'
@@ -19,6 +19,7 @@ import { type CollectGarbage, collectWhenIdle } from '../system/idle-collection.
 import { type MachineNames, machineNames } from '../system/machine-names.ts'
 import { within } from '../system/within.ts'
 import { VERSION } from '../version.ts'
+import { openAdmin } from './admin.ts'
 import { openCertificate } from './certificate.ts'
 import { openConfiguredStore } from './configured-store.ts'
 import { openDeviceServices } from './device-services.ts'
@@ -59,9 +60,19 @@ export interface SidecarDependencies {
 }
 
 /** Creates all parts of the sidecar and connects them. Rejects with `SetupError` if a configured file cannot be used. */
-export async function createSidecar(
+export async function createSidecar(config: Config, deps: SidecarDependencies): Promise<Sidecar> {
+  const opened = new AsyncDisposableStack()
+  return openParts(config, deps, opened).catch(async (error: unknown) => {
+    await opened.disposeAsync()
+    throw error
+  })
+}
+
+/** @param opened gets everything that has to be closed if a later part cannot be opened */
+async function openParts(
   config: Config,
   { clock, log, collectGarbage, machine = machineNames, compareEvery = 2_000 }: SidecarDependencies,
+  opened: AsyncDisposableStack,
 ): Promise<Sidecar> {
   const timeline = createTimeline(log, clock)
   let settings = await deriveSettings(config)
@@ -78,11 +89,10 @@ export async function createSidecar(
     uploadTimeout: () => settings.config.listen.bodyTimeout,
     onBug,
   })
+  opened.defer(services.close)
   const warnOfExposure = createExposureWarning(log)
-  const store = await openConfiguredStore(config, { log, metrics }).catch(async (error: unknown) => {
-    await services.close()
-    throw error
-  })
+  const store = await openConfiguredStore(config, { log, metrics })
+  opened.defer(() => store?.close())
   const stateDependencies: StateDependencies = {
     clock,
     log,
@@ -98,10 +108,8 @@ export async function createSidecar(
     const { openSharedState } = await import('./shared-state.ts')
     return openSharedState(config, store, stateDependencies)
   }
-  const state = await openState().catch(async (error: unknown) => {
-    await Promise.all([services.close(), store?.close()])
-    throw error
-  })
+  const state = await openState()
+  opened.defer(state.close)
   // After the lock of the state folder, because another sidecar may be using the certificate in it.
   const certificate = await openCertificate(config.listen.tls, config.stateDir, {
     clock,
@@ -109,14 +117,13 @@ export async function createSidecar(
     metrics,
     machine,
     compareEvery,
-  }).catch(async (error: unknown) => {
-    await Promise.all([state.close(), store?.close(), services.close()])
-    throw error
   })
+  opened.defer(certificate.close)
   await warnOfExposure(config)
 
   const tables = await openLimitTables(config.limits, store, { clock, log, metrics })
   const accessLog = createAccessLog(log, clock)
+  opened.defer(accessLog.close)
   const requests = createRecentRequests(clock)
   metrics.setScrapeSources({
     tokens: () => state.tokens.counts(),
@@ -162,19 +169,16 @@ export async function createSidecar(
   let phase: 'starting' | 'running' | 'stopping' = 'starting'
   const readiness = (): Readiness =>
     readinessOf(phase === 'running' ? [...services.unreadyReasons(), ...state.troubles()] : [phase])
-  const parts = { clock, machine, metrics, timeline, services, state, tables, certificate, store, readiness }
-  const overview = openOverview({ ...parts, node: versions.node, config: () => settings.config })
-  const admin = createAdminListener({
-    metrics: metrics.text,
-    metricsType: metrics.contentType,
-    readiness,
-    onBug,
-    overview,
-  })
+  const current = (): Config => settings.config
+  const shared = { clock, log, machine, metrics, state, readiness }
+  const shownParts = { timeline, services, tables, certificate, store, node: versions.node, config: current }
+  const overview = openOverview({ ...shared, ...shownParts })
+  opened.defer(overview.close)
+  const admin = await openAdmin(config, { ...shared, overview, requests, current, onBug })
   const collection = collectWhenIdle({ collect: collectGarbage })
   const listeners = createListeners(config, {
     public: listener.server,
-    admin,
+    admin: admin.server,
     onOpen(addresses) {
       phase = 'running'
       log.info({ ...addresses, upstream: config.upstream.url.origin, version: VERSION }, 'listening')
@@ -221,6 +225,7 @@ export async function createSidecar(
 
     async stop(graceMs = settings.config.shutdownGrace) {
       phase = 'stopping'
+      admin.endStreams()
       await listeners.endOpening()
       collection.close()
       await certificate.close()
@@ -233,7 +238,6 @@ export async function createSidecar(
       accessLog.close()
       overview.close()
       admin.close()
-      admin.closeAllConnections()
       log.info('stopped')
     },
   }

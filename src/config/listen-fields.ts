@@ -1,6 +1,6 @@
-import { ALWAYS, section } from './field.ts'
-import { tlsField } from './tls-field.ts'
-import { address, addressOrOff, duration, flag, integer, peers, size } from './value-fields.ts'
+import { ALWAYS, optional, section } from './field.ts'
+import { hostNames, tlsField } from './tls-field.ts'
+import { address, addressOrOff, duration, flag, integer, path, peers, size } from './value-fields.ts'
 
 export const listenField = section('The public listener, which clients connect to.', {
   address: address({
@@ -97,6 +97,18 @@ export const adminField = section('The listener for operators.', {
   address: addressOrOff({
     default: '127.0.0.1:9464',
     description:
-      'Where `/metrics`, `/healthz` and `/readyz` are served, in the same forms as `listen.address`. It has no login, so only operators may be able to reach it. `off` disables it.',
+      'Where the live page, `/metrics`, `/healthz` and `/readyz` are served, in the same forms as `listen.address`. The last three need no login, so only operators may be able to reach it. `off` disables it.',
+  }),
+  passwordFile: optional(
+    path({
+      description:
+        'The path of a file with the password of the live page, in one line: the password itself, or a hash of `postern hash-password`. A change signs out all viewers. Without it, the page needs no login on loopback and on a Unix socket, and is off at any other address.',
+    }),
+  ),
+  hosts: hostNames({
+    default: [],
+    live: ALWAYS,
+    description:
+      'Further names by which the admin listener may be addressed, such as that of a proxy in front: DNS names without a port; `*` may stand for the first label. IP addresses, `localhost`, names without a dot, the names of this machine, and those in `admin.address` and `listen.tls.names` are always allowed. A request with another name in `Host` gets 421, because a web page could send it by DNS rebinding.',
   }),
 })

@@ -87,11 +87,12 @@ export function exposureOf(mode: number): string {
 }
 
 /** Every file that holds a secret, with the key that names it. */
-export function secretFiles({ password, listen, upstream, store }: Config): readonly SecretFile[] {
+export function secretFiles({ password, admin, listen, upstream, store }: Config): readonly SecretFile[] {
   const files: SecretFile[] = []
   if ('file' in password) files.push({ key: 'password.file', file: password.file })
   if ('htpasswd' in password) files.push({ key: 'password.htpasswd.file', file: password.htpasswd.file })
   if ('shadow' in password) files.push({ key: 'password.shadow.file', file: password.shadow.file })
+  if (admin.passwordFile !== undefined) files.push({ key: 'admin.password_file', file: admin.passwordFile })
   const own = ownPair(listen.tls)
   if (own !== undefined) files.push({ key: 'listen.tls.key', file: own.key })
   if (store.passwordFile !== undefined) files.push({ key: 'store.password_file', file: store.passwordFile })

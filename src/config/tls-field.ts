@@ -1,8 +1,21 @@
 import { canonicalName } from '../http/host-name.ts'
-import { ALWAYS, either, type Field, optional, section, z } from './field.ts'
+import { ALWAYS, either, type Field, type FieldOptions, optional, section, z } from './field.ts'
 import { list, oneOf, path } from './value-fields.ts'
 
-const NAME = 'must be a DNS name, such as device.example or *.device.example, or an IP address'
+/** DNS names and IP addresses, in canonical form. */
+export function hostNames(options: FieldOptions): Field<readonly string[]> {
+  const must = 'must be a DNS name, such as device.example or *.device.example, or an IP address'
+  return list({
+    ...options,
+    type: 'DNS names and IP addresses',
+    must,
+    parse: (given) => {
+      const value = canonicalName(given)
+      return value === undefined ? { problem: must } : { value }
+    },
+    format: (value) => value,
+  })
+}
 
 const keys = section(
   "The operator's own certificate, or the names of the automatic one.",
@@ -20,17 +33,10 @@ const keys = section(
       }),
     ),
     names: optional(
-      list({
+      hostNames({
         live: ALWAYS,
-        type: 'DNS names and IP addresses',
         description:
           'The names and addresses in the automatic certificate, in place of those of the machine: for a machine behind NAT, or one whose inner addresses are not for every client to see. `localhost`, `127.0.0.1` and `::1` are always in it.',
-        must: NAME,
-        parse: (given) => {
-          const value = canonicalName(given)
-          return value === undefined ? { problem: NAME } : { value }
-        },
-        format: (value) => value,
       }),
     ),
   },

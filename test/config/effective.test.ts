@@ -26,6 +26,7 @@ describe('the effective configuration', () => {
   max_queued_bytes: 8MiB
 admin:
   address: 127.0.0.1:9464
+  hosts: []
 upstream:
   url: http://127.0.0.1:8080
   host: preserve

@@ -30,6 +30,8 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'listen.max_control_frames': ['7', 7],
   'listen.max_queued_bytes': ['1MiB', '1MiB'],
   'admin.address': ['off', 'off'],
+  'admin.password_file': ['p', 'p'],
+  'admin.hosts': ['ops.example, *.lan.example', ['ops.example', '*.lan.example']],
   'upstream.url': ['https://device', 'https://device'],
   'upstream.host': ['target', 'target'],
   'upstream.headers': ['{X-Foo: bar}', { 'X-Foo': 'bar' }],

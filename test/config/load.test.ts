@@ -65,7 +65,7 @@ const DEFAULTS = {
     maxControlFrames: 250,
     maxQueuedBytes: 8 << 20,
   },
-  admin: { address: { kind: 'tcp', host: '127.0.0.1', port: 9464 } },
+  admin: { address: { kind: 'tcp', host: '127.0.0.1', port: 9464 }, hosts: [] },
   upstream: {
     url: { kind: 'tcp', protocol: 'http', host: '127.0.0.1', port: 8080, origin: 'http://127.0.0.1:8080' },
     host: 'preserve',

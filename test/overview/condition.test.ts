@@ -1,19 +1,20 @@
 import { utimesSync, writeFileSync } from 'node:fs'
 import { expect, it, vi } from 'vitest'
-import type { AdminDependencies } from '../../src/admin/admin-listener.ts'
+import type { AdminSources } from '../../src/compose/admin.ts'
+import type { Config } from '../../src/config/schema.ts'
 import type { Overview } from '../../src/overview/model.ts'
 import { startDevice } from '../support/device.ts'
 import { type SidecarOptions, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 
 const received: Overview[] = []
 
-vi.mock('../../src/admin/admin-listener.ts', async (original) => {
-  const real = await original<typeof import('../../src/admin/admin-listener.ts')>()
+vi.mock('../../src/compose/admin.ts', async (original) => {
+  const real = await original<typeof import('../../src/compose/admin.ts')>()
   return {
     ...real,
-    createAdminListener(deps: AdminDependencies) {
-      received.push(deps.overview)
-      return real.createAdminListener(deps)
+    openAdmin(config: Config, sources: AdminSources) {
+      received.push(sources.overview)
+      return real.openAdmin(config, sources)
     },
   }
 })

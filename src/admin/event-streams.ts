@@ -1,0 +1,204 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Overview, PageEvents, Point, TimelineEntry } from '../overview/model.ts'
+import type { Clock } from '../system/clock.ts'
+import { type GrantSnapshot, grantChanges, snapshotOf } from './grant-changes.ts'
+import { PAGE_FIELDS } from './page-documents.ts'
+
+/** For whom a stream is. */
+export interface Viewer {
+  /** Streams end with it; undefined if no login is needed. */
+  readonly session: object | undefined
+  readonly mayRevoke: boolean
+  /** Whether the viewer may still look; asked once a second. */
+  readonly isWelcome: () => boolean
+}
+
+/** The streams of `page/events`. */
+export interface EventStreams {
+  /** Answers with a stream; false if there are `MOST_STREAMS` already. */
+  open(req: IncomingMessage, res: ServerResponse, viewer: Viewer): boolean
+  /** Ends the streams of a session; undefined ends all. */
+  end(session?: object): void
+}
+
+interface Stream {
+  readonly res: ServerResponse
+  readonly viewer: Viewer
+  /** What the client has. */
+  condition: string
+  grants: GrantSnapshot | undefined
+}
+
+export const MOST_STREAMS = 16
+/** A client that leaves more unread (bytes) is dropped. */
+const MOST_UNREAD = 1 << 20
+/** Time between two looks at the grants (ms); a little less than two seconds, so that every second point has one. */
+const GRANTS_EVERY = 1_900
+/** How long a client waits before it connects again (ms). */
+const RETRY = 2_000
+/** How long a client may take to read the end of its stream (ms). */
+const LAST_READ = 2_000
+
+/**
+ * Sends the events to all viewers. What is the same for all is computed and written as JSON once a second; without a viewer nothing
+ * runs. A viewer who does not read is dropped.
+ */
+export function createEventStreams({
+  overview,
+  clock,
+  onBug,
+}: {
+  readonly overview: Overview
+  readonly clock: Clock
+  readonly onBug: (error: unknown) => void
+}): EventStreams {
+  const streams = new Set<Stream>()
+  let source: { close(): void } | undefined
+  let newest: TimelineEntry | undefined
+  let grants: GrantSnapshot | undefined
+  let grantsAt = Number.NEGATIVE_INFINITY
+  let asking = false
+
+  function onPoint(point: Point): void {
+    const pointText = eventText('point', point, point.time)
+    const condition = JSON.stringify(overview.condition())
+    const timelineText = newsOfTimeline()
+    for (const stream of streams) {
+      if (!stream.viewer.isWelcome()) {
+        close(stream)
+        continue
+      }
+      let text = pointText
+      if (stream.condition !== condition) text += eventOf('condition', condition)
+      stream.condition = condition
+      write(stream, text + timelineText)
+    }
+    if (clock.monotonic() - grantsAt >= GRANTS_EVERY) askForGrants()
+  }
+
+  /** The new entries, and the last known one if it has changed. */
+  function newsOfTimeline(): string {
+    const known = newest
+    const news = overview
+      .timeline((known?.id ?? 1) - 1)
+      .filter(({ id, times, time }) => id !== known?.id || times !== known.times || time !== known.time)
+    newest = news.at(-1) ?? newest
+    return news.length === 0 ? '' : eventText('timeline', news)
+  }
+
+  function askForGrants(): void {
+    if (asking) return
+    asking = true
+    grantsAt = clock.monotonic()
+    Promise.resolve()
+      .then(() => overview.grants())
+      .then((rows) => {
+        if (streams.size === 0) return
+        grants = snapshotOf(rows, grants)
+        sendGrants()
+      })
+      .catch(onBug)
+      .finally(() => {
+        asking = false
+      })
+  }
+
+  /** Streams that have the same snapshot get the same text. */
+  function sendGrants(): void {
+    const texts = new Map<GrantSnapshot | undefined, string | undefined>()
+    for (const stream of streams) {
+      const before = stream.grants
+      if (grants === undefined || grants === before) continue
+      if (!texts.has(before)) texts.set(before, grantChanges(before, grants))
+      stream.grants = grants
+      const changes = texts.get(before)
+      if (changes !== undefined) write(stream, eventOf('grants', changes))
+    }
+  }
+
+  function write(stream: Stream, text: string): void {
+    if (stream.res.writableLength > MOST_UNREAD) {
+      forget(stream)
+      stream.res.destroy()
+    } else stream.res.write(text)
+  }
+
+  function close(stream: Stream): void {
+    forget(stream)
+    // What is written may wait for a client that does not read.
+    stream.res.socket?.setTimeout(LAST_READ)
+    stream.res.end()
+  }
+
+  function forget(stream: Stream): void {
+    if (!streams.delete(stream) || streams.size > 0) return
+    source?.close()
+    source = undefined
+    grants = undefined
+    grantsAt = Number.NEGATIVE_INFINITY
+  }
+
+  function start(viewer: Viewer, after: number, condition: string): string {
+    const now = clock.wall()
+    // Ids are times. One in the future is of an earlier clock.
+    const points = overview.points(after > now ? 0 : after)
+    const timeline = overview.timeline(0)
+    const start: Omit<PageEvents['start'], 'condition'> = {
+      about: overview.about,
+      now,
+      mayRevoke: viewer.mayRevoke,
+      signedIn: viewer.session !== undefined,
+      points,
+      timeline,
+    }
+    newest ??= timeline.at(-1)
+    const data = `${JSON.stringify(start).slice(0, -1)},"condition":${condition}}`
+    return `retry: ${RETRY}\n${eventOf('start', data, points.at(-1)?.time)}`
+  }
+
+  return {
+    open(req, res, viewer) {
+      if (streams.size >= MOST_STREAMS) return false
+      const condition = JSON.stringify(overview.condition())
+      const stream: Stream = { res, viewer, condition, grants: undefined }
+      if (streams.size === 0) newest = undefined
+      const first = start(viewer, lastEventId(req), condition)
+      // The listener's timeout is for connections that wait for a request. A point follows every second here.
+      req.socket.setTimeout(0)
+      res.writeHead(200, {
+        ...PAGE_FIELDS,
+        'Content-Type': 'text/event-stream',
+        'Cache-Control': 'no-store',
+        'X-Accel-Buffering': 'no',
+        Connection: 'close',
+      })
+      res.once('close', () => forget(stream))
+      streams.add(stream)
+      res.write(first)
+      source ??= overview.onPoint(onPoint)
+      if (grants !== undefined) sendGrants()
+      else askForGrants()
+      return true
+    },
+    end(session) {
+      for (const stream of [...streams]) {
+        if (session === undefined || stream.viewer.session === session) close(stream)
+      }
+    },
+  }
+}
+
+/** The id of the last event that the client has; 0 if it names none. */
+function lastEventId({ headersDistinct }: IncomingMessage): number {
+  const [id = ''] = headersDistinct['last-event-id'] ?? []
+  return /^\d{1,15}(?:\.\d{1,6})?$/.test(id) ? Number(id) : 0
+}
+
+function eventText<Name extends keyof PageEvents>(name: Name, data: PageEvents[Name], id?: number): string {
+  return eventOf(name, JSON.stringify(data), id)
+}
+
+/** JSON on one line is one `data` field. */
+function eventOf(name: keyof PageEvents, data: string, id?: number): string {
+  return `${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: ${data}\n\n`
+}

@@ -1,0 +1,104 @@
+import type { IncomingMessage } from 'node:http'
+import { UNIX_PEER } from '../gate/client-address.ts'
+import { normalizeAddress } from '../http/ip.ts'
+import type { Clock } from '../system/clock.ts'
+import { type Answer, errorAnswer } from './answer.ts'
+import { createLoginAttempts, MOST_FAILURES } from './login-attempts.ts'
+import type { Sessions } from './sessions.ts'
+import { readSmallBody } from './small-body.ts'
+
+/** What the sidecar's log says about viewers. */
+export interface PageLog {
+  signedIn(client: string): void
+  /** Called for the first failure of a client in a minute, and for the one that reaches the limit. */
+  loginFailed(client: string, count: number): void
+  /** `grants`: how many were revoked; `which`: `all` or the id of a grant. */
+  revoked(client: string, which: string, grants: number): void
+}
+
+/** Verifies the password of `admin.password_file`. */
+export type VerifyPassword = (candidate: string) => Promise<'right' | 'wrong' | 'overloaded'>
+
+export interface LoginDependencies {
+  readonly clock: Clock
+  readonly sessions: Sessions
+  readonly verify: VerifyPassword
+  /** How often the password has changed. */
+  readonly changes: () => number
+  readonly log: Pick<PageLog, 'signedIn' | 'loginFailed'>
+  /** The login page with a sentence about the failure. */
+  readonly failed: (
+    status: number,
+    what: { readonly sentence: string; readonly fields?: Answer['fields'] },
+  ) => Promise<Answer>
+  readonly goToPage: (fields: Record<string, string>) => Answer
+}
+
+/** Answers `POST page/login`: a form with the field `password`. A new session replaces the one that the browser had. */
+export function createLogin({
+  clock,
+  sessions,
+  verify,
+  changes,
+  log,
+  failed,
+  goToPage,
+}: LoginDependencies): (req: IncomingMessage) => Promise<Answer> {
+  const attempts = createLoginAttempts(clock)
+
+  /** A password that changes during the verification has to be verified again: the sessions that it ends do not include this one. */
+  async function verified(candidate: string): Promise<'right' | 'wrong' | 'overloaded'> {
+    for (;;) {
+      const before = changes()
+      const result = await verify(candidate)
+      if (before === changes()) return result
+    }
+  }
+
+  return async (req) => {
+    if (!/^application\/x-www-form-urlencoded *(?:;|$)/i.test(req.headers['content-type'] ?? '')) {
+      return errorAnswer(
+        415,
+        'unsupported_media_type',
+        'The login is a form: application/x-www-form-urlencoded.',
+      )
+    }
+    const body = await readSmallBody(req)
+    if (body === undefined) return tooLarge()
+    const [candidate, ...others] = new URLSearchParams(body).getAll('password')
+    if (candidate === undefined || others.length > 0) {
+      return errorAnswer(400, 'invalid_request', 'The form has one field, password.')
+    }
+    const client = clientOf(req)
+    const attempt = attempts.begin(client)
+    if (attempt.kind === 'refused') {
+      const seconds = String(attempt.retryAfter)
+      const sentence = `Too many failed logins from your address. Try again in ${seconds} s.`
+      return failed(429, { sentence, fields: { 'Retry-After': seconds } })
+    }
+    const result = await verified(candidate)
+    if (result === 'overloaded') {
+      attempt.forgive()
+      return failed(503, { sentence: 'Too many logins at once. Try again.', fields: { 'Retry-After': '1' } })
+    }
+    if (result === 'wrong') {
+      if (attempt.count === 1 || attempt.count === MOST_FAILURES) log.loginFailed(client, attempt.count)
+      return failed(401, { sentence: 'Wrong password.' })
+    }
+    attempt.forgive()
+    const earlier = sessions.find(req.headers.cookie)
+    if (earlier !== undefined) sessions.end(earlier)
+    log.signedIn(client)
+    return goToPage({ 'Set-Cookie': sessions.begin(client) })
+  }
+}
+
+/** 413. The rest of the body is not read, so the connection closes. */
+export function tooLarge(): Answer {
+  return errorAnswer(413, 'content_too_large', 'The body is longer than 4 KiB.', { Connection: 'close' })
+}
+
+/** The address of the client's connection; `unix` for a peer on a Unix socket. A proxy in front is the client. */
+export function clientOf({ socket }: IncomingMessage): string {
+  return normalizeAddress(socket.remoteAddress ?? '') ?? UNIX_PEER
+}

@@ -1,0 +1,177 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Explanation, Overview, RequestRow } from '../overview/model.ts'
+import type { Clock } from '../system/clock.ts'
+import type { Tokens } from '../tokens/token-contract.ts'
+import { type Answer, errorAnswer, isRead, json, methodNotAllowed } from './answer.ts'
+import { createEventStreams } from './event-streams.ts'
+import { type Access, accessOf, refuseAccess } from './page-access.ts'
+import {
+  failedLoginPage,
+  fileAnswer,
+  indexPage,
+  loginPage,
+  PAGE_FIELDS,
+  type PageFiles,
+} from './page-documents.ts'
+import { createLogin, type PageLog, type VerifyPassword } from './page-login.ts'
+import { createPageRevocation } from './page-revocation.ts'
+import { refuseCrossOrigin } from './same-origin.ts'
+import { createSessions, type Session } from './sessions.ts'
+
+export interface PageDependencies {
+  readonly clock: Clock
+  readonly overview: Overview
+  /** Called when the first viewer comes. */
+  readonly files: PageFiles
+  /** The last requests, latest first. */
+  readonly recent: () => readonly RequestRow[]
+  readonly explain: (id: string) => Explanation | undefined
+  readonly revoke: Tokens['revoke']
+  /** Undefined without `admin.password_file`. */
+  readonly password: { readonly verify: VerifyPassword } | undefined
+  readonly log: PageLog
+  readonly onBug: (error: unknown) => void
+}
+
+/** The live page: `/` and everything below `/page/`. */
+export interface PageRoutes {
+  /**
+   * Resolves with the response, or with undefined if a stream of events is the response. Rejects with `ClientGone` if the client left,
+   * and for a bug.
+   */
+  answer(req: IncomingMessage, res: ServerResponse, path: string): Promise<Answer | undefined>
+  /** Ends all sessions with their streams, because the password has changed. */
+  endSessions(): void
+  /** Ends all streams. No new one begins. */
+  stop(): void
+}
+
+interface Route {
+  readonly methods: 'GET, HEAD' | 'POST'
+  readonly answer: (
+    req: IncomingMessage,
+    res: ServerResponse,
+    access: Access,
+  ) => Answer | undefined | Promise<Answer | undefined>
+}
+
+/** Creates the page. `isLocal`: whether only users of this machine can connect. */
+export function createPageRoutes(
+  { clock, overview, files, recent, explain, revoke, password, log, onBug }: PageDependencies,
+  isLocal: () => boolean,
+): PageRoutes {
+  const streams = createEventStreams({ overview, clock, onBug })
+  const sessions = createSessions(clock, (session) => streams.end(session))
+  let changes = 0
+  let stopped = false
+
+  const logIn =
+    password === undefined
+      ? undefined
+      : createLogin({
+          clock,
+          sessions,
+          verify: password.verify,
+          changes: () => changes,
+          log,
+          failed: (status, what) => failedLoginPage(files, status, what),
+          goToPage,
+        })
+  const revokeGrants = createPageRevocation({ revoke, sessions, log })
+
+  function openPage(access: Access): Answer | Promise<Answer> {
+    if (access.kind === 'login') return loginPage(files)
+    if (access.kind === 'off') return { status: 403, type: 'text/plain; charset=utf-8', body: access.reason }
+    return indexPage(files)
+  }
+
+  function logOut(access: Access): Answer {
+    if (access.kind === 'viewer' && access.session !== undefined) sessions.end(access.session)
+    return goToPage({ 'Set-Cookie': sessions.farewell })
+  }
+
+  function openStream(
+    req: IncomingMessage,
+    res: ServerResponse,
+    session: Session | undefined,
+  ): Answer | undefined {
+    if (req.method === 'HEAD') return { status: 200, type: 'text/event-stream' }
+    if (stopped) return errorAnswer(503, 'stopping', 'The sidecar is stopping.', { Connection: 'close' })
+    const isWelcome = (): boolean => session === undefined || sessions.keep(session)
+    if (streams.open(req, res, { session, mayRevoke: true, isWelcome })) return undefined
+    const description = 'As many pages are open as the sidecar serves. Close one of them.'
+    return errorAnswer(503, 'too_many_viewers', description, { 'Retry-After': '10' })
+  }
+
+  function requests({ url = '' }: IncomingMessage): Answer {
+    const id = new URLSearchParams(url.replace(/^[^?]*/, '')).get('id')
+    if (id === null) return json(200, recent())
+    const explanation = explain(id)
+    return explanation === undefined
+      ? errorAnswer(404, 'not_found', 'The sidecar does not remember this request.')
+      : json(200, explanation)
+  }
+
+  const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
+    ['/', { methods: 'GET, HEAD', answer: (_req, _res, access) => openPage(access) }],
+    ['/page/login', { methods: 'POST', answer: (req) => (logIn === undefined ? noLogin() : logIn(req)) }],
+    ['/page/logout', { methods: 'POST', answer: (_req, _res, access) => logOut(access) }],
+    ['/page/events', { methods: 'GET, HEAD', answer: forViewers(openStream) }],
+    ['/page/requests', { methods: 'GET, HEAD', answer: forViewers(requests) }],
+    [
+      '/page/revoke',
+      { methods: 'POST', answer: forViewers((req, _res, session) => revokeGrants(req, session)) },
+    ],
+  ])
+
+  async function answerOf(
+    req: IncomingMessage,
+    res: ServerResponse,
+    path: string,
+  ): Promise<Answer | undefined> {
+    const route = routes.get(path)
+    if (route === undefined) return fileAnswer(files, req, path.slice('/page/'.length))
+    // A failed login is shown at this address, so a reload may ask for it.
+    if (path === '/page/login' && isRead(req)) return goToPage()
+    if (!route.methods.split(', ').includes(req.method ?? '')) return methodNotAllowed(route.methods)
+    // Pages of other sites may link to the page.
+    const refused = path === '/' ? undefined : refuseCrossOrigin(req)
+    if (refused !== undefined) return refused
+    return route.answer(req, res, accessOf(req, password === undefined ? undefined : sessions, isLocal()))
+  }
+
+  return {
+    async answer(req, res, path) {
+      const answer = await answerOf(req, res, path)
+      return answer === undefined ? undefined : { ...answer, fields: { ...PAGE_FIELDS, ...answer.fields } }
+    },
+    endSessions() {
+      changes += 1
+      sessions.endAll()
+    },
+    stop() {
+      stopped = true
+      streams.end()
+    },
+  }
+}
+
+function forViewers(
+  answer: (
+    req: IncomingMessage,
+    res: ServerResponse,
+    session: Session | undefined,
+  ) => Answer | undefined | Promise<Answer | undefined>,
+): Route['answer'] {
+  return (req, res, access) =>
+    access.kind === 'viewer' ? answer(req, res, access.session) : refuseAccess(access)
+}
+
+function noLogin(): Answer {
+  return errorAnswer(404, 'not_found', 'There is no login, because admin.password_file is not set.')
+}
+
+/** Relative to `/page/`, so that it works behind a proxy that adds a prefix to the path. */
+function goToPage(fields: Readonly<Record<string, string>> = {}): Answer {
+  return { status: 303, fields: { Location: '../', ...fields } }
+}

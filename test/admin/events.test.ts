@@ -1,0 +1,154 @@
+import { once } from 'node:events'
+import { expect, it } from 'vitest'
+import { rawConnection } from '../support/raw.ts'
+import { grantRow, startAdmin } from './viewing.ts'
+
+it('H154 a stream begins with the whole picture and has every second after it', async () => {
+  const viewed = await startAdmin()
+  const { overview } = viewed
+  overview.grantRows = [grantRow('b'), grantRow('a')]
+  const stream = await viewed.stream()
+  const { headers, statusCode } = stream.response
+  expect([
+    statusCode,
+    headers['content-type'],
+    headers['cache-control'],
+    headers['x-accel-buffering'],
+  ]).toEqual([200, 'text/event-stream', 'no-store', 'no'])
+  const start = await stream.next('start')
+  expect(start.data).toMatchObject({
+    about: { run: 'one' },
+    mayRevoke: true,
+    signedIn: false,
+    condition: { ready: true },
+  })
+  expect(start.data.points).toHaveLength(1)
+  expect(start.id).toBe(String(start.data.points[0].time))
+  expect((await stream.next('grants')).data).toEqual({
+    total: 2,
+    changed: [grantRow('b'), grantRow('a')],
+    removed: [],
+  })
+
+  await overview.tick()
+  const point = await stream.next('point')
+  expect(point.id).toBe(String(point.data.time))
+  overview.ready = false
+  overview.entries.push({ id: 1, time: 1, level: 'warn', text: 'x', details: '', times: 1 })
+  overview.grantRows = [grantRow('a', 7), grantRow('c')]
+  await overview.tick()
+  await stream.next('point')
+  expect((await stream.next('condition')).data).toEqual({ ready: false })
+  expect((await stream.next('timeline')).data).toHaveLength(1)
+  expect((await stream.next('grants')).data).toEqual({
+    total: 2,
+    changed: [grantRow('a', 7), grantRow('c')],
+    removed: ['b'],
+  })
+
+  overview.entries[0] = { id: 1, time: 2, level: 'warn', text: 'x', details: '', times: 2 }
+  await overview.tick()
+  await overview.tick()
+  expect((await stream.next('timeline')).data).toMatchObject([{ id: 1, times: 2 }])
+  await stream.next('point')
+  await stream.next('point')
+  const names = stream.received.map(({ name }) => name)
+  expect(names.filter((name) => name === 'condition')).toHaveLength(1)
+  expect(names.filter((name) => name === 'grants')).toHaveLength(2)
+})
+
+it('H154 a stream that is resumed has only what is new, whatever its last id says', async () => {
+  const viewed = await startAdmin()
+  await viewed.overview.tick()
+  const [, second] = viewed.overview.points(0)
+  const resumed = await viewed.stream({ headers: { 'Last-Event-ID': String((second?.time ?? 0) - 1) } })
+  expect((await resumed.next('start')).data.points).toEqual([second])
+  for (const id of ['9'.repeat(15), '9'.repeat(8000), '-1', 'NaN', '1e3', '__proto__']) {
+    const stream = await viewed.stream({ headers: { 'Last-Event-ID': id } })
+    expect((await stream.next('start')).data.points, id.slice(0, 20)).toHaveLength(2)
+    stream.close()
+  }
+})
+
+it('H154 sends no more than 1,000 grants, and says when the shared store does not', async () => {
+  const viewed = await startAdmin()
+  const { overview } = viewed
+  overview.grantRows = Array.from({ length: 1_500 }, (_, i) => grantRow(`g${i}`))
+  const stream = await viewed.stream()
+  const { data } = await stream.next('grants')
+  expect([data.total, data.changed.length, data.changed[999].id]).toEqual([1_500, 1_000, 'g999'])
+  overview.grantRows = 'unavailable'
+  await overview.tick()
+  await overview.tick()
+  expect((await stream.next('grants')).data).toEqual({ total: null, changed: [], removed: [] })
+})
+
+it('H154 serves 16 streams, and nothing runs without one', async () => {
+  const viewed = await startAdmin()
+  const { overview } = viewed
+  await viewed.ask('/')
+  await overview.tick()
+  expect([overview.listeners, overview.asked]).toEqual([0, 0])
+  const streams = await Promise.all(Array.from({ length: 16 }, () => viewed.stream()))
+  expect(overview.listeners).toBe(1)
+  const before = overview.asked
+  await overview.tick()
+  expect(overview.asked - before).toBe(1)
+  const { status, headers, text } = await viewed.ask('/page/events')
+  expect([status, headers['retry-after'], JSON.parse(text).error]).toEqual([503, '10', 'too_many_viewers'])
+  expect((await viewed.ask('/page/events', { method: 'HEAD' })).status).toBe(200)
+  for (const stream of streams) stream.close()
+  await expect.poll(() => overview.listeners).toBe(0)
+  const stream = await viewed.stream()
+  await stream.next('start')
+})
+
+it('H154 a viewer who reads nothing is dropped, and the others are not', async () => {
+  const viewed = await startAdmin()
+  const { overview } = viewed
+  const deaf = await rawConnection(viewed.url)
+  deaf.socket.pause()
+  deaf.write('GET /page/events HTTP/1.1\r\nHost: x\r\n\r\n')
+  await expect.poll(() => overview.listeners).toBe(1)
+  const stream = await viewed.stream()
+  await stream.next('start')
+  expect(await connectionsOf(viewed.admin.server)).toBe(2)
+  // More than the kernel and the stream keep for a reader.
+  for (let i = 0; i < 200 && (await connectionsOf(viewed.admin.server)) > 1; i += 1) {
+    const details = `${i}`.repeat(100_000)
+    overview.entries = [{ id: i + 1, time: i, level: 'info', text: 'x', details, times: 1 }]
+    await overview.tick()
+    await stream.next('timeline')
+  }
+  expect(await connectionsOf(viewed.admin.server)).toBe(1)
+  await overview.tick()
+  await stream.next('point')
+})
+
+it('H154 no timeout ends a stream, and a stop ends it at once', async () => {
+  const viewed = await startAdmin()
+  const stream = await viewed.stream()
+  await stream.next('start')
+  expect(viewed.admin.server.timeout).toBeGreaterThan(0)
+  const [socket] = await sockets(viewed)
+  expect(socket).toBe(0)
+  viewed.admin.endStreams()
+  await stream.ended
+  expect((await viewed.ask('/page/events')).status).toBe(503)
+  expect((await viewed.ask('/metrics')).status).toBe(200)
+})
+
+/** The timeouts of the server's sockets that send events. */
+async function sockets(viewed: Awaited<ReturnType<typeof startAdmin>>): Promise<(number | undefined)[]> {
+  const opened = once(viewed.admin.server, 'request')
+  const stream = await viewed.stream()
+  const [req] = await opened
+  await stream.next('start')
+  return [req.socket.timeout]
+}
+
+function connectionsOf(server: { getConnections(done: (error: Error | null, count: number) => void): void }) {
+  return new Promise<number>((resolve, reject) =>
+    server.getConnections((error, count) => (error === null ? resolve(count) : reject(error))),
+  )
+}
