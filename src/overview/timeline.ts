@@ -55,11 +55,20 @@ function textOf(value: unknown): string {
   if (value === undefined || value === null) return ''
   if (value instanceof Error) return value.message
   if (Array.isArray(value)) return value.map(textOf).join(', ')
-  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+  return typeof value === 'object' ? jsonOf(value) : String(value)
+}
+
+/** Empty for an object that refers to itself: a line of the log must never fail. */
+function jsonOf(value: object): string {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    return ''
+  }
 }
 
 /** Text without control characters and bidirectional marks, so that it shows what it holds. */
 function printable(text: string, longest: number): string {
   const clean = text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ')
-  return clean.length > longest ? `${clean.slice(0, longest - 3)}...` : clean
+  return clean.length > longest ? `${clean.slice(0, longest - 3).toWellFormed()}...` : clean
 }

@@ -82,7 +82,10 @@ export async function openPasswordSource(
   }
 
   const reread = async (): Promise<void> => {
-    changedAt = await changeOf(file)
+    // Not awaited: a new password must not wait for it.
+    void changeOf(file).then((at) => {
+      changedAt = at
+    })
     let content = await read()
     while (!closed && isNews(content)) {
       await delay(SETTLE, undefined, { ref: false })

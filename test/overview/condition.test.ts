@@ -4,7 +4,9 @@ import type { AdminSources } from '../../src/compose/admin.ts'
 import type { Config } from '../../src/config/schema.ts'
 import type { Overview } from '../../src/overview/model.ts'
 import { startDevice } from '../support/device.ts'
+import { startRedis } from '../support/redis.ts'
 import { type SidecarOptions, startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { needs } from '../support/tools.ts'
 
 const received: Overview[] = []
 
@@ -140,4 +142,27 @@ it('H150 the condition has readiness, load, tokens, certificate and password', a
   })
   const texts = overview.timeline(0).map(({ text }) => text)
   expect(texts).toEqual(expect.arrayContaining(['listening', 'the password has changed']))
+})
+
+it('H150 with a shared store: whether it answers, the grants of all sidecars, and the used-up windows that this one knows', async () => {
+  needs('redis-server')
+  const redis = await startRedis()
+  const config = {
+    tokens: { store: `valkey://${redis.at}` },
+    store: { prefix: 'overview' },
+    limits: { store: 'shared', api: { requests: 2 } },
+  }
+  const one = await startObserved({ config })
+  const two = await startObserved({ config })
+  const { access_token: token } = await two.grant()
+  for (let i = 0; i < 3; i += 1) await one.request({ token })
+  expect(one.overview.condition()).toMatchObject({
+    store: { up: true },
+    limits: { api: { usedUp: [{ key: '127.0.0.1', refused: 1 }] } },
+  })
+  expect(await rows(one.overview)).toMatchObject([{ client: '127.0.0.1', usedAt: expect.any(Number) }])
+  // The other sidecar saw no request of this grant.
+  expect(await rows(two.overview)).toMatchObject([{ client: '127.0.0.1', usedAt: null }])
+  await redis.kill()
+  await vi.waitUntil(() => one.overview.condition().store?.up === false, { timeout: 30_000 })
 })

@@ -36,13 +36,17 @@ it('H150 the timeline has each line as short text, an error by its message alone
   log.error({ err: new Error('it broke') }, 'internal error')
   log.fatal({ reason: undefined, pauseMs: 5, nested: { a: 1 } }, 'the end')
   log.debug('not shown')
+  const endless: Record<string, unknown> = {}
+  endless.self = endless
+  log.warn({ endless, big: 2n }, 'odd')
   expect(shown()).toEqual([
     entry('info', 'configuration reloaded', 'changed: limits.api.requests, log.level'),
     entry('warn', 'the device sends bytes', 'route: /files/'),
     entry('error', 'internal error', 'it broke'),
     entry('error', 'the end', 'pauseMs: 5, nested: {"a":1}'),
+    entry('warn', 'odd', 'big: 2'),
   ])
-  expect(lines).toHaveLength(4)
+  expect(lines).toHaveLength(5)
   expect(lines[1]).toContain('"route":"/files/"')
 })
 

@@ -54,7 +54,7 @@ describe('A password file', () => {
     const source = await opened({ file: written(content) })
     expect(await source.verify('hunter2')).toBe('right')
     expect(await source.verify('hunter2\n')).toBe('wrong')
-    expect(source.state()).toEqual({ readable: true })
+    expect(source.state()).toMatchObject({ readable: true })
   })
 
   it('keeps spaces around a password in plain text', async () => {
