@@ -10,6 +10,7 @@ import { LIMIT_FIELD_NAMES } from '../../src/limits/limit-fields.ts'
 import { createAccessLog } from '../../src/record/access-log.ts'
 import { createLog } from '../../src/record/log.ts'
 import { createMetrics } from '../../src/record/metrics.ts'
+import { createRecentRequests } from '../../src/record/recent-requests.ts'
 import { createBoundedQueue } from '../../src/system/bounded-queue.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { summarize } from '../measure.ts'
@@ -30,6 +31,7 @@ const log = await createLog(
   { terminal: false, fd: openSync('/dev/null', 'w') },
 )
 const accessLog = createAccessLog(log, clock)
+const requests = createRecentRequests(clock)
 const requestSettings = { host: undefined, added: [] }
 const responseSettings = { origin: 'http://127.0.0.1:8080', host: undefined, replaced: LIMIT_FIELD_NAMES }
 
@@ -88,6 +90,7 @@ const passage = createPassage({
   onBug: unexpected,
   record(entry) {
     metrics.exchange(entry)
+    requests.add(entry)
     accessLog.write(entry)
   },
 })

@@ -228,8 +228,17 @@ function forward(
   identity: Identity | undefined,
   wouldRefuse: Refusal | undefined,
 ): Admission {
+  const { requestId, endpoint, client, peerTrusted, per, decision, limitFields, framing } = common
+  // Every property by its name: a spread would make V8 extend the object several times.
   const admission = {
-    ...common,
+    requestId,
+    endpoint,
+    client,
+    peerTrusted,
+    per,
+    decision,
+    limitFields,
+    framing,
     kind: 'forward' as const,
     identity,
     grant: identity?.kind === 'valid' ? identity.grant : undefined,

@@ -62,7 +62,7 @@ const LONGEST_PATH = 256
 const LONGEST_METHOD = 32
 
 /** How many numbers `writeNumbers` writes. */
-export const NUMBERS = 15
+export const NUMBERS = 16
 
 /** Writes the numbers of a request to `to`, from index `at`. @param wall when the exchange ended (ms since the epoch) */
 export function writeNumbers(record: DecidedRecord, wall: number, to: Float64Array, at: number): void {
@@ -93,26 +93,56 @@ export function writeNumbers(record: DecidedRecord, wall: number, to: Float64Arr
     to[at + 13] = trace.attempts
   }
   to[at + 14] = flags
+  to[at + 15] = codeOf(record)
+}
+
+/** How often each of these words occurs is bounded, so they are kept as one number: most requests then have few words. */
+const KINDS = ['refused', 'own-endpoint', 'forward'] as const
+const ENDPOINTS = ['api', 'oauth'] as const
+const OWNERS = ['client', 'grant', 'device'] as const
+const ENDS = ['complete', 'aborted', 'cut'] as const
+const VERSIONS = ['1.0', '1.1', '2'] as const
+const TOKENS = ['', 'valid', 'unavailable', 'missing', 'malformed', 'unknown', 'expired', 'revoked'] as const
+
+function codeOf({ admission, endpoint, outcome, head }: DecidedRecord): number {
+  const { identity } = admission
+  const token = identity === undefined ? '' : identity.kind === 'refused' ? identity.cause : identity.kind
+  return (
+    KINDS.indexOf(admission.kind) |
+    (ENDPOINTS.indexOf(endpoint) << 2) |
+    (OWNERS.indexOf(admission.per) << 3) |
+    (ENDS.indexOf(outcome.end) << 5) |
+    (VERSIONS.indexOf(head.version) << 7) |
+    (TOKENS.indexOf(token) << 9)
+  )
 }
 
 /** The words of a request on one line each, the id first, the path last. It has neither the query nor a field nor the body. */
-export function wordsOf(record: DecidedRecord): string {
-  const { admission, grant, refusal, wouldRefuse, outcome, head } = record
-  const { identity } = admission
+export function wordsOf({
+  admission,
+  requestId,
+  client,
+  grant,
+  refusal,
+  wouldRefuse,
+  head,
+}: DecidedRecord): string {
   const trace = admission.kind === 'forward' ? admission.trace : undefined
-  const token = identity === undefined ? '' : identity.kind === 'refused' ? identity.cause : identity.kind
-  return (
-    `${record.requestId}\n${admission.kind}\n${record.endpoint}\n${record.client}\n${admission.per}\n${token}\n${grant ?? ''}\n` +
-    `${refusal === undefined ? '' : nameOf(refusal)}\n${descriptionOf(refusal)}\n${wouldRefuse === undefined ? '' : nameOf(wouldRefuse)}\n${trace?.failure ?? ''}\n${outcome.end}\n` +
-    `${head.version}\n${trace?.route ?? ''}\n${head.method.slice(0, LONGEST_METHOD)}\n${pathOf(head.target).slice(0, LONGEST_PATH)}`
-  )
+  const path = pathOf(head.target).slice(0, LONGEST_PATH)
+  const usual = refusal === undefined && wouldRefuse === undefined && trace?.failure === undefined
+  const unusual = usual
+    ? '\n\n\n'
+    : `${refusal === undefined ? '' : nameOf(refusal)}\n${descriptionOf(refusal)}\n` +
+      `${wouldRefuse === undefined ? '' : nameOf(wouldRefuse)}\n${trace?.failure ?? ''}`
+  return `${requestId}\n${client}\n${grant ?? ''}\n${unusual}\n${trace?.route ?? ''}\n${head.method.slice(0, LONGEST_METHOD)}\n${path}`
 }
 
 /** The facts that `writeNumbers` and `wordsOf` wrote. */
 export function readFacts(numbers: Float64Array, words: string): RequestFacts {
   const number = (index: number): number => numbers[index] ?? 0
-  const [id, kind, endpoint, client, per, token, grant, refusal, description, ...rest] = words.split('\n')
-  const [wouldRefuse, failure, end, version, route, method, ...path] = rest
+  const code = number(15)
+  const [id, client, grant, refusal, description, wouldRefuse, failure, route, method, ...path] =
+    words.split('\n')
   return {
     time: number(0),
     duration: number(1),
@@ -130,19 +160,18 @@ export function readFacts(numbers: Float64Array, words: string): RequestFacts {
     attempts: number(13),
     flags: number(14),
     id: id ?? '',
-    // Proof of the casts: `wordsOf` wrote these words.
-    kind: kind as RequestFacts['kind'],
-    endpoint: endpoint as Endpoint,
+    kind: KINDS[code & 3] ?? 'refused',
+    endpoint: ENDPOINTS[(code >> 2) & 1] ?? 'api',
     client: client ?? '',
-    per: per as RequestFacts['per'],
-    token: token ?? '',
+    per: OWNERS[(code >> 3) & 3] ?? 'client',
+    token: TOKENS[(code >> 9) & 7] ?? '',
     grant: grant ?? '',
     refusal: refusal ?? '',
     description: description ?? '',
     wouldRefuse: wouldRefuse ?? '',
     failure: failure ?? '',
-    end: end as Outcome['end'],
-    version: version ?? '',
+    end: ENDS[(code >> 5) & 3] ?? 'complete',
+    version: VERSIONS[(code >> 7) & 3] ?? '1.1',
     route: route ?? '',
     method: printable(method ?? ''),
     path: printable(path.join('?')),
