@@ -22,7 +22,7 @@ export function readSmallBody(req: IncomingMessage): Promise<string | undefined>
     }
     req.on('data', take)
     req.once('end', () => resolve(Buffer.concat(chunks).toString('utf8')))
-    req.once('error', reject)
+    req.once('error', () => reject(new ClientGone()))
     req.once('close', () => reject(new ClientGone()))
   })
 }
