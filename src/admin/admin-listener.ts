@@ -95,8 +95,12 @@ export function createAdminListener({
 /** Whether only users of this machine can connect: loopback, or a Unix socket (a path, or null for a passed descriptor). */
 export function isLocalAddress(address: ReturnType<Server['address']>): boolean {
   if (address === null || typeof address === 'string') return true
-  const host = normalizeAddress(address.address)
-  return host === '::1' || host?.startsWith('127.') === true
+  return isLoopback(address.address)
+}
+
+/** Whether a host of an address is loopback: by its address, or as `localhost`. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || /^(?:127\.|::1$)/.test(normalizeAddress(host) ?? '')
 }
 
 function capPerPeer(): (socket: Socket) => void {

@@ -4,7 +4,7 @@ import { SetupError } from '../system/setup-error.ts'
 import { addressChecks } from './check/address-checks.ts'
 import { certificateCheck } from './check/certificate-check.ts'
 import { deviceChecks } from './check/device-checks.ts'
-import { exposureWarnings, passwordCheck, stateCheck } from './check/file-checks.ts'
+import { exposureWarnings, pageChecks, passwordCheck, stateCheck } from './check/file-checks.ts'
 import { type Check, type CheckResult, describeResult, runCheck } from './check/finding.ts'
 import { storeChecks } from './check/store-check.ts'
 import type { CommandIo, ExitCode } from './command.ts'
@@ -74,6 +74,7 @@ function checksOf(config: Config): readonly Check[] {
     passwordCheck(config),
     certificateCheck(config),
     stateCheck(config),
+    ...pageChecks(config),
     ...storeChecks(config),
     ...addressChecks(config),
     ...deviceChecks(config),

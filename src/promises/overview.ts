@@ -19,6 +19,31 @@ export const OVERVIEW = {
     reason:
       'the operator asks who it is while it happens, and no log of the day before has been configured for it',
   },
+  H151: {
+    sentence:
+      'The admin listener serves a request only if its `Host` is an address or a name that no attacker can own in DNS. `/metrics`, `/healthz` and `/readyz` need no login and answer as ever.',
+    reason: 'DNS rebinding: a web page would read the listener through the browser of an operator',
+  },
+  H152: {
+    sentence:
+      'With `admin.password_file`, everything of the live page needs a login. A session ends when the viewer signs out, after 12 h without use, after 7 days, and with a new password, and its streams end with it. Ten failed logins a minute are the most from one address.',
+    reason: 'guessed passwords; a stolen or forgotten session',
+  },
+  H153: {
+    sentence:
+      'Without a password, the live page is served on loopback and on a Unix socket only, and not through a proxy that names itself. Only the page itself can sign in or out and revoke.',
+    reason: 'cross-site request forgery; login CSRF; an open port',
+  },
+  H154: {
+    sentence:
+      'An open page has each second as long as it stays, 16 pages can be open, and one that does not read is dropped. Without an open page nothing is computed for it.',
+    reason: 'decision: watching must not cost the requests anything; slow read',
+  },
+  H155: {
+    sentence:
+      'The live page runs no foreign script and is shown in no frame. Its files have exact names, and connections, bodies and times of the admin listener are bounded.',
+    reason: 'cross-site scripting, clickjacking, path traversal, slowloris',
+  },
   H160: {
     sentence:
       '`postern explain ID` says of each of the last requests what it was taken for, in whose window it counted, which token was found, what the device answered, and where the time went.',

@@ -1,11 +1,13 @@
 import { constants, existsSync } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { isLoopback } from '../../admin/admin-listener.ts'
 import { controlSocketPath } from '../../admin/control-socket.ts'
 import type { Config } from '../../config/schema.ts'
 import { exposedSecrets } from '../../config/secrets.ts'
 import { findSelfSigned, isSelfSigned } from '../../listen/tls-material.ts'
 import { openPasswordSource } from '../../password/source.ts'
+import type { PasswordSourceConfig } from '../../password/source-file.ts'
 import { systemClock } from '../../system/clock.ts'
 import { socketLengthProblem } from '../../system/listen-address.ts'
 import { reasonOf } from '../../system/node-permission.ts'
@@ -24,12 +26,37 @@ export function passwordCheck(config: Config): Check {
 
 async function checkPassword({ password }: Config): Promise<string> {
   if ('device' in password) return 'the device, which checks the password of every grant'
+  return readPassword(password)
+}
+
+async function readPassword(password: PasswordSourceConfig): Promise<string> {
   const source = await openPasswordSource(password, {
     clock: systemClock,
     events: { changed() {}, unreadable() {}, restored() {} },
   })
   source.close()
   return 'readable'
+}
+
+/** The password of the live page, or that the page is off. None for a page that users of this machine alone can open. */
+export function pageChecks({ admin }: Config): readonly Check[] {
+  const { address, passwordFile } = admin
+  if (address === 'off') return []
+  if (passwordFile !== undefined) {
+    return [
+      {
+        name: 'admin.password_file',
+        meaning: 'serve does not start: it cannot guard the live page',
+        remedy:
+          'postern hash-password > FILE writes one; the user that runs Postern has to be able to read it',
+        run: () => readPassword({ file: passwordFile }),
+      },
+    ]
+  }
+  if (address.kind !== 'tcp' || isLoopback(address.host)) return []
+  const run = async (): Promise<string> =>
+    'off: admin.address is not on loopback, and admin.password_file is not set'
+  return [{ name: 'live page', meaning: 'nobody can open it', remedy: 'set admin.password_file', run }]
 }
 
 export function stateCheck(config: Config): Check {
