@@ -3,6 +3,7 @@ import { type Answer, describeAnswer } from './answer.ts'
 import { shownBy } from './encodings.ts'
 import { type Limit, limitFieldFaults } from './limit-faults.ts'
 import { createLogins } from './logins.ts'
+import type { Observation } from './observation.ts'
 import type { Question } from './question.ts'
 import { createSecrets } from './secrets.ts'
 import type { Departure, Endpoint, Finding } from './verdict.ts'
@@ -11,6 +12,8 @@ import { createWindowEnds } from './window-ends.ts'
 /** What every response of a run is read for, whatever it was sent for. */
 export interface Records {
   add(question: Question, answer: Answer): void
+  /** Records of a response of a flood only which window it tells of. */
+  addFlooded(question: Question, answer: Observation): void
   /** Requests that were recorded. */
   readonly requests: number
   /** When the latest window that a response told of has ended for certain (Unix time in ms). */
@@ -110,6 +113,7 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
       if (question.refused === true && question.oddity === undefined) readStatus(question, answer)
       if (isRefusal(question, answer, tokens.length > 0)) readSecrets(question, answer)
     },
+    addFlooded: windowEnds.addFlooded,
     get requests() {
       return requests
     },

@@ -1,12 +1,13 @@
-import type { Answer } from './answer.ts'
 import { type Limit, statedReset } from './limit-faults.ts'
-import { retryAfter } from './observation.ts'
+import { type Observation, retryAfter } from './observation.ts'
 import type { Question } from './question.ts'
 import { ENDPOINTS, type Endpoint } from './verdict.ts'
 
 /** When the windows are over that responses have told of. */
 export interface WindowEnds {
-  add(question: Question, answer: Answer): void
+  add(question: Question, answer: Observation): void
+  /** The same for a response of a flood. They overtake each other, so none brings an end forward. */
+  addFlooded(question: Question, answer: Observation): void
   /** When the latest window of this type has ended for certain (Unix time in ms); 0 if no response told of one. */
   of(endpoint: Endpoint): number
 }
@@ -16,7 +17,7 @@ const CLOCK_MARGIN = 150
 
 export function createWindowEnds(limits: Readonly<Record<Endpoint, Limit>>): WindowEnds {
   const ends = new Map<Endpoint, number>()
-  return {
+  const windowEnds: WindowEnds = {
     add({ endpoint, oddity }, answer) {
       const limit = limits[endpoint]
       const reset = statedReset(answer, limit)
@@ -31,6 +32,12 @@ export function createWindowEnds(limits: Readonly<Record<Endpoint, Limit>>): Win
         for (const each of oddity === undefined ? [endpoint] : ENDPOINTS)
           ends.set(each, Math.max(end, ends.get(each) ?? 0))
     },
+    addFlooded(question, answer) {
+      const before = windowEnds.of(question.endpoint)
+      windowEnds.add(question, answer)
+      if (windowEnds.of(question.endpoint) < before) ends.set(question.endpoint, before)
+    },
     of: (endpoint) => ends.get(endpoint) ?? 0,
   }
+  return windowEnds
 }

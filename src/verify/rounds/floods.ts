@@ -38,17 +38,21 @@ async function floodOne(stage: Stage, admitted: Admitted, endpoint: Endpoint): P
   const ledger = createLedger(limit, undefined)
   const refusals: number[] = []
   ledger.add({ status }, await stage.send(question))
+  const length = floodLength(stage, refusals)
   const running = flood({
     url: options.url.origin,
     tls: tlsOptions(options),
     requests: [floodRequest(question)],
     connections,
     pipelining: 1,
-    until: { seconds },
-    signal: stage.signal,
+    until: { seconds: seconds + LONGER },
+    signal: length.signal,
     onResponse(_request, { status: came, headers, body, time }) {
       if (came === 429) refusals.push(time)
-      ledger.add({ status }, { status: came, fields: foldFields(headers), body, at: clock.wall() })
+      const observation = { status: came, fields: foldFields(headers), body, at: clock.wall() }
+      ledger.add({ status }, observation)
+      stage.records.addFlooded(question, observation)
+      length.responded()
     },
   })
   const [report, beside] = await Promise.all([running, clientBeside(stage, admitted, other)])
@@ -78,6 +82,43 @@ async function floodOne(stage: Stage, admitted: Admitted, endpoint: Endpoint): P
       ? []
       : untested(['H125'], 'how many passed in each window: no response says which window it is of')),
   ]
+}
+
+/** With fewer refusals (429) a flood is too short to judge, so it goes on, up to so much longer (seconds). */
+const ENOUGH = 100
+const LONGER = 20
+
+interface FloodLength {
+  /** Ends the flood. */
+  readonly signal: AbortSignal
+  /** Called after each response. */
+  responded(): void
+}
+
+/**
+ * Ends a flood after its length if it has brought enough refusals, otherwise when it has: where the server or this machine is slow,
+ * few requests fit into a second. A server that has not responded for `LONGEST_WAIT` does not prolong it.
+ */
+function floodLength({ clock, options, signal, pause }: Stage, refusals: readonly unknown[]): FloodLength {
+  const ended = new AbortController()
+  let due = false
+  let latest = clock.monotonic()
+  const endIf = (reached: boolean): void => {
+    if (due && reached) ended.abort()
+  }
+  const atItsLength = (): void => {
+    due = true
+    endIf(refusals.length >= ENOUGH || clock.monotonic() - latest > LONGEST_WAIT)
+  }
+  // It rejects if the run ends, and so does the flood.
+  pause(options.flood.seconds * 1000).then(atItsLength, () => {})
+  return {
+    signal: AbortSignal.any([signal, ended.signal]),
+    responded() {
+      latest = clock.monotonic()
+      endIf(refusals.length >= ENOUGH)
+    },
+  }
 }
 
 /** A flood that is longer than a window has to be told which window each response is of. */

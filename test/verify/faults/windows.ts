@@ -186,21 +186,21 @@ export const FLOOD_FAULTS: readonly Fault[] = [
     sentence: 'under a flood some requests get no response',
     breaks: { H125: /no response|closed|reset|error/ },
     run: 'complete',
-    exchange: inFlood((reply, nth) => (nth % 20 === 0 ? BROKEN_OFF : reply)),
+    exchange: inFlood((reply, nth) => (nth % 5 === 0 ? BROKEN_OFF : reply)),
   },
   {
     name: 'flood-500',
     sentence: 'under a flood some requests are 500',
     breaks: { H125: /500/ },
     run: 'complete',
-    exchange: inFlood((reply, nth) => (nth % 20 === 0 ? { ...reply, status: 500 } : reply)),
+    exchange: inFlood((reply, nth) => (nth % 5 === 0 ? { ...reply, status: 500 } : reply)),
   },
   {
     name: 'flood-passes',
     sentence: 'under a flood some requests pass',
     breaks: { H125: /passed|200/ },
     run: 'complete',
-    exchange: inFlood((reply, nth) => (nth % FLOOD === 0 ? json(200, {}, limitsOf(reply)) : reply)),
+    exchange: inFlood((reply, nth) => (nth % 5 === 0 ? json(200, {}, limitsOf(reply)) : reply)),
   },
 ]
 
