@@ -28,6 +28,15 @@ const NAMES: Readonly<Record<WindowsAt, string>> = {
 const NO_QUESTION = 0.01
 const COUNTED = 0.001
 
+/** What the sidecars ask on their own: commands per second. Each follows the revocations, and reads the state now and then. */
+const OWN_QUESTIONS = 4
+
+/** What a request of one run cost the server, and the length of the run (seconds). */
+export interface RunUsage extends Usage {
+  readonly requests: number
+  readonly seconds: number
+}
+
 export const requestCost: Figure = {
   id: 'F1',
   title: 'What sharing costs a request',
@@ -36,7 +45,7 @@ export const requestCost: Figure = {
     const version = await serverVersion()
     if (version === undefined) return notInstalled('redis-server')
     const server = await startServer(lab.otherCore)
-    const usages = new Map<string, Usage[]>()
+    const usages = new Map<string, RunUsage[]>()
     const contestants = (await startPeers(lab, peers(lab, server), lab.device.port)).map((contestant) => ({
       ...contestant,
       generator: counting(contestant, server.client, usages),
@@ -89,14 +98,21 @@ function peers({ program }: Lab, server: Server): Peer[] {
 }
 
 /** The same generator. It also notes what each request of a run cost the server. */
-function counting({ peer, generator }: Contestant, client: Client, usages: Map<string, Usage[]>): Generator {
+function counting(
+  { peer, generator }: Contestant,
+  client: Client,
+  usages: Map<string, RunUsage[]>,
+): Generator {
   return {
     ...generator,
     async run(load) {
       const before = await readCounters(client)
+      const begin = performance.now()
       const result = await generator.run(load)
-      const usage = usageBetween(before, await readCounters(client), Math.max(1, result.requests))
-      usages.set(peer.name, [...(usages.get(peer.name) ?? []), usage])
+      const seconds = (performance.now() - begin) / 1000
+      const requests = Math.max(1, result.requests)
+      const usage = usageBetween(before, await readCounters(client), requests)
+      usages.set(peer.name, [...(usages.get(peer.name) ?? []), { ...usage, requests, seconds }])
       return result
     },
   }
@@ -141,7 +157,7 @@ function latencyTable(latencies: ReadonlyMap<string, readonly SteadyReport[]>): 
 }
 
 /** What a request of the load cost the server. The warm-up came before the rounds. */
-function serverTable(usages: ReadonlyMap<string, readonly Usage[]>, rounds: number): Table {
+function serverTable(usages: ReadonlyMap<string, readonly RunUsage[]>, rounds: number): Table {
   const median = (of: readonly Usage[], measure: keyof Usage): number | undefined =>
     summarize(of.slice(-rounds).map((usage) => usage[measure]))?.median
   return {
@@ -160,12 +176,20 @@ function serverTable(usages: ReadonlyMap<string, readonly Usage[]>, rounds: numb
   }
 }
 
-/** An admitted request must not ask the store for its token, and must be counted there if the windows are shared. */
-export function questionFaults(usages: ReadonlyMap<string, readonly Usage[]>): string[] {
-  const most = (name: string): number => Math.max(...(usages.get(name) ?? []).map(({ commands }) => commands))
+/**
+ * An admitted request must not ask the store for its token, and must be counted there if the windows are shared. On a busy machine
+ * few requests come beside what the sidecars ask on their own.
+ */
+export function questionFaults(usages: ReadonlyMap<string, readonly RunUsage[]>): string[] {
+  const asked = ({ commands, requests, seconds }: RunUsage): number =>
+    commands - (OWN_QUESTIONS * seconds) / requests
+  const most = (name: string, of: (usage: RunUsage) => number): number =>
+    Math.max(...(usages.get(name) ?? []).map(of))
   return [
-    ...(most(NAMES.local) > NO_QUESTION ? [`${NAMES.local}: admitted requests asked the shared store`] : []),
-    ...(most(NAMES.shared) < COUNTED
+    ...(most(NAMES.local, asked) > NO_QUESTION
+      ? [`${NAMES.local}: admitted requests asked the shared store`]
+      : []),
+    ...(most(NAMES.shared, ({ commands }) => commands) < COUNTED
       ? [`${NAMES.shared}: requests were not counted in the shared store`]
       : []),
   ]

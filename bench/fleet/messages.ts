@@ -25,6 +25,9 @@ const IDLE_SECONDS = 4.5
 /** Lifetime of the tokens whose expiry is measured (ms). The server looks for expired keys ten times a second. */
 const LIFETIME = 300
 
+/** A follower that is told of what it missed while its connection was cut knows it after this time (ms). */
+const LONGEST_CATCH_UP = 10_000
+
 export const messages: Figure = {
   id: 'F4',
   title: 'How sidecars learn of a revocation',
@@ -108,21 +111,17 @@ export async function measureWay(
   const loginMessages = (await ask<number>({ kind: 'messages' })) / followers / (2 * LOGINS)
   const idle = followers < most ? undefined : await measureIdle(client, followers, part)
 
-  const expiring = Array.from({ length: EXPIRIES }, (_, i) => 2 * TOKENS + i)
-  await Promise.all(expiring.map((i) => issue(i, LIFETIME)))
-  await ask({ kind: 'learn', keys: expiring.flatMap((i) => tokenKeys(i)) })
-  await ask<number>({ kind: 'messages' })
-  await pause(1.5 * LIFETIME)
-  // The server removes expired keys over time; a read removes them at once.
-  await client.mGet(expiring.flatMap((i) => tokenKeys(i)))
-  await ask({ kind: 'ready' })
-  const expiryMessages = (await ask<number>({ kind: 'messages' })) / followers / (2 * EXPIRIES)
+  const expired = await expire(client, { issue, ask })
+  const expiryMessages = expired / followers / (2 * EXPIRIES)
 
   await cut(client)
   await end(revocations)
   await pause(2 * RECONNECT)
   await ask({ kind: 'ready' })
-  const heardAfterCut = await ask<number>({ kind: 'heard', key: tokenKeys(revocations)[0] })
+  const heard = (): Promise<number> => ask<number>({ kind: 'heard', key: tokenKeys(revocations)[0] })
+  const deadline = performance.now() + (way.keeps ? LONGEST_CATCH_UP : 0)
+  while ((await heard()) < followers && performance.now() < deadline) await pause(RECONNECT / 5)
+  const heardAfterCut = await heard()
   await ask({ kind: 'close' })
   await worker.terminate()
   return {
@@ -137,6 +136,34 @@ export async function measureWay(
     heardAfterCut,
     askedAgain: heardAfterCut === followers ? 0 : TOKENS,
     idle,
+  }
+}
+
+interface Expiry {
+  issue(i: number, lifetime: number): Promise<unknown>
+  ask<A extends Answer = undefined>(question: Question): Promise<A>
+}
+
+/**
+ * Lets `EXPIRIES` grants expire that all followers know, and returns the number of messages. On a busy machine grants may expire
+ * before the followers know them: then it does so again with grants that live longer.
+ */
+async function expire(client: Client, { issue, ask }: Expiry): Promise<number> {
+  for (let attempt = 0; ; attempt += 1) {
+    const lifetime = LIFETIME * 4 ** attempt
+    const grants = Array.from({ length: EXPIRIES }, (_, i) => (2 + attempt) * TOKENS + i)
+    const keys = grants.flatMap((i) => tokenKeys(i))
+    const begin = performance.now()
+    await Promise.all(grants.map((i) => issue(i, lifetime)))
+    await ask({ kind: 'learn', keys })
+    await ask<number>({ kind: 'messages' })
+    const inTime = performance.now() - begin < lifetime
+    await pause(1.5 * lifetime)
+    // The server removes expired keys over time; a read removes them at once.
+    await client.mGet(keys)
+    await ask({ kind: 'ready' })
+    const messages = await ask<number>({ kind: 'messages' })
+    if (inTime) return messages
   }
 }
 

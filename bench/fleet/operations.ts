@@ -6,7 +6,6 @@ import type { OperationCosts } from './capacity.ts'
 import { startSharing, type WindowsAt } from './fleet-sidecar.ts'
 import { createMeter } from './meter.ts'
 import type { Server } from './server.ts'
-import { readCounters } from './usage.ts'
 
 /** Operations of each kind. One follows the other, so none shares a packet. */
 const OPERATIONS = 300
@@ -39,7 +38,6 @@ export async function measureOperations(lab: Lab, server: Server): Promise<Sidec
     startSharing(lab, server, { prefix, windows, core: lab.proxyCore })
   // Local windows: a login and a lookup are not counted at the server.
   const [first, second] = [await start('f3', 'local'), await start('f3', 'local')]
-  const connections = ((await connectionsOf(server)) - 1) / 2
 
   const tokens: Tokens[] = []
   const login = await meter.cost(times, () => repeat(times, async () => tokens.push(await logIn(first.url))))
@@ -59,6 +57,7 @@ export async function measureOperations(lab: Lab, server: Server): Promise<Sidec
     each(({ refresh: token }) => revoke(first.url, token)),
   )
   const idle = await meter.cost(2 * seconds, () => pause(seconds * 1000))
+  const connections = ((await connectionsOf(server)) - 1) / 2
   await Promise.all([first.stop(), second.stop()])
 
   const counting = await start('f3-windows', 'shared')
@@ -102,15 +101,41 @@ function get(url: string, token: string, localAddress = '127.0.0.1'): Promise<st
   return ok(requestOnce(url, { headers: { Authorization: `Bearer ${token}` }, localAddress }))
 }
 
-/** Bytes of one client's window. */
+/**
+ * Memory of one client's window (bytes): what the server gets back when it deletes those that are still open. The growth of its
+ * memory meanwhile would also contain the buffers of connections, and windows that close.
+ */
 async function windowMemory(
   { client }: Server,
   request: (client: string) => Promise<unknown>,
 ): Promise<number> {
-  const before = (await readCounters(client)).memory
   for (let i = 1; i <= WINDOWS; i += 1) await request(`127.0.1.${i}`)
-  return ((await readCounters(client)).memory - before) / WINDOWS
+  const [windows = 0, freed = 0] = await client.sendCommand<number[]>(['EVAL', DELETE_WINDOWS, '0'])
+  return freed / windows + SLOTS
 }
+
+/**
+ * No other command runs, and nothing expires, during a script. Its first commands allocate what the later ones use again.
+ * Reply: the number of windows that it deletes after that, and the memory that they had (bytes).
+ */
+const DELETE_WINDOWS = `
+local function used()
+  return tonumber(string.match(redis.call('INFO', 'memory'), 'used_memory:(%d+)'))
+end
+local keys = redis.call('KEYS', '*:w:api:*')
+used()
+redis.call('DEL', table.remove(keys))
+local before = used()
+for _, key in ipairs(keys) do
+  redis.call('DEL', key)
+end
+return {#keys, before - used()}`
+
+/**
+ * A key that expires has a slot of 8 bytes in two hash tables (bytes). They double when they are full, so that each key has 1 to 2
+ * slots in each. Deleting does not free them.
+ */
+const SLOTS = 2 * 1.5 * 8
 
 async function ok(asking: ReturnType<typeof requestOnce>): Promise<string> {
   const { status, body } = await asking

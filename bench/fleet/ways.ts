@@ -15,6 +15,8 @@ export interface Follower {
 /** A way in which sidecars learn of a revocation. */
 export interface Way {
   readonly name: string
+  /** Whether the server keeps messages for a follower whose connection is cut. */
+  readonly keeps: boolean
   /** Lua at the end of the script that revokes: it tells the followers of the token `KEYS[1]`. */
   readonly tell: string
   /** Opens the connections of one sidecar, and calls `heard` with the key of each token that became void. */
@@ -27,6 +29,7 @@ const PING = 2_000
 /** The id of the last entry, so that a follower continues there. Each reading waits up to 2 s for an entry. */
 const stream: Way = {
   name: 'stream',
+  keeps: true,
   tell: `redis.call('XADD', '${STREAM}', 'MAXLEN', '~', 10000, '*', 'token', KEYS[1])`,
   async follow(port, heard) {
     const [commands, own] = await Promise.all([connect(port), connect(port)])
@@ -72,6 +75,7 @@ function entriesOf(reply: StreamReply): readonly Entry[] {
 /** The server remembers which connection has read which key. */
 const tracking: Way = {
   name: 'tracking',
+  keeps: false,
   tell: '',
   async follow(port, heard) {
     const commands = await connect(port, true, PING)
@@ -83,6 +87,7 @@ const tracking: Way = {
 /** The server tells every change of every key that begins with the prefix. */
 const broadcast: Way = {
   name: 'tracking BCAST',
+  keeps: false,
   tell: '',
   async follow(port, heard) {
     const commands = await connect(port, true, PING)
@@ -99,6 +104,7 @@ const broadcast: Way = {
 
 const publish: Way = {
   name: 'pub/sub',
+  keeps: false,
   tell: `redis.call('PUBLISH', '${CHANNEL}', KEYS[1])`,
   async follow(port, heard) {
     const [commands, own] = await Promise.all([connect(port), connect(port, false, PING)])

@@ -27,7 +27,7 @@ export function scenarios(tls: boolean): Scenario[] {
     title: `${over}: ${title}`,
     tls,
     limits: DOCUMENTED_LIMITS,
-    windows: 1,
+    windows: { exactly: 1 },
     run,
   })
   const api = async (stage: Stage): Promise<RequestKind> => withToken(await stage.token())
@@ -66,7 +66,7 @@ export function reopening(tls: boolean): Scenario {
       api: { ...DOCUMENTED_LIMITS.api, window: SHORT_WINDOW },
       oauth: { ...DOCUMENTED_LIMITS.oauth, window: SHORT_WINDOW },
     },
-    windows: 4,
+    windows: { atLeast: 4 },
     async run(stage) {
       const flooded = async (kind: RequestKind): Promise<void> => {
         await stage.flood([kind], ACROSS)

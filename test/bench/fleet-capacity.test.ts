@@ -16,7 +16,7 @@ import {
   costFaults,
   operationChecks,
 } from '../../bench/fleet/capacity-tables.ts'
-import { questionFaults } from '../../bench/fleet/f1-request-cost.ts'
+import { questionFaults, type RunUsage } from '../../bench/fleet/f1-request-cost.ts'
 import { sidecarCores } from '../../bench/fleet/f2-several-sidecars.ts'
 import type { Usage } from '../../bench/fleet/usage.ts'
 
@@ -126,13 +126,15 @@ it('an operation that sent no command, a memory of nothing, and half a connectio
 })
 
 it('a request that asks for its token, and one that is not counted at the server, are faults', () => {
-  const usages = (local: number, shared: number): Map<string, Usage[]> =>
+  const usages = (local: number, shared: number, requests = 10_000): Map<string, RunUsage[]> =>
     new Map([
-      ['shared tokens', [usage(1, local, 0, 0)]],
-      ['shared tokens and windows', [usage(1, shared, 0, 0)]],
+      ['shared tokens', [{ ...usage(1, local, 0, 0), requests, seconds: 2 }]],
+      ['shared tokens and windows', [{ ...usage(1, shared, 0, 0), requests, seconds: 2 }]],
     ])
   expect(questionFaults(usages(0.0002, 0.03))).toEqual([])
   expect(questionFaults(usages(1, 1))).toEqual(['shared tokens: admitted requests asked the shared store'])
+  // A busy machine: the sidecars ask three times on their own beside 15 requests.
+  expect(questionFaults(usages(3 / 15, 0.5, 15))).toEqual([])
   expect(questionFaults(usages(0, 0.0001))).toEqual([
     'shared tokens and windows: requests were not counted in the shared store',
   ])

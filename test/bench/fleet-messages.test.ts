@@ -16,7 +16,7 @@ const EXPECTED = {
 
 it.for(Object.entries(EXPECTED))(
   'three followers learn of each revocation through %s',
-  { timeout: 60_000 },
+  { timeout: 180_000 },
   async ([name, expected]) => {
     needs('redis-server')
     const way = WAYS.find((each) => each.name === name)
