@@ -1,0 +1,237 @@
+import { count, date, latency, span, words } from './format.js'
+
+/** @typedef {import('../overview/model.ts').Condition} Condition */
+/** @typedef {import('../overview/model.ts').ServiceCondition} ServiceCondition */
+/** @typedef {import('../overview/model.ts').Point} Point */
+
+/**
+ * Something that an operator should know.
+ *
+ * @typedef {object} Alarm
+ * @property {string} key stays the same while the alarm lasts
+ * @property {'critical' | 'warning' | 'note'} level
+ * @property {string} what
+ * @property {number | null} since ms since the Unix epoch; null if the sidecar does not tell
+ * @property {string} remedy
+ */
+
+const DAY = 24 * 3_600_000
+/** The certificate alarm begins this long before its end (ms). */
+const CERTIFICATE = 14 * DAY
+/** The device is slow from this p99 on (ms), as in the alert PosternDeviceSlow. */
+const SLOW = 5_000
+/** Requests that wait for this long without a pause make an alarm (ms). */
+const WAITING = 30_000
+const MINUTE = 60_000
+
+const ORDER = { critical: 0, warning: 1, note: 2 }
+
+/**
+ * The alarms, the most urgent first. Depends on its arguments only.
+ *
+ * @param {Condition} condition
+ * @param {readonly Point[]} points oldest first
+ * @param {number} now ms since the Unix epoch
+ * @returns {Alarm[]}
+ */
+export function alarms(condition, points, now) {
+  const lastMinute = points.filter(({ time }) => time > now - MINUTE)
+  return [
+    ...readiness(condition),
+    ...condition.services.flatMap((service) => device(service, condition)),
+    ...slowness(lastMinute),
+    ...queue(condition, points, lastMinute),
+    ...certificate(condition, now),
+    ...password(condition),
+    ...tokens(condition),
+    ...policy(condition),
+  ].sort((a, b) => ORDER[a.level] - ORDER[b.level])
+}
+
+/** @param {Condition} condition @returns {Alarm[]} */
+function readiness({ ready, reasons }) {
+  if (ready) return []
+  return [
+    {
+      key: 'not-ready',
+      level: 'critical',
+      what: `Not ready: ${reasons.join('; ')}`,
+      since: null,
+      remedy:
+        '/readyz answers 503, so a load balancer sends no traffic here. “postern check” says what does not work, and how to mend it.',
+    },
+  ]
+}
+
+/** @param {ServiceCondition} service @param {Condition} condition @returns {Alarm[]} */
+function device(service, { services }) {
+  const { route, url, up, since, breaker, failure, failedAt, tolerant } = service
+  const name = services.length === 1 ? 'The device' : `The service ${route ?? 'at /'} of the device`
+  const because = failure === null ? '' : `: ${words(failure)}`
+  /** @type {Alarm[]} */
+  const found = []
+  if (breaker === 'open') {
+    found.push({
+      key: `breaker ${route}`,
+      level: 'critical',
+      what: `${name} cannot be reached, and requests fail at once${because}`,
+      since: (up === false ? since : failedAt) ?? failedAt,
+      remedy: `One request a second tries again. Is the device on, and is ${url} its address (upstream.url)? “postern check” connects to it.`,
+    })
+  } else if (up === false) {
+    found.push({
+      key: `down ${route}`,
+      level: 'critical',
+      what: `${name} does not answer${because}`,
+      since,
+      remedy: `The sidecar runs, the device does not: clients get 500. Is it on, and is ${url} its address (upstream.url)? “postern check” connects to it.`,
+    })
+  }
+  if (tolerant) {
+    found.push({
+      key: `tolerant ${route}`,
+      level: 'note',
+      what: `${name} sends malformed HTTP, which is read by the tolerant rules`,
+      since: null,
+      remedy:
+        'Requests pass. A new firmware would be better; if it sends bytes after its responses, set upstream.reuse: never.',
+    })
+  }
+  return found
+}
+
+/** @param {readonly Point[]} lastMinute @returns {Alarm[]} */
+function slowness(lastMinute) {
+  const p99 = lastMinute.flatMap(({ device }) => (device === null ? [] : [device.p99])).sort((a, b) => a - b)
+  const median = p99[Math.floor(p99.length / 2)]
+  if (median === undefined || p99.length < 10 || median < SLOW) return []
+  return [
+    {
+      key: 'slow',
+      level: 'warning',
+      what: `The device is slow: ${latency(median)} at p99 in the last minute`,
+      since: null,
+      remedy:
+        'If it breaks down under load, lower upstream.max_in_flight; if it can serve more at once, raise it. Past upstream.response_timeout requests fail.',
+    },
+  ]
+}
+
+/** When requests began to wait, if they have waited without a pause since. @param {readonly Point[]} points */
+function waitingSince(points) {
+  const idle = points.findLastIndex(({ queued }) => queued === 0)
+  return points[idle + 1]?.time ?? null
+}
+
+/**
+ * @param {Condition} condition
+ * @param {readonly Point[]} points
+ * @param {readonly Point[]} lastMinute
+ * @returns {Alarm[]}
+ */
+function queue({ load }, points, lastMinute) {
+  const { queued, queueSize, maxInFlight } = load
+  const turnedAway = lastMinute.reduce((sum, { refusals }) => sum + (refusals.overloaded ?? 0), 0)
+  const since = waitingSince(points)
+  const waited = since === null ? 0 : (points.at(-1)?.time ?? 0) - since
+  const remedy = `More requests arrive than the ${count(maxInFlight)} of upstream.max_in_flight let through. If the device can serve more at once, raise it; if it breaks down under load, lower it.`
+  if (turnedAway > 0) {
+    const what = `${count(turnedAway)} ${turnedAway === 1 ? 'request was' : 'requests were'} refused as overloaded in the last minute`
+    return [{ key: 'overloaded', level: 'critical', what, since, remedy }]
+  }
+  if (queueSize > 0 && queued >= queueSize / 2) {
+    const what = `The queue fills: ${count(queued)} of ${count(queueSize)} places are taken`
+    return [{ key: 'queue', level: 'warning', what, since, remedy }]
+  }
+  if (waited < WAITING) return []
+  return [{ key: 'waiting', level: 'warning', what: 'Requests wait for the device', since, remedy }]
+}
+
+/** @param {Condition} condition @param {number} now @returns {Alarm[]} */
+function certificate({ certificate }, now) {
+  if (certificate === null) return []
+  const { from, until, selfSigned } = certificate
+  const remedy = selfSigned
+    ? 'The sidecar renews it itself, with the same key. Give clients the new cert.pem of state_dir.'
+    : 'Replace the files of listen.tls; the new pair is served within seconds. If an ACME client renews them, find out why it did not.'
+  if (now >= until) {
+    const what = `The certificate expired on ${date(until)}`
+    return [{ key: 'certificate', level: 'critical', what, since: until, remedy }]
+  }
+  if (now < from) {
+    const what = `The certificate is not valid before ${date(from)}`
+    const clock = 'Clients that check it do not connect. Is the clock of this machine right?'
+    return [{ key: 'certificate', level: 'critical', what, since: null, remedy: clock }]
+  }
+  if (until - now >= CERTIFICATE) return []
+  const what = `The certificate expires in ${span(until - now)}, on ${date(until)}`
+  return [{ key: 'certificate', level: 'warning', what, since: null, remedy }]
+}
+
+/** @param {Condition} condition @returns {Alarm[]} */
+function password({ password: { source, problem } }) {
+  if (problem === null) return []
+  return [
+    {
+      key: 'password',
+      level: 'critical',
+      what: `The password source cannot be used: ${problem}`,
+      since: null,
+      remedy:
+        source === 'file'
+          ? 'The last good password stays valid. The file of password.file holds one line, the hash that “postern hash-password” makes; mend it, and it holds within seconds.'
+          : 'Nobody can log in until the device checks passwords again (password.device). “postern check” tries it.',
+    },
+  ]
+}
+
+/** @param {Condition} condition @returns {Alarm[]} */
+function tokens({ tokens: { access, refresh, capacity, unsaved }, store }) {
+  /** @type {Alarm[]} */
+  const found = []
+  if (store?.up === false) {
+    found.push({
+      key: 'store',
+      level: 'critical',
+      what: 'The shared store does not respond, or refuses commands',
+      since: null,
+      remedy:
+        'Known tokens work for tokens.offline_grace; logins and all other tokens get 500, and limits count per sidecar. The log and “postern check” say why.',
+    })
+  }
+  if (unsaved !== null && unsaved > 0) {
+    found.push({
+      key: 'unsaved',
+      level: 'warning',
+      what: `A restart would lose ${count(unsaved)} ${unsaved === 1 ? 'token' : 'tokens'}: the token file cannot be written`,
+      since: null,
+      remedy:
+        'Clients notice nothing until the sidecar restarts. Make room in state_dir before that; the file is then completed within seconds.',
+    })
+  }
+  const held = access + refresh
+  if (held >= 0.9 * capacity) {
+    found.push({
+      key: 'capacity',
+      level: 'warning',
+      what: `${count(held)} tokens of at most ${count(capacity)}: beyond it the least recently used logins are dropped`,
+      since: null,
+      remedy: 'Raise tokens.capacity, or find the client that logs in so often.',
+    })
+  }
+  return found
+}
+
+/** @param {Condition} condition @returns {Alarm[]} */
+function policy({ enforce }) {
+  if (enforce) return []
+  return [
+    {
+      key: 'observing',
+      level: 'warning',
+      what: 'Observing only: requests without a token or over the limit reach the device',
+      since: null,
+      remedy: 'The access log and the metrics say what would be refused. Set enforce: true to refuse it.',
+    },
+  ]
+}

@@ -1,0 +1,172 @@
+import { latency, rate, words } from './format.js'
+
+/** @typedef {import('../overview/model.ts').Point} Point */
+/** @typedef {import('../overview/model.ts').Condition} Condition */
+/** A column of a chart: null where there is no value. @typedef {(number | null)[]} Column */
+
+/** The reasons with a colour of their own, in the order of the stack. All others are `other`. */
+export const REASONS = /** @type {const} */ ([
+  'rate_limited',
+  'unauthorized',
+  'upstream',
+  'overloaded',
+  'other',
+])
+/** A second (ms). */
+const STEP = 1_000
+
+/**
+ * The refusals of a point by the reasons of the chart.
+ *
+ * @param {Point} point
+ * @returns {Record<typeof REASONS[number], number>}
+ */
+export function refusalsOf({ refusals }) {
+  const sums = { rate_limited: 0, unauthorized: 0, upstream: 0, overloaded: 0, other: 0 }
+  for (const [reason, count] of Object.entries(refusals)) {
+    const known = REASONS.find((each) => each === reason)
+    sums[known ?? 'other'] += count
+  }
+  return sums
+}
+
+/** @param {Point} point */
+export function refusedOf({ refusals }) {
+  return Object.values(refusals).reduce((sum, count) => sum + count, 0)
+}
+
+/**
+ * The seconds from `from` to `until`, each with its point. A missing second has none, so its values are gaps.
+ *
+ * @param {readonly Point[]} points oldest first
+ * @param {number} from ms since the Unix epoch
+ * @param {number} until
+ * @returns {{ readonly time: number, readonly point: Point | null }[]}
+ */
+export function seconds(points, from, until) {
+  /** @type {{ time: number, point: Point | null }[]} */
+  const rows = []
+  let last = from
+  for (const point of points) {
+    if (point.time <= from || point.time > until) continue
+    if (point.time - last > 1.9 * STEP) rows.push({ time: last + STEP, point: null })
+    rows.push({ time: point.time, point })
+    last = point.time
+  }
+  return rows
+}
+
+/**
+ * What a chart draws, one line per series.
+ *
+ * @typedef {object} Series
+ * @property {string} key names the colour `--chart-KEY`
+ * @property {string} label
+ * @property {(point: Point) => number | null} value
+ * @property {'area' | 'line' | 'dashed'} form areas are stacked in this order
+ */
+
+/**
+ * @typedef {object} Plot
+ * @property {string} id
+ * @property {readonly Series[]} series
+ * @property {(value: number) => string} format
+ * @property {boolean} log
+ * @property {(points: readonly Point[]) => string} summary
+ */
+
+/** @param {readonly number[]} values */
+const most = (values) => values.reduce((a, b) => Math.max(a, b), 0)
+/** @param {readonly number[]} values */
+const mean = (values) => (values.length === 0 ? 0 : values.reduce((a, b) => a + b, 0) / values.length)
+
+/**
+ * The charts of the page.
+ *
+ * @param {() => Condition['load'] | undefined} load the present maxima
+ * @returns {readonly Plot[]}
+ */
+export function plots(load) {
+  return [
+    {
+      id: 'traffic',
+      format: rate,
+      log: false,
+      series: [
+        {
+          key: 'passed',
+          label: 'passed',
+          form: 'area',
+          value: (p) => Math.max(0, p.requests - refusedOf(p)),
+        },
+        ...REASONS.map((reason) => ({
+          key: reason,
+          label: reason === 'upstream' ? 'device failed' : words(reason),
+          form: /** @type {const} */ ('area'),
+          value: (/** @type {Point} */ point) => refusalsOf(point)[reason],
+        })),
+      ],
+      summary: (points) => {
+        const requests = points.map((point) => point.requests)
+        const refused = points.reduce((sum, point) => sum + refusedOf(point), 0)
+        return `${rate(mean(requests))} requests a second on average, ${rate(most(requests))} at most; ${rate(refused)} refused.`
+      },
+    },
+    {
+      id: 'latency',
+      format: latency,
+      log: true,
+      series: [
+        { key: 'client', label: 'client p50', form: 'line', value: (p) => p.client?.p50 ?? null },
+        { key: 'client', label: 'client p99', form: 'dashed', value: (p) => p.client?.p99 ?? null },
+        { key: 'device', label: 'device p50', form: 'line', value: (p) => p.device?.p50 ?? null },
+        { key: 'device', label: 'device p99', form: 'dashed', value: (p) => p.device?.p99 ?? null },
+      ],
+      summary: (points) => {
+        const p50 = points.flatMap(({ client }) => (client === null ? [] : [client.p50]))
+        const p99 = points.flatMap(({ client }) => (client === null ? [] : [client.p99]))
+        return p50.length === 0
+          ? 'No requests.'
+          : `Client p50 ${latency(mean(p50))} on average; p99 ${latency(most(p99))} in the worst second.`
+      },
+    },
+    {
+      id: 'load',
+      format: rate,
+      log: false,
+      series: [
+        { key: 'in-flight', label: 'at the device', form: 'line', value: (p) => p.inFlight },
+        { key: 'maximum', label: 'maximum', form: 'dashed', value: () => load()?.maxInFlight ?? null },
+        { key: 'queued', label: 'waiting', form: 'line', value: (p) => p.queued },
+      ],
+      summary: (points) => {
+        const inFlight = most(points.map((point) => point.inFlight))
+        const queued = most(points.map((point) => point.queued))
+        return `At most ${rate(inFlight)} at the device${load() ? ` of ${rate(load()?.maxInFlight ?? 0)}` : ''}, ${rate(queued)} waiting.`
+      },
+    },
+  ]
+}
+
+/**
+ * The columns that uPlot draws: the time in seconds, then the series. Stacked areas hold the sums up to them.
+ *
+ * @param {Plot} plot
+ * @param {readonly { readonly time: number, readonly point: Point | null }[]} rows
+ * @returns {[number[], ...Column[]]}
+ */
+export function columns({ series }, rows) {
+  const sums = rows.map(() => 0)
+  return [
+    rows.map(({ time }) => time / 1_000),
+    ...series.map(({ value, form }) =>
+      rows.map(({ point }, row) => {
+        const own = point === null ? null : value(point)
+        if (own === null || form !== 'area') return own
+        const sum = (sums[row] ?? 0) + own
+        sums[row] = sum
+        return sum
+      }),
+    ),
+  ]
+}

@@ -1,0 +1,255 @@
+import { columns, plots, seconds } from './chart-data.js'
+import { now } from './clock.js'
+import { byId, el, setText } from './dom.js'
+import { count, timeOfDay } from './format.js'
+
+/** @typedef {import('./chart-data.js').Plot} Plot */
+/** @typedef {import('./chart-data.js').Series} Series */
+/** @typedef {import('./state.js').State} State */
+/** @typedef {import('uplot')} UPlot */
+/** @typedef {import('uplot').Options} Options */
+
+/** uplot.js is a classic script, which index.html loads first. */
+const uPlot = /** @type {typeof import('uplot')} */ (/** @type {any} */ (globalThis).uPlot)
+
+const SYNC = 'charts'
+const HEIGHT = 150
+const MINUTE = 60_000
+
+/** @param {string} name of a custom property in style.css */
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim()
+
+/**
+ * The charts: drawn anew when the theme, the width or the resolution of the screen changes.
+ *
+ * @param {State} state
+ * @returns {() => void} draws the present state
+ */
+export function showCharts(state) {
+  const charts = plots(() => state.condition?.load).map((plot) => createChart(plot))
+  let minutes = 5
+  const draw = () => {
+    const until = state.points.at(-1)?.time ?? now()
+    const from = until - minutes * MINUTE
+    const rows = seconds(state.points, from, until)
+    for (const chart of charts) chart.draw(rows, from, until)
+  }
+  for (const choice of document.querySelectorAll('input[name=minutes]')) {
+    if (!(choice instanceof HTMLInputElement)) continue
+    if (choice.checked) minutes = Number(choice.value)
+    choice.addEventListener('change', () => {
+      minutes = Number(choice.value)
+      draw()
+    })
+  }
+  const rebuild = () => {
+    for (const chart of charts) chart.rebuild()
+    draw()
+  }
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', rebuild)
+  new ResizeObserver(() => {
+    for (const chart of charts) chart.resize()
+  }).observe(byId('charts', HTMLElement))
+  return draw
+}
+
+/** @param {Plot} plot */
+function createChart(plot) {
+  const place = byId(`chart-${plot.id}`, HTMLElement)
+  const summary = byId(`summary-${plot.id}`, HTMLElement)
+  const legend = byId(`legend-${plot.id}`, HTMLElement)
+  const table = el('tbody')
+  const details = byId(`table-${plot.id}`, HTMLDetailsElement)
+  const heads = ['time', ...plot.series.map(({ label }) => label)].map((text) =>
+    el('th', { scope: 'col' }, text),
+  )
+  details.append(
+    el('div', { class: 'scroll' }, el('table', {}, el('thead', {}, el('tr', {}, ...heads)), table)),
+  )
+  details.addEventListener('toggle', () => fillTable(table, plot, rows))
+  const values = plot.series.map(({ key, label, form }) => {
+    const value = el('span', { class: 'value' })
+    const mark = el('span', { class: `mark ${form} ${key}`, 'aria-hidden': 'true' })
+    legend.append(el('li', {}, mark, ` ${label} `, value))
+    return value
+  })
+  const when = el('li', { class: 'when' })
+  legend.append(when)
+  /** @type {ReturnType<typeof seconds>} */
+  let rows = []
+  let [from, until] = [0, 0]
+  let chart = build()
+
+  /** The values under the cursor, or the latest. @param {number | null | undefined} index */
+  function read(index) {
+    const row = rows[index ?? rows.length - 1]
+    plot.series.forEach(({ value }, i) => {
+      const own = row?.point ? value(row.point) : null
+      const element = values[i]
+      if (element) setText(element, own === null ? '–' : plot.format(own))
+    })
+    setText(when, row === undefined ? '' : timeOfDay(row.time))
+  }
+
+  /** @returns {UPlot} */
+  function build() {
+    /** @type {Options} */
+    const options = {
+      width: Math.max(1, place.clientWidth),
+      height: HEIGHT,
+      cursor: { sync: { key: SYNC }, drag: { x: false, y: false }, y: false, points: { size: 5 } },
+      legend: { show: false },
+      scales: {
+        x: { time: true, range: () => [from / 1_000, until / 1_000] },
+        y: plot.log
+          ? { distr: 3, range: (_, min, max) => logRange(min, max) }
+          : { range: (_, _min, max) => [0, Math.max(1, (max ?? 0) * 1.1)] },
+      },
+      axes: [
+        axis({ space: 70, size: 24, values: (_, ticks) => ticks.map((tick) => shortTime(tick)) }),
+        yAxis(plot),
+      ],
+      series: [{}, ...plot.series.map(lineOf)],
+      bands: bandsOf(plot.series),
+      hooks: { setCursor: [(self) => read(self.cursor.idx)] },
+    }
+    const made = new uPlot(options, columns(plot, rows), place)
+    followFinger(made)
+    return made
+  }
+
+  return {
+    /**
+     * @param {typeof rows} present
+     * @param {number} start
+     * @param {number} end
+     */
+    draw(present, start, end) {
+      ;[rows, from, until] = [present, start, end]
+      chart.setData(columns(plot, rows))
+      read(chart.cursor.idx)
+      const points = rows.flatMap(({ point }) => (point === null ? [] : [point]))
+      setText(summary, plot.summary(points))
+      if (details.open) fillTable(table, plot, rows)
+    },
+    rebuild() {
+      chart.destroy()
+      chart = build()
+    },
+    resize() {
+      if (place.clientWidth > 0 && place.clientWidth !== chart.width)
+        chart.setSize({ width: place.clientWidth, height: HEIGHT })
+    },
+  }
+}
+
+/**
+ * Whole decades around the values: a tick at each power of ten.
+ *
+ * @param {number | null} min
+ * @param {number | null} max
+ * @returns {[number, number]}
+ */
+function logRange(min, max) {
+  const low = Math.floor(Math.log10(Math.max(min ?? 1, 0.01)))
+  const high = Math.ceil(Math.log10(Math.max(max ?? 10, 0.02)))
+  return [10 ** low, 10 ** Math.max(high, low + 1)]
+}
+
+/** @param {number} tick s */
+const shortTime = (tick) => timeOfDay(tick * 1_000).slice(0, tick % 60 === 0 ? 5 : 8)
+
+/** @param {Partial<import('uplot').Axis>} more @returns {import('uplot').Axis} */
+function axis(more) {
+  const [text, line] = [colour('muted'), colour('grid')]
+  return {
+    stroke: text,
+    font: '11px system-ui, sans-serif',
+    grid: { stroke: line, width: 1 },
+    ticks: { stroke: line, width: 1, size: 4 },
+    gap: 3,
+    ...more,
+  }
+}
+
+/** @param {Plot} plot @returns {import('uplot').Axis} */
+function yAxis({ log }) {
+  if (!log)
+    return axis({
+      size: 38,
+      space: 30,
+      values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? count(tick) : '')),
+    })
+  /** @param {number} tick */
+  const text = (tick) => (tick >= 1_000 ? `${tick / 1_000} s` : `${tick} ms`)
+  return axis({
+    size: 48,
+    values: (_, ticks) => ticks.map((tick) => (Number.isInteger(Math.log10(tick)) ? text(tick) : '')),
+    filter: (_, ticks) => ticks.map((tick) => (Math.abs(Math.log10(tick) % 1) < 1e-9 ? tick : null)),
+  })
+}
+
+/** @param {Series} series @returns {import('uplot').Series} */
+function lineOf({ key, label, form }) {
+  const stroke = colour(`chart-${key}`)
+  return {
+    label,
+    stroke,
+    width: form === 'area' ? 1 : 1.5,
+    ...(form === 'area' ? { fill: stroke } : {}),
+    ...(form === 'dashed' ? { dash: [3, 3] } : {}),
+    // A second between two gaps has no line, so it gets a point.
+    points: {
+      size: 3,
+      fill: stroke,
+      filter: (self, index) => alone(/** @type {readonly (number | null)[]} */ (self.data[index] ?? [])),
+    },
+  }
+}
+
+/** The indexes of the values between two gaps. @param {readonly (number | null)[]} column */
+function alone(column) {
+  return column.flatMap((value, i) =>
+    value !== null && column[i - 1] == null && column[i + 1] == null ? [i] : [],
+  )
+}
+
+/** Each area is filled down to the one below. @param {readonly Series[]} series */
+function bandsOf(series) {
+  return series.flatMap(({ form }, i) =>
+    form === 'area' && i > 0
+      ? [{ series: /** @type {[number, number]} */ ([i + 1, i]), fill: colour(`chart-${series[i]?.key}`) }]
+      : [],
+  )
+}
+
+/** A finger that moves sideways reads the values; upwards and downwards it scrolls (`touch-action` in style.css). @param {UPlot} chart */
+function followFinger(chart) {
+  /** @param {PointerEvent} event */
+  const move = ({ pointerType, clientX, clientY }) => {
+    if (pointerType === 'mouse') return
+    const at = chart.over.getBoundingClientRect()
+    chart.setCursor({ left: clientX - at.left, top: clientY - at.top })
+  }
+  chart.over.addEventListener('pointerdown', move)
+  chart.over.addEventListener('pointermove', move)
+}
+
+/**
+ * One row for each minute: its last second.
+ *
+ * @param {HTMLElement} body
+ * @param {Plot} plot
+ * @param {ReturnType<typeof seconds>} rows
+ */
+function fillTable(body, { series, format }, rows) {
+  const minutes = new Map(
+    rows.flatMap(({ time, point }) => (point ? [[Math.floor(time / MINUTE), point]] : [])),
+  )
+  const lines = [...minutes.values()].reverse().map((point) => {
+    const values = series.map(({ value }) => value(point))
+    const cells = values.map((own) => el('td', {}, own === null ? '–' : format(own)))
+    return el('tr', {}, el('th', { scope: 'row' }, timeOfDay(point.time)), ...cells)
+  })
+  body.replaceChildren(...lines)
+}

@@ -1,0 +1,85 @@
+/**
+ * Makes an element. Strings become text, never markup, so nothing that the sidecar reports can run in the page.
+ *
+ * @template {keyof HTMLElementTagNameMap} Name
+ * @param {Name} name
+ * @param {Readonly<Record<string, string | undefined>>} [attributes] those that are undefined are left out
+ * @param {...(Node | string)} children
+ * @returns {HTMLElementTagNameMap[Name]}
+ */
+export function el(name, attributes = {}, ...children) {
+  const element = document.createElement(name)
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value !== undefined) element.setAttribute(key, value)
+  }
+  element.append(...children)
+  return element
+}
+
+/**
+ * The element of index.html with this id.
+ *
+ * @template {HTMLElement} T
+ * @param {string} id
+ * @param {new () => T} kind
+ * @returns {T}
+ */
+export function byId(id, kind) {
+  const element = document.getElementById(id)
+  if (element instanceof kind) return element
+  throw new Error(`index.html has no ${kind.name} with the id ${id}`)
+}
+
+/**
+ * Sets the text of an element. An unchanged text costs no layout, and a screen reader keeps its place.
+ *
+ * @param {Element} element
+ * @param {string} text
+ */
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text
+}
+
+/**
+ * Sets an attribute, or removes it.
+ *
+ * @param {Element} element
+ * @param {string} name
+ * @param {string | null} value
+ */
+export function setAttribute(element, name, value) {
+  if (value === null) element.removeAttribute(name)
+  else if (element.getAttribute(name) !== value) element.setAttribute(name, value)
+}
+
+/**
+ * Shows one element for each item, in this order. An element stays as long as its key does, so focus and selection stay, too.
+ *
+ * @template Item
+ * @param {Element} parent
+ * @param {readonly Item[]} items
+ * @param {(item: Item) => string} keyOf
+ * @param {(item: Item) => HTMLElement} create
+ * @param {(element: HTMLElement, item: Item) => void} update
+ */
+export function showList(parent, items, keyOf, create, update) {
+  const present = new Map(
+    [...parent.children].flatMap((child) =>
+      child instanceof HTMLElement ? [[child.dataset.key ?? '', child]] : [],
+    ),
+  )
+  let next = parent.firstElementChild
+  for (const item of items) {
+    const key = keyOf(item)
+    let element = present.get(key)
+    present.delete(key)
+    if (element === undefined) {
+      element = create(item)
+      element.dataset.key = key
+    }
+    if (element === next) next = next.nextElementSibling
+    else parent.insertBefore(element, next)
+    update(element, item)
+  }
+  for (const element of present.values()) element.remove()
+}

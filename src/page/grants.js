@@ -1,0 +1,160 @@
+import { now } from './clock.js'
+import { byId, el, setAttribute, setText, showList } from './dom.js'
+import { count, moment, span } from './format.js'
+import { confirmRevocation } from './revoke.js'
+
+/** @typedef {import('./state.js').State} State */
+/** @typedef {import('../overview/model.ts').GrantRow} GrantRow */
+/** @typedef {'client' | 'issuedAt' | 'usedAt' | 'expiresAt'} Field */
+
+const COLLATOR = new Intl.Collator('en', { numeric: true })
+
+/**
+ * The logins that the filter leaves, in order.
+ *
+ * @param {Iterable<GrantRow>} grants
+ * @param {string} filter part of a client's address or of an id
+ * @param {Field} field
+ * @param {1 | -1} direction 1 is ascending
+ * @returns {GrantRow[]}
+ */
+export function selectGrants(grants, filter, field, direction) {
+  const part = filter.trim().toLowerCase()
+  return [...grants]
+    .filter(({ id, client }) => `${client} ${id}`.toLowerCase().includes(part))
+    .sort((a, b) => {
+      const order =
+        field === 'client' ? COLLATOR.compare(a.client, b.client) : (a[field] ?? 0) - (b[field] ?? 0)
+      return direction * order || COLLATOR.compare(a.id, b.id)
+    })
+}
+
+/**
+ * The table of logins. Its order stays while a pointer or the focus is inside, so that no row moves away from a finger.
+ *
+ * @param {State} state
+ * @returns {() => void} shows the present state
+ */
+export function showGrants(state) {
+  const body = byId('grant-rows', HTMLTableSectionElement)
+  const scroll = /** @type {HTMLElement} */ (body.closest('.scroll'))
+  const filter = byId('grants-filter', HTMLInputElement)
+  const total = byId('grants-total', HTMLElement)
+  const all = byId('revoke-all', HTMLButtonElement)
+  /** @type {{ field: Field, direction: 1 | -1 }} */
+  const order = { field: 'usedAt', direction: -1 }
+  /** @type {readonly GrantRow[]} */
+  let rows = []
+  let shown = -1
+  let mayRevoke = false
+
+  /** @param {boolean} [anew] sorts although the table is in use */
+  function select(anew = false) {
+    const selected = selectGrants(state.grants.values(), filter.value, order.field, order.direction)
+    if (anew || !(scroll.matches(':hover') || scroll.contains(document.activeElement))) rows = selected
+    else rows = keepOrder(rows, selected)
+    mayRevoke = state.mayRevoke
+    showList(
+      body,
+      rows,
+      ({ id }) => id,
+      makeRow,
+      () => {},
+    )
+    setText(total, totalText())
+    all.hidden = !mayRevoke
+    shown = state.grantChanges
+  }
+
+  function totalText() {
+    const known = state.grantTotal ?? state.grants.size
+    return rows.length === known ? count(known) : `${count(rows.length)} of ${count(known)}`
+  }
+
+  /** @param {GrantRow} row */
+  function makeRow({ id, client }) {
+    const act = el('td', { class: 'act' })
+    if (mayRevoke) {
+      const button = el(
+        'button',
+        { type: 'button', 'aria-label': `Revoke the login of ${client}, ${id}` },
+        'Revoke',
+      )
+      button.addEventListener('click', () => confirmRevocation({ grant: id }, `the login of ${client}`))
+      act.append(button)
+    }
+    return el('tr', {}, el('th', { scope: 'row', title: id }, client), el('td'), el('td'), el('td'), act)
+  }
+
+  /** Ages change each second, so only the rows that are in view are written. */
+  function writeAges() {
+    const height = body.firstElementChild?.clientHeight || 30
+    const first = Math.max(0, Math.floor(scroll.scrollTop / height) - 5)
+    const last = first + Math.ceil(scroll.clientHeight / height) + 10
+    const present = now()
+    for (let i = first; i < Math.min(last, rows.length); i++) {
+      const [cells, row] = [body.children[i]?.children, rows[i]]
+      if (cells === undefined || row === undefined) continue
+      const grant = state.grants.get(row.id) ?? row
+      writeTime(cells[1], grant.issuedAt, span(present - grant.issuedAt), present)
+      writeTime(cells[2], grant.usedAt, grant.usedAt === null ? '–' : span(present - grant.usedAt), present)
+      writeTime(cells[3], grant.expiresAt, span(grant.expiresAt - present), present)
+    }
+  }
+
+  function show() {
+    if (shown !== state.grantChanges || mayRevoke !== state.mayRevoke) select()
+    writeAges()
+  }
+
+  scroll.addEventListener('scroll', writeAges, { passive: true })
+  filter.addEventListener('input', () => {
+    select(true)
+    writeAges()
+  })
+  for (const button of document.querySelectorAll('button[data-sort]')) {
+    button.addEventListener('click', () => {
+      const field = /** @type {Field} */ (button.getAttribute('data-sort'))
+      order.direction = order.field === field ? (order.direction === 1 ? -1 : 1) : field === 'client' ? 1 : -1
+      order.field = field
+      for (const each of document.querySelectorAll('button[data-sort]')) {
+        const sorted = each === button ? (order.direction === 1 ? 'ascending' : 'descending') : null
+        setAttribute(/** @type {Element} */ (each.parentElement), 'aria-sort', sorted)
+      }
+      select(true)
+      writeAges()
+    })
+  }
+  all.addEventListener('click', () =>
+    confirmRevocation({ all: true }, `all ${count(state.grantTotal ?? state.grants.size)} logins`),
+  )
+  return show
+}
+
+/**
+ * The rows of before that are still selected, then the new ones.
+ *
+ * @param {readonly GrantRow[]} before
+ * @param {readonly GrantRow[]} selected
+ */
+function keepOrder(before, selected) {
+  const left = new Map(selected.map((row) => [row.id, row]))
+  const kept = before.flatMap(({ id }) => {
+    const row = left.get(id)
+    left.delete(id)
+    return row === undefined ? [] : [row]
+  })
+  return [...kept, ...left.values()]
+}
+
+/**
+ * @param {Element | undefined} cell
+ * @param {number | null} time
+ * @param {string} text
+ * @param {number} present
+ */
+function writeTime(cell, time, text, present) {
+  if (cell === undefined) return
+  setText(cell, text)
+  setAttribute(cell, 'title', time === null ? 'not since this sidecar started' : moment(time, present))
+}

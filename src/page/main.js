@@ -1,0 +1,81 @@
+import { showAlarms } from './alarm-list.js'
+import { showCharts } from './charts.js'
+import { localNow, setClock } from './clock.js'
+import { byId, setAttribute, setText } from './dom.js'
+import { explainFigures } from './figures.js'
+import { showGrants } from './grants.js'
+import { showAbout, showKeys, showLimits, showNow, showServices, showTimeline } from './panels.js'
+import { showRequests } from './requests.js'
+import { prepareRevocation } from './revoke.js'
+import { emptyState, take } from './state.js'
+import { statusLine } from './status.js'
+import { keepStream } from './stream.js'
+
+const state = emptyState()
+const announcer = byId('announcer', HTMLElement)
+
+/** Reads a text to a screen reader. @param {string} text */
+function announce(text) {
+  setText(announcer, text)
+}
+
+explainFigures()
+prepareRevocation(announce)
+const parts = [showCharts(state), showGrants(state), showRequests(state), showAlarms(state, announce)]
+let said = ''
+let isScheduled = false
+
+/** Draws once for all events of a frame. A hidden page draws nothing. */
+function schedule() {
+  if (isScheduled) return
+  isScheduled = true
+  requestAnimationFrame(() => {
+    isScheduled = false
+    show()
+  })
+}
+
+function show() {
+  showStatus()
+  const { condition, timeline } = state
+  if (condition === null) return
+  showAbout(state)
+  showNow(state)
+  showServices(condition)
+  showLimits(condition)
+  showKeys(condition)
+  showTimeline(timeline)
+  for (const part of parts) part()
+}
+
+function showStatus() {
+  const line = statusLine(stream.link, state.condition, localNow())
+  setText(byId('status-text', HTMLElement), line.text)
+  setAttribute(byId('status', HTMLElement), 'data-tone', line.tone)
+  const isStale = stream.link.phase !== 'live' && state.condition !== null
+  setAttribute(byId('main', HTMLElement), 'data-stale', isStale ? '' : null)
+  if (line.said !== said) announce(line.said)
+  said = line.said
+}
+
+const stream = keepStream({
+  onEvent(name, data) {
+    if ('now' in data) setClock(data.now)
+    take(state, name, data)
+    schedule()
+  },
+  onLink: schedule,
+  onLoginNeeded: () => location.reload(),
+})
+
+// Countdowns and ages move without an event, too.
+setInterval(schedule, 1_000)
+for (const event of ['visibilitychange', 'pageshow', 'online', 'resume']) {
+  for (const target of [document, window]) {
+    target.addEventListener(event, () => {
+      if (document.visibilityState !== 'visible') return
+      stream.check()
+      schedule()
+    })
+  }
+}

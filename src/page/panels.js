@@ -1,0 +1,185 @@
+import { refusedOf } from './chart-data.js'
+import { now } from './clock.js'
+import { byId, el, setAttribute, setText, showList } from './dom.js'
+import { count, countdown, date, latency, moment, rate, span, words } from './format.js'
+
+/** @typedef {import('./state.js').State} State */
+/** @typedef {import('./state.js').Line} Line */
+/** @typedef {import('../overview/model.ts').Condition} Condition */
+/** @typedef {import('../overview/model.ts').ServiceCondition} ServiceCondition */
+/** @typedef {import('../overview/model.ts').LimitCondition} LimitCondition */
+
+/** @param {string} id @param {string} text */
+const write = (id, text) => setText(byId(id, HTMLElement), text)
+
+/** The name of the machine, and which sidecar runs on it. @param {State} state */
+export function showAbout({ about, signedIn }) {
+  if (about === null) return
+  document.title = `${about.machine} – Postern`
+  write('machine', about.machine)
+  const up = `up ${span(now() - about.startedAt)}, since ${moment(about.startedAt, now())}`
+  write('about', `Postern ${about.version}, Node.js ${about.node}, ${up}`)
+  byId('sign-out', HTMLFormElement).hidden = !signedIn
+}
+
+/** The figures of the last second. @param {State} state */
+export function showNow({ points, condition }) {
+  const point = points.at(-1)
+  if (point === undefined || condition === null) return
+  const { load } = condition
+  const refused = refusedOf(point)
+  write('now-requests', rate(point.requests))
+  write('now-refused', rate(refused))
+  write('now-client', point.client === null ? '–' : latency(point.client.p99))
+  write('now-device', point.device === null ? '–' : latency(point.device.p99))
+  write('now-in-flight', `${count(point.inFlight)} of ${count(load.maxInFlight)}`)
+  write('now-queued', `${count(point.queued)} of ${count(load.queueSize)}`)
+  write('now-connections', count(point.connections))
+  write('now-tunnels', `${count(point.tunnels)} of ${count(load.maxTunnels)}`)
+  setAttribute(byId('now-refused', HTMLElement), 'data-tone', refused > 0 ? 'warning' : null)
+  setAttribute(byId('now-queued', HTMLElement), 'data-tone', point.queued > 0 ? 'warning' : null)
+}
+
+/** The services of the device. @param {Condition} condition */
+export function showServices({ services }) {
+  showList(
+    byId('services', HTMLElement),
+    services,
+    ({ route }) => route ?? '',
+    () => el('li', {}, el('p', { class: 'line' }, el('strong'), ' ', el('code')), el('p', { class: 'note' })),
+    (item, service) => {
+      const [strong, code] = item.children[0]?.children ?? []
+      const { tone, text } = serviceState(service)
+      setAttribute(item, 'data-tone', tone)
+      if (strong) setText(strong, text)
+      if (code) setText(code, `${service.route === null ? '' : `${service.route} → `}${service.url}`)
+      if (item.children[1]) setText(item.children[1], serviceNote(service))
+    },
+  )
+}
+
+/** @param {ServiceCondition} service */
+function serviceState({ up, since, breaker }) {
+  const lasting = since === null ? '' : ` for ${span(now() - since)}`
+  if (breaker === 'open') return { tone: 'critical', text: `Breaker open${lasting}` }
+  if (up === null) return { tone: 'quiet', text: 'Not asked yet' }
+  return up ? { tone: 'good', text: `Up${lasting}` } : { tone: 'critical', text: `Down${lasting}` }
+}
+
+/** @param {ServiceCondition} service */
+function serviceNote({ breaker, checked, failure, failedAt, tolerant }) {
+  return [
+    `breaker ${breaker}`,
+    checked ? 'checked by upstream.health' : 'known from requests only',
+    failure === null
+      ? 'no failure since the start'
+      : `last failure ${words(failure)}${failedAt === null ? '' : ` at ${moment(failedAt, now())}`}`,
+    ...(tolerant ? ['read by the tolerant rules'] : []),
+  ].join(' · ')
+}
+
+/** Who has used up a window. @param {Condition} condition */
+export function showLimits({ limits }) {
+  showList(
+    byId('limits', HTMLElement),
+    Object.entries(limits),
+    ([endpoint]) => endpoint,
+    ([endpoint]) =>
+      el(
+        'div',
+        { class: 'limit' },
+        el('h3', {}, endpoint === 'oauth' ? '/oauth/token' : 'API'),
+        el('p', { class: 'note' }),
+        el('ul'),
+      ),
+    (item, [, limit]) => {
+      const [, note, list] = item.children
+      if (!note || !list) return
+      setText(note, limitNote(limit))
+      showList(
+        list,
+        limit.usedUp.filter(({ until }) => until > now()),
+        ({ key }) => key,
+        () => el('li', {}, el('code'), ' ', el('span')),
+        (row, { key, until, refused }) => {
+          if (row.children[0]) setText(row.children[0], key === '*' ? 'all clients' : key)
+          if (row.children[1])
+            setText(row.children[1], `${count(refused)} refused, free in ${countdown(until - now())}`)
+        },
+      )
+    },
+  )
+}
+
+/** @param {LimitCondition} limit */
+function limitNote({ requests, window, per, usedUp, usedUpCount }) {
+  const who = { client: 'client', grant: 'login', device: 'device' }[per]
+  const rule = `${count(requests)} in ${span(window)} per ${who}`
+  if (usedUpCount === 0) return `${rule}: none is at the limit`
+  const more = usedUpCount > usedUp.length ? `, the last ${count(usedUp.length)} here` : ''
+  return `${rule}: ${count(usedUpCount)} at the limit${more}`
+}
+
+/** Tokens, password, certificate and store. @param {Condition} condition */
+export function showKeys({ tokens, password, certificate, store }) {
+  const present = now()
+  write(
+    'key-tokens',
+    `${count(tokens.access)} access, ${count(tokens.refresh)} refresh, of ${count(tokens.capacity)}`,
+  )
+  write('key-unsaved', unsavedText(tokens.unsaved))
+  write('key-password', passwordText(password, present))
+  write('key-certificate', certificateText(certificate, present))
+  byId('key-store-row', HTMLElement).hidden = store === null
+  write('key-store', store?.up ? 'up' : 'down')
+}
+
+/** @param {number | null} unsaved */
+function unsavedText(unsaved) {
+  if (unsaved === null) return 'none'
+  return unsaved === 0 ? 'complete' : `${count(unsaved)} tokens not saved`
+}
+
+/** @param {Condition['password']} password @param {number} present */
+function passwordText({ source, changedAt, problem }, present) {
+  if (problem !== null) return 'the source cannot be used'
+  if (source === 'device') return 'checked by the device'
+  return changedAt === null ? 'file' : `file, changed ${span(present - changedAt)} ago`
+}
+
+/** @param {Condition['certificate']} certificate @param {number} present */
+function certificateText(certificate, present) {
+  if (certificate === null) return 'none: cleartext'
+  const { until, selfSigned } = certificate
+  const left = until > present ? `${span(until - present)} left` : 'expired'
+  return `${left}, until ${date(until)}${selfSigned ? ', self-signed' : ''}`
+}
+
+const LEVELS = { info: 'info', warn: 'warning', error: 'error' }
+const TONES = { info: 'quiet', warn: 'warning', error: 'critical' }
+
+/** The log lines, the latest first. @param {readonly Line[]} timeline */
+export function showTimeline(timeline) {
+  showList(
+    byId('timeline', HTMLElement),
+    timeline.toReversed(),
+    ({ key }) => key,
+    ({ level }) =>
+      el(
+        'li',
+        { 'data-tone': TONES[level] },
+        el('time'),
+        el('span', { class: 'level' }, LEVELS[level]),
+        el('p', {}, el('strong'), ' ', el('span')),
+      ),
+    (item, { time, text, details, times }) => {
+      const [when, , line] = item.children
+      if (!when || !line) return
+      setText(when, moment(time, now()))
+      setAttribute(when, 'datetime', new Date(time).toISOString())
+      const [what, more] = line.children
+      if (what) setText(what, `${text}${times > 1 ? ` (${count(times)} times)` : ''}`)
+      if (more) setText(more, details)
+    },
+  )
+}

@@ -1,0 +1,123 @@
+/** @typedef {import('../overview/model.ts').PageEvents} PageEvents */
+/** @typedef {import('../overview/model.ts').Point} Point */
+/** @typedef {import('../overview/model.ts').GrantRow} GrantRow */
+/** @typedef {import('../overview/model.ts').TimelineEntry} TimelineEntry */
+
+/** How long the page remembers points (ms). */
+export const MEMORY = 15 * 60_000
+const LINES = 200
+
+/** A line of the timeline. Ids begin anew with each run of the sidecar, so the run is part of the key. */
+/** @typedef {TimelineEntry & { readonly key: string }} Line */
+
+/**
+ * What the page knows: the sum of the events so far.
+ *
+ * @typedef {object} State
+ * @property {import('../overview/model.ts').About | null} about null before the first event
+ * @property {import('../overview/model.ts').Condition | null} condition
+ * @property {boolean} mayRevoke
+ * @property {boolean} signedIn
+ * @property {Point[]} points oldest first
+ * @property {Line[]} timeline oldest first
+ * @property {Map<string, GrantRow>} grants
+ * @property {number | null} grantTotal null if the shared store does not say
+ * @property {number} grantChanges counts the changes of `grants`
+ */
+
+/** @returns {State} */
+export function emptyState() {
+  return {
+    about: null,
+    condition: null,
+    mayRevoke: false,
+    signedIn: false,
+    points: [],
+    timeline: [],
+    grants: new Map(),
+    grantTotal: null,
+    grantChanges: 0,
+  }
+}
+
+/**
+ * Adds points that follow the present ones. Older ones of the same time, as after a reconnection, are ignored.
+ *
+ * @param {State} state
+ * @param {readonly Point[]} points
+ */
+function addPoints(state, points) {
+  for (const point of points) {
+    if (point.time > (state.points.at(-1)?.time ?? 0)) state.points.push(point)
+  }
+  const oldest = (state.points.at(-1)?.time ?? 0) - MEMORY
+  const first = state.points.findIndex(({ time }) => time > oldest)
+  if (first > 0) state.points.splice(0, first)
+}
+
+/**
+ * Adds log lines, or replaces a line that came again.
+ *
+ * @param {State} state
+ * @param {readonly TimelineEntry[]} entries
+ */
+function addLines(state, entries) {
+  const run = state.about?.run ?? ''
+  const lines = new Map(state.timeline.map((line) => [line.key, line]))
+  for (const entry of entries) {
+    const key = `${run} ${entry.id}`
+    lines.set(key, { ...entry, key })
+  }
+  state.timeline = [...lines.values()].slice(-LINES)
+}
+
+/**
+ * Takes an event of the stream into the state.
+ *
+ * @template {keyof PageEvents} Name
+ * @param {State} state
+ * @param {Name} name
+ * @param {PageEvents[Name]} data
+ */
+export function take(state, name, data) {
+  HANDLERS[name](state, data)
+}
+
+/** @type {{ readonly [Name in keyof PageEvents]: (state: State, data: PageEvents[Name]) => void }} */
+const HANDLERS = {
+  start(state, start) {
+    const restarted = state.about !== null && state.about.run !== start.about.run
+    Object.assign(state, {
+      about: start.about,
+      condition: start.condition,
+      mayRevoke: start.mayRevoke,
+      signedIn: start.signedIn,
+    })
+    if (restarted) addRestart(state, start.about.startedAt)
+    addPoints(state, start.points)
+    addLines(state, start.timeline)
+    // The first `grants` of a stream has all rows.
+    state.grants.clear()
+    state.grantChanges++
+  },
+  point: (state, point) => addPoints(state, [point]),
+  condition: (state, condition) => void Object.assign(state, { condition }),
+  timeline: addLines,
+  grants(state, { total, changed, removed }) {
+    for (const id of removed) state.grants.delete(id)
+    for (const row of changed) state.grants.set(row.id, row)
+    state.grantTotal = total
+    state.grantChanges++
+  },
+}
+
+/**
+ * The page's own line: between two runs of the sidecar.
+ *
+ * @param {State} state
+ * @param {number} time
+ */
+function addRestart(state, time) {
+  const text = 'the sidecar was restarted'
+  state.timeline.push({ key: `restart ${time}`, id: 0, time, level: 'warn', text, details: '', times: 1 })
+}
