@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { type OutputChunk, type Plugin, rolldown } from 'rolldown'
+import { loadPageFiles } from '../../src/admin/page-files.ts'
 import { VERSION } from '../../src/version.ts'
 import { addCompiledCode } from './compiled-code.ts'
 import { slimPackages } from './slim-packages.ts'
@@ -13,11 +14,12 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 /** Where the source names the file of the worker. */
 const WORKER = /new URL\(`\.\/crypt-worker.*, import\.meta\.url\)/
 
-/** The source finds the worker and package.json by their paths beside itself. The bundle contains both as text. */
+/** The source finds the worker, package.json and the live page by their paths. The bundle contains them as text. */
 const ownFiles = (worker: string): Plugin => ({
   name: 'own files',
   transform(code, id) {
     if (id.endsWith('/src/version.ts')) return `export const VERSION = ${JSON.stringify(VERSION)}`
+    if (id.endsWith('/src/admin/page-files.ts')) return pageFiles()
     if (id.endsWith('/src/node-version.cjs')) return '' // it is the start of postern.mjs
     if (!id.endsWith('/src/password/crypt-workers.ts')) return null
     if (!WORKER.test(code)) throw new Error(`crypt-workers.ts does not contain ${WORKER}`)
@@ -32,6 +34,19 @@ const ownFiles = (worker: string): Plugin => ({
     }
   },
 })
+
+/** `src/admin/page-files.ts` with the contents of the files in place of their paths. */
+function pageFiles(): string {
+  const files = [...loadPageFiles()].map(([name, { type, body, etag }]) => [
+    name,
+    type,
+    body.toString(),
+    etag,
+  ])
+  return `const files = ${JSON.stringify(files)}
+export const loadPageFiles = () =>
+  new Map(files.map(([name, type, text, etag]) => [name, { type, body: Buffer.from(text), etag }]))`
+}
 
 /** Makes each file the text of a function, which `entry.mjs` calls. Wrapping it at every start would copy the text. */
 const wrapped: Plugin = {
@@ -54,7 +69,9 @@ async function licences(chunks: readonly OutputChunk[]): Promise<string> {
     chunks
       .flatMap(({ moduleIds }) => moduleIds)
       .map((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0])
-      .filter((folder) => folder !== undefined),
+      .filter((folder) => folder !== undefined)
+      // The page has its text, so it is no module.
+      .concat(join(ROOT, 'node_modules/uplot')),
   )
   const texts = await Promise.all(
     [...folders].sort().map(async (folder) => {

@@ -165,7 +165,7 @@ function certificate({ certificate }, now) {
   }
   if (until - now >= CERTIFICATE) return []
   const what = `The certificate expires in ${span(until - now)}, on ${date(until)}`
-  return [{ key: 'certificate', level: 'warning', what, since: null, remedy }]
+  return [{ key: 'certificate', level: 'warning', what, since: until - CERTIFICATE, remedy }]
 }
 
 /** @param {Condition} condition @returns {Alarm[]} */

@@ -127,7 +127,7 @@ export function plots(load) {
         const p99 = points.flatMap(({ client }) => (client === null ? [] : [client.p99]))
         return p50.length === 0
           ? 'No requests.'
-          : `Client p50 ${latency(mean(p50))} on average; p99 ${latency(most(p99))} in the worst second.`
+          : `Client p50 ${latency(mean(p50))} on average, p99 at most ${latency(most(p99))}.`
       },
     },
     {
@@ -149,7 +149,8 @@ export function plots(load) {
 }
 
 /**
- * The columns that uPlot draws: the time in seconds, then the series. Stacked areas hold the sums up to them.
+ * The columns that uPlot draws: the time in seconds, then the series, the last first. Stacked areas hold the sums up to them, so
+ * each covers the one above down to its own height. Where an area is empty it has no value, and so no edge.
  *
  * @param {Plot} plot
  * @param {readonly { readonly time: number, readonly point: Point | null }[]} rows
@@ -157,16 +158,14 @@ export function plots(load) {
  */
 export function columns({ series }, rows) {
   const sums = rows.map(() => 0)
-  return [
-    rows.map(({ time }) => time / 1_000),
-    ...series.map(({ value, form }) =>
-      rows.map(({ point }, row) => {
-        const own = point === null ? null : value(point)
-        if (own === null || form !== 'area') return own
-        const sum = (sums[row] ?? 0) + own
-        sums[row] = sum
-        return sum
-      }),
-    ),
-  ]
+  const drawn = series.map(({ value, form }, index) => {
+    const own = rows.map(({ point }) => (point === null ? null : value(point)))
+    if (form !== 'area') return own
+    return own.map((value, row) => {
+      sums[row] = (sums[row] ?? 0) + (value ?? 0)
+      const isEmpty = !own[row - 1] && !value && !own[row + 1]
+      return value === null || (index > 0 && isEmpty) ? null : (sums[row] ?? 0)
+    })
+  })
+  return [rows.map(({ time }) => time / 1_000), ...drawn.reverse()]
 }

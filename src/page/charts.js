@@ -1,23 +1,17 @@
 import { columns, plots, seconds } from './chart-data.js'
 import { now } from './clock.js'
 import { byId, el, setText } from './dom.js'
-import { count, timeOfDay } from './format.js'
+import { timeOfDay } from './format.js'
+import { axis, lineOf, logRange, shortTime, uPlot, yAxis } from './plot.js'
 
 /** @typedef {import('./chart-data.js').Plot} Plot */
-/** @typedef {import('./chart-data.js').Series} Series */
 /** @typedef {import('./state.js').State} State */
-/** @typedef {import('uplot')} UPlot */
-/** @typedef {import('uplot').Options} Options */
-
-/** uplot.js is a classic script, which index.html loads first. */
-const uPlot = /** @type {typeof import('uplot')} */ (/** @type {any} */ (globalThis).uPlot)
+/** @typedef {import('./plot.js').UPlot} UPlot */
+/** @typedef {import('./plot.js').Options} Options */
 
 const SYNC = 'charts'
 const HEIGHT = 150
 const MINUTE = 60_000
-
-/** @param {string} name of a custom property in style.css */
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim()
 
 /**
  * The charts: drawn anew when the theme, the width or the resolution of the screen changes.
@@ -106,11 +100,10 @@ function createChart(plot) {
           : { range: (_, _min, max) => [0, Math.max(1, (max ?? 0) * 1.1)] },
       },
       axes: [
-        axis({ space: 70, size: 24, values: (_, ticks) => ticks.map((tick) => shortTime(tick)) }),
+        axis({ space: 50, size: 24, values: (_, ticks) => ticks.map((tick) => shortTime(tick)) }),
         yAxis(plot),
       ],
-      series: [{}, ...plot.series.map(lineOf)],
-      bands: bandsOf(plot.series),
+      series: [{}, ...plot.series.map(lineOf).reverse()],
       hooks: { setCursor: [(self) => read(self.cursor.idx)] },
     }
     const made = new uPlot(options, columns(plot, rows), place)
@@ -129,6 +122,10 @@ function createChart(plot) {
       chart.setData(columns(plot, rows))
       read(chart.cursor.idx)
       const points = rows.flatMap(({ point }) => (point === null ? [] : [point]))
+      plot.series.forEach(({ form, value }, i) => {
+        const item = values[i]?.parentElement
+        if (form === 'area' && i > 0 && item) item.hidden = !points.some((point) => value(point))
+      })
       setText(summary, plot.summary(points))
       if (details.open) fillTable(table, plot, rows)
     },
@@ -141,86 +138,6 @@ function createChart(plot) {
         chart.setSize({ width: place.clientWidth, height: HEIGHT })
     },
   }
-}
-
-/**
- * Whole decades around the values: a tick at each power of ten.
- *
- * @param {number | null} min
- * @param {number | null} max
- * @returns {[number, number]}
- */
-function logRange(min, max) {
-  const low = Math.floor(Math.log10(Math.max(min ?? 1, 0.01)))
-  const high = Math.ceil(Math.log10(Math.max(max ?? 10, 0.02)))
-  return [10 ** low, 10 ** Math.max(high, low + 1)]
-}
-
-/** @param {number} tick s */
-const shortTime = (tick) => timeOfDay(tick * 1_000).slice(0, tick % 60 === 0 ? 5 : 8)
-
-/** @param {Partial<import('uplot').Axis>} more @returns {import('uplot').Axis} */
-function axis(more) {
-  const [text, line] = [colour('muted'), colour('grid')]
-  return {
-    stroke: text,
-    font: '11px system-ui, sans-serif',
-    grid: { stroke: line, width: 1 },
-    ticks: { stroke: line, width: 1, size: 4 },
-    gap: 3,
-    ...more,
-  }
-}
-
-/** @param {Plot} plot @returns {import('uplot').Axis} */
-function yAxis({ log }) {
-  if (!log)
-    return axis({
-      size: 38,
-      space: 30,
-      values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? count(tick) : '')),
-    })
-  /** @param {number} tick */
-  const text = (tick) => (tick >= 1_000 ? `${tick / 1_000} s` : `${tick} ms`)
-  return axis({
-    size: 48,
-    values: (_, ticks) => ticks.map((tick) => (Number.isInteger(Math.log10(tick)) ? text(tick) : '')),
-    filter: (_, ticks) => ticks.map((tick) => (Math.abs(Math.log10(tick) % 1) < 1e-9 ? tick : null)),
-  })
-}
-
-/** @param {Series} series @returns {import('uplot').Series} */
-function lineOf({ key, label, form }) {
-  const stroke = colour(`chart-${key}`)
-  return {
-    label,
-    stroke,
-    width: form === 'area' ? 1 : 1.5,
-    ...(form === 'area' ? { fill: stroke } : {}),
-    ...(form === 'dashed' ? { dash: [3, 3] } : {}),
-    // A second between two gaps has no line, so it gets a point.
-    points: {
-      size: 3,
-      fill: stroke,
-      filter: (self, index) => alone(/** @type {readonly (number | null)[]} */ (self.data[index] ?? [])),
-    },
-  }
-}
-
-/** The indexes of the values between two gaps. @param {readonly (number | null)[]} column */
-function alone(column) {
-  return column.flatMap((value, i) =>
-    value !== null && column[i - 1] == null && column[i + 1] == null ? [i] : [],
-  )
-}
-
-/** Each area is filled down to the one below. @param {readonly Series[]} series */
-function bandsOf(series) {
-  return series.flatMap(({ form }, i) =>
-    form === 'area' && i > 0
-      ? [{ series: /** @type {[number, number]} */ ([i + 1, i]), fill: colour(`chart-${series[i]?.key}`) }]
-      : [],
-  )
 }
 
 /** A finger that moves sideways reads the values; upwards and downwards it scrolls (`touch-action` in style.css). @param {UPlot} chart */

@@ -68,11 +68,15 @@ export function showList(parent, items, keyOf, create, update) {
       child instanceof HTMLElement ? [[child.dataset.key ?? '', child]] : [],
     ),
   )
+  const keys = new Set(items.map(keyOf))
+  for (const [key, element] of present) if (!keys.has(key)) element.remove()
+  for (const child of [...parent.childNodes]) {
+    if (!(child instanceof HTMLElement && child.dataset.key !== undefined)) child.remove()
+  }
   let next = parent.firstElementChild
   for (const item of items) {
     const key = keyOf(item)
     let element = present.get(key)
-    present.delete(key)
     if (element === undefined) {
       element = create(item)
       element.dataset.key = key
@@ -81,5 +85,4 @@ export function showList(parent, items, keyOf, create, update) {
     else parent.insertBefore(element, next)
     update(element, item)
   }
-  for (const element of present.values()) element.remove()
 }

@@ -18,7 +18,6 @@ export interface PageServerOptions {
   readonly port?: number
   readonly grants?: number
   readonly condition?: Partial<Condition>
-  readonly signIn?: boolean
 }
 
 /** A server of the live page whose figures a test sets. */
@@ -27,6 +26,12 @@ export interface PageServer {
   readonly port: number
   /** Bodies of `page/revoke`, in the order of arrival. */
   readonly revocations: string[]
+  /** The status of `page/events`; with 401 the page is the login page, too. */
+  status: 200 | 401 | 503
+  /** Changes the condition of the sidecar. */
+  change(condition: Partial<Condition>): void
+  /** Breaks off all streams. */
+  drop(): void
   /** Sends an event to every viewer. */
   send<Name extends keyof PageEvents>(name: Name, data: PageEvents[Name]): void
   /** Ends all streams and listens no longer. */
@@ -40,9 +45,9 @@ let runs = 0
 export async function startPageServer(options: PageServerOptions = {}): Promise<PageServer> {
   const run = `run-${++runs}`
   const start = Date.now()
-  const condition = { ...calm(start), ...options.condition }
+  let condition = { ...calm(start), ...options.condition }
   const points: Point[] = []
-  for (let second = 900; second > 0; second--)
+  for (let second = 900; second >= 0; second--)
     points.push(pointAt(Math.floor(start / SECOND - second) * SECOND))
   const grants = grantRows(options.grants ?? 12, start)
   const viewers = new Set<ServerResponse>()
@@ -57,7 +62,7 @@ export async function startPageServer(options: PageServerOptions = {}): Promise<
       about: { run, version: '0.1.0', node: '26.10.0', machine: 'gateway-17', startedAt: start - 3 * DAY },
       now: Date.now(),
       mayRevoke: true,
-      signedIn: options.signIn === true,
+      signedIn: false,
       points: points.filter(({ time }) => time > after),
       timeline: timeline(start),
       condition,
@@ -69,8 +74,13 @@ export async function startPageServer(options: PageServerOptions = {}): Promise<
   async function respond(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const { pathname, searchParams } = new URL(req.url ?? '/', 'http://page')
     const name =
-      pathname === '/' ? (options.signIn ? 'login.html' : 'index.html') : pathname.slice('/page/'.length)
+      pathname === '/'
+        ? served.status === 401
+          ? 'login.html'
+          : 'index.html'
+        : pathname.slice('/page/'.length)
     const file = files.get(name)
+    if (pathname === '/page/events' && served.status !== 200) return void res.writeHead(served.status).end()
     if (pathname === '/page/events') return view(req, res)
     if (pathname === '/page/requests') return json(res, requests(searchParams.get('id'), Date.now()))
     if (pathname === '/page/revoke') {
@@ -111,7 +121,22 @@ export async function startPageServer(options: PageServerOptions = {}): Promise<
     await once(server, 'close')
   }
   closeLater(stop)
-  return { url: `http://127.0.0.1:${port}/`, port, revocations, send, stop }
+  const served: PageServer = {
+    url: `http://127.0.0.1:${port}/`,
+    port,
+    revocations,
+    status: 200,
+    change(more) {
+      condition = { ...condition, ...more }
+      send('condition', condition)
+    },
+    drop() {
+      for (const viewer of viewers) viewer.destroy()
+    },
+    send,
+    stop,
+  }
+  return served
 }
 
 function write<Name extends keyof PageEvents>(res: ServerResponse, name: Name, data: PageEvents[Name]): void {

@@ -1,0 +1,152 @@
+import { describe, expect, it } from 'vitest'
+import type { Condition, Point } from '../../src/overview/model.ts'
+import { alarms } from '../../src/page/alarms.js'
+import { calm } from '../support/page-server.ts'
+
+const NOW = Date.UTC(2026, 10, 22, 12)
+const DAY = 86_400_000
+const CALM = calm(NOW)
+const [MAIN] = CALM.services
+
+const point = (more: Partial<Point>): Point => ({
+  time: NOW,
+  requests: 10,
+  refusals: {},
+  client: null,
+  device: null,
+  inFlight: 1,
+  queued: 0,
+  connections: 1,
+  tunnels: 0,
+  ...more,
+})
+
+/** One point a second, the last one now. */
+const lasting = (seconds: number, more: Partial<Point>): Point[] =>
+  Array.from({ length: seconds }, (_, i) => point({ ...more, time: NOW - (seconds - 1 - i) * 1_000 }))
+
+const main = (more: object): Partial<Condition> => ({
+  services: [{ ...calm(NOW).services[0], ...more }] as never,
+})
+const found = (condition: Partial<Condition>, points: readonly Point[] = []) =>
+  alarms({ ...CALM, ...condition }, points, NOW)
+
+/** Each alarm: its condition, its points, and what it must say. */
+const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] = [
+  [
+    'not ready',
+    { ready: false, reasons: ['the device does not respond'] },
+    [],
+    /^critical Not ready: the device .*postern check/,
+  ],
+  [
+    'a device that is down',
+    main({ up: false, since: NOW - 5_000, failure: 'connection_refused' }),
+    [],
+    /^critical The device does not answer: connection refused .*192\.0\.2\.7.*upstream\.url/,
+  ],
+  [
+    'an open breaker',
+    main({ up: false, breaker: 'open' }),
+    [],
+    /^critical The device cannot be reached.*upstream\.url/,
+  ],
+  [
+    'the tolerant parser',
+    main({ tolerant: true }),
+    [],
+    /^note The device sends malformed HTTP.*upstream\.reuse/,
+  ],
+  [
+    'a slow device',
+    {},
+    lasting(20, { device: { p50: 900, p99: 6_000 } }),
+    /^warning The device is slow: 6\.00 s at p99.*upstream\.max_in_flight/,
+  ],
+  [
+    'overload',
+    {},
+    [point({ refusals: { overloaded: 3 } })],
+    /^critical 3 requests were refused as overloaded.*upstream\.max_in_flight/,
+  ],
+  ['a queue that fills', { load: { ...CALM.load, queued: 32 } }, [], /^warning The queue fills: 32 of 64/],
+  [
+    'requests that wait',
+    {},
+    lasting(40, { queued: 2 }),
+    /^warning Requests wait for the device.*upstream\.max_in_flight/,
+  ],
+  [
+    'a certificate that ends',
+    { certificate: { from: 0, until: NOW + 13 * DAY, selfSigned: false } },
+    [],
+    /^warning The certificate expires in 13 d, on 2026-12-05.*listen\.tls/,
+  ],
+  [
+    'a certificate that ended',
+    { certificate: { from: 0, until: NOW - DAY, selfSigned: true } },
+    [],
+    /^critical The certificate expired on 2026-11-21.*cert\.pem/,
+  ],
+  [
+    'a certificate of the future',
+    { certificate: { from: NOW + DAY, until: NOW + 90 * DAY, selfSigned: true } },
+    [],
+    /^critical The certificate is not valid before 2026-11-23.*clock/,
+  ],
+  [
+    'an unusable password source',
+    { password: { ...CALM.password, problem: 'it is empty' } },
+    [],
+    /^critical The password source cannot be used: it is empty.*password\.file/,
+  ],
+  [
+    'unsaved tokens',
+    { tokens: { ...CALM.tokens, unsaved: 1 } },
+    [],
+    /^warning A restart would lose 1 token:.*state_dir/,
+  ],
+  [
+    'tokens near the maximum',
+    { tokens: { ...CALM.tokens, access: 9_000 } },
+    [],
+    /^warning 9,012 tokens of at most 10,000.*tokens\.capacity/,
+  ],
+  [
+    'a shared store that is down',
+    { store: { up: false } },
+    [],
+    /^critical The shared store does not respond.*tokens\.offline_grace/,
+  ],
+  ['a gate that only observes', { enforce: false }, [], /^warning Observing only.*enforce: true/],
+]
+
+describe('H158 the live page raises an alarm, with what to do, for', () => {
+  it.each(CASES)('%s', (_, condition, points, expected) => {
+    const texts = found(condition, points).map(({ level, what, remedy }) => `${level} ${what} ${remedy}`)
+    expect(texts).toEqual([expect.stringMatching(expected)])
+  })
+})
+
+describe('H158 the live page', () => {
+  it('raises no alarm for a calm sidecar under traffic', () => {
+    expect(found({}, lasting(60, { device: { p50: 9, p99: 40 }, refusals: { rate_limited: 2 } }))).toEqual([])
+  })
+
+  it('says since when: of the device, of the waiting, of the end of the certificate', () => {
+    const since = (condition: Partial<Condition>, points: readonly Point[] = []) =>
+      found(condition, points)[0]?.since
+    expect(since(main({ up: false, since: NOW - 5_000 }))).toBe(NOW - 5_000)
+    expect(since({}, [...lasting(1, { time: NOW - 90_000 }), ...lasting(40, { queued: 1 })])).toBe(
+      NOW - 39_000,
+    )
+    expect(since({ certificate: { from: 0, until: NOW - 7, selfSigned: false } })).toBe(NOW - 7)
+  })
+
+  it('shows the most urgent alarm first, and names the service that failed', () => {
+    const services = [MAIN, { ...MAIN, route: '/video', up: false }] as Condition['services']
+    const levels = found({ services, enforce: false, ...{ tokens: { ...CALM.tokens, unsaved: 4 } } })
+    expect(levels.map(({ level }) => level)).toEqual(['critical', 'warning', 'warning'])
+    expect(levels[0]?.what).toMatch(/^The service \/video of the device does not answer/)
+  })
+})

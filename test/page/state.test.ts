@@ -1,0 +1,107 @@
+import { expect, it } from 'vitest'
+import type { PageEvents, Point } from '../../src/overview/model.ts'
+import { columns, plots, seconds } from '../../src/page/chart-data.js'
+import { selectGrants } from '../../src/page/grants.js'
+import { emptyState, take } from '../../src/page/state.js'
+import { statusLine } from '../../src/page/status.js'
+import { calm } from '../support/page-server.ts'
+
+const NOW = Date.UTC(2026, 10, 22, 12)
+const point = (time: number, more: Partial<Point> = {}): Point => ({
+  time,
+  requests: 5,
+  refusals: {},
+  client: null,
+  device: null,
+  inFlight: 0,
+  queued: 0,
+  connections: 0,
+  tunnels: 0,
+  ...more,
+})
+const start = (run: string, points: readonly Point[]): PageEvents['start'] => ({
+  about: { run, version: '1', node: '26', machine: 'm', startedAt: NOW },
+  now: NOW,
+  mayRevoke: true,
+  signedIn: false,
+  points,
+  timeline: [{ id: 1, time: NOW, level: 'info', text: 'listening', details: '', times: 1 }],
+  condition: calm(NOW),
+})
+
+it('H156 the points of two connections join without doubles, and only 15 minutes stay', () => {
+  const state = emptyState()
+  take(state, 'start', start('a', [point(NOW - 1_000_000), point(NOW - 2_000), point(NOW - 1_000)]))
+  take(state, 'start', start('a', [point(NOW - 1_000), point(NOW)]))
+  take(state, 'point', point(NOW))
+  expect(state.points.map(({ time }) => time - NOW)).toEqual([-2_000, -1_000, 0])
+})
+
+it('H157 a restart is a line of the timeline, between the lines of both runs', () => {
+  const state = emptyState()
+  take(state, 'start', start('a', []))
+  take(state, 'timeline', [{ id: 1, time: NOW, level: 'info', text: 'listening', details: '', times: 2 }])
+  take(state, 'start', start('b', []))
+  expect(state.timeline.map(({ text, times }) => `${text} ${times}`)).toEqual([
+    'listening 2',
+    'the sidecar was restarted 1',
+    'listening 1',
+  ])
+})
+
+it('H156 a missing second is a gap in every line, and refusals are stacked on what passed', () => {
+  const [traffic] = plots(() => undefined)
+  const rows = seconds(
+    [point(1_000), point(2_000, { refusals: { rate_limited: 2, malformed: 1 } }), point(6_000)],
+    0,
+    9_000,
+  )
+  expect(rows.map(({ time, point }) => [time, point === null])).toEqual([
+    [1_000, false],
+    [2_000, false],
+    [3_000, true],
+    [6_000, false],
+  ])
+  const [times, other, , , , limited, passed] = columns(traffic ?? expect.fail(), rows)
+  expect([times, passed, limited, other]).toEqual([
+    [1, 2, 3, 6],
+    [5, 2, null, 5],
+    [5, 4, null, null],
+    [5, 5, null, null],
+  ])
+})
+
+it('H157 the state line tells a lost stream from a stopped sidecar, without chattering', () => {
+  const heard = NOW - 12_000
+  const line = (phase: Parameters<typeof statusLine>[0]['phase']) =>
+    statusLine({ phase, since: heard, heard }, calm(NOW), NOW)
+  expect(line('live').text).toBe('Ready')
+  expect(line('lost')).toEqual({
+    tone: 'critical',
+    text: 'Connection lost, last data 12 s ago',
+    said: 'Connection lost',
+  })
+  expect(line('unreachable').text).toMatch(/^The sidecar is stopped or unreachable since \d\d:\d\d:48$/)
+  expect(line('viewers').text).toMatch(/^Too many viewers/)
+  const off = { ...calm(NOW), ready: false, reasons: ['the device does not respond'] }
+  expect(statusLine({ phase: 'live', since: 0, heard }, off, NOW).text).toBe(
+    'Not ready: the device does not respond',
+  )
+})
+
+it('H159 logins are found by part of an address or id, and sorted by address as numbers', () => {
+  const grant = (id: string, client: string, usedAt: number | null) => ({
+    id,
+    client,
+    usedAt,
+    issuedAt: 0,
+    expiresAt: 0,
+  })
+  const all = [grant('a1', '192.0.2.10', 5), grant('b2', '192.0.2.9', null), grant('c3', '2001:db8::1', 9)]
+  const ids = (...[filter, field, direction]: [string, 'client' | 'usedAt', 1 | -1]) =>
+    selectGrants(all, filter, field, direction).map(({ id }) => id)
+  expect(ids('', 'client', 1)).toEqual(['b2', 'a1', 'c3'])
+  expect(ids('', 'usedAt', -1)).toEqual(['c3', 'a1', 'b2'])
+  expect(ids(' 192.0', 'client', -1)).toEqual(['a1', 'b2'])
+  expect(ids('B2', 'client', 1)).toEqual(['b2'])
+})
