@@ -77,7 +77,6 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   system: [],
   promises: [],
   verify: ['http', 'promises', 'system', 'version.ts'],
-  overview: [],
   page: ['overview'],
   'version.ts': [],
   'node-version.cjs': [],

@@ -74,7 +74,7 @@ export function keepStream({ onEvent, onLink, onLoginNeeded }) {
       const headers = { Accept: 'text/event-stream', ...(lastId === '' ? {} : { 'Last-Event-ID': lastId }) }
       const response = await fetch('page/events', { headers, signal, cache: 'no-store' })
       if (response.status === 401) onLoginNeeded()
-      if (response.status === 503) return 'viewers'
+      if (response.status === 503 && (await response.json()).error === 'too_many_viewers') return 'viewers'
       if (!response.ok || response.body === null) return 'unreachable'
       streaming = true
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()

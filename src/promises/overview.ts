@@ -44,6 +44,26 @@ export const OVERVIEW = {
       'The live page runs no foreign script and is shown in no frame. Its files have exact names, and connections, bodies and times of the admin listener are bounded.',
     reason: 'cross-site scripting, clickjacking, path traversal, slowloris',
   },
+  H156: {
+    sentence:
+      'The live page shows the figures of each second without reloading. A second without data is a gap. The page loads nothing from elsewhere and writes nothing to the console.',
+    reason: 'decision: a page that invents or delays a figure misleads the operator when it matters',
+  },
+  H157: {
+    sentence:
+      'The live page says when its data is old: the connection is lost, the sidecar is stopped, too many watch, or a login is needed. It reconnects by itself, shows a restart as such, and is right at once after an absence.',
+    reason: 'decision: figures that stand still look like calm',
+  },
+  H158: {
+    sentence:
+      'Each alarm of the live page says since when and what to do, each figure what it counts. Both can be read by keyboard, on touch and by a screen reader, in light and dark, from a width of 360 px on.',
+    reason: 'WCAG 2.2 AA, which axe-core checks; decision: an operator stands before the device with a phone',
+  },
+  H159: {
+    sentence:
+      'The live page revokes one login or all after a question that says what happens, and stays smooth with 1,000 logins.',
+    reason: 'a slip of the finger must not log out every client',
+  },
   H160: {
     sentence:
       '`postern explain ID` says of each of the last requests what it was taken for, in whose window it counted, which token was found, what the device answered, and where the time went.',

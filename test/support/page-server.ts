@@ -80,7 +80,8 @@ export async function startPageServer(options: PageServerOptions = {}): Promise<
           : 'index.html'
         : pathname.slice('/page/'.length)
     const file = files.get(name)
-    if (pathname === '/page/events' && served.status !== 200) return void res.writeHead(served.status).end()
+    if (pathname === '/page/events' && served.status !== 200)
+      return void res.writeHead(served.status).end(JSON.stringify({ error: 'too_many_viewers' }))
     if (pathname === '/page/events') return view(req, res)
     if (pathname === '/page/requests') return json(res, requests(searchParams.get('id'), Date.now()))
     if (pathname === '/page/revoke') {
@@ -220,7 +221,7 @@ function pointAt(time: number): Point {
     time,
     requests: requests + over + denied,
     refusals,
-    client: { p50: p50 * 0.9, p99: device.p99 * 1.15 },
+    client: { p50: p50 * 1.05 + 0.4, p99: device.p99 * 1.15 },
     device,
     inFlight: Math.max(0, Math.round(3 + 3.4 * wave(second * 2))),
     queued: 0,
