@@ -100,7 +100,12 @@ function createChart(plot) {
           : { range: (_, _min, max) => [0, Math.max(1, (max ?? 0) * 1.1)] },
       },
       axes: [
-        axis({ space: 50, size: 24, values: (_, ticks) => ticks.map((tick) => shortTime(tick)) }),
+        axis({
+          incrs: [15, 60, 180, 300],
+          space: 40,
+          size: 24,
+          values: (_, ticks) => ticks.map((tick) => shortTime(tick)),
+        }),
         yAxis(plot),
       ],
       series: [{}, ...plot.series.map(lineOf).reverse()],
