@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createMetrics } from '../src/record/metrics.ts'
-import { blocksOf, fencesOf } from './support/pages.ts'
+import { anchorsOf, blocksOf, fencesOf } from './support/pages.ts'
 import { readTree } from './support/source-tree.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -20,6 +20,8 @@ const FOR_PEOPLE = [
   'SECURITY.md',
   'docs/installing.md',
   'docs/operating.md',
+  'docs/watching.md',
+  'docs/alerts.md',
   'docs/fleet.md',
   'docs/api.md',
   'docs/verifying.md',
@@ -27,23 +29,6 @@ const FOR_PEOPLE = [
 ]
 
 const COMMAND = /^(?:npm|npx|node|curl|postern|apt-get|systemctl|docker|kubectl|install|git) /m
-
-/** The anchors that GitHub makes of the headings of a page. */
-function anchorsOf(page: string): Set<string> {
-  const headings = [
-    ...read(page)
-      .replace(/^```.*?^```$/gms, '')
-      .matchAll(/^#+ (.+)$/gm),
-  ]
-  return new Set(
-    headings.map(([, text = '']) =>
-      text
-        .toLowerCase()
-        .replace(/[^\w\s-]/g, '')
-        .replaceAll(' ', '-'),
-    ),
-  )
-}
 
 describe('the pages', () => {
   it.each(PAGES)('%s: every link leads to a file and a heading that exist', (page) => {

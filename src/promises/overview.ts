@@ -79,4 +79,19 @@ export const OVERVIEW = {
       'What is remembered of a request holds no token, password, query, cookie or body, and keeps no part of its header in memory.',
     reason: 'C9; a short text that is cut out of a header would keep all of it alive',
   },
+  H163: {
+    sentence:
+      'Each panel of the Grafana dashboard says what its figure means. It asks for metrics that the sidecar exports, and no metric is missing.',
+    reason: 'decision: an operator who sees a figure for the first time must know what to do about it',
+  },
+  H164: {
+    sentence:
+      'Each query of the dashboard returns data from a Prometheus that scrapes sidecars, for one and for a fleet, and moves with what it counts.',
+    reason: 'a panel that is empty or flat for the wrong reason hides the fault that it is for',
+  },
+  H165: {
+    sentence:
+      'Each alert fires when it should, stays silent at a healthy sidecar, and names a section that says how to check and what to do.',
+    reason: 'decision: an alarm at night must say what to do',
+  },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

@@ -80,7 +80,13 @@ function examplesOn(page: string): readonly YamlMapping[] {
 
 /** All pages but the changelog, which may name keys of earlier versions. */
 const PAGES = ['README.md', 'SECURITY.md', ...filesIn('deploy', /\.md$/), ...filesIn('docs', /\.md$/)]
-const NO_CONFIGURATION = ['prometheus.yml', 'postern.rules.yml', 'postern.rules.test.yml', 'compose.yaml']
+const NO_CONFIGURATION = [
+  'prometheus.yml',
+  'postern.rules.yml',
+  'postern.rules.test.yml',
+  'compose.yaml',
+  'provisioning.yaml',
+]
 
 describe('the loader and the JSON Schema accept every configuration that is shipped or printed', () => {
   it.each(

@@ -42,3 +42,20 @@ export function replaceIn(block: string, text: string, by: string): string {
   if (!block.includes(text)) throw new Error(`no "${text}" in ${block}`)
   return block.replaceAll(text, by)
 }
+
+/** The anchors that GitHub makes of the headings of a page. */
+export function anchorsOf(page: string): Set<string> {
+  const headings = [
+    ...readPage(page)
+      .replace(/^```.*?^```$/gms, '')
+      .matchAll(/^#+ (.+)$/gm),
+  ]
+  return new Set(
+    headings.map(([, text = '']) =>
+      text
+        .toLowerCase()
+        .replace(/[^\w\s-]/g, '')
+        .replaceAll(' ', '-'),
+    ),
+  )
+}

@@ -71,6 +71,8 @@ async function documents(): Promise<readonly PackageFile[]> {
     'postern-small.conf',
     'postern.rules.yml',
     'prometheus.yml',
+    'grafana/postern.json',
+    'grafana/provisioning.yaml',
     'fleet/users.acl.template',
   ]
   const wanted = [

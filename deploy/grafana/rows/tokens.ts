@@ -1,0 +1,80 @@
+import { chart, figure, type Row } from '../panels.ts'
+import { at, events, total } from '../queries.ts'
+
+export const TOKENS: Row = {
+  title: 'Tokens',
+  panels: [
+    chart({
+      title: 'Live tokens',
+      description:
+        'Tokens that have not expired, by kind. A refresh token is one client that is logged in. At tokens.capacity the oldest are dropped.',
+      unit: 'short',
+      queries: [{ expr: total('postern_tokens', 'instance, kind'), legend: '{{instance}} {{kind}}' }],
+    }),
+    chart({
+      title: 'Token responses',
+      description:
+        'Logins ("password") and refreshes ("refresh_token"). A client that logs in for every request shows as many logins as requests.',
+      unit: 'short',
+      queries: [{ expr: events('postern_tokens_issued_total', 'grant'), legend: '{{grant}}' }],
+    }),
+    chart({
+      title: 'Wrong passwords',
+      description:
+        'Somebody guesses, or a client has an old password. See docs/alerts.md#posternpasswordguessing.',
+      unit: 'short',
+      queries: [{ expr: events('postern_password_failures_total', 'instance'), legend: '{{instance}}' }],
+    }),
+    chart({
+      title: 'Logins revoked',
+      description:
+        'By a changed password, by an operator, by the client, or because a spent refresh token was used again. See docs/operating.md#a-token-has-leaked.',
+      unit: 'short',
+      queries: [{ expr: events('postern_tokens_revoked_total', 'reason'), legend: '{{reason}}' }],
+      empty: 'none so far',
+    }),
+    chart({
+      title: 'Tokens dropped',
+      description: 'Live tokens dropped at tokens.capacity. See docs/alerts.md#posterntokensevicted.',
+      unit: 'short',
+      queries: [
+        { expr: events('postern_tokens_evicted_total', 'instance, kind'), legend: '{{instance}} {{kind}}' },
+      ],
+    }),
+    chart({
+      title: 'Failures of the stores',
+      description:
+        'The token file ("file"), the password ("password") or the shared store ("shared"). See docs/alerts.md#posternstoreerrors.',
+      unit: 'short',
+      queries: [
+        {
+          expr: events('postern_store_errors_total', 'instance, store, operation'),
+          legend: '{{instance}} {{store}}: {{operation}}',
+        },
+      ],
+    }),
+    figure({
+      title: 'Tokens that a restart would lose',
+      description:
+        'Tokens that are not in the token file because it cannot be written. See docs/operating.md#the-token-file-cannot-be-written.',
+      unit: 'short',
+      span: 12,
+      queries: [{ expr: `sum(${at('postern_tokens_unsaved')})`, legend: 'unsaved' }],
+      steps: [[1, 'red']],
+      empty: 'no token file',
+    }),
+    figure({
+      title: 'Password',
+      description: 'The last hour: readings of the password that failed. The last good password stays valid.',
+      unit: 'short',
+      span: 12,
+      queries: [
+        {
+          expr: `sum(increase(${at('postern_store_errors_total', 'store="password"')}[1h])) or vector(0)`,
+          legend: 'failures',
+        },
+      ],
+      steps: [[1, 'orange']],
+    }),
+  ],
+}
