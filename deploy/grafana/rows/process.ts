@@ -1,5 +1,5 @@
 import { chart, type Row } from '../panels.ts'
-import { at, events, quantile, rate } from '../queries.ts'
+import { at, events, rate } from '../queries.ts'
 
 export const PROCESS: Row = {
   title: 'The process',
@@ -54,43 +54,6 @@ export const PROCESS: Row = {
         {
           expr: events('postern_config_reloads_total', 'instance, result'),
           legend: '{{instance}} {{result}}',
-        },
-      ],
-    }),
-  ],
-}
-
-/** Only with `tokens.store: valkey://...` or `limits.store: shared`. */
-export const STORE: Row = {
-  title: 'The shared store (fleets only)',
-  collapsed: true,
-  panels: [
-    chart({
-      title: 'Time of the shared store',
-      description:
-        'From a question to the store to its answer. Logins, and with limits.store: shared every request, wait for it.',
-      unit: 's',
-      queries: [0.5, 0.99].map((q) => ({
-        expr: quantile(q, 'postern_store_duration_seconds', 'instance'),
-        legend: `{{instance}} p${q * 100}`,
-      })),
-      empty: 'no shared store',
-    }),
-    chart({
-      title: 'Questions to the shared store',
-      description: 'Per second. An idle sidecar asks a few, too: it renews its subscription to revocations.',
-      unit: 'ops',
-      queries: [{ expr: rate('postern_store_duration_seconds_count', 'instance'), legend: '{{instance}}' }],
-      empty: 'no shared store',
-    }),
-    chart({
-      title: 'Failures of the shared store',
-      description: 'Questions that failed, by operation. See docs/fleet.md#when-the-store-fails.',
-      unit: 'short',
-      queries: [
-        {
-          expr: events('postern_store_errors_total', 'instance, operation', 'store="shared"'),
-          legend: '{{instance}} {{operation}}',
         },
       ],
     }),

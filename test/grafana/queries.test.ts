@@ -1,0 +1,62 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { isInstalled, needs } from '../support/tools.ts'
+import { type BoardQuery, filledIn, queriesOf, readBoard } from './board.ts'
+import { type Prometheus, startPrometheus } from './prometheus.ts'
+import { type Scene, startScene } from './scene.ts'
+
+/** What Grafana makes of `$__rate_interval` for scrapes of one second. */
+const RATE_INTERVAL = '4s'
+
+/** Queries whose value stays, and why. They only have to return data. */
+const STILL: Readonly<Record<string, string>> = {
+  'At a glance: Sidecars: Version': 'no sidecar is upgraded',
+  'The process: Open files: B': 'the limit of the system',
+  'Tokens: Tokens that a restart would lose: A': 'its disk is not full: test/tokens makes it so',
+  'Tokens: Password: A': 'its password file stays readable',
+}
+
+/** Rows that are empty without a shared store. */
+const FLEET_ONLY = /^The shared store/
+
+let scene: Scene
+let prometheus: Prometheus
+
+beforeAll(async () => {
+  if (!isInstalled('prometheus') || !isInstalled('redis-server')) return
+  scene = await startScene()
+  prometheus = await startPrometheus([scene.alone, ...scene.fleet])
+})
+
+const courses = (
+  { expr }: BoardQuery,
+  instances: readonly string[],
+): Promise<readonly (readonly number[])[]> => prometheus.courses(filledIn(expr, instances, RATE_INTERVAL))
+
+async function isReady(query: BoardQuery, instances: readonly string[]): Promise<boolean> {
+  const found = await courses(query, instances)
+  if (query.name in STILL) return found.length > 0
+  return found.some((values) => new Set(values.filter(Number.isFinite)).size > 1)
+}
+
+describe('the queries of the dashboard, at a Prometheus that scrapes sidecars', () => {
+  it('H164 all return data, and move with the traffic', async () => {
+    needs('prometheus')
+    needs('redis-server')
+    const all = [scene.alone, ...scene.fleet]
+    let waiting = queriesOf(readBoard())
+    const deadline = Date.now() + 90_000
+    while (waiting.length > 0 && Date.now() < deadline) {
+      await scene.round()
+      const ready = await Promise.all(waiting.map((query) => isReady(query, all)))
+      waiting = waiting.filter((_, index) => !ready[index])
+    }
+    expect(waiting.map(({ name }) => name)).toEqual([])
+
+    const instances = await prometheus.labelValues('instance', 'postern_build_info')
+    expect(instances.toSorted()).toEqual(all.toSorted())
+    for (const query of queriesOf(readBoard())) {
+      const found = await courses(query, [scene.alone])
+      expect([query.name, found.length > 0]).toEqual([query.name, !FLEET_ONLY.test(query.name)])
+    }
+  })
+})
