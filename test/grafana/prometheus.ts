@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
-import { freePort, until } from '../support/redis.ts'
+import { unusedPort } from '../support/raw.ts'
+import { until } from '../support/redis.ts'
 import { ROOT } from './board.ts'
 
 /** The values of one series, oldest first. */
@@ -28,7 +29,7 @@ export async function startPrometheus(targets: readonly string[]): Promise<Prome
   }
   const file = join(folder, 'prometheus.yml')
   writeFileSync(file, JSON.stringify(config)) // JSON is YAML
-  const address = `127.0.0.1:${await freePort()}`
+  const address = `127.0.0.1:${await unusedPort()}`
   const child = spawn(
     'prometheus',
     [

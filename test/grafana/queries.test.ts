@@ -48,6 +48,10 @@ describe('the queries of the dashboard, at a Prometheus that scrapes sidecars', 
     while (waiting.length > 0 && Date.now() < deadline) {
       await scene.round()
       const ready = await Promise.all(waiting.map((query) => isReady(query, all)))
+      console.error(
+        Date.now(),
+        waiting.filter((_, index) => !ready[index]).map(({ name }) => name),
+      )
       waiting = waiting.filter((_, index) => !ready[index])
     }
     expect(waiting.map(({ name }) => name)).toEqual([])

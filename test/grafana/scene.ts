@@ -5,7 +5,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { prepareSite, type Served, type Site } from '../process/serve.ts'
 import { type Device, readBody, startDevice } from '../support/device.ts'
 import { ping, rawSession } from '../support/http2-frames.ts'
-import { freePort, startRedis } from '../support/redis.ts'
+import { unusedPort } from '../support/raw.ts'
+import { startRedis } from '../support/redis.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
 
 /** One sidecar with TLS and a token file, and a fleet of two with a shared store, under traffic of every kind. */
@@ -21,9 +22,13 @@ export interface Scene {
 const MOST_CONNECTIONS = 60
 
 export async function startScene(): Promise<Scene> {
-  const [device, second, store] = [await flawedDevice(), await startDevice(), await startRedis()]
+  // Fixed, because some are stopped and started again.
+  const ports = await Promise.all(Array.from({ length: 5 }, unusedPort))
+  const [storePort = 0, secondPort = 0] = ports
+  const store = await startRedis({ port: storePort })
+  const [device, second] = [await flawedDevice(), await startDevice(undefined, { port: secondPort })]
   acceptWebSockets(device)
-  const admins = [await freePort(), await freePort(), await freePort()].map((port) => `127.0.0.1:${port}`)
+  const admins = ports.slice(2).map((port) => `127.0.0.1:${port}`)
   const site = await prepareSite({
     device,
     transport: 'h2',
@@ -60,16 +65,19 @@ export async function startScene(): Promise<Scene> {
       const broken = rounds % 2 === 1
       if (!broken) {
         await store.restart()
-        spare = await startDevice(undefined, { port: Number(new URL(second.url).port) })
-        fleet[1] = (await members[1]?.serve()) as Served // there are two members
+        spare = await startDevice(undefined, { port: secondPort })
+        fleet.push((await members[1]?.serve()) as Served) // there are two members
       }
-      await Promise.all([clients(alone, rounds), operator(site, alone, broken), ...fleet.map(member)])
+      const { access_token: token } = await (fleet[0] as Served).grant() // the first member is never stopped
+      await Promise.all([clients(alone, rounds), ...fleet.map((sidecar) => member(sidecar, token))])
+      await operator(site, alone, rounds)
       if (broken) {
-        await Promise.all([store.kill(), spare.stop(), fleet[1]?.kill()])
-        fleet.splice(1)
+        await Promise.all([store.kill(), spare.stop(), fleet.pop()?.kill()])
+        const { access_token: own } = await alone.grant()
+        const path = '/second'
         await Promise.all([
-          ...fleet.map(member),
-          alone.request({ path: '/second', from: '127.0.0.20' }),
+          ...fleet.map((sidecar) => member(sidecar, token)),
+          alone.request({ path, token: own }),
           pause(2_500),
         ])
       }
@@ -94,8 +102,8 @@ function flawedDevice(): Promise<Device> {
 /** Clients of the single sidecar: honest ones, each round from another address, and one that asks too much. */
 async function clients(alone: Served, round: number): Promise<void> {
   const from = `127.0.1.${round}`
-  const logins = await Promise.all(Array.from({ length: 6 }, () => alone.grant()))
-  const { access_token: token, refresh_token: refresh } = logins[5] ?? { access_token: '', refresh_token: '' }
+  await Promise.all(Array.from({ length: 6 }, () => alone.grant()))
+  const { access_token: token, refresh_token: refresh } = await alone.grant()
   await alone.refresh(refresh)
   await Promise.all(Array.from({ length: 11 }, () => alone.login('guessed')))
   const { socket } = await openWebSocket(alone.url, { token })
@@ -113,35 +121,42 @@ async function clients(alone: Served, round: number): Promise<void> {
   await once(socket, 'close')
 }
 
-/** Reloads, a password file that is empty for a while, a revocation. */
-async function operator(site: Site, alone: Served, broken: boolean): Promise<void> {
-  site.configure({ limits: { api: { requests: broken ? 'many' : 30 } } })
-  const seen = alone.logged(broken ? 'configuration not reloaded' : 'configuration reloaded').length
+/** A reload, which fails in odd rounds, and a revocation. */
+async function operator(site: Site, alone: Served, round: number): Promise<void> {
+  const broken = round % 2 === 1
+  const reloads = (): number =>
+    alone.log.filter(({ msg }) => msg.startsWith(broken ? 'configuration not' : 'configuration reloaded'))
+      .length
+  const seen = reloads()
+  site.configure({ limits: { api: { requests: broken ? 'many' : 30 + round } } })
   alone.signal('SIGHUP')
-  while (alone.logged(broken ? 'configuration not reloaded' : 'configuration reloaded').length === seen)
-    await pause(20)
+  while (reloads() === seen) await pause(20)
   await alone.revoke({ all: true })
 }
 
 /** A client of a member of the fleet. What it gets while the store or the device is down is no matter. */
-async function member(sidecar: Served): Promise<void> {
-  const response = await sidecar.login()
-  const token = response.status === 200 ? String(response.json().access_token) : 'unknown'
-  await Promise.all(Array.from({ length: 5 }, () => sidecar.request({ token })))
+async function member(sidecar: Served, token: string): Promise<void> {
+  await Promise.all([sidecar.login(), ...Array.from({ length: 5 }, () => sidecar.request({ token }))])
 }
 
 /** Clients that break the rules of TLS and HTTP/2, and one that opens too many connections. */
 async function abuse({ url }: Served): Promise<void> {
   const port = Number(new URL(url).port)
   const plain = net.connect(port, '127.0.0.1')
-  plain.on('error', () => {}).write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  plain
+    .on('error', () => {})
+    .resume()
+    .write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
   await once(plain, 'close')
   const session = await rawSession(url)
   session.raw.socket.on('error', () => {})
   session.send(...Array.from({ length: 400 }, () => ping()))
   await session.closed
   const many = Array.from({ length: MOST_CONNECTIONS + 5 }, () =>
-    net.connect(port, '127.0.0.1').on('error', () => {}),
+    net
+      .connect(port, '127.0.0.1')
+      .on('error', () => {})
+      .resume(),
   )
   await Promise.race(many.map((socket) => once(socket, 'close')))
   for (const socket of many) socket.destroy()
