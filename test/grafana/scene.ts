@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type http from 'node:http'
 import net from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { prepareSite, type Served, type Site } from '../process/serve.ts'
+import { prepareSite, type Served, type Site, tokensOf } from '../process/serve.ts'
 import { type Device, readBody, startDevice } from '../support/device.ts'
 import { ping, rawSession } from '../support/http2-frames.ts'
 import { unusedPort } from '../support/raw.ts'
@@ -68,7 +68,7 @@ export async function startScene(): Promise<Scene> {
         spare = await startDevice(undefined, { port: secondPort })
         fleet.push((await members[1]?.serve()) as Served) // there are two members
       }
-      const { access_token: token } = await (fleet[0] as Served).grant() // the first member is never stopped
+      const token = await loginAt(fleet[0] as Served) // the first member is never stopped
       await Promise.all([clients(alone, rounds), ...fleet.map((sidecar) => member(sidecar, token))])
       await operator(site, alone, rounds)
       if (broken) {
@@ -86,13 +86,15 @@ export async function startScene(): Promise<Scene> {
   }
 }
 
+const MALFORMED = 'http/1.1 200 ok\nX-A : b\nContent-Length: 2\nContent-Length: 2\n\nhi'
+
 /** A device that answers `/slow` late, `/missing` with 404, `/cut` not at all, and `/odd` with malformed HTTP. */
 function flawedDevice(): Promise<Device> {
   return startDevice(async (request: http.IncomingMessage, response: http.ServerResponse) => {
     await readBody(request)
     const path = request.url ?? ''
     if (path === '/cut') return request.socket.destroy()
-    if (path === '/odd') return request.socket.end('HTTP/1.1 200 OK\nContent-Length: 2\n\nok')
+    if (path === '/odd') return request.socket.end(MALFORMED)
     if (path === '/slow') await pause(400)
     response.statusCode = path === '/missing' ? 404 : 200
     response.end('x'.repeat(1_000))
@@ -132,6 +134,15 @@ async function operator(site: Site, alone: Served, round: number): Promise<void>
   alone.signal('SIGHUP')
   while (reloads() === seen) await pause(20)
   await alone.revoke({ all: true })
+}
+
+/** A token, as soon as the sidecar has found the store again. */
+async function loginAt(sidecar: Served): Promise<string> {
+  for (;;) {
+    const response = await sidecar.login()
+    if (response.status === 200) return tokensOf(response).access_token
+    await pause(50)
+  }
 }
 
 /** A client of a member of the fleet. What it gets while the store or the device is down is no matter. */
