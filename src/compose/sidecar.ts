@@ -9,6 +9,7 @@ import { createLiveExchanges } from '../gate/live-exchanges.ts'
 import { createPassage } from '../gate/passage.ts'
 import { createRequestIds } from '../gate/request-id.ts'
 import { createPublicListener } from '../listen/public-listener.ts'
+import type { Overview } from '../overview/model.ts'
 import { createTimeline } from '../overview/timeline.ts'
 import { createAccessLog } from '../record/access-log.ts'
 import type { Logger } from '../record/log.ts'
@@ -21,15 +22,15 @@ import { within } from '../system/within.ts'
 import { VERSION } from '../version.ts'
 import { openAdmin } from './admin.ts'
 import { openCertificate } from './certificate.ts'
+import { openConfiguredState } from './configured-state.ts'
 import { openConfiguredStore } from './configured-store.ts'
 import { openDeviceServices } from './device-services.ts'
 import { createExposureWarning } from './exposure-warning.ts'
 import { openLimitTables } from './limit-tables.ts'
 import { type Addresses, createListeners } from './listeners.ts'
-import { openLocalState } from './local-state.ts'
 import { openOverview } from './overview.ts'
 import { deriveSettings } from './settings.ts'
-import type { State, StateDependencies } from './state.ts'
+import type { StateDependencies } from './state.ts'
 import { tokenServices } from './token-services.ts'
 
 export interface Sidecar {
@@ -46,6 +47,8 @@ export interface Sidecar {
    * are aborted.
    */
   stop(graceMs?: number): Promise<void>
+  /** What the admin listener shows. */
+  readonly overview: Overview
 }
 
 export interface SidecarDependencies {
@@ -102,13 +105,7 @@ async function openParts(
     onPasswordRead: () => void warnOfExposure(settings.config),
     onBug,
   }
-  const openState = async (): Promise<State> => {
-    if (store === undefined) return openLocalState(config, stateDependencies)
-    // Loaded only here, for the same reason as the client of the store.
-    const { openSharedState } = await import('./shared-state.ts')
-    return openSharedState(config, store, stateDependencies)
-  }
-  const state = await openState()
+  const state = await openConfiguredState(config, store, stateDependencies)
   opened.defer(state.close)
   // After the lock of the state folder, because another sidecar may be using the certificate in it.
   const certificate = await openCertificate(config.listen.tls, config.stateDir, {
@@ -211,6 +208,7 @@ async function openParts(
 
   return {
     start: listeners.open,
+    overview,
 
     async reload(load) {
       try {

@@ -1,39 +1,15 @@
 import { utimesSync, writeFileSync } from 'node:fs'
 import { expect, it, vi } from 'vitest'
-import type { AdminSources } from '../../src/compose/admin.ts'
-import type { Config } from '../../src/config/schema.ts'
 import type { Overview } from '../../src/overview/model.ts'
 import { startDevice } from '../support/device.ts'
 import { startRedis } from '../support/redis.ts'
-import { type SidecarOptions, startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { startSidecar } from '../support/sidecar.ts'
 import { needs } from '../support/tools.ts'
-
-const received: Overview[] = []
-
-vi.mock('../../src/compose/admin.ts', async (original) => {
-  const real = await original<typeof import('../../src/compose/admin.ts')>()
-  return {
-    ...real,
-    openAdmin(config: Config, sources: AdminSources) {
-      received.push(sources.overview)
-      return real.openAdmin(config, sources)
-    },
-  }
-})
-
-async function startObserved(
-  options: SidecarOptions = {},
-): Promise<TestSidecar & { readonly overview: Overview }> {
-  const sidecar = await startSidecar(options)
-  const overview = received.pop()
-  if (overview === undefined) throw new Error('the admin listener got no overview')
-  return Object.assign(sidecar, { overview })
-}
 
 it('H150 the condition tells of the device, as postern_upstream_up does, and of its breaker', async () => {
   const device = await startDevice()
   const port = Number(new URL(device.url).port)
-  const sidecar = await startObserved({ device })
+  const sidecar = await startSidecar({ device })
   const { overview } = sidecar
   const main = { route: null, url: device.url, checked: false, tolerant: false }
   const untried = { ...main, up: null, since: null, breaker: 'closed', failure: null, failedAt: null }
@@ -57,7 +33,7 @@ it('H150 the condition tells of the device, as postern_upstream_up does, and of 
 })
 
 it('H150 the condition tells who has used up a window, until when, and how often it was refused', async () => {
-  const sidecar = await startObserved({
+  const sidecar = await startSidecar({
     config: { limits: { api: { requests: 2, window: '60s', per: 'grant' }, oauth: { requests: 3 } } },
   })
   const { overview, clock } = sidecar
@@ -88,7 +64,7 @@ it('H150 the condition tells who has used up a window, until when, and how often
 })
 
 it('H150 the grants tell of their last use, the most recently used first, and hold no token', async () => {
-  const sidecar = await startObserved()
+  const sidecar = await startSidecar()
   const { overview, clock } = sidecar
   const first = await sidecar.grant()
   clock.advance(10_000)
@@ -117,7 +93,7 @@ async function rows(overview: Overview) {
 }
 
 it('H150 the condition has readiness, load, tokens, certificate and password', async () => {
-  const sidecar = await startObserved({ transport: 'tls' })
+  const sidecar = await startSidecar({ transport: 'tls' })
   const { overview } = sidecar
   await sidecar.grant()
   const changed = new Date('2026-01-02T03:04:05Z')
@@ -152,8 +128,8 @@ it('H150 with a shared store: whether it answers, the grants of all sidecars, an
     store: { prefix: 'overview' },
     limits: { store: 'shared', api: { requests: 2 } },
   }
-  const one = await startObserved({ config })
-  const two = await startObserved({ config })
+  const one = await startSidecar({ config })
+  const two = await startSidecar({ config })
   const { access_token: token } = await two.grant()
   for (let i = 0; i < 3; i += 1) await one.request({ token })
   expect(one.overview.condition()).toMatchObject({

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import tls from 'node:tls'
 import { createSidecar } from '../../src/compose/sidecar.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import type { Overview } from '../../src/overview/model.ts'
 import { createLogOn } from '../../src/record/log.ts'
 import type { MachineNames } from '../../src/system/machine-names.ts'
 import { temporaryDirectory } from './certificate.ts'
@@ -73,6 +74,8 @@ export interface TestSidecar {
   metric(name: string, labels?: Readonly<Record<string, string>>): Promise<number>
   /** Reads `/metrics` once; the returned function reads several metrics of that moment, as `metric` does. */
   figures(): Promise<(name: string, labels?: Readonly<Record<string, string>>) => number>
+  /** What the admin listener shows. */
+  readonly overview: Overview
   /** The lines of the log so far. */
   logLines(): string[]
   /** The certificates that the listener presents (PEM), for clients that check it. */
@@ -222,6 +225,7 @@ export async function startSidecar(options: SidecarOptions = {}): Promise<TestSi
       const text = await self.metrics()
       return (name, labels = {}) => sumSamples(text, name, labels)
     },
+    overview: sidecar.overview,
     logLines: () => logged.split('\n').filter((line) => line !== ''),
     certificate: () => presentedCertificate(url),
     stop,
