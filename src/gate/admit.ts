@@ -15,9 +15,9 @@ import { ietfLimitFields, limitFields, secondsToReset } from '../limits/limit-fi
 import type { WindowPolicy, Windows } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Tokens } from '../tokens/token-contract.ts'
-import { readBearer } from './bearer.ts'
+import { identifyBearer } from './bearer.ts'
 import { type Classified, type ClassifyRules, classify } from './classify.ts'
-import type { Client, ClientOf } from './client-address.ts'
+import { type Client, type ClientOf, windowKey } from './client-address.ts'
 import type { IsPublic } from './public-paths.ts'
 import { requestIdOf } from './request-id.ts'
 
@@ -145,23 +145,6 @@ function later<S, T>(
   return pending.then((value) => step(state, value))
 }
 
-function identifyBearer(authorization: readonly string[], identify: Identify): Later<Identity> {
-  const presented = readBearer(authorization)
-  return presented.kind === 'token' ? identify(presented.token) : { kind: 'refused', cause: presented.cause }
-}
-
-/** The key of a window. Grants and clients share one table, so the prefix distinguishes a grant's id from an address. */
-function windowKey(per: Per, client: Client, identity: Identity | undefined): string {
-  switch (per) {
-    case 'device':
-      return '*'
-    case 'grant':
-      return identity?.kind === 'valid' ? `grant ${identity.grant}` : client.key
-    case 'client':
-      return client.key
-  }
-}
-
 /** A request that counts in its window. */
 interface CountedRequest {
   readonly incoming: GateRequest
@@ -219,7 +202,21 @@ function refused(
   refusal: Refusal,
   { ambiguous }: Classified,
 ): Admission {
-  return { ...common, identity, kind: 'refused', refusal, close: ambiguous }
+  const { requestId, endpoint, client, peerTrusted, per, decision, limitFields, framing } = common
+  return {
+    requestId,
+    endpoint,
+    client,
+    peerTrusted,
+    per,
+    decision,
+    limitFields,
+    framing,
+    identity,
+    kind: 'refused',
+    refusal,
+    close: ambiguous,
+  }
 }
 
 function forward(

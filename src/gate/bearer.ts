@@ -1,4 +1,6 @@
+import type { Identity } from '../http/admission.ts'
 import type { AuthFailure } from '../http/refusal.ts'
+import type { Tokens } from '../tokens/token-contract.ts'
 
 /** The bearer token of a request, or why there is none. */
 export type Presented =
@@ -31,4 +33,13 @@ export function readBearer(fields: readonly string[]): Presented {
   }
   const shown = BEARER_SCHEME.test(value) && !BEARER_SCHEME_ONLY.test(value)
   return { kind: 'none', cause: shown ? 'malformed' : 'missing' }
+}
+
+/** The grant of the token in the `Authorization` fields; a promise if the token store returns one. */
+export function identifyBearer(
+  authorization: readonly string[],
+  identify: Tokens['identify'],
+): Identity | Promise<Identity> {
+  const presented = readBearer(authorization)
+  return presented.kind === 'token' ? identify(presented.token) : { kind: 'refused', cause: presented.cause }
 }

@@ -1,3 +1,4 @@
+import type { Identity, Per } from '../http/admission.ts'
 import { listMembers } from '../http/fields.ts'
 import { type Cidr, matchesAny, normalizeAddress, prefix64 } from '../http/ip.ts'
 
@@ -58,4 +59,16 @@ export function createClientAddress(trustedProxies: readonly Cidr[], unixTrusted
 /** Some proxies append the port: `192.0.2.1:4711` or `[2001:db8::1]:4711`. */
 function withoutPort(hop: string): string {
   return /^\[(.*)\](?::\d+)?$/.exec(hop)?.[1] ?? /^([\d.]+):\d+$/.exec(hop)?.[1] ?? hop
+}
+
+/** The key of a window. Grants and clients share one table, so the prefix distinguishes a grant's id from an address. */
+export function windowKey(per: Per, client: Client, identity: Identity | undefined): string {
+  switch (per) {
+    case 'device':
+      return '*'
+    case 'grant':
+      return identity?.kind === 'valid' ? `grant ${identity.grant}` : client.key
+    case 'client':
+      return client.key
+  }
 }
