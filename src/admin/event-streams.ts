@@ -175,7 +175,13 @@ export function createEventStreams({
       res.once('close', () => forget(stream))
       streams.add(stream)
       res.write(first)
-      source ??= overview.onPoint(onPoint)
+      source ??= overview.onPoint((point) => {
+        try {
+          onPoint(point)
+        } catch (error) {
+          onBug(error)
+        }
+      })
       if (grants !== undefined) sendGrants()
       else askForGrants()
       return true
