@@ -50,6 +50,11 @@ it('H152 a sidecar serves its page after a login, tells it what happens, and end
 
 it('H152 an unusable admin.password_file is named by the start, by check, and by the log', async () => {
   const site = await prepareSite()
+  site.configure({ admin: { address: '0.0.0.0:0' } })
+  expect((await site.postern('check')).stdout).toMatch(
+    /^ok {6}live page: off: .*admin\.password_file is not set$/m,
+  )
+
   const file = join(site.directory, 'page-password')
   site.configure({ admin: { password_file: file } })
   const failed = await site.postern('check')
@@ -64,9 +69,4 @@ it('H152 an unusable admin.password_file is named by the start, by check, and by
   const open = await site.postern('check')
   expect(open.stdout).toMatch(/^ok {6}admin\.password_file: readable$/m)
   expect(open.stdout).toMatch(/^WARNING admin\.password_file: .*others can read it$/m)
-
-  site.configure({ admin: { address: '0.0.0.0:0' } })
-  expect((await site.postern('check')).stdout).toMatch(
-    /^ok {6}live page: off: .*admin\.password_file is not set$/m,
-  )
 })
