@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { OUTSIDE } from '../../src/promises/promises.ts'
+import { OUTSIDE, type OutsideId } from '../../src/promises/promises.ts'
 import { DOCUMENTED_LIMITS, type VerifyOptions } from '../../src/verify/options.ts'
 import type { Report, Verdict } from '../../src/verify/verdict.ts'
 import { idsOf, inTurn, runOptions, runVerify, WITHOUT_FLOODS } from './a-run.ts'
@@ -54,7 +54,14 @@ const { api, oauth } = DOCUMENTED_LIMITS
 
 describe('postern verify', () => {
   let reports: ReadonlyMap<string, Promise<Report>>
-  const report = (name: string): Promise<Report> => reports.get(name) ?? expect.unreachable()
+  let run: (name: string) => Promise<Report>
+  /** A busy machine may be too slow to use up a window, and the run says so. Then, all others have ended: once more. */
+  const report = async (name: string, judges: (id: OutsideId) => boolean): Promise<Report> => {
+    const first = await (reports.get(name) ?? expect.unreachable())
+    if (!idsOf(first, 'not testable').some(judges)) return first
+    await Promise.allSettled(reports.values())
+    return run(name)
+  }
 
   // The runs mostly wait for windows, so many run at a time; of those with floods, which take the processor, few. All servers
   // start here, because a server that starts while a test runs stops when that test ends.
@@ -75,8 +82,7 @@ describe('postern verify', () => {
     const options = new Map(await Promise.all([...cases].map(start)))
     const named = (kind: Run): string[] =>
       [...cases].filter(([, { run }]) => run === kind).map(([name]) => name)
-    const run = async (name: string): Promise<Report> =>
-      (await runVerify(options.get(name) ?? expect.unreachable())).report
+    run = async (name) => (await runVerify(options.get(name) ?? expect.unreachable())).report
     // The quick ones take the processor, so the others do not begin before they have ended.
     const quick = inTurn(named('quick'), 12, run)
     await Promise.allSettled(quick.values())
@@ -85,8 +91,9 @@ describe('postern verify', () => {
 
   it.each(Object.keys(GOOD))(
     'H127 finds every promise kept by a server that keeps the documented API, %s',
+    { timeout: 300_000 },
     async (name) => {
-      const judged = await report(name)
+      const judged = await report(name, (id) => id !== 'C8')
       expect(described(judged.promises)).toBe('')
       expect(idsOf(judged, 'not testable')).toEqual(['C8'])
       const all = GOOD[name]?.run === 'complete' ? [...OUTSIDE.keys()] : WITHOUT_FLOODS
@@ -96,8 +103,10 @@ describe('postern verify', () => {
 
   it.each(FAULTS.map((fault) => [fault.name, fault] as const))(
     'H127 finds %s, and nothing else',
+    { timeout: 300_000 },
     async (name, fault) => {
-      const found = (await report(name)).promises.filter(({ result }) => result === 'broken')
+      const { promises } = await report(name, (id) => id in fault.breaks)
+      const found = promises.filter(({ result }) => result === 'broken')
       const decided = found.filter(({ id }) => !fault.alsoBreaks?.includes(id))
       const expected = Object.keys(fault.breaks).sort()
       expect(decided.map(({ id }) => id).sort(), described(found)).toEqual(expected)

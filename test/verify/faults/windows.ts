@@ -135,7 +135,8 @@ export const WINDOW_FAULTS: readonly Fault[] = [
     name: 'refusals-prolong',
     sentence: 'a refused request starts the window again',
     breaks: { C15: /Reset|reset|429/ },
-    alsoBreaks: ['H125'],
+    // Refusals that come a second after the window has opened state another one.
+    alsoBreaks: ['C14', 'H125'],
     run: 'complete',
     windows: (limit) =>
       fixedWindows(limit, {
