@@ -179,7 +179,7 @@ function isFree(port: number): Promise<boolean> {
 }
 
 /** Waits up to `timeout` ms until a port on 127.0.0.1 accepts connections. */
-export async function listening(port: number, child: Child, timeout = 15_000): Promise<void> {
+export async function listening(port: number, child: Child, timeout = 60_000): Promise<void> {
   const poll = async (): Promise<void> => {
     for (const end = performance.now() + timeout; performance.now() < end; await pause(20)) {
       if (await acceptsConnections(port)) return

@@ -18,7 +18,7 @@ export interface ReceivedResponse {
   readonly headBytes: number
 }
 
-/** Sends one request on its own connection. Accepts any certificate; fails after 10 s. */
+/** Sends one request on its own connection. Accepts any certificate; fails after 30 s. */
 export function requestOnce(
   url: string,
   { method = 'GET', headers = {}, body, localAddress }: RequestOptions = {},
@@ -27,7 +27,7 @@ export function requestOnce(
   return new Promise((resolve, reject) => {
     // The sidecar signs its own certificate, and the connection stays on loopback.
     const options = { method, headers: { ...headers }, localAddress, agent: false, rejectUnauthorized: false }
-    const sent = request(url, { ...options, signal: AbortSignal.timeout(10_000) }, (response) => {
+    const sent = request(url, { ...options, signal: AbortSignal.timeout(30_000) }, (response) => {
       const { statusCode: status = 0, statusMessage = '', rawHeaders: fields } = response
       let text = ''
       response.setEncoding('utf8')
