@@ -23,6 +23,7 @@ const LINES = 200
  * @property {Map<string, GrantRow>} grants
  * @property {number | null} grantTotal null if the shared store does not say
  * @property {number} grantChanges counts the changes of `grants`
+ * @property {boolean} grantsAreOld of the stream before; the first `grants` of a stream has all rows
  */
 
 /** @returns {State} */
@@ -37,6 +38,7 @@ export function emptyState() {
     grants: new Map(),
     grantTotal: null,
     grantChanges: 0,
+    grantsAreOld: false,
   }
 }
 
@@ -96,14 +98,14 @@ const HANDLERS = {
     if (restarted) addRestart(state, start.about.startedAt)
     addPoints(state, start.points)
     addLines(state, start.timeline)
-    // The first `grants` of a stream has all rows.
-    state.grants.clear()
-    state.grantChanges++
+    state.grantsAreOld = true
   },
   point: (state, point) => addPoints(state, [point]),
   condition: (state, condition) => void Object.assign(state, { condition }),
   timeline: addLines,
   grants(state, { total, changed, removed }) {
+    if (state.grantsAreOld) state.grants.clear()
+    state.grantsAreOld = false
     for (const id of removed) state.grants.delete(id)
     for (const row of changed) state.grants.set(row.id, row)
     state.grantTotal = total
