@@ -17,7 +17,7 @@ const MINUTE = 60_000
  * The charts: drawn anew when the theme, the width or the resolution of the screen changes.
  *
  * @param {State} state
- * @returns {() => void} draws the present state
+ * @returns {() => void} draws the present state, if a point came since
  */
 export function showCharts(state) {
   const charts = plots(() => state.condition?.load).map((plot) => createChart(plot))
@@ -44,7 +44,13 @@ export function showCharts(state) {
   new ResizeObserver(() => {
     for (const chart of charts) chart.resize()
   }).observe(byId('charts', HTMLElement))
-  return draw
+  let drawn = 0
+  return () => {
+    const latest = state.points.at(-1)?.time ?? 0
+    if (latest === drawn) return
+    drawn = latest
+    draw()
+  }
 }
 
 /** @param {Plot} plot */
@@ -57,9 +63,13 @@ function createChart(plot) {
   const heads = ['time', ...plot.series.map(({ label }) => label)].map((text) =>
     el('th', { scope: 'col' }, text),
   )
-  details.append(
-    el('div', { class: 'scroll' }, el('table', {}, el('thead', {}, el('tr', {}, ...heads)), table)),
-  )
+  const region = {
+    class: 'scroll',
+    role: 'region',
+    tabindex: '0',
+    'aria-label': `Table of the chart ${plot.id}`,
+  }
+  details.append(el('div', region, el('table', {}, el('thead', {}, el('tr', {}, ...heads)), table)))
   details.addEventListener('toggle', () => fillTable(table, plot, rows))
   const values = plot.series.map(({ key, label, form }) => {
     const value = el('span', { class: 'value' })
