@@ -7,6 +7,7 @@ import { type Device, readBody, startDevice } from '../support/device.ts'
 import { ping, rawSession } from '../support/http2-frames.ts'
 import { unusedPort } from '../support/raw.ts'
 import { startRedis } from '../support/redis.ts'
+import { PASSWORD } from '../support/sidecar.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
 
 /** One sidecar with TLS and a token file, and a fleet of two with a shared store, under traffic of every kind. */
@@ -123,7 +124,7 @@ async function clients(alone: Served, round: number): Promise<void> {
   await once(socket, 'close')
 }
 
-/** A reload, which fails in odd rounds, and a revocation. */
+/** A reload and a password file, both unusable in odd rounds, and a revocation. */
 async function operator(site: Site, alone: Served, round: number): Promise<void> {
   const broken = round % 2 === 1
   const reloads = (): number =>
@@ -131,6 +132,7 @@ async function operator(site: Site, alone: Served, round: number): Promise<void>
       .length
   const seen = reloads()
   site.configure({ limits: { api: { requests: broken ? 'many' : 30 + round } } })
+  site.setPassword(broken ? '' : `${PASSWORD}\n`)
   alone.signal('SIGHUP')
   while (reloads() === seen) await pause(20)
   await alone.revoke({ all: true })

@@ -64,13 +64,14 @@ export const TOKENS: Row = {
       empty: 'no token file',
     }),
     figure({
-      title: 'Password',
-      description: 'The last hour: readings of the password that failed. The last good password stays valid.',
+      title: 'Failed readings of the password',
+      description:
+        'Since the start of the sidecars. The last good password stays valid: docs/operating.md#the-password-changes.',
       unit: 'short',
       span: 12,
       queries: [
         {
-          expr: `sum(increase(${at('postern_store_errors_total', 'store="password"')}[1h])) or vector(0)`,
+          expr: `sum(${at('postern_store_errors_total', 'store="password"')}) or vector(0)`,
           legend: 'failures',
         },
       ],
