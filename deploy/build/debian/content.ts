@@ -65,7 +65,10 @@ async function unit(name: string): Promise<string> {
 }
 
 async function documents(): Promise<readonly PackageFile[]> {
-  const pages = (await readdir(join(ROOT, 'docs'))).sort().map((name) => `docs/${name}`)
+  const pages = (await readdir(join(ROOT, 'docs')))
+    .filter((name) => name.endsWith('.md'))
+    .sort()
+    .map((name) => `docs/${name}`)
   const examples = [
     'postern-credential.conf',
     'postern-small.conf',
