@@ -4,6 +4,7 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from 'p
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { closeLater } from '../support/cleanup.ts'
 import { type PageServerOptions, startPageServer } from '../support/page-server.ts'
+import { startSidecar } from '../support/sidecar.ts'
 import { isInstalled, needs } from '../support/tools.ts'
 import { chromiumPath } from './browser.ts'
 
@@ -57,6 +58,25 @@ it('H156 the values move without reloading, and the console stays empty', async 
   expect(await page.locator('#now-requests').textContent()).toMatch(/^\d+$/)
   expect(await page.locator('#summary-traffic').textContent()).toMatch(/^\d+ requests a second on average/)
   expect(await page.locator('.uplot canvas').count()).toBe(3)
+  expect(console).toEqual([])
+})
+
+it('H156 H159 a running sidecar: its refusals appear and are explained, and a login is revoked', async () => {
+  needs('chromium')
+  const sidecar = await startSidecar({ documentedLimits: true })
+  const { page, console } = await openPage(`${sidecar.adminUrl}/`)
+  await statusOf(page).getByText('Ready', { exact: true }).waitFor()
+  const token = await sidecar.token()
+  for (let i = 0; i < 65; i++) await sidecar.request({ path: `/api/${i}`, token })
+  await page.locator('#limits').getByText('5 refused, free in').waitFor()
+  await expect.poll(() => page.locator('#summary-traffic').textContent()).toMatch(/; 5 refused\.$/)
+  await page.getByRole('button', { name: 'GET /api/64' }).click()
+  await page.getByRole('dialog', { name: 'GET /api/64' }).getByText('rate-limited').waitFor()
+  await page.keyboard.press('Escape')
+  await page.getByRole('button', { name: 'Revoke all' }).click()
+  await page.getByRole('button', { name: 'Revoke', exact: true }).click()
+  await page.getByRole('status').getByText('1 login revoked').waitFor()
+  await expect.poll(() => page.locator('#grant-rows tr').count()).toBe(0)
   expect(console).toEqual([])
 })
 
