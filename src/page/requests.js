@@ -8,7 +8,7 @@ import { latency, moment, words } from './format.js'
 /** @typedef {import('./state.js').State} State */
 
 /** The list is read again at most this often (ms). */
-const PAUSE = 5_000
+const PAUSE = 2_000
 
 /**
  * The last refused requests, and the explanation of one.

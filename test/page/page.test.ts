@@ -176,9 +176,15 @@ it('H159 a thousand logins stay smooth: the page works less than 100 ms of a sec
     return { at: value('Timestamp'), busy: value('TaskDuration') }
   }
   const time = page.locator('#legend-traffic .when')
-  const seconds = new Set([await time.textContent()])
+  const pass = async (count: number) => {
+    const seconds = new Set([await time.textContent()])
+    await expect
+      .poll(async () => seconds.add(await time.textContent()).size, { interval: 400 })
+      .toBeGreaterThan(count)
+  }
+  await pass(2) // the start is over
   const before = await worked()
-  await expect.poll(async () => seconds.add(await time.textContent()).size).toBeGreaterThan(4)
+  await pass(4)
   const after = await worked()
   expect((after.busy - before.busy) / (after.at - before.at)).toBeLessThan(0.1)
 })
