@@ -35,7 +35,10 @@ test('every commented-out key of the first configuration loads, and those that i
   const opened = text.replace(commented, '$1$2').replace(/^# (realm: .*)$/m, '$1')
   expect(opened).toContain('\n  max_in_flight: 64\n')
   expect(opened).toContain('\nrealm: device\n')
-  const withoutChoices = opened.replace(/^ +(tls|trusted_proxies|headers|X-Api-Key|auth|health): .*\n?/gm, '')
+  const withoutChoices = opened.replace(
+    /^ +(tls|trusted_proxies|password_file|headers|X-Api-Key|auth|health): .*\n?/gm,
+    '',
+  )
   const load = (yaml: string) => loadConfig({ file: { path: 'postern.yaml', text: yaml }, env: {}, sets: [] })
   expect(load(opened).listen.trustedProxies).toEqual(['10.0.0.0/8'])
   expect(load(opened).upstream.headers).toEqual({

@@ -81,6 +81,6 @@ function notRemembered(remembered: readonly Remembered[]): string {
   )
   return (
     `no request with this id is remembered; those that are: ${kept.join(', ')}. ` +
-    'A request is remembered when it has ended. One that was no valid HTTP has no id.'
+    'A request is remembered when it has ended, of many in one second only some are. One that was no valid HTTP has no id.'
   )
 }

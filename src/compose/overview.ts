@@ -65,7 +65,10 @@ export function openOverview(sources: OverviewSources): Overview & { readonly cl
       run: randomUUID(),
       version: VERSION,
       node: sources.node,
-      machine: sources.machine().names[0] ?? '',
+      // Read when the page asks: a sidecar with a certificate of its own needs no names.
+      get machine() {
+        return sources.machine().names[0] ?? ''
+      },
       startedAt: clock.wall(),
     },
     clock,

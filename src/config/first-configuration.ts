@@ -88,8 +88,10 @@ listen:
   # trusted_proxies: [10.0.0.0/8]
 
 admin:
-  # /metrics, /healthz and /readyz, without a login: keep it on an address that only your monitoring reaches.
+  # The live page, and /metrics, /healthz and /readyz without a login: only your monitoring should reach the address.
   # address: 127.0.0.1:9464
+  # The password of the live page: postern hash-password > FILE. Without one, the page is served on loopback only.
+  # password_file: /etc/postern/page-password
 
 tokens:
   # "file" keeps tokens across restarts, as digests in the state directory. With "memory" clients log in again.

@@ -71,7 +71,7 @@ export const OVERVIEW = {
   },
   H161: {
     sentence:
-      'The last 1000 admitted requests are remembered, and apart from them the last 500 over the limit and the last 500 refused otherwise, in 1 MiB, whatever clients send.',
+      'The last 1000 requests that were answered are remembered, and apart from them the last 500 over the limit and the last 500 refused otherwise, in 1 MiB, whatever clients send. Of each kind, at most a fifth of its places is taken in a second.',
     reason: 'bounded memory; a flood of refused requests must not wash out the one that is asked for',
   },
   H162: {

@@ -16,16 +16,19 @@ export interface RecentRequests {
 }
 
 export interface Remembered {
-  readonly what: 'admitted' | 'rate-limited' | 'refused otherwise'
+  readonly what: 'answered' | 'rate-limited' | 'refused otherwise'
   readonly requests: number
   /** When the oldest of them arrived (ms since the epoch); null if there is none. */
   readonly since: number | null
 }
 
 /** How many requests are remembered. Refused ones are kept apart, so that a flood of them leaves the others. */
-const ADMITTED = 1000
+const ANSWERED = 1000
 const LIMITED = 500
 const REFUSED = 500
+
+/** A kind of which more requests end is remembered in part, so it always reaches back so many seconds, and a flood costs nothing. */
+const SECONDS = 5
 
 /** The space for the words of a request (bytes). What is longer loses the end of its path. */
 const WORDS = 368
@@ -37,20 +40,16 @@ const ROWS = 50
  * once: a string that V8 cut out of a request head would keep the whole head, and the token in it, in memory.
  */
 export function createRecentRequests(clock: Clock): RecentRequests {
-  const admitted = new Ring('admitted', ADMITTED)
+  const answered = new Ring('answered', ANSWERED)
   const limited = new Ring('rate-limited', LIMITED)
   const refused = new Ring('refused otherwise', REFUSED)
-  const rings = [admitted, limited, refused]
+  const rings = [answered, limited, refused]
 
   return {
     add(record) {
-      const ring =
-        record.admission.kind !== 'refused'
-          ? admitted
-          : record.refusal?.kind === 'rate-limited'
-            ? limited
-            : refused
-      ring.add(record, clock.wall())
+      const { refusal, start, duration } = record
+      const ring = refusal === undefined ? answered : refusal.kind === 'rate-limited' ? limited : refused
+      if (ring.hasPlace(start + duration)) ring.add(record, clock.wall())
     },
     recent() {
       const rows = latestFirst(rings.flatMap((ring) => ring.last(2 * ROWS))).map(rowOf)
@@ -75,6 +74,9 @@ class Ring {
   readonly #lengths: Uint16Array
   #next = 0
   #size = 0
+  /** The second in which requests are counted began at this time (ms on the monotonic clock). */
+  #secondFrom = Number.NEGATIVE_INFINITY
+  #inSecond = 0
 
   constructor(what: Remembered['what'], capacity: number) {
     this.#what = what
@@ -82,6 +84,16 @@ class Ring {
     this.#numbers = new Float64Array(capacity * NUMBERS)
     this.#words = Buffer.alloc(capacity * WORDS)
     this.#lengths = new Uint16Array(capacity)
+  }
+
+  /** Whether a request that ended at `now` (ms on the monotonic clock) is to be remembered. Counts it. */
+  hasPlace(now: number): boolean {
+    if (now >= this.#secondFrom + 1000) {
+      this.#secondFrom = now
+      this.#inSecond = 0
+    }
+    this.#inSecond += 1
+    return this.#inSecond <= this.#capacity / SECONDS
   }
 
   add(record: DecidedRecord, wall: number): void {

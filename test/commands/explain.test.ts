@@ -223,7 +223,7 @@ it('H160 an id that is not remembered: how many requests are, and since when', a
   expect(await ask(sidecar, '/explain?id=%zz')).toEqual({
     explanations: [],
     remembered: [
-      { what: 'admitted', requests: 0, since: null },
+      { what: 'answered', requests: 0, since: null },
       { what: 'rate-limited', requests: 0, since: null },
       { what: 'refused otherwise', requests: 1, since: expect.any(Number) },
     ],

@@ -166,7 +166,11 @@ describeTransports('C22 Request fields', (transport) => {
     expect(own.map((line) => line.request_id)).toEqual(
       responses.map((response) => response.header('X-Request-Id')),
     )
-    expect(own.map((line) => line.grant)).toEqual([undefined, undefined, undefined])
+    expect(own.map((line) => line.grant)).toEqual([
+      undefined,
+      undefined,
+      expect.stringMatching(/^[0-9a-f]{16}$/),
+    ])
     const ids = lines.map((line) => String(line.request_id))
     for (const id of ids) expect(id).toMatch(/^[0-9a-f]{32}$/)
     expect(new Set(ids).size).toBe(5)

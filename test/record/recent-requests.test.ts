@@ -37,14 +37,14 @@ it('H161 a flood of 429 and one of 401 leave the other requests, and each kind k
   const clock = stillClock()
   const requests = createRecentRequests(clock)
   const add = (id: string, refusal?: Refusal): void => {
-    requests.add(recorded(id, refusal))
-    clock.advance(1)
+    requests.add({ ...recorded(id, refusal), start: clock.monotonic() })
+    clock.advance(10)
   }
   for (let i = 0; i < 1001; i += 1) add(`a${i}`)
   for (let i = 0; i < 501; i += 1) add(`u${i}`, REFUSED)
   for (let i = 0; i < 5000; i += 1) add(`l${i}`, LIMITED)
   expect(requests.remembered().map(({ what, requests }) => [what, requests])).toEqual([
-    ['admitted', 1000],
+    ['answered', 1000],
     ['rate-limited', 500],
     ['refused otherwise', 500],
   ])
@@ -62,7 +62,7 @@ it('H161 a flood of 429 and one of 401 leave the other requests, and each kind k
   ])
 })
 
-it('H161 H162 requests with heads of 16 KiB cost no memory but that for their words, which are cut', () => {
+it('H161 H162 requests with heads of 16 KiB cost no memory but that for their words, which are cut', async () => {
   setFlagsFromString('--expose-gc')
   const gc = runInNewContext('gc') as () => void
   const requests = createRecentRequests(stillClock())
@@ -75,15 +75,34 @@ it('H161 H162 requests with heads of 16 KiB cost no memory but that for their wo
   const add = (i: number): void => {
     const path = `/${'p'.repeat(300)}`
     const text = Buffer.from(`${path}?secret${'x'.repeat(16_384)}${i}`).toString('latin1')
-    for (const refusal of [undefined, LIMITED, REFUSED]) requests.add(recorded(id(i), refusal, text))
+    for (const refusal of [undefined, LIMITED, REFUSED])
+      requests.add({ ...recorded(id(i), refusal, text), start: i * 10 })
   }
   for (let i = 0; i < 100; i += 1) add(i)
   const before = used()
   for (let i = 100; i < 1100; i += 1) add(i)
-  expect(used() - before).toBeLessThan(1 << 20)
+  // The memory of a buffer is given back some time after its object.
+  await expect.poll(() => used() - before, { timeout: 20_000 }).toBeLessThan(1 << 20)
   const [explanation] = requests.explain(id(1099))
   expect(explanation?.request.path).toMatch(/^\/p{60,255}$/)
   expect(JSON.stringify(explanation)).not.toContain('secret')
+})
+
+it('H161 of a flood so many requests are remembered in a second that the last five seconds are never lost', () => {
+  const requests = createRecentRequests(stillClock())
+  const last = new Map<string, number>()
+  for (let i = 0; i < 20_000; i += 1) requests.add({ ...recorded(`l${i}`, LIMITED), start: i })
+  for (let i = 0; i < 20_000; i += 1) requests.add({ ...recorded(`a${i}`), start: i })
+  for (const { what, requests: count } of requests.remembered()) last.set(what, count)
+  expect([...last]).toEqual([
+    ['answered', 1000],
+    ['rate-limited', 500],
+    ['refused otherwise', 0],
+  ])
+  const found = (id: string): number => requests.explain(id).length
+  expect(['l14999', 'l15000', 'l15099', 'l15100', 'l19000', 'a15000', 'a15199', 'a15200'].map(found)).toEqual(
+    [0, 1, 1, 0, 1, 1, 1, 0],
+  )
 })
 
 it('H162 control characters of a request are shown as ?', () => {

@@ -178,10 +178,15 @@ describe('a floating address', () => {
     const relay = await startRelay(old.port)
     const { store, transitions } = await open(`valkey://127.0.0.1:${relay.port}`)
     await store.run(ADD, [KEY], [1])
-    const following = failureOf(store.follow('{postern}:events', '$'))
+    // Where the machine is busy, a question may end without news before the server changes.
+    const failed = async (): Promise<string> => {
+      const failure = await failureOf(store.follow('{postern}:events', '$'))
+      return failure === 'none' ? failed() : failure
+    }
+    const following = failed()
     relay.lead(next.port)
     await old.command('REPLICAOF', '127.0.0.1', String(next.port))
-    expect(await following).not.toBe('none')
+    await following
     expect(await failureOf(store.run(ADD, [KEY], [1]))).not.toBe('none')
     await expect.poll(() => store.up, SLOW).toBe(true)
     const id = await store.run(REVOKE, ['{postern}:events'], ['a'])
