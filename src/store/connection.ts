@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { createClient, ErrorReply } from '@redis/client'
+import { ErrorReply, RedisClient } from '@redis/client'
 import { noReply, ServerReplyError } from './failures.ts'
 import { createLookup } from './lookup.ts'
 import type { StoreReply } from './shared-store.ts'
@@ -28,6 +28,9 @@ export interface Connection {
 
 const lookup = createLookup()
 
+/** `createClient` would make a class with every command of Redis anew for each server, which takes longer than a login. */
+const createClient = RedisClient.factory({ RESP: 3 })
+
 /** Why connections end that are not needed any more. */
 export const CLOSED = new Error('closed')
 
@@ -52,7 +55,6 @@ export async function connect(login: Login, timeout: number, signal: AbortSignal
           ...('host' in at && isIP(at.host) === 0 ? { servername: at.host } : {}),
         }
   const client = createClient({
-    RESP: 3,
     database,
     // A user without a password accepts any, and without one the client would log in as `default`.
     ...(user === undefined && password === undefined
