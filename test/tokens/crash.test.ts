@@ -16,11 +16,11 @@ function isKnownPair(message: unknown): message is KnownPair {
   return typeof message === 'object' && message !== null && 'alive' in message
 }
 
-/** Kills ten processes in one folder, each after 2 to 30 replies. Each process checks the replies of those before. */
-async function killRepeatedly(dir: string): Promise<number> {
+/** Kills five processes in one folder, each after 2 to 30 replies. Each process checks the replies of those before. */
+async function killRepeatedly(dir: string, first: number): Promise<number> {
   const known = new Map<string, KnownPair>()
   let last: KnownPair[] = []
-  for (let round = 0; round < 10; round++) {
+  for (let round = 0; round < 5; round++) {
     const sidecar = await startTokenProcess(dir)
     const expected = [...known.values()]
     const kinds = await sidecar.ask({ do: 'identify', tokens: expected.map((pair) => pair.accessToken) })
@@ -29,7 +29,7 @@ async function killRepeatedly(dir: string): Promise<number> {
     expect(pairs(refreshed).map((pair) => pair.refreshToken)).toEqual(last.map((pair) => pair.refreshToken))
     last = []
     // The kill comes at another moment each time: between a write and its reply, or during a write.
-    const enough = 1 + ((round * 37) % 30)
+    const enough = 1 + (((first + round) * 37) % 30)
     let message = await sidecar.ask({ do: 'flood' })
     for (let count = 0; message !== undefined; count++) {
       if (isKnownPair(message)) {
@@ -45,11 +45,11 @@ async function killRepeatedly(dir: string): Promise<number> {
   return known.size
 }
 
-test('H71 H102 through forty kills, every token that was issued stays valid and every revoked one invalid', async () => {
+test('H71 H102 through twenty kills, every token that was issued stays valid and every revoked one invalid', async () => {
   const dir = temporaryDirectory()
   const folders = ['a', 'b', 'c', 'd'].map((name) => join(dir, name))
-  const counts = await Promise.all(folders.map((folder) => killRepeatedly(folder)))
-  for (const count of counts) expect(count).toBeGreaterThan(100)
+  const counts = await Promise.all(folders.map((folder, i) => killRepeatedly(folder, 5 * i)))
+  for (const count of counts) expect(count).toBeGreaterThan(50)
 }, 120_000)
 
 test('H71 C6 a refresh token that was spent before a crash can be used again within the grace, for one new pair', async () => {
