@@ -204,7 +204,7 @@ export async function until(check: () => Promise<boolean>, timeout = 20_000): Pr
   for (;;) {
     if (await check().catch(unlessAsserted)) return
     if (Date.now() > deadline) throw new Error('it has not become true in time')
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await new Promise((resolve) => setTimeout(resolve, 50))
   }
 }
 
