@@ -2,7 +2,6 @@ import { formatUpstreamUrl } from '../config/address.ts'
 import type { ServiceConfig } from '../config/upstream-fields.ts'
 import type { Breaker } from '../device/breaker.ts'
 import type { Connections } from '../device/connections.ts'
-import type { UpstreamFailure } from '../http/refusal.ts'
 import type { ServiceCondition } from '../overview/model.ts'
 import type { UpstreamMetrics } from '../record/upstream-metrics.ts'
 import type { Clock } from '../system/clock.ts'
@@ -28,7 +27,7 @@ export function watchService({
 }: ServiceConditionDependencies): () => ServiceCondition {
   let up: boolean | null = null
   let since: number | null = null
-  let failure: UpstreamFailure | null = null
+  let failure: string | null = null
   let failedAt: number | null = null
   metrics.watch({
     up(next) {

@@ -1,3 +1,4 @@
+import type { UpstreamFailure } from '../http/refusal.ts'
 import { isBug } from '../system/setup-error.ts'
 import type { Breaker } from './breaker.ts'
 import type { Connections } from './connections.ts'
@@ -10,8 +11,12 @@ export interface HealthCheck {
   close(): void
 }
 
+/** The name of a failure, or the status of a response. */
+export type HealthFailure = UpstreamFailure | `status ${number}`
+
 export interface HealthEvents {
-  readonly onResult: (up: boolean) => void
+  /** `failure`: why it is not up. */
+  readonly onResult: (up: boolean, failure?: HealthFailure) => void
   /** Called for a bug of the sidecar, which says nothing about the device. */
   readonly onBug: (error: unknown) => void
 }
@@ -29,9 +34,9 @@ export function startHealthCheck(
   let checking = false
   let last: boolean | undefined
 
-  function report(up: boolean): void {
-    last = up
-    onResult(up)
+  function report(failure?: HealthFailure): void {
+    last = failure === undefined
+    onResult(last, failure)
   }
 
   async function check(): Promise<void> {
@@ -40,14 +45,15 @@ export function startHealthCheck(
     try {
       const { status } = await sendOwnRequest(connections, { method: 'GET', target: path, fields: [] }, false)
       breaker.succeeded()
-      report(status < 500)
+      report(status < 500 ? undefined : `status ${status}`)
     } catch (error) {
       if (isBug(error)) {
         onBug(error)
         return
       }
-      breaker.failed(failureOf(error))
-      report(false)
+      const failure = failureOf(error)
+      breaker.failed(failure)
+      report(failure)
     } finally {
       checking = false
     }

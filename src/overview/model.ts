@@ -97,7 +97,10 @@ export interface ServiceCondition {
   readonly checked: boolean
   /** Open: requests are refused at once because the device could not be reached. */
   readonly breaker: 'closed' | 'open'
-  /** The last failure, by its name in `postern_upstream_errors_total`; null if there was none. */
+  /**
+   * The last failure of a request or health check, by its name in `postern_upstream_errors_total`, or `status 503` for a health check
+   * with that response; null if there was none.
+   */
   readonly failure: string | null
   readonly failedAt: number | null
   /** Its responses are parsed by the tolerant rules. */

@@ -82,7 +82,7 @@ function device(service, { services }) {
     found.push({
       key: `down ${route}`,
       level: 'critical',
-      what: `${name} does not answer${because}`,
+      what: `${name} is down${because}`,
       since,
       remedy: `The sidecar runs, the device does not: clients get 500. Is it on, and is ${url} its address (upstream.url)? “postern check” connects to it.`,
     })

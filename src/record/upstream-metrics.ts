@@ -14,16 +14,17 @@ export interface UpstreamMetrics {
   /** @param duration time to the head of the response (ms) */
   responded(duration: number): void
   failed(reason: UpstreamFailure): void
-  up(up: boolean): void
+  /** @param failure why a health check says that it is not up; no request failed, so `upstream_errors_total` stays */
+  up(up: boolean, failure?: string): void
   tunnel(change: 1 | -1): void
-  /** Passes on what `upstream_up` and `upstream_errors_total` see from now on. A later watcher replaces an earlier one. */
+  /** Passes on what `upstream_up` and `upstream_errors_total` see from now on, and failed health checks. A later watcher replaces an earlier one. */
   watch(watcher: UpstreamWatcher): void
 }
 
 export interface UpstreamWatcher {
   /** Called when `upstream_up` (or `route_up`) gets its first value, and when the value changes. */
   up(up: boolean): void
-  failed(reason: UpstreamFailure): void
+  failed(reason: string): void
 }
 
 /** The metrics of the device: those of each service, and the sums over all. */
@@ -95,7 +96,10 @@ export function createUpstreamMetrics(
         watcher?.failed(reason)
         if (isUnreachable(reason)) set(0)
       },
-      up: (up) => set(up ? 1 : 0),
+      up(up, failure) {
+        if (failure !== undefined) watcher?.failed(failure)
+        set(up ? 1 : 0)
+      },
       tunnel(change) {
         tunnels += change
       },

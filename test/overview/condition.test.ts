@@ -32,6 +32,20 @@ it('H150 the condition tells of the device, as postern_upstream_up does, and of 
   expect(overview.condition().services).toEqual([{ ...main, up: true, since, breaker: 'closed', ...failed }])
 })
 
+it('H150 the condition tells why a health check failed, and no request did', async () => {
+  const device = await startDevice((_, response) => response.writeHead(503).end())
+  const sidecar = await startSidecar({
+    device,
+    config: { upstream: { health: { path: '/', interval: '20ms' } } },
+  })
+  const main = () => sidecar.overview.condition().services[0]
+  const failedAt = expect.any(Number)
+  await expect.poll(main).toMatchObject({ up: false, failure: 'status 503', failedAt })
+  await device.stop()
+  await expect.poll(main).toMatchObject({ up: false, failure: 'connection_refused', failedAt })
+  expect(await sidecar.metric('postern_upstream_errors_total')).toBe(0)
+})
+
 it('H150 the condition tells who has used up a window, until when, and how often it was refused', async () => {
   const sidecar = await startSidecar({
     config: { limits: { api: { requests: 2, window: '60s', per: 'grant' }, oauth: { requests: 3 } } },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Condition, Point } from '../../src/overview/model.ts'
 import { alarms } from '../../src/page/alarms.js'
-import { calm } from '../support/page-server.ts'
+import { calm } from './calm.ts'
 
 const NOW = Date.UTC(2026, 10, 22, 12)
 const DAY = 86_400_000
@@ -43,7 +43,7 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     'a device that is down',
     main({ up: false, since: NOW - 5_000, failure: 'connection_refused' }),
     [],
-    /^critical The device does not answer: connection refused .*192\.0\.2\.7.*upstream\.url/,
+    /^critical The device is down: connection refused .*192\.0\.2\.7.*upstream\.url/,
   ],
   [
     'an open breaker',
@@ -147,6 +147,6 @@ describe('H158 the live page', () => {
     const services = [MAIN, { ...MAIN, route: '/video', up: false }] as Condition['services']
     const levels = found({ services, enforce: false, ...{ tokens: { ...CALM.tokens, unsaved: 4 } } })
     expect(levels.map(({ level }) => level)).toEqual(['critical', 'warning', 'warning'])
-    expect(levels[0]?.what).toMatch(/^The service \/video of the device does not answer/)
+    expect(levels[0]?.what).toMatch(/^The service \/video of the device is down/)
   })
 })

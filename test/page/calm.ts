@@ -1,0 +1,56 @@
+import type { Condition } from '../../src/overview/model.ts'
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+const DAY = 24 * 60 * MINUTE
+
+/** A condition without alarms. */
+export function calm(now: number): Condition {
+  return {
+    ready: true,
+    reasons: [],
+    enforce: true,
+    services: [
+      {
+        route: null,
+        url: 'http://192.0.2.7',
+        up: true,
+        since: now - 3 * DAY,
+        checked: true,
+        breaker: 'closed',
+        failure: 'connection_timeout',
+        failedAt: now - 5 * 60 * MINUTE,
+        tolerant: false,
+      },
+      {
+        route: '/video',
+        url: 'http://192.0.2.7:8081',
+        up: true,
+        since: now - DAY,
+        checked: false,
+        breaker: 'closed',
+        failure: null,
+        failedAt: null,
+        tolerant: false,
+      },
+    ],
+    load: { inFlight: 3, maxInFlight: 8, queued: 0, queueSize: 64, tunnels: 2, maxTunnels: 16 },
+    limits: {
+      api: {
+        requests: 60,
+        window: MINUTE,
+        per: 'client',
+        usedUp: [
+          { key: '198.51.100.23', until: now + 41 * SECOND, refused: 118 },
+          { key: '2001:db8:7::/64', until: now + 12 * SECOND, refused: 4 },
+        ],
+        usedUpCount: 2,
+      },
+      oauth: { requests: 30, window: MINUTE, per: 'client', usedUp: [], usedUpCount: 0 },
+    },
+    tokens: { access: 31, refresh: 12, capacity: 10_000, unsaved: 0 },
+    certificate: { from: now - 30 * DAY, until: now + 61 * DAY, selfSigned: true },
+    password: { source: 'file', changedAt: now - 19 * DAY, problem: null },
+    store: null,
+  }
+}
