@@ -49,7 +49,7 @@ export function seconds(points, from, until) {
   let last = from
   for (const point of points) {
     if (point.time <= from || point.time > until) continue
-    if (point.time - last > 1.9 * STEP) rows.push({ time: last + STEP, point: null })
+    if (point.time - last >= 2 * STEP) rows.push({ time: last + STEP, point: null })
     rows.push({ time: point.time, point })
     last = point.time
   }

@@ -61,6 +61,8 @@ function showStatus() {
 const stream = keepStream({
   onEvent(name, data) {
     if ('now' in data) setClock(data.now)
+    // The clock of the sidecar may be set meanwhile.
+    if ('time' in data) setClock(data.time)
     take(state, name, data)
     schedule()
   },

@@ -4,7 +4,7 @@ import { columns, plots, seconds } from '../../src/page/chart-data.js'
 import { selectGrants } from '../../src/page/grants.js'
 import { emptyState, take } from '../../src/page/state.js'
 import { statusLine } from '../../src/page/status.js'
-import { calm } from '../support/page-server.ts'
+import { calm } from './calm.ts'
 
 const NOW = Date.UTC(2026, 10, 22, 12)
 const point = (time: number, more: Partial<Point> = {}): Point => ({
@@ -52,7 +52,7 @@ it('H157 a restart is a line of the timeline, between the lines of both runs', (
 it('H156 a missing second is a gap in every line, and refusals are stacked on what passed', () => {
   const [traffic] = plots(() => undefined)
   const rows = seconds(
-    [point(1_000), point(2_000, { refusals: { rate_limited: 2, malformed: 1 } }), point(6_000)],
+    [point(1_000), point(2_000, { refusals: { rate_limited: 2, malformed: 1 } }), point(6_000), point(7_950)],
     0,
     9_000,
   )
@@ -61,13 +61,14 @@ it('H156 a missing second is a gap in every line, and refusals are stacked on wh
     [2_000, false],
     [3_000, true],
     [6_000, false],
+    [7_950, false], // a late one: the sidecar skips only what took two seconds
   ])
   const [times, other, , , , limited, passed] = columns(traffic ?? expect.fail(), rows)
   expect([times, passed, limited, other]).toEqual([
-    [1, 2, 3, 6],
-    [5, 2, null, 5],
-    [5, 4, null, null],
-    [5, 5, null, null],
+    [1, 2, 3, 6, 7.95],
+    [5, 2, null, 5, 5],
+    [5, 4, null, null, null],
+    [5, 5, null, null, null],
   ])
 })
 
