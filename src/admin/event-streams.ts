@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Overview, PageEvents, Point, TimelineEntry } from '../overview/model.ts'
+import type { PageEvents, Point, TimelineEntry } from '../overview/model.ts'
+import type { Overview } from '../overview/overview.ts'
 import type { Clock } from '../system/clock.ts'
 import { type GrantSnapshot, grantChanges, snapshotOf } from './grant-changes.ts'
 import { PAGE_FIELDS } from './page-documents.ts'
@@ -197,7 +198,7 @@ export function createEventStreams({
 /** The id of the last event that the client has; 0 if it names none. */
 function lastEventId({ headersDistinct }: IncomingMessage): number {
   const [id = ''] = headersDistinct['last-event-id'] ?? []
-  return /^\d{1,15}(?:\.\d{1,6})?$/.test(id) ? Number(id) : 0
+  return /^\d{1,15}$/.test(id) ? Number(id) : 0
 }
 
 function eventText<Name extends keyof PageEvents>(name: Name, data: PageEvents[Name], id?: number): string {

@@ -1,4 +1,5 @@
-import type { GrantRow, PageEvents } from '../overview/model.ts'
+import type { PageEvents } from '../overview/model.ts'
+import type { GrantRows } from '../overview/overview.ts'
 
 /** The rows at one time, as JSON by id. It never changes, so several streams share one. */
 export interface GrantSnapshot {
@@ -7,17 +8,13 @@ export interface GrantSnapshot {
   readonly rows: ReadonlyMap<string, string>
 }
 
-/** More would be slow in a browser and long on the wire. */
-const MOST_ROWS = 1_000
-
-/** A snapshot of the grants, of which the most recently used come first. */
 export function snapshotOf(
-  grants: readonly GrantRow[] | 'unavailable',
+  grants: GrantRows | 'unavailable',
   before: GrantSnapshot | undefined,
 ): GrantSnapshot {
   if (grants === 'unavailable') return { total: null, rows: before?.rows ?? new Map() }
-  const rows = grants.slice(0, MOST_ROWS).map((row) => [row.id, JSON.stringify(row)] as const)
-  return { total: grants.length, rows: new Map(rows) }
+  const rows = grants.rows.map((row) => [row.id, JSON.stringify(row)] as const)
+  return { total: grants.total, rows: new Map(rows) }
 }
 
 /** The data of a `grants` event (JSON) for a stream that has `before`; undefined if nothing has changed. */

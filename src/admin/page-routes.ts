@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Explanation, Overview, RequestRow } from '../overview/model.ts'
+import type { Explanation, RequestRow } from '../overview/model.ts'
+import type { Overview } from '../overview/overview.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Tokens } from '../tokens/token-contract.ts'
 import { type Answer, errorAnswer, isRead, json, methodNotAllowed } from './answer.ts'

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto'
 import type { Readiness } from '../admin/admin-listener.ts'
 import type { Config } from '../config/schema.ts'
 import { createHistory } from '../overview/history.ts'
-import type { About, Condition, Overview } from '../overview/model.ts'
-import { createOverview } from '../overview/overview.ts'
+import type { About, Condition } from '../overview/model.ts'
+import { createGrantRows, limitCondition, type Overview } from '../overview/overview.ts'
 import type { Timeline } from '../overview/timeline.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { SharedStore } from '../store/shared-store.ts'
-import type { Clock } from '../system/clock.ts'
+import { type Clock, createWallOffset } from '../system/clock.ts'
 import type { MachineNames } from '../system/machine-names.ts'
 import { VERSION } from '../version.ts'
 import type { ServedCertificate } from './certificate.ts'
@@ -19,7 +19,7 @@ export interface OverviewSources extends Pick<About, 'node'> {
   readonly clock: Clock
   readonly machine: () => MachineNames
   readonly metrics: Pick<Metrics, 'totals'>
-  readonly timeline: Timeline
+  readonly timeline: Pick<Timeline, 'entries'>
   readonly config: () => Config
   readonly services: Pick<DeviceServices, 'load' | 'bounds' | 'conditions'>
   readonly state: Pick<State, 'tokens' | 'unsaved' | 'password'>
@@ -33,18 +33,24 @@ export interface OverviewSources extends Pick<About, 'node'> {
 export function openOverview(sources: OverviewSources): Overview & { readonly close: () => void } {
   const { clock, metrics, timeline, config, services, state, tables, certificate, store } = sources
   const history = createHistory({ clock, totals: metrics.totals, load: services.load })
+  const wallOffset = createWallOffset(clock)
 
-  function condition(): Omit<Condition, 'limits'> {
+  function condition(): Condition {
     const readiness = sources.readiness()
-    const { enforce, tokens, password } = config()
+    const { enforce, limits, tokens, password } = config()
     const { inFlight, queued } = services.load()
     const source = state.password.state()
+    const ahead = wallOffset()
     return {
       ready: readiness.ready,
       reasons: readiness.ready ? [] : readiness.reasons,
       enforce,
       services: services.conditions(),
       load: { inFlight, queued, tunnels: metrics.totals.tunnels, ...services.bounds },
+      limits: {
+        api: limitCondition(limits.api, tables.api.usedUp(), ahead),
+        oauth: limitCondition(limits.oauth, tables.oauth.usedUp(), ahead),
+      },
       tokens: {
         ...state.tokens.counts(),
         capacity: tokens.capacity,
@@ -60,7 +66,7 @@ export function openOverview(sources: OverviewSources): Overview & { readonly cl
     }
   }
 
-  const overview = createOverview({
+  return {
     about: {
       run: randomUUID(),
       version: VERSION,
@@ -71,28 +77,11 @@ export function openOverview(sources: OverviewSources): Overview & { readonly cl
       },
       startedAt: clock.wall(),
     },
-    clock,
-    history,
-    timeline,
+    points: history.points,
+    onPoint: history.onPoint,
     condition,
-    limits() {
-      const { api, oauth } = config().limits
-      return { api: limitOf(api, tables.api), oauth: limitOf(oauth, tables.oauth) }
-    },
-    tokens: state.tokens,
-  })
-  return {
-    ...overview,
-    close() {
-      history.close()
-      timeline.close()
-    },
+    timeline: timeline.entries,
+    grants: createGrantRows(state.tokens, clock),
+    close: history.close,
   }
-}
-
-function limitOf(
-  { requests, window, per }: Config['limits']['api'],
-  { usedUp }: LimitTables['api'],
-): Config['limits']['api'] & { readonly usedUp: LimitTables['api']['usedUp'] } {
-  return { requests, window, per, usedUp }
 }

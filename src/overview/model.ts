@@ -1,3 +1,5 @@
+import type { Endpoint, Per } from '../http/admission.ts'
+
 /**
  * What the live page receives, as JSON. Every time is in ms since the Unix epoch, every duration in ms, unless it says otherwise.
  * Nothing in it is a secret: no token, no password, no query of a request.
@@ -62,7 +64,7 @@ export interface Condition {
     readonly tunnels: number
     readonly maxTunnels: number
   }
-  readonly limits: Readonly<Record<'api' | 'oauth', LimitCondition>>
+  readonly limits: Readonly<Record<Endpoint, LimitCondition>>
   readonly tokens: {
     readonly access: number
     readonly refresh: number
@@ -111,14 +113,15 @@ export interface ServiceCondition {
 export interface LimitCondition {
   readonly requests: number
   readonly window: number
-  readonly per: 'client' | 'grant' | 'device'
+  readonly per: Per
   /** The latest first, at most 100. */
-  readonly usedUp: readonly UsedUpWindow[]
+  readonly usedUp: readonly UsedUpRow[]
   /** How many there are, up to 1,000; `usedUp` may hold fewer. */
   readonly usedUpCount: number
 }
 
-export interface UsedUpWindow {
+/** A window that admits no more requests. */
+export interface UsedUpRow {
   /** A client's address, `grant ID`, `*` for all clients together, or `overflow` for all beyond `limits.max_keys`. */
   readonly key: string
   /** When the window closes. */
@@ -139,7 +142,7 @@ export interface GrantRow {
 
 /** An entry of the timeline: a line of the log that is not about one request. */
 export interface TimelineEntry {
-  /** Ascending from 1 in each run. */
+  /** Ascending from 1 in each run. A line that comes again keeps its id. */
   readonly id: number
   readonly time: number
   readonly level: 'info' | 'warn' | 'error'
@@ -182,18 +185,4 @@ export interface PageEvents {
     /** Ids that are gone, or no longer among the 1,000. */
     readonly removed: readonly string[]
   }
-}
-
-/** What the admin listener shows. */
-export interface Overview {
-  readonly about: About
-  /** The points after `time`, oldest first. */
-  points(after: number): readonly Point[]
-  condition(): Condition
-  /** The entries with an id above `after`, oldest first. */
-  timeline(after: number): readonly TimelineEntry[]
-  /** The most recently used first. */
-  grants(): readonly GrantRow[] | 'unavailable' | Promise<readonly GrantRow[] | 'unavailable'>
-  /** Calls the listener once a second, with each new point. */
-  onPoint(listener: (point: Point) => void): { close(): void }
 }

@@ -1,85 +1,72 @@
-import type { Endpoint } from '../http/admission.ts'
 import type { UsedUpWindow } from '../limits/used-up-windows.ts'
 import type { Clock } from '../system/clock.ts'
-import type { GrantSummary, Tokens } from '../tokens/token-contract.ts'
-import type { History } from './history.ts'
-import type { About, Condition, GrantRow, LimitCondition, Overview } from './model.ts'
-import type { Timeline } from './timeline.ts'
+import type { RecentGrants, Tokens } from '../tokens/token-contract.ts'
+import type { About, Condition, GrantRow, LimitCondition, Point, TimelineEntry } from './model.ts'
 
-/** A limit, and the windows that it counts in. */
-interface LimitSource extends Pick<LimitCondition, 'requests' | 'window' | 'per'> {
-  readonly usedUp: () => readonly UsedUpWindow[]
-}
-
-export interface OverviewDependencies {
+/** What the admin listener shows. */
+export interface Overview {
   readonly about: About
-  readonly clock: Clock
-  readonly history: Pick<History, 'points' | 'onPoint'>
-  readonly timeline: Pick<Timeline, 'entries'>
-  readonly condition: () => Omit<Condition, 'limits'>
-  readonly limits: () => Readonly<Record<Endpoint, LimitSource>>
-  readonly tokens: Pick<Tokens, 'grants'>
+  /** The points later than `after`, oldest first. */
+  points(after: number): readonly Point[]
+  condition(): Condition
+  /** The entries with an id above `after`, oldest first. */
+  timeline(after: number): readonly TimelineEntry[]
+  grants(): GrantRows | 'unavailable' | Promise<GrantRows | 'unavailable'>
+  /** Calls the listener once a second, with each new point. */
+  onPoint(listener: (point: Point) => void): { close(): void }
 }
 
-/** How many used-up windows of a limit are shown. */
-const SHOWN = 100
+export interface GrantRows {
+  /** All live grants. */
+  readonly total: number
+  /** The `MOST_ROWS` that were used last, the most recently used first. */
+  readonly rows: readonly GrantRow[]
+}
+
+/** More would be slow in a browser and long on the wire. */
+const MOST_ROWS = 1_000
 
 /** How long the grants of a shared store are shown before it is asked again (ms): listing them costs the server time. */
 const ASK_EVERY = 10_000
 
-/** What the admin listener shows. Only `grants` may ask another process, at most every ten seconds. */
-export function createOverview({
-  about,
-  clock,
-  history,
-  timeline,
-  condition,
-  limits,
-  tokens,
-}: OverviewDependencies): Overview {
-  let asked:
-    | { readonly at: number; readonly grants: Promise<readonly GrantRow[] | 'unavailable'> }
-    | undefined
+/** How many used-up windows of a limit are shown. */
+const MOST_WINDOWS = 100
 
-  function limitCondition({ usedUp, ...limit }: LimitSource): LimitCondition {
-    const windows = usedUp()
-    const ahead = clock.wall() - clock.monotonic()
-    return {
-      ...limit,
-      usedUp: windows.slice(0, SHOWN).map(({ key, closesAt, refused }) => ({
-        key,
-        until: Math.ceil(closesAt + ahead),
-        refused,
-      })),
-      usedUpCount: windows.length,
-    }
-  }
+/** Creates `Overview.grants`. A shared store is asked at most every ten seconds, whatever it answers. */
+export function createGrantRows(tokens: Pick<Tokens, 'recentGrants'>, clock: Clock): Overview['grants'] {
+  let asked: { readonly at: number; readonly rows: Promise<GrantRows | 'unavailable'> } | undefined
 
-  function grants(): ReturnType<Overview['grants']> {
+  return () => {
     const now = clock.monotonic()
-    if (asked !== undefined && now - asked.at < ASK_EVERY) return asked.grants
-    const found = tokens.grants()
+    if (asked !== undefined && now - asked.at < ASK_EVERY) return asked.rows
+    const found = tokens.recentGrants(MOST_ROWS)
     if (!(found instanceof Promise)) return found === 'unavailable' ? found : rowsOf(found)
-    asked = { at: now, grants: found.then((list) => (list === 'unavailable' ? list : rowsOf(list))) }
-    return asked.grants
-  }
-
-  return {
-    about,
-    points: history.points,
-    condition() {
-      const { api, oauth } = limits()
-      return { ...condition(), limits: { api: limitCondition(api), oauth: limitCondition(oauth) } }
-    },
-    timeline: timeline.entries,
-    grants,
-    onPoint: history.onPoint,
+    asked = { at: now, rows: found.then((grants) => (grants === 'unavailable' ? grants : rowsOf(grants))) }
+    return asked.rows
   }
 }
 
-/** The most recently used first. A login is a use. */
-function rowsOf(grants: readonly GrantSummary[]): readonly GrantRow[] {
-  return grants
+/** A login is a use. */
+function rowsOf({ total, grants }: RecentGrants): GrantRows {
+  const rows = grants
     .map(({ id, client, issuedAt, expiresAt, usedAt }) => ({ id, client, issuedAt, expiresAt, usedAt }))
     .sort((a, b) => (b.usedAt ?? b.issuedAt) - (a.usedAt ?? a.issuedAt))
+  return { total, rows }
+}
+
+/**
+ * A limit with its used-up windows, as the page shows them.
+ *
+ * @param usedUp those that are open, the latest first
+ * @param ahead what the wall clock is ahead of the monotonic one (ms)
+ */
+export function limitCondition(
+  { requests, window, per }: Pick<LimitCondition, 'requests' | 'window' | 'per'>,
+  usedUp: readonly UsedUpWindow[],
+  ahead: number,
+): LimitCondition {
+  const shown = usedUp
+    .slice(0, MOST_WINDOWS)
+    .map(({ key, closesAt, refused }) => ({ key, until: Math.ceil(closesAt + ahead), refused }))
+  return { requests, window, per, usedUp: shown, usedUpCount: usedUp.length }
 }

@@ -14,3 +14,19 @@ export interface Clock {
  * the current millisecond.
  */
 export const systemClock: Clock = { monotonic: () => performance.now(), wall: () => Date.now() + 1 }
+
+/** How far a setting of the wall clock or its drift may make a label wrong (ms). */
+const TOLERANCE = 5
+
+/**
+ * Reads what the wall clock is ahead of the monotonic one (ms), to label monotonic times. The wall clock has whole milliseconds, so
+ * their difference varies by one from call to call; the result stays until it is wrong by `TOLERANCE`, so a label stays the same, too.
+ */
+export function createWallOffset(clock: Clock): () => number {
+  let offset = Number.NaN
+  return () => {
+    const present = clock.wall() - clock.monotonic()
+    if (!(Math.abs(present - offset) < TOLERANCE)) offset = present
+    return offset
+  }
+}

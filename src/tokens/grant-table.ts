@@ -39,8 +39,12 @@ export interface GrantTable {
   readonly size: number
   find(digest: Digest): Token | undefined
   grant(id: string): Grant | undefined
+  /** The number of grants. */
+  readonly grantCount: number
   /** Least recently used first. */
   grants(): Generator<Grant, void>
+  /** At most `most`, the most recently used first. */
+  recent(most: number): readonly Grant[]
   open(id: string, client: string, issuedAt: number): Grant
   /** Makes a grant the most recently used. `now`: on the monotonic clock (ms), whole or not. */
   touch(grant: Grant, now: number): void
@@ -167,7 +171,11 @@ export function createGrantTable(initialCapacity: number): GrantTable {
     },
     find: (digest) => index.get(digest),
     grant: (id) => recency.peek(id),
+    get grantCount() {
+      return recency.size
+    },
     grants,
+    recent: (most) => [...recency.values().take(most)].filter((grant) => grant !== undefined),
     open,
     touch(grant, now) {
       recency.get(grant.id)

@@ -10,9 +10,9 @@ import {
 import type { Clock } from '../system/clock.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from './mint.ts'
 import { openResponse, sealResponse } from './replay-seal.ts'
+import { createSharedGrants, GRANTS_PER_CALL } from './shared-grants.ts'
 import { REVOKE_ALL } from './state-scripts.ts'
 import type {
-  GrantSummary,
   IssuedTokens,
   Revocation,
   TokenListener,
@@ -21,7 +21,7 @@ import type {
   Unavailable,
 } from './token-contract.ts'
 import type { TokenCopies } from './token-copies.ts'
-import { DESCRIBE_GRANTS, ISSUE, LIST_GRANTS, REFRESH, REVOKE_GRANTS, REVOKE_TOKEN } from './token-scripts.ts'
+import { ISSUE, REFRESH, REVOKE_GRANTS, REVOKE_TOKEN } from './token-scripts.ts'
 
 export interface SharedTokens extends Tokens {
   /**
@@ -46,9 +46,6 @@ export interface SharedTokensListener extends Pick<TokenListener, 'issued' | 'ev
   revoked(grants: number, reason: string): void
 }
 
-/** Grants per call of a script: a long call would delay every other sidecar. */
-const PAGE = 500
-
 /** A client that refreshes without end evicts its own tokens first. The same share as in a store of this process. */
 const shareOf = (capacity: number): number => Math.max(8, Math.floor(capacity / 4))
 
@@ -66,6 +63,7 @@ export function createSharedTokens({
 }: SharedTokensDependencies): SharedTokens {
   let policy = initial
   const keys = [`${store.prefix}state`]
+  const grants = createSharedGrants(store, copies)
 
   function lasting(script: Script, ...args: readonly (string | number)[]): Promise<StoreReply> {
     return store.runDurably(script, keys, [store.prefix, ...args])
@@ -165,8 +163,8 @@ export function createSharedTokens({
 
   async function revokeGrants(grants: readonly string[], reason: string): Promise<number> {
     let count = 0
-    for (let at = 0; at < grants.length; at += PAGE) {
-      const page = grants.slice(at, at + PAGE)
+    for (let at = 0; at < grants.length; at += GRANTS_PER_CALL) {
+      const page = grants.slice(at, at + GRANTS_PER_CALL)
       count += listOf(await lasting(REVOKE_GRANTS, ...page)).length
       copies.revoke(page)
     }
@@ -187,7 +185,7 @@ export function createSharedTokens({
       return 0
     }
     if ('client' in which) {
-      const theirs = (await grants()).filter(({ client }) => prefix64(client) === which.client)
+      const theirs = (await grants.all()).filter(({ client }) => prefix64(client) === which.client)
       return revokeGrants(
         theirs.map(({ id }) => id),
         reason,
@@ -200,33 +198,13 @@ export function createSharedTokens({
     return Number(count)
   }
 
-  async function grants(): Promise<readonly GrantSummary[]> {
-    const found: GrantSummary[] = []
-    const ids = listOf(await store.run(LIST_GRANTS, keys, [store.prefix])).map(String)
-    for (let at = 0; at < ids.length; at += PAGE) {
-      const page = await store.run(DESCRIBE_GRANTS, keys, [store.prefix, ...ids.slice(at, at + PAGE)])
-      for (const each of listOf(page)) {
-        const [id, client, granted, expires, accessTokens, refreshTokens] = listOf(each)
-        found.push({
-          id: String(id),
-          client: String(client),
-          issuedAt: Number(granted),
-          expiresAt: Number(expires),
-          usedAt: copies.usedAt(String(id)),
-          accessTokens: Number(accessTokens),
-          refreshTokens: Number(refreshTokens),
-        })
-      }
-    }
-    return found
-  }
-
   return {
     issue: (client, grantType, epoch) => orUnavailable(issue(client, grantType, epoch)),
     refresh: (presented) => orUnavailable(refresh(presented)),
     identify: copies.identify,
     revoke: (which, reason) => orUnavailable(revoke(which, reason)),
-    grants: () => orUnavailable(grants()),
+    grants: () => orUnavailable(grants.all()),
+    recentGrants: (most) => orUnavailable(grants.recent(most)),
     counts: copies.counts,
     sweep: copies.sweep,
     applyPolicy(next) {

@@ -21,26 +21,28 @@ export function toRecord(token: Token, clock: Clock): TokenRecord {
   }
 }
 
-/** A grant as `postern status` shows it. */
-export function summarize(grant: Grant, clock: Clock): GrantSummary {
-  const tokens = [...grant.tokens]
+/**
+ * A grant as `postern status` shows it.
+ *
+ * @param ahead what the wall clock is ahead of the monotonic one (ms)
+ */
+export function summarize(grant: Grant, ahead: number): GrantSummary {
+  const { tokens } = grant
+  const expiresAt = tokens.reduce((last, token) => Math.max(last, token.expiresAt), 0)
   return {
     id: grant.id,
     client: grant.client,
-    issuedAt: wallTime(clock, grant.issuedAt),
-    expiresAt: wallTime(
-      clock,
-      tokens.reduce((last, token) => Math.max(last, token.expiresAt), 0),
-    ),
-    usedAt: lastUse(grant, clock),
+    issuedAt: Math.round(ahead + grant.issuedAt),
+    expiresAt: Math.round(ahead + expiresAt),
+    usedAt: lastUse(grant, ahead),
     accessTokens: tokens.filter((token) => token.kind === 'access').length,
     refreshTokens: grant.refresh === undefined ? 0 : 1,
   }
 }
 
-/** When this process last saw a use of the grant (wall clock, ms); null if it saw none. */
-export function lastUse({ usedAt }: Grant, clock: Clock): number | null {
-  return usedAt === UNUSED ? null : wallTime(clock, usedAt)
+/** When this process last saw a use of the grant (wall clock, ms); null if it saw none. `ahead`: as for `summarize`. */
+export function lastUse({ usedAt }: Grant, ahead: number): number | null {
+  return usedAt === UNUSED ? null : Math.round(ahead + usedAt)
 }
 
 interface Lifetimes {

@@ -60,6 +60,14 @@ export interface GrantSummary {
   readonly refreshTokens: number
 }
 
+/** The grants that were used last. */
+export interface RecentGrants {
+  /** All live grants. */
+  readonly total: number
+  /** The most recently used first. A login is a use. */
+  readonly grants: readonly GrantSummary[]
+}
+
 export interface TokenListener {
   /** A token response was made for this grant type. */
   issued(grantType: string): void
@@ -80,6 +88,11 @@ export interface Tokens {
   /** Revokes grants with all their tokens, durably. Returns the number of grants. */
   revoke(which: Revocation, reason: string): Later<number | Unavailable>
   grants(): Later<readonly GrantSummary[] | Unavailable>
+  /**
+   * At most `most` grants, in time that depends on `most` only. The uses that count are those that this sidecar saw; of other grants in
+   * a shared store, those whose last token expires last.
+   */
+  recentGrants(most: number): Later<RecentGrants | Unavailable>
   /** The tokens in the memory of this process. */
   counts(): { readonly access: number; readonly refresh: number }
   /** New lifetimes apply to tokens issued from now on. A smaller capacity evicts at once. */
@@ -98,6 +111,7 @@ export interface TokenStore extends Tokens {
   identify(accessToken: string): LocalLookup
   revoke(which: Revocation, reason: string): number
   grants(): readonly GrantSummary[]
+  recentGrants(most: number): RecentGrants
   applyPolicy(policy: TokenPolicy): void
   /** Live tokens that a restart would lose because writing them failed. Always 0 for `tokens.store: memory`. */
   unsaved(): number

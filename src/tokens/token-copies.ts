@@ -1,5 +1,5 @@
 import { FOLLOW_WAIT, type SharedStore } from '../store/shared-store.ts'
-import type { Clock } from '../system/clock.ts'
+import { type Clock, createWallOffset } from '../system/clock.ts'
 import { createGrantTable } from './grant-table.ts'
 import { type Digest, digestToken, looksMinted } from './mint.ts'
 import { lastUse } from './stored-grants.ts'
@@ -49,6 +49,8 @@ export interface TokenCopies {
   orphan(): void
   /** The grants with a copy or a request in flight. */
   grants(): readonly string[]
+  /** At most `most` grants with a copy, the most recently used first. */
+  recent(most: number): readonly string[]
   /** The grants that were revoked last, at most 1000. */
   revoked(): readonly string[]
   counts(): { readonly access: number; readonly refresh: number }
@@ -90,6 +92,7 @@ export function createTokenCopies({
 }: TokenCopiesDependencies): TokenCopies {
   let { offlineGrace } = policy
   const table = createGrantTable(policy.capacity)
+  const wallOffset = createWallOffset(clock)
   const questions = createTokenQuestions({ store, clock, epoch: () => epoch, timeout })
   /** The grants that were revoked last, the oldest first. */
   const revoked = new Set<string>()
@@ -182,7 +185,7 @@ export function createTokenCopies({
     grantOf: (digest) => table.find(digest)?.grant.id,
     usedAt(id) {
       const grant = table.grant(id)
-      return grant === undefined ? null : lastUse(grant, clock)
+      return grant === undefined ? null : lastUse(grant, wallOffset())
     },
     use,
     add,
@@ -220,6 +223,7 @@ export function createTokenCopies({
       sweep()
     },
     grants: known,
+    recent: (most) => table.recent(most).map(({ id }) => id),
     revoked: () => [...revoked].slice(-1_000),
     counts: () => table.counts(),
     sweep,

@@ -188,12 +188,12 @@ return {epoch, grant}
 `,
 )
 
-/** Lists the ids of all grants. `ARGV`: prefix. */
+/** Lists grants. `ARGV`: prefix, most. Returns the number of all, and the ids of those whose last token expires last, at most `most`. */
 export const LIST_GRANTS = tokenScript(
   'list',
   `
 expire()
-return redis.call('ZRANGE', p .. 'grants', 0, -1)
+return {redis.call('ZCARD', p .. 'grants'), redis.call('ZRANGE', p .. 'grants', -ARGV[2], -1)}
 `,
 )
 

@@ -1,5 +1,5 @@
 import { prefix64 } from '../http/ip.ts'
-import type { Clock } from '../system/clock.ts'
+import { type Clock, createWallOffset } from '../system/clock.ts'
 import { createGrantTable, type Grant, type Token, type TokenKind } from './grant-table.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from './mint.ts'
 import { restoreGrants, summarize, toRecord } from './stored-grants.ts'
@@ -35,6 +35,7 @@ const REMOVED = { expired: EXPIRED, revoked: REVOKED }
 export function createTokenStore({ policy, clock, random, journal, listener }: Dependencies): TokenStore {
   let { accessLifetime, refreshLifetime, rotateRefresh, refreshGrace } = policy
   const table = createGrantTable(policy.capacity)
+  const wallOffset = createWallOffset(clock)
   /**
    * Token responses that a retry within the grace gets again. No other structure holds tokens in plain text, and these are removed
    * after the grace.
@@ -194,7 +195,13 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
     revoke,
     grants() {
       dropExpired()
-      return [...table.grants()].map((grant) => summarize(grant, clock))
+      const ahead = wallOffset()
+      return [...table.grants()].map((grant) => summarize(grant, ahead))
+    },
+    recentGrants(most) {
+      dropExpired()
+      const ahead = wallOffset()
+      return { total: table.grantCount, grants: table.recent(most).map((grant) => summarize(grant, ahead)) }
     },
     counts() {
       dropExpired()

@@ -6,7 +6,8 @@ import { text } from 'node:stream/consumers'
 import type { PageFile } from '../../src/admin/page-documents.ts'
 import { openAdmin } from '../../src/compose/admin.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import type { Condition, GrantRow, Overview, Point, TimelineEntry } from '../../src/overview/model.ts'
+import type { Condition, GrantRow, Point, TimelineEntry } from '../../src/overview/model.ts'
+import type { Overview } from '../../src/overview/overview.ts'
 import { createLogOn } from '../../src/record/log.ts'
 import { listen } from '../../src/system/listen.ts'
 import type { Unavailable } from '../../src/tokens/token-contract.ts'
@@ -23,6 +24,8 @@ export interface FakeOverview extends Overview {
   tick(): Promise<void>
   ready: boolean
   grantRows: readonly GrantRow[] | 'unavailable'
+  /** Default: the number of rows. */
+  grantTotal: number | undefined
   entries: TimelineEntry[]
   /** How many listen for points. */
   readonly listeners: number
@@ -229,6 +232,7 @@ function fakeOverview(clock: MovableClock): FakeOverview {
     about: { run: 'one', version: '1', node: '26', machine: 'box', startedAt: 0 },
     ready: true,
     grantRows: [],
+    grantTotal: undefined,
     entries: [],
     get listeners() {
       return listeners.size
@@ -251,7 +255,10 @@ function fakeOverview(clock: MovableClock): FakeOverview {
       return { ready: self.ready } as Condition
     },
     timeline: (after) => self.entries.filter(({ id }) => id > after),
-    grants: () => self.grantRows,
+    grants: () =>
+      self.grantRows === 'unavailable'
+        ? 'unavailable'
+        : { total: self.grantTotal ?? self.grantRows.length, rows: self.grantRows },
     onPoint(listener) {
       listeners.add(listener)
       return { close: () => listeners.delete(listener) }

@@ -1,7 +1,6 @@
 import { expect, it, vi } from 'vitest'
 import { createReloader } from '../../src/commands/reload.ts'
-import type { Condition } from '../../src/overview/model.ts'
-import { createOverview, type OverviewDependencies } from '../../src/overview/overview.ts'
+import { createGrantRows, limitCondition } from '../../src/overview/overview.ts'
 import { createTimeline } from '../../src/overview/timeline.ts'
 import { createLogOn } from '../../src/record/log.ts'
 import type { GrantSummary } from '../../src/tokens/token-contract.ts'
@@ -17,46 +16,35 @@ const GRANT: GrantSummary = {
   refreshTokens: 1,
 }
 
-function overviewOf(over: Partial<OverviewDependencies>) {
-  const limit = { requests: 1, window: 1000, per: 'client', usedUp: () => [] } as const
-  return createOverview({
-    about: { run: 'r', version: '0', node: '0', machine: 'm', startedAt: 0 },
-    clock: stillClock(),
-    history: { points: () => [], onPoint: () => ({ close: () => {} }) },
-    timeline: { entries: () => [] },
-    condition: () => ({}) as Condition, // not read here
-    limits: () => ({ api: limit, oauth: limit }),
-    tokens: { grants: () => [] },
-    ...over,
-  })
-}
-
 it('H150 a shared store is asked for the grants at most once in 10 s, whatever it answers', async () => {
   const clock = stillClock()
-  const answers = ['unavailable', [GRANT, { ...GRANT, id: 'b', usedAt: 5 }]] as const
-  let asked = 0
-  const { grants } = overviewOf({
+  const answers = ['unavailable', { total: 7, grants: [GRANT, { ...GRANT, id: 'b', usedAt: 5 }] }] as const
+  const asked: number[] = []
+  const grants = createGrantRows(
+    {
+      async recentGrants(most) {
+        asked.push(most)
+        return answers[asked.length - 1] ?? 'unavailable'
+      },
+    },
     clock,
-    tokens: { grants: async () => answers[asked++] ?? [] },
-  })
+  )
   expect(await Promise.all([grants(), grants()])).toEqual(['unavailable', 'unavailable'])
   clock.advance(9_999)
   expect(await grants()).toBe('unavailable')
-  expect(asked).toBe(1)
+  expect(asked).toEqual([1_000])
   clock.advance(1)
   const { accessTokens: _, refreshTokens: __, ...row } = GRANT
-  expect(await grants()).toEqual([{ ...row, id: 'b', usedAt: 5 }, row])
-  expect(asked).toBe(2)
+  expect(await grants()).toEqual({ total: 7, rows: [{ ...row, id: 'b', usedAt: 5 }, row] })
+  expect(asked).toEqual([1_000, 1_000])
 })
 
 it('H150 of the used-up windows the latest 100 are shown, and all are counted', () => {
-  const windows = Array.from({ length: 250 }, (_, i) => ({ key: `k${i}`, closesAt: 1_000_500, refused: i }))
-  const clock = stillClock()
-  const limit = { requests: 1, window: 1000, per: 'client', usedUp: () => windows } as const
-  const { api } = overviewOf({ clock, limits: () => ({ api: limit, oauth: limit }) }).condition().limits
-  expect(api.usedUpCount).toBe(250)
-  expect(api.usedUp).toHaveLength(100)
-  expect(api.usedUp[7]).toEqual({ key: 'k7', until: clock.wall() + 500, refused: 7 })
+  const windows = Array.from({ length: 250 }, (_, i) => ({ key: `k${i}`, closesAt: 500.5, refused: i }))
+  const shown = limitCondition({ requests: 1, window: 1000, per: 'client' }, windows, 1_000)
+  expect(shown).toMatchObject({ requests: 1, window: 1000, per: 'client', usedUpCount: 250 })
+  expect(shown.usedUp).toHaveLength(100)
+  expect(shown.usedUp[7]).toEqual({ key: 'k7', until: 1_501, refused: 7 })
 })
 
 it('H150 a reload is in the timeline', async () => {

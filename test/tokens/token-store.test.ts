@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { stillClock } from '../support/clock.ts'
 import { createTestStore, DAY, HOUR, present, SECOND, WEEK } from './support.ts'
 
 const UNKNOWN = { kind: 'refused', cause: 'unknown' }
@@ -121,6 +122,38 @@ test('C6 without rotation a refresh returns the same refresh token with its expi
     ['issued', 'refresh_token'],
     ['issued', 'refresh_token'],
   ])
+})
+
+describe('the grants that were used last', () => {
+  test('H150 are at most as many as asked for, the most recently used first, with the number of all', () => {
+    const { store, clock } = createTestStore()
+    const [a, b] = ['a', 'b', 'c', 'd'].map((client) => store.issue(client, 'password'))
+    store.identify(present(a).accessToken)
+    clock.advance(1)
+    store.refresh(present(b).refreshToken)
+    const { total, grants } = store.recentGrants(3)
+    expect(total).toBe(4)
+    expect(grants.map(({ client }) => client)).toEqual(['b', 'a', 'd'])
+    expect(store.recentGrants(10).grants).toHaveLength(4)
+    clock.advance(WEEK + HOUR)
+    expect(store.recentGrants(3)).toEqual({ total: 0, grants: [] })
+  })
+
+  test('H150 have the same times in each call, though the wall clock has whole milliseconds', () => {
+    const still = stillClock()
+    const clock = { ...still, wall: () => Math.floor(still.wall()) + 1 }
+    const { store } = createTestStore({}, undefined, clock)
+    store.issue('a', 'password')
+    const times = new Set<number | undefined>()
+    for (let i = 0; i < 20; i += 1) {
+      still.advance(0.3)
+      times.add(store.recentGrants(1).grants[0]?.issuedAt)
+    }
+    expect(times.size).toBe(1)
+    still.jumpWall(60_000)
+    times.add(store.recentGrants(1).grants[0]?.issuedAt)
+    expect(times.size).toBe(2)
+  })
 })
 
 describe('revocation', () => {

@@ -1,0 +1,63 @@
+import { listOf, type SharedStore } from '../store/shared-store.ts'
+import type { GrantSummary, RecentGrants } from './token-contract.ts'
+import type { TokenCopies } from './token-copies.ts'
+import { DESCRIBE_GRANTS, LIST_GRANTS } from './token-scripts.ts'
+
+/** The grants in a shared store. Both reject with `StoreUnavailable` if the store does not answer. */
+export interface SharedGrants {
+  all(): Promise<readonly GrantSummary[]>
+  /** As `Tokens.recentGrants`. */
+  recent(most: number): Promise<RecentGrants>
+}
+
+/** Grants per call of a script: a long call would delay every other sidecar. */
+export const GRANTS_PER_CALL = 500
+
+/** More grants than a server can hold. */
+const ALL = 2 ** 32
+
+export function createSharedGrants(
+  store: Pick<SharedStore, 'run' | 'prefix'>,
+  copies: Pick<TokenCopies, 'recent' | 'usedAt'>,
+): SharedGrants {
+  const keys = [`${store.prefix}state`]
+
+  /** The number of all grants, and the ids of those whose last token expires last, that one at the end. */
+  async function list(most: number): Promise<{ readonly total: number; readonly ids: readonly string[] }> {
+    const [total, ids] = listOf(await store.run(LIST_GRANTS, keys, [store.prefix, most]))
+    return { total: Number(total), ids: listOf(ids).map(String) }
+  }
+
+  /** Leaves out the grants that are gone. */
+  async function describe(ids: readonly string[]): Promise<readonly GrantSummary[]> {
+    const found: GrantSummary[] = []
+    for (let at = 0; at < ids.length; at += GRANTS_PER_CALL) {
+      const some = ids.slice(at, at + GRANTS_PER_CALL)
+      const page = await store.run(DESCRIBE_GRANTS, keys, [store.prefix, ...some])
+      for (const each of listOf(page)) {
+        const [id, client, granted, expires, accessTokens, refreshTokens] = listOf(each)
+        found.push({
+          id: String(id),
+          client: String(client),
+          issuedAt: Number(granted),
+          expiresAt: Number(expires),
+          usedAt: copies.usedAt(String(id)),
+          accessTokens: Number(accessTokens),
+          refreshTokens: Number(refreshTokens),
+        })
+      }
+    }
+    return found
+  }
+
+  return {
+    async all() {
+      return describe((await list(ALL)).ids)
+    },
+    async recent(most) {
+      const { total, ids } = await list(most)
+      const recent = new Set([...copies.recent(most), ...ids.toReversed()])
+      return { total, grants: await describe([...recent].slice(0, most)) }
+    },
+  }
+}
