@@ -7,12 +7,10 @@ import { quantileOf } from './quantile.ts'
 
 /** The last quarter of an hour, second by second. */
 export interface History {
-  /** The points after `time`, oldest first. */
+  /** The points later than `after`, oldest first. */
   points(after: number): readonly Point[]
   /** Calls the listener with each new point. */
   onPoint(listener: (point: Point) => void): { close(): void }
-  /** Ends the second. A timer calls it; tests call it themselves. */
-  tick(): void
   close(): void
 }
 
@@ -20,8 +18,6 @@ export interface HistoryDependencies {
   readonly clock: Clock
   readonly totals: Totals
   readonly load: () => { readonly inFlight: number; readonly queued: number }
-  /** The length of a second (ms); 0: no timer. */
-  readonly interval?: number
 }
 
 const SECOND = 1_000
@@ -54,7 +50,7 @@ const WIDTH = REFUSALS + REFUSAL_REASONS.length
  * Seconds in which the process was stopped or the machine slept are missing. If the wall clock is set back, the points before move
  * with it, so times always ascend; if it is set forward, that leaves the same gap as a sleep.
  */
-export function createHistory({ clock, totals, load, interval = SECOND }: HistoryDependencies): History {
+export function createHistory({ clock, totals, load }: HistoryDependencies): History {
   const cells = new Float64Array(KEPT * WIDTH)
   const listeners = new Set<(point: Point) => void>()
   const { requests, device, refusals } = totals
@@ -76,7 +72,8 @@ export function createHistory({ clock, totals, load, interval = SECOND }: Histor
   function tick(): void {
     const elapsed = clock.monotonic() - monotonic
     const now = clock.wall()
-    const set = now - wall - elapsed
+    // Whole: the times of points are ids of events.
+    const set = Math.round(now - wall - elapsed)
     monotonic += elapsed
     wall = now
     if (set < -TOLERANCE) moveTimes(set)
@@ -131,7 +128,7 @@ export function createHistory({ clock, totals, load, interval = SECOND }: Histor
     }
   }
 
-  const timer = interval === 0 ? undefined : setInterval(tick, interval).unref()
+  const timer = setInterval(tick, SECOND).unref()
   return {
     points(after) {
       const found: Point[] = []
@@ -145,7 +142,6 @@ export function createHistory({ clock, totals, load, interval = SECOND }: Histor
       listeners.add(listener)
       return { close: () => listeners.delete(listener) }
     },
-    tick,
     close() {
       clearInterval(timer)
       listeners.clear()
@@ -153,11 +149,11 @@ export function createHistory({ clock, totals, load, interval = SECOND }: Histor
   }
 }
 
-/** Sums, and how much was added to each. */
+/** Sums that only grow, and by how much. */
 interface Sums {
-  /** What was added to each sum before the last call of `take`, and after the one before it. */
+  /** The increase of each sum between the last two calls of `take`. */
   readonly counts: Float64Array
-  /** Reads the sums, and returns what was added to all of them together. */
+  /** Reads the sums, and returns the increase of all together. */
   take(): number
 }
 

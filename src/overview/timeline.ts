@@ -28,11 +28,14 @@ export function createTimeline(log: Logger, clock: Clock): Timeline {
     const details = detailsOf(fields)
     const before = entries.at(-1)
     const isSame = before?.level === level && before.text === text && before.details === details
+    const time = clock.wall()
+    if (isSame) {
+      entries[entries.length - 1] = { ...before, time, times: before.times + 1 }
+      return
+    }
+    if (entries.length === KEPT) entries.shift()
     lastId += 1
-    const times = isSame ? before.times + 1 : 1
-    if (isSame) entries.pop()
-    else if (entries.length === KEPT) entries.shift()
-    entries.push({ id: lastId, time: clock.wall(), level, text, details, times })
+    entries.push({ id: lastId, time, level, text, details, times: 1 })
   })
 
   return {
