@@ -27,7 +27,9 @@ const ROWS: readonly Row[] = [GLANCE, TRAFFIC, REFUSALS, LIMITS, TOKENS, DEVICE,
 function postern(): Dashboard {
   const builder = new DashboardBuilder('Postern')
     .uid('postern')
-    .description('Sidecars of Postern and the devices behind them. Each panel explains its figure at (i).')
+    .description(
+      'Sidecars of Postern and the devices behind them. Each panel says at (i) what its figure means.',
+    )
     .tags(['postern'])
     .refresh('30s')
     .time({ from: 'now-3h', to: 'now' })
@@ -62,7 +64,7 @@ function postern(): Dashboard {
 }
 
 /** The text of `postern.json`. */
-export function boardText(): string {
+export function dashboardText(): string {
   return `${JSON.stringify(postern(), null, 1)}\n`
 }
 

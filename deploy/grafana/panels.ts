@@ -15,7 +15,7 @@ export const SOURCE: common.DataSourceRef = { type: 'prometheus', uid: '$datasou
 type Step = readonly [value: number, colour: string]
 
 /** What every panel has. */
-interface Face {
+interface PanelOptions {
   readonly title: string
   /** What the figure means, and where to read on. Shown at the panel's (i). */
   readonly description: string
@@ -24,8 +24,10 @@ interface Face {
   readonly queries: readonly Query[]
   /** Its width, of 24. */
   readonly span?: number
-  /** Limits, ascending. Below the first one the figure is green, in a chart without colour. */
+  /** Limits, ascending. */
   readonly steps?: readonly Step[]
+  /** The colour below the first limit; default: green. */
+  readonly below?: string
 }
 
 /** What the builders of all kinds of panels have. */
@@ -47,7 +49,7 @@ export interface Row {
 }
 
 /** What a chart may have besides. */
-interface ChartFace extends Face {
+interface ChartOptions extends PanelOptions {
   /** The series are parts of a whole. */
   readonly stacked?: boolean
   /** The upper end of the axis. */
@@ -59,15 +61,15 @@ interface ChartFace extends Face {
 const HEIGHT = 8
 
 /** Lines over time. */
-export function chart(face: ChartFace): charts.PanelBuilder {
+export function chart(options: ChartOptions): charts.PanelBuilder {
   const { TooltipDisplayMode, SortOrder, LegendDisplayMode, LegendPlacement } = common
-  const panel = dressed(new charts.PanelBuilder(), face, face.queries.map(ranged))
+  const panel = withCommon(new charts.PanelBuilder(), options, options.queries.map(ranged))
     .height(HEIGHT)
-    .span(face.span ?? 8)
+    .span(options.span ?? 8)
     .min(0)
-    .noValue(face.empty ?? 'none so far')
+    .noValue(options.empty ?? 'none so far')
     .lineWidth(1)
-    .fillOpacity(face.stacked ? 40 : 8)
+    .fillOpacity(options.stacked ? 40 : 8)
     .showPoints(common.VisibilityMode.Auto)
     .tooltip(new common.VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending))
     .legend(
@@ -77,9 +79,9 @@ export function chart(face: ChartFace): charts.PanelBuilder {
         .showLegend(true)
         .calcs(['lastNotNull', 'max']),
     )
-  if (face.max !== undefined) panel.max(face.max)
-  if (face.stacked) panel.stacking(new common.StackingConfigBuilder().mode(common.StackingMode.Normal))
-  if (face.steps !== undefined) {
+  if (options.max !== undefined) panel.max(options.max)
+  if (options.stacked) panel.stacking(new common.StackingConfigBuilder().mode(common.StackingMode.Normal))
+  if (options.steps !== undefined) {
     const { GraphThresholdsStyleMode } = common
     panel.thresholdsStyle(
       new common.GraphThresholdsStyleConfigBuilder().mode(GraphThresholdsStyleMode.Dashed),
@@ -89,22 +91,22 @@ export function chart(face: ChartFace): charts.PanelBuilder {
 }
 
 /** A present figure, large, with its course behind it. */
-export function figure(face: Face & { readonly empty?: string }): stats.PanelBuilder {
-  return dressed(new stats.PanelBuilder(), face, face.queries.map(ranged))
+export function figure(options: PanelOptions & { readonly empty?: string }): stats.PanelBuilder {
+  return withCommon(new stats.PanelBuilder(), options, options.queries.map(ranged))
     .height(4)
-    .span(face.span ?? 3)
-    .noValue(face.empty ?? '-')
+    .span(options.span ?? 3)
+    .noValue(options.empty ?? '-')
     .colorMode(common.BigValueColorMode.Value)
     .graphMode(common.BigValueGraphMode.Area)
     .reduceOptions(new common.ReduceDataOptionsBuilder().calcs(['lastNotNull']).values(false))
 }
 
 /** How often each duration (s) occurred, over time. */
-export function heatmap(face: Omit<Face, 'unit' | 'steps'>): heatmaps.PanelBuilder {
-  const queries = face.queries.map((query) => ranged(query).format(PromQueryFormat.Heatmap))
-  return dressed(new heatmaps.PanelBuilder(), { ...face, unit: 'short' }, queries)
+export function heatmap(options: Omit<PanelOptions, 'unit' | 'steps'>): heatmaps.PanelBuilder {
+  const queries = options.queries.map((query) => ranged(query).format(PromQueryFormat.Heatmap))
+  return withCommon(new heatmaps.PanelBuilder(), { ...options, unit: 'short' }, queries)
     .height(HEIGHT)
-    .span(face.span ?? 8)
+    .span(options.span ?? 8)
     .calculate(false)
     .yAxis(new heatmaps.YAxisConfigBuilder().unit('s'))
     .color(
@@ -117,18 +119,20 @@ export function heatmap(face: Omit<Face, 'unit' | 'steps'>): heatmaps.PanelBuild
 
 /** States over time: 1 is `yes`, 0 is `no`. */
 export function states(
-  face: Omit<Face, 'unit'> & { readonly yes: string; readonly no: string },
+  options: Omit<PanelOptions, 'unit'> & { readonly yes: string; readonly no: string },
 ): timelines.PanelBuilder {
-  return dressed(new timelines.PanelBuilder(), { ...face, unit: 'short' }, face.queries.map(ranged))
+  return withCommon(new timelines.PanelBuilder(), { ...options, unit: 'short' }, options.queries.map(ranged))
     .height(HEIGHT)
-    .span(face.span ?? 8)
-    .mappings([named({ 0: [face.no, 'red'], 1: [face.yes, 'green'] })])
+    .span(options.span ?? 8)
+    .mappings([valueMapping({ 0: [options.no, 'red'], 1: [options.yes, 'green'] })])
     .showValue(common.VisibilityMode.Auto)
     .mergeValues(true)
 }
 
 /** Texts and colours for values. */
-export function named(values: Readonly<Record<number, readonly [string, string]>>): dashboard.ValueMapping {
+export function valueMapping(
+  values: Readonly<Record<number, readonly [string, string]>>,
+): dashboard.ValueMapping {
   const options = Object.entries(values).map(([value, [text, color]], index) => [
     value,
     { text, color, index },
@@ -151,20 +155,20 @@ function source(query: DataqueryBuilder): DataqueryBuilder {
   return query.datasource(SOURCE)
 }
 
-/** Gives a panel what all have. */
-export function dressed<P extends Panel>(
+/** Sets the options that all panels have. */
+export function withCommon<P extends Panel>(
   panel: P,
-  { title, description, unit, steps }: Omit<Face, 'queries'>,
+  { title, description, unit, steps, below }: Omit<PanelOptions, 'queries'>,
   queries: DataqueryBuilder[],
 ): P {
   panel.title(title).description(description).unit(unit).datasource(SOURCE).targets(queries)
-  if (steps !== undefined) panel.thresholds(thresholds(steps))
+  if (steps !== undefined) panel.thresholds(thresholds(steps, below))
   return panel
 }
 
-/** Green below the first step. */
-export function thresholds(steps: readonly Step[]): dashboard.ThresholdsConfigBuilder {
+/** @param below the colour below the first step */
+export function thresholds(steps: readonly Step[], below = 'green'): dashboard.ThresholdsConfigBuilder {
   return new dashboard.ThresholdsConfigBuilder()
     .mode(dashboard.ThresholdsMode.Absolute)
-    .steps([{ value: null, color: 'green' }, ...steps.map(([value, color]) => ({ value, color }))])
+    .steps([{ value: null, color: below }, ...steps.map(([value, color]) => ({ value, color }))])
 }

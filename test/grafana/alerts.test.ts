@@ -6,14 +6,8 @@ import { parse } from 'yaml'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { readPage, replaceIn, shellBlock } from '../support/pages.ts'
 import { needs, run } from '../support/tools.ts'
-import { ROOT } from './board.ts'
-
-interface Rule {
-  readonly alert: string
-  readonly expr: string
-  readonly labels: { readonly severity: string }
-  readonly annotations: Readonly<Record<string, string>>
-}
+import { ROOT } from './dashboard.ts'
+import { readRules } from './rules.ts'
 
 interface Case {
   readonly name: string
@@ -22,12 +16,9 @@ interface Case {
 }
 
 const deploy = (name: string): string => join(ROOT, 'deploy', name)
-const read = (name: string): unknown => parse(readFileSync(deploy(name), 'utf8'))
-
-// Two files of this repository; promtool checks their form in test/deploy.test.ts.
-const { groups } = read('postern.rules.yml') as { groups: readonly { rules: readonly Rule[] }[] }
-const { tests } = read('postern.rules.test.yml') as { tests: readonly Case[] }
-const rules = groups.flatMap((group) => group.rules)
+const rules = readRules()
+// A file of this repository; promtool checks its form in test/deploy.test.ts.
+const { tests } = parse(readFileSync(deploy('postern.rules.test.yml'), 'utf8')) as { tests: readonly Case[] }
 
 describe('H165 each alert', () => {
   const page = readPage('docs/alerts.md')
@@ -108,7 +99,7 @@ describe('docs/watching.md', () => {
     tryOn(folder, block)
     const provisioning = join(folder, 'etc/grafana/provisioning/dashboards/provisioning.yaml')
     const [, path = ''] = /^ +path: (.+)$/m.exec(readFileSync(provisioning, 'utf8')) ?? []
-    const board = JSON.parse(readFileSync(join(folder, path, 'postern.json'), 'utf8'))
-    expect(board).toMatchObject({ uid: 'postern', title: 'Postern' })
+    const dashboard = JSON.parse(readFileSync(join(folder, path, 'postern.json'), 'utf8'))
+    expect(dashboard).toMatchObject({ uid: 'postern', title: 'Postern' })
   })
 })

@@ -7,7 +7,7 @@ import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { unusedPort } from '../support/raw.ts'
 import { until } from '../support/redis.ts'
-import { ROOT } from './board.ts'
+import { ROOT } from './dashboard.ts'
 
 /** The values of one series, oldest first. */
 type Course = readonly number[]

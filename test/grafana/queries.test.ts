@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { until } from '../support/redis.ts'
 import { isInstalled, needs } from '../support/tools.ts'
-import { type BoardQuery, filledIn, queriesOf, readBoard } from './board.ts'
+import { type DashboardQuery, filledIn, queriesOf, readDashboard } from './dashboard.ts'
 import { type Prometheus, startPrometheus } from './prometheus.ts'
 import { type Scene, startScene } from './scene.ts'
 
@@ -31,11 +31,11 @@ beforeAll(async () => {
 })
 
 const courses = (
-  { expr }: BoardQuery,
+  { expr }: DashboardQuery,
   instances: readonly string[],
 ): Promise<readonly (readonly number[])[]> => prometheus.courses(filledIn(expr, instances, RATE_INTERVAL))
 
-async function isReady(query: BoardQuery, instances: readonly string[]): Promise<boolean> {
+async function isReady(query: DashboardQuery, instances: readonly string[]): Promise<boolean> {
   const found = await courses(query, instances)
   if (query.name in STILL) return found.length > 0
   return found.some((values) => new Set(values.filter(Number.isFinite)).size > 1)
@@ -46,7 +46,7 @@ describe('the queries of the dashboard, at a Prometheus that scrapes sidecars', 
     needs('prometheus')
     needs('redis-server')
     const all = [scene.alone, ...scene.fleet]
-    let waiting = queriesOf(readBoard())
+    let waiting = queriesOf(readDashboard())
     const deadline = Date.now() + 90_000
     while (waiting.length > 0 && Date.now() < deadline) {
       await scene.round()
@@ -57,7 +57,7 @@ describe('the queries of the dashboard, at a Prometheus that scrapes sidecars', 
 
     const instances = await prometheus.labelValues('instance', 'postern_build_info')
     expect(instances.toSorted()).toEqual(all.toSorted())
-    for (const query of queriesOf(readBoard())) {
+    for (const query of queriesOf(readDashboard())) {
       const found = await courses(query, [scene.alone])
       expect([query.name, found.length > 0]).toEqual([query.name, !FLEET_ONLY.test(query.name)])
     }

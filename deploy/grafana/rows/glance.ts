@@ -1,8 +1,8 @@
 import { PanelBuilder } from '@grafana/grafana-foundation-sdk/table'
-import { dressed, figure, named, type Panel, type Row, tabular, thresholds } from '../panels.ts'
+import { figure, type Panel, type Row, tabular, thresholds, valueMapping, withCommon } from '../panels.ts'
 import { at, quantile, rate, refusedShare, total } from '../queries.ts'
 
-const UP = named({ 0: ['down', 'red'], 1: ['up', 'green'] })
+const UP = valueMapping({ 0: ['down', 'red'], 1: ['up', 'green'] })
 
 const DAY = 86_400
 
@@ -43,7 +43,7 @@ const COLUMNS: readonly Column[] = [
 function table(): Panel {
   const versions = tabular('Version', `max by (instance, version) (${at('postern_build_info')})`)
   const others = COLUMNS.map(({ name, query }) => tabular(name, `max by (instance) (${query})`))
-  const panel = dressed(
+  const panel = withCommon(
     new PanelBuilder(),
     {
       title: 'Sidecars',
@@ -151,7 +151,7 @@ export const GLANCE: Row = {
     figure({
       title: 'Certificate ends in',
       description:
-        'Time until the first certificate of the chosen sidecars expires. See docs/operating.md#the-certificate-runs-out.',
+        'Time until the first certificate of the chosen sidecars expires. Orange: its last 30 days. Red: it has expired. See docs/operating.md#the-certificate-runs-out.',
       unit: 's',
       queries: [
         {
@@ -159,17 +159,13 @@ export const GLANCE: Row = {
           legend: 'certificate',
         },
       ],
-      steps: [],
+      below: 'red',
+      steps: [
+        [1, 'orange'],
+        [30 * DAY, 'green'],
+      ],
       empty: 'no TLS',
-    }).thresholds(countdown()),
+    }),
     table(),
   ],
-}
-
-/** Red when little is left. */
-function countdown(): ReturnType<typeof thresholds> {
-  return thresholds([
-    [7 * DAY, 'orange'],
-    [30 * DAY, 'green'],
-  ])
 }

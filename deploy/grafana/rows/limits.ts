@@ -19,7 +19,7 @@ export const LIMITS: Row = {
     chart({
       title: 'Windows held',
       description:
-        'Clients with a running window: about the number of clients in the last minute. At limits.max_keys new clients get 429.',
+        'Clients with a running window: about the number of clients in the last minute. Beyond limits.max_keys new clients share one window, so they get 429 sooner.',
       unit: 'short',
       queries: [
         { expr: total('postern_rate_windows', 'instance, endpoint'), legend: '{{instance}} {{endpoint}}' },

@@ -16,7 +16,8 @@ export const PROCESS: Row = {
     }),
     chart({
       title: 'Processor',
-      description: 'Cores in use. A sidecar forwards on one core; argon2id of logins uses a second one.',
+      description:
+        'Cores in use. A sidecar forwards on one core; verifying passwords (argon2id) uses a second one.',
       unit: 'short',
       queries: [{ expr: rate('process_cpu_seconds_total', 'instance'), legend: '{{instance}}' }],
       steps: [[1, 'orange']],
@@ -24,10 +25,10 @@ export const PROCESS: Row = {
     chart({
       title: 'Delay of the event loop (p99)',
       description:
-        'How late the process gets to its work. Above a tenth of a second the processor is too slow for the load, or shared with too much.',
+        'How late the process gets to its work. Above 0.2 s the processor is too slow for the load, or shared with too much: docs/alerts.md#posternbusy.',
       unit: 's',
       queries: [{ expr: at('nodejs_eventloop_lag_p99_seconds'), legend: '{{instance}}' }],
-      steps: [[0.1, 'orange']],
+      steps: [[0.2, 'orange']],
     }),
     chart({
       title: 'Open files',

@@ -41,7 +41,8 @@ export const TRAFFIC: Row = {
     }),
     chart({
       title: 'Response time by endpoint and sidecar (p95)',
-      description: 'A login takes as long as its argon2id: a tenth of a second is normal for "oauth".',
+      description:
+        'A password takes a tenth of a second to verify (argon2id), so that is normal for "oauth".',
       unit: 's',
       queries: [
         {

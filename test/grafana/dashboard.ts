@@ -11,11 +11,18 @@ export interface Panel {
   readonly description?: string
   readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number }
   readonly targets?: readonly { readonly expr: string; readonly refId: string; readonly instant?: boolean }[]
+  readonly fieldConfig?: {
+    readonly defaults: {
+      readonly thresholds?: {
+        readonly steps: readonly { readonly value: number | null; readonly color: string }[]
+      }
+    }
+  }
   /** Of a closed row. */
   readonly panels?: readonly Panel[]
 }
 
-interface Board {
+interface Dashboard {
   readonly uid: string
   readonly panels: readonly Panel[]
   readonly annotations: {
@@ -24,30 +31,45 @@ interface Board {
 }
 
 /** One query of the dashboard. */
-export interface BoardQuery {
+export interface DashboardQuery {
   /** The titles of its row and panel, and its refId. */
   readonly name: string
   readonly expr: string
 }
 
 /** The generated dashboard, as Grafana gets it. */
-export function readBoard(): Board {
-  return JSON.parse(readFileSync(join(ROOT, 'deploy/grafana/postern.json'), 'utf8')) as Board // the file of `npm run boards`
+export function readDashboard(): Dashboard {
+  return JSON.parse(readFileSync(join(ROOT, 'deploy/grafana/postern.json'), 'utf8')) as Dashboard // the file of `npm run dashboard`
 }
 
 /** All panels, those of closed rows, too. */
-export function panelsOf(board: Board): readonly Panel[] {
-  return board.panels.flatMap((panel) => [panel, ...(panel.panels ?? [])])
+export function panelsOf(dashboard: Dashboard): readonly Panel[] {
+  return dashboard.panels.flatMap((panel) => [panel, ...(panel.panels ?? [])])
+}
+
+/** The panel with this title. Throws unless there is exactly one. */
+export function panelOf(dashboard: Dashboard, title: string): Panel {
+  const found = panelsOf(dashboard).filter((panel) => panel.title === title)
+  const [panel] = found
+  if (panel === undefined || found.length !== 1)
+    throw new Error(`${found.length} panels are called "${title}"`)
+  return panel
+}
+
+/** The colour that Grafana gives a value: that of the last threshold that it reaches. Undefined without thresholds. */
+export function colourAt({ fieldConfig }: Panel, value: number): string | undefined {
+  const steps = fieldConfig?.defaults.thresholds?.steps ?? []
+  return steps.findLast((step) => step.value === null || step.value <= value)?.color
 }
 
 /** The queries of all panels, and of the marks in the charts. */
-export function queriesOf(board: Board): readonly BoardQuery[] {
-  const queries: BoardQuery[] = board.annotations.list.map(({ name, target }) => ({
+export function queriesOf(dashboard: Dashboard): readonly DashboardQuery[] {
+  const queries: DashboardQuery[] = dashboard.annotations.list.map(({ name, target }) => ({
     name: `mark: ${name}`,
     expr: target.expr,
   }))
   let row = ''
-  for (const { type, title, targets = [] } of panelsOf(board)) {
+  for (const { type, title, targets = [] } of panelsOf(dashboard)) {
     if (type === 'row') row = title
     queries.push(...targets.map(({ expr, refId }) => ({ name: `${row}: ${title}: ${refId}`, expr })))
   }

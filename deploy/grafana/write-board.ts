@@ -1,4 +1,0 @@
-import { writeFileSync } from 'node:fs'
-import { boardText } from './dashboard.ts'
-
-writeFileSync(new URL('postern.json', import.meta.url), boardText())
