@@ -1,18 +1,18 @@
 import type { Config } from '../config/schema.ts'
-import type { Logger } from '../record/log.ts'
-import type { Metrics } from '../record/metrics.ts'
-import type { SharedStore } from '../store/shared-store.ts'
+import { type SharedStore, STORE_OPERATIONS } from '../store/shared-store.ts'
+import type { StateDependencies } from './state.ts'
 
 /** Opens the shared store that `tokens.store` names; undefined if the tokens stay in this process. */
 export async function openConfiguredStore(
   { tokens, store }: Config,
-  { log, metrics }: { readonly log: Logger; readonly metrics: Pick<Metrics, 'storeFailed' | 'sharedStore'> },
+  { log, metrics }: Pick<StateDependencies, 'log' | 'metrics'>,
 ): Promise<SharedStore | undefined> {
   if (typeof tokens.store === 'string') return undefined
   // Loaded only here: a sidecar with a store of its own must not pay for the client at its start.
   const { openSharedStore } = await import('../store/open-store.ts')
   const { up, answered } = metrics.sharedStore()
   up(false)
+  metrics.storeOpened('shared', STORE_OPERATIONS)
   return openSharedStore(
     { address: tokens.store, ...store },
     {

@@ -4,7 +4,7 @@ import type { DevicePassword, StoredFingerprint } from '../password/device-sourc
 import { reasonOf } from '../system/node-permission.ts'
 import { isBug, SetupError } from '../system/setup-error.ts'
 import { openJournal } from '../tokens/journal.ts'
-import { createMemoryJournal, type TokenJournal } from '../tokens/token-journal.ts'
+import { createMemoryJournal, JOURNAL_OPERATIONS, type TokenJournal } from '../tokens/token-journal.ts'
 import { createTokenStore, type TokenStore } from '../tokens/token-store.ts'
 import {
   openPassword,
@@ -112,6 +112,7 @@ function holdsTokens(tokens: TokenStore): boolean {
 
 function openTokenJournal(config: Config, { clock, log, metrics }: StateDependencies): TokenJournal {
   if (config.tokens.store === 'memory') return createMemoryJournal()
+  metrics.storeOpened('file', JOURNAL_OPERATIONS)
   const opened = openJournal({
     dir: config.stateDir,
     clock,

@@ -59,12 +59,13 @@ export function tokenEvents({ log, metrics }: StateDependencies): SharedTokensLi
   }
 }
 
-/** Reports whether the password source can be used. */
+/** Counts and logs when the password source cannot be used. Call it once for a source. */
 export function sourceEvents({
   log,
   metrics,
   onPasswordRead,
 }: StateDependencies): Pick<PasswordSourceEvents, 'unreadable' | 'restored'> {
+  metrics.storeOpened('password', ['read'])
   return {
     unreadable(reason) {
       metrics.storeFailed('password', 'read')

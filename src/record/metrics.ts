@@ -40,6 +40,8 @@ export interface Metrics {
   tokensIssued(grant: string, responses: number): void
   tokensRevoked(reason: string, grants: number): void
   tokensEvicted(kind: 'access' | 'refresh', count: number): void
+  /** Gives each operation of a store a series of 0: `increase()` does not see the first event of a new series. */
+  storeOpened(store: string, operations: readonly string[]): void
   storeFailed(store: string, operation: string): void
   configReloaded(result: 'success' | 'failure'): void
   /** The validity of the served certificate, in ms since the Unix epoch. */
@@ -212,6 +214,9 @@ export function createMetrics({
     tokensIssued: (grant, responses) => issued.inc({ grant }, responses),
     tokensRevoked: (reason, grants) => revoked.inc({ reason }, grants),
     tokensEvicted: (kind, count) => evicted.inc({ kind }, count),
+    storeOpened(store, operations) {
+      for (const operation of operations) storeErrors.inc({ store, operation }, 0)
+    },
     storeFailed: (store, operation) => storeErrors.inc({ store, operation }),
     configReloaded: (result) => reloads.inc({ result }),
     certificateServed(from, until) {

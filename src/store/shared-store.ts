@@ -5,18 +5,21 @@ export interface Script {
   readonly source: string
 }
 
-/** What a sidecar does at the shared store: the `operation` label of the store's metrics. */
-export type StoreOperation =
-  | 'connect'
-  | 'state'
-  | 'issue'
-  | 'refresh'
-  | 'lookup'
-  | 'revoke'
-  | 'list'
-  | 'follow'
-  | 'count'
-  | 'replicate'
+/** What a sidecar does at the shared store: the values of the `operation` label of `postern_store_errors_total`. */
+export const STORE_OPERATIONS = [
+  'connect',
+  'state',
+  'issue',
+  'refresh',
+  'lookup',
+  'revoke',
+  'list',
+  'follow',
+  'count',
+  'replicate',
+] as const
+
+export type StoreOperation = (typeof STORE_OPERATIONS)[number]
 
 /**
  * Why the shared store gave no answer. `timeout`: none within `store.timeout`. `disconnected`: there is no connection. `read-only`:

@@ -46,8 +46,10 @@ export interface TokenJournal {
   close(): void
 }
 
-/** The operation that failed: the `operation` label of `postern_store_errors_total`. */
-export type JournalOperation = 'open' | 'issue' | 'revoke' | 'expire' | 'meta' | 'flush' | 'close'
+/** What can fail: the values of the `operation` label of `postern_store_errors_total`. */
+export const JOURNAL_OPERATIONS = ['open', 'issue', 'revoke', 'expire', 'meta', 'flush', 'close'] as const
+
+export type JournalOperation = (typeof JOURNAL_OPERATIONS)[number]
 
 export interface JournalListener {
   /**

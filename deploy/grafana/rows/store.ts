@@ -42,7 +42,7 @@ export const STORE: Row = {
       unit: 'short',
       queries: [
         {
-          expr: events('postern_store_errors_total', 'instance, operation', 'store="shared"'),
+          expr: `${events('postern_store_errors_total', 'instance, operation', 'store="shared"')} > 0`,
           legend: '{{instance}} {{operation}}',
         },
       ],

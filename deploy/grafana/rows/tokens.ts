@@ -48,7 +48,7 @@ export const TOKENS: Row = {
       unit: 'short',
       queries: [
         {
-          expr: events('postern_store_errors_total', 'instance, store, operation'),
+          expr: `${events('postern_store_errors_total', 'instance, store, operation')} > 0`,
           legend: '{{instance}} {{store}}: {{operation}}',
         },
       ],
@@ -71,7 +71,7 @@ export const TOKENS: Row = {
       span: 12,
       queries: [
         {
-          expr: `sum(${at('postern_store_errors_total', 'store="password"')}) or vector(0)`,
+          expr: `sum(${at('postern_store_errors_total', 'store="password"')})`,
           legend: 'failures',
         },
       ],
