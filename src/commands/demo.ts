@@ -111,6 +111,7 @@ function describe({ folder, sidecar, password, upstream, node, options }: Runnin
 Postern demo: a sample device, and the real sidecar in front of it.
 ${moved.join('')}
   API            ${sidecar.publicUrl}
+  Live page      ${sidecar.adminUrl}/
   Metrics        ${sidecar.adminUrl}/metrics
   Password       ${password}   (made for this run, shown only here)
   Configuration  ${folder.configFile}

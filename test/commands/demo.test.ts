@@ -78,6 +78,8 @@ test('the printed commands work when a shell runs them from top to bottom', asyn
   const [ok, limited] = [/^ *(\d+) 200$/m, /^ *(\d+) 429$/m].map((line) => Number(line.exec(stdout)?.[1]))
   expect([ok, limited]).toEqual([51, 19])
   expect(stdout).toContain('postern_rate_limited_total{endpoint="api"} 19')
+  expect(stdout).toContain('Refused with 429')
+  expect(printedValue(printed, 'Live page')).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/$/)
 }, 60_000)
 
 test('the demo exits with 0 when it is stopped, and removes what it made', async () => {

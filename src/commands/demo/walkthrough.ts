@@ -84,6 +84,13 @@ export function walkthrough(around: WalkthroughSettings): readonly Step[] {
       title: 'Show the metrics',
       command: `curl -sS ${around.adminUrl}/metrics | grep -E '^postern_(requests|rate_limited|auth_failures)_total'`,
     },
+    {
+      title: 'Ask why a request was refused: its id is in every refusal',
+      command: [
+        `ID=$(api -D - -o /dev/null "$POSTERN/api/ports" | sed -n 's/^[Xx]-[Rr]equest-[Ii]d: *\\([0-9a-f]*\\).*/\\1/p')`,
+        `curl -sS "${around.adminUrl}/page/requests?id=$ID"`,
+      ].join('\n'),
+    },
   ]
 }
 
