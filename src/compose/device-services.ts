@@ -164,7 +164,8 @@ async function openDeviceService(
   const { bufferUploads: most } = service
   const buffering = most === 'off' ? undefined : { most, queue: createBoundedQueue(bounds), uploadTimeout }
   const breaker = createBreaker(clock)
-  const condition = watchService({ route, service, metrics, breaker, connections, clock })
+  const queued = (): number => Math.max(queue.waiting, buffering?.queue.waiting ?? 0)
+  const condition = watchService({ route, service, metrics, breaker, connections, queued, clock })
   const { path, interval } = service.health
   const health =
     path === null

@@ -13,6 +13,8 @@ export interface ServiceConditionDependencies {
   readonly metrics: Pick<UpstreamMetrics, 'watch'>
   readonly breaker: Pick<Breaker, 'open'>
   readonly connections: Pick<Connections, 'tolerant'>
+  /** How many requests wait, in the longer of its queues. */
+  readonly queued: () => number
   readonly clock: Clock
 }
 
@@ -23,6 +25,7 @@ export function watchService({
   metrics,
   breaker,
   connections,
+  queued,
   clock,
 }: ServiceConditionDependencies): () => ServiceCondition {
   let up: boolean | null = null
@@ -49,5 +52,6 @@ export function watchService({
     failure,
     failedAt,
     tolerant: connections.tolerant,
+    queue: { queued: queued(), size: service.queue.size, maxInFlight: service.maxInFlight },
   })
 }

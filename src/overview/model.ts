@@ -107,6 +107,8 @@ export interface ServiceCondition {
   readonly failedAt: number | null
   /** Its responses are parsed by the tolerant rules. */
   readonly tolerant: boolean
+  /** With `upstream.buffer_uploads`, uploads wait in a queue of their own, of the same size: this is the longer of both. */
+  readonly queue: { readonly queued: number; readonly size: number; readonly maxInFlight: number }
 }
 
 /** The limit of an endpoint type, and who has used up a window. */

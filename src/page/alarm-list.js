@@ -18,15 +18,15 @@ const LEVELS = { critical: 'Critical', warning: 'Warning', note: 'Note' }
 export function showAlarms(state, announce) {
   const section = byId('alarms', HTMLElement)
   const list = byId('alarm-list', HTMLElement)
-  /** When the page first saw each alarm. @type {Map<string, number>} */
-  let seen = new Map()
+  /** @type {Map<string, { level: Alarm['level'], seen: number }>} */
+  let known = new Map()
 
   return () => {
     if (state.condition === null) return
     const present = now()
     const found = alarms(state.condition, state.points, present)
-    const before = seen
-    seen = new Map(found.map(({ key, since }) => [key, since ?? before.get(key) ?? present]))
+    const before = known
+    known = new Map(found.map(({ key, level }) => [key, { level, seen: before.get(key)?.seen ?? present }]))
     section.hidden = found.length === 0
     showList(
       list,
@@ -35,27 +35,37 @@ export function showAlarms(state, announce) {
       makeAlarm,
       (item, alarm) => {
         const [text, remedy] = item.children
-        const since = seen.get(alarm.key) ?? present
-        const [, what, when] = text?.children ?? []
+        const [level, what, when] = text?.children ?? []
         setAttribute(item, 'data-tone', alarm.level)
+        if (level) setText(level, LEVELS[alarm.level])
         if (what) setText(what, alarm.what)
-        if (when) setText(when, `since ${moment(since, present)}`)
+        if (when) setText(when, sinceText(alarm, known.get(alarm.key)?.seen ?? present, present))
         if (remedy) setText(remedy, alarm.remedy)
       },
     )
-    const fresh = found.filter(({ key }) => !before.has(key)).map(({ what }) => `Alarm: ${what}`)
-    const gone = [...before.keys()].some((key) => !seen.has(key))
-    if (fresh.length > 0) announce(fresh.join('. '))
-    else if (gone) announce(found.length === 0 ? 'No more alarms' : 'An alarm is over')
+    const news = found.filter(({ key, level }) => before.get(key)?.level !== level)
+    const isOver = [...before.keys()].some((key) => !known.has(key))
+    if (news.length > 0) announce(news.map(({ level, what }) => `${LEVELS[level]}: ${what}`).join('. '))
+    else if (isOver) announce(found.length === 0 ? 'No more alarms' : 'An alarm is over')
   }
 }
 
-/** @param {Alarm} alarm */
-function makeAlarm({ level }) {
+/**
+ * When the sidecar does not tell since when, the page says since when it has seen the alarm.
+ *
+ * @param {Alarm} alarm
+ * @param {number} seen
+ * @param {number} present
+ */
+function sinceText({ since }, seen, present) {
+  return since === null ? `seen since ${moment(seen, present)}` : `since ${moment(since, present)}`
+}
+
+function makeAlarm() {
   return el(
     'li',
     {},
-    el('p', {}, el('span', { class: 'level' }, LEVELS[level]), el('strong'), el('span', { class: 'since' })),
+    el('p', {}, el('span', { class: 'level' }), el('strong'), el('span', { class: 'since' })),
     el('p', { class: 'remedy' }),
   )
 }

@@ -1,4 +1,5 @@
-import { count, date, latency, span, words } from './format.js'
+import { count, date, span, words } from './format.js'
+import { loadAlarms } from './load-alarms.js'
 
 /** @typedef {import('../overview/model.ts').Condition} Condition */
 /** @typedef {import('../overview/model.ts').ServiceCondition} ServiceCondition */
@@ -16,13 +17,15 @@ import { count, date, latency, span, words } from './format.js'
  */
 
 const DAY = 24 * 3_600_000
-/** The certificate alarm begins this long before its end (ms). */
-const CERTIFICATE = 14 * DAY
-/** The device is slow from this p99 on (ms), as in the alert PosternDeviceSlow. */
-const SLOW = 5_000
-/** Requests that wait for this long without a pause make an alarm (ms). */
-const WAITING = 30_000
-const MINUTE = 60_000
+
+// Levels and thresholds are those of deploy/postern.rules.yml, except times: an alert waits for minutes before it wakes someone up. The
+// page shows this minute to someone who looks already.
+
+/**
+ * The certificate alarm begins this long before the end (ms), when PosternCertificateExpires fires. A certificate of a shorter life than
+ * 87 days alarms in its last third, in which ACME clients renew.
+ */
+const CERTIFICATE = 29 * DAY
 
 const ORDER = { critical: 0, warning: 1, note: 2 }
 
@@ -35,12 +38,10 @@ const ORDER = { critical: 0, warning: 1, note: 2 }
  * @returns {Alarm[]}
  */
 export function alarms(condition, points, now) {
-  const lastMinute = points.filter(({ time }) => time > now - MINUTE)
   return [
     ...readiness(condition),
     ...condition.services.flatMap((service) => device(service, condition)),
-    ...slowness(lastMinute),
-    ...queue(condition, points, lastMinute),
+    ...loadAlarms(condition, points, now),
     ...certificate(condition, now),
     ...password(condition),
     ...tokens(condition),
@@ -66,6 +67,8 @@ function readiness({ ready, reasons }) {
 /** @param {ServiceCondition} service @param {Condition} condition @returns {Alarm[]} */
 function device(service, { services }) {
   const { route, url, up, since, breaker, failure, failedAt, tolerant } = service
+  // Without a service of upstream.routes, the rest of the device works.
+  const level = route === null ? 'critical' : 'warning'
   const name = services.length === 1 ? 'The device' : `The service ${route ?? 'at /'} of the device`
   const because = failure === null ? '' : `: ${words(failure)}`
   /** @type {Alarm[]} */
@@ -73,7 +76,7 @@ function device(service, { services }) {
   if (breaker === 'open') {
     found.push({
       key: `breaker ${route}`,
-      level: 'critical',
+      level,
       what: `${name} cannot be reached, and requests fail at once${because}`,
       since: (up === false ? since : failedAt) ?? failedAt,
       remedy: `One request a second tries again. Is the device on, and is ${url} its address (upstream.url)? “postern check” connects to it.`,
@@ -81,7 +84,7 @@ function device(service, { services }) {
   } else if (up === false) {
     found.push({
       key: `down ${route}`,
-      level: 'critical',
+      level,
       what: `${name} is down${because}`,
       since,
       remedy: `The sidecar runs, the device does not: clients get 500. Is it on, and is ${url} its address (upstream.url)? “postern check” connects to it.`,
@@ -100,53 +103,6 @@ function device(service, { services }) {
   return found
 }
 
-/** @param {readonly Point[]} lastMinute @returns {Alarm[]} */
-function slowness(lastMinute) {
-  const p99 = lastMinute.flatMap(({ device }) => (device === null ? [] : [device.p99])).sort((a, b) => a - b)
-  const median = p99[Math.floor(p99.length / 2)]
-  if (median === undefined || p99.length < 10 || median < SLOW) return []
-  return [
-    {
-      key: 'slow',
-      level: 'warning',
-      what: `The device is slow: ${latency(median)} at p99 in the last minute`,
-      since: null,
-      remedy:
-        'If it breaks down under load, lower upstream.max_in_flight; if it can serve more at once, raise it. Past upstream.response_timeout requests fail.',
-    },
-  ]
-}
-
-/** When requests began to wait, if they have waited without a pause since. @param {readonly Point[]} points */
-function waitingSince(points) {
-  const idle = points.findLastIndex(({ queued }) => queued === 0)
-  return points[idle + 1]?.time ?? null
-}
-
-/**
- * @param {Condition} condition
- * @param {readonly Point[]} points
- * @param {readonly Point[]} lastMinute
- * @returns {Alarm[]}
- */
-function queue({ load }, points, lastMinute) {
-  const { queued, queueSize, maxInFlight } = load
-  const turnedAway = lastMinute.reduce((sum, { refusals }) => sum + (refusals.overloaded ?? 0), 0)
-  const since = waitingSince(points)
-  const waited = since === null ? 0 : (points.at(-1)?.time ?? 0) - since
-  const remedy = `More requests arrive than the ${count(maxInFlight)} of upstream.max_in_flight let through. If the device can serve more at once, raise it; if it breaks down under load, lower it.`
-  if (turnedAway > 0) {
-    const what = `${count(turnedAway)} ${turnedAway === 1 ? 'request was' : 'requests were'} refused as overloaded in the last minute`
-    return [{ key: 'overloaded', level: 'critical', what, since, remedy }]
-  }
-  if (queueSize > 0 && queued >= queueSize / 2) {
-    const what = `The queue fills: ${count(queued)} of ${count(queueSize)} places are taken`
-    return [{ key: 'queue', level: 'warning', what, since, remedy }]
-  }
-  if (waited < WAITING) return []
-  return [{ key: 'waiting', level: 'warning', what: 'Requests wait for the device', since, remedy }]
-}
-
 /** @param {Condition} condition @param {number} now @returns {Alarm[]} */
 function certificate({ certificate }, now) {
   if (certificate === null) return []
@@ -163,9 +119,10 @@ function certificate({ certificate }, now) {
     const clock = 'Clients that check it do not connect. Is the clock of this machine right?'
     return [{ key: 'certificate', level: 'critical', what, since: null, remedy: clock }]
   }
-  if (until - now >= CERTIFICATE) return []
+  const warned = Math.min(CERTIFICATE, (until - from) / 3)
+  if (until - now >= warned) return []
   const what = `The certificate expires in ${span(until - now)}, on ${date(until)}`
-  return [{ key: 'certificate', level: 'warning', what, since: until - CERTIFICATE, remedy }]
+  return [{ key: 'certificate', level: 'warning', what, since: until - warned, remedy }]
 }
 
 /** @param {Condition} condition @returns {Alarm[]} */
@@ -174,7 +131,7 @@ function password({ password: { source, problem } }) {
   return [
     {
       key: 'password',
-      level: 'critical',
+      level: source === 'file' ? 'warning' : 'critical',
       what: `The password source cannot be used: ${problem}`,
       since: null,
       remedy:

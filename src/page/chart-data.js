@@ -36,14 +36,14 @@ export function refusedOf({ refusals }) {
 }
 
 /**
- * The seconds from `from` to `until`, each with its point. A missing second has none, so its values are gaps.
+ * The rows of a chart: the points after `from`, up to `until`. Where seconds are missing, one row without a point makes a gap.
  *
  * @param {readonly Point[]} points oldest first
  * @param {number} from ms since the Unix epoch
  * @param {number} until
  * @returns {{ readonly time: number, readonly point: Point | null }[]}
  */
-export function seconds(points, from, until) {
+export function rowsBetween(points, from, until) {
   /** @type {{ time: number, point: Point | null }[]} */
   const rows = []
   let last = from
@@ -149,8 +149,9 @@ export function plots(load) {
 }
 
 /**
- * The columns that uPlot draws: the time in seconds, then the series, the last first. Stacked areas hold the sums up to them, so
- * each covers the one above down to its own height. Where an area is empty it has no value, and so no edge.
+ * The columns that uPlot draws: the time (s), then the series in reverse order. The value of an area is the sum of its series and all
+ * before it. uPlot fills each area down to zero, and draws a lower area over a higher one, so of each only its own part stays visible.
+ * An area of zeros has no value, so uPlot draws no edge.
  *
  * @param {Plot} plot
  * @param {readonly { readonly time: number, readonly point: Point | null }[]} rows

@@ -1,4 +1,4 @@
-import { columns, plots, seconds } from './chart-data.js'
+import { columns, plots, rowsBetween } from './chart-data.js'
 import { now } from './clock.js'
 import { byId, el, setText } from './dom.js'
 import { timeOfDay } from './format.js'
@@ -14,7 +14,7 @@ const HEIGHT = 150
 const MINUTE = 60_000
 
 /**
- * The charts: drawn anew when the theme, the width or the resolution of the screen changes.
+ * The charts: drawn anew when the theme or the width changes. uPlot itself follows the resolution of the screen.
  *
  * @param {State} state
  * @returns {() => void} draws the present state, if a point came since
@@ -25,7 +25,7 @@ export function showCharts(state) {
   const draw = () => {
     const until = state.points.at(-1)?.time ?? now()
     const from = until - minutes * MINUTE
-    const rows = seconds(state.points, from, until)
+    const rows = rowsBetween(state.points, from, until)
     for (const chart of charts) chart.draw(rows, from, until)
   }
   for (const choice of document.querySelectorAll('input[name=minutes]')) {
@@ -73,13 +73,14 @@ function createChart(plot) {
   details.addEventListener('toggle', () => fillTable(table, plot, rows))
   const values = plot.series.map(({ key, label, form }) => {
     const value = el('span', { class: 'value' })
-    const mark = el('span', { class: `mark ${form} ${key}`, 'aria-hidden': 'true' })
+    const mark = el('span', { class: `mark ${form}`, 'aria-hidden': 'true' })
+    mark.style.setProperty('--colour', `var(--chart-${key})`)
     legend.append(el('li', {}, mark, ` ${label} `, value))
     return value
   })
   const when = el('li', { class: 'when' })
   legend.append(when)
-  /** @type {ReturnType<typeof seconds>} */
+  /** @type {ReturnType<typeof rowsBetween>} */
   let rows = []
   let [from, until] = [0, 0]
   let chart = build()
@@ -155,7 +156,7 @@ function createChart(plot) {
   }
 }
 
-/** A finger that moves sideways reads the values; upwards and downwards it scrolls (`touch-action` in style.css). @param {UPlot} chart */
+/** A finger that moves sideways reads the values; upwards and downwards it scrolls (`touch-action` in charts.css). @param {UPlot} chart */
 function followFinger(chart) {
   /** @param {PointerEvent} event */
   const move = ({ pointerType, clientX, clientY }) => {
@@ -172,7 +173,7 @@ function followFinger(chart) {
  *
  * @param {HTMLElement} body
  * @param {Plot} plot
- * @param {ReturnType<typeof seconds>} rows
+ * @param {ReturnType<typeof rowsBetween>} rows
  */
 function fillTable(body, { series, format }, rows) {
   const minutes = new Map(

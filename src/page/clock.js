@@ -1,13 +1,16 @@
-/** What the sidecar's clock is ahead of this machine's (ms). */
+/** The difference between the sidecar's clock and this machine's (ms). */
 let ahead = 0
+/** A difference up to this (ms) is no difference of the clocks. */
+const TRAVEL = 1_000
 
 /**
- * Follows the clock of the sidecar, so ages and countdowns are right on a machine whose clock is wrong.
+ * Follows the clock of the sidecar, so ages and countdowns are right on a machine whose clock is wrong. A small difference is the time
+ * that the event travelled: it changes nothing, so that countdowns do not jump.
  *
  * @param {number} sidecar its present time (ms since the Unix epoch)
  */
 export function setClock(sidecar) {
-  ahead = sidecar - Date.now()
+  if (Math.abs(sidecar - now()) > TRAVEL) ahead = sidecar - Date.now()
 }
 
 /** The sidecar's present time (ms since the Unix epoch). */

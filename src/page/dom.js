@@ -63,26 +63,26 @@ export function setAttribute(element, name, value) {
  * @param {(element: HTMLElement, item: Item) => void} update
  */
 export function showList(parent, items, keyOf, create, update) {
-  const present = new Map(
-    [...parent.children].flatMap((child) =>
-      child instanceof HTMLElement ? [[child.dataset.key ?? '', child]] : [],
-    ),
-  )
-  const keys = new Set(items.map(keyOf))
-  for (const [key, element] of present) if (!keys.has(key)) element.remove()
-  for (const child of [...parent.childNodes]) {
-    if (!(child instanceof HTMLElement && child.dataset.key !== undefined)) child.remove()
+  /** Those of a repeated key are used in their order. @type {Map<string, HTMLElement[]>} */
+  const present = new Map()
+  for (const child of parent.children) {
+    if (!(child instanceof HTMLElement) || child.dataset.key === undefined) continue
+    const same = present.get(child.dataset.key)
+    if (same === undefined) present.set(child.dataset.key, [child])
+    else same.push(child)
   }
-  let next = parent.firstElementChild
-  for (const item of items) {
+  const placed = items.map((item) => {
     const key = keyOf(item)
-    let element = present.get(key)
-    if (element === undefined) {
-      element = create(item)
-      element.dataset.key = key
-    }
+    const element = present.get(key)?.shift() ?? create(item)
+    element.dataset.key = key
+    update(element, item)
+    return element
+  })
+  const isPlaced = new Set(/** @type {ChildNode[]} */ (placed))
+  for (const child of [...parent.childNodes]) if (!isPlaced.has(child)) child.remove()
+  let next = parent.firstElementChild
+  for (const element of placed) {
     if (element === next) next = next.nextElementSibling
     else parent.insertBefore(element, next)
-    update(element, item)
   }
 }

@@ -16,24 +16,20 @@ export const FIGURES = {
   inFlight:
     'Requests at the device now, of the upstream.max_in_flight that it gets at a time. Metric: postern_upstream_in_flight.',
   queued:
-    'Requests that wait for the device now, of the places in upstream.queue.size. Past them clients get overloaded. Metric: postern_upstream_queued.',
+    'Requests that wait for the device now, of the places in upstream.queue.size. When all are taken, requests are refused as overloaded (500). Metric: postern_upstream_queued.',
   connections: 'Connections of clients that are open now. Metric: postern_connections.',
   tunnels: 'WebSockets that are open now, of upstream.max_tunnels. Metric: postern_tunnels.',
-  logins:
-    'Grants that live now: logins that have not expired and were not revoked. A grant has one or more tokens; postern_tokens counts those.',
   traffic:
     'Requests that ended in each second: passed, and refused by reason, on top of each other. Metrics: postern_requests_total and postern_refusals_total.',
   latency:
     'Of each second: half the requests were faster than p50, 99 of 100 faster than p99. A second without requests is a gap. The scale is logarithmic. Metrics: postern_request_duration_seconds and postern_upstream_duration_seconds.',
-  load: 'Requests at the device and waiting for it at the end of each second, with the maximum of each. Metrics: postern_upstream_in_flight and postern_upstream_queued.',
+  load: 'Requests at the device and waiting for it at the end of each second, and the maximum at the device. Metrics: postern_upstream_in_flight and postern_upstream_queued.',
   services:
-    'Whether each service of the device answered the last request or health check. Metrics: postern_upstream_up and postern_route_up; failures are in postern_upstream_errors_total.',
-  breaker:
-    'Open: after three failures in a row to reach the device, requests fail at once, and one a second tries again.',
+    'Whether each service of the device answered the last request or health check. After three failures in a row to reach it, its breaker opens: requests fail at once, and one a second tries again. Metrics: postern_upstream_up and postern_route_up; failures are in postern_upstream_errors_total.',
   limits:
-    'Clients that have used up their window, and when it closes. Until then each of their requests gets 429. Metric: postern_rate_limited_total.',
+    'Clients or logins that have used up their window, and when it closes. Until then each of their requests gets 429. Metric: postern_rate_limited_total.',
   grants:
-    'One row for each login. Last use is the last request or refresh that this sidecar saw since it started. The table has the 1,000 most recently used.',
+    'One row for each login that has not expired and was not revoked. Last use is the last request or refresh that this sidecar saw since it started. The table has the 1,000 most recently used.',
   certificate: 'The chain that clients are shown. Metric: postern_certificate_expiry_timestamp_seconds.',
   password:
     'Where the admin password is checked, and when its file last changed. A new password revokes all logins. Failures are in postern_store_errors_total.',
@@ -45,16 +41,32 @@ export const FIGURES = {
   timeline:
     'The last lines of the log that are not about one request: faults, recoveries, reloads, revocations. The log itself has all of them.',
   refusals:
-    'The last requests that were refused, at most 50. Each opens what was decided about it, and why. The access log has all of them.',
+    'The last requests that were refused, at most 50. Each opens what was decided about it, and why. When many are refused in a second, only part of them is remembered. The access log has all of them.',
 }
 
+/** How long an explanation stays after the pointer left, so that the pointer can move onto it (ms). */
+const LINGER = 300
+
 /**
- * Makes every element with `data-figure` a button that explains its figure on touch, hover and focus. Escape closes the
- * explanation, and a screen reader reads it as the description of the button.
+ * Makes every element with `data-figure` a button that explains its figure on touch, hover and focus. The explanation stays while the
+ * pointer is on it (WCAG 2.2, 1.4.13). Escape, scrolling or a touch elsewhere close it. A screen reader reads it as the description of
+ * the button.
  */
 export function explainFigures() {
   const texts = el('div', { hidden: '' })
-  const bubble = byId('bubble', HTMLElement)
+  const tooltip = byId('tooltip', HTMLElement)
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let closing
+  const keep = () => clearTimeout(closing)
+  const close = () => {
+    keep()
+    tooltip.hidePopover()
+  }
+  /** @param {PointerEvent} event */
+  const closeSoon = ({ pointerType }) => {
+    keep()
+    if (pointerType === 'mouse') closing = setTimeout(close, LINGER)
+  }
   for (const [key, text] of Object.entries(FIGURES)) texts.append(el('p', { id: `why-${key}` }, text))
   document.body.append(texts)
   for (const term of document.querySelectorAll('button[data-figure]')) {
@@ -62,34 +74,39 @@ export function explainFigures() {
     const text = FIGURES[term.dataset.figure ?? '']
     if (text === undefined) throw new Error(`no explanation of ${term.dataset.figure}`)
     term.setAttribute('aria-describedby', `why-${term.dataset.figure}`)
-    const show = () => open(bubble, term, text)
-    term.addEventListener('pointerenter', show)
-    term.addEventListener('focus', show)
-    term.addEventListener('click', show)
-    term.addEventListener('pointerleave', ({ pointerType }) => {
-      if (pointerType === 'mouse') bubble.hidePopover()
-    })
-    term.addEventListener('blur', () => bubble.hidePopover())
+    const show = () => {
+      keep()
+      open(tooltip, term, text)
+    }
+    for (const event of ['pointerenter', 'focus', 'click']) term.addEventListener(event, show)
+    term.addEventListener('pointerleave', closeSoon)
+    term.addEventListener('blur', close)
   }
-  document.addEventListener('keydown', ({ key }) => {
-    if (key === 'Escape') bubble.hidePopover()
+  tooltip.addEventListener('pointerenter', keep)
+  tooltip.addEventListener('pointerleave', closeSoon)
+  document.addEventListener('pointerdown', ({ target }) => {
+    const isInside = target instanceof Element && target.closest('#tooltip, [data-figure]') !== null
+    if (!isInside) close()
   })
-  document.addEventListener('scroll', () => bubble.hidePopover(), { capture: true, passive: true })
+  document.addEventListener('keydown', ({ key }) => {
+    if (key === 'Escape') close()
+  })
+  document.addEventListener('scroll', close, { capture: true, passive: true })
 }
 
 /**
- * @param {HTMLElement} bubble
+ * @param {HTMLElement} tooltip
  * @param {HTMLElement} term
  * @param {string} text
  */
-function open(bubble, term, text) {
-  bubble.textContent = text
-  bubble.showPopover()
+function open(tooltip, term, text) {
+  tooltip.textContent = text
+  tooltip.showPopover()
   const at = term.getBoundingClientRect()
-  const own = bubble.getBoundingClientRect()
+  const own = tooltip.getBoundingClientRect()
   const left = Math.max(8, Math.min(at.left, document.documentElement.clientWidth - own.width - 8))
   const below = at.bottom + 6
   const top = below + own.height > innerHeight ? at.top - own.height - 6 : below
-  bubble.style.left = `${left}px`
-  bubble.style.top = `${Math.max(8, top)}px`
+  tooltip.style.left = `${left}px`
+  tooltip.style.top = `${Math.max(8, top)}px`
 }

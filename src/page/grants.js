@@ -5,28 +5,41 @@ import { confirmRevocation } from './revoke.js'
 
 /** @typedef {import('./state.js').State} State */
 /** @typedef {import('../overview/model.ts').GrantRow} GrantRow */
-/** @typedef {'client' | 'issuedAt' | 'usedAt' | 'expiresAt'} Field */
+/** What the columns show: an address, then lengths of time. @typedef {'client' | 'age' | 'used' | 'left'} Column */
 
 /** So many rows are made at first, and so many more when they are scrolled into view: 1,000 rows cost a tenth of each second. */
 const PART = 100
 const COLLATOR = new Intl.Collator('en', { numeric: true })
 
+/** How far outside the view rows are written (px). */
+const MARGIN = '200px'
+
+/** The lengths of time grow with these numbers (ms). A login that was not used yet was used longest ago. */
+const TIMES = {
+  /** @param {GrantRow} row */
+  age: ({ issuedAt }) => -issuedAt,
+  /** @param {GrantRow} row */
+  used: ({ usedAt }) => -(usedAt ?? 0),
+  /** @param {GrantRow} row */
+  left: ({ expiresAt }) => expiresAt,
+}
+
 /**
- * The logins that the filter leaves, in order.
+ * The logins that the filter leaves, in the order of what a column shows.
  *
  * @param {Iterable<GrantRow>} grants
  * @param {string} filter part of a client's address or of an id
- * @param {Field} field
- * @param {1 | -1} direction 1 is ascending
+ * @param {Column} column
+ * @param {1 | -1} direction 1 is ascending: the youngest, the last used or the first to expire comes first
  * @returns {GrantRow[]}
  */
-export function selectGrants(grants, filter, field, direction) {
+export function selectGrants(grants, filter, column, direction) {
   const part = filter.trim().toLowerCase()
   return [...grants]
     .filter(({ id, client }) => `${client} ${id}`.toLowerCase().includes(part))
     .sort((a, b) => {
       const order =
-        field === 'client' ? COLLATOR.compare(a.client, b.client) : (a[field] ?? 0) - (b[field] ?? 0)
+        column === 'client' ? COLLATOR.compare(a.client, b.client) : TIMES[column](a) - TIMES[column](b)
       return direction * order || COLLATOR.compare(a.id, b.id)
     })
 }
@@ -39,13 +52,15 @@ export function selectGrants(grants, filter, field, direction) {
  */
 export function showGrants(state) {
   const body = byId('grant-rows', HTMLTableSectionElement)
-  const scroll = /** @type {HTMLElement} */ (body.closest('.scroll'))
+  const scroll = byId('grants-scroll', HTMLElement)
   const table = byId('grants', HTMLTableElement)
   const filter = byId('grants-filter', HTMLInputElement)
   const total = byId('grants-total', HTMLElement)
   const all = byId('revoke-all', HTMLButtonElement)
-  /** @type {{ field: Field, direction: 1 | -1 }} */
-  const order = { field: 'usedAt', direction: -1 }
+  /** @type {{ column: Column, direction: 1 | -1 }} */
+  const order = { column: 'used', direction: 1 }
+  /** @type {Set<Element>} */
+  const inView = new Set()
   /** @type {readonly GrantRow[]} */
   let rows = []
   let made = PART
@@ -54,7 +69,7 @@ export function showGrants(state) {
 
   /** @param {boolean} [anew] sorts although the table is in use */
   function select(anew = false) {
-    const selected = selectGrants(state.grants.values(), filter.value, order.field, order.direction)
+    const selected = selectGrants(state.grants.values(), filter.value, order.column, order.direction)
     if (anew || !(scroll.matches(':hover') || scroll.contains(document.activeElement))) rows = selected
     else rows = keepOrder(rows, selected)
     mayRevoke = state.mayRevoke
@@ -92,19 +107,30 @@ export function showGrants(state) {
       button.addEventListener('click', () => confirmRevocation({ grant: id }, `the login of ${client}`))
       act.append(button)
     }
-    return el('tr', {}, el('th', { scope: 'row', title: id }, client), el('td'), el('td'), el('td'), act)
+    const cells = [el('td'), el('td'), el('td'), act]
+    const row = el('tr', {}, el('th', { scope: 'row', title: id }, client), ...cells)
+    observer.observe(row)
+    return row
   }
+
+  const observer = new IntersectionObserver(
+    (entries) => {
+      for (const { target, isIntersecting } of entries) {
+        if (isIntersecting) inView.add(target)
+        else inView.delete(target)
+      }
+      writeAges()
+    },
+    { root: scroll, rootMargin: MARGIN },
+  )
 
   /** Ages change each second, so only the rows that are in view are written. */
   function writeAges() {
-    const height = body.firstElementChild?.clientHeight || 30
-    const first = Math.max(0, Math.floor(scroll.scrollTop / height) - 5)
-    const last = first + Math.ceil(scroll.clientHeight / height) + 10
     const present = now()
-    for (let i = first; i < Math.min(last, rows.length); i++) {
-      const [cells, row] = [body.children[i]?.children, rows[i]]
-      if (cells === undefined || row === undefined) continue
-      const grant = state.grants.get(row.id) ?? row
+    for (const row of inView) {
+      const grant = row instanceof HTMLElement ? state.grants.get(row.dataset.key ?? '') : undefined
+      if (grant === undefined) continue
+      const cells = row.children
       writeTime(cells[1], grant.issuedAt, span(present - grant.issuedAt), present)
       writeTime(cells[2], grant.usedAt, grant.usedAt === null ? '–' : span(present - grant.usedAt), present)
       writeTime(cells[3], grant.expiresAt, span(grant.expiresAt - present), present)
@@ -122,7 +148,6 @@ export function showGrants(state) {
       made += PART
       makeRows()
     }
-    writeAges()
   }
 
   scroll.addEventListener('scroll', onScroll, { passive: true })
@@ -132,9 +157,9 @@ export function showGrants(state) {
   })
   for (const button of document.querySelectorAll('button[data-sort]')) {
     button.addEventListener('click', () => {
-      const field = /** @type {Field} */ (button.getAttribute('data-sort'))
-      order.direction = order.field === field ? (order.direction === 1 ? -1 : 1) : field === 'client' ? 1 : -1
-      order.field = field
+      const column = /** @type {Column} */ (button.getAttribute('data-sort'))
+      order.direction = order.column === column && order.direction === 1 ? -1 : 1
+      order.column = column
       for (const each of document.querySelectorAll('button[data-sort]')) {
         const sorted = each === button ? (order.direction === 1 ? 'ascending' : 'descending') : null
         setAttribute(/** @type {Element} */ (each.parentElement), 'aria-sort', sorted)

@@ -1,7 +1,7 @@
 import { showAlarms } from './alarm-list.js'
 import { showCharts } from './charts.js'
 import { localNow, setClock } from './clock.js'
-import { byId, setAttribute, setText } from './dom.js'
+import { byId, el, setAttribute, setText } from './dom.js'
 import { explainFigures } from './figures.js'
 import { showGrants } from './grants.js'
 import { showAbout, showKeys, showLimits, showNow, showServices, showTimeline } from './panels.js'
@@ -12,11 +12,18 @@ import { statusLine } from './status.js'
 import { keepStream } from './stream.js'
 
 const state = emptyState()
+/** How many announced texts stay in the page. */
+const ANNOUNCED = 4
 const announcer = byId('announcer', HTMLElement)
 
-/** Reads a text to a screen reader. @param {string} text */
+/**
+ * Has a screen reader read a text. Each is an element of its own, so that texts of the same moment and equal texts are all read.
+ *
+ * @param {string} text
+ */
 function announce(text) {
-  setText(announcer, text)
+  announcer.append(el('p', {}, text))
+  while (announcer.childElementCount > ANNOUNCED) announcer.firstElementChild?.remove()
 }
 
 explainFigures()

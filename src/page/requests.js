@@ -9,6 +9,8 @@ import { latency, moment, words } from './format.js'
 
 /** The list is read again at most this often (ms). */
 const PAUSE = 2_000
+/** The same after a failure (ms). */
+const PAUSE_AFTER_FAILURE = 5_000
 
 /**
  * The last refused requests, and the explanation of one.
@@ -19,6 +21,7 @@ const PAUSE = 2_000
 export function showRequests(state) {
   const list = byId('requests', HTMLElement)
   const form = byId('explain', HTMLFormElement)
+  const problem = byId('requests-problem', HTMLElement)
   let [readAt, readTo] = [0, -1]
 
   form.addEventListener('submit', (event) => {
@@ -28,14 +31,22 @@ export function showRequests(state) {
 
   async function read() {
     readAt = localNow()
-    readTo = state.points.at(-1)?.time ?? 0
+    const until = state.points.at(-1)?.time ?? 0
+    const { found, failure } = await getJson('page/requests')
+    problem.hidden = failure === undefined
+    setText(problem, failure === undefined ? '' : `This list may be old. ${failure}`)
+    if (failure !== undefined) {
+      readAt += PAUSE_AFTER_FAILURE - PAUSE
+      return
+    }
+    readTo = until
     /** @type {readonly RequestRow[]} */
-    const rows = (await getJson('page/requests')) ?? []
+    const rows = found
     const refused = rows.filter(({ refusal }) => refusal !== null)
     showList(
       list,
       refused,
-      ({ id }) => id,
+      ({ id, time }) => `${id} ${time}`,
       makeRow,
       (item, { time }) => {
         const when = item.querySelector('time')
@@ -69,35 +80,45 @@ function makeRow({ id, method, path, client, status, refusal, time }) {
 /** Opens the explanation of a request. @param {string} id */
 async function explain(id) {
   if (id === '') return
-  /** @type {Explanation | null} */
-  const found = await getJson(`page/requests?id=${encodeURIComponent(id)}`)
-  const findings = byId('findings', HTMLElement)
-  if (found === null) {
-    setText(byId('explanation-title', HTMLElement), 'Not remembered')
-    const text = `No request with the id ${id} is remembered: only the last ones are, and only until a restart. The access log has the line of each.`
-    findings.replaceChildren(el('p', {}, text))
-  } else {
-    const { method, path, status, client, time, duration } = found.request
-    setText(byId('explanation-title', HTMLElement), `${method} ${path}`)
-    const line = `${moment(time, now())}, from ${client}, ${status === 0 ? 'the client left' : `answered ${status}`} after ${latency(duration)}`
-    const parts = found.findings.map(({ title, text }) =>
-      el('div', {}, el('dt', {}, title), el('dd', {}, text)),
-    )
-    findings.replaceChildren(
-      el('p', {}, line),
-      el('p', { class: 'note' }, 'id ', el('code', {}, id)),
-      el('dl', {}, ...parts),
-    )
-  }
+  const { found, status, failure } = await getJson(`page/requests?id=${encodeURIComponent(id)}`)
+  const missing = `No request with the id ${id} is remembered: only the last ones are, under a flood only part of them, and only until a restart. The access log has the line of each.`
+  if (failure === undefined) showFindings(found)
+  else if (status === 404) showSentence('Not remembered', missing)
+  else showSentence('No explanation', failure)
   byId('explanation', HTMLDialogElement).showModal()
 }
 
-/** @param {string} url @returns {Promise<any>} null if there is none */
+/** @param {string} title @param {string} text */
+function showSentence(title, text) {
+  setText(byId('explanation-title', HTMLElement), title)
+  byId('findings', HTMLElement).replaceChildren(el('p', {}, text))
+}
+
+/** @param {Explanation} explanation */
+function showFindings({ request, findings }) {
+  const { id, method, path, status, client, time, duration } = request
+  setText(byId('explanation-title', HTMLElement), `${method} ${path}`)
+  const line = `${moment(time, now())}, from ${client}, ${status === 0 ? 'the client left' : `answered ${status}`} after ${latency(duration)}`
+  const parts = findings.map(({ title, text }) => el('div', {}, el('dt', {}, title), el('dd', {}, text)))
+  byId('findings', HTMLElement).replaceChildren(
+    el('p', {}, line),
+    el('p', { class: 'note' }, 'id ', el('code', {}, id)),
+    el('dl', {}, ...parts),
+  )
+}
+
+/**
+ * @param {string} url
+ * @returns {Promise<{ found?: any, status?: number, failure?: string }>} `failure` is a sentence, undefined if the document was found
+ */
 async function getJson(url) {
   try {
     const response = await fetch(url, { cache: 'no-store' })
-    return response.ok ? await response.json() : null
+    const { status } = response
+    if (response.ok) return { status, found: await response.json() }
+    if (status === 401) return { status, failure: 'You are signed out. Load the page again to sign in.' }
+    return { status, failure: `The sidecar answered ${status}.` }
   } catch {
-    return null
+    return { failure: 'The sidecar does not answer.' }
   }
 }

@@ -3,7 +3,7 @@ import { byId, setText } from './dom.js'
 /** @typedef {{ readonly all: true } | { readonly grant: string }} Revocation */
 
 /** @type {Revocation | undefined} */
-let asked
+let pending
 
 /**
  * Asks whether to revoke, says what happens, and does it.
@@ -12,11 +12,11 @@ let asked
  * @param {string} what the logins, as words
  */
 export function confirmRevocation(revocation, what) {
-  asked = revocation
+  pending = revocation
   setText(byId('confirm-title', HTMLElement), `Revoke ${what}?`)
   setText(
     byId('confirm-text', HTMLElement),
-    'The tokens are void at once, and their connections close. The client has to log in with the password again. This cannot be undone.',
+    `The tokens are void at once, and their connections close. ${'all' in revocation ? 'Every client' : 'The client'} has to log in with the password again. This cannot be undone.`,
   )
   setText(byId('confirm-problem', HTMLElement), '')
   byId('confirm', HTMLDialogElement).showModal()
@@ -31,13 +31,15 @@ export function prepareRevocation(announce) {
   const dialog = byId('confirm', HTMLDialogElement)
   const yes = byId('confirm-yes', HTMLButtonElement)
   yes.addEventListener('click', async () => {
-    if (asked === undefined) return
+    if (pending === undefined) return
     yes.disabled = true
-    const result = await revoke(asked)
+    const result = await revoke(pending)
     yes.disabled = false
     if (typeof result === 'string') setText(byId('confirm-problem', HTMLElement), result)
     else {
       dialog.close()
+      // The dialog gives the focus back to the button of a row that is about to go.
+      byId('grants-scroll', HTMLElement).focus()
       announce(`${result} ${result === 1 ? 'login' : 'logins'} revoked`)
     }
   })

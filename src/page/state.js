@@ -6,6 +6,8 @@
 /** How long the page remembers points (ms). */
 export const MEMORY = 15 * 60_000
 const LINES = 200
+/** A second (ms). */
+const STEP = 1_000
 
 /** A line of the timeline. Ids begin anew with each run of the sidecar, so the run is part of the key. */
 /** @typedef {TimelineEntry & { readonly key: string }} Line */
@@ -57,6 +59,11 @@ function addPoints(state, points) {
   if (first > 0) state.points.splice(0, first)
 }
 
+/** @param {State} state @param {number} by ms */
+function moveTimes(state, by) {
+  state.points = state.points.map((point) => ({ ...point, time: point.time + by }))
+}
+
 /**
  * Adds log lines, or replaces a line that came again.
  *
@@ -96,11 +103,18 @@ const HANDLERS = {
       signedIn: start.signedIn,
     })
     if (restarted) addRestart(state, start.about.startedAt)
+    // Points of the future: the clock of the sidecar was set back, and `start` has the whole history.
+    if ((state.points.at(-1)?.time ?? 0) > start.now + STEP) state.points = []
     addPoints(state, start.points)
     addLines(state, start.timeline)
     state.grantsAreOld = true
   },
-  point: (state, point) => addPoints(state, [point]),
+  point(state, point) {
+    const last = state.points.at(-1)
+    // The stream sends each second once, in order: the clock of the sidecar was set back. Its history moves with the clock, too.
+    if (last !== undefined && point.time < last.time) moveTimes(state, point.time - STEP - last.time)
+    addPoints(state, [point])
+  },
   condition: (state, condition) => void Object.assign(state, { condition }),
   timeline: addLines,
   grants(state, { total, changed, removed }) {

@@ -21,6 +21,15 @@ export function statusLine(link, condition, now) {
       return { tone: 'critical', text: `Connection lost${age}`, said: 'Connection lost' }
     case 'unreachable':
       return same('critical', `The sidecar is stopped or unreachable since ${timeOfDay(link.since)}`)
+    case 'stopping':
+      return same('critical', 'The sidecar is stopping')
+    case 'refused':
+      return same('critical', `The sidecar refuses this page: ${link.reason}`)
+    case 'fault':
+      return same(
+        'critical',
+        'This page has a fault: load it again. The console of the browser has the reason',
+      )
     case 'viewers': {
       const said = 'Too many viewers: close another page of this sidecar'
       return { tone: 'warning', text: `${said}${age}`, said }

@@ -4,6 +4,10 @@ import { localNow } from './clock.js'
 
 /** A point arrives each second, so a stream without one for this long is dead (ms). */
 const SILENCE = 3_000
+/** An attempt without a first byte for this long has failed (ms): a dead network may not say so for minutes. */
+const ANSWER = 5_000
+/** The longest sentence of the sidecar that the page shows, in characters. */
+const LONGEST_REASON = 300
 /** The pause before another attempt grows from the first to the second of these (ms). */
 const PAUSES = { first: 250, last: 5_000 }
 
@@ -14,17 +18,23 @@ const PAUSES = { first: 250, last: 5_000 }
  * - `live`
  * - `lost`: the stream broke off or fell silent
  * - `unreachable`: nothing answers
+ * - `stopping`: the sidecar ends its streams because it stops
  * - `viewers`: the sidecar has as many viewers as it serves
+ * - `refused`: the sidecar or a proxy refuses the stream, and `reason` says why
+ * - `fault`: the page could not take an event
  *
  * @typedef {object} Link
- * @property {'connecting' | 'live' | 'lost' | 'unreachable' | 'viewers'} phase
+ * @property {'connecting' | 'live' | End} phase
+ * @property {string} reason of `refused`, a sentence; otherwise empty
  * @property {number} since when the phase began, by this machine's clock
  * @property {number} heard when the last data came, by this machine's clock; 0 before the first
  */
 
+/** @typedef {'lost' | 'unreachable' | 'stopping' | 'viewers' | 'refused' | 'fault'} End why there is no stream any more */
+
 /**
  * Keeps one stream of events open. It reads the stream by `fetch`, because `EventSource` hides the status: a 401 leads to the
- * login page, a 503 means too many viewers.
+ * login page, and other responses say why there is no stream.
  *
  * @param {object} listeners
  * @param {<Name extends keyof PageEvents>(name: Name, data: PageEvents[Name]) => void} listeners.onEvent
@@ -34,20 +44,21 @@ const PAUSES = { first: 250, last: 5_000 }
  */
 export function keepStream({ onEvent, onLink, onLoginNeeded }) {
   /** @type {Link} */
-  const link = { phase: 'connecting', since: localNow(), heard: 0 }
+  const link = { phase: 'connecting', reason: '', since: localNow(), heard: 0 }
   let lastId = ''
   let pause = PAUSES.first
   let heardOfAttempt = 0
+  let isReading = false
   let attempt = new AbortController()
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let retry
 
-  /** @param {Link['phase']} phase */
-  function enter(phase) {
-    if (link.phase === phase) return
+  /** @param {Link['phase']} phase @param {string} [reason] */
+  function enter(phase, reason = '') {
+    if (link.phase === phase && link.reason === reason) return
     // Both mean that no data comes, so the time at which that began stays.
     if (!(link.phase === 'lost' && phase === 'unreachable')) link.since = localNow()
-    link.phase = phase
+    Object.assign(link, { phase, reason })
     onLink(link)
   }
 
@@ -57,38 +68,46 @@ export function keepStream({ onEvent, onLink, onLoginNeeded }) {
     attempt = new AbortController()
     const { signal } = attempt
     heardOfAttempt = localNow()
-    const phase = await read(signal)
+    isReading = true
+    const [phase, reason] = await read(signal)
     if (signal.aborted) return
-    enter(phase)
+    isReading = false
+    enter(phase, reason)
     retry = setTimeout(connect, pause)
     pause = Math.min(2 * pause, PAUSES.last)
   }
 
-  /**
-   * @param {AbortSignal} signal
-   * @returns {Promise<'lost' | 'unreachable' | 'viewers'>} why there is no stream any more
-   */
+  /** @param {AbortSignal} signal @returns {Promise<[End, string?]>} */
   async function read(signal) {
-    let streaming = false
-    try {
-      const headers = { Accept: 'text/event-stream', ...(lastId === '' ? {} : { 'Last-Event-ID': lastId }) }
-      const response = await fetch('page/events', { headers, signal, cache: 'no-store' })
-      if (response.status === 401) onLoginNeeded()
-      if (response.status === 503 && (await response.json()).error === 'too_many_viewers') return 'viewers'
-      if (!response.ok || response.body === null) return 'unreachable'
-      streaming = true
-      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
-      let rest = ''
-      for (;;) {
-        const { done, value } = await reader.read()
-        if (done || signal.aborted) return 'lost'
-        heardOfAttempt = localNow()
-        const blocks = (rest + value).split('\n\n')
-        rest = blocks.pop() ?? ''
+    const response = await ask(signal)
+    if (response === undefined) return ['unreachable']
+    if (response.status === 401) onLoginNeeded()
+    if (!response.ok || response.body === null) return refusalOf(response)
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+    let rest = ''
+    for (;;) {
+      // Rejects if the connection breaks.
+      const { done, value } = await reader.read().catch(() => ({ done: true, value: '' }))
+      if (done || signal.aborted) return ['lost']
+      heardOfAttempt = localNow()
+      const blocks = (rest + value).split('\n\n')
+      rest = blocks.pop() ?? ''
+      try {
         for (const block of blocks) dispatch(block)
+      } catch (error) {
+        reportError(error)
+        return ['fault']
       }
+    }
+  }
+
+  /** @param {AbortSignal} signal @returns {Promise<Response | undefined>} undefined if nothing answers */
+  async function ask(signal) {
+    const headers = { Accept: 'text/event-stream', ...(lastId === '' ? {} : { 'Last-Event-ID': lastId }) }
+    try {
+      return await fetch('page/events', { headers, signal, cache: 'no-store' })
     } catch {
-      return streaming ? 'lost' : 'unreachable'
+      return undefined
     }
   }
 
@@ -102,11 +121,11 @@ export function keepStream({ onEvent, onLink, onLoginNeeded }) {
     }
     if (fields.id !== undefined) lastId = fields.id
     if (fields.event === undefined || fields.data === undefined) return
-    link.heard = localNow()
-    pause = PAUSES.first
     // The sidecar sends only the events of `PageEvents`, and its tests hold it to their types.
     const name = /** @type {keyof PageEvents} */ (fields.event)
     onEvent(name, JSON.parse(fields.data))
+    link.heard = localNow()
+    pause = PAUSES.first
     enter('live')
   }
 
@@ -119,7 +138,25 @@ export function keepStream({ onEvent, onLink, onLoginNeeded }) {
 
   setInterval(() => {
     if (link.phase === 'live') check()
+    else if (isReading && localNow() - heardOfAttempt > ANSWER) {
+      enter('unreachable')
+      connect()
+    }
   }, 1_000)
   connect()
   return { link, check }
+}
+
+/**
+ * What a response without a stream means. A gateway's error means that the sidecar behind it does not answer.
+ *
+ * @param {Response} response
+ * @returns {Promise<[End, string?]>}
+ */
+async function refusalOf(response) {
+  const { error, error_description: description } = await response.json().catch(() => ({}))
+  if (error === 'too_many_viewers') return ['viewers']
+  if (error === 'stopping') return ['stopping']
+  if ([502, 503, 504].includes(response.status)) return ['unreachable']
+  return ['refused', `${description ?? `status ${response.status}`}`.slice(0, LONGEST_REASON)]
 }

@@ -6,7 +6,7 @@ import { calm } from './calm.ts'
 const NOW = Date.UTC(2026, 10, 22, 12)
 const DAY = 86_400_000
 const CALM = calm(NOW)
-const [MAIN] = CALM.services
+const [MAIN = expect.fail(), VIDEO = expect.fail()] = CALM.services
 
 const point = (more: Partial<Point>): Point => ({
   time: NOW,
@@ -67,9 +67,20 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     'overload',
     {},
     [point({ refusals: { overloaded: 3 } })],
-    /^critical 3 requests were refused as overloaded.*upstream\.max_in_flight/,
+    /^warning 3 requests were refused as overloaded.*upstream\.max_in_flight/,
   ],
-  ['a queue that fills', { load: { ...CALM.load, queued: 32 } }, [], /^warning The queue fills: 32 of 64/],
+  [
+    'a queue that fills',
+    main({ queue: { queued: 32, size: 64, maxInFlight: 8 } }),
+    [],
+    /^warning The queue fills: 32 of 64 .*upstream\.max_in_flight \(8\)/,
+  ],
+  [
+    'the queue of a route, although others are empty',
+    { services: [MAIN, { ...VIDEO, queue: { queued: 9, size: 16, maxInFlight: 2 } }] },
+    [],
+    /^warning The queue of \/video fills: 9 of 16 .*max_in_flight of \/video in upstream\.routes \(2\)/,
+  ],
   [
     'requests that wait',
     {},
@@ -78,9 +89,15 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
   ],
   [
     'a certificate that ends',
-    { certificate: { from: 0, until: NOW + 13 * DAY, selfSigned: false } },
+    { certificate: { from: 0, until: NOW + 28 * DAY, selfSigned: false } },
     [],
-    /^warning The certificate expires in 13 d, on 2026-12-05.*listen\.tls/,
+    /^warning The certificate expires in 28 d, on 2026-12-20.*listen\.tls/,
+  ],
+  [
+    'a certificate of a short life in its last third',
+    { certificate: { from: NOW - 5 * DAY, until: NOW + 2 * DAY, selfSigned: false } },
+    [],
+    /^warning The certificate expires in 2 d/,
   ],
   [
     'a certificate that ended',
@@ -98,7 +115,7 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     'an unusable password source',
     { password: { ...CALM.password, problem: 'it is empty' } },
     [],
-    /^critical The password source cannot be used: it is empty.*password\.file/,
+    /^warning The password source cannot be used: it is empty.*password\.file/,
   ],
   [
     'unsaved tokens',
@@ -144,9 +161,14 @@ describe('H158 the live page', () => {
   })
 
   it('shows the most urgent alarm first, and names the service that failed', () => {
-    const services = [MAIN, { ...MAIN, route: '/video', up: false }] as Condition['services']
+    const services = [
+      { ...MAIN, route: null, up: false },
+      { ...VIDEO, up: false },
+    ].map((service) => ({ ...service, failure: null }))
     const levels = found({ services, enforce: false, ...{ tokens: { ...CALM.tokens, unsaved: 4 } } })
-    expect(levels.map(({ level }) => level)).toEqual(['critical', 'warning', 'warning'])
-    expect(levels[0]?.what).toMatch(/^The service \/video of the device is down/)
+    expect(levels.map(({ level }) => level)).toEqual(['critical', 'warning', 'warning', 'warning'])
+    expect(levels.map(({ what }) => what).join()).toMatch(
+      /^The service at \/ of the device is down,The service \/video of the device is down/,
+    )
   })
 })

@@ -21,6 +21,7 @@ export function calm(now: number): Condition {
         failure: 'connection_timeout',
         failedAt: now - 5 * 60 * MINUTE,
         tolerant: false,
+        queue: { queued: 0, size: 64, maxInFlight: 8 },
       },
       {
         route: '/video',
@@ -32,6 +33,7 @@ export function calm(now: number): Condition {
         failure: null,
         failedAt: null,
         tolerant: false,
+        queue: { queued: 0, size: 16, maxInFlight: 2 },
       },
     ],
     load: { inFlight: 3, maxInFlight: 8, queued: 0, queueSize: 64, tunnels: 2, maxTunnels: 16 },

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { PageEvents, Point } from '../../src/overview/model.ts'
-import { columns, plots, seconds } from '../../src/page/chart-data.js'
+import { columns, plots, rowsBetween } from '../../src/page/chart-data.js'
 import { selectGrants } from '../../src/page/grants.js'
 import { emptyState, take } from '../../src/page/state.js'
 import { statusLine } from '../../src/page/status.js'
@@ -37,6 +37,26 @@ it('H156 the points of two connections join without doubles, and only 15 minutes
   expect(state.points.map(({ time }) => time - NOW)).toEqual([-2_000, -1_000, 0])
 })
 
+it('H156 seconds go on when the clock of the sidecar is set back, with or without a reconnection', () => {
+  const state = emptyState()
+  const times = () => state.points.map(({ time }) => (time - NOW) / 1_000)
+  take(state, 'start', start('a', [point(NOW - 1_000), point(NOW)]))
+  take(state, 'point', point(NOW - 60_000))
+  expect(times()).toEqual([-62, -61, -60])
+  const before = start('a', [point(NOW - 92_000), point(NOW - 91_000), point(NOW - 90_000)])
+  take(state, 'start', { ...before, now: NOW - 90_000 })
+  expect(times()).toEqual([-92, -91, -90])
+})
+
+it('H157 a line of the timeline that comes again stays one line', () => {
+  const state = emptyState()
+  const line = { id: 2, time: NOW, level: 'warn', text: 'again', details: '', times: 1 } as const
+  take(state, 'start', start('a', []))
+  take(state, 'timeline', [line])
+  take(state, 'timeline', [{ ...line, times: 3 }])
+  expect(state.timeline.map(({ text, times }) => `${text} ${times}`)).toEqual(['listening 1', 'again 3'])
+})
+
 it('H157 a restart is a line of the timeline, between the lines of both runs', () => {
   const state = emptyState()
   take(state, 'start', start('a', []))
@@ -51,7 +71,7 @@ it('H157 a restart is a line of the timeline, between the lines of both runs', (
 
 it('H156 a missing second is a gap in every line, and refusals are stacked on what passed', () => {
   const [traffic] = plots(() => undefined)
-  const rows = seconds(
+  const rows = rowsBetween(
     [point(1_000), point(2_000, { refusals: { rate_limited: 2, malformed: 1 } }), point(6_000), point(7_950)],
     0,
     9_000,
@@ -75,7 +95,7 @@ it('H156 a missing second is a gap in every line, and refusals are stacked on wh
 it('H157 the state line tells a lost stream from a stopped sidecar, without chattering', () => {
   const heard = NOW - 12_000
   const line = (phase: Parameters<typeof statusLine>[0]['phase']) =>
-    statusLine({ phase, since: heard, heard }, calm(NOW), NOW)
+    statusLine({ phase, reason: 'why', since: heard, heard }, calm(NOW), NOW)
   expect(line('live').text).toBe('Ready')
   expect(line('lost')).toEqual({
     tone: 'critical',
@@ -84,8 +104,10 @@ it('H157 the state line tells a lost stream from a stopped sidecar, without chat
   })
   expect(line('unreachable').text).toMatch(/^The sidecar is stopped or unreachable since \d\d:\d\d:48$/)
   expect(line('viewers').text).toMatch(/^Too many viewers/)
+  expect(line('stopping').text).toBe('The sidecar is stopping')
+  expect(line('refused').text).toBe('The sidecar refuses this page: why')
   const off = { ...calm(NOW), ready: false, reasons: ['the device does not respond'] }
-  expect(statusLine({ phase: 'live', since: 0, heard }, off, NOW).text).toBe(
+  expect(statusLine({ phase: 'live', reason: '', since: 0, heard }, off, NOW).text).toBe(
     'Not ready: the device does not respond',
   )
 })
@@ -95,14 +117,15 @@ it('H159 logins are found by part of an address or id, and sorted by address as 
     id,
     client,
     usedAt,
-    issuedAt: 0,
+    issuedAt: Number(`0x${id}`),
     expiresAt: 0,
   })
   const all = [grant('a1', '192.0.2.10', 5), grant('b2', '192.0.2.9', null), grant('c3', '2001:db8::1', 9)]
-  const ids = (...[filter, field, direction]: [string, 'client' | 'usedAt', 1 | -1]) =>
+  const ids = (...[filter, field, direction]: [string, 'client' | 'age' | 'used' | 'left', 1 | -1]) =>
     selectGrants(all, filter, field, direction).map(({ id }) => id)
   expect(ids('', 'client', 1)).toEqual(['b2', 'a1', 'c3'])
-  expect(ids('', 'usedAt', -1)).toEqual(['c3', 'a1', 'b2'])
+  expect(ids('', 'used', 1)).toEqual(['c3', 'a1', 'b2'])
+  expect(ids('', 'age', 1)).toEqual(['c3', 'b2', 'a1'])
   expect(ids(' 192.0', 'client', -1)).toEqual(['a1', 'b2'])
   expect(ids('B2', 'client', 1)).toEqual(['b2'])
 })
