@@ -1,0 +1,182 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Page } from 'playwright-core'
+import { expect, it } from 'vitest'
+import { loadPageFiles } from '../../src/admin/page-files.ts'
+import type { Condition, GrantRow, PageEvents, Point, RequestRow } from '../../src/overview/model.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { needs } from '../support/tools.ts'
+import { faultsOf, useBrowser } from './browser.ts'
+import { calm } from './calm.ts'
+
+const openPage = useBrowser()
+
+type Handler = (res: ServerResponse, req: IncomingMessage) => void
+
+/** The files of the page, and what a test answers below `/page/`. */
+async function serve() {
+  needs('chromium')
+  const files = loadPageFiles()
+  const viewers = new Set<ServerResponse>()
+  function send<Name extends keyof PageEvents>(name: Name, data: PageEvents[Name]): void {
+    for (const res of viewers) res.write(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`)
+  }
+  const point = (more: Partial<Point> = {}): Point => {
+    const load = { inFlight: 0, queued: 0, connections: 0, tunnels: 0 }
+    return { time: Date.now(), requests: 0, refusals: {}, client: null, device: null, ...load, ...more }
+  }
+  const answers: Record<string, Handler> = {
+    events(res) {
+      res.writeHead(200, { 'Content-Type': 'text/event-stream' })
+      viewers.add(res.on('close', () => viewers.delete(res)))
+      const now = Date.now()
+      send('start', {
+        about: { run: 'a', version: '1', node: '26', machine: 'm', startedAt: now },
+        ...{ now, mayRevoke: true, signedIn: false, points: [], timeline: [], condition: calm(now) },
+      })
+    },
+    requests: (res) => json(res, 200, []),
+  }
+  const server = createServer((req, res) => {
+    const [name = ''] = (req.url === '/' ? '/page/index.html' : (req.url ?? '')).slice(6).split('?')
+    const { type = '', body } = files.get(name) ?? {}
+    const answer = answers[name] ?? (() => res.writeHead(200, { 'Content-Type': type }).end(body))
+    answer(res, req)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const timer = setInterval(() => send('point', point()), 1_000)
+  closeLater(() => {
+    clearInterval(timer)
+    server.close().closeAllConnections()
+  })
+  const { port } = server.address() as AddressInfo // it listens on TCP
+  const drop = () => {
+    for (const res of viewers) res.destroy()
+  }
+  return { url: `http://127.0.0.1:${port}/`, answers, send, drop, point }
+}
+
+function json(res: ServerResponse, status: number, body: object): void {
+  res.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))
+}
+
+const statusOf = (page: Page, text: string) => page.locator('#status-text').getByText(text).waitFor()
+const announced = (page: Page) => page.locator('#announcer p').allTextContents()
+
+it('H157 the page says why there is no stream, gives up a silent attempt, and is readable meanwhile', async () => {
+  const { url, answers, send, drop } = await serve()
+  const { events = () => expect.fail() } = answers
+  const page = await openPage(url, { bypassCSP: true })
+  await statusOf(page, 'Ready')
+  send('condition', { ...calm(Date.now()), ready: false, reasons: ['why'], enforce: false })
+  await statusOf(page, 'Not ready: why')
+  const off = { error: 'page_off', error_description: 'The page needs a password.' }
+  answers.events = (res) => json(res, 403, off)
+  drop()
+  await statusOf(page, 'The sidecar refuses this page: The page needs a password.')
+  await page.locator('main[data-stale] #alarm-list').waitFor()
+  expect(await faultsOf(page)).toEqual([])
+  answers.events = (res) => json(res, 503, { error: 'stopping' })
+  await statusOf(page, 'The sidecar is stopping')
+  answers.events = (res) => json(res, 503, { error: 'too_many_viewers' })
+  await statusOf(page, 'Too many viewers')
+  let attempts = 0
+  answers.events = () => {
+    attempts += 1
+    if (attempts === 2) answers.events = events
+  }
+  await statusOf(page, 'The sidecar is stopped or unreachable')
+  await statusOf(page, 'Ready')
+  expect(attempts).toBe(2)
+})
+
+it('H157 a list that cannot be read stays, and says that it may be old; equal ids are separate requests', async () => {
+  const { url, answers, send, point } = await serve()
+  const row = (time: number): RequestRow => ({
+    ...{ id: 'twice', time, method: 'GET', path: `/${time}`, client: '192.0.2.1', status: 429 },
+    ...{ refusal: 'rate-limited', duration: 1 },
+  })
+  let rows = [row(1), row(2)]
+  answers.requests = (res) => json(res, 200, rows)
+  const page = await openPage(url)
+  const paths = page.locator('#requests code')
+  await expect.poll(() => paths.allTextContents()).toEqual(['GET /1', 'GET /2'])
+  rows = [row(3)]
+  await expect
+    .poll(() => {
+      send('point', point({ refusals: { rate_limited: 1 } }))
+      return paths.allTextContents()
+    })
+    .toEqual(['GET /3'])
+  answers.requests = (res) => json(res, 500, {})
+  const problem = page.locator('#requests-problem')
+  await expect
+    .poll(() => {
+      send('point', point({ refusals: { rate_limited: 1 } }))
+      return problem.textContent()
+    })
+    .toBe('This list may be old. The sidecar answered 500.')
+  expect(await paths.allTextContents()).toEqual(['GET /3'])
+  await page.locator('#requests button').click()
+  await page.getByRole('dialog', { name: 'No explanation' }).getByText('The sidecar answered 500.').waitFor()
+})
+
+it('H158 an alarm that grows worse says so, and each announcement is read, also an equal one', async () => {
+  const { url, send } = await serve()
+  const page = await openPage(url)
+  await statusOf(page, 'Ready')
+  const now = Date.now()
+  const ends = (until: number, more: Partial<Condition> = {}) =>
+    send('condition', { ...calm(now), certificate: { from: 0, until, selfSigned: true }, ...more })
+  ends(now + 5_000)
+  const alarm = page.locator('#alarm-list li')
+  await alarm.getByText('Warning').waitFor()
+  await alarm.getByText('Critical').waitFor()
+  await expect
+    .poll(() => announced(page))
+    .toContainEqual(expect.stringMatching(/^Critical: The certificate expired/))
+  ends(now + 1e12, { ready: false, reasons: ['why'] })
+  await page.locator('#alarm-list').getByText('seen since').waitFor()
+  // The state line and the alarm change in the same frame.
+  await expect
+    .poll(async () => (await announced(page)).slice(-2))
+    .toEqual(['Not ready: why', 'Critical: Not ready: why'])
+})
+
+it('H159 after a revocation the focus stays at the table, and the question fits', async () => {
+  const { url, answers, send } = await serve()
+  const grant = (id: string): GrantRow => ({ id, client: id, issuedAt: 0, expiresAt: 1e14, usedAt: null })
+  answers.revoke = (res) => {
+    json(res, 200, { revoked: 1 })
+    send('grants', { total: 0, changed: [], removed: ['one', 'two'] })
+  }
+  const page = await openPage(url)
+  await statusOf(page, 'Ready')
+  const [row, focused] = [page.locator('#grant-rows tr'), page.locator('#grants-scroll:focus')]
+  for (const [name, question] of [
+    ['Revoke the login of one, one', 'The client has to log in'],
+    ['Revoke all', 'Every client has to log in'],
+  ] as const) {
+    send('grants', { total: 1, changed: [grant('one')], removed: [] })
+    await page.getByRole('button', { name, exact: true }).click()
+    await page.locator('#confirm').getByText(question).waitFor()
+    await page.getByRole('button', { name: 'Revoke', exact: true }).click()
+    await expect.poll(() => row.count()).toBe(0)
+    await focused.waitFor()
+  }
+  expect((await announced(page)).filter((text) => text === '1 login revoked')).toHaveLength(2)
+})
+
+it('H158 an explanation stays while the pointer is on it, and a touch elsewhere closes it', async () => {
+  const { url } = await serve()
+  const page = await openPage(url)
+  const tooltip = page.getByRole('tooltip')
+  await page.getByRole('button', { name: 'Connections' }).hover()
+  await tooltip.getByText('postern_connections').hover()
+  // Longer than the pointer may take from the figure to its explanation.
+  await page.evaluate(() => new Promise((done) => setTimeout(done, 500)))
+  expect(await tooltip.isVisible()).toBe(true)
+  await page.mouse.click(2, 2)
+  await expect.poll(() => tooltip.isVisible()).toBe(false)
+})
