@@ -83,10 +83,11 @@ const mean = (values) => (values.length === 0 ? 0 : values.reduce((a, b) => a + 
 /**
  * The charts of the page.
  *
- * @param {() => Condition['load'] | undefined} load the present maxima
+ * @param {() => Pick<Condition, 'load' | 'enforce'> | null} condition the present one
  * @returns {readonly Plot[]}
  */
-export function plots(load) {
+export function plots(condition) {
+  const maximum = () => condition()?.load.maxInFlight ?? null
   return [
     {
       id: 'traffic',
@@ -109,7 +110,7 @@ export function plots(load) {
       summary: (points) => {
         const requests = points.map((point) => point.requests)
         const refused = points.reduce((sum, point) => sum + refusedOf(point), 0)
-        return `${rate(mean(requests))} requests a second on average, ${rate(most(requests))} at most; ${rate(refused)} refused.`
+        return `${rate(mean(requests))} requests a second on average, ${rate(most(requests))} at most; ${rate(refused)} ${condition()?.enforce === false ? 'would be refused' : 'refused'}.`
       },
     },
     {
@@ -136,13 +137,14 @@ export function plots(load) {
       log: false,
       series: [
         { key: 'in-flight', label: 'at the device', form: 'line', value: (p) => p.inFlight },
-        { key: 'maximum', label: 'maximum', form: 'dashed', value: () => load()?.maxInFlight ?? null },
+        { key: 'maximum', label: 'maximum', form: 'dashed', value: maximum },
         { key: 'queued', label: 'waiting', form: 'line', value: (p) => p.queued },
       ],
       summary: (points) => {
         const inFlight = most(points.map((point) => point.inFlight))
         const queued = most(points.map((point) => point.queued))
-        return `At most ${rate(inFlight)} at the device${load() ? ` of ${rate(load()?.maxInFlight ?? 0)}` : ''}, ${rate(queued)} waiting.`
+        const of = maximum()
+        return `At most ${rate(inFlight)} at the device${of === null ? '' : ` of ${rate(of)}`}, ${rate(queued)} waiting.`
       },
     },
   ]

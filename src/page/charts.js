@@ -20,7 +20,7 @@ const MINUTE = 60_000
  * @returns {() => void} draws the present state, if a point came since
  */
 export function showCharts(state) {
-  const charts = plots(() => state.condition?.load).map((plot) => createChart(plot))
+  const charts = plots(() => state.condition).map((plot) => createChart(plot))
   let minutes = 5
   const draw = () => {
     const until = state.points.at(-1)?.time ?? now()

@@ -8,11 +8,11 @@ import { byId, el } from './dom.js'
 export const FIGURES = {
   requests: 'Requests that ended in the last second, refused ones included. Metric: postern_requests_total.',
   refused:
-    'Requests that Postern refused or that the device failed, in the last second, for all reasons. Metric: postern_refusals_total.',
+    'Requests that Postern refused or that the device failed, in the last second, for all reasons. With enforce: false, those that would be refused. Metric: postern_refusals_total.',
   clientLatency:
-    'From the request head to the end of the response, 99 of 100 requests of the last second were faster. Metric: postern_request_duration_seconds.',
+    'From the request head to the end of the response, about 99 of 100 requests of the last second were faster: an estimate from the buckets of the metric. Metric: postern_request_duration_seconds.',
   deviceLatency:
-    'From sending a request to the head of the device’s response, 99 of 100 requests of the last second were faster. Metric: postern_upstream_duration_seconds.',
+    'From sending a request to the head of the device’s response, about 99 of 100 requests of the last second were faster: an estimate from the buckets of the metric. Metric: postern_upstream_duration_seconds.',
   inFlight:
     'Requests at the device now, of the upstream.max_in_flight that it gets at a time. Metric: postern_upstream_in_flight.',
   queued:
@@ -20,9 +20,9 @@ export const FIGURES = {
   connections: 'Connections of clients that are open now. Metric: postern_connections.',
   tunnels: 'WebSockets that are open now, of upstream.max_tunnels. Metric: postern_tunnels.',
   traffic:
-    'Requests that ended in each second: passed, and refused by reason, on top of each other. Metrics: postern_requests_total and postern_refusals_total.',
+    'Requests that ended in each second: passed, and refused by reason, on top of each other. With enforce: false, the refused ones passed, too. Metrics: postern_requests_total and postern_refusals_total.',
   latency:
-    'Of each second: half the requests were faster than p50, 99 of 100 faster than p99. A second without requests is a gap. The scale is logarithmic. Metrics: postern_request_duration_seconds and postern_upstream_duration_seconds.',
+    'Of each second: about half the requests were faster than p50, about 99 of 100 faster than p99. Both are estimated from the buckets of the metrics, which grow wider with the latency. A second without requests is a gap. The scale is logarithmic. Metrics: postern_request_duration_seconds and postern_upstream_duration_seconds.',
   load: 'Requests at the device and waiting for it at the end of each second, and the maximum at the device. Metrics: postern_upstream_in_flight and postern_upstream_queued.',
   services:
     'Whether each service of the device answered the last request or health check. After three failures in a row to reach it, its breaker opens: requests fail at once, and one a second tries again. Metrics: postern_upstream_up and postern_route_up; failures are in postern_upstream_errors_total.',
@@ -41,7 +41,7 @@ export const FIGURES = {
   timeline:
     'The last lines of the log that are not about one request: faults, recoveries, reloads, revocations. The log itself has all of them.',
   refusals:
-    'The last requests that were refused, at most 50. Each opens what was decided about it, and why. When many are refused in a second, only part of them is remembered. The access log has all of them.',
+    'The last requests that were refused, at most 50. Each opens what was decided about it, and why. When many are refused in a second, only part of them is remembered. The access log then has the first ones and the number of the others.',
 }
 
 /** How long an explanation stays after the pointer left, so that the pointer can move onto it (ms). */

@@ -29,6 +29,7 @@ export function showNow({ points, condition }) {
   const { load } = condition
   const refused = refusedOf(point)
   write('now-requests', rate(point.requests))
+  write('refused-term', condition.enforce ? 'Refused/s' : 'Would be refused/s')
   write('now-refused', rate(refused))
   write('now-client', point.client === null ? '–' : latency(point.client.p99))
   write('now-device', point.device === null ? '–' : latency(point.device.p99))
@@ -79,7 +80,8 @@ function serviceNote({ breaker, checked, failure, failedAt, tolerant }) {
 }
 
 /** Who has used up a window. @param {Condition} condition */
-export function showLimits({ limits }) {
+export function showLimits({ limits, enforce }) {
+  const refusals = enforce ? 'refused' : 'would be refused'
   showList(
     byId('limits', HTMLElement),
     Object.entries(limits),
@@ -104,7 +106,7 @@ export function showLimits({ limits }) {
         (row, { key, until, refused }) => {
           if (row.children[0]) setText(row.children[0], key === '*' ? 'all clients' : key)
           if (row.children[1])
-            setText(row.children[1], `${count(refused)} refused, free in ${countdown(until - now())}`)
+            setText(row.children[1], `${count(refused)} ${refusals}, free in ${countdown(until - now())}`)
         },
       )
     },

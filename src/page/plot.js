@@ -46,7 +46,7 @@ export function axis(more) {
 export function yAxis({ log }) {
   if (!log)
     return axis({
-      size: 38,
+      size: (_, values) => Math.max(38, ...(values ?? []).map((text) => 12 + 7 * text.length)),
       space: 30,
       values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? count(tick) : '')),
     })

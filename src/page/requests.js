@@ -81,7 +81,7 @@ function makeRow({ id, method, path, client, status, refusal, time }) {
 async function explain(id) {
   if (id === '') return
   const { found, status, failure } = await getJson(`page/requests?id=${encodeURIComponent(id)}`)
-  const missing = `No request with the id ${id} is remembered: only the last ones are, under a flood only part of them, and only until a restart. The access log has the line of each.`
+  const missing = `No request with the id ${id} is remembered: only the last ones are, under a flood only part of them, and only until a restart. The access log reaches back further; of a flood of refusals it has the first ones and the number of the others.`
   if (failure === undefined) showFindings(found)
   else if (status === 404) showSentence('Not remembered', missing)
   else showSentence('No explanation', failure)

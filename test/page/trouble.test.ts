@@ -180,3 +180,17 @@ it('H158 an explanation stays while the pointer is on it, and a touch elsewhere 
   await page.mouse.click(2, 2)
   await expect.poll(() => tooltip.isVisible()).toBe(false)
 })
+
+it('H158 while the gate only observes, the page says what would be refused', async () => {
+  const { url, send, point } = await serve()
+  const page = await openPage(url)
+  await statusOf(page, 'Ready')
+  send('condition', { ...calm(Date.now()), enforce: false })
+  send('point', point({ requests: 12_345, refusals: { unauthorized: 2 } }))
+  await page.getByRole('button', { name: 'Would be refused/s' }).waitFor()
+  await page.locator('#limits').getByText('118 would be refused, free in').waitFor()
+  await page.locator('#summary-traffic').getByText('; 2 would be refused.').waitFor()
+  // Labels up to 15,000 fit into the axis.
+  const axis = page.locator('#chart-traffic .u-axis').nth(1)
+  await expect.poll(async () => (await axis.boundingBox())?.width).toBeGreaterThan(50)
+})
