@@ -3,7 +3,7 @@ import { now } from './clock.js'
 import { byId, el, setAttribute, setText, showList } from './dom.js'
 import { moment } from './format.js'
 
-/** @typedef {import('./alarms.js').Alarm} Alarm */
+/** @typedef {import('./load-alarms.js').Alarm} Alarm */
 /** @typedef {import('./state.js').State} State */
 
 const LEVELS = { critical: 'Critical', warning: 'Warning', note: 'Note' }

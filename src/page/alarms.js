@@ -4,17 +4,7 @@ import { loadAlarms } from './load-alarms.js'
 /** @typedef {import('../overview/model.ts').Condition} Condition */
 /** @typedef {import('../overview/model.ts').ServiceCondition} ServiceCondition */
 /** @typedef {import('../overview/model.ts').Point} Point */
-
-/**
- * Something that an operator should know.
- *
- * @typedef {object} Alarm
- * @property {string} key stays the same while the alarm lasts
- * @property {'critical' | 'warning' | 'note'} level
- * @property {string} what
- * @property {number | null} since ms since the Unix epoch; null if the sidecar does not tell
- * @property {string} remedy
- */
+/** @typedef {import('./load-alarms.js').Alarm} Alarm */
 
 const DAY = 24 * 3_600_000
 

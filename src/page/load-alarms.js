@@ -1,9 +1,19 @@
 import { count, latency } from './format.js'
 
-/** @typedef {import('./alarms.js').Alarm} Alarm */
 /** @typedef {import('../overview/model.ts').Condition} Condition */
 /** @typedef {import('../overview/model.ts').ServiceCondition} ServiceCondition */
 /** @typedef {import('../overview/model.ts').Point} Point */
+
+/**
+ * Something that an operator should know.
+ *
+ * @typedef {object} Alarm
+ * @property {string} key stays the same while the alarm lasts
+ * @property {'critical' | 'warning' | 'note'} level
+ * @property {string} what
+ * @property {number | null} since ms since the Unix epoch; null if the sidecar does not tell
+ * @property {string} remedy
+ */
 
 const MINUTE = 60_000
 /** The device is slow from this latency on (ms), as for PosternDeviceSlow. Points have no p95, so the page takes their p99. */
