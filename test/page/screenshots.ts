@@ -16,13 +16,15 @@ const VIEWS = {
   desktop: { viewport: DESKTOP, deviceScaleFactor: 1 },
 }
 const DAY = 86_400_000
+// Chromium starts before the traffic, which it would slow down.
+const browser = await launchChromium()
 const start = Date.now()
 const seconds = () => (Date.now() - start) / 1_000
 const between = (low: number, high: number) => low + (high - low) * Math.random()
 
 /** Most responses take 5 to 30 ms, some up to 80; for three seconds, all take longer, so that requests wait. */
 function latency(): number {
-  const slow = seconds() > 42 && seconds() < 45 ? 450 : 0
+  const slow = seconds() > 42 && seconds() < 45 ? 600 : 0
   return slow + between(5, 18 + 10 * Math.sin(seconds() / 5)) + (Math.random() < 0.08 ? between(20, 50) : 0)
 }
 
@@ -112,7 +114,6 @@ await fetch(`${sidecar.adminUrl}/page/revoke`, {
 await pause(45_000)
 
 mkdirSync(FOLDER, { recursive: true })
-const browser = await launchChromium()
 for (const colorScheme of ['light', 'dark'] as const) {
   for (const [name, view] of Object.entries(VIEWS)) {
     const page = await browser.newPage({ colorScheme, ...view })
