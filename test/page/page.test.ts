@@ -262,6 +262,7 @@ it('H158 axe finds nothing: on a phone and a desktop, light and dark, with an al
   await page.locator('#limits').getByText('1 refused, free in').waitFor()
   const refused = page.getByRole('button', { name: 'GET /api/60' })
   await refused.waitFor()
+  const dialog = page.getByRole('dialog', { name: 'GET /api/60' })
   await page.getByText('As a table').first().click()
   await page.locator('#table-traffic tbody tr').first().waitFor()
   for (const view of [PHONE, DESKTOP]) {
@@ -271,8 +272,10 @@ it('H158 axe finds nothing: on a phone and a desktop, light and dark, with an al
       await page.getByRole('button', { name: 'Waiting' }).hover() // opens its explanation
       expect(await faultsOf(page), `${view.width} px, ${colorScheme}`).toEqual([])
       await refused.click()
+      await dialog.waitFor()
       expect(await faultsOf(page), `${view.width} px, ${colorScheme}, dialog`).toEqual([])
       await page.keyboard.press('Escape')
+      await dialog.waitFor({ state: 'hidden' })
     }
   }
 })
