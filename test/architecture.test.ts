@@ -59,7 +59,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'version.ts',
   ],
   listen: ['http', 'http1', 'record', 'system'],
-  admin: ['gate', 'http', 'overview', 'system', 'tokens'],
+  admin: ['gate', 'http', 'overview', 'record', 'system', 'tokens'],
   overview: ['http', 'limits', 'record', 'system', 'tokens'],
   gate: ['forward', 'http', 'limits', 'oauth', 'system', 'tokens'],
   oauth: ['http', 'tokens'],

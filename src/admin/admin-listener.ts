@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { normalizeAddress, prefix64 } from '../http/ip.ts'
+import { isLoopback, normalizeAddress, prefix64 } from '../http/ip.ts'
 import { type Answer, isRead, json, methodNotAllowed, send } from './answer.ts'
 import { createHostCheck, type HostCheckDependencies } from './host-check.ts'
 import type { PageRoutes } from './page-routes.ts'
@@ -93,14 +93,9 @@ export function createAdminListener({
 }
 
 /** Whether only users of this machine can connect: loopback, or a Unix socket (a path, or null for a passed descriptor). */
-export function isLocalAddress(address: ReturnType<Server['address']>): boolean {
+function isLocalAddress(address: ReturnType<Server['address']>): boolean {
   if (address === null || typeof address === 'string') return true
   return isLoopback(address.address)
-}
-
-/** Whether a host of an address is loopback: by its address, or as `localhost`. */
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || /^(?:127\.|::1$)/.test(normalizeAddress(host) ?? '')
 }
 
 function capPerPeer(): (socket: Socket) => void {

@@ -1,10 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { UNIX_PEER } from '../gate/client-address.ts'
+import { normalizeAddress } from '../http/ip.ts'
 
 /** A complete response of the admin listener. */
 export interface Answer {
   readonly status: number
   /** The media type; undefined if there is no body. */
   readonly type?: string
+  /** Undefined with a type: the answer to HEAD for a stream, which has no length. */
   readonly body?: string | Buffer
   /** Further fields. `Cache-Control` is `no-store` unless it is among them. */
   readonly fields?: Readonly<Record<string, string>>
@@ -34,12 +37,18 @@ export function isRead({ method }: IncomingMessage): boolean {
   return method === 'GET' || method === 'HEAD'
 }
 
+/** The address of the client's connection; `unix` for a peer on a Unix socket. A proxy in front is the client. */
+export function clientOf({ socket }: IncomingMessage): string {
+  return normalizeAddress(socket.remoteAddress ?? '') ?? UNIX_PEER
+}
+
 /** Writes the response. Node leaves the body out for HEAD. */
 export function send(res: ServerResponse, { status, type, body, fields = {} }: Answer): void {
   if (res.headersSent || res.destroyed) return
+  const hasLength = status !== 304 && (body !== undefined || type === undefined)
   res.writeHead(status, {
     ...(type === undefined ? {} : { 'Content-Type': type }),
-    ...(status === 304 ? {} : { 'Content-Length': Buffer.byteLength(body ?? '') }),
+    ...(hasLength ? { 'Content-Length': Buffer.byteLength(body ?? '') } : {}),
     'Cache-Control': 'no-store',
     ...fields,
   })

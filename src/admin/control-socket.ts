@@ -1,11 +1,11 @@
 import { chmod } from 'node:fs/promises'
 import { createServer, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
-import { UNIX_PEER } from '../gate/client-address.ts'
-import { normalizeAddress, prefix64 } from '../http/ip.ts'
+import type { RecentRequests } from '../record/recent-requests.ts'
 import { listen } from '../system/listen.ts'
 import { ensureFolder } from '../system/own-files.ts'
-import type { GrantSummary, Revocation, Tokens } from '../tokens/token-contract.ts'
+import type { GrantSummary, Tokens } from '../tokens/token-contract.ts'
+import { readRevocation } from './operator-revocation.ts'
 
 /** The socket for `postern status`, `postern explain` and `postern revoke`. Every user that can open it may revoke tokens. */
 export interface ControlSocket {
@@ -14,18 +14,23 @@ export interface ControlSocket {
 
 export interface ControlDependencies {
   readonly tokens: Pick<Tokens, 'grants' | 'revoke'>
-  readonly requests: RememberedRequests
+  readonly requests: Pick<RecentRequests, 'recent' | 'explain' | 'remembered'>
   /** The addresses of the listeners; empty until they listen. */
   readonly listening: () => readonly string[]
   /** The socket could not be opened, or a command failed because of a bug. */
   readonly onFailure: (error: unknown) => void
 }
 
-/** `RecentRequests` of `record/`, which are sent as they are. */
-interface RememberedRequests {
-  recent(): readonly object[]
-  explain(id: string): readonly object[]
-  remembered(): readonly object[]
+/** The response to `GET /requests`. */
+export interface ListedRequests {
+  readonly requests: ReturnType<RecentRequests['recent']>
+}
+
+/** The response to `GET /explain?id=ID`. */
+export interface Explained {
+  /** More than one if a trusted proxy sent the id more than once; the latest first. */
+  readonly explanations: ReturnType<RecentRequests['explain']>
+  readonly remembered: ReturnType<RecentRequests['remembered']>
 }
 
 interface ControlResponse {
@@ -63,12 +68,15 @@ export async function openControlSocket(
         : { status: 200, value: { listening: listening(), tokens: countsOf(grants), grants } }
     }
     if (req.method === 'GET' && req.url === '/requests')
-      return { status: 200, value: { requests: requests.recent() } }
+      return { status: 200, value: { requests: requests.recent() } satisfies ListedRequests }
     if (req.method === 'GET' && req.url?.startsWith(EXPLAIN) === true) {
       const id = new URLSearchParams(req.url.slice(EXPLAIN.length)).get('id') ?? ''
       return {
         status: 200,
-        value: { explanations: requests.explain(id), remembered: requests.remembered() },
+        value: {
+          explanations: requests.explain(id),
+          remembered: requests.remembered(),
+        } satisfies Explained,
       }
     }
     if (req.method !== 'POST' || req.url !== '/revoke')
@@ -126,37 +134,4 @@ async function readText(req: IncomingMessage): Promise<string> {
     if (text.length > LARGEST_COMMAND) throw new Error('the command is too long')
   }
   return text
-}
-
-/** What an operator can revoke: everything, the grants of one client, or one grant. */
-export type OperatorRevocation = Exclude<Revocation, { readonly token: string }>
-
-/** Parses the body of a `revoke` command. Undefined unless it names exactly one of the three, with a valid address. */
-export function readRevocation(text: string): OperatorRevocation | undefined {
-  const value = parse(text)
-  if (value === null || typeof value !== 'object' || Object.keys(value).length !== 1) return undefined
-  if ('all' in value && value.all === true) return { all: true }
-  if ('grant' in value && typeof value.grant === 'string') return { grant: value.grant }
-  if (!('client' in value) || typeof value.client !== 'string') return undefined
-  const client = clientKeyOf(value.client)
-  return client === undefined ? undefined : { client }
-}
-
-/**
- * The key of an address in the rate limits (C17). IPv4 and IPv4-mapped: the IPv4 address. IPv6: its /64. `unix`: itself.
- * Undefined for anything else, such as a range other than a /64.
- */
-export function clientKeyOf(text: string): string | undefined {
-  if (text === UNIX_PEER) return UNIX_PEER
-  const address = normalizeAddress(text.replace(/(:.*)\/64$/, '$1'))
-  return address === undefined ? undefined : prefix64(address)
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error
-    return undefined
-  }
 }

@@ -5,18 +5,22 @@ import type { Clock } from '../system/clock.ts'
 import { type GrantSnapshot, grantChanges, snapshotOf } from './grant-changes.ts'
 import { PAGE_FIELDS } from './page-documents.ts'
 
-/** For whom a stream is. */
+/** The viewer who gets a stream. */
 export interface Viewer {
   /** Streams end with it; undefined if no login is needed. */
   readonly session: object | undefined
-  readonly mayRevoke: boolean
-  /** Whether the viewer may still look; asked once a second. */
-  readonly isWelcome: () => boolean
+  /** A random id that a page gives all its streams; undefined if the client sends none. */
+  readonly view: string | undefined
+  /** Asked once a second. The stream ends when it is false. */
+  readonly mayView: () => boolean
 }
 
 /** The streams of `page/events`. */
 export interface EventStreams {
-  /** Answers with a stream; false if there are `MOST_STREAMS` already. */
+  /**
+   * Answers with a stream; false if there are `MOST_STREAMS` already. A new stream of a view replaces the one before, which may be on a
+   * connection that broke without a sign: a phone that has changed its network.
+   */
   open(req: IncomingMessage, res: ServerResponse, viewer: Viewer): boolean
   /** Ends the streams of a session; undefined ends all. */
   end(session?: object): void
@@ -25,12 +29,13 @@ export interface EventStreams {
 interface Stream {
   readonly res: ServerResponse
   readonly viewer: Viewer
-  /** What the client has. */
+  /** The last condition that was sent. */
   condition: string
+  /** The last rows that were sent. */
   grants: GrantSnapshot | undefined
 }
 
-export const MOST_STREAMS = 16
+const MOST_STREAMS = 16
 /** A client that leaves more unread (bytes) is dropped. */
 const MOST_UNREAD = 1 << 20
 /** Time between two looks at the grants (ms); a little less than two seconds, so that every second point has one. */
@@ -65,7 +70,7 @@ export function createEventStreams({
     const condition = JSON.stringify(overview.condition())
     const timelineText = newsOfTimeline()
     for (const stream of streams) {
-      if (!stream.viewer.isWelcome()) {
+      if (!stream.viewer.mayView()) {
         close(stream)
         continue
       }
@@ -118,10 +123,13 @@ export function createEventStreams({
   }
 
   function write(stream: Stream, text: string): void {
-    if (stream.res.writableLength > MOST_UNREAD) {
-      forget(stream)
-      stream.res.destroy()
-    } else stream.res.write(text)
+    if (stream.res.writableLength > MOST_UNREAD) drop(stream)
+    else stream.res.write(text)
+  }
+
+  function drop(stream: Stream): void {
+    forget(stream)
+    stream.res.destroy()
   }
 
   function close(stream: Stream): void {
@@ -147,7 +155,7 @@ export function createEventStreams({
     const start: Omit<PageEvents['start'], 'condition'> = {
       about: overview.about,
       now,
-      mayRevoke: viewer.mayRevoke,
+      mayRevoke: true,
       signedIn: viewer.session !== undefined,
       points,
       timeline,
@@ -159,6 +167,7 @@ export function createEventStreams({
 
   return {
     open(req, res, viewer) {
+      for (const stream of [...streams]) if (isSameView(stream.viewer, viewer)) drop(stream)
       if (streams.size >= MOST_STREAMS) return false
       const condition = JSON.stringify(overview.condition())
       const stream: Stream = { res, viewer, condition, grants: undefined }
@@ -193,6 +202,11 @@ export function createEventStreams({
       }
     },
   }
+}
+
+/** Sessions are compared, too, so nobody ends the stream of another session. */
+function isSameView(a: Viewer, b: Viewer): boolean {
+  return a.view !== undefined && a.view === b.view && a.session === b.session
 }
 
 /** The id of the last event that the client has; 0 if it names none. */

@@ -7,7 +7,7 @@ export interface HostCheckDependencies {
   readonly configured: () => readonly string[]
   /** The names that the machine has now. Asked only for a name that nothing else allows. */
   readonly machine: () => readonly string[]
-  /** Called once for each refused name, for the first `MOST_REPORTS` of them. */
+  /** Called once for each of the first `MOST_REPORTS` refused names. */
   readonly onUnknown: (name: string) => void
 }
 
@@ -56,7 +56,7 @@ export function createHostCheck({
 }
 
 /** The name or address of an authority, in lower case and without brackets; undefined if it has another form. */
-export function hostIn(authority: string): string | undefined {
+function hostIn(authority: string): string | undefined {
   const [, address, name] = AUTHORITY.exec(authority) ?? []
   return (address ?? name)?.toLowerCase()
 }

@@ -40,7 +40,7 @@ export function accessOf(
   return isForwarded ? { kind: 'off', reason: PROXIED } : { kind: 'viewer', session: undefined }
 }
 
-/** The response of what only viewers get, to anyone else. */
+/** Refuses a request that only a viewer may send. */
 export function refuseAccess(access: Exclude<Access, { kind: 'viewer' }>): Answer {
   return access.kind === 'login' ? loginRequired() : errorAnswer(403, 'page_off', access.reason.trim())
 }

@@ -1,13 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { type Answer, errorAnswer, isRead, methodNotAllowed } from './answer.ts'
 import { CHALLENGE } from './page-access.ts'
-
-/** A file of the page. */
-export interface PageFile {
-  readonly type: string
-  readonly body: Buffer
-  readonly etag: string
-}
+import type { PageFile } from './page-files.ts'
 
 /** `index.html`, `login.html` and what they refer to, by name. */
 export type PageFiles = () => Promise<ReadonlyMap<string, PageFile>>
@@ -18,7 +12,7 @@ export type PageFiles = () => Promise<ReadonlyMap<string, PageFile>>
  */
 export const PAGE_FIELDS: Readonly<Record<string, string>> = {
   'Content-Security-Policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
   'X-Content-Type-Options': 'nosniff',
   'X-Frame-Options': 'DENY',
   'Referrer-Policy': 'same-origin',

@@ -1,11 +1,9 @@
 import type { IncomingMessage } from 'node:http'
-import { UNIX_PEER } from '../gate/client-address.ts'
-import { normalizeAddress } from '../http/ip.ts'
 import type { Clock } from '../system/clock.ts'
-import { type Answer, errorAnswer } from './answer.ts'
+import { type Answer, clientOf, errorAnswer } from './answer.ts'
 import { createLoginAttempts, MOST_FAILURES } from './login-attempts.ts'
 import type { Sessions } from './sessions.ts'
-import { readSmallBody } from './small-body.ts'
+import { readSmallBody, tooLarge } from './small-body.ts'
 
 /** What the sidecar's log says about viewers. */
 export interface PageLog {
@@ -89,16 +87,6 @@ export function createLogin({
     const earlier = sessions.find(req.headers.cookie)
     if (earlier !== undefined) sessions.end(earlier)
     log.signedIn(client)
-    return goToPage({ 'Set-Cookie': sessions.begin(client) })
+    return goToPage({ 'Set-Cookie': sessions.begin() })
   }
-}
-
-/** 413. The rest of the body is not read, so the connection closes. */
-export function tooLarge(): Answer {
-  return errorAnswer(413, 'content_too_large', 'The body is longer than 4 KiB.', { Connection: 'close' })
-}
-
-/** The address of the client's connection; `unix` for a peer on a Unix socket. A proxy in front is the client. */
-export function clientOf({ socket }: IncomingMessage): string {
-  return normalizeAddress(socket.remoteAddress ?? '') ?? UNIX_PEER
 }

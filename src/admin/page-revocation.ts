@@ -1,11 +1,11 @@
 import type { IncomingMessage } from 'node:http'
 import type { Tokens } from '../tokens/token-contract.ts'
-import { type Answer, errorAnswer, json } from './answer.ts'
-import { readRevocation } from './control-socket.ts'
+import { type Answer, clientOf, errorAnswer, json } from './answer.ts'
+import { readRevocation } from './operator-revocation.ts'
 import { loginRequired } from './page-access.ts'
-import { clientOf, type PageLog, tooLarge } from './page-login.ts'
+import type { PageLog } from './page-login.ts'
 import type { Session, Sessions } from './sessions.ts'
-import { readSmallBody } from './small-body.ts'
+import { readSmallBody, tooLarge } from './small-body.ts'
 
 /** Answers `POST page/revoke` of a viewer: `{"all": true}` or `{"grant": ID}`, with the number of revoked grants. */
 export function createPageRevocation({

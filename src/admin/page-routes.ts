@@ -47,6 +47,9 @@ export interface PageRoutes {
   stop(): void
 }
 
+/** Of an id of a view, so many characters are compared. */
+const LONGEST_VIEW = 64
+
 interface Route {
   readonly methods: 'GET, HEAD' | 'POST'
   readonly answer: (
@@ -88,7 +91,7 @@ export function createPageRoutes(
 
   function logOut(access: Access): Answer {
     if (access.kind === 'viewer' && access.session !== undefined) sessions.end(access.session)
-    return goToPage({ 'Set-Cookie': sessions.farewell })
+    return goToPage({ 'Set-Cookie': sessions.clearedCookie })
   }
 
   function openStream(
@@ -98,14 +101,15 @@ export function createPageRoutes(
   ): Answer | undefined {
     if (req.method === 'HEAD') return { status: 200, type: 'text/event-stream' }
     if (stopped) return errorAnswer(503, 'stopping', 'The sidecar is stopping.', { Connection: 'close' })
-    const isWelcome = (): boolean => session === undefined || sessions.keep(session)
-    if (streams.open(req, res, { session, mayRevoke: true, isWelcome })) return undefined
+    const mayView = (): boolean => session === undefined || sessions.keep(session)
+    const view = queryOf(req).get('view')?.slice(0, LONGEST_VIEW)
+    if (streams.open(req, res, { session, view, mayView })) return undefined
     const description = 'As many pages are open as the sidecar serves. Close one of them.'
     return errorAnswer(503, 'too_many_viewers', description, { 'Retry-After': '10' })
   }
 
-  function requests({ url = '' }: IncomingMessage): Answer {
-    const id = new URLSearchParams(url.replace(/^[^?]*/, '')).get('id')
+  function requests(req: IncomingMessage): Answer {
+    const id = queryOf(req).get('id')
     if (id === null) return json(200, recent())
     const explanation = explain(id)
     return explanation === undefined
@@ -166,6 +170,10 @@ function forViewers(
 ): Route['answer'] {
   return (req, res, access) =>
     access.kind === 'viewer' ? answer(req, res, access.session) : refuseAccess(access)
+}
+
+function queryOf({ url = '' }: IncomingMessage): URLSearchParams {
+  return new URLSearchParams(url.replace(/^[^?]*/, ''))
 }
 
 function noLogin(): Answer {

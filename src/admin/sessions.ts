@@ -1,10 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { Clock } from '../system/clock.ts'
 
-/** A viewer who has signed in. */
+/** A viewer who has signed in. An open page is a use of the session, each second. */
 export interface Session {
-  /** Client address at the login, for the log. */
-  readonly client: string
   readonly begun: number
   usedAt: number
   live: boolean
@@ -12,7 +10,7 @@ export interface Session {
 
 export interface Sessions {
   /** Begins a session and returns the value of `Set-Cookie`. When there are too many, the least recently used one ends. */
-  begin(client: string): string
+  begin(): string
   /** The live session of a `Cookie` field. Counts as a use of it. */
   find(cookies: string | undefined): Session | undefined
   /** Whether the session is live; ends it if it has expired. Counts as a use of it. */
@@ -20,7 +18,7 @@ export interface Sessions {
   end(session: Session): void
   endAll(): void
   /** The value of `Set-Cookie` that removes the cookie. */
-  readonly farewell: string
+  readonly clearedCookie: string
 }
 
 /** Milliseconds. */
@@ -70,11 +68,11 @@ export function createSessions(clock: Clock, onEnd: (session: Session) => void):
   }
 
   return {
-    begin(client) {
+    begin() {
       makeRoom()
       const id = randomBytes(32).toString('base64url')
       const now = clock.monotonic()
-      sessions.set(digestOf(id), { client, begun: now, usedAt: now, live: true })
+      sessions.set(digestOf(id), { begun: now, usedAt: now, live: true })
       return cookie(id, LONGEST / 1000)
     },
     find(cookies = '') {
@@ -93,7 +91,7 @@ export function createSessions(clock: Clock, onEnd: (session: Session) => void):
     endAll() {
       for (const [key, session] of [...sessions]) endKey(key, session)
     },
-    farewell: cookie('', 0),
+    clearedCookie: cookie('', 0),
   }
 }
 

@@ -1,6 +1,7 @@
 import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
-import { clientKeyOf, controlSocketPath, type OperatorRevocation } from '../admin/control-socket.ts'
+import { controlSocketPath } from '../admin/control-socket.ts'
+import { clientKeyOf, type OperatorRevocation } from '../admin/operator-revocation.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import { codeOf, SetupError } from '../system/setup-error.ts'
 import type { GrantSummary } from '../tokens/token-contract.ts'

@@ -1,3 +1,4 @@
+import type { Explained, ListedRequests } from '../admin/control-socket.ts'
 import type { Explanation, RequestRow } from '../record/explanation.ts'
 import type { Remembered } from '../record/recent-requests.ts'
 import type { CommandIo, ExitCode } from './command.ts'
@@ -31,13 +32,6 @@ export async function explainCommand(
   return 1
 }
 
-/** The response of `admin/control-socket.ts` to `GET /explain`. */
-interface Explained {
-  /** More than one if a trusted proxy sent the id more than once; the latest first. */
-  readonly explanations: readonly Explanation[]
-  readonly remembered: readonly Remembered[]
-}
-
 async function listCommand(stateDir: string, { json }: ExplainOptions, io: CommandIo): Promise<ExitCode> {
   // Proof of the cast: the same program wrote the response.
   const answer = (await control(stateDir, { method: 'GET', path: '/requests' })) as ListedRequests
@@ -45,10 +39,6 @@ async function listCommand(stateDir: string, { json }: ExplainOptions, io: Comma
   else if (answer.requests.length === 0) io.stdout.write('no requests yet\n')
   else io.stdout.write(`${listOf(answer.requests)}\n`)
   return 0
-}
-
-interface ListedRequests {
-  readonly requests: readonly RequestRow[]
 }
 
 function listOf(requests: readonly RequestRow[]): string {

@@ -59,3 +59,8 @@ function parseAddress(address: string): Address | undefined {
 function isVersion6(address: Address): address is ipaddr.IPv6 {
   return address.kind() === 'ipv6'
 }
+
+/** Whether a host of an address is loopback: by its address, or as `localhost`. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || /^(?:127\.|::1$)/.test(normalizeAddress(host) ?? '')
+}

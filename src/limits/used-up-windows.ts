@@ -11,7 +11,7 @@ export interface UsedUpWindow {
 /** The key under which the overflow window appears: all clients beyond `limits.max_keys`. No address and no grant has it. */
 export const OVERFLOW = 'overflow'
 
-/** The windows of a table that were used up last, so that nobody has to search the table. */
+/** The windows of a table that were used up last. Reading them needs no search of the table. */
 export interface UsedUpWindows<W> {
   /** The window is used up from now on. Call it once per window; it takes constant time. */
   note(key: string, window: W): void
@@ -23,7 +23,10 @@ export interface UsedUpWindows<W> {
 /** How many are kept. */
 const KEPT = 1_000
 
-/** @param closesAt reads when a window closes; a window that is used anew after that reports a later time and is noted again */
+/**
+ * @param closesAt reads when a window closes (ms on the monotonic clock). An entry counts while that is ahead; a window that is opened
+ * again and used up again is noted again
+ */
 export function createUsedUpWindows<W extends { readonly refused: number }>(
   closesAt: (window: W) => number,
 ): UsedUpWindows<W> {

@@ -4,7 +4,7 @@ import type { Promised } from './promised.ts'
 export const OVERVIEW = {
   H148: {
     sentence:
-      'Each second of the last 15 minutes is recorded, also while nobody looks. A second in which the process was stopped or the machine slept is missing, and its counts appear as no rate.',
+      'Each second of the last 15 minutes is recorded, also without an open page. A second in which the process was stopped or the machine slept is missing, and its counts appear as no rate.',
     reason:
       'decision: a page that is opened after an incident shows the incident, and no peak that never was',
   },
@@ -21,13 +21,13 @@ export const OVERVIEW = {
   },
   H151: {
     sentence:
-      'The admin listener serves a request only if its `Host` is an address or a name that no attacker can own in DNS. `/metrics`, `/healthz` and `/readyz` need no login and answer as ever.',
+      'The admin listener serves a request only if its `Host` is an address or a name that no attacker can own in DNS. `/metrics`, `/healthz` and `/readyz` need no login and answer unchanged.',
     reason: 'DNS rebinding: a web page would read the listener through the browser of an operator',
   },
   H152: {
     sentence:
-      'With `admin.password_file`, everything of the live page needs a login. A session ends when the viewer signs out, after 12 h without use, after 7 days, and with a new password, and its streams end with it. Ten failed logins a minute are the most from one address.',
-    reason: 'guessed passwords; a stolen or forgotten session',
+      'With `admin.password_file`, everything of the live page needs a login. A session ends when the viewer signs out, after 12 h without use, after 7 days, and with a new password, and its streams end with it. An open page is use. At most ten failed logins a minute are accepted from one address.',
+    reason: 'guessed passwords; a stolen session',
   },
   H153: {
     sentence:
@@ -36,7 +36,7 @@ export const OVERVIEW = {
   },
   H154: {
     sentence:
-      'An open page has each second as long as it stays, 16 pages can be open, and one that does not read is dropped. Without an open page nothing is computed for it.',
+      'An open page has each second as long as it stays, 16 pages can be open, and one that does not read is dropped. A page that connects again replaces its own stream. Without an open page nothing is computed but the points of H148.',
     reason: 'decision: watching must not cost the requests anything; slow read',
   },
   H155: {

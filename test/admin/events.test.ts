@@ -125,11 +125,29 @@ it('H154 serves 16 streams, and nothing runs without one', async () => {
   expect(overview.asked - before).toBe(1)
   const { status, headers, text } = await viewed.ask('/page/events')
   expect([status, headers['retry-after'], JSON.parse(text).error]).toEqual([503, '10', 'too_many_viewers'])
-  expect((await viewed.ask('/page/events', { method: 'HEAD' })).status).toBe(200)
+  const head = await viewed.ask('/page/events', { method: 'HEAD' })
+  expect([head.status, head.headers['content-type']]).toEqual([200, 'text/event-stream'])
+  // RFC 9110 §8.6: a HEAD has the length of the GET or none.
+  expect(head.headers['content-length']).toBeUndefined()
   for (const stream of streams) stream.close()
   await expect.poll(() => overview.listeners).toBe(0)
   const stream = await viewed.stream()
   await stream.next('start')
+})
+
+it('H154 a new stream of a view replaces the one before, even when all are taken, and no other', async () => {
+  const viewed = await startAdmin({ password: true })
+  const [mine, other] = [await viewed.signIn(), await viewed.signIn()]
+  const open = (Cookie: string, view: string) =>
+    viewed.stream({ path: `/page/events?view=${view}`, headers: { Cookie } })
+  const streams = await Promise.all(Array.from({ length: 14 }, (_, i) => open(mine, `view-${i}`)))
+  const [first, theirs] = [await open(mine, 'same'), await open(other, 'same')]
+  const next = await open(mine, 'same')
+  expect([first, theirs, next].map(({ response }) => response.statusCode)).toEqual([200, 200, 200])
+  await first.ended
+  expect((await viewed.ask('/page/events?view=new', { headers: { Cookie: mine } })).status).toBe(503)
+  await viewed.overview.tick()
+  for (const stream of [...streams, theirs, next]) await stream.next('point')
 })
 
 it('H154 a viewer who reads nothing is dropped, and the others are not', async () => {

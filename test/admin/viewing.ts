@@ -3,7 +3,7 @@ import { type IncomingMessage, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import type { PageFile } from '../../src/admin/page-documents.ts'
+import type { PageFile } from '../../src/admin/page-files.ts'
 import { openAdmin } from '../../src/compose/admin.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Condition, GrantRow, Point, TimelineEntry } from '../../src/overview/model.ts'
@@ -49,7 +49,8 @@ export interface Viewed {
   ask(path: string, options?: Ask): Promise<Reply>
   /** Signs in, and returns the value for `Cookie`. */
   signIn(): Promise<string>
-  stream(options?: Ask): Promise<EventStream>
+  /** Default path: `/page/events`. */
+  stream(options?: Ask & { readonly path?: string }): Promise<EventStream>
 }
 
 export interface Ask {
@@ -175,7 +176,7 @@ export async function startAdmin({
       const { headers } = await self.ask('/page/login', loginForm(self.url))
       return String(headers['set-cookie']?.[0]).split(';', 1)[0] ?? ''
     },
-    stream: async (options) => eventStream(await open('/page/events', options)),
+    stream: async ({ path = '/page/events', ...options } = {}) => eventStream(await open(path, options)),
   }
   return self
 }

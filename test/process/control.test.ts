@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { readRevocation } from '../../src/admin/control-socket.ts'
+import { readRevocation } from '../../src/admin/operator-revocation.ts'
 import type { Response } from '../support/message.ts'
 import { PASSWORD, type Tokens } from '../support/sidecar.ts'
 import { openWebSocket } from '../support/websocket.ts'

@@ -1,7 +1,6 @@
 import { constants, existsSync } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { isLoopback } from '../../admin/admin-listener.ts'
 import { controlSocketPath } from '../../admin/control-socket.ts'
 import type { Config } from '../../config/schema.ts'
 import { exposedSecrets } from '../../config/secrets.ts'
@@ -29,34 +28,14 @@ async function checkPassword({ password }: Config): Promise<string> {
   return readPassword(password)
 }
 
-async function readPassword(password: PasswordSourceConfig): Promise<string> {
+/** Rejects if `serve` could not use the file. */
+export async function readPassword(password: PasswordSourceConfig): Promise<string> {
   const source = await openPasswordSource(password, {
     clock: systemClock,
     events: { changed() {}, unreadable() {}, restored() {} },
   })
   source.close()
   return 'readable'
-}
-
-/** The password of the live page, or that the page is off. None for a page that users of this machine alone can open. */
-export function pageChecks({ admin }: Config): readonly Check[] {
-  const { address, passwordFile } = admin
-  if (address === 'off') return []
-  if (passwordFile !== undefined) {
-    return [
-      {
-        name: 'admin.password_file',
-        meaning: 'serve does not start: it cannot guard the live page',
-        remedy:
-          'postern hash-password > FILE writes one; the user that runs Postern has to be able to read it',
-        run: () => readPassword({ file: passwordFile }),
-      },
-    ]
-  }
-  if (address.kind !== 'tcp' || isLoopback(address.host)) return []
-  const run = async (): Promise<string> =>
-    'off: admin.address is not on loopback, and admin.password_file is not set'
-  return [{ name: 'live page', meaning: 'nobody can open it', remedy: 'set admin.password_file', run }]
 }
 
 export function stateCheck(config: Config): Check {
