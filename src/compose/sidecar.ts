@@ -18,7 +18,7 @@ import { createRecentRequests } from '../record/recent-requests.ts'
 import type { Clock } from '../system/clock.ts'
 import { type CollectGarbage, collectWhenIdle } from '../system/idle-collection.ts'
 import { type MachineNames, machineNames } from '../system/machine-names.ts'
-import { within } from '../system/within.ts'
+import { waitAtMost } from '../system/wait.ts'
 import { VERSION } from '../version.ts'
 import { openAdmin } from './admin.ts'
 import { openCertificate } from './certificate.ts'
@@ -47,7 +47,7 @@ export interface Sidecar {
    * are aborted.
    */
   stop(graceMs?: number): Promise<void>
-  /** What the admin listener shows. */
+  /** What the admin listener shows. For tests. */
   readonly overview: Overview
 }
 
@@ -78,6 +78,7 @@ async function openParts(
   opened: AsyncDisposableStack,
 ): Promise<Sidecar> {
   const timeline = createTimeline(log, clock)
+  opened.defer(timeline.close)
   let settings = await deriveSettings(config)
   const metrics = createMetrics({ version: VERSION, node: versions.node })
   const live = createLiveExchanges()
@@ -167,11 +168,12 @@ async function openParts(
   const readiness = (): Readiness =>
     readinessOf(phase === 'running' ? [...services.unreadyReasons(), ...state.troubles()] : [phase])
   const current = (): Config => settings.config
-  const shared = { clock, log, machine, metrics, state, readiness }
-  const shownParts = { timeline, services, tables, certificate, store, node: versions.node, config: current }
-  const overview = openOverview({ ...shared, ...shownParts })
+  const parts = { timeline, services, state, tables, certificate, store, metrics, readiness }
+  const overview = openOverview({ ...parts, clock, machine, node: versions.node, config: current })
   opened.defer(overview.close)
-  const admin = await openAdmin(config, { ...shared, overview, requests, current, onBug })
+  const viewing = { overview, requests, metrics, state, readiness }
+  const admin = await openAdmin(config, { ...viewing, clock, log, machine, current, onBug })
+  opened.defer(admin.close)
   const collection = collectWhenIdle({ collect: collectGarbage })
   const listeners = createListeners(config, {
     public: listener.server,
@@ -227,7 +229,7 @@ async function openParts(
       await listeners.endOpening()
       collection.close()
       await certificate.close()
-      await within(graceMs, listener.drain())
+      await waitAtMost(graceMs, listener.drain())
       listener.destroy()
       await services.close()
       await control.close()
@@ -235,6 +237,7 @@ async function openParts(
       await store?.close()
       accessLog.close()
       overview.close()
+      timeline.close()
       admin.close()
       log.info('stopped')
     },

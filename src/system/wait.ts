@@ -1,5 +1,5 @@
-/** Waits for `work`, at most `time` ms. */
-export async function within(time: number, work: Promise<void>): Promise<void> {
+/** Waits until `work` is done, at most `time` ms. */
+export async function waitAtMost(time: number, work: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const over = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, time)
