@@ -10,6 +10,8 @@ const ANSWER = 5_000
 const LONGEST_REASON = 300
 /** The pause before another attempt grows from the first to the second of these (ms). */
 const PAUSES = { first: 250, last: 5_000 }
+/** Names this page, so a new stream replaces the one before. `randomUUID` needs TLS or loopback. */
+const VIEW = crypto.getRandomValues(new Uint32Array(4)).join('-')
 
 /**
  * How the page is connected.
@@ -105,7 +107,7 @@ export function keepStream({ onEvent, onLink, onLoginNeeded }) {
   async function ask(signal) {
     const headers = { Accept: 'text/event-stream', ...(lastId === '' ? {} : { 'Last-Event-ID': lastId }) }
     try {
-      return await fetch('page/events', { headers, signal, cache: 'no-store' })
+      return await fetch(`page/events?view=${VIEW}`, { headers, signal, cache: 'no-store' })
     } catch {
       return undefined
     }

@@ -104,12 +104,12 @@ const users = [
 ]
 for (let i = 0; i < 3; i++) await logIn(`192.0.2.${120 + i}`)
 await pause(25_000)
-const [grant] = await sidecar.overview.grants()
-if (typeof grant !== 'object') throw new Error('no grant')
+const grants = await sidecar.overview.grants()
+if (grants === "unavailable") throw new Error("no grants")
 await fetch(`${sidecar.adminUrl}/page/revoke`, {
   method: 'POST',
   headers: { 'Content-Type': 'application/json', Origin: sidecar.adminUrl },
-  body: JSON.stringify({ grant: grant.id }),
+  body: JSON.stringify({ grant: grants.rows[0]?.id }),
 })
 await pause(45_000)
 
