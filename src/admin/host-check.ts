@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { normalizeAddress } from '../http/ip.ts'
+import { isLoopback, normalizeAddress } from '../http/ip.ts'
 import { type Answer, errorAnswer } from './answer.ts'
 
 export interface HostCheckDependencies {
@@ -13,6 +13,8 @@ export interface HostCheckDependencies {
 
 /** An authority without user info: the host, and a port if there is one (RFC 3986 §3.2). */
 const AUTHORITY = /^(?:\[([\da-f:.]+)(?:%[^\]\s]*)?\]|([^\s"#/:<>?@[\\\]^`{|}]+))(?::\d*)?$/i
+
+const LOCALHOST = /(?:^|\.)localhost\.?$/
 
 /** More would let an attacker fill the log. */
 const MOST_REPORTS = 20
@@ -55,6 +57,15 @@ export function createHostCheck({
   }
 }
 
+/**
+ * Whether `Host` is a loopback address, `localhost` or a name below it. Only users of this machine and proxies on it send that: any other
+ * name may come from a browser elsewhere, through a proxy or by DNS rebinding.
+ */
+export function namesLoopback({ headers: { host = '' } }: IncomingMessage): boolean {
+  const name = hostIn(host) ?? ''
+  return isLoopback(name) || LOCALHOST.test(name)
+}
+
 /** The name or address of an authority, in lower case and without brackets; undefined if it has another form. */
 function hostIn(authority: string): string | undefined {
   const [, address, name] = AUTHORITY.exec(authority) ?? []
@@ -63,7 +74,7 @@ function hostIn(authority: string): string | undefined {
 
 /** A name with a dot at its end is complete: `box.` would be a top-level domain, which has an owner. */
 function isUnowned(name: string): boolean {
-  return !name.includes('.') || normalizeAddress(name) !== undefined || /(?:^|\.)localhost\.?$/.test(name)
+  return !name.includes('.') || normalizeAddress(name) !== undefined || LOCALHOST.test(name)
 }
 
 function covers(names: readonly string[], name: string): boolean {

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { type Answer, errorAnswer } from './answer.ts'
+import { namesLoopback } from './host-check.ts'
 import type { Session, Sessions } from './sessions.ts'
 
 /** Who sends a request: a viewer, or the reason why the request gets nothing. */
@@ -14,17 +15,19 @@ export const CHALLENGE: Readonly<Record<string, string>> = { 'WWW-Authenticate':
 const REMEDY =
   'Set admin.password_file to a file with one: postern hash-password > FILE writes it. Then restart Postern.\n'
 const OFF = `The live page is off. admin.address is neither on loopback nor a Unix socket, so the page needs a password. ${REMEDY}`
+const NAMED = `The live page needs a password, because the request names the sidecar otherwise than by a loopback address or localhost. ${REMEDY}`
 const PROXIED = `The live page needs a password, because a proxy forwarded this request. ${REMEDY}`
 
 /**
  * Fields by which a proxy shows itself. Their values are not believed. Without a password, a request that has one is refused, because
  * its sender may be on another machine.
  */
-const PROXY_FIELDS = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip']
+const PROXY_FIELD =
+  /^(?:forwarded|via|x-forwarded-.*|x-real-ip|x-client-ip|x-original-host|x-envoy-external-address|true-client-ip|cf-connecting-ip)$/
 
 /**
  * Decides who may see the page. With a password, viewers with a session. Without one, viewers on this machine: `isLocal` says whether
- * only they can connect.
+ * only they can connect, and a request over TCP has to name a loopback address, as a browser on this machine or behind an SSH tunnel does.
  */
 export function accessOf(
   req: IncomingMessage,
@@ -36,8 +39,10 @@ export function accessOf(
     return session === undefined ? { kind: 'login' } : { kind: 'viewer', session }
   }
   if (!isLocal) return { kind: 'off', reason: OFF }
-  const isForwarded = PROXY_FIELDS.some((name) => req.headers[name] !== undefined)
-  return isForwarded ? { kind: 'off', reason: PROXIED } : { kind: 'viewer', session: undefined }
+  if (Object.keys(req.headers).some((name) => PROXY_FIELD.test(name))) return { kind: 'off', reason: PROXIED }
+  const isUnixSocket = req.socket.remoteAddress === undefined
+  if (!isUnixSocket && !namesLoopback(req)) return { kind: 'off', reason: NAMED }
+  return { kind: 'viewer', session: undefined }
 }
 
 /** Refuses a request that only a viewer may send. */

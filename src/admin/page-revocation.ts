@@ -7,6 +7,9 @@ import type { PageLog } from './page-login.ts'
 import type { Session, Sessions } from './sessions.ts'
 import { readSmallBody, tooLarge } from './small-body.ts'
 
+/** As `mintGrantId` makes it. */
+const GRANT_ID = /^[\da-f]{16}$/
+
 /** Answers `POST page/revoke` of a viewer: `{"all": true}` or `{"grant": ID}`, with the number of revoked grants. */
 export function createPageRevocation({
   revoke,
@@ -25,7 +28,7 @@ export function createPageRevocation({
     const body = await readSmallBody(req)
     if (body === undefined) return tooLarge()
     const which = readRevocation(body)
-    if (which === undefined || 'client' in which) {
+    if (which === undefined || 'client' in which || ('grant' in which && !GRANT_ID.test(which.grant))) {
       return errorAnswer(400, 'invalid_request', 'Name what to revoke: {"all": true} or {"grant": ID}.')
     }
     // The session may have ended while the body came in.
@@ -35,7 +38,7 @@ export function createPageRevocation({
       const description = 'The shared store does not respond. Try again when it does.'
       return errorAnswer(503, 'store_unavailable', description, { 'Retry-After': '5' })
     }
-    log.revoked(clientOf(req), 'all' in which ? 'all' : which.grant, revoked)
+    if (revoked > 0) log.revoked(clientOf(req), 'all' in which ? 'all' : which.grant, revoked)
     return json(200, { revoked })
   }
 }

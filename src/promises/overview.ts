@@ -31,8 +31,8 @@ export const OVERVIEW = {
   },
   H153: {
     sentence:
-      'Without a password, the live page is served on loopback and on a Unix socket only, and not through a proxy that names itself. Only the page itself can sign in or out and revoke.',
-    reason: 'cross-site request forgery; login CSRF; an open port',
+      'Without a password, the live page is served on a Unix socket, and on loopback to requests that name it by a loopback address or `localhost`, and not through a proxy that names itself. Only the page itself can sign in or out and revoke.',
+    reason: 'cross-site request forgery; login CSRF; an open port; a proxy that forgot the password',
   },
   H154: {
     sentence:

@@ -155,7 +155,7 @@ it('H154 a viewer who reads nothing is dropped, and the others are not', async (
   const { overview } = viewed
   const deaf = await rawConnection(viewed.url)
   deaf.socket.pause()
-  deaf.write('GET /page/events HTTP/1.1\r\nHost: x\r\n\r\n')
+  deaf.write('GET /page/events HTTP/1.1\r\nHost: localhost\r\n\r\n')
   await expect.poll(() => overview.listeners).toBe(1)
   const stream = await viewed.stream()
   await stream.next('start')

@@ -39,8 +39,25 @@ it('H153 a page of another site can neither revoke, sign in or out, nor take up 
   expect([viewed.revoked, viewed.overview.listeners]).toEqual([[], 0])
 })
 
+it('H153 without a password the page is only for requests that name it as this machine, on loopback', async () => {
+  const open = await startAdmin({ config: { admin: { hosts: ['ops.example'] } } })
+  const status = async (viewed: typeof open, headers: Record<string, string>): Promise<number> =>
+    (await viewed.ask('/page/requests', { headers })).status
+  for (const Host of ['127.0.0.1:1', 'localhost', 'a.localhost:80', '[::1]', '[::ffff:127.0.0.2]:9'])
+    expect(await status(open, { Host }), Host).toBe(200)
+  // `ops` could be a name of the router's DNS, `ops.example` one of a proxy.
+  for (const Host of ['ops.example', 'ops', 'box', '192.0.2.1', '0.0.0.0', 'localhost.evil', 'xlocalhost'])
+    expect(await status(open, { Host }), Host).toBeGreaterThanOrEqual(403)
+  for (const name of ['X-Forwarded-Proto', 'X-Real-IP', 'CF-Connecting-IP', 'Via'])
+    expect(await status(open, { [name]: 'x' }), name).toBe(403)
+  const { text } = await open.ask('/', { headers: { Host: 'ops.example' } })
+  expect(text).toContain('admin.password_file')
+  expect((await open.ask('/metrics', { headers: { Host: 'ops.example' } })).status).toBe(200)
+})
+
 it('H153 the page itself can, also behind a proxy that adds TLS or changes Host', async () => {
-  const viewed = await startAdmin()
+  const viewed = await startAdmin({ password: true })
+  const Cookie = await viewed.signIn()
   const own: Record<string, string>[] = [
     { Origin: viewed.url },
     { Origin: 'https://ops', Host: 'ops' },
@@ -51,7 +68,10 @@ it('H153 the page itself can, also behind a proxy that adds TLS or changes Host'
   ]
   for (const headers of own) {
     const { headers: type, ...asked } = revocation(viewed.url)
-    const reply = await viewed.ask('/page/revoke', { ...asked, headers: { ...type, ...headers } })
+    const reply = await viewed.ask('/page/revoke', {
+      ...asked,
+      headers: { ...type, Cookie, ...headers },
+    })
     expect(reply.status, JSON.stringify(headers)).toBe(200)
   }
   expect(viewed.revoked).toHaveLength(own.length)
@@ -76,6 +96,7 @@ it('H153 revokes only what JSON names, and says when the shared store does not a
     '{"all":1}',
     '{"client":"127.0.0.1"}',
     '{"all":true,"grant":"x"}',
+    '{"grant":"x"}',
     '[]',
     'null',
   ]) {
@@ -155,10 +176,10 @@ it('H155 serves the files of the page under their exact names, and nothing else'
 
 it('H155 bounds the connections of one address', async () => {
   const viewed = await startAdmin()
-  const opened = await Promise.all(Array.from({ length: 300 }, () => rawConnection(viewed.url)))
+  const opened = await Promise.all(Array.from({ length: 100 }, () => rawConnection(viewed.url)))
   let closed = 0
   for (const connection of opened) void connection.closed.then(() => (closed += 1))
-  await expect.poll(() => closed).toBe(44)
+  await expect.poll(() => closed).toBe(36)
   opened[0]?.reset()
   await expect.poll(async () => (await viewed.ask('/healthz').catch(() => ({ status: 0 }))).status).toBe(200)
 })

@@ -29,10 +29,10 @@ it('H152 a login begins a session, and signing out ends it with its stream', asy
   expect((await viewed.ask('/', { headers: { Cookie: `a=b; ${Cookie}; c` } })).text).toContain('The page')
   const stream = await viewed.stream({ headers: { Cookie } })
   expect((await stream.next('start')).data).toMatchObject({ signedIn: true, mayRevoke: true })
-  const revoking = revocation(viewed.url, { grant: 'g1' })
+  const revoking = revocation(viewed.url, { grant: '0123456789abcdef' })
   const revoked = await viewed.ask('/page/revoke', { ...revoking, headers: { ...revoking.headers, Cookie } })
   expect([revoked.status, JSON.parse(revoked.text)]).toEqual([200, { revoked: 1 }])
-  expect(viewed.revoked).toEqual([{ which: { grant: 'g1' }, reason: 'operator' }])
+  expect(viewed.revoked).toEqual([{ which: { grant: '0123456789abcdef' }, reason: 'operator' }])
 
   const out = await viewed.ask('/page/logout', { method: 'POST', headers: { Cookie, Origin: viewed.url } })
   expect([out.status, out.headers.location]).toEqual([303, '../'])

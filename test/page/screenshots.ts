@@ -105,7 +105,8 @@ const users = [
 for (let i = 0; i < 3; i++) await logIn(`192.0.2.${120 + i}`)
 await pause(25_000)
 const grants = await sidecar.overview.grants()
-if (grants === "unavailable") throw new Error("no grants")
+const grant = grants === 'unavailable' ? undefined : grants.rows[0]
+if (grant === undefined) throw new Error('no grant')
 await fetch(`${sidecar.adminUrl}/page/revoke`, {
   method: 'POST',
   headers: { 'Content-Type': 'application/json', Origin: sidecar.adminUrl },
