@@ -189,6 +189,7 @@ export class DeviceConnection implements Transfer {
       this.#fail('http_protocol_error')
       return
     }
+    this.#handler?.sent?.()
     this.#responseLimit.restart()
     if (request.body === undefined) writeSoon(this.#socket, head)
     else this.#upload(head, request.body, request.framing)

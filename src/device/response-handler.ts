@@ -11,6 +11,8 @@ export interface DeviceHead {
 
 /** Receives one response of the device, in this order. Either `end` or `failed` is called once, as the last call. */
 export interface ResponseHandler {
+  /** The connection is open, and the head of the request is sent. */
+  sent?(): void
   /** An interim response (RFC 9110 §15.2). */
   inform(status: number, fields: Fields): void
   head(head: DeviceHead): void

@@ -92,18 +92,22 @@ export class RoundTrip implements ResponseHandler {
   #attempt(): void {
     const { admission, exchange, fields, body: buffered } = this.#request
     const { connections, uploadTimeout } = this.#settings
-    const { target, framing, trace } = admission
+    const { target, framing } = admission
     const { method } = exchange.head
     try {
       const connection = connections.borrow(this.#mayRepeat)
       this.#connection = connection
-      trace.attempts += 1
       const body = hasBody(admission) ? (buffered?.open() ?? exchange.body(uploadTimeout())) : undefined
       connection.send({ method, target, fields, framing, body }, this)
-      trace.reused = connection.reused
     } catch (error) {
       this.#finish({ kind: 'bug', error })
     }
+  }
+
+  sent(): void {
+    const { trace } = this.#request.admission
+    trace.attempts += 1
+    trace.reused = this.#connection?.reused === true
   }
 
   inform(status: number, fields: Fields): void {

@@ -18,6 +18,8 @@ interface UpgradeRequest {
   /** The header for the device, without `Connection` and `Upgrade`. */
   readonly fields: Fields
   readonly exchange: UpgradeExchange
+  /** Called when the connection to the device is open, so the request is sent. */
+  readonly onSent: () => void
   /** Turns the device's header fields into the client's. */
   readonly project: (device: Fields, status: number) => string[]
   readonly onTunnel: () => void
@@ -61,6 +63,7 @@ export function createUpgrades(target: UpstreamTarget, deadlines: UpstreamDeadli
         const attempt = startAttempt(opener, request, () => {
           connectLimit.close()
           responseLimit.restart()
+          request.onSent()
         })
         connectLimit.restart()
         const settle = (end: RoundTripEnd): void => {

@@ -93,7 +93,6 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
   /** The refusal if the device is known to be down. */
   function down({ trace }: Forward): Refusal | undefined {
     const failure = breaker.refuse()
-    trace.route = deps.route
     trace.failure = failure
     if (failure !== undefined) events.failed(failure)
     return failure === undefined ? undefined : { kind: 'upstream', failure }
@@ -181,12 +180,14 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     const observe = account === undefined ? undefined : observeResponse(account, line, shown)
     let tunnels = false
     const { trace } = admission
-    trace.attempts = 1
     trace.sentAt = clock.monotonic()
     const end = await upgrades.open({
       target: admission.target,
       fields: withCredentials(fieldsFor(admission, exchange), shown?.fields ?? []),
       exchange,
+      onSent() {
+        trace.attempts = 1
+      },
       project: (device, status) => {
         trace.status = status
         trace.headAt = clock.monotonic()
@@ -206,13 +207,17 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
 
   return {
     forward(admission, exchange, listener) {
+      admission.trace.route = deps.route
       const refusal = exchange.broken ? BROKEN_BODY : down(admission)
       if (refusal !== undefined) listener.ended(refusal)
       else if (buffering === undefined || admission.framing !== 'chunked')
         enqueue(admission, exchange, listener)
       else notify(sendBuffered(admission, exchange, buffering, clock, enqueueBuffered), listener)
     },
-    upgrade: (admission, exchange, listener) => notify(openTunnel(admission, exchange), listener),
+    upgrade(admission, exchange, listener) {
+      admission.trace.route = deps.route
+      notify(openTunnel(admission, exchange), listener)
+    },
   }
 }
 

@@ -50,6 +50,7 @@ it('C8 a request or upgrade that was refused while it waited never reaches the d
       fields: [],
       exchange,
       project: () => [],
+      onSent: () => {},
       onTunnel: () => {},
     }),
   ])
@@ -79,6 +80,7 @@ it.each([true, false])(
       fields: ['Sec-WebSocket-Version', '13'],
       exchange,
       project: () => [],
+      onSent: () => {},
       onTunnel,
     })
     if (refused) expect(await end).toEqual({ kind: 'abandoned' })
@@ -128,6 +130,7 @@ it('C24 a pending upgrade does not change the idle timer of its client', async (
     fields: ['Sec-WebSocket-Version', '13'],
     exchange,
     project: () => [],
+    onSent: () => {},
     onTunnel: () => {},
   })
   await device.waitForConnection(1)
