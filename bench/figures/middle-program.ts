@@ -93,6 +93,7 @@ const passage = createPassage({
     requests.add(entry)
     accessLog.write(entry)
   },
+  onUnrecordedRefusal: unexpected,
 })
 
 /** An exchange without a connection: records the status. */

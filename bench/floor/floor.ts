@@ -173,6 +173,7 @@ export class Floor {
       kind: 'forward',
       requestId,
       endpoint: 'api',
+      ownEndpoint: undefined,
       client: head.peer,
       limitFields: this.limitFields(),
       framing: null,
@@ -189,20 +190,19 @@ export class Floor {
   #finish(exchange: FloorExchange, status: number, size: number): void {
     exchange.leave?.()
     this.#live?.delete(exchange)
-    const { head, requestId, grant } = exchange
+    const { head, admission, requestId, grant } = exchange
     if (!this.#timed || head === undefined) return
     const duration = systemClock.monotonic() - exchange.started
     this.#metrics?.(head.method, status, size, duration)
     this.#log?.write({
       head,
-      requestId,
+      admission: admission ?? this.#admissionOf(head, requestId),
       grant,
-      endpoint: 'api',
-      client: head.peer,
       refusal: undefined,
-      wouldRefuse: undefined,
       outcome: { status, end: 'complete', requestBytes: 0, responseBytes: size },
       duration,
+      start: exchange.started,
+      lookup: 0,
     })
   }
 }

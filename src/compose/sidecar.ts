@@ -150,6 +150,7 @@ async function openParts(
       requests.add(entry)
       if (settings.config.log.access) accessLog.write(entry)
     },
+    onUnrecordedRefusal: metrics.refused,
   })
 
   const listener = createPublicListener({

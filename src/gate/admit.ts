@@ -4,8 +4,8 @@ import type {
   Forward,
   Identity,
   LimitDecision,
-  OwnEndpointRequest,
   Per,
+  Refused,
 } from '../http/admission.ts'
 import { DeviceTrace } from '../http/device-trace.ts'
 import type { RequestHead } from '../http/exchange.ts'
@@ -99,10 +99,11 @@ export function createGate({
 
   function judge(incoming: GateRequest, decision: LimitDecision): Later<Admission> {
     const { head, classified, client, rules, identity } = incoming
-    const { endpoint, framing } = classified
+    const { endpoint, ownEndpoint, framing } = classified
     const common = {
       requestId: requestIdOf(head.survey.requestId, client.peerTrusted, newRequestId),
       endpoint,
+      ownEndpoint,
       client: client.address,
       peerTrusted: client.peerTrusted,
       per: rules.limits[endpoint].per,
@@ -117,17 +118,14 @@ export function createGate({
     // The endpoints of the sidecar ignore `Authorization`.
     const known =
       identity ??
-      (classified.ownEndpoint === undefined ? identifyBearer(head.survey.authorization, identify) : undefined)
+      (ownEndpoint === undefined ? identifyBearer(head.survey.authorization, identify) : undefined)
     return known instanceof Promise ? later(counted, known, authorize) : authorize(counted, known)
   }
 
-  function fieldsFor(
-    endpoint: Endpoint,
-    decision: LimitDecision,
-    { limits, ietfHeaders }: GateSettings,
-  ): Fields {
+  function fieldsFor(endpoint: Endpoint, decision: LimitDecision, rules: GateSettings): Fields {
     const fields = limitFields(decision, clock.wall())
-    return ietfHeaders ? [...fields, ...ietfLimitFields(endpoint, decision, limits[endpoint])] : fields
+    if (!rules.ietfHeaders) return fields
+    return [...fields, ...ietfLimitFields(endpoint, decision, rules.limits[endpoint])]
   }
 
   return admit
@@ -192,8 +190,8 @@ function isFinal(refusal: Refusal, classified: Classified, { enforce }: GateSett
   )
 }
 
-/** The properties that every admission has. */
-type CommonFacts = Omit<OwnEndpointRequest, 'kind' | 'identity' | 'ownEndpoint'>
+/** The properties of every admission. They are copied one by one: a spread would make V8 extend the object several times. */
+type CommonFacts = Omit<Refused, 'kind' | 'identity' | 'refusal' | 'close'>
 
 /** The connection of an ambiguous request closes: its next bytes could belong to this request or to another one. */
 function refused(
@@ -202,10 +200,12 @@ function refused(
   refusal: Refusal,
   { ambiguous }: Classified,
 ): Admission {
-  const { requestId, endpoint, client, peerTrusted, per, decision, limitFields, framing } = common
+  const { requestId, endpoint, ownEndpoint, client, peerTrusted, per, decision, limitFields, framing } =
+    common
   return {
     requestId,
     endpoint,
+    ownEndpoint,
     client,
     peerTrusted,
     per,
@@ -225,11 +225,12 @@ function forward(
   identity: Identity | undefined,
   wouldRefuse: Refusal | undefined,
 ): Admission {
-  const { requestId, endpoint, client, peerTrusted, per, decision, limitFields, framing } = common
-  // Every property by its name: a spread would make V8 extend the object several times.
+  const { requestId, endpoint, ownEndpoint, client, peerTrusted, per, decision, limitFields, framing } =
+    common
   const admission = {
     requestId,
     endpoint,
+    ownEndpoint,
     client,
     peerTrusted,
     per,

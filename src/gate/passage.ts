@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { ForwardListener, Upstream } from '../forward/upstream.ts'
 import type { Admission, OwnEndpoint, Refused } from '../http/admission.ts'
-import type { DecidedRecord, Exchange, Outcome, UpgradeExchange } from '../http/exchange.ts'
+import type { Exchange, ExchangeRecord, Outcome, UpgradeExchange } from '../http/exchange.ts'
 import { fieldLines } from '../http/fields.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { Reply } from '../http/reply.ts'
@@ -19,7 +19,9 @@ export interface PassageDependencies {
   readonly live: LiveExchanges
   readonly clock: Clock
   readonly refusalSettings: () => { readonly statusCodes: StatusCodes; readonly realm: string }
-  readonly record: (record: DecidedRecord) => void
+  readonly record: (record: ExchangeRecord) => void
+  /** Called with a refusal that has no record: the bytes were no valid request, or the gate failed. */
+  readonly onUnrecordedRefusal: (refusal: Refusal) => void
   /** Called with the error of a bug, for the operator. The client gets `server_error`. */
   readonly onBug: (error: unknown) => void
 }
@@ -28,7 +30,7 @@ export interface PassageDependencies {
 export interface Passage {
   request(exchange: Exchange): void
   upgrade(exchange: UpgradeExchange): void
-  /** The complete HTTP/1 response for bytes that are not a valid request (C20). */
+  /** The complete HTTP/1 response for bytes that are not a valid request (C20). Counts it: call it once per response. */
   refusalMessage(refusal: Refusal): string
 }
 
@@ -89,10 +91,12 @@ export function createPassage(deps: PassageDependencies): Passage {
     } else serveOwnEndpoint(admission, exchange, passage).catch((bug: unknown) => passage.onBug(bug))
   }
 
-  /** Responds to a request on which the gate failed with a bug. It has no admission, so it is not recorded. */
+  /** Responds to a request on which the gate failed with a bug. It has no admission, so it is only counted. */
   function gateFailed(exchange: Exchange, error: unknown): undefined {
+    const refusal: Refusal = { kind: 'server-error' }
     deps.onBug(error)
-    exchange.reply(refusalReply({ kind: 'server-error' }, deps.refusalSettings()), { close: true })
+    deps.onUnrecordedRefusal(refusal)
+    exchange.reply(refusalReply(refusal, deps.refusalSettings()), { close: true })
   }
 
   async function serveOwnEndpoint(
@@ -112,6 +116,7 @@ export function createPassage(deps: PassageDependencies): Passage {
     request: (exchange) => pass(exchange, upstream.forward),
     upgrade: (exchange) => pass(exchange, upstream.upgrade),
     refusalMessage(refusal) {
+      deps.onUnrecordedRefusal(refusal)
       const { status, fields, body } = refusalReply(refusal, deps.refusalSettings())
       const lines = fieldLines([...fields, 'Connection', 'close'])
       return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines}\r\n${body}`
@@ -176,19 +181,14 @@ class RequestPassage extends LiveExchange implements ForwardListener {
   }
 
   #record(outcome: Outcome): void {
-    const admission = this.#admission
     if (this.grant !== undefined) this.#deps.live.delete(this)
     this.#deps.record({
       head: this.#exchange.head,
-      requestId: admission.requestId,
+      admission: this.#admission,
       grant: this.grant ?? this.issuedTo,
-      endpoint: admission.endpoint,
-      client: admission.client,
       refusal: this.#refusal,
-      wouldRefuse: admission.kind === 'forward' ? admission.wouldRefuse : undefined,
       outcome,
       duration: this.#deps.clock.monotonic() - this.#start,
-      admission,
       start: this.#start,
       lookup: this.#lookup,
     })

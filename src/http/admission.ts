@@ -17,6 +17,8 @@ export interface LimitDecision {
   readonly closesIn: number
   /** The window is counted in the shared store, for several sidecars together. */
   readonly shared?: boolean
+  /** The table was full, so the request counts in the window that all clients beyond `limits.max_keys` share. */
+  readonly overflow?: boolean
 }
 
 /** The grant of a request's token, or the reason why the token is not accepted; `unavailable` if the shared store did not say. */
@@ -30,6 +32,8 @@ interface AdmissionBase {
   /** The request's id: the same towards the device, on the sidecar's own responses and in the access log (C22). */
   readonly requestId: string
   readonly endpoint: Endpoint
+  /** The sidecar's own endpoint that the request is for; undefined if it is for the device. */
+  readonly ownEndpoint: OwnEndpoint | undefined
   /** The client's address: the peer, or the address that a trusted proxy reports. */
   readonly client: string
   /** The peer is a trusted proxy, so its forwarding fields count. */
@@ -88,3 +92,8 @@ export interface Forward extends AdmissionBase {
 }
 
 export type Admission = Refused | OwnEndpointRequest | Forward
+
+/** The refusal that a gate that only observes would otherwise have sent; undefined if there is none. */
+export function wouldRefuse(admission: Admission): Refusal | undefined {
+  return admission.kind === 'forward' ? admission.wouldRefuse : undefined
+}

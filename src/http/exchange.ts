@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream'
-import type { Admission, Endpoint } from './admission.ts'
+import type { Admission } from './admission.ts'
 import type { Fields } from './fields.ts'
 import type { HeadSurvey, RequestFraming } from './head-survey.ts'
 import type { Refusal } from './refusal.ts'
@@ -51,23 +51,14 @@ export interface Outcome {
 /** What is recorded of each exchange, once, when it ends. */
 export interface ExchangeRecord {
   readonly head: RequestHead
-  readonly requestId: string
+  readonly admission: Admission
   /** The grant of the token that admitted the request, or of the tokens in the response; undefined if there is none. */
   readonly grant: string | undefined
-  readonly endpoint: Endpoint
-  readonly client: string
   /** The refusal that the sidecar sent; undefined if it sent none. */
   readonly refusal: Refusal | undefined
-  /** The refusal that a gate that only observes would otherwise have sent. */
-  readonly wouldRefuse: Refusal | undefined
   readonly outcome: Outcome
   /** Milliseconds from the request head to the end. */
   readonly duration: number
-}
-
-/** The record with all that was decided about the request, to explain it later. */
-export interface DecidedRecord extends ExchangeRecord {
-  readonly admission: Admission
   /** When the request head was read (ms on the monotonic clock). */
   readonly start: number
   /** How long the gate waited for another process: the shared store (ms). */

@@ -10,7 +10,10 @@ import { createWindowTable, type WindowPolicy, type Windows, type WindowTable } 
 export interface SharedWindows extends Windows {
   /** The number of windows that this sidecar knows, including closed ones that are not reclaimed yet. */
   readonly size: number
-  /** The windows that this sidecar knows to be used up and that are still open, the latest first, at most 1000 of each table. */
+  /**
+   * The windows that this sidecar knows to be used up and that are still open, at most 1000 on the server and 1000 of its own. First
+   * its own, then those on the server, each the latest first. A key that has both appears once.
+   */
   usedUp(): readonly UsedUpWindow[]
   /** A policy that differs from the present one opens new windows, in all sidecars that have it. */
   applyPolicy(policy: WindowPolicy): void
@@ -79,6 +82,7 @@ function windowsOf(policy: WindowPolicy, options: SharedWindowsOptions): Windows
       remaining: Math.max(0, policy.requests - answer.before - 1),
       closesIn: closesIn(answer.left, policy),
       shared: true,
+      overflow: answer.overflowed,
     }
   }
 
@@ -112,7 +116,7 @@ function windowsOf(policy: WindowPolicy, options: SharedWindowsOptions): Windows
       const window = full ? known.overflow : found
       if (window?.usedUp && now < window.openUntil) {
         window.refused += 1
-        return refusal(window, policy, now)
+        return refusal(window, policy, now, full)
       }
       if (!store.up) return countLocally(key)
       return full ? countWhenFull(key) : countIn(window ?? known.add(key), key)
@@ -120,11 +124,30 @@ function windowsOf(policy: WindowPolicy, options: SharedWindowsOptions): Windows
     get size() {
       return known.size + (local?.size ?? 0)
     },
-    usedUp: () => [...(local?.usedUp() ?? []), ...known.usedUp(clock.monotonic())],
+    usedUp: () => merged([...(local?.usedUp() ?? []), ...known.usedUp(clock.monotonic())]),
   }
 }
 
 /** The decision for a window that is known to be used up. */
-function refusal(window: KnownWindow, { requests }: WindowPolicy, now: number): LimitDecision {
-  return { admitted: false, limit: requests, remaining: 0, closesIn: window.closesBy - now, shared: true }
+function refusal(
+  { closesBy }: KnownWindow,
+  { requests }: WindowPolicy,
+  now: number,
+  overflow: boolean,
+): LimitDecision {
+  return { admitted: false, limit: requests, remaining: 0, closesIn: closesBy - now, shared: true, overflow }
+}
+
+/** One window for each key: it closes as the last of that key, and has refused the requests of all of them. */
+function merged(windows: readonly UsedUpWindow[]): readonly UsedUpWindow[] {
+  const byKey = new Map<string, UsedUpWindow>()
+  for (const { key, closesAt, refused } of windows) {
+    const known = byKey.get(key)
+    byKey.set(key, {
+      key,
+      closesAt: Math.max(closesAt, known?.closesAt ?? 0),
+      refused: refused + (known?.refused ?? 0),
+    })
+  }
+  return [...byKey.values()]
 }

@@ -101,9 +101,9 @@ export function createWindowTable(
       const now = clock.monotonic()
       const window = windowOf(key, now)
       const decision = countRequest(window, current, now)
-      if (decision.admitted && decision.remaining === 0)
-        usedUp.note(window === overflow ? OVERFLOW : key, window)
-      return decision
+      const overflows = window === overflow
+      if (decision.admitted && decision.remaining === 0) usedUp.note(overflows ? OVERFLOW : key, window)
+      return overflows ? { ...decision, overflow: true } : decision
     },
     get size() {
       return windows.size

@@ -1,3 +1,4 @@
+import { wouldRefuse } from '../http/admission.ts'
 import type { ExchangeRecord } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import { pathOf } from '../http/request-path.ts'
@@ -85,11 +86,13 @@ const INFO = 30
 
 /** The line that pino would write. It is built by hand, which is faster, because every request writes one. */
 function lineOf(record: ExchangeRecord, time: string): string {
-  const { head, requestId, grant, endpoint, client, outcome, refusal, wouldRefuse, duration } = record
+  const { head, admission, grant, outcome, refusal, duration } = record
+  const { requestId, endpoint, client } = admission
+  const withheld = wouldRefuse(admission)
   const granted = grant === undefined ? '' : `,"grant":${quoted(grant, LONGEST_GRANT)}`
   const end = outcome.end === 'complete' ? '' : `,"end":"${outcome.end}"`
   const refused = refusal === undefined ? '' : `,"refusal":"${nameOf(refusal)}"`
-  const observed = wouldRefuse === undefined ? '' : `,"would_refuse":"${nameOf(wouldRefuse)}"`
+  const observed = withheld === undefined ? '' : `,"would_refuse":"${nameOf(withheld)}"`
   return (
     `{"level":${INFO},"time":"${time}","request_id":"${requestId}"${granted},"client":${quoted(client, LONGEST_CLIENT)}` +
     `,"method":${quoted(head.method, LONGEST_METHOD)},"path":${quoted(pathOf(head.target), LONGEST_PATH)}` +

@@ -1,4 +1,5 @@
 import { prefix64 } from '../http/ip.ts'
+import type { AuthFailure, Refusal } from '../http/refusal.ts'
 import { FLAGS, type RequestFacts } from './request-facts.ts'
 
 /** One of the last requests. Times are in ms since the Unix epoch, durations in ms. Nothing in it is a secret. */
@@ -64,7 +65,7 @@ function has({ flags }: RequestFacts, flag: keyof typeof FLAGS): boolean {
 function requestText(facts: RequestFacts): string {
   const what =
     facts.endpoint === 'oauth'
-      ? facts.path === '/oauth/token'
+      ? facts.ownEndpoint === 'token'
         ? 'the token endpoint of Postern itself; the device never sees it'
         : 'the revocation endpoint of Postern itself; the device never sees it'
       : has(facts, 'upgrade')
@@ -74,7 +75,7 @@ function requestText(facts: RequestFacts): string {
 }
 
 function clientText(facts: RequestFacts): string {
-  return has(facts, 'named')
+  return has(facts, 'fromForwardedFor')
     ? `${facts.client}, which a trusted proxy named in X-Forwarded-For.`
     : facts.client === 'unix'
       ? 'A process of this machine, through the Unix socket.'
@@ -83,8 +84,9 @@ function clientText(facts: RequestFacts): string {
 
 function windowText(facts: RequestFacts): string {
   const { limit, remaining, client, per, endpoint } = facts
-  const owner =
-    per === 'device'
+  const owner = has(facts, 'overflowWindow')
+    ? 'all clients beyond limits.max_keys together'
+    : per === 'device'
       ? 'all clients together'
       : per === 'grant' && facts.token === 'valid'
         ? `grant ${facts.grant}`
@@ -92,14 +94,14 @@ function windowText(facts: RequestFacts): string {
   const until = new Date(facts.time + facts.lookup + facts.closesIn).toISOString()
   const used = has(facts, 'withinLimit')
     ? `Request ${limit - remaining} of ${limit}.`
-    : `All ${limit} requests were used. A refused request does not count.`
+    : `All ${limit} requests were used. ${facts.kind === 'forward' ? 'This one did' : 'A refused request does'} not count.`
   const counter = has(facts, 'sharedWindow')
     ? 'The shared store counts it, for all sidecars.'
     : 'This sidecar counts it.'
   return `That of ${owner}, for the endpoint type ${endpoint}. ${used} It closes at ${until}. ${counter}`
 }
 
-const TOKENS: Readonly<Record<string, string>> = {
+const TOKEN_FAULTS: Readonly<Record<AuthFailure | 'unavailable', string>> = {
   missing: 'None: the request has no field "Authorization: Bearer".',
   malformed: 'Malformed: the Authorization field does not hold exactly one bearer token.',
   unknown:
@@ -116,11 +118,14 @@ function tokenText(facts: RequestFacts): string {
     return `Not asked for: this endpoint takes its credential from the form.${issued}`
   }
   if (token === '') return 'Not looked up: the limit comes first.'
-  return token === 'valid' ? `Valid, of grant ${grant}.` : (TOKENS[token] ?? token)
+  return token === 'valid' ? `Valid, of grant ${grant}.` : TOKEN_FAULTS[token]
 }
 
-/** What a refusal means, and what to do next. Those with a sentence of their own for the client are not listed. */
-const REFUSALS: Readonly<Record<string, string>> = {
+/** The kinds of refusal that have no sentence of their own for the client. */
+type WithoutSentence = Exclude<Refusal, { readonly description: string }>['kind']
+
+/** What a refusal means, and what to do next. */
+const MEANINGS: Readonly<Record<Exclude<WithoutSentence, 'unauthorized'>, string>> = {
   'method-not-allowed': 'The path does not take this method; the field Allow lists those it takes.',
   'unsupported-media-type':
     'The form has another Content-Type than application/x-www-form-urlencoded in UTF-8.',
@@ -133,18 +138,28 @@ const REFUSALS: Readonly<Record<string, string>> = {
   overloaded:
     'Too many requests wait, or too many tunnels are open. The client may try again after a second.',
   'store-unavailable': 'The shared store did not answer: see postern check and the log.',
+  upstream: 'The device sent no usable response: see Device, and postern check.',
   'server-error': 'A bug in Postern: the log has the error.',
-  'unauthorized: missing': 'The client has to send its access token.',
-  'unauthorized: malformed': 'The client has to send one access token, as it came from the token endpoint.',
-  'unauthorized: unknown': 'The client has to log in again.',
-  'unauthorized: expired': 'The client has to refresh its access token.',
-  'unauthorized: revoked': 'The client has to log in again.',
 }
 
+/** What a client has to do after a 401. */
+const AFTER_401: Readonly<Record<AuthFailure, string>> = {
+  missing: 'The client has to send its access token.',
+  malformed: 'The client has to send one access token, as it came from the token endpoint.',
+  unknown: 'The client has to log in again.',
+  expired: 'The client has to refresh its access token.',
+  revoked: 'The client has to log in again.',
+}
+
+/** By the name of the refusal in the access log, for example `unauthorized: expired`. */
+const SENTENCES: ReadonlyMap<string, string> = new Map([
+  ...Object.entries(MEANINGS),
+  ...Object.entries(AFTER_401).map(([cause, sentence]) => [`unauthorized: ${cause}`, sentence] as const),
+])
+
 function meaningOf(refusal: string, description: string): string {
-  if (refusal.startsWith('upstream'))
-    return 'The device sent no usable response: see Device, and postern check.'
-  return REFUSALS[refusal] ?? description
+  const name = refusal.startsWith('upstream: ') ? 'upstream' : refusal
+  return SENTENCES.get(name) ?? description
 }
 
 function decisionText(facts: RequestFacts): string {
@@ -166,11 +181,9 @@ function decisionText(facts: RequestFacts): string {
 
 function deviceText(facts: RequestFacts): string {
   const { route, attempts, failure, deviceStatus } = facts
+  if (has(facts, 'noService')) return 'No service was chosen, and the request was not sent.'
   const service = route === '' ? 'The main service.' : `The service of upstream.routes ${route}.`
-  if (attempts === 0) {
-    const why = failure === '' ? '' : `: the device is known not to respond (${failure})`
-    return `${service} The request was not sent${why}.`
-  }
+  if (attempts === 0) return `${service} The request was not sent${whyUnsent(facts)}.`
   const connection = has(facts, 'reused') ? 'a connection that was already open' : 'a new connection'
   const sent =
     attempts === 1
@@ -179,6 +192,11 @@ function deviceText(facts: RequestFacts): string {
   const rules = has(facts, 'tolerant') ? ', read by the tolerant rules' : ''
   const answer = deviceStatus === 0 ? 'It sent no response head' : `It answered ${deviceStatus}${rules}`
   return `${service} ${sent} ${answer}${failure === '' ? '.' : `, and failed: ${failure}.`}`
+}
+
+function whyUnsent({ sentAfter, failure }: RequestFacts): string {
+  if (sentAfter === 0) return failure === '' ? '' : `: the device is known not to respond (${failure})`
+  return failure === '' ? ': it ended before a connection was open' : `: it got no connection (${failure})`
 }
 
 function responseText({ status, end, requestBytes, responseBytes }: RequestFacts): string {
@@ -195,14 +213,16 @@ function responseText({ status, end, requestBytes, responseBytes }: RequestFacts
   }
 }
 
-function timeText({ duration, lookup, waited, sentAfter, headAfter }: RequestFacts): string {
+function timeText({ duration, lookup, waited, sentAfter, headAfter, attempts }: RequestFacts): string {
   const parts = [
     lookup > 0 ? `${ms(lookup)} waiting for the shared store` : '',
     waited > 0 ? `${ms(waited)} waiting for a place at the device` : '',
     sentAfter > 0 ? `${ms(sentAfter - lookup - waited)} for other work before it was sent` : '',
     headAfter > 0 ? `${ms(headAfter - sentAfter)} until the device's response began` : '',
     headAfter > 0 ? `${ms(duration - headAfter)} for the rest of the response` : '',
-    sentAfter > 0 && headAfter === 0 ? `${ms(duration - sentAfter)} at the device` : '',
+    sentAfter > 0 && headAfter === 0
+      ? `${ms(duration - sentAfter)} ${attempts === 0 ? 'for opening a connection' : 'at the device'}`
+      : '',
   ].filter((part) => part !== '')
   return `${ms(duration)} in all${parts.length === 0 ? '' : `: ${parts.join(', ')}`}.`
 }

@@ -1,10 +1,11 @@
-import type { Endpoint } from '../http/admission.ts'
+import { type Endpoint, wouldRefuse } from '../http/admission.ts'
 import type { ExchangeRecord } from '../http/exchange.ts'
+import type { Refusal } from '../http/refusal.ts'
 import type { Sample, Series } from './histogram.ts'
 import { createMetricRegistry } from './metric-registry.ts'
 import { createRefusalCounts, REFUSAL_REASONS, type RefusalReason } from './refusal-counts.ts'
 import { createStoreMetrics, type StoreMetrics } from './store-metrics.ts'
-import { createTally } from './tally.ts'
+import { createTally, drain } from './tally.ts'
 import { createUpstreamMetrics, type DeviceLoad, type UpstreamMetrics } from './upstream-metrics.ts'
 
 export type { Sample } from './histogram.ts'
@@ -33,6 +34,8 @@ export interface Totals {
 export interface Metrics {
   readonly totals: Totals
   exchange(record: ExchangeRecord): void
+  /** Counts a refusal that belongs to no exchange record. */
+  refused(refusal: Refusal): void
   /** The shared store did not answer, so this sidecar alone counted a request. */
   rateFallback(endpoint: Endpoint): void
   passwordFailed(): void
@@ -104,7 +107,7 @@ export function createMetrics({
   const refusals = createRefusalCounts()
   counter(
     'refusals_total',
-    'Requests that were refused, by reason. With `enforce: false` also those that would have been.',
+    'Refusals, by reason, of bytes that are no valid request too. With `enforce: false` also those that would have been.',
     ['reason'],
     (counted) => {
       counted.reset()
@@ -199,8 +202,9 @@ export function createMetrics({
         return upstream.tunnels
       },
     },
-    exchange({ head, endpoint, refusal, wouldRefuse, outcome, duration }) {
-      const gateRefusal = refusal ?? wouldRefuse
+    exchange({ head, admission, refusal, outcome, duration }) {
+      const { endpoint } = admission
+      const gateRefusal = refusal ?? wouldRefuse(admission)
       requests.add(endpoint, head.method, outcome.status)
       durations[endpoint].observe(duration / 1000)
       bytes.request += outcome.requestBytes
@@ -209,6 +213,7 @@ export function createMetrics({
       if (gateRefusal?.kind === 'rate-limited') rateLimited[endpoint] += 1
       if (gateRefusal?.kind === 'unauthorized') authFailures[gateRefusal.cause] += 1
     },
+    refused: refusals.add,
     rateFallback: (endpoint) => fallbacks.inc({ endpoint }),
     passwordFailed: () => passwordFailures.inc(),
     tokensIssued: (grant, responses) => issued.inc({ grant }, responses),
@@ -240,13 +245,5 @@ export function createMetrics({
     contentType: registry.contentType,
     text: registry.text,
     snapshot: registry.snapshot,
-  }
-}
-
-/** Passes on the counts since the last call. Counting in the registry is slower, because it looks up the labels. */
-function drain<K extends string>(counts: Record<K, number>, take: (label: K, amount: number) => void): void {
-  for (const label in counts) {
-    take(label, counts[label])
-    counts[label] = 0
   }
 }

@@ -1,4 +1,4 @@
-import type { DecidedRecord } from '../http/exchange.ts'
+import type { ExchangeRecord } from '../http/exchange.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Explanation, explain, type RequestRow, rowOf } from './explanation.ts'
 import { NUMBERS, type RequestFacts, readFacts, wordsOf, writeNumbers } from './request-facts.ts'
@@ -6,7 +6,7 @@ import { NUMBERS, type RequestFacts, readFacts, wordsOf, writeNumbers } from './
 /** The last requests, to explain a decision afterwards. */
 export interface RecentRequests {
   /** Remembers a request that has ended. */
-  add(record: DecidedRecord): void
+  add(record: ExchangeRecord): void
   /** The latest first: at most 50 that were refused, and 50 others. */
   recent(): readonly RequestRow[]
   /** What was decided about the requests with this id, the latest first. (A trusted proxy may send an id twice.) */
@@ -16,7 +16,7 @@ export interface RecentRequests {
 }
 
 export interface Remembered {
-  readonly what: 'answered' | 'rate-limited' | 'refused otherwise'
+  readonly what: 'answered' | 'rate-limited' | 'refused'
   readonly requests: number
   /** When the oldest of them arrived (ms since the epoch); null if there is none. */
   readonly since: number | null
@@ -27,7 +27,10 @@ const ANSWERED = 1000
 const LIMITED = 500
 const REFUSED = 500
 
-/** A kind of which more requests end is remembered in part, so it always reaches back so many seconds, and a flood costs nothing. */
+/**
+ * What is remembered reaches back at least so many seconds, and a flood costs almost nothing: of each kind, only the first requests
+ * of each second are remembered, up to this part of its places.
+ */
 const SECONDS = 5
 
 /** The space for the words of a request (bytes). What is longer loses the end of its path. */
@@ -42,7 +45,7 @@ const ROWS = 50
 export function createRecentRequests(clock: Clock): RecentRequests {
   const answered = new Ring('answered', ANSWERED)
   const limited = new Ring('rate-limited', LIMITED)
-  const refused = new Ring('refused otherwise', REFUSED)
+  const refused = new Ring('refused', REFUSED)
   const rings = [answered, limited, refused]
 
   return {
@@ -96,7 +99,7 @@ class Ring {
     return this.#inSecond <= this.#capacity / SECONDS
   }
 
-  add(record: DecidedRecord, wall: number): void {
+  add(record: ExchangeRecord, wall: number): void {
     const slot = this.#next
     writeNumbers(record, wall, this.#numbers, slot * NUMBERS)
     this.#lengths[slot] = this.#words.write(wordsOf(record), slot * WORDS, WORDS, 'latin1')

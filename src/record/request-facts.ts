@@ -1,6 +1,6 @@
-import type { Endpoint } from '../http/admission.ts'
-import type { DecidedRecord, Outcome } from '../http/exchange.ts'
-import type { Refusal } from '../http/refusal.ts'
+import { type Endpoint, type OwnEndpoint, type Per, wouldRefuse } from '../http/admission.ts'
+import type { ExchangeRecord, Outcome } from '../http/exchange.ts'
+import type { AuthFailure, Refusal } from '../http/refusal.ts'
 import { pathOf } from '../http/request-path.ts'
 import { nameOf } from './access-log.ts'
 
@@ -19,7 +19,7 @@ export interface RequestFacts {
   readonly lookup: number
   /** How long it waited in queues. */
   readonly waited: number
-  /** When it was sent to the device, and when the head of the response came: ms since `time`. */
+  /** When the first attempt to send it to the device began, and when the head of the response came: ms since `time`. */
   readonly sentAfter: number
   readonly headAfter: number
   readonly deviceStatus: number
@@ -29,9 +29,10 @@ export interface RequestFacts {
   readonly kind: 'refused' | 'own-endpoint' | 'forward'
   readonly endpoint: Endpoint
   readonly client: string
-  readonly per: 'client' | 'grant' | 'device'
-  /** `valid`, the reason why the token is not accepted, or `unavailable`. */
-  readonly token: string
+  readonly ownEndpoint: '' | OwnEndpoint
+  readonly per: Per
+  /** `valid`, the reason why the token is not accepted, or `unavailable`; empty if no token was looked up. */
+  readonly token: '' | 'valid' | 'unavailable' | AuthFailure
   readonly grant: string
   /** The name of the refusal in the access log. */
   readonly refusal: string
@@ -50,50 +51,93 @@ export interface RequestFacts {
 export const FLAGS = {
   withinLimit: 1,
   sharedWindow: 2,
-  /** A trusted proxy named the client. */
-  named: 4,
+  /** A trusted proxy reported the address of the client in `X-Forwarded-For`. */
+  fromForwardedFor: 4,
   upgrade: 8,
   reused: 16,
   tolerant: 32,
+  /** It counted in the window that all clients beyond `limits.max_keys` share. */
+  overflowWindow: 64,
+  /** No service of the device was chosen. */
+  noService: 128,
 } as const
 
 /** The longest values that are kept, in characters. */
 const LONGEST_PATH = 256
 const LONGEST_METHOD = 32
 
+/** The order in which numbers are kept. */
+const NUMBER_NAMES = [
+  'time',
+  'duration',
+  'status',
+  'requestBytes',
+  'responseBytes',
+  'limit',
+  'remaining',
+  'closesIn',
+  'lookup',
+  'waited',
+  'sentAfter',
+  'headAfter',
+  'deviceStatus',
+  'attempts',
+  'flags',
+  'code',
+] as const satisfies readonly (keyof RequestFacts | 'code')[]
+
+/** The order in which words are kept. The id is the first, to be found; the path is the last, because a long one is cut. */
+const WORD_NAMES = [
+  'id',
+  'client',
+  'grant',
+  'refusal',
+  'description',
+  'wouldRefuse',
+  'failure',
+  'route',
+  'method',
+  'path',
+] as const satisfies readonly (keyof RequestFacts)[]
+
+type NumberName = (typeof NUMBER_NAMES)[number]
+type WordName = (typeof WORD_NAMES)[number]
+
 /** How many numbers `writeNumbers` writes. */
-export const NUMBERS = 16
+export const NUMBERS = NUMBER_NAMES.length
+
+// Proof of the cast: the keys are all names.
+const AT = Object.fromEntries(NUMBER_NAMES.map((name, index) => [name, index])) as Record<NumberName, number>
 
 /** Writes the numbers of a request to `to`, from index `at`. @param wall when the exchange ended (ms since the epoch) */
-export function writeNumbers(record: DecidedRecord, wall: number, to: Float64Array, at: number): void {
+export function writeNumbers(record: ExchangeRecord, wall: number, to: Float64Array, at: number): void {
   const { admission, outcome, head, start, duration } = record
   const { decision, peerTrusted } = admission
   const trace = admission.kind === 'forward' ? admission.trace : undefined
   let flags = decision.admitted ? FLAGS.withinLimit : 0
   if (decision.shared === true) flags |= FLAGS.sharedWindow
-  if (peerTrusted && head.survey.forwardedFor.length > 0) flags |= FLAGS.named
+  if (decision.overflow === true) flags |= FLAGS.overflowWindow
+  if (peerTrusted && head.survey.forwardedFor.length > 0) flags |= FLAGS.fromForwardedFor
   if (head.upgrade) flags |= FLAGS.upgrade
-  to[at] = wall - duration
-  to[at + 1] = duration
-  to[at + 2] = outcome.status
-  to[at + 3] = outcome.requestBytes
-  to[at + 4] = outcome.responseBytes
-  to[at + 5] = decision.limit
-  to[at + 6] = decision.remaining
-  to[at + 7] = decision.closesIn
-  to[at + 8] = record.lookup
-  if (trace === undefined) to.fill(0, at + 9, at + 14)
-  else {
-    if (trace.reused) flags |= FLAGS.reused
-    if (trace.tolerant) flags |= FLAGS.tolerant
-    to[at + 9] = trace.waited
-    to[at + 10] = trace.sentAt === 0 ? 0 : trace.sentAt - start
-    to[at + 11] = trace.headAt === 0 ? 0 : trace.headAt - start
-    to[at + 12] = trace.status
-    to[at + 13] = trace.attempts
-  }
-  to[at + 14] = flags
-  to[at + 15] = codeOf(record)
+  if (trace?.reused) flags |= FLAGS.reused
+  if (trace?.tolerant) flags |= FLAGS.tolerant
+  if (trace?.route === undefined) flags |= FLAGS.noService
+  to[at + AT.time] = wall - duration
+  to[at + AT.duration] = duration
+  to[at + AT.status] = outcome.status
+  to[at + AT.requestBytes] = outcome.requestBytes
+  to[at + AT.responseBytes] = outcome.responseBytes
+  to[at + AT.limit] = decision.limit
+  to[at + AT.remaining] = decision.remaining
+  to[at + AT.closesIn] = decision.closesIn
+  to[at + AT.lookup] = record.lookup
+  to[at + AT.waited] = trace?.waited ?? 0
+  to[at + AT.sentAfter] = trace === undefined || trace.sentAt === 0 ? 0 : trace.sentAt - start
+  to[at + AT.headAfter] = trace === undefined || trace.headAt === 0 ? 0 : trace.headAt - start
+  to[at + AT.deviceStatus] = trace?.status ?? 0
+  to[at + AT.attempts] = trace?.attempts ?? 0
+  to[at + AT.flags] = flags
+  to[at + AT.code] = codeOf(record)
 }
 
 /** How often each of these words occurs is bounded, so they are kept as one number: most requests then have few words. */
@@ -103,87 +147,72 @@ const OWNERS = ['client', 'grant', 'device'] as const
 const ENDS = ['complete', 'aborted', 'cut'] as const
 const VERSIONS = ['1.0', '1.1', '2'] as const
 const TOKENS = ['', 'valid', 'unavailable', 'missing', 'malformed', 'unknown', 'expired', 'revoked'] as const
+const OWN_ENDPOINTS = ['', 'token', 'revocation'] as const
 
-function codeOf({ admission, endpoint, outcome, head }: DecidedRecord): number {
+function codeOf({ admission, outcome, head }: ExchangeRecord): number {
   const { identity } = admission
   const token = identity === undefined ? '' : identity.kind === 'refused' ? identity.cause : identity.kind
   return (
     KINDS.indexOf(admission.kind) |
-    (ENDPOINTS.indexOf(endpoint) << 2) |
+    (ENDPOINTS.indexOf(admission.endpoint) << 2) |
     (OWNERS.indexOf(admission.per) << 3) |
     (ENDS.indexOf(outcome.end) << 5) |
     (VERSIONS.indexOf(head.version) << 7) |
-    (TOKENS.indexOf(token) << 9)
+    (TOKENS.indexOf(token) << 9) |
+    (OWN_ENDPOINTS.indexOf(admission.ownEndpoint ?? '') << 12)
   )
 }
 
-/** The words of a request on one line each, the id first, the path last. It has neither the query nor a field nor the body. */
-export function wordsOf({
-  admission,
-  requestId,
-  client,
-  grant,
-  refusal,
-  wouldRefuse,
-  head,
-}: DecidedRecord): string {
+/** The words of a request in the order of `WORD_NAMES`, one a line. They have neither the query nor a field nor the body. */
+export function wordsOf({ admission, grant, refusal, head }: ExchangeRecord): string {
   const trace = admission.kind === 'forward' ? admission.trace : undefined
   const path = pathOf(head.target).slice(0, LONGEST_PATH)
-  const unusual = unusualWords(refusal, wouldRefuse, trace?.failure)
-  return `${requestId}\n${client}\n${grant ?? ''}\n${unusual}\n${trace?.route ?? ''}\n${head.method.slice(0, LONGEST_METHOD)}\n${path}`
+  const unusual = unusualWords(refusal, wouldRefuse(admission), trace?.failure)
+  return `${admission.requestId}\n${admission.client}\n${grant ?? ''}\n${unusual}\n${trace?.route ?? ''}\n${head.method.slice(0, LONGEST_METHOD)}\n${path}`
 }
 
 /** For most requests all four are empty, and for a flood all but the first: joining fewer strings takes less time. */
 function unusualWords(
   refusal: Refusal | undefined,
-  wouldRefuse: Refusal | undefined,
+  observed: Refusal | undefined,
   failure: string | undefined,
 ): string {
   const name = refusal === undefined ? '' : nameOf(refusal)
   const description = refusal !== undefined && 'description' in refusal ? refusal.description : ''
-  if (description === '' && wouldRefuse === undefined && failure === undefined) return `${name}\n\n\n`
-  return `${name}\n${description}\n${wouldRefuse === undefined ? '' : nameOf(wouldRefuse)}\n${failure ?? ''}`
+  if (description === '' && observed === undefined && failure === undefined) return `${name}\n\n\n`
+  return `${name}\n${description}\n${observed === undefined ? '' : nameOf(observed)}\n${failure ?? ''}`
 }
 
 /** The facts that `writeNumbers` and `wordsOf` wrote. */
 export function readFacts(numbers: Float64Array, words: string): RequestFacts {
-  const number = (index: number): number => numbers[index] ?? 0
-  const code = number(15)
-  const [id, client, grant, refusal, description, wouldRefuse, failure, route, method, ...path] =
-    words.split('\n')
+  const lines = words.split('\n')
+  // A path of HTTP/2 may have line ends.
+  const path = lines.splice(WORD_NAMES.length - 1).join('\n')
+  const { code, ...figures } = named<NumberName, number>(NUMBER_NAMES, [...numbers], 0)
+  const { method, ...others } = named<WordName, string>(WORD_NAMES, [...lines, path], '')
   return {
-    time: number(0),
-    duration: number(1),
-    status: number(2),
-    requestBytes: number(3),
-    responseBytes: number(4),
-    limit: number(5),
-    remaining: number(6),
-    closesIn: number(7),
-    lookup: number(8),
-    waited: number(9),
-    sentAfter: number(10),
-    headAfter: number(11),
-    deviceStatus: number(12),
-    attempts: number(13),
-    flags: number(14),
-    id: id ?? '',
+    ...figures,
+    ...others,
+    method: printable(method),
+    path: printable(path),
     kind: KINDS[code & 3] ?? 'refused',
     endpoint: ENDPOINTS[(code >> 2) & 1] ?? 'api',
-    client: client ?? '',
     per: OWNERS[(code >> 3) & 3] ?? 'client',
-    token: TOKENS[(code >> 9) & 7] ?? '',
-    grant: grant ?? '',
-    refusal: refusal ?? '',
-    description: description ?? '',
-    wouldRefuse: wouldRefuse ?? '',
-    failure: failure ?? '',
     end: ENDS[(code >> 5) & 3] ?? 'complete',
     version: VERSIONS[(code >> 7) & 3] ?? '1.1',
-    route: route ?? '',
-    method: printable(method ?? ''),
-    path: printable(path.join('?')),
+    token: TOKENS[(code >> 9) & 7] ?? '',
+    ownEndpoint: OWN_ENDPOINTS[(code >> 12) & 3] ?? '',
   }
+}
+
+/** The values by their names. @param missing a value for a name without one: the end of long words is cut */
+function named<Name extends string, T>(
+  names: readonly Name[],
+  values: readonly T[],
+  missing: T,
+): Record<Name, T> {
+  // Proof of the cast: the keys are all names.
+  return Object.fromEntries(names.map((name, index) => [name, values[index] ?? missing])) as Record<Name, T>
 }
 
 /** Visible ASCII, so that a request cannot send control sequences to a terminal. */

@@ -56,3 +56,14 @@ function codeLabel(status: number): string {
   if (status === 0) return 'none'
   return STATUS_CODES[status] === undefined ? 'other' : String(status)
 }
+
+/** Passes on the counts since the last call. Counting in the registry is slower, because it looks up the labels. */
+export function drain<K extends string>(
+  counts: Record<K, number>,
+  take: (label: K, amount: number) => void,
+): void {
+  for (const label in counts) {
+    take(label, counts[label])
+    counts[label] = 0
+  }
+}

@@ -7,6 +7,7 @@ import { refusalReply } from '../../src/gate/refusal-reply.ts'
 import type { Per } from '../../src/http/admission.ts'
 import { type Forward, hasBody } from '../../src/http/admission.ts'
 import type { Exchange, ExchangeRecord, Outcome } from '../../src/http/exchange.ts'
+import type { Refusal } from '../../src/http/refusal.ts'
 import type { Reply } from '../../src/http/reply.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { OutcomeLatch } from '../../src/listen/outcome.ts'
@@ -144,6 +145,8 @@ function createWaitingPassage(): {
   /** Resolves with the first record. */
   readonly recorded: Promise<void>
   readonly bugs: readonly unknown[]
+  /** The refusals that were counted without a record. */
+  readonly unrecorded: readonly Refusal[]
 } {
   const lookup = Promise.withResolvers<TokenLookup>()
   const live = createLiveExchanges()
@@ -151,6 +154,7 @@ function createWaitingPassage(): {
   const records: ExchangeRecord[] = []
   const recorded = Promise.withResolvers<void>()
   const bugs: unknown[] = []
+  const unrecorded: Refusal[] = []
   const unexpected = (): never => expect.fail('unexpected call')
   const passage = createPassage({
     admit: gate({ identify: () => lookup.promise }),
@@ -172,11 +176,12 @@ function createWaitingPassage(): {
       records.push(record)
       recorded.resolve()
     },
+    onUnrecordedRefusal: (refusal) => unrecorded.push(refusal),
     onBug: (error) => bugs.push(error),
   })
   const revoke = (grant: string): void => live.cut([grant])
   const { promise } = recorded
-  return { pass: passage.request, lookup, revoke, forwarded, records, recorded: promise, bugs }
+  return { pass: passage.request, lookup, revoke, forwarded, records, recorded: promise, bugs, unrecorded }
 }
 
 /** Resolves after all continuations of the lookup have run. */
@@ -238,14 +243,14 @@ it('the revocation of another grant during the lookup, or of the same grant befo
   expect(forwarded).toHaveLength(1)
 })
 
-it('a failed lookup is reported as a bug, and the request is not forwarded', async () => {
-  const { pass, lookup, forwarded, bugs } = createWaitingPassage()
+it('H149 a failed lookup is reported and counted as a bug, and the request is not forwarded', async () => {
+  const { pass, lookup, forwarded, bugs, unrecorded } = createWaitingPassage()
   const { exchange, replies } = recordedExchange()
   const bug = new Error('bug')
   pass(exchange)
   lookup.reject(bug)
   await settled()
-  expect([forwarded, bugs]).toEqual([[], [bug]])
+  expect([forwarded, bugs, unrecorded]).toEqual([[], [bug], [{ kind: 'server-error' }]])
   expect(replies.map(({ status }) => status)).toEqual([500])
 })
 

@@ -6,6 +6,7 @@ import { createMetrics } from '../../src/record/metrics.ts'
 import { accessLines } from '../support/access-lines.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
+import { exchangeRecord } from '../support/exchange-record.ts'
 import { rawConnection } from '../support/raw.ts'
 import { requestHead } from '../support/request-head.ts'
 import { startSidecar, type TestSidecar } from '../support/sidecar.ts'
@@ -40,17 +41,18 @@ describe('H79 Random requests', () => {
     function record(count: number): Promise<string> {
       for (let i = 0; i < count; i += 1) {
         const made = roll(0x7fffffff).toString(36)
-        metrics.exchange({
+        const record = exchangeRecord({
           head: requestHead({
             method: roll(2) === 0 ? made : (METHODS[roll(7)] ?? made),
             target: `/${made}?${made}`,
           }),
-          requestId: made,
+          admission: {
+            requestId: made,
+            endpoint: roll(2) === 0 ? 'api' : 'oauth',
+            client: `2001:db8::${made.slice(0, 4)}`,
+          },
           grant: made,
-          endpoint: roll(2) === 0 ? 'api' : 'oauth',
-          client: `2001:db8::${made.slice(0, 4)}`,
           refusal: refusals[roll(4)],
-          wouldRefuse: undefined,
           outcome: {
             status: CODES[roll(12)] ?? 600 + roll(400),
             end: 'complete',
@@ -59,6 +61,7 @@ describe('H79 Random requests', () => {
           },
           duration: roll(60_000),
         })
+        metrics.exchange(record)
       }
       return metrics.text()
     }

@@ -382,6 +382,19 @@ it('H150 a sidecar knows which shared windows are used up, until when, and how o
   expect(one.windows.usedUp()).toMatchObject([{ key: 'a', refused: 0 }])
 })
 
+it('H150 a key with a used-up window on the server and one of this sidecar alone appears once', async () => {
+  const clock = stillClock()
+  const sidecar = startSidecar(startModelServer(clock), clock)
+  sidecar.store.up = false
+  for (let i = 0; i < 5; i += 1) void sidecar.windows.count('a')
+  clock.advance(500)
+  sidecar.store.up = true
+  await countAll(sidecar, 'a', 4)
+  const [shown, ...rest] = sidecar.windows.usedUp()
+  expect([shown, rest]).toMatchObject([{ key: 'a', refused: 3 }, []])
+  expect((shown?.closesAt ?? 0) - clock.monotonic()).toBeGreaterThan(500)
+})
+
 it('H150 windows that a sidecar counts alone are among the used-up ones', () => {
   const clock = stillClock()
   const sidecar = startSidecar(startModelServer(clock), clock)

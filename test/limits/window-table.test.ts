@@ -27,6 +27,7 @@ function naiveTable(requests: number, length: number, maxKeys: number) {
         limit: requests,
         remaining: requests - window.passed,
         closesIn: window.at + length - now,
+        ...(window.key === undefined ? { overflow: true } : {}),
       }
     },
   }

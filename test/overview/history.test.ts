@@ -5,7 +5,7 @@ import { createHistory, type History, KEPT } from '../../src/overview/history.ts
 import type { Point } from '../../src/overview/model.ts'
 import { createMetrics, type Metrics } from '../../src/record/metrics.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
-import { requestHead } from '../support/request-head.ts'
+import { exchangeRecord } from '../support/exchange-record.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
@@ -27,17 +27,7 @@ function startRecording(): Recording {
   const load = { inFlight: 3, queued: 2 }
   const history = createHistory({ clock, totals: metrics.totals, load: () => load })
   const end = (refusal: Refusal | undefined, duration = 4): void =>
-    metrics.exchange({
-      head: requestHead(),
-      requestId: 'the-id',
-      grant: undefined,
-      endpoint: 'api',
-      client: '192.0.2.1',
-      refusal,
-      wouldRefuse: undefined,
-      outcome: { status: 200, end: 'complete', requestBytes: 0, responseBytes: 0 },
-      duration,
-    })
+    metrics.exchange(exchangeRecord({ refusal, duration }))
   return {
     history,
     metrics,

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { REFUSAL_REASONS } from '../../src/record/refusal-counts.ts'
+import { rawConnection } from '../support/raw.ts'
 import { startSidecar } from '../support/sidecar.ts'
 
 it('H149 every kind of refusal is a series from the start, and counts what was refused', async () => {
@@ -35,4 +36,23 @@ it('H149 a gate that only observes counts what it would refuse, as postern_rate_
   expect(figures('postern_refusals_total', { reason: 'rate_limited' })).toBe(2)
   expect(figures('postern_rate_limited_total')).toBe(2)
   expect(figures('postern_refusals_total', { reason: 'unauthorized' })).toBe(1)
+})
+
+it('H149 bytes that are no valid request are counted, too', async () => {
+  const sidecar = await startSidecar({ transport: 'tls', config: { listen: { max_header_size: '1KiB' } } })
+  const plain = sidecar.url.replace('https:', 'http:')
+  for (const [url, bytes] of [
+    [sidecar.url, 'no HTTP\r\n\r\n'],
+    [sidecar.url, 'GET / HTTP/1.1\r\nHost: a\r\nno field\r\n\r\n'],
+    [sidecar.url, `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(2_000)}\r\n\r\n`],
+    [plain, 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'],
+  ] as const) {
+    const peer = await rawConnection(url)
+    peer.write(bytes)
+    expect(await peer.closed).toMatch(/^HTTP\/1\.1 400 /)
+  }
+  const figures = await sidecar.figures()
+  expect(figures('postern_refusals_total', { reason: 'malformed' })).toBe(3)
+  expect(figures('postern_refusals_total', { reason: 'header_too_large' })).toBe(1)
+  expect(figures('postern_refusals_total')).toBe(4)
 })

@@ -5,19 +5,16 @@ import { createAccessLog, createTimestamp } from '../../src/record/access-log.ts
 import { createLogOn } from '../../src/record/log.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { movableClock } from '../support/clock.ts'
+import { exchangeRecord } from '../support/exchange-record.ts'
 import { requestHead } from '../support/request-head.ts'
 
-const RECORD: ExchangeRecord = {
+const RECORD = exchangeRecord({
   head: requestHead({ target: '/status?secret=1', fields: [], peer: '127.0.0.1', localPort: 80 }),
-  requestId: '0123abc',
+  admission: { requestId: '0123abc', client: '127.0.0.1' },
   grant: 'c0ffee',
-  endpoint: 'api',
-  client: '127.0.0.1',
-  refusal: undefined,
-  wouldRefuse: undefined,
   outcome: { status: 200, end: 'complete', requestBytes: 3, responseBytes: 27 },
   duration: 5.249,
-}
+})
 
 function accessLines(record: ExchangeRecord, level = 'info'): string[] {
   const clock = movableClock()
@@ -55,7 +52,7 @@ it('the line of a request has its end, its refusal and the refusal that was not 
   const outcome = { ...RECORD.outcome, end: 'cut' as const }
   const refusal = { kind: 'unauthorized', cause: 'expired' } as const
   const wouldRefuse = { kind: 'rate-limited', retryAfter: 3 } as const
-  const [line = ''] = accessLines({ ...RECORD, outcome, refusal, wouldRefuse })
+  const [line = ''] = accessLines(exchangeRecord({ outcome, refusal, admission: { wouldRefuse } }))
   expect(JSON.parse(line)).toMatchObject({
     end: 'cut',
     refusal: 'unauthorized: expired',

@@ -1,32 +1,28 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, it } from 'vitest'
-import type { DecidedRecord } from '../../src/http/exchange.ts'
+import type { ExchangeRecord } from '../../src/http/exchange.ts'
 import type { Refusal } from '../../src/http/refusal.ts'
 import { createRecentRequests } from '../../src/record/recent-requests.ts'
 import { stillClock } from '../support/clock.ts'
+import { exchangeRecord } from '../support/exchange-record.ts'
 import { admitted } from '../support/forward.ts'
 import { requestHead } from '../support/request-head.ts'
 
 /** A request whose strings are all cut out of one text, as the parser of heads cuts them. */
-function recorded(id: string, refusal?: Refusal, text = ''): DecidedRecord {
+function recorded(id: string, refusal?: Refusal, text = ''): ExchangeRecord {
   const head = requestHead({ target: text.slice(0, 400) || '/path', method: text.slice(400, 440) || 'GET' })
   const admission = admitted(requestHead())
   const { kind } = refusal === undefined ? admission : { kind: 'refused' as const }
   return {
-    head,
-    requestId: id,
-    grant: undefined,
-    endpoint: 'api',
-    client: text.slice(500, 564) || '192.0.2.1',
-    refusal,
-    wouldRefuse: undefined,
-    outcome: { status: 200, end: 'complete', requestBytes: 0, responseBytes: 0 },
-    duration: 1,
+    ...exchangeRecord({ head, refusal, duration: 1 }),
     // Proof of the cast: all that is recorded of a refused admission is in both kinds.
-    admission: { ...admission, kind } as DecidedRecord['admission'],
-    start: 0,
-    lookup: 0,
+    admission: {
+      ...admission,
+      kind,
+      requestId: id,
+      client: text.slice(500, 564) || '192.0.2.1',
+    } as ExchangeRecord['admission'],
   }
 }
 
@@ -46,7 +42,7 @@ it('H161 a flood of 429 and one of 401 leave the other requests, and each kind k
   expect(requests.remembered().map(({ what, requests }) => [what, requests])).toEqual([
     ['answered', 1000],
     ['rate-limited', 500],
-    ['refused otherwise', 500],
+    ['refused', 500],
   ])
   const found = (id: string): number => requests.explain(id).length
   expect(['a0', 'a1', 'a1000', 'u0', 'u1', 'u500', 'l4499', 'l4500', 'l4999', 'l', ''].map(found)).toEqual([
@@ -97,7 +93,7 @@ it('H161 of a flood so many requests are remembered in a second that the last fi
   expect([...last]).toEqual([
     ['answered', 1000],
     ['rate-limited', 500],
-    ['refused otherwise', 0],
+    ['refused', 0],
   ])
   const found = (id: string): number => requests.explain(id).length
   expect(['l14999', 'l15000', 'l15099', 'l15100', 'l19000', 'a15000', 'a15199', 'a15200'].map(found)).toEqual(

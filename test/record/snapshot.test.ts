@@ -1,19 +1,10 @@
 import { expect, it } from 'vitest'
-import type { ExchangeRecord } from '../../src/http/exchange.ts'
 import { createMetrics, type Metrics, type Sample } from '../../src/record/metrics.ts'
-import { requestHead } from '../support/request-head.ts'
+import { exchangeRecord } from '../support/exchange-record.ts'
 
-const RECORD: ExchangeRecord = {
-  head: requestHead(),
-  requestId: 'the-id',
-  grant: undefined,
-  endpoint: 'api',
-  client: '192.0.2.1',
-  refusal: undefined,
-  wouldRefuse: undefined,
+const RECORD = exchangeRecord({
   outcome: { status: 200, end: 'complete', requestBytes: 3, responseBytes: 1000 },
-  duration: 4,
-}
+})
 
 function usedMetrics(): Metrics {
   const metrics = createMetrics({ version: '1.2.3', node: '26.0.0' })

@@ -12,7 +12,7 @@ import { Http1UpgradeExchange } from './upgrade.ts'
 export interface Http1Handlers {
   readonly onExchange: (exchange: Exchange) => void
   readonly onUpgrade: (exchange: UpgradeExchange) => void
-  /** The complete HTTP/1 response for bytes that are not a valid request (C20). */
+  /** The complete HTTP/1 response for bytes that are not a valid request (C20). Called once per response. */
   readonly refusalMessage: (refusal: Refusal) => string
   /** Called with an unexpected error. Only the connection on which it occurred is closed. */
   readonly onBug: (error: unknown) => void
