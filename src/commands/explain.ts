@@ -64,13 +64,20 @@ function textOf({ request, findings }: Explanation): string {
   return titles.map(({ title, text }) => `${title.padEnd(width)}  ${text}\n`).join('')
 }
 
+const KEPT: Readonly<Record<Remembered['what'], string>> = {
+  answered: 'answered',
+  'rate-limited': 'over the limit',
+  refused: 'refused for another reason',
+}
+
 /** The message does not repeat the id: the operator may have typed a token instead. */
 function notRemembered(remembered: readonly Remembered[]): string {
   const kept = remembered.map(({ what, requests, since }) =>
-    since === null ? `0 ${what}` : `${requests} ${what} since ${new Date(since).toISOString()}`,
+    since === null ? `0 ${KEPT[what]}` : `${requests} ${KEPT[what]} since ${new Date(since).toISOString()}`,
   )
   return (
     `no request with this id is remembered; those that are: ${kept.join(', ')}. ` +
-    'A request is remembered when it has ended, of many in one second only some are. One that was no valid HTTP has no id.'
+    'A request is remembered when it has ended. If more than 200, 100 or 100 of these kinds end in one second, only the first are. ' +
+    'One that was no valid HTTP has no id.'
   )
 }

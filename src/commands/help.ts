@@ -47,8 +47,9 @@ the time went. Without an id it lists the last requests: 50 that were refused, a
   postern explain 1f0c5a4bd67e4a1c9d0e7b3f5a2c8e61
   postern explain --json | jq '.requests[] | select(.status == 401)'
 
-The sidecar remembers the last 1000 requests that it admitted, 500 over the limit, and 500 that it refused for other reasons. They
-hold no tokens, passwords or queries, and are gone when it stops. The command finds the running sidecar by state_dir, so it needs
+The sidecar remembers up to 1000 requests that it answered, 500 over the limit, and 500 that it refused for other reasons: all, unless
+more than 200, 100 or 100 of a kind end in one second; of these the first of each second. They hold no tokens, passwords or queries,
+and are gone when it stops. The command finds the running sidecar by state_dir, so it needs
 the same configuration: name it with --config, unless it is ${DEFAULT_CONFIG}. Run it as the sidecar's user or as root.
 Exit codes: 0 if the request is found; 1 if it is not remembered, or no sidecar runs; 2 for bad usage.`
 

@@ -10,7 +10,7 @@ export const OVERVIEW = {
   },
   H149: {
     sentence:
-      '`postern_refusals_total` counts every refusal by its kind. All kinds are series from the start, and `rate_limited` agrees with `postern_rate_limited_total`.',
+      '`postern_refusals_total` counts every refusal by its kind, also those of bytes that are no valid request and of a bug in the gate. All kinds are series from the start, and `rate_limited` agrees with `postern_rate_limited_total`.',
     reason: '`rate()` misses the first event of a series that begins with it',
   },
   H150: {
@@ -71,7 +71,7 @@ export const OVERVIEW = {
   },
   H161: {
     sentence:
-      'The last 1000 requests that were answered are remembered, and apart from them the last 500 over the limit and the last 500 refused otherwise, in 1 MiB, whatever clients send. Of each kind, at most a fifth of its places is taken in a second.',
+      'The last 1000 requests that were answered are remembered, and apart from them the last 500 over the limit and the last 500 refused otherwise, in 1 MiB, whatever clients send. Of each kind, the first requests of a second are remembered, up to a fifth of its places.',
     reason: 'bounded memory; a flood of refused requests must not wash out the one that is asked for',
   },
   H162: {

@@ -1,36 +1,13 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { control } from '../../src/commands/control.ts'
-import type { Explanation, RequestRow } from '../../src/record/explanation.ts'
 import { accessLines } from '../support/access-lines.ts'
+import { ask, explained, explanationsOf, recent } from '../support/explained.ts'
 import { startHoldingDevice, waitForQueued } from '../support/holding-device.ts'
 import { rawConnection } from '../support/raw.ts'
-import { PASSWORD, startSidecar, type TestSidecar } from '../support/sidecar.ts'
+import { PASSWORD, startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
-
-const ask = (sidecar: TestSidecar, path: string): Promise<object> =>
-  control(join(sidecar.directory, 'state'), { method: 'GET', path })
-
-async function explanationsOf(sidecar: TestSidecar, id: string): Promise<readonly Explanation[]> {
-  const answer = await ask(sidecar, `/explain?id=${encodeURIComponent(id)}`)
-  return (answer as { explanations: Explanation[] }).explanations
-}
-
-async function recent(sidecar: TestSidecar): Promise<readonly RequestRow[]> {
-  return ((await ask(sidecar, '/requests')) as { requests: RequestRow[] }).requests
-}
-
-/** The findings about the last request for a path, by their titles. A request is recorded when it has ended. */
-async function explained(sidecar: TestSidecar, path: string): Promise<Record<string, string>> {
-  const row = await expect
-    .poll(async () => (await recent(sidecar)).find((each) => each.path === path), { timeout: 10_000 })
-    .toBeDefined()
-    .then(async () => (await recent(sidecar)).find((each) => each.path === path))
-  const [explanation] = await explanationsOf(sidecar, row?.id ?? '')
-  expect(explanation?.request).toEqual(row)
-  return Object.fromEntries(explanation?.findings.map(({ title, text }) => [title, text]) ?? [])
-}
 
 describeTransports(
   'postern explain',
@@ -225,7 +202,7 @@ it('H160 an id that is not remembered: how many requests are, and since when', a
     remembered: [
       { what: 'answered', requests: 0, since: null },
       { what: 'rate-limited', requests: 0, since: null },
-      { what: 'refused otherwise', requests: 1, since: expect.any(Number) },
+      { what: 'refused', requests: 1, since: expect.any(Number) },
     ],
   })
 })

@@ -89,7 +89,7 @@ describe('Through the control socket,', () => {
     expect(JSON.parse(listed.stdout).requests).toContainEqual(expect.objectContaining({ id, status: 401 }))
     expect([unknown.code, unknown.stdout]).toEqual([1, ''])
     expect(unknown.stderr).toMatch(
-      /^postern explain: no request with this id is remembered; those that are: \d+ answered.*, \d+ refused otherwise since \S+Z\. /,
+      /^postern explain: no request with this id is remembered; those that are: \d+ answered.*, \d+ refused for another reason since \S+Z\. /,
     )
   })
 
