@@ -16,6 +16,15 @@ export function pathOf(target: string): string {
   return query < 0 ? target : target.slice(0, query)
 }
 
+/** The path of a request target to be logged or shown: without the query and, in absolute form, without user info. */
+export function shownPath(target: string): string {
+  const path = pathOf(target)
+  return path.startsWith('/') ? path : path.replace(USER_INFO, '$1')
+}
+
+/** `user:password@` behind the scheme, also in a target that no rule allows. */
+const USER_INFO = /^([a-z][a-z\d+.-]*:\/+)?[^/]*@/i
+
 /** Finds the entry for a path; undefined if there is none. */
 export type FindPath<T> = (path: string) => T | undefined
 

@@ -1,7 +1,7 @@
 import { wouldRefuse } from '../http/admission.ts'
 import type { ExchangeRecord } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
-import { pathOf } from '../http/request-path.ts'
+import { shownPath } from '../http/request-path.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Logger, lineWriter } from './log.ts'
 
@@ -95,7 +95,7 @@ function lineOf(record: ExchangeRecord, time: string): string {
   const observed = withheld === undefined ? '' : `,"would_refuse":"${nameOf(withheld)}"`
   return (
     `{"level":${INFO},"time":"${time}","request_id":"${requestId}"${granted},"client":${quoted(client, LONGEST_CLIENT)}` +
-    `,"method":${quoted(head.method, LONGEST_METHOD)},"path":${quoted(pathOf(head.target), LONGEST_PATH)}` +
+    `,"method":${quoted(head.method, LONGEST_METHOD)},"path":${quoted(shownPath(head.target), LONGEST_PATH)}` +
     `,"version":"${head.version}","endpoint":"${endpoint}","status":${outcome.status}${end}${refused}${observed}` +
     `,"ms":${Math.round(duration * 10) / 10},"in":${outcome.requestBytes},"out":${outcome.responseBytes}` +
     ',"msg":"request"}\n'

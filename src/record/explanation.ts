@@ -130,13 +130,13 @@ const MEANINGS: Readonly<Record<Exclude<WithoutSentence, 'unauthorized'>, string
   'unsupported-media-type':
     'The form has another Content-Type than application/x-www-form-urlencoded in UTF-8.',
   'content-too-large':
-    'The body is larger than Postern buffers: see upstream.buffer_uploads, or send a Content-Length.',
+    'The body is larger than Postern buffers: 8 KiB of a form, upstream.buffer_uploads of an upload without Content-Length.',
   'request-timeout': 'The body paused for too long: see listen.body_timeout and the network of the client.',
   'expectation-failed': 'The field Expect asks for something else than 100-continue.',
   'header-too-large': 'The header is over listen.max_header_size or listen.max_header_count.',
   'rate-limited': 'The window is used up. The client may send again when it closes, as Retry-After says.',
   overloaded:
-    'Too many requests wait, or too many tunnels are open. The client may try again after a second.',
+    'Too many requests wait, this one waited for too long, or too many tunnels are open. The client may try again after a second.',
   'store-unavailable': 'The shared store did not answer: see postern check and the log.',
   upstream: 'The device sent no usable response: see Device, and postern check.',
   'server-error': 'A bug in Postern: the log has the error.',

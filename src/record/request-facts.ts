@@ -1,7 +1,7 @@
 import { type Endpoint, type OwnEndpoint, type Per, wouldRefuse } from '../http/admission.ts'
 import type { ExchangeRecord, Outcome } from '../http/exchange.ts'
 import type { AuthFailure, Refusal } from '../http/refusal.ts'
-import { pathOf } from '../http/request-path.ts'
+import { shownPath } from '../http/request-path.ts'
 import { nameOf } from './access-log.ts'
 
 /** What is remembered of a request, as numbers and words. An empty word and a 0 mean that there is none. Durations are in ms. */
@@ -166,7 +166,7 @@ function codeOf({ admission, outcome, head }: ExchangeRecord): number {
 /** The words of a request in the order of `WORD_NAMES`, one a line. They have neither the query nor a field nor the body. */
 export function wordsOf({ admission, grant, refusal, head }: ExchangeRecord): string {
   const trace = admission.kind === 'forward' ? admission.trace : undefined
-  const path = pathOf(head.target).slice(0, LONGEST_PATH)
+  const path = shownPath(head.target).slice(0, LONGEST_PATH)
   const unusual = unusualWords(refusal, wouldRefuse(admission), trace?.failure)
   return `${admission.requestId}\n${admission.client}\n${grant ?? ''}\n${unusual}\n${trace?.route ?? ''}\n${head.method.slice(0, LONGEST_METHOD)}\n${path}`
 }

@@ -60,6 +60,18 @@ it('the line of a request has its end, its refusal and the refusal that was not 
   })
 })
 
+it('C9 user info of a target in absolute form is not logged', () => {
+  for (const [target, path] of [
+    ['http://user:secret@host/path?secret', 'http://host/path'],
+    ['user:secret@host:443', 'host:443'],
+    ['HTTP:///user:secret@@host/a@b', 'HTTP:///host/a@b'],
+    ['/a@b', '/a@b'],
+  ] as const) {
+    const [line = ''] = accessLines(exchangeRecord({ head: requestHead({ target }) }))
+    expect(JSON.parse(line)).toMatchObject({ path })
+  }
+})
+
 it('any method or path of a client is logged as one line of printable ASCII that is JSON', () => {
   const odd = fc.string({ unit: 'binary', maxLength: 300 })
   fc.assert(
