@@ -61,7 +61,9 @@ export function requestFields(
     const crumbs = lower === 'cookie' && head.version === '2'
     if (crumbs && seen.includes(lower)) continue
     if (forwarding || crumbs) seen = [...seen, lower]
-    fields.push(name, crumbs ? joinedCookies(head.fields) : (head.fields[i + 1] ?? ''))
+    const value = crumbs ? joinedCookies(head.fields) : (head.fields[i + 1] ?? '')
+    const kept = lower === 'cookie' ? withoutPageCookies(value) : value
+    if (kept !== undefined) fields.push(name, kept)
   }
   if (typeof admission.framing === 'number') fields.push('Content-Length', String(admission.framing))
   pushForwarding(fields, seen, head, admission)
@@ -90,6 +92,22 @@ function asCgi(lowerName: string): string {
 /** An HTTP/2 client may split its cookies over several fields. HTTP/1 needs one field (RFC 9113 §8.2.3). */
 function joinedCookies(fields: Fields): string {
   return fieldValues(fields, 'cookie').join('; ')
+}
+
+/** The name of a session of the live page, as `admin/sessions.ts` makes it. */
+const PAGE_COOKIE = /^postern-[0-9a-f]{12}$/
+
+/**
+ * The cookies without sessions of the live page: cookies ignore ports, so a browser sends the page's to the device, too, which could
+ * then sign in as its viewer. Undefined if none is left.
+ */
+function withoutPageCookies(cookies: string): string | undefined {
+  if (!cookies.includes('postern-')) return cookies
+  const pairs = cookies.split(';')
+  const kept = pairs.filter((pair) => !PAGE_COOKIE.test(cookieName(pair)))
+  if (kept.length === pairs.length) return cookies
+  const rest = withoutBlanks(kept.join(';'))
+  return rest === '' ? undefined : rest
 }
 
 function pushForwarding(
