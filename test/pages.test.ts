@@ -26,6 +26,7 @@ const FOR_PEOPLE = [
   'docs/api.md',
   'docs/verifying.md',
   'src/README.md',
+  'src/RECIPES.md',
 ]
 
 const COMMAND = /^(?:npm|npx|node|curl|postern|apt-get|systemctl|docker|kubectl|install|git) /m
@@ -45,14 +46,20 @@ describe('the pages', () => {
     expect(read(page).split('\n').length).toBeLessThanOrEqual(236)
   })
 
-  it.each(['src', 'bench'])('%s/README.md names only files that exist', (folder) => {
-    const page = read(`${folder}/README.md`).replaceAll(/\(https?:[^)]*\)|\b[\w/-]*NAME[\w-]*\.ts/g, '')
-    const named = [...page.matchAll(/(?<![\w./*-])[\w-][\w./-]*\.(?:ts|cjs|mjs)\b/g)].map(([path]) => path)
-    expect(named.length).toBeGreaterThan(20)
-    const exists = (path: string): boolean =>
-      existsSync(join(root, folder, path)) || existsSync(join(root, path))
-    expect(named.filter((path) => !exists(path))).toEqual([])
-  })
+  it.each(['src/README.md', 'src/RECIPES.md', 'bench/README.md'])(
+    '%s names only files that exist',
+    (path) => {
+      const folder = dirname(path)
+      const page = read(path).replaceAll(/\(https?:[^)]*\)|\b[\w/-]*NAME[\w-]*\.ts/g, '')
+      const named = [...page.matchAll(/(?<![\w./*-])[\w-][\w./-]*\.(?:ts|js|cjs|mjs|css|yml)\b/g)].map(
+        ([path]) => path,
+      )
+      expect(named.length).toBeGreaterThan(20)
+      const exists = (path: string): boolean =>
+        existsSync(join(root, folder, path)) || existsSync(join(root, path))
+      expect(named.filter((path) => !exists(path))).toEqual([])
+    },
+  )
 })
 
 describe('the commands on the pages', () => {

@@ -110,7 +110,7 @@ if (grant === undefined) throw new Error('no grant')
 await fetch(`${sidecar.adminUrl}/page/revoke`, {
   method: 'POST',
   headers: { 'Content-Type': 'application/json', Origin: sidecar.adminUrl },
-  body: JSON.stringify({ grant: grants.rows[0]?.id }),
+  body: JSON.stringify({ grant: grant.id }),
 })
 await pause(45_000)
 
