@@ -15,6 +15,8 @@ type Course = readonly number[]
 export interface Prometheus {
   /** The series of a query since the start, a value each second. Rejects with what Prometheus says if the query is wrong. */
   courses(query: string): Promise<readonly Course[]>
+  /** Resolves when every target has been scraped twice more, or has failed to be. */
+  scrapedTwice(): Promise<void>
   /** The values of a label. */
   labelValues(label: string, match: string): Promise<readonly string[]>
 }
@@ -59,13 +61,23 @@ export async function startPrometheus(targets: readonly string[]): Promise<Prome
     return answer.data
   }
 
+  async function courses(query: string): Promise<readonly Course[]> {
+    const times = { start: String(start), end: String(Date.now() / 1000), step: '1s' }
+    const { result } = (await ask('query_range', { query, ...times })) as {
+      result: readonly { values: readonly (readonly [number, string])[] }[]
+    }
+    return result.map(({ values }) => values.map(([, value]) => Number(value)))
+  }
+
   return {
-    async courses(query) {
-      const times = { start: String(start), end: String(Date.now() / 1000), step: '1s' }
-      const { result } = (await ask('query_range', { query, ...times })) as {
-        result: readonly { values: readonly (readonly [number, string])[] }[]
-      }
-      return result.map(({ values }) => values.map(([, value]) => Number(value)))
+    courses,
+    async scrapedTwice() {
+      // The first scrape from now on is within a second, so one that is later than that is the second.
+      const second = Date.now() / 1000 + 1
+      await until(async () => {
+        const times = await courses('timestamp(up)')
+        return times.length === targets.length && times.every((course) => (course.at(-1) ?? 0) > second)
+      })
     },
     labelValues: async (label, match) =>
       (await ask(`label/${label}/values`, { 'match[]': match })) as readonly string[],

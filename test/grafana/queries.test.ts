@@ -49,7 +49,7 @@ describe('the queries of the dashboard, at a Prometheus that scrapes sidecars', 
     let waiting = queriesOf(readDashboard())
     const deadline = Date.now() + 90_000
     while (waiting.length > 0 && Date.now() < deadline) {
-      await scene.round()
+      await scene.round(prometheus.scrapedTwice)
       const ready = await Promise.all(waiting.map((query) => isReady(query, all)))
       waiting = waiting.filter((_, index) => !ready[index])
     }

@@ -6,7 +6,7 @@ import { prepareSite, type Served, type Site, tokensOf } from '../process/serve.
 import { type Device, readBody, startDevice } from '../support/device.ts'
 import { ping, rawSession } from '../support/http2-frames.ts'
 import { unusedPort } from '../support/raw.ts'
-import { startRedis } from '../support/redis.ts'
+import { startRedis, until } from '../support/redis.ts'
 import { PASSWORD } from '../support/sidecar.ts'
 import { acceptWebSockets, openWebSocket } from '../support/websocket.ts'
 
@@ -15,8 +15,11 @@ export interface Scene {
   /** The admin listeners: that of the single sidecar, and those of the fleet. */
   readonly alone: string
   readonly fleet: readonly string[]
-  /** Makes each kind of event once. What is down in odd rounds is up in even ones. */
-  round(): Promise<void>
+  /**
+   * Makes each kind of event once. What is down in odd rounds is up in even ones.
+   * @param scraped resolves when Prometheus has seen what is down
+   */
+  round(scraped: () => Promise<void>): Promise<void>
 }
 
 /** Beyond it, connections to the single sidecar are closed at once. */
@@ -61,7 +64,7 @@ export async function startScene(): Promise<Scene> {
   return {
     alone: admins[0] ?? '',
     fleet: admins.slice(1),
-    async round() {
+    async round(scraped) {
       rounds += 1
       const broken = rounds % 2 === 1
       if (!broken) {
@@ -79,8 +82,8 @@ export async function startScene(): Promise<Scene> {
         await Promise.all([
           ...fleet.map((sidecar) => member(sidecar, token)),
           alone.request({ path, token: own }),
-          pause(2_500),
         ])
+        await scraped()
       }
       await abuse(alone)
     },
@@ -134,17 +137,18 @@ async function operator(site: Site, alone: Served, round: number): Promise<void>
   site.configure({ limits: { api: { requests: broken ? 'many' : 30 + round } } })
   site.setPassword(broken ? '' : `${PASSWORD}\n`)
   alone.signal('SIGHUP')
-  while (reloads() === seen) await pause(20)
+  await until(async () => reloads() > seen)
   await alone.revoke({ all: true })
 }
 
 /** A token, as soon as the sidecar has found the store again. */
 async function loginAt(sidecar: Served): Promise<string> {
-  for (;;) {
-    const response = await sidecar.login()
-    if (response.status === 200) return tokensOf(response).access_token
-    await pause(50)
-  }
+  let response = await sidecar.login()
+  await until(async () => {
+    if (response.status !== 200) response = await sidecar.login()
+    return response.status === 200
+  })
+  return tokensOf(response).access_token
 }
 
 /** A client of a member of the fleet. What it gets while the store or the device is down is no matter. */
