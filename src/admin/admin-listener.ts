@@ -25,8 +25,8 @@ export interface AdminDependencies {
 const REQUEST_TIMEOUT = 10_000
 /** Further connections are closed at once: their descriptors are taken from those of the public listener. */
 const MOST_CONNECTIONS = 512
-/** The same for one client (IPv6: a /64), so that only eight together shut out health checks. A viewer uses up to six. */
-const MOST_CONNECTIONS_PER_PEER = 64
+/** The same for one client (IPv6: a /64), so that only four together shut out health checks. A viewer uses up to six. */
+const MOST_CONNECTIONS_PER_PEER = 128
 
 /**
  * The listener for operators: `/metrics` for Prometheus, `/healthz` (the process is alive), `/readyz` (it is ready for traffic), all
