@@ -39,7 +39,17 @@ export function rowOf({
   refusal,
   duration,
 }: RequestFacts): RequestRow {
-  return { id, time, method, path, client, status, refusal: refusal === '' ? null : refusal, duration }
+  return {
+    id,
+    time: Math.round(time),
+    method,
+    path,
+    client,
+    status,
+    refusal: refusal === '' ? null : refusal,
+    // To the microsecond.
+    duration: Math.round(duration * 1000) / 1000,
+  }
 }
 
 /** Explains a request in plain sentences, one finding for each station that decided something about it. */

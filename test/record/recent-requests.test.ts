@@ -101,6 +101,13 @@ it('H161 of a flood so many requests are remembered in a second that the last fi
   )
 })
 
+it('H160 times are whole milliseconds, durations microseconds', () => {
+  const requests = createRecentRequests(stillClock())
+  requests.add({ ...recorded('id'), duration: 0.495_660_000_4 })
+  const { time, duration } = requests.explain('id')[0]?.request ?? { time: 0.5, duration: 0 }
+  expect([Number.isInteger(time), duration]).toEqual([true, 0.496])
+})
+
 it('H162 control characters of a request are shown as ?', () => {
   const requests = createRecentRequests(stillClock())
   requests.add(recorded('id', undefined, '/a\nb\x1b[31m\u010a'.padEnd(400, '/')))
