@@ -1,4 +1,25 @@
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+/** The files that take longest, by what their names begin with. Begun last, they would run alone at the end. */
+const LONG = [
+  'test/machine/verify-at-length',
+  'test/machine/release',
+  'test/verify/faults',
+  'test/npm-package',
+  'test/page/',
+  'test/grafana/queries',
+]
+
+class LongFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const place = ({ moduleId }: TestSpecification): number => {
+      const index = LONG.findIndex((name) => moduleId.includes(`/${name}`))
+      return index === -1 ? LONG.length : index
+    }
+    return (await super.sort(files)).toSorted((a, b) => place(a) - place(b))
+  }
+}
 
 export default defineConfig({
   test: {
@@ -13,6 +34,7 @@ export default defineConfig({
         : ['test/bench/fleet.test.ts', 'test/bench/fleet-messages.test.ts']),
       ...(process.env.POSTERN_TEST_MACHINE === '1' ? [] : ['test/machine/**']),
     ],
+    sequence: { sequencer: LongFirst },
     setupFiles: ['test/support/setup.ts'],
     globalSetup: ['test/support/bundle.ts', 'test/support/shared-pair.ts'],
     // These end what hangs, and promise nothing: a machine with other work to do may take ten times as long as an idle one.
