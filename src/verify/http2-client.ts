@@ -53,8 +53,8 @@ export async function createHttp2Client(
       stream?.destroy()
     })
 
-    async function attempt(refusals: number): Promise<void> {
-      const before = responses
+    /** @param before how many responses there were at the last refusal of this request, or at its start */
+    async function attempt(refusals: number, before: number): Promise<void> {
       const session = await connections.current()
       if (over) return
       // A GOAWAY may have come with the SETTINGS.
@@ -66,11 +66,12 @@ export async function createHttp2Client(
       const inVain = responses === before ? refusals + 1 : 1
       if (inVain === MOST_REFUSALS)
         throw new Error(`the server refused the HTTP/2 stream ${MOST_REFUSALS} times`)
+      const until = responses
       if (session.isOpen()) await pause(FIRST_PAUSE * 2 ** (inVain - 1))
-      if (!over) await attempt(inVain)
+      if (!over) await attempt(inVain, until)
     }
 
-    void attempt(0).catch(exchange.fail)
+    void attempt(0, responses).catch(exchange.fail)
     return exchange.answer
   }
 

@@ -246,6 +246,24 @@ describe('HTTP/2 repeats what the server did not process (RFC 9113 §8.7)', () =
     expect([...held.values()].map(({ length }) => length)).toEqual([10, 9])
   })
 
+  it('after REFUSED_STREAM, as long as others get responses while it waits', async () => {
+    let refused = 0
+    const others: Promise<unknown>[] = []
+    const client = await http2Of(
+      (stream, { ':path': path }) => {
+        if (path !== '/refused' || refused === 12) return answer(stream)
+        refused += 1
+        stream.close(http2.constants.NGHTTP2_REFUSED_STREAM)
+        setTimeout(() => others.push(client.send(GET)), 3)
+      },
+      {},
+      PATIENT,
+    )
+    const { status, failure } = await client.send(apiRequest('/refused', 'token'))
+    expect([failure ?? status, refused]).toEqual([200, 12])
+    await Promise.all(others)
+  })
+
   it('after REFUSED_STREAM', async () => {
     let arrived = 0
     const client = await http2Of(
