@@ -121,6 +121,7 @@ describe('H117 the npm package', () => {
       'deploy/postern.yaml',
       'docs/alerts.md',
       'docs/api.md',
+      'docs/clients.md',
       'docs/installing.md',
       'docs/library.md',
       'docs/operating.md',

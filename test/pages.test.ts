@@ -24,6 +24,7 @@ const FOR_PEOPLE = [
   'docs/alerts.md',
   'docs/fleet.md',
   'docs/api.md',
+  'docs/clients.md',
   'docs/verifying.md',
   'src/README.md',
   'src/RECIPES.md',

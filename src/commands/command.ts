@@ -39,6 +39,8 @@ export interface ProgramIo extends CommandIo, Pick<DaemonIo, 'permissions'> {
   readonly onSignals: (...signals: readonly NodeJS.Signals[]) => DaemonIo['onStop']
   /** The path of Node, or undefined in the single executable. */
   readonly node: string | undefined
+  /** The words that start this program again. */
+  readonly program: readonly string[]
 }
 
 /** 0 stopped on purpose, 1 failed while running, 2 bad usage or configuration. */

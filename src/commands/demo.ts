@@ -25,6 +25,8 @@ export interface DemoIo extends Pick<DaemonIo, 'stdout' | 'stderr' | 'logSink' |
   readonly clock: Clock
   /** The path of the running Node.js, for the commands that the demo prints; undefined if Node is part of the program. */
   readonly node: string | undefined
+  /** The words that start this program again, for the commands that the demo prints. */
+  readonly program: readonly string[]
 }
 
 const defaultPort = 8443
@@ -56,7 +58,7 @@ export async function demoCommand(options: DemoOptions, io: DemoIo): Promise<Exi
       passwordHash: await hashPassword(password),
     })
     sidecar = await startSidecar(folder.configFile, io)
-    io.stdout.write(describe({ folder, sidecar, password, upstream, node: io.node, options }))
+    io.stdout.write(describe({ folder, sidecar, password, upstream, io, options }))
     await stopped
     return 0
   } finally {
@@ -91,11 +93,11 @@ interface Running {
   readonly sidecar: RunningSidecar
   readonly password: string
   readonly upstream: string
-  readonly node: string | undefined
+  readonly io: DemoIo
   readonly options: DemoOptions
 }
 
-function describe({ folder, sidecar, password, upstream, node, options }: Running): string {
+function describe({ folder, sidecar, password, upstream, io, options }: Running): string {
   const moved = [
     ...movedNote(options.port, defaultPort, sidecar.publicUrl),
     ...movedNote(options.adminPort, defaultAdminPort, sidecar.adminUrl),
@@ -104,8 +106,10 @@ function describe({ folder, sidecar, password, upstream, node, options }: Runnin
     publicUrl: sidecar.publicUrl,
     adminUrl: sidecar.adminUrl,
     certificate: folder.certificate,
+    configFile: folder.configFile,
     password,
-    node,
+    node: io.node,
+    program: io.program,
   })
   return `
 Postern demo: a sample device, and the real sidecar in front of it.

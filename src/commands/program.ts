@@ -196,7 +196,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
       // The demo has nothing to reload. SIGHUP, as from a closed terminal, stops it and removes its folder.
       const daemon = { ...io.daemon(), onStop: io.onSignals('SIGTERM', 'SIGINT', 'SIGHUP') }
       const { demoCommand } = await import('./demo.ts')
-      return demoCommand(options, { ...daemon, clock: systemClock, node: io.node })
+      return demoCommand(options, { ...daemon, clock: systemClock, node: io.node, program: io.program })
     },
   )
     .option('--device <address>', 'only the sample device, on this address, such as 127.0.0.1:8080')

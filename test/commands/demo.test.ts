@@ -29,7 +29,10 @@ beforeEach(() => {
   return () => vi.unstubAllEnvs()
 })
 
-function startDemo(options: DemoOptions): Demo {
+function startDemo(
+  options: DemoOptions,
+  program: { readonly node: string | undefined } = { node: process.execPath },
+): Demo {
   const printed = Promise.withResolvers<string>()
   const stopped = Promise.withResolvers<void>()
   let errors = ''
@@ -44,7 +47,8 @@ function startDemo(options: DemoOptions): Demo {
     stderr,
     logSink: { terminal: false, fd: openSync('/dev/null', 'w') },
     clock: systemClock,
-    node: process.execPath,
+    node: program.node,
+    program: [process.execPath, join(import.meta.dirname, '../../src/main.ts')],
     onStop: (listener) => stopped.promise.then(listener),
   }).catch((error: unknown) => reportFailure('demo', error, { stderr }))
   closeLater(async () => {
@@ -58,29 +62,36 @@ function printedValue(printed: string, name: string): string {
   return new RegExp(`^ {2}${name} +(.+?)(?: {3}\\(.*)?$`, 'm').exec(printed)?.[1] ?? `no ${name}`
 }
 
-test('the printed commands work when a shell runs them from top to bottom', async () => {
-  needs('curl')
-  const printed = await startDemo({ port: 0, adminPort: 0 }).printed
-  const script = printed.slice(printed.indexOf('# Set the URL'), printed.indexOf('Ctrl-C stops'))
-  const { stdout, stderr } = await run('sh', ['-c', script], { timeout: 50_000 })
-  expect(stderr).toBe('')
+test.each([
+  { where: 'a checkout', node: process.execPath },
+  { where: 'the executable, without Node.js', node: undefined },
+])(
+  'the printed commands of $where work when a shell runs them from top to bottom',
+  async ({ node }) => {
+    for (const tool of ['curl', 'openssl']) needs(tool)
+    const printed = await startDemo({ port: 0, adminPort: 0 }, { node }).printed
+    const script = printed.slice(printed.indexOf('# Set the URL'), printed.indexOf('Ctrl-C stops'))
+    const { stdout, stderr } = await run('sh', ['-c', script], { timeout: 50_000 })
+    expect(stderr).toBe('')
 
-  expect(stdout).toContain('"access_token":"')
-  expect(stdout).toContain('"model":"PowerDist 8"')
-  expect(stdout).toContain('{"id":1,"label":"outlet 1","enabled":false,"watts":0}\n')
-  expect(stdout).toMatch(/^HTTP\/\S+ 401/m)
-  expect(stdout).toContain('"size":8000000')
-  expect(stdout).toContain('4194304 bytes, status 200')
-  expect(stdout.match(/^event: power$/gm)).toHaveLength(3)
-  expect(stdout).toContain(`${printedValue(printed, 'API')}/login.html`)
-  expect(stdout).toMatch(/^\[\{"id":1,.*\}\]$/m)
-  expect(stdout.match(/"refresh_token":"/g)).toHaveLength(2)
-  const [ok, limited] = [/^ *(\d+) 200$/m, /^ *(\d+) 429$/m].map((line) => Number(line.exec(stdout)?.[1]))
-  expect([ok, limited]).toEqual([51, 19])
-  expect(stdout).toContain('postern_rate_limited_total{endpoint="api"} 19')
-  expect(stdout).toContain('Refused with 429')
-  expect(printedValue(printed, 'Live page')).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/$/)
-}, 60_000)
+    expect(stdout).toContain('"access_token":"')
+    expect(stdout).toContain('"model":"PowerDist 8"')
+    expect(stdout).toContain('{"id":1,"label":"outlet 1","enabled":false,"watts":0}\n')
+    expect(stdout).toMatch(/^HTTP\/\S+ 401/m)
+    expect(stdout).toContain('"size":8000000')
+    expect(stdout).toContain('4194304 bytes, status 200')
+    expect(stdout.match(/^event: power$/gm)).toHaveLength(3)
+    expect(stdout).toContain(`${printedValue(printed, 'API')}/login.html`)
+    expect(stdout).toMatch(/\[\{"id":1,[^[]*\}\]/)
+    expect(stdout.match(/"refresh_token":"/g)).toHaveLength(2)
+    const [ok, limited] = [/^ *(\d+) 200$/m, /^ *(\d+) 429$/m].map((line) => Number(line.exec(stdout)?.[1]))
+    expect([ok, limited]).toEqual([51, 19])
+    expect(stdout).toContain('postern_rate_limited_total{endpoint="api"} 19')
+    expect(stdout).toContain('Refused with 429')
+    expect(printedValue(printed, 'Live page')).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/$/)
+  },
+  60_000,
+)
 
 test('the demo exits with 0 when it is stopped, and removes what it made', async () => {
   const demo = startDemo({ port: 0, adminPort: 0 })
@@ -103,6 +114,7 @@ test('the folder of the demo is private, and its configuration is an ordinary on
   expect(modes).toEqual([0o700, 0o600, 0o600, 0o700])
   const config = loadConfig({ file: readConfigFile(file), env: {}, sets: [] })
   expect(config.limits.api).toMatchObject({ requests: 60, window: 60_000, per: 'client' })
+  expect(config.log.access, 'it would bury the printed commands').toBe(false)
   expect(config.password).toEqual({ file: join(folder, 'password') })
   expect(readFileSync(join(folder, 'password'), 'utf8')).toMatch(/^\$argon2id\$\S+\n$/)
 })

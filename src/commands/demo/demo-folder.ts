@@ -41,6 +41,7 @@ export async function makeDemoFolder(settings: DemoSettings): Promise<DemoFolder
 
 function demoConfig(settings: DemoSettings, paths: { passwordFile: string; stateDir: string }): string {
   // A JSON string is also a YAML double-quoted string, so any path is quoted correctly.
+  // Without access lines: they would bury the commands that the demo asks to copy.
   return `# Written by "postern demo". All other keys have their defaults.
 listen:
   address: 127.0.0.1:${settings.port}
@@ -52,6 +53,7 @@ password:
   file: ${JSON.stringify(paths.passwordFile)}
 state_dir: ${JSON.stringify(paths.stateDir)}
 realm: demo
+log: {access: false}
 `
 }
 

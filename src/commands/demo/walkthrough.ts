@@ -5,12 +5,21 @@ export interface WalkthroughSettings {
   readonly adminUrl: string
   readonly password: string
   readonly certificate: string
+  readonly configFile: string
+  /** The words that start this program again. */
+  readonly program: readonly string[]
   /** The path of the Node.js that runs the demo; no other may be installed. Undefined in the single executable. */
   readonly node: string | undefined
 }
 
-/** The key of the example in RFC 6455 §1.3. */
-const EXAMPLE_KEY = 'dGhlIHNhbXBsZSBub25jZQ=='
+/**
+ * Without Node.js: the handshake with the key of RFC 6455 §1.3, a text frame with the command, and a close frame, each masked with four
+ * zero bytes. printf is part of the shell, so the token is on no command line.
+ */
+const RAW_WEBSOCKET = String.raw`{ printf 'GET /api/console HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n' "$ACCESS"
+  printf 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
+  sleep 1; printf '\201\205\0\0\0\0ports'; sleep 1; printf '\210\200\0\0\0\0'; sleep 1
+} | openssl s_client -quiet -verify_quiet -servername localhost -CAfile "$CA" -connect "${'$'}{POSTERN#https://}"; echo`
 
 /** A shell command and what it shows. */
 export interface Step {
@@ -64,8 +73,8 @@ export function walkthrough(around: WalkthroughSettings): readonly Step[] {
     },
     around.node === undefined
       ? {
-          title: 'Open a WebSocket: the device switches protocols, and curl stops after a second',
-          command: `api -i -N --http1.1 -H 'Connection: Upgrade' -H 'Upgrade: websocket' -H 'Sec-WebSocket-Version: 13' -H 'Sec-WebSocket-Key: ${EXAMPLE_KEY}' --max-time 1 "$POSTERN/api/console"`,
+          title: 'Send a command over a WebSocket, as raw frames',
+          command: RAW_WEBSOCKET,
         }
       : {
           title: 'Send a command over a WebSocket',
@@ -88,7 +97,7 @@ export function walkthrough(around: WalkthroughSettings): readonly Step[] {
       title: 'Ask why a request was refused: its id is in every refusal',
       command: [
         `ID=$(api -D - -o /dev/null "$POSTERN/api/ports" | sed -n 's/^[Xx]-[Rr]equest-[Ii]d: *\\([0-9a-f]*\\).*/\\1/p')`,
-        `curl -sS "${around.adminUrl}/page/requests?id=$ID"`,
+        `${around.program.map(quote).join(' ')} explain --config ${quote(around.configFile)} "$ID"`,
       ].join('\n'),
     },
   ]
