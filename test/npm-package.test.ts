@@ -125,6 +125,7 @@ describe('H117 the npm package', () => {
       'docs/installing.md',
       'docs/library.md',
       'docs/operating.md',
+      'docs/sizing.md',
       'docs/verifying.md',
       'docs/watching.md',
       'lib/api.d.ts',

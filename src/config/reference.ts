@@ -33,8 +33,30 @@ export function referencePage(): string {
   const grouped = [...schema.keys].filter(([, field]) => field.keys.size > 0)
   const sections = grouped.map(([name, field]) => part(name, field.description, keysBelow(name)))
   const single = knownKeys.filter(({ path, field }) => path.length === 1 && field.keys.size === 0)
-  return [INTRODUCTION, reloading(), ...sections, part('Keys outside of sections', undefined, single)].join(
-    '\n',
+  const contents = [
+    '## Contents\n',
+    '- [Changed while running](#changed-while-running)',
+    ...grouped.flatMap(([name]) => contentsOf(name, `#${name}`, keysBelow(name))),
+    ...contentsOf('Keys outside of sections', '#keys-outside-of-sections', single),
+    '',
+  ].join('\n')
+  return [
+    INTRODUCTION,
+    contents,
+    reloading(),
+    ...sections,
+    part('Keys outside of sections', undefined, single),
+  ].join('\n')
+}
+
+/** A list item: the link to the section, then one to each of its keys. */
+function contentsOf(title: string, link: string, keys: readonly KnownKey[]): string[] {
+  // The anchor of a heading on GitHub: its text without the backticks and dots.
+  const links = keys.map(
+    ({ path }) => `[${path.slice(title === path[0] ? 1 : 0).join('.') || path[0]}](#${path.join('')})`,
+  )
+  return wrapped(`[${title}](${link}): ${links.join(', ')}`, WIDTH).map((line, i) =>
+    i === 0 ? `- ${line}` : `  ${line}`,
   )
 }
 

@@ -1,6 +1,7 @@
 import { wrapped } from '../../src/config/reference.ts'
 import type { Outside } from '../../src/promises/promised.ts'
 import { CHAPTERS } from '../../src/promises/promises.ts'
+import { anchorOf } from '../support/pages.ts'
 import { readTree } from '../support/source-tree.ts'
 import { filesByTitle } from './citations.ts'
 
@@ -37,7 +38,11 @@ export function promisesPage(root: string): string {
     })
     return [`## ${title}\n`, ...entries.flatMap((lines) => [...lines, ''])].join('\n')
   })
-  return [INTRODUCTION, ...chapters].join('\n')
+  const contents = CHAPTERS.flatMap(({ title, promises }) => {
+    const ids = Object.keys(promises).map((id) => `[${id}](#${id.toLowerCase()})`)
+    return item(`[${title}](#${anchorOf(title)}): ${ids.join(', ')}`)
+  })
+  return [INTRODUCTION, '## Contents\n', ...contents, '', ...chapters].join('\n')
 }
 
 /** What `postern verify` reports. */

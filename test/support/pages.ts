@@ -50,12 +50,13 @@ export function anchorsOf(page: string): Set<string> {
       .replace(/^```.*?^```$/gms, '')
       .matchAll(/^#+ (.+)$/gm),
   ]
-  return new Set(
-    headings.map(([, text = '']) =>
-      text
-        .toLowerCase()
-        .replace(/[^\w\s-]/g, '')
-        .replaceAll(' ', '-'),
-    ),
-  )
+  return new Set(headings.map(([, text = '']) => anchorOf(text)))
+}
+
+/** The anchor that GitHub makes of a heading. */
+export function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replace(/[^\w\s-]/g, '')
+    .replaceAll(' ', '-')
 }
