@@ -44,11 +44,6 @@ interface Command {
   readonly execute: (req: IncomingMessage, query: URLSearchParams) => Promise<ControlResponse>
 }
 
-const STORE_UNAVAILABLE: ControlResponse = failed(
-  503,
-  'the shared store does not respond: try again when it does',
-)
-
 export function controlSocketPath(stateDir: string): string {
   return join(stateDir, 'control.sock')
 }
@@ -61,44 +56,38 @@ export async function openControlSocket(
   stateDir: string,
   { tokens, requests, listening, onFailure }: ControlDependencies,
 ): Promise<ControlSocket> {
-  const commands: Readonly<Record<string, Command>> = {
-    'GET /status': {
-      name: 'status',
-      async execute() {
-        const grants = await tokens.grants()
-        if (grants === 'unavailable') return STORE_UNAVAILABLE
-        return { status: 200, value: { listening: listening(), tokens: countsOf(grants), grants } }
-      },
-    },
-    'GET /requests': {
-      name: 'explain',
-      async execute() {
-        return { status: 200, value: { requests: requests.recent() } satisfies ListedRequests }
-      },
-    },
-    'GET /explain': {
-      name: 'explain',
-      async execute(_req, query) {
-        const explanations = requests.explain(query.get('id') ?? '')
-        return { status: 200, value: { explanations, remembered: requests.remembered() } satisfies Explained }
-      },
-    },
-    'POST /revoke': {
-      name: 'revoke',
-      async execute(req) {
-        const which = readRevocation((await readSmallBody(req)) ?? '')
-        if (which === undefined)
-          return failed(400, 'name what to revoke: {"all": true}, {"client": ADDRESS} or {"grant": ID}')
-        const revoked = await tokens.revoke(which, 'operator')
-        return revoked === 'unavailable' ? STORE_UNAVAILABLE : { status: 200, value: { revoked } }
-      },
-    },
+  async function status(): Promise<ControlResponse> {
+    const grants = await tokens.grants()
+    if (grants === 'unavailable') return storeUnavailable()
+    return done({ listening: listening(), tokens: countsOf(grants), grants })
   }
+
+  async function explain(_req: IncomingMessage, query: URLSearchParams): Promise<ControlResponse> {
+    const explanations = requests.explain(query.get('id') ?? '')
+    return done({ explanations, remembered: requests.remembered() } satisfies Explained)
+  }
+
+  async function revoke(req: IncomingMessage): Promise<ControlResponse> {
+    const which = readRevocation((await readSmallBody(req)) ?? '')
+    if (which === undefined)
+      return failed(400, 'name what to revoke: {"all": true}, {"client": ADDRESS} or {"grant": ID}')
+    const revoked = await tokens.revoke(which, 'operator')
+    return revoked === 'unavailable' ? storeUnavailable() : done({ revoked })
+  }
+
+  const list = async (): Promise<ControlResponse> =>
+    done({ requests: requests.recent() } satisfies ListedRequests)
+
+  const commands: ReadonlyMap<string, Command> = new Map([
+    ['GET /status', { name: 'status', execute: status }],
+    ['GET /requests', { name: 'explain', execute: list }],
+    ['GET /explain', { name: 'explain', execute: explain }],
+    ['POST /revoke', { name: 'revoke', execute: revoke }],
+  ])
 
   const server = createServer({ requestTimeout: 5_000 }, (req, res) => {
     const [path, query] = (req.url ?? '').split('?', 2)
-    const key = `${req.method} ${path}`
-    const command = Object.hasOwn(commands, key) ? commands[key] : undefined
+    const command = commands.get(`${req.method} ${path}`)
     const executed = command?.execute(req, new URLSearchParams(query)) ?? failed(404, 'unknown command')
     Promise.resolve(executed)
       .catch((error: unknown) => {
@@ -128,8 +117,16 @@ export async function openControlSocket(
   }
 }
 
+function done(value: object): ControlResponse {
+  return { status: 200, value }
+}
+
 function failed(status: number, error: string): ControlResponse {
   return { status, value: { error } }
+}
+
+function storeUnavailable(): ControlResponse {
+  return failed(503, 'the shared store does not respond: try again when it does')
 }
 
 function countsOf(grants: readonly GrantSummary[]): { readonly access: number; readonly refresh: number } {

@@ -171,7 +171,8 @@ export async function listenPrivately(server: Server, path: string): Promise<() 
   } finally {
     await rm(folder, { recursive: true })
   }
-  return () => rm(path, { force: true })
+  // A socket that stays is stale, and the next start replaces it.
+  return () => rm(path, { force: true }).catch(() => {})
 }
 
 /** A socket that refuses connections is stale: a killed process left it. Rejects if something else is at the path. */
