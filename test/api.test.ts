@@ -95,6 +95,26 @@ describe('a sidecar within another program', () => {
     expect(await limit()).toBe('30')
   })
 
+  it('applies overlapping reloads in the order of the calls, and none after a stop', async () => {
+    const { config } = await preparePlace()
+    const sidecar = await create({ config })
+    const { public: url } = await sidecar.start()
+    const reload = (requests: number, more: Partial<Configuration> = {}) =>
+      sidecar.reload({ config: { ...config, ...more, limits: { api: { requests } } } })
+    // A secret in a file takes longer to read than none.
+    const slow = { upstream: { ...config.upstream, headers: { 'X-Key': { file: config.password.file } } } }
+    for (let round = 0; round < 20; round++) {
+      await Promise.all([reload(10 + round, slow as Partial<Configuration>), reload(100 + round)])
+      const response = await clientOf(url, '', 'http1', '').request()
+      expect(response.header('x-ratelimit-limit')).toBe(String(100 + round))
+    }
+    const reloading = reload(1)
+    const stopped = sidecar.stop()
+    await expect(reloading).rejects.toMatchObject({ name: 'SetupError', exitCode: 1 })
+    await stopped
+    await expect(sidecar.reload()).rejects.toThrow('the sidecar was stopped')
+  })
+
   it.each<[string, unknown, string]>([
     ['no source', {}, 'name a configuration: { config: { upstream, password } } or { configFile: path }'],
     ['an empty configuration', { config: {} }, 'upstream.url: is missing'],

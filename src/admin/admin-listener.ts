@@ -1,8 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { isLoopback, normalizeAddress, prefix64 } from '../http/ip.ts'
+import { tcpHostOf } from '../system/listen.ts'
 import { type Answer, isRead, json, methodNotAllowed, send } from './answer.ts'
 import { createHostCheck, type HostCheckDependencies } from './host-check.ts'
+import type { Reach } from './page-access.ts'
 import type { PageRoutes } from './page-routes.ts'
 import { ClientGone } from './small-body.ts'
 
@@ -16,8 +18,8 @@ export interface AdminDependencies {
   readonly metricsType: string
   readonly readiness: () => Readiness
   readonly hosts: HostCheckDependencies
-  /** The live page, loaded when the first viewer comes. `isLocal`: whether only users of this machine can connect. */
-  readonly page: (isLocal: () => boolean) => Promise<PageRoutes>
+  /** The live page, loaded when the first viewer comes. */
+  readonly page: (reach: Reach) => Promise<PageRoutes>
   readonly onBug: (error: unknown) => void
 }
 
@@ -49,16 +51,16 @@ export function createAdminListener({
     },
   }
   const checkHost = createHostCheck(hosts)
-  let isLocal = false
+  let reach: Reach = 'network'
   let loading: Promise<PageRoutes> | undefined
 
   async function answerTo(req: IncomingMessage, res: ServerResponse): Promise<Answer | undefined> {
-    const refused = checkHost(req)
+    const refused = reach === 'unix' ? undefined : checkHost(req)
     if (refused !== undefined) return refused
     // Compared byte for byte: nothing is decoded or resolved, so no other spelling reaches a page.
     const path = (req.url ?? '').replace(/\?.*$/s, '')
     if (path === '/' || path.startsWith('/page/')) {
-      loading ??= page(() => isLocal).catch((error: unknown) => {
+      loading ??= page(reach).catch((error: unknown) => {
         loading = undefined
         throw error
       })
@@ -83,28 +85,23 @@ export function createAdminListener({
     },
   )
   server.once('listening', () => {
-    isLocal = isLocalAddress(server.address())
+    const host = tcpHostOf(server)
+    reach = host === undefined ? 'unix' : isLoopback(host) ? 'loopback' : 'network'
+    if (reach !== 'unix') server.on('connection', capPerPeer())
   })
   server.maxConnections = MOST_CONNECTIONS
-  server.on('connection', capPerPeer())
   // Closes the connection of a client that stops reading.
   server.setTimeout(REQUEST_TIMEOUT)
   return server
 }
 
-/** Whether only users of this machine can connect: loopback, or a Unix socket (a path, or null for a passed descriptor). */
-function isLocalAddress(address: ReturnType<Server['address']>): boolean {
-  if (address === null || typeof address === 'string') return true
-  return isLoopback(address.address)
-}
-
+/** Closes connections past the cap, and those that the client has reset: without an address, its requests would belong to no peer. */
 function capPerPeer(): (socket: Socket) => void {
   const open = new Map<string, number>()
   return (socket) => {
-    if (socket.remoteAddress === undefined) return
-    const peer = prefix64(normalizeAddress(socket.remoteAddress) ?? '')
+    const peer = prefix64(normalizeAddress(socket.remoteAddress ?? '') ?? '')
     const count = (open.get(peer) ?? 0) + 1
-    if (count > MOST_CONNECTIONS_PER_PEER) {
+    if (socket.remoteAddress === undefined || count > MOST_CONNECTIONS_PER_PEER) {
       socket.destroy()
       return
     }

@@ -1,11 +1,11 @@
-import { chmod } from 'node:fs/promises'
 import { createServer, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import type { RecentRequests } from '../record/recent-requests.ts'
-import { listen } from '../system/listen.ts'
+import { listenPrivately } from '../system/listen.ts'
 import { ensureFolder } from '../system/own-files.ts'
 import type { GrantSummary, Tokens } from '../tokens/token-contract.ts'
 import { readRevocation } from './operator-revocation.ts'
+import { ClientGone, readSmallBody } from './small-body.ts'
 
 /** The socket for `postern status`, `postern explain` and `postern revoke`. Every user that can open it may revoke tokens. */
 export interface ControlSocket {
@@ -17,8 +17,8 @@ export interface ControlDependencies {
   readonly requests: Pick<RecentRequests, 'recent' | 'explain' | 'remembered'>
   /** The addresses of the listeners; empty until they listen. */
   readonly listening: () => readonly string[]
-  /** The socket could not be opened, or a command failed because of a bug. */
-  readonly onFailure: (error: unknown) => void
+  /** The socket could not be opened, or a command failed because of a bug; `what` says which commands do not work. */
+  readonly onFailure: (error: unknown, what: string) => void
 }
 
 /** The response to `GET /requests`. */
@@ -38,14 +38,10 @@ interface ControlResponse {
   readonly value: object
 }
 
-/** The longest command (characters); a valid one is a short line. */
-const LARGEST_COMMAND = 4096
-
-const EXPLAIN = '/explain?'
-
-const STORE_UNAVAILABLE: ControlResponse = {
-  status: 503,
-  value: { error: 'the shared store does not respond: try again when it does' },
+interface Command {
+  /** As in `postern status`. */
+  readonly name: string
+  readonly execute: (req: IncomingMessage, query: URLSearchParams) => Promise<ControlResponse>
 }
 
 export function controlSocketPath(stateDir: string): string {
@@ -53,71 +49,84 @@ export function controlSocketPath(stateDir: string): string {
 }
 
 /**
- * Opens an HTTP server on a Unix socket that only the sidecar's own user (and root) can open: mode 0600 in a folder of
- * mode 0700. If that fails, `onFailure` is called and the sidecar serves its clients without it.
+ * Opens an HTTP server on a Unix socket that only the sidecar's own user (and root) can open, whatever the mode of the folder is. If that
+ * fails, `onFailure` is called and the sidecar serves its clients without it.
  */
 export async function openControlSocket(
   stateDir: string,
   { tokens, requests, listening, onFailure }: ControlDependencies,
 ): Promise<ControlSocket> {
-  async function execute(req: IncomingMessage): Promise<ControlResponse> {
-    if (req.method === 'GET' && req.url === '/status') {
-      const grants = await tokens.grants()
-      return grants === 'unavailable'
-        ? STORE_UNAVAILABLE
-        : { status: 200, value: { listening: listening(), tokens: countsOf(grants), grants } }
-    }
-    if (req.method === 'GET' && req.url === '/requests')
-      return { status: 200, value: { requests: requests.recent() } satisfies ListedRequests }
-    if (req.method === 'GET' && req.url?.startsWith(EXPLAIN) === true) {
-      const id = new URLSearchParams(req.url.slice(EXPLAIN.length)).get('id') ?? ''
-      return {
-        status: 200,
-        value: {
-          explanations: requests.explain(id),
-          remembered: requests.remembered(),
-        } satisfies Explained,
-      }
-    }
-    if (req.method !== 'POST' || req.url !== '/revoke')
-      return { status: 404, value: { error: 'unknown command' } }
-    const which = readRevocation(await readText(req))
-    if (which === undefined) {
-      return {
-        status: 400,
-        value: { error: 'name what to revoke: {"all": true}, {"client": ADDRESS} or {"grant": ID}' },
-      }
-    }
-    const revoked = await tokens.revoke(which, 'operator')
-    return revoked === 'unavailable' ? STORE_UNAVAILABLE : { status: 200, value: { revoked } }
+  async function status(): Promise<ControlResponse> {
+    const grants = await tokens.grants()
+    if (grants === 'unavailable') return storeUnavailable()
+    return done({ listening: listening(), tokens: countsOf(grants), grants })
   }
 
+  async function explain(_req: IncomingMessage, query: URLSearchParams): Promise<ControlResponse> {
+    const explanations = requests.explain(query.get('id') ?? '')
+    return done({ explanations, remembered: requests.remembered() } satisfies Explained)
+  }
+
+  async function revoke(req: IncomingMessage): Promise<ControlResponse> {
+    const which = readRevocation((await readSmallBody(req)) ?? '')
+    if (which === undefined)
+      return failed(400, 'name what to revoke: {"all": true}, {"client": ADDRESS} or {"grant": ID}')
+    const revoked = await tokens.revoke(which, 'operator')
+    return revoked === 'unavailable' ? storeUnavailable() : done({ revoked })
+  }
+
+  const list = async (): Promise<ControlResponse> =>
+    done({ requests: requests.recent() } satisfies ListedRequests)
+
+  const commands: ReadonlyMap<string, Command> = new Map([
+    ['GET /status', { name: 'status', execute: status }],
+    ['GET /requests', { name: 'explain', execute: list }],
+    ['GET /explain', { name: 'explain', execute: explain }],
+    ['POST /revoke', { name: 'revoke', execute: revoke }],
+  ])
+
   const server = createServer({ requestTimeout: 5_000 }, (req, res) => {
-    execute(req)
+    const [path, query] = (req.url ?? '').split('?', 2)
+    const command = commands.get(`${req.method} ${path}`)
+    const executed = command?.execute(req, new URLSearchParams(query)) ?? failed(404, 'unknown command')
+    Promise.resolve(executed)
       .catch((error: unknown) => {
-        onFailure(error)
-        return { status: 500, value: { error: 'the command failed' } }
+        if (!(error instanceof ClientGone)) onFailure(error, `postern ${command?.name} failed`)
+        return failed(500, 'the command failed')
       })
       .then(({ status, value }) => {
         res.writeHead(status, { 'Content-Type': 'application/json', Connection: 'close' })
         res.end(JSON.stringify(value))
       })
   })
-  const path = controlSocketPath(stateDir)
+  let remove = async (): Promise<void> => {}
   try {
     ensureFolder(stateDir)
-    await listen(server, { kind: 'unix', path })
-    await chmod(path, 0o600)
+    remove = await listenPrivately(server, controlSocketPath(stateDir))
   } catch (error) {
-    onFailure(error)
+    onFailure(error, 'postern status, explain and revoke will not work')
   }
   return {
-    close: () =>
-      new Promise((resolve) => {
+    async close() {
+      await remove()
+      await new Promise<void>((resolve) => {
         server.close(() => resolve())
         server.closeAllConnections()
-      }),
+      })
+    },
   }
+}
+
+function done(value: object): ControlResponse {
+  return { status: 200, value }
+}
+
+function failed(status: number, error: string): ControlResponse {
+  return { status, value: { error } }
+}
+
+function storeUnavailable(): ControlResponse {
+  return failed(503, 'the shared store does not respond: try again when it does')
 }
 
 function countsOf(grants: readonly GrantSummary[]): { readonly access: number; readonly refresh: number } {
@@ -125,13 +134,4 @@ function countsOf(grants: readonly GrantSummary[]): { readonly access: number; r
     access: grants.reduce((sum, { accessTokens }) => sum + accessTokens, 0),
     refresh: grants.reduce((sum, { refreshTokens }) => sum + refreshTokens, 0),
   }
-}
-
-async function readText(req: IncomingMessage): Promise<string> {
-  let text = ''
-  for await (const chunk of req.setEncoding('utf8')) {
-    text += String(chunk)
-    if (text.length > LARGEST_COMMAND) throw new Error('the command is too long')
-  }
-  return text
 }

@@ -11,6 +11,7 @@ export interface Viewer {
   readonly session: object | undefined
   /** A random id that a page gives all its streams; undefined if the client sends none. */
   readonly view: string | undefined
+  readonly mayRevoke: boolean
   /** Asked once a second. The stream ends when it is false. */
   readonly mayView: () => boolean
 }
@@ -155,7 +156,7 @@ export function createEventStreams({
     const start: Omit<PageEvents['start'], 'condition'> = {
       about: overview.about,
       now,
-      mayRevoke: true,
+      mayRevoke: viewer.mayRevoke,
       signedIn: viewer.session !== undefined,
       points,
       timeline,

@@ -22,8 +22,8 @@ const MOST_REPORTS = 20
 /**
  * Refuses requests by the name in `Host`, so that a web page cannot read this listener by DNS rebinding: such a request has the
  * attacker's name in `Host`. Allowed are IP addresses, `localhost` and names below it, names of one label (no attacker can own one in
- * DNS), the names of the machine and those of the configuration. Without `Host` (HTTP/1.0, which no browser speaks), and on a Unix
- * socket, which no browser can open, every request passes. Undefined: the request passes.
+ * DNS), the names of the machine and those of the configuration. Without `Host` (HTTP/1.0, which no browser speaks) every request passes.
+ * For requests over TCP: no browser can open a Unix socket. Undefined: the request passes.
  */
 export function createHostCheck({
   configured,
@@ -39,7 +39,6 @@ export function createHostCheck({
   }
 
   return (req) => {
-    if (req.socket.remoteAddress === undefined) return undefined
     const hosts = req.headersDistinct.host ?? []
     if (hosts.length > 1) return errorAnswer(400, 'invalid_request', 'The request has several Host fields.')
     const host = hosts[0] ?? ''

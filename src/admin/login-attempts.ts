@@ -21,26 +21,28 @@ export const MOST_FAILURES = 10
 /** Milliseconds. */
 const WINDOW = 60_000
 const MOST_CLIENTS = 1_000
+/** The key that clients share while the table is full. */
+const OTHERS = 'others'
 
 /**
  * Limits failed logins to `MOST_FAILURES` a minute from one client: an IPv4 address or an IPv6 /64. An attempt counts from its beginning,
- * so that attempts at the same time do not exceed the limit. When the table is full, the client whose window is the oldest is forgotten.
+ * so that attempts at the same time do not exceed the limit. An open window is never evicted: in a full table new clients share one, so an
+ * attacker with many addresses gets no further guesses by them.
  */
 export function createLoginAttempts(clock: Clock): { begin(client: string): Attempt } {
   const windows = new Map<string, Window>()
   return {
     begin(client) {
-      const key = prefix64(client)
       const now = clock.monotonic()
-      let window = windows.get(key)
-      if (window === undefined || window.until <= now) {
+      // All windows have the same length, so the first ones close first.
+      for (const [key, { until }] of windows) {
+        if (until > now) break
         windows.delete(key)
-        const [oldest] = windows.keys()
-        if (windows.size >= MOST_CLIENTS && oldest !== undefined) windows.delete(oldest)
-        window = { until: now + WINDOW, count: 0 }
-        windows.set(key, window)
       }
-      const counted = window
+      const own = prefix64(client)
+      const key = windows.has(own) || windows.size < MOST_CLIENTS ? own : OTHERS
+      const counted = windows.get(key) ?? { until: now + WINDOW, count: 0 }
+      windows.set(key, counted)
       if (counted.count >= MOST_FAILURES) {
         return { kind: 'refused', retryAfter: Math.max(1, Math.ceil((counted.until - now) / 1000)) }
       }

@@ -3,11 +3,18 @@ import { type Answer, errorAnswer } from './answer.ts'
 import { namesLoopback } from './host-check.ts'
 import type { Session, Sessions } from './sessions.ts'
 
+/** Who can connect to the listener: users who may open its Unix socket, all users of this machine, or other machines too. */
+export type Reach = 'unix' | 'loopback' | 'network'
+
 /** Who sends a request: a viewer, or the reason why the request gets nothing. */
-export type Access =
-  | { readonly kind: 'viewer'; readonly session: Session | undefined }
-  | { readonly kind: 'login' }
-  | { readonly kind: 'off'; readonly reason: string }
+export type Access = Viewer | { readonly kind: 'login' } | { readonly kind: 'off'; readonly reason: string }
+
+/** Who may see the page. The session is undefined if no login is needed. */
+export interface Viewer {
+  readonly kind: 'viewer'
+  readonly session: Session | undefined
+  readonly mayRevoke: boolean
+}
 
 /** The challenge of a 401, which has to have one (RFC 9110 §15.5.2). Browsers ask for nothing by this scheme. */
 export const CHALLENGE: Readonly<Record<string, string>> = { 'WWW-Authenticate': 'Cookie realm="Postern"' }
@@ -16,38 +23,44 @@ const REMEDY =
   'Set admin.password_file to a file with one: postern hash-password > FILE writes it. Then restart Postern.\n'
 const OFF = `The live page is off. admin.address is neither on loopback nor a Unix socket, so the page needs a password. ${REMEDY}`
 const NAMED = `The live page needs a password, because the request names the sidecar otherwise than by a loopback address or localhost. ${REMEDY}`
-const PROXIED = `The live page needs a password, because a proxy forwarded this request. ${REMEDY}`
+const PROXIED = `The live page needs a password, because this request is in HTTP/1.0 or has a field of a proxy. ${REMEDY}`
+const READ_ONLY = `Revoking on the page needs a password of the page; postern revoke needs none. ${REMEDY}`
 
 /**
  * Fields by which a proxy shows itself. Their values are not believed. Without a password, a request that has one is refused, because
  * its sender may be on another machine.
  */
-const PROXY_FIELD =
-  /^(?:forwarded|via|x-forwarded-.*|x-real-ip|x-client-ip|x-original-host|x-envoy-external-address|true-client-ip|cf-connecting-ip)$/
+const PROXY_FIELD = /^(?:via|cdn-loop)$|forwarded|-(?:client)?ip$|^x-(?:original|envoy)-/
 
 /**
- * Decides who may see the page. With a password, viewers with a session. Without one, viewers on this machine: `isLocal` says whether
- * only they can connect, and a request over TCP has to name a loopback address, as a browser on this machine or behind an SSH tunnel does.
+ * Decides who may see the page. With a password, viewers with a session. Without one, viewers on this machine, who may revoke only over
+ * the Unix socket: over loopback a request may come from any user, or through a proxy that does not name itself. It has to name a
+ * loopback address, as a browser on this machine or behind an SSH tunnel does, and not be in HTTP/1.0, which only proxies speak.
  */
 export function accessOf(
   req: IncomingMessage,
   sessions: Pick<Sessions, 'find'> | undefined,
-  isLocal: boolean,
+  reach: Reach,
 ): Access {
   if (sessions !== undefined) {
     const session = sessions.find(req.headers.cookie)
-    return session === undefined ? { kind: 'login' } : { kind: 'viewer', session }
+    return session === undefined ? { kind: 'login' } : { kind: 'viewer', session, mayRevoke: true }
   }
-  if (!isLocal) return { kind: 'off', reason: OFF }
-  if (Object.keys(req.headers).some((name) => PROXY_FIELD.test(name))) return { kind: 'off', reason: PROXIED }
-  const isUnixSocket = req.socket.remoteAddress === undefined
-  if (!isUnixSocket && !namesLoopback(req)) return { kind: 'off', reason: NAMED }
-  return { kind: 'viewer', session: undefined }
+  if (reach === 'network') return { kind: 'off', reason: OFF }
+  const isProxied = Object.keys(req.headers).some((name) => PROXY_FIELD.test(name))
+  if (isProxied || req.httpVersion === '1.0') return { kind: 'off', reason: PROXIED }
+  if (reach !== 'unix' && !namesLoopback(req)) return { kind: 'off', reason: NAMED }
+  return { kind: 'viewer', session: undefined, mayRevoke: reach === 'unix' }
 }
 
 /** Refuses a request that only a viewer may send. */
 export function refuseAccess(access: Exclude<Access, { kind: 'viewer' }>): Answer {
   return access.kind === 'login' ? loginRequired() : errorAnswer(403, 'page_off', access.reason.trim())
+}
+
+/** Refuses to revoke for a viewer who may only look. */
+export function refuseRevocation(): Answer {
+  return errorAnswer(403, 'password_required', READ_ONLY.trim())
 }
 
 export function loginRequired(): Answer {

@@ -2,9 +2,9 @@ import type { IncomingMessage } from 'node:http'
 import type { Tokens } from '../tokens/token-contract.ts'
 import { type Answer, clientOf, errorAnswer, json } from './answer.ts'
 import { readRevocation } from './operator-revocation.ts'
-import { loginRequired } from './page-access.ts'
+import { loginRequired, refuseRevocation, type Viewer } from './page-access.ts'
 import type { PageLog } from './page-login.ts'
-import type { Session, Sessions } from './sessions.ts'
+import type { Sessions } from './sessions.ts'
 import { readSmallBody, tooLarge } from './small-body.ts'
 
 /** As `mintGrantId` makes it. */
@@ -19,8 +19,9 @@ export function createPageRevocation({
   readonly revoke: Tokens['revoke']
   readonly sessions: Pick<Sessions, 'keep'>
   readonly log: Pick<PageLog, 'revoked'>
-}): (req: IncomingMessage, session: Session | undefined) => Promise<Answer> {
-  return async (req, session) => {
+}): (req: IncomingMessage, viewer: Viewer) => Promise<Answer> {
+  return async (req, { session, mayRevoke }) => {
+    if (!mayRevoke) return refuseRevocation()
     // No form can send this type, so no other site can without asking first (CORS).
     if (!/^application\/json *(?:;|$)/i.test(req.headers['content-type'] ?? '')) {
       return errorAnswer(415, 'unsupported_media_type', 'Send application/json.')

@@ -5,7 +5,7 @@ import type { Clock } from '../system/clock.ts'
 import type { Tokens } from '../tokens/token-contract.ts'
 import { type Answer, errorAnswer, isRead, json, methodNotAllowed } from './answer.ts'
 import { createEventStreams } from './event-streams.ts'
-import { type Access, accessOf, refuseAccess } from './page-access.ts'
+import { type Access, accessOf, type Reach, refuseAccess, type Viewer } from './page-access.ts'
 import {
   failedLoginPage,
   fileAnswer,
@@ -17,7 +17,7 @@ import {
 import { createLogin, type PageLog, type VerifyPassword } from './page-login.ts'
 import { createPageRevocation } from './page-revocation.ts'
 import { refuseCrossOrigin } from './same-origin.ts'
-import { createSessions, type Session } from './sessions.ts'
+import { createSessions } from './sessions.ts'
 
 export interface PageDependencies {
   readonly clock: Clock
@@ -59,10 +59,9 @@ interface Route {
   ) => Answer | undefined | Promise<Answer | undefined>
 }
 
-/** Creates the page. `isLocal`: whether only users of this machine can connect. */
 export function createPageRoutes(
   { clock, overview, files, recent, explain, revoke, password, log, onBug }: PageDependencies,
-  isLocal: () => boolean,
+  reach: Reach,
 ): PageRoutes {
   const streams = createEventStreams({ overview, clock, onBug })
   const sessions = createSessions(clock, (session) => streams.end(session))
@@ -97,13 +96,13 @@ export function createPageRoutes(
   function openStream(
     req: IncomingMessage,
     res: ServerResponse,
-    session: Session | undefined,
+    { session, mayRevoke }: Viewer,
   ): Answer | undefined {
     if (req.method === 'HEAD') return { status: 200, type: 'text/event-stream' }
     if (stopped) return errorAnswer(503, 'stopping', 'The sidecar is stopping.', { Connection: 'close' })
     const mayView = (): boolean => session === undefined || sessions.keep(session)
     const view = queryOf(req).get('view')?.slice(0, LONGEST_VIEW)
-    if (streams.open(req, res, { session, view, mayView })) return undefined
+    if (streams.open(req, res, { session, view, mayRevoke, mayView })) return undefined
     const description = 'As many pages are open as the sidecar serves. Close one of them.'
     return errorAnswer(503, 'too_many_viewers', description, { 'Retry-After': '10' })
   }
@@ -125,7 +124,7 @@ export function createPageRoutes(
     ['/page/requests', { methods: 'GET, HEAD', answer: forViewers(requests) }],
     [
       '/page/revoke',
-      { methods: 'POST', answer: forViewers((req, _res, session) => revokeGrants(req, session)) },
+      { methods: 'POST', answer: forViewers((req, _res, viewer) => revokeGrants(req, viewer)) },
     ],
   ])
 
@@ -142,7 +141,7 @@ export function createPageRoutes(
     // Pages of other sites may link to the page.
     const refused = path === '/' ? undefined : refuseCrossOrigin(req)
     if (refused !== undefined) return refused
-    return route.answer(req, res, accessOf(req, password === undefined ? undefined : sessions, isLocal()))
+    return route.answer(req, res, accessOf(req, password === undefined ? undefined : sessions, reach))
   }
 
   return {
@@ -165,11 +164,10 @@ function forViewers(
   answer: (
     req: IncomingMessage,
     res: ServerResponse,
-    session: Session | undefined,
+    viewer: Viewer,
   ) => Answer | undefined | Promise<Answer | undefined>,
 ): Route['answer'] {
-  return (req, res, access) =>
-    access.kind === 'viewer' ? answer(req, res, access.session) : refuseAccess(access)
+  return (req, res, access) => (access.kind === 'viewer' ? answer(req, res, access) : refuseAccess(access))
 }
 
 function queryOf({ url = '' }: IncomingMessage): URLSearchParams {

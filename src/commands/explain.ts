@@ -6,6 +6,9 @@ import { type ConfigOptions, configFrom } from './configuration.ts'
 import { control } from './control.ts'
 import { table } from './table.ts'
 
+/** An id of a client is kept up to this length (`gate/request-id.ts`). A longer text than a request head may have would break the connection. */
+const LONGEST_ID = 128
+
 export interface ExplainOptions extends ConfigOptions {
   readonly json: boolean
 }
@@ -21,6 +24,10 @@ export async function explainCommand(
 ): Promise<ExitCode> {
   const { stateDir } = configFrom(options, io)
   if (id === undefined) return listCommand(stateDir, options, io)
+  if (id.length > LONGEST_ID) {
+    io.stderr.write(`postern explain: the id of a request has at most ${LONGEST_ID} characters\n`)
+    return 2
+  }
   const path = `/explain?id=${encodeURIComponent(id)}`
   // Proof of the cast: the same program wrote the response.
   const answer = (await control(stateDir, { method: 'GET', path })) as Explained

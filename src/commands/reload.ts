@@ -38,13 +38,16 @@ export function createReloader({
   clock,
 }: ReloaderDependencies): Reloader {
   const watches = new Map<string, FileWatch>()
-  let running = false
-  let again = false
+  /** A reload waits for its turn, and will read what is in the files then. */
+  let waiting = false
 
-  async function reloadOnce(): Promise<void> {
+  async function reload(): Promise<void> {
+    if (waiting) return
+    waiting = true
     try {
       let next: Config | undefined
       const { live, restart } = await sidecar.reload(() => {
+        waiting = false
         next = load()
         return next
       })
@@ -54,19 +57,6 @@ export function createReloader({
     } catch (error) {
       log.error(causeOf(error), 'configuration not reloaded: the previous one stays in effect')
     }
-  }
-
-  async function reloadAll(): Promise<void> {
-    if (running) {
-      again = true
-      return
-    }
-    running = true
-    do {
-      again = false
-      await reloadOnce()
-    } while (again)
-    running = false
   }
 
   function watch(config: Config): void {
@@ -86,12 +76,12 @@ export function createReloader({
       const content = await settledContent(file, seen)
       const changed = seen !== undefined && seen !== content
       seen = content
-      if (changed) await reloadAll()
+      if (changed) await reload()
     })
   }
 
   return {
-    reload: () => void reloadAll(),
+    reload: () => void reload(),
     watch,
     close() {
       for (const watching of watches.values()) watching.close()

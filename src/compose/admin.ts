@@ -59,7 +59,7 @@ export async function openAdmin({ admin }: Config, sources: AdminSources): Promi
         ),
     },
     // Loaded only here, because most sidecars have no viewer.
-    async page(isLocal) {
+    async page(reach) {
       const { createPageRoutes } = await import('../admin/page-routes.ts')
       const { recent, explain } = requests
       page = createPageRoutes(
@@ -73,7 +73,7 @@ export async function openAdmin({ admin }: Config, sources: AdminSources): Promi
           password,
           log: viewerLog(log),
         },
-        isLocal,
+        reach,
       )
       if (stopped) page.stop()
       return page

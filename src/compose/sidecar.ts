@@ -18,6 +18,7 @@ import { createRecentRequests } from '../record/recent-requests.ts'
 import type { Clock } from '../system/clock.ts'
 import { type CollectGarbage, collectWhenIdle } from '../system/idle-collection.ts'
 import { type MachineNames, machineNames } from '../system/machine-names.ts'
+import { SetupError } from '../system/setup-error.ts'
 import { waitAtMost } from '../system/wait.ts'
 import { VERSION } from '../version.ts'
 import { openAdmin } from './admin.ts'
@@ -38,8 +39,8 @@ export interface Sidecar {
   start(): Promise<Addresses>
   /**
    * Applies the configuration that `load` returns, without closing a connection, and returns the changed keys, including
-   * those that take effect only after a restart. Rejects, and changes nothing, if `load` throws or if a file that the
-   * configuration names cannot be used.
+   * those that take effect only after a restart. Reloads come one after the other, and `load` is called at its turn. Rejects, and
+   * changes nothing, if `load` throws, if a file that the configuration names cannot be used, or if the sidecar is stopped.
    */
   reload(load: () => Config): Promise<Changes>
   /**
@@ -166,8 +167,10 @@ async function openParts(
   })
   certificate.serve(listener.applyTls)
   let phase: 'starting' | 'running' | 'stopping' = 'starting'
-  const readiness = (): Readiness =>
-    readinessOf(phase === 'running' ? [...services.unreadyReasons(), ...state.troubles()] : [phase])
+  const readiness = (): Readiness => {
+    const reasons = phase === 'running' ? [...services.unreadyReasons(), ...state.troubles()] : [phase]
+    return reasons.length === 0 ? { ready: true } : { ready: false, reasons }
+  }
   const current = (): Config => settings.config
   const parts = { timeline, services, state, tables, certificate, store, metrics, readiness }
   const overview = openOverview({ ...parts, clock, machine, node: versions.node, config: current })
@@ -188,14 +191,16 @@ async function openParts(
     tokens: state.tokens,
     requests,
     listening: () => listeners.listening,
-    onFailure: (error) =>
-      log.error({ err: error }, 'control socket: postern status, explain and revoke will not work'),
+    onFailure: (error, what) => log.error({ err: error }, `control socket: ${what}`),
   })
 
+  let lastReload = Promise.resolve()
   /** First everything that can fail, then the change itself in one step, so a failed reload changes nothing. */
   async function apply(next: Config): Promise<Changes> {
     const nextSettings = await deriveSettings(next)
     await certificate.reload(next.listen.tls)
+    if (phase === 'stopping')
+      throw new SetupError('the sidecar was stopped: it does not reload', { exitCode: 1 })
     const changes = {
       live: changesBetween(settings.config, next).live,
       // Compared with the configuration at the start, which stays in effect for these keys.
@@ -213,15 +218,13 @@ async function openParts(
     start: listeners.open,
     overview,
 
-    async reload(load) {
-      try {
-        const changes = await apply(load())
-        metrics.configReloaded('success')
-        return changes
-      } catch (error) {
-        metrics.configReloaded('failure')
-        throw error
-      }
+    reload(load) {
+      const reloaded = lastReload.then(() => apply(load()))
+      lastReload = reloaded.then(
+        () => metrics.configReloaded('success'),
+        () => metrics.configReloaded('failure'),
+      )
+      return reloaded
     },
 
     async stop(graceMs = settings.config.shutdownGrace) {
@@ -243,8 +246,4 @@ async function openParts(
       log.info('stopped')
     },
   }
-}
-
-function readinessOf(reasons: readonly string[]): Readiness {
-  return reasons.length === 0 ? { ready: true } : { ready: false, reasons }
 }

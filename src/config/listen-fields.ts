@@ -102,7 +102,7 @@ export const adminField = section('The listener for operators.', {
   passwordFile: optional(
     path({
       description:
-        'The path of a file with the password of the live page, in one line: the password itself, or a hash of `postern hash-password`. A change signs out all viewers. Without it, the page needs no login on loopback and on a Unix socket, and is off at any other address.',
+        'The path of a file with the password of the live page, in one line: the password itself, or a hash of `postern hash-password`. A change signs out all viewers. Without it, the page needs no login on loopback, where it then cannot revoke, and on a Unix socket, and is off at any other address.',
     }),
   ),
   hosts: hostNames({

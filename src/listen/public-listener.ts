@@ -3,6 +3,7 @@ import type { TLSSocket } from 'node:tls'
 import type { Exchange, UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { Clock } from '../system/clock.ts'
+import { tcpHostOf } from '../system/listen.ts'
 import { type ConnectedClient, capConnections } from './connection-caps.ts'
 import { createHandshakes } from './handshakes.ts'
 import { createHttp1Server } from './http1/server.ts'
@@ -63,7 +64,7 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
   const sockets = new Set<Socket>()
   let overTcp = false
   server.once('listening', () => {
-    overTcp = typeof server.address() === 'object'
+    overTcp = tcpHostOf(server) !== undefined
   })
 
   /** `wire`: the TCP socket below `socket`; in cleartext `socket` itself. */

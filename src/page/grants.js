@@ -57,6 +57,7 @@ export function showGrants(state) {
   const filter = byId('grants-filter', HTMLInputElement)
   const total = byId('grants-total', HTMLElement)
   const all = byId('revoke-all', HTMLButtonElement)
+  const note = byId('revoke-note', HTMLElement)
   /** @type {{ column: Column, direction: 1 | -1 }} */
   const order = { column: 'used', direction: 1 }
   /** @type {Set<Element>} */
@@ -76,6 +77,7 @@ export function showGrants(state) {
     makeRows()
     setText(total, totalText())
     all.hidden = !mayRevoke
+    note.hidden = mayRevoke || state.about === null
     shown = state.grantChanges
   }
 

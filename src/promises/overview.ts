@@ -26,12 +26,12 @@ export const OVERVIEW = {
   },
   H152: {
     sentence:
-      'With `admin.password_file`, everything of the live page needs a login. A session ends when the viewer signs out, after 12 h without use, after 7 days, and with a new password, and its streams end with it. An open page is use. At most ten failed logins a minute are accepted from one address.',
+      'With `admin.password_file`, everything of the live page needs a login. A session ends when the viewer signs out, after 12 h without use, after 7 days, and with a new password, and its streams end with it. An open page is use. At most ten failed logins a minute are accepted from one address, however many others fail.',
     reason: 'guessed passwords; a stolen session',
   },
   H153: {
     sentence:
-      'Without a password, the live page is served on a Unix socket, and on loopback to requests that name it by a loopback address or `localhost`, and not through a proxy that names itself. Only the page itself can sign in or out and revoke.',
+      'Without a password, the live page is served on a Unix socket, and on loopback to requests that name it by a loopback address or `localhost`, and not through a proxy that names itself or speaks HTTP/1.0. Only the page itself can sign in or out and revoke. Over TCP, revoking needs the password of the page.',
     reason: 'cross-site request forgery; login CSRF; an open port; a proxy that forgot the password',
   },
   H154: {

@@ -1,9 +1,9 @@
 import { lookup } from 'node:dns/promises'
 import { constants } from 'node:fs'
-import { access, lstat, unlink } from 'node:fs/promises'
+import { access, chmod, lstat, mkdtemp, rename, rm, unlink } from 'node:fs/promises'
 // The default import: with a named import that this Node version lacks, the program could not start.
 import net, { type BoundSocket, connect, isIP, isIPv4, type Server } from 'node:net'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { formatAddress, type ListenAddress } from './listen-address.ts'
 import { explainListenError, type ListenFault } from './listen-fault.ts'
 import { reasonOf } from './node-permission.ts'
@@ -39,6 +39,15 @@ export async function listen(
   const bound = server.address()
   if (bound === null || typeof bound === 'string') return formatAddress(address)
   return formatAddress({ kind: 'tcp', host: bound.address, port: bound.port })
+}
+
+/**
+ * The IP address of a listening TCP server; undefined on a Unix socket, also on a passed one, of which Node knows no path. Peers do not
+ * tell: one that has reset its TCP connection has no address, like those on a Unix socket.
+ */
+export function tcpHostOf(server: Server): string | undefined {
+  const address = server.address()
+  return typeof address === 'string' ? undefined : address?.address
 }
 
 function optionsFor(
@@ -133,7 +142,7 @@ function cannotListen(
  * Rejects as `listen` would, as far as this can be known without creating the socket. The folder has to exist, because a start
  * does not create it.
  */
-export async function trySocket(address: SocketAddress, key: string): Promise<void> {
+export async function trySocket(address: SocketAddress, key?: string): Promise<void> {
   const { path } = address
   try {
     await access(dirname(path), constants.W_OK | constants.X_OK)
@@ -144,6 +153,26 @@ export async function trySocket(address: SocketAddress, key: string): Promise<vo
     if (error instanceof SetupError) throw error
     throw cannotListen(address, explainListenError(error, address), { key, cause: error })
   }
+}
+
+/**
+ * Listens on a Unix socket of mode 0600, and resolves with a function that removes it. Until a `chmod`, every user could open a socket that
+ * was bound at `path`. So it is bound in a new folder of mode 0700, and then moved, over a stale one if there is one.
+ */
+export async function listenPrivately(server: Server, path: string): Promise<() => Promise<void>> {
+  await trySocket({ kind: 'unix', path })
+  const folder = await mkdtemp(join(dirname(path), 'ctl-'))
+  // As long as `control.sock`, because the kernel bounds the length of the path.
+  const bound = join(folder, 's')
+  try {
+    await listen(server, { kind: 'unix', path: bound })
+    await chmod(bound, 0o600)
+    await rename(bound, path)
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+  // A socket that stays is stale, and the next start replaces it.
+  return () => rm(path, { force: true }).catch(() => {})
 }
 
 /** A socket that refuses connections is stale: a killed process left it. Rejects if something else is at the path. */

@@ -20,7 +20,7 @@ it('H154 a stream begins with the whole picture and has every second after it', 
   const start = await stream.next('start')
   expect(start.data).toMatchObject({
     about: { run: 'one' },
-    mayRevoke: true,
+    mayRevoke: false,
     signedIn: false,
     condition: { ready: true },
   })

@@ -4,23 +4,14 @@ import { get, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { prepareSite } from '../process/serve.ts'
-import { temporaryDirectory } from '../support/certificate.ts'
+import { PAGE_PASSWORD, pageCookie, pagePasswordFile } from '../support/page-login.ts'
 import { startSidecar } from '../support/sidecar.ts'
-import { PAGE_PASSWORD } from './viewing.ts'
 
 it('H152 a sidecar serves its page after a login, tells it what happens, and ends its stream when it stops', async () => {
-  const file = join(temporaryDirectory(), 'page-password')
-  writeFileSync(file, `${PAGE_PASSWORD}\n`, { mode: 0o600 })
-  const sidecar = await startSidecar({ config: { admin: { password_file: file } } })
+  const sidecar = await startSidecar({ config: { admin: { password_file: pagePasswordFile() } } })
   const grant = await sidecar.token()
   expect((await fetch(`${sidecar.adminUrl}/`)).status).toBe(401)
-  const login = await fetch(`${sidecar.adminUrl}/page/login`, {
-    method: 'POST',
-    headers: { Origin: sidecar.adminUrl },
-    body: new URLSearchParams({ password: PAGE_PASSWORD }),
-    redirect: 'manual',
-  })
-  const Cookie = login.headers.get('set-cookie')?.split(';')[0] ?? ''
+  const Cookie = await pageCookie(sidecar.adminUrl)
   expect((await fetch(`${sidecar.adminUrl}/`, { headers: { Cookie } })).status).toBe(200)
 
   const [response] = (await once(

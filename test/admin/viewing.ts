@@ -14,9 +14,8 @@ import type { Unavailable } from '../../src/tokens/token-contract.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { type MovableClock, movableClock } from '../support/clock.ts'
+import { PAGE_PASSWORD, pagePasswordFile } from '../support/page-login.ts'
 import type { YamlPart } from '../support/sidecar.ts'
-
-export const PAGE_PASSWORD = 'a page & its password'
 
 /** An overview that a test drives. */
 export interface FakeOverview extends Overview {
@@ -93,8 +92,7 @@ export async function startAdmin({
   readonly config?: YamlPart
 } = {}): Promise<Viewed> {
   const directory = temporaryDirectory()
-  const passwordFile = join(directory, 'page-password')
-  writeFileSync(passwordFile, `${PAGE_PASSWORD}\n`, { mode: 0o600 })
+  const passwordFile = pagePasswordFile()
   writeFileSync(join(directory, 'password'), 'device\n', { mode: 0o600 })
   const yaml = {
     listen: { address: '127.0.0.1:0', tls: 'off' },

@@ -1,15 +1,6 @@
-import { spawnSync } from 'node:child_process'
 import { expect, it } from 'vitest'
+import { sendAndReset } from '../support/send-and-reset.ts'
 import { startSidecar } from '../support/sidecar.ts'
-
-/** Connects, sends and resets, in another process: the sidecar in this process accepts only afterwards. */
-function sendAndReset(url: string, bytes: string): void {
-  const { hostname: host, port } = new URL(url)
-  const script = `
-    const socket = require('node:net').connect({ host: '${host}', port: ${port} }, () =>
-      socket.write(${JSON.stringify(bytes)}, () => socket.resetAndDestroy()))`
-  expect(spawnSync(process.execPath, ['-e', script]).status).toBe(0)
-}
 
 it('C17 a client that resets its connection before accept is not taken for a peer of a Unix socket, which has no address either', async () => {
   const config = { listen: { trusted_proxies: ['unix'] } }

@@ -55,8 +55,13 @@ it('H150 a reload is in the timeline', async () => {
     async () => Promise.reject(new Error('no')),
   ]
   const reloader = createReloader({
-    sidecar: { reload: () => results.shift()?.() ?? Promise.reject() },
-    load: () => Promise.reject() as never, // not called here
+    sidecar: {
+      reload(load) {
+        load()
+        return results.shift()?.() ?? Promise.reject()
+      },
+    },
+    load: () => ({}) as never, // this sidecar does not look at it
     filesOf: () => [],
     seen: new Map(),
     log,

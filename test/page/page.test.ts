@@ -7,6 +7,7 @@ import { expect, it } from 'vitest'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
+import { PAGE_PASSWORD, pagePasswordFile } from '../support/page-login.ts'
 import { PASSWORD, type SidecarOptions, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { DESKTOP, faultsOf, PHONE, useBrowser } from './browser.ts'
 
@@ -58,9 +59,13 @@ it('H156 the values move under traffic without reloading, and follow the clock o
 })
 
 it('H156 H158 H159 refused requests are explained and logins revoked, by keyboard', async () => {
-  const sidecar = await startSidecar({ documentedLimits: true })
+  const config = { admin: { password_file: pagePasswordFile() } }
+  const sidecar = await startSidecar({ documentedLimits: true, config })
   const page = await openPage(`${sidecar.adminUrl}/`)
+  await page.getByLabel('Password of this page').fill(PAGE_PASSWORD)
+  await page.keyboard.press('Enter')
   await ready(page)
+  expect(await page.locator('#revoke-note').isVisible()).toBe(false)
   for (const from of ['127.0.0.2', '127.0.0.3'])
     await sidecar.postToken({ grant_type: 'password', password: 'wrong' }, { from })
   const token = await sidecar.token()
@@ -191,6 +196,18 @@ it('H152 H157 the page asks for its password, and for the new one when that has 
   await password.waitFor()
   await page.goto(`${adminUrl}/`)
   await password.waitFor()
+})
+
+it('H153 a page without a password lists the logins, revokes none, and says what it takes', async () => {
+  const sidecar = await startSidecar()
+  await sidecar.grant()
+  const page = await openPage(`${sidecar.adminUrl}/`, { bypassCSP: true, viewport: PHONE })
+  await ready(page)
+  await rowsOf(page).toBe(1)
+  await page.getByText('Revoking here needs a password of this page: postern hash-password > FILE').waitFor()
+  expect(await page.getByRole('button', { name: 'Revoke' }).count()).toBe(0)
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(PHONE.width)
+  expect(await faultsOf(page)).toEqual([])
 })
 
 it('H153 a page that is off says what turns it on', async () => {

@@ -5,6 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { makeCertificate } from '../support/certificate.ts'
 import { closeAll } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
+import { PAGE_PASSWORD, pageCookie, pagePasswordFile } from '../support/page-login.ts'
 import { FORM_TYPE, PASSWORD_GRANT, startSidecar } from '../support/sidecar.ts'
 import { DESKTOP, launchChromium, PHONE } from './browser.ts'
 
@@ -45,6 +46,7 @@ const sidecar = await startSidecar({
     listen: { tls: { cert: certFile, key: keyFile }, trusted_proxies: ['127.0.0.1'] },
     upstream: { max_in_flight: 8, health: { path: '/', interval: '2s' } },
     tokens: { store: 'file' },
+    admin: { password_file: pagePasswordFile() },
   },
 })
 
@@ -109,7 +111,11 @@ const [grant] = grants === 'unavailable' ? [] : grants.rows
 if (grant === undefined) throw new Error('no grant')
 await fetch(`${sidecar.adminUrl}/page/revoke`, {
   method: 'POST',
-  headers: { 'Content-Type': 'application/json', Origin: sidecar.adminUrl },
+  headers: {
+    'Content-Type': 'application/json',
+    Origin: sidecar.adminUrl,
+    Cookie: await pageCookie(sidecar.adminUrl),
+  },
   body: JSON.stringify({ grant: grant.id }),
 })
 await pause(45_000)
@@ -121,6 +127,8 @@ for (const colorScheme of ['light', 'dark'] as const) {
     page.on('console', (message) => console.error(message.text()))
     page.on('pageerror', (error) => console.error(error))
     await page.goto(`${sidecar.adminUrl}/`)
+    await page.getByLabel('Password of this page').fill(PAGE_PASSWORD)
+    await page.keyboard.press('Enter')
     await page.getByLabel('1 min').check()
     await page.locator('#requests button').first().waitFor()
     await page.locator('#grant-rows tr').first().waitFor()

@@ -88,6 +88,12 @@ describe('Through the control socket,', () => {
     expect(list.stdout).toContain(`${id}  127.0.0.1  401     unauthorized: missing`)
     expect(JSON.parse(listed.stdout).requests).toContainEqual(expect.objectContaining({ id, status: 401 }))
     expect([unknown.code, unknown.stdout]).toEqual([1, ''])
+    expect(await site.postern('explain', 'x'.repeat(100_000))).toEqual({
+      code: 2,
+      signal: null,
+      stdout: '',
+      stderr: 'postern explain: the id of a request has at most 128 characters\n',
+    })
     expect(unknown.stderr).toMatch(
       /^postern explain: no request with this id is remembered; those that are: \d+ answered.*, \d+ refused for another reason since \S+Z\. /,
     )

@@ -1,9 +1,12 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:net'
+import { renameSync } from 'node:fs'
+import { connect as connectSocket, createServer, type Server } from 'node:net'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, it } from 'vitest'
+import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { connect } from '../support/client.ts'
 import { startDevice } from '../support/device.ts'
@@ -34,11 +37,15 @@ function descriptorOf(server: Server): number {
   return handle.fd
 }
 
-async function manage(configFile: string): Promise<Managed> {
-  const server = createServer().listen(0, '127.0.0.1')
+/** @param path the path of a Unix socket; default: a TCP port */
+async function manage(configFile: string, path?: string): Promise<Managed> {
+  const bound = `${path}.bound`
+  const server = createServer().listen(path === undefined ? { port: 0, host: '127.0.0.1' } : { path: bound })
   await once(server, 'listening')
-  const bound = server.address()
-  const address = typeof bound === 'object' && bound !== null ? `127.0.0.1:${bound.port}` : ''
+  // `close` removes the path that was bound.
+  if (path !== undefined) renameSync(bound, path)
+  const at = server.address()
+  const address = typeof at === 'object' && at !== null ? `127.0.0.1:${at.port}` : ''
   const command = [process.execPath, MAIN, 'serve', '--config', configFile]
   const manager = spawn('sh', ['-c', MANAGER, 'sh', ...command], {
     stdio: ['ignore', 'pipe', 'pipe', descriptorOf(server)],
@@ -117,6 +124,16 @@ function load(url: string, transport: Transport, token: string, kept: boolean): 
     },
   }
 }
+
+it('clients of a Unix socket that is passed as fd:3 are served', async () => {
+  const path = join(temporaryDirectory(), 'postern.sock')
+  const site = await prepareSite({ transport: 'http1', config: { listen: { address: 'fd:3' } } })
+  const manager = await manage(site.configFile, path)
+  await manager.started(1)
+  const client = connectSocket(path)
+  client.end('GET / HTTP/1.1\r\nHost: device\r\nConnection: close\r\n\r\n')
+  expect(await text(client)).toMatch(/^HTTP\/1\.1 401 /)
+})
 
 it.each<[kind: string, transport: Transport, kept: boolean]>([
   ['a connection for each request', 'http1', false],

@@ -1,0 +1,90 @@
+import { tracingChannel } from 'node:diagnostics_channel'
+import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { request } from 'node:http'
+import type { Server } from 'node:net'
+import { dirname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { expect, it } from 'vitest'
+import { openControlSocket } from '../../src/admin/control-socket.ts'
+import { createRecentRequests } from '../../src/record/recent-requests.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { movableClock } from '../support/clock.ts'
+
+async function open(stateDir: string, tokens: { grants?: () => never; revoke?: () => never } = {}) {
+  const failures: string[] = []
+  const control = await openControlSocket(stateDir, {
+    tokens: { grants: () => [], revoke: () => 0, ...tokens },
+    requests: createRecentRequests(movableClock()),
+    listening: () => [],
+    onFailure: (_error, what) => failures.push(what),
+  })
+  closeLater(control.close)
+  return { failures, close: control.close }
+}
+
+const ask = (stateDir: string, method: string, path: string, body = ''): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const socketPath = join(stateDir, 'control.sock')
+    request({ socketPath, method, path, agent: false }, (res) =>
+      text(res).then((answer) => resolve(`${res.statusCode} ${answer}`), reject),
+    )
+      .once('error', reject)
+      .end(body)
+  })
+
+const modeOf = (path: string): number => statSync(path).mode & 0o777
+
+it('the control socket is at no moment open to other users, also in a folder that is', async () => {
+  const stateDir = join(temporaryDirectory(), 'state')
+  mkdirSync(stateDir)
+  chmodSync(stateDir, 0o755)
+  const bound: number[][] = []
+  const listening = tracingChannel<{ server: Server }>('net.server.listen')
+  const seen = {
+    asyncEnd({ server }: { server: Server }) {
+      const path = String(server.address())
+      bound.push([modeOf(path), modeOf(dirname(path))])
+    },
+  }
+  listening.subscribe(seen)
+  const { close, failures } = await open(stateDir)
+  listening.unsubscribe(seen)
+  expect(bound).toHaveLength(1)
+  for (const [socket = 0, folder = 0] of bound) expect(socket & folder & 0o077).toBe(0)
+  expect([readdirSync(stateDir), modeOf(join(stateDir, 'control.sock'))]).toEqual([['control.sock'], 0o600])
+  expect(await ask(stateDir, 'GET', '/status')).toBe(
+    '200 {"listening":[],"tokens":{"access":0,"refresh":0},"grants":[]}',
+  )
+  await close()
+  expect([readdirSync(stateDir), failures]).toEqual([[], []])
+})
+
+it('a control socket that another process uses, or a file in its place, stays as it is', async () => {
+  const stateDir = temporaryDirectory()
+  await open(stateDir)
+  const second = await open(stateDir)
+  await second.close()
+  expect(second.failures).toEqual(['postern status, explain and revoke will not work'])
+  expect(await ask(stateDir, 'GET', '/requests')).toBe('200 {"requests":[]}')
+  const other = temporaryDirectory()
+  writeFileSync(join(other, 'control.sock'), '')
+  expect((await open(other)).failures).toEqual(['postern status, explain and revoke will not work'])
+  expect(existsSync(join(other, 'control.sock'))).toBe(true)
+})
+
+it('a command that fails is named by the log, and a wrong or long one is no failure of the sidecar', async () => {
+  const stateDir = temporaryDirectory()
+  const broken = () => {
+    throw new TypeError('a bug')
+  }
+  const { failures } = await open(stateDir, { revoke: broken, grants: broken })
+  expect(await ask(stateDir, 'POST', '/revoke', '{"all":true}')).toBe('500 {"error":"the command failed"}')
+  expect(await ask(stateDir, 'GET', '/status')).toBe('500 {"error":"the command failed"}')
+  expect(failures).toEqual(['postern revoke failed', 'postern status failed'])
+  expect(await ask(stateDir, 'POST', '/revoke', `{"grant":"${'x'.repeat(100_000)}"}`)).toMatch(
+    /^400 \{"error":"name what/,
+  )
+  expect(await ask(stateDir, 'GET', '/revoke')).toMatch(/^404 /)
+  expect(failures).toHaveLength(2)
+})
