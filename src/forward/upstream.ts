@@ -16,6 +16,7 @@ import { observeResponse, sendSignedIn } from './signed-in-request.ts'
 import type { Upgrades } from './upgrades.ts'
 
 type UpstreamEvents = ResponseDependencies['events'] & {
+  readonly relayed: () => void
   readonly failed: (failure: UpstreamFailure) => void
   readonly tunnel: (change: 1 | -1) => void
 }
@@ -149,6 +150,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     try {
       send(admission, exchange, body, (end) => {
         leave()
+        if (end.kind === 'relayed') events.relayed()
         // A socket event calls this, and no caller would catch a bug.
         try {
           listener.ended(report(end, admission))
@@ -202,6 +204,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       },
     })
     if (tunnels) events.tunnel(-1)
+    else if (end.kind === 'relayed') events.relayed()
     return report(end, admission)
   }
 

@@ -15,7 +15,7 @@ export const OVERVIEW = {
   },
   H150: {
     sentence:
-      'The overview says which clients and grants have used up a window, until when, and how often they were refused, and when each grant was last used. The last log lines that are not about requests are kept, whatever `log.level` says.',
+      'The overview and `postern_upstream_up` say what requests have shown: a device that cannot be reached is down, and so is one whose last five answers failed. The overview says which clients and grants have used up a window, until when, and how often they were refused, and when each grant was last used. The last log lines that are not about requests are kept, whatever `log.level` says.',
     reason:
       'the operator asks who it is while it happens, and no log of the day before has been configured for it',
   },

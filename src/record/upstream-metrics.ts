@@ -13,8 +13,10 @@ export interface DeviceLoad {
 export interface UpstreamMetrics {
   /** @param duration time to the head of the response (ms) */
   responded(duration: number): void
+  /** A whole response was relayed. */
+  relayed(): void
   failed(reason: UpstreamFailure): void
-  /** @param failure why a health check says that it is not up; no request failed, so `upstream_errors_total` stays */
+  /** The result of a health check. @param failure why a health check says that it is not up; no request failed, so `upstream_errors_total` stays */
   up(up: boolean, failure?: string): void
   tunnel(change: 1 | -1): void
   /** Passes on what `upstream_up` and `upstream_errors_total` see from now on, and failed health checks. A later watcher replaces an earlier one. */
@@ -40,6 +42,9 @@ export interface DeviceMetrics {
   readonly tunnels: number
 }
 
+/** So many failed answers in a row, without a whole one between them, and the service counts as down: it answers, but with garbage. */
+const FAILED_ANSWERS = 5
+
 const IDLE: DeviceLoad = { inFlight: 0, queued: 0, tolerant: false }
 
 /**
@@ -57,14 +62,13 @@ export function createUpstreamMetrics(
   const errors = counter('upstream_errors_total', 'Requests that failed at the device, by reason.', [
     'reason',
   ])
-  const mainUp = gauge('upstream_up', 'Whether the device responded to the last request or health check.')
+  const mainUp = gauge(
+    'upstream_up',
+    'Whether the device answers: 0 when it cannot be reached, and after five failed answers in a row.',
+  )
   // No sample before the first request: a 0 would raise an alarm.
   mainUp.remove()
-  const routeUp = gauge(
-    'route_up',
-    'Whether a service of upstream.routes responded to its last request or health check, by path.',
-    ['route'],
-  )
+  const routeUp = gauge('route_up', 'The same for each service of upstream.routes, by path.', ['route'])
   const now = (): DeviceLoad => load() ?? IDLE
   gauge('upstream_in_flight', 'Requests in flight at the device.', [], (g) => g.set(now().inFlight))
   gauge('upstream_queued', 'Requests in the queue for the device.', [], (g) => g.set(now().queued))
@@ -81,6 +85,8 @@ export function createUpstreamMetrics(
 
   function serviceMetrics(route: string | undefined): UpstreamMetrics {
     let watcher: UpstreamWatcher | undefined
+    let failedAnswers = 0
+    let failedSinceCheck = false
     const set = onChange((up: 0 | 1) => {
       if (route === undefined) mainUp.set(up)
       else routeUp.set({ route }, up)
@@ -89,19 +95,31 @@ export function createUpstreamMetrics(
     return {
       responded(ms) {
         duration.observe(ms / 1000)
+        if (failedAnswers < FAILED_ANSWERS) set(1)
+      },
+      relayed() {
+        failedAnswers = 0
         set(1)
       },
       failed(reason) {
         errors.inc({ reason })
         watcher?.failed(reason)
-        if (isUnreachable(reason)) set(0)
+        failedSinceCheck = true
+        if (!isUnreachable(reason)) failedAnswers += 1
+        if (isUnreachable(reason) || failedAnswers >= FAILED_ANSWERS) set(0)
       },
       up(up, failure) {
         if (failure !== undefined) watcher?.failed(failure)
+        // A health check asks for one cheap page. It does not outweigh the requests that failed since the check before.
+        const isFailing = failedSinceCheck && failedAnswers >= FAILED_ANSWERS
+        failedSinceCheck = false
+        if (isFailing && up) return
+        failedAnswers = 0
         set(up ? 1 : 0)
       },
       tunnel(change) {
         tunnels += change
+        if (change === 1) set(1)
       },
       watch(next) {
         watcher = next

@@ -1,7 +1,7 @@
 import { utimesSync, writeFileSync } from 'node:fs'
 import { expect, it, vi } from 'vitest'
 import type { Overview } from '../../src/overview/overview.ts'
-import { startDevice } from '../support/device.ts'
+import { startDevice, startRawDevice } from '../support/device.ts'
 import { startRedis } from '../support/redis.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { needs } from '../support/tools.ts'
@@ -160,3 +160,38 @@ it('H150 with a shared store: whether it answers, the grants of all sidecars, an
   await redis.kill()
   await vi.waitUntil(() => one.overview.condition().store?.up === false, { timeout: 30_000 })
 })
+
+/** Answers each request: with garbage, with half a body, or whole. */
+const ANSWERS = {
+  garbage: 'SSH-2.0-dropbear\r\n\r\n',
+  half: 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf',
+  whole: 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok',
+}
+
+it.each([
+  ['garbage', 'http_protocol_error', [0, null]],
+  ['half', 'http_response_incomplete', [1, true]],
+] as const)(
+  'H150 a device that answers five requests in a row with %s is down, until a whole answer; the breaker stays closed',
+  async (kind, failure, [before, up]) => {
+    let answer: string = ANSWERS[kind]
+    const device = await startRawDevice(async (peer) => {
+      await peer.waitFor('\r\n\r\n')
+      peer.end(answer)
+    })
+    const sidecar = await startSidecar({ device })
+    const main = () => sidecar.overview.condition().services[0]
+    const ask = async () => sidecar.request({ token }).catch(() => undefined)
+    const token = await sidecar.token()
+    for (let i = 0; i < 4; i += 1) await ask()
+    expect(main()).toMatchObject({ up, failure, breaker: 'closed' })
+    expect(await sidecar.metric('postern_upstream_up')).toBe(before)
+    await ask()
+    await expect.poll(main).toMatchObject({ up: false, since: expect.any(Number), breaker: 'closed' })
+    expect(await sidecar.metric('postern_upstream_up')).toBe(0)
+    expect((await fetch(`${sidecar.adminUrl}/readyz`)).status).toBe(200)
+    answer = ANSWERS.whole
+    expect((await ask())?.status).toBe(200)
+    await expect.poll(main).toMatchObject({ up: true })
+  },
+)
