@@ -17,6 +17,7 @@ const TYPES: Readonly<Record<string, string>> = {
 }
 
 const FOLDER = new URL('../page/', import.meta.url)
+const ALERTS = new URL('../../docs/alerts.md', import.meta.url)
 
 /** The chart library's own files, by the names that index.html uses. */
 const CHARTS: Readonly<Record<string, string>> = {
@@ -33,10 +34,40 @@ export function loadPageFiles(): ReadonlyMap<string, PageFile> {
     .filter((name) => TYPES[extname(name)] !== undefined)
     .map((name) => [name, new URL(name, FOLDER)] as const)
   const charts = Object.entries(CHARTS).map(([name, url]) => [name, new URL(url)] as const)
-  return new Map([...own, ...charts].map(([name, url]) => [name, pageFile(name, readFileSync(url))]))
+  const files = [...own, ...charts].map(
+    ([name, url]) => [name, pageFile(extname(name), readFileSync(url))] as const,
+  )
+  const alerts = Buffer.from(alertsPage(readFileSync(ALERTS, 'utf8')))
+  return new Map([...files, ['alerts', pageFile('.html', alerts)]])
 }
 
-function pageFile(name: string, body: Buffer): PageFile {
+function pageFile(extension: string, body: Buffer): PageFile {
   const digest = createHash('sha256').update(body).digest('base64url').slice(0, 22)
-  return { type: TYPES[extname(name)] ?? 'application/octet-stream', body, etag: `"${digest}"` }
+  return { type: TYPES[extension] ?? 'application/octet-stream', body, etag: `"${digest}"` }
+}
+
+/** docs/alerts.md as HTML: its headings with the anchors that alarms link to, its paragraphs, `code` and **strong** words. */
+function alertsPage(markdown: string): string {
+  const blocks = markdown
+    .replaceAll(/[&<]/g, (sign) => (sign === '&' ? '&amp;' : '&lt;'))
+    .replaceAll(/\[([^\]]+)\]\([^)]+\)/g, '<code>$1</code>')
+    .replaceAll(/`([^`]+)`/g, '<code>$1</code>')
+    .replaceAll(/\*\*(.+?)\*\*/g, '<strong>$1</strong>')
+    .split('\n\n')
+    .map((block) => {
+      const [, level, title] = /^(#+) (.+)/.exec(block) ?? []
+      if (level === undefined || title === undefined) return `<p>${block}</p>`
+      return `<h${level.length} id="${title.toLowerCase()}">${title}</h${level.length}>`
+    })
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Alerts of Postern</title>
+<link rel="stylesheet" href="style.css">
+<body class="alerts"><main>
+${blocks.join('\n')}
+</main></body>
+</html>
+`
 }

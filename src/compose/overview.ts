@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Readiness } from '../admin/admin-listener.ts'
 import type { Config } from '../config/schema.ts'
-import { createHistory } from '../overview/history.ts'
+import { createHistory, sumsSinceStart } from '../overview/history.ts'
 import type { About, Condition } from '../overview/model.ts'
 import { createGrantRows, limitCondition, type Overview } from '../overview/overview.ts'
 import type { Timeline } from '../overview/timeline.ts'
@@ -45,6 +45,7 @@ export function openOverview(sources: OverviewSources): Overview & { readonly cl
       ready: readiness.ready,
       reasons: readiness.ready ? [] : readiness.reasons,
       enforce,
+      totals: sumsSinceStart(metrics.totals),
       services: services.conditions(),
       load: { inFlight, queued, tunnels: metrics.totals.tunnels, ...services.bounds },
       limits: {

@@ -2,7 +2,7 @@ import { BOUNDS } from '../record/histogram.ts'
 import type { Totals } from '../record/metrics.ts'
 import { REFUSAL_REASONS } from '../record/refusal-counts.ts'
 import type { Clock } from '../system/clock.ts'
-import type { Latency, Point } from './model.ts'
+import type { Condition, Latency, Point } from './model.ts'
 import { quantileOf } from './quantile.ts'
 
 /** The last quarter of an hour, second by second. */
@@ -31,43 +31,24 @@ const LONGEST = 2 * SECOND
 /** A wall clock that differs by less (ms) from what the monotonic clock says was not set. */
 const TOLERANCE = 250
 
-/** The columns of a point. The refusals follow, one column for each reason. */
-const TIME = 0
-const REQUESTS = 1
-const IN_FLIGHT = 2
-const QUEUED = 3
-const CONNECTIONS = 4
-const TUNNELS = 5
-const CLIENT = 6
-const DEVICE = 8
-const REFUSALS = 10
-const WIDTH = REFUSALS + REFUSAL_REASONS.length
-
 /**
- * Records a point each second from the sums of the metrics. It is always on, so a page that is opened after an incident shows it. All
- * points are in one array of numbers, so a second costs about 10 µs and allocates nothing that lasts.
+ * Records a point each second from the sums of the metrics. It is always on, so a page that is opened after an incident shows it.
  *
  * Seconds in which the process was stopped or the machine slept are missing. If the wall clock is set back, the points before move
  * with it, so times always ascend; if it is set forward, that leaves the same gap as a sleep.
  */
 export function createHistory({ clock, totals, load }: HistoryDependencies): History {
-  const cells = new Float64Array(KEPT * WIDTH)
+  let points: Point[] = []
   const listeners = new Set<(point: Point) => void>()
-  const { requests, device, refusals } = totals
-  const requestSecond = sumsOf(BOUNDS.length + 1, (i) => (requests.api[i] ?? 0) + (requests.oauth[i] ?? 0))
-  const deviceSecond = sumsOf(BOUNDS.length + 1, (i) => device[i] ?? 0)
-  const refusalSecond = sumsOf(REFUSAL_REASONS.length, (i) => refusals[REFUSAL_REASONS[i] ?? 'malformed'])
-  /** The number of points since the start; `recorded % KEPT` is the row of the next. */
-  let recorded = 0
+  const requestsByTime = increases(BOUNDS.length + 1, (i) => requestsIn(totals, i))
+  const deviceByTime = increases(BOUNDS.length + 1, (i) => totals.device[i] ?? 0)
+  const refusalsByReason = increases(
+    REFUSAL_REASONS.length,
+    (i) => totals.refusals[REFUSAL_REASONS[i] ?? 'malformed'],
+  )
+  const serverErrors = increases(1, () => totals.serverErrors)
   let monotonic = clock.monotonic()
   let wall = clock.wall()
-  /** The wall clock was set: moves the points that would otherwise be later than the next one. */
-  function moveTimes(by: number): void {
-    const rows = Math.min(recorded, KEPT)
-    for (let row = 0; row < rows; row += 1) cells[row * WIDTH + TIME] = at(row * WIDTH + TIME) + by
-  }
-
-  const at = (cell: number): number => cells[cell] ?? 0
 
   function tick(): void {
     const elapsed = clock.monotonic() - monotonic
@@ -76,68 +57,38 @@ export function createHistory({ clock, totals, load }: HistoryDependencies): His
     const set = Math.round(now - wall - elapsed)
     monotonic += elapsed
     wall = now
-    if (set < -TOLERANCE) moveTimes(set)
-    const ended = requestSecond.take()
-    deviceSecond.take()
-    refusalSecond.take()
+    // The points that would be later than the next one.
+    if (set < -TOLERANCE) points = points.map((point) => ({ ...point, time: point.time + set }))
+    const [requests, device, refused, errors] = [
+      requestsByTime(),
+      deviceByTime(),
+      refusalsByReason(),
+      serverErrors(),
+    ]
     if (elapsed >= LONGEST) return
-    const start = (recorded % KEPT) * WIDTH
     const { inFlight, queued } = load()
-    const last = recorded === 0 ? 0 : at(((recorded - 1) % KEPT) * WIDTH + TIME)
-    cells[start + TIME] = Math.max(Math.round(now), last + 1)
-    cells[start + REQUESTS] = ended
-    cells[start + IN_FLIGHT] = inFlight
-    cells[start + QUEUED] = queued
-    cells[start + CONNECTIONS] = totals.connections
-    cells[start + TUNNELS] = totals.tunnels
-    setLatency(start + CLIENT, requestSecond.counts)
-    setLatency(start + DEVICE, deviceSecond.counts)
-    cells.set(refusalSecond.counts, start + REFUSALS)
-    recorded += 1
-    if (listeners.size === 0) return
-    const point = pointAt(start)
-    for (const listener of listeners) listener(point)
-  }
-
-  function setLatency(cell: number, counts: Float64Array): void {
-    cells[cell] = SECOND * quantileOf(0.5, counts, BOUNDS)
-    cells[cell + 1] = SECOND * quantileOf(0.99, counts, BOUNDS)
-  }
-
-  function latencyAt(cell: number): Latency | null {
-    const p50 = at(cell)
-    return Number.isNaN(p50) ? null : { p50, p99: at(cell + 1) }
-  }
-
-  function pointAt(start: number): Point {
-    const refusals: Record<string, number> = {}
-    REFUSAL_REASONS.forEach((reason, i) => {
-      const count = at(start + REFUSALS + i)
-      if (count > 0) refusals[reason] = count
-    })
-    return {
-      time: at(start + TIME),
-      requests: at(start + REQUESTS),
-      refusals,
-      client: latencyAt(start + CLIENT),
-      device: latencyAt(start + DEVICE),
-      inFlight: at(start + IN_FLIGHT),
-      queued: at(start + QUEUED),
-      connections: at(start + CONNECTIONS),
-      tunnels: at(start + TUNNELS),
+    const point: Point = {
+      time: Math.max(Math.round(now), (points.at(-1)?.time ?? 0) + 1),
+      requests: requests.reduce((sum, count) => sum + count, 0),
+      refusals: Object.fromEntries(
+        REFUSAL_REASONS.flatMap((reason, i) => (refused[i] ? [[reason, refused[i]]] : [])),
+      ),
+      serverErrors: errors[0] ?? 0,
+      client: latencyOf(requests),
+      device: latencyOf(device),
+      inFlight,
+      queued,
+      connections: totals.connections,
+      tunnels: totals.tunnels,
     }
+    points.push(point)
+    if (points.length > KEPT) points.shift()
+    for (const listener of listeners) listener(point)
   }
 
   const timer = setInterval(tick, SECOND).unref()
   return {
-    points(after) {
-      const found: Point[] = []
-      for (let point = Math.max(0, recorded - KEPT); point < recorded; point += 1) {
-        const start = (point % KEPT) * WIDTH
-        if (at(start + TIME) > after) found.push(pointAt(start))
-      }
-      return found
-    },
+    points: (after) => points.filter(({ time }) => time > after),
     onPoint(listener) {
       listeners.add(listener)
       return { close: () => listeners.delete(listener) }
@@ -149,29 +100,34 @@ export function createHistory({ clock, totals, load }: HistoryDependencies): His
   }
 }
 
-/** Sums that only grow, and by how much. */
-interface Sums {
-  /** The increase of each sum between the last two calls of `take`. */
-  readonly counts: Float64Array
-  /** Reads the sums, and returns the increase of all together. */
-  take(): number
+function latencyOf(counts: readonly number[]): Latency | null {
+  const p50 = SECOND * quantileOf(0.5, counts, BOUNDS)
+  return Number.isNaN(p50) ? null : { p50, p99: SECOND * quantileOf(0.99, counts, BOUNDS) }
 }
 
-function sumsOf(length: number, sumOf: (i: number) => number): Sums {
-  const before = Float64Array.from({ length }, (_, i) => sumOf(i))
-  const counts = new Float64Array(length)
-  return {
-    counts,
-    take() {
-      let added = 0
-      for (let i = 0; i < length; i += 1) {
-        const sum = sumOf(i)
-        const more = sum - (before[i] ?? 0)
-        before[i] = sum
-        counts[i] = more
-        added += more
-      }
-      return added
-    },
+/** Ended requests in a bucket of their durations. */
+function requestsIn({ requests }: Totals, bucket: number): number {
+  return (requests.api[bucket] ?? 0) + (requests.oauth[bucket] ?? 0)
+}
+
+/** The sums since the start. */
+export function sumsSinceStart(totals: Totals): Condition['totals'] {
+  const requests = BOUNDS.reduce(
+    (sum, _, i) => sum + requestsIn(totals, i),
+    requestsIn(totals, BOUNDS.length),
+  )
+  const refused = Object.values(totals.refusals).reduce((sum, count) => sum + count, 0)
+  return { requests, refused, serverErrors: totals.serverErrors }
+}
+
+/** Sums that only grow. Each call of the returned function gives the increase of each sum since the call before. */
+function increases(length: number, sumOf: (i: number) => number): () => readonly number[] {
+  const read = (): number[] => Array.from({ length }, (_, i) => sumOf(i))
+  let before = read()
+  return () => {
+    const sums = read()
+    const added = sums.map((sum, i) => sum - (before[i] ?? 0))
+    before = sums
+    return added
   }
 }

@@ -19,6 +19,8 @@ export interface Point {
   readonly requests: number
   /** Refused requests by the `reason` label of `postern_refusals_total`; only reasons that occurred. */
   readonly refusals: Readonly<Record<string, number>>
+  /** Requests that ended with a status of 500 and above, the device's or Postern's own. */
+  readonly serverErrors: number
   /** From the request head to the end of the response; null if no request ended. */
   readonly client: Latency | null
   /** From sending a request to the device to the head of its response; null if it sent none. */
@@ -53,6 +55,8 @@ export interface Condition {
   readonly reasons: readonly string[]
   /** False: the gate only observes. */
   readonly enforce: boolean
+  /** Since the start, as the same columns of a point. */
+  readonly totals: { readonly requests: number; readonly refused: number; readonly serverErrors: number }
   /** The main service first. */
   readonly services: readonly ServiceCondition[]
   /** The sum over all services. */
@@ -116,7 +120,7 @@ export interface LimitCondition {
   readonly requests: number
   readonly window: number
   readonly per: Per
-  /** The latest first, at most 100. */
+  /** The most refused first, at most 100. */
   readonly usedUp: readonly UsedUpRow[]
   /** How many there are, up to 1,000; `usedUp` may hold fewer. */
   readonly usedUpCount: number

@@ -55,9 +55,9 @@ function rowsOf({ total, grants }: RecentGrants): GrantRows {
 }
 
 /**
- * A limit with its used-up windows, as the page shows them.
+ * A limit with its used-up windows, as the page shows them: the most refused first, because that is the worst offender.
  *
- * @param usedUp those that are open, the latest first
+ * @param usedUp those that are open
  * @param ahead what the wall clock is ahead of the monotonic one (ms)
  */
 export function limitCondition(
@@ -66,6 +66,7 @@ export function limitCondition(
   ahead: number,
 ): LimitCondition {
   const shown = usedUp
+    .toSorted((a, b) => b.refused - a.refused)
     .slice(0, MOST_WINDOWS)
     .map(({ key, closesAt, refused }) => ({ key, until: Math.ceil(closesAt + ahead), refused }))
   return { requests, window, per, usedUp: shown, usedUpCount: usedUp.length }

@@ -1,30 +1,24 @@
-import { alarms } from './alarms.js'
-import { now } from './clock.js'
 import { byId, el, setAttribute, setText, showList } from './dom.js'
-import { moment } from './format.js'
+import { moment, now } from './format.js'
 
 /** @typedef {import('./load-alarms.js').Alarm} Alarm */
-/** @typedef {import('./state.js').State} State */
 
 const LEVELS = { critical: 'Critical', warning: 'Warning', note: 'Note' }
 
 /**
  * The alarms at the top.
  *
- * @param {State} state
  * @param {(text: string) => void} announce reads a text to a screen reader
- * @returns {() => void} shows the present alarms
+ * @returns {(found: readonly Alarm[]) => void} shows the present alarms
  */
-export function showAlarms(state, announce) {
+export function showAlarms(announce) {
   const section = byId('alarms', HTMLElement)
   const list = byId('alarm-list', HTMLElement)
   /** @type {Map<string, { level: Alarm['level'], seen: number }>} */
   let known = new Map()
 
-  return () => {
-    if (state.condition === null) return
+  return (found) => {
     const present = now()
-    const found = alarms(state.condition, state.points, present)
     const before = known
     known = new Map(found.map(({ key, level }) => [key, { level, seen: before.get(key)?.seen ?? present }]))
     section.hidden = found.length === 0
@@ -34,13 +28,14 @@ export function showAlarms(state, announce) {
       ({ key }) => key,
       makeAlarm,
       (item, alarm) => {
-        const [text, remedy] = item.children
-        const [level, what, when] = text?.children ?? []
+        const [level, what, when, remedy, link] = item.querySelectorAll('[data-part]')
         setAttribute(item, 'data-tone', alarm.level)
         if (level) setText(level, LEVELS[alarm.level])
         if (what) setText(what, alarm.what)
         if (when) setText(when, sinceText(alarm, known.get(alarm.key)?.seen ?? present, present))
         if (remedy) setText(remedy, alarm.remedy)
+        if (link) setText(link, `More: ${alarm.section}`)
+        if (link) setAttribute(link, 'href', `page/alerts#${alarm.section.toLowerCase()}`)
       },
     )
     const news = found.filter(({ key, level }) => before.get(key)?.level !== level)
@@ -62,10 +57,17 @@ function sinceText({ since }, seen, present) {
 }
 
 function makeAlarm() {
+  const part = { 'data-part': '' }
   return el(
     'li',
     {},
-    el('p', {}, el('span', { class: 'level' }), el('strong'), el('span', { class: 'since' })),
-    el('p', { class: 'remedy' }),
+    el(
+      'p',
+      {},
+      el('span', { ...part, class: 'level' }),
+      el('strong', part),
+      el('span', { ...part, class: 'since' }),
+    ),
+    el('p', { class: 'remedy' }, el('span', part), ' ', el('a', { ...part, target: '_blank' })),
   )
 }

@@ -1,5 +1,5 @@
 import { count, date, span, words } from './format.js'
-import { loadAlarms } from './load-alarms.js'
+import { errorAlarms, loadAlarms, refusalAlarms } from './load-alarms.js'
 
 /** @typedef {import('../overview/model.ts').Condition} Condition */
 /** @typedef {import('../overview/model.ts').ServiceCondition} ServiceCondition */
@@ -19,8 +19,12 @@ const CERTIFICATE = 29 * DAY
 
 const ORDER = { critical: 0, warning: 1, note: 2 }
 
+/** Failures after which the device can be reached, but gave no usable answer. */
+const ANSWERED = /^(?:http_|connection_terminated)/
+
 /**
- * The alarms, the most urgent first. Depends on its arguments only.
+ * The alarms, the most urgent first, one for each cause: that the device or the shared store is down explains why the sidecar is not
+ * ready, and why requests fail. Depends on its arguments only.
  *
  * @param {Condition} condition
  * @param {readonly Point[]} points oldest first
@@ -28,14 +32,20 @@ const ORDER = { critical: 0, warning: 1, note: 2 }
  * @returns {Alarm[]}
  */
 export function alarms(condition, points, now) {
+  const outages = condition.services.flatMap((service) => outage(service, condition))
+  const deaf = store(condition)
+  /** @param {readonly Alarm[]} found */
+  const none = (...found) => !found.some(({ level }) => level === 'critical')
   return [
-    ...readiness(condition),
-    ...condition.services.flatMap((service) => device(service, condition)),
-    ...loadAlarms(condition, points, now),
+    ...(none(...outages, ...deaf) ? [...readiness(condition), ...errorAlarms(points, now)] : []),
+    ...(none(...outages) ? loadAlarms(condition, points, now) : []),
+    ...outages,
+    ...deaf,
+    ...(condition.enforce ? refusalAlarms(points, now) : observing()),
+    ...condition.services.flatMap((service) => tolerance(service, condition)),
     ...certificate(condition, now),
     ...password(condition),
     ...tokens(condition),
-    ...policy(condition),
   ].sort((a, b) => ORDER[a.level] - ORDER[b.level])
 }
 
@@ -50,47 +60,72 @@ function readiness({ ready, reasons }) {
       since: null,
       remedy:
         '/readyz answers 503, so a load balancer sends no traffic here. “postern check” says what does not work, and how to mend it.',
+      section: 'NotReady',
+    },
+  ]
+}
+
+/** @param {ServiceCondition} service @param {Condition} condition */
+function nameOf({ route }, { services }) {
+  return services.length === 1 ? 'The device' : `The service ${route ?? 'at /'} of the device`
+}
+
+/** @param {ServiceCondition} service @param {Condition} condition @returns {Alarm[]} */
+function outage(service, condition) {
+  const { route, url, up, since, breaker, failure, failedAt, checked } = service
+  if (breaker === 'closed' && up !== false) return []
+  const name = nameOf(service, condition)
+  const because = failure === null ? '' : `: ${words(failure)}`
+  const isOn = `Is it on, and is ${url} its address (upstream.url)? “postern check” connects to it.`
+  const common = {
+    key: `down ${route}`,
+    // Without a service of upstream.routes, the rest of the device works.
+    level: /** @type {Alarm['level']} */ (
+      route === null || (checked && !condition.ready) ? 'critical' : 'warning'
+    ),
+    since: (up === false ? since : failedAt) ?? failedAt,
+    section: route === null ? 'PosternDeviceDown' : 'PosternRouteDown',
+  }
+  if (breaker === 'open')
+    return [
+      {
+        ...common,
+        what: `${name} cannot be reached, and requests fail at once${because}`,
+        remedy: `One request a second tries again. ${isOn}`,
+      },
+    ]
+  if (ANSWERED.test(failure ?? ''))
+    return [
+      {
+        ...common,
+        what: `${name} fails its requests${because}`,
+        remedy:
+          'It can be reached, but at least its last five answers were not usable, so clients get 500. “Last refused requests” below has some of them. Is it overloaded, or is something else at this address (upstream.url)?',
+      },
+    ]
+  return [
+    {
+      ...common,
+      what: `${name} is down${because}`,
+      remedy: `The sidecar runs, the device does not: clients get 500. ${isOn}`,
     },
   ]
 }
 
 /** @param {ServiceCondition} service @param {Condition} condition @returns {Alarm[]} */
-function device(service, { services }) {
-  const { route, url, up, since, breaker, failure, failedAt, tolerant } = service
-  // Without a service of upstream.routes, the rest of the device works.
-  const level = route === null ? 'critical' : 'warning'
-  const name = services.length === 1 ? 'The device' : `The service ${route ?? 'at /'} of the device`
-  const because = failure === null ? '' : `: ${words(failure)}`
-  /** @type {Alarm[]} */
-  const found = []
-  if (breaker === 'open') {
-    found.push({
-      key: `breaker ${route}`,
-      level,
-      what: `${name} cannot be reached, and requests fail at once${because}`,
-      since: (up === false ? since : failedAt) ?? failedAt,
-      remedy: `One request a second tries again. Is the device on, and is ${url} its address (upstream.url)? “postern check” connects to it.`,
-    })
-  } else if (up === false) {
-    found.push({
-      key: `down ${route}`,
-      level,
-      what: `${name} is down${because}`,
-      since,
-      remedy: `The sidecar runs, the device does not: clients get 500. Is it on, and is ${url} its address (upstream.url)? “postern check” connects to it.`,
-    })
-  }
-  if (tolerant) {
-    found.push({
-      key: `tolerant ${route}`,
+function tolerance(service, condition) {
+  if (!service.tolerant) return []
+  return [
+    {
+      key: `tolerant ${service.route}`,
       level: 'note',
-      what: `${name} sends malformed HTTP, which is read by the tolerant rules`,
+      what: `${nameOf(service, condition)} sends malformed HTTP, which is read by the tolerant rules`,
       since: null,
       remedy:
         'Requests pass. A new firmware would be better; if it sends bytes after its responses, set upstream.reuse: never.',
-    })
-  }
-  return found
+      section: 'MalformedHttp',
+    },
+  ]
 }
 
 /** @param {Condition} condition @param {number} now @returns {Alarm[]} */
@@ -100,19 +135,29 @@ function certificate({ certificate }, now) {
   const remedy = selfSigned
     ? 'The sidecar renews it itself, with the same key. Give clients the new cert.pem of state_dir.'
     : 'Replace the files of listen.tls; the new pair is served within seconds. If an ACME client renews them, find out why it did not.'
+  const section = 'PosternCertificateInvalid'
   if (now >= until) {
     const what = `The certificate expired on ${date(until)}`
-    return [{ key: 'certificate', level: 'critical', what, since: until, remedy }]
+    return [{ key: 'certificate', level: 'critical', what, since: until, remedy, section }]
   }
   if (now < from) {
     const what = `The certificate is not valid before ${date(from)}`
     const clock = 'Clients that check it do not connect. Is the clock of this machine right?'
-    return [{ key: 'certificate', level: 'critical', what, since: null, remedy: clock }]
+    return [{ key: 'certificate', level: 'critical', what, since: null, remedy: clock, section }]
   }
   const warned = Math.min(CERTIFICATE, (until - from) / 3)
   if (until - now >= warned) return []
   const what = `The certificate expires in ${span(until - now)}, on ${date(until)}`
-  return [{ key: 'certificate', level: 'warning', what, since: until - warned, remedy }]
+  return [
+    {
+      key: 'certificate',
+      level: 'warning',
+      what,
+      since: until - warned,
+      remedy,
+      section: 'PosternCertificateExpires',
+    },
+  ]
 }
 
 /** @param {Condition} condition @returns {Alarm[]} */
@@ -128,24 +173,31 @@ function password({ password: { source, problem } }) {
         source === 'file'
           ? 'The last good password stays valid. The file of password.file holds one line, the hash that “postern hash-password” makes; mend it, and it holds within seconds.'
           : 'Nobody can log in until the device checks passwords again (password.device). “postern check” tries it.',
+      section: 'PosternStoreErrors',
     },
   ]
 }
 
 /** @param {Condition} condition @returns {Alarm[]} */
-function tokens({ tokens: { access, refresh, capacity, unsaved }, store }) {
-  /** @type {Alarm[]} */
-  const found = []
-  if (store?.up === false) {
-    found.push({
+function store({ store }) {
+  if (store === null || store.up) return []
+  return [
+    {
       key: 'store',
       level: 'critical',
       what: 'The shared store does not respond, or refuses commands',
       since: null,
       remedy:
         'Known tokens work for tokens.offline_grace; logins and all other tokens get 500, and limits count per sidecar. The log and “postern check” say why.',
-    })
-  }
+      section: 'PosternSharedStoreDown',
+    },
+  ]
+}
+
+/** @param {Condition} condition @returns {Alarm[]} */
+function tokens({ tokens: { access, refresh, capacity, unsaved } }) {
+  /** @type {Alarm[]} */
+  const found = []
   if (unsaved !== null && unsaved > 0) {
     found.push({
       key: 'unsaved',
@@ -154,6 +206,7 @@ function tokens({ tokens: { access, refresh, capacity, unsaved }, store }) {
       since: null,
       remedy:
         'Clients notice nothing until the sidecar restarts. Make room in state_dir before that; the file is then completed within seconds.',
+      section: 'PosternTokensUnsaved',
     })
   }
   const held = access + refresh
@@ -164,14 +217,14 @@ function tokens({ tokens: { access, refresh, capacity, unsaved }, store }) {
       what: `${count(held)} tokens of at most ${count(capacity)}: beyond it the least recently used logins are dropped`,
       since: null,
       remedy: 'Raise tokens.capacity, or find the client that logs in so often.',
+      section: 'PosternTokensEvicted',
     })
   }
   return found
 }
 
-/** @param {Condition} condition @returns {Alarm[]} */
-function policy({ enforce }) {
-  if (enforce) return []
+/** @returns {Alarm[]} */
+function observing() {
   return [
     {
       key: 'observing',
@@ -179,6 +232,7 @@ function policy({ enforce }) {
       what: 'Observing only: requests without a token or over the limit reach the device',
       since: null,
       remedy: 'The access log and the metrics say what would be refused. Set enforce: true to refuse it.',
+      section: 'ObservingOnly',
     },
   ]
 }

@@ -1,7 +1,6 @@
 import { columns, plots, rowsBetween } from './chart-data.js'
-import { now } from './clock.js'
 import { byId, el, setText } from './dom.js'
-import { timeOfDay } from './format.js'
+import { now, timeOfDay } from './format.js'
 import { axis, lineOf, logRange, shortTime, uPlot, yAxis } from './plot.js'
 
 /** @typedef {import('./chart-data.js').Plot} Plot */

@@ -60,29 +60,24 @@ export function setAttribute(element, name, value) {
  * @param {readonly Item[]} items
  * @param {(item: Item) => string} keyOf
  * @param {(item: Item) => HTMLElement} create
- * @param {(element: HTMLElement, item: Item) => void} update
+ * @param {(element: HTMLElement, item: Item) => void} [update]
  */
-export function showList(parent, items, keyOf, create, update) {
-  /** Those of a repeated key are used in their order. @type {Map<string, HTMLElement[]>} */
+export function showList(parent, items, keyOf, create, update = () => {}) {
+  /** @type {Map<string | undefined, HTMLElement>} */
   const present = new Map()
-  for (const child of parent.children) {
-    if (!(child instanceof HTMLElement) || child.dataset.key === undefined) continue
-    const same = present.get(child.dataset.key)
-    if (same === undefined) present.set(child.dataset.key, [child])
-    else same.push(child)
-  }
+  for (const child of parent.children) if (child instanceof HTMLElement) present.set(child.dataset.key, child)
   const placed = items.map((item) => {
     const key = keyOf(item)
-    const element = present.get(key)?.shift() ?? create(item)
+    const element = present.get(key) ?? create(item)
+    present.delete(key)
     element.dataset.key = key
     update(element, item)
     return element
   })
   const isPlaced = new Set(/** @type {ChildNode[]} */ (placed))
   for (const child of [...parent.childNodes]) if (!isPlaced.has(child)) child.remove()
-  let next = parent.firstElementChild
-  for (const element of placed) {
-    if (element === next) next = next.nextElementSibling
-    else parent.insertBefore(element, next)
-  }
+  placed.forEach((element, i) => {
+    const before = parent.children[i]
+    if (before !== element) parent.insertBefore(element, before ?? null)
+  })
 }

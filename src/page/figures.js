@@ -9,6 +9,13 @@ export const FIGURES = {
   requests: 'Requests that ended in the last second, refused ones included. Metric: postern_requests_total.',
   refused:
     'Requests that Postern refused or that the device failed, in the last second, for all reasons. With enforce: false, those that would be refused. Metric: postern_refusals_total.',
+  errors:
+    'The share of the last minute’s requests that ended with a status of 500 and above: those that the device or Postern failed, and the device’s own. Metric: postern_requests_total, by code.',
+  allRequests: 'Requests that ended since the sidecar started. Metric: postern_requests_total.',
+  allRefused:
+    'Refusals since the sidecar started, for all reasons. With enforce: false, those that would have been. Metric: postern_refusals_total.',
+  allErrors:
+    'Requests that ended with a status of 500 and above since the sidecar started. Metric: postern_requests_total, by code.',
   clientLatency:
     'From the request head to the end of the response, about 99 of 100 requests of the last second were faster: an estimate from the buckets of the metric. Metric: postern_request_duration_seconds.',
   deviceLatency:
@@ -25,9 +32,9 @@ export const FIGURES = {
     'Of each second: about half the requests were faster than p50, about 99 of 100 faster than p99. Both are estimated from the buckets of the metrics, which grow wider with the latency. A second without requests is a gap. The scale is logarithmic. Metrics: postern_request_duration_seconds and postern_upstream_duration_seconds.',
   load: 'Requests at the device and waiting for it at the end of each second, and the maximum at the device. Metrics: postern_upstream_in_flight and postern_upstream_queued.',
   services:
-    'Whether each service of the device answered the last request or health check. After three failures in a row to reach it, its breaker opens: requests fail at once, and one a second tries again. Metrics: postern_upstream_up and postern_route_up; failures are in postern_upstream_errors_total.',
+    'Whether each service of the device answered the last request or health check. After three failures in a row to reach it, its breaker opens: requests fail at once, and one a second tries again. After five failed answers in a row it counts as down, too. Metrics: postern_upstream_up and postern_route_up; failures are in postern_upstream_errors_total.',
   limits:
-    'Clients or logins that have used up their window, and when it closes. Until then each of their requests gets 429. Metric: postern_rate_limited_total.',
+    'Clients or logins that have used up their window, and when it closes. Until then each of their requests gets 429. Those with the most refusals come first. Metric: postern_rate_limited_total.',
   grants:
     'One row for each login that has not expired and was not revoked. Last use is the last request or refresh that this sidecar saw since it started. The table has the 1,000 most recently used.',
   certificate: 'The chain that clients are shown. Metric: postern_certificate_expiry_timestamp_seconds.',

@@ -3,9 +3,35 @@ const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
+const SHORT = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
 const NUMBER = new Intl.NumberFormat('en')
 const TIME = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' })
 const DATE = new Intl.DateTimeFormat('sv-SE', { year: 'numeric', month: '2-digit', day: '2-digit' })
+
+/** The difference between the sidecar's clock and this machine's (ms). */
+let ahead = 0
+/** A difference up to this (ms) is no difference of the clocks. */
+const TRAVEL = 1_000
+
+/**
+ * Follows the clock of the sidecar, so ages and countdowns are right on a machine whose clock is wrong. A small difference is the time
+ * that the event travelled: it changes nothing, so that countdowns do not jump.
+ *
+ * @param {number} sidecar its present time (ms since the Unix epoch)
+ */
+export function setClock(sidecar) {
+  if (Math.abs(sidecar - now()) > TRAVEL) ahead = sidecar - Date.now()
+}
+
+/** The sidecar's present time (ms since the Unix epoch). */
+export function now() {
+  return Date.now() + ahead
+}
+
+/** This machine's time (ms since the Unix epoch), for how long the page has heard nothing. */
+export function localNow() {
+  return Date.now()
+}
 
 /**
  * A whole number with thousands separators.
@@ -14,6 +40,26 @@ const DATE = new Intl.DateTimeFormat('sv-SE', { year: 'numeric', month: '2-digit
  */
 export function count(value) {
   return NUMBER.format(Math.round(value))
+}
+
+/**
+ * A sum that may have grown for years: in short from a million on, `12.3M`.
+ *
+ * @param {number} value
+ */
+export function total(value) {
+  return value < 1_000_000 ? count(value) : SHORT.format(value)
+}
+
+/**
+ * A part of a whole: `83 %`, `0.4 %`.
+ *
+ * @param {number} part
+ * @param {number} whole
+ */
+export function share(part, whole) {
+  const percent = whole === 0 ? 0 : (100 * part) / whole
+  return `${percent > 0 && percent < 10 ? percent.toFixed(1) : Math.round(percent)} %`
 }
 
 /**
@@ -81,9 +127,9 @@ export function date(time) {
  * The time of day if it is less than 12 hours from now, and with the date otherwise.
  *
  * @param {number} time ms since the Unix epoch
- * @param {number} present
+ * @param {number} [present]
  */
-export function moment(time, present) {
+export function moment(time, present = now()) {
   return Math.abs(present - time) < DAY / 2 ? timeOfDay(time) : `${date(time)} ${timeOfDay(time)}`
 }
 

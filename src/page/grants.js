@@ -1,6 +1,5 @@
-import { now } from './clock.js'
 import { byId, el, setAttribute, setText, showList } from './dom.js'
-import { count, moment, span } from './format.js'
+import { count, moment, now, span } from './format.js'
 import { confirmRevocation } from './revoke.js'
 
 /** @typedef {import('./state.js').State} State */
@@ -10,9 +9,6 @@ import { confirmRevocation } from './revoke.js'
 /** So many rows are made at first, and so many more when they are scrolled into view: 1,000 rows cost a tenth of each second. */
 const PART = 100
 const COLLATOR = new Intl.Collator('en', { numeric: true })
-
-/** How far outside the view rows are written (px). */
-const MARGIN = '200px'
 
 /** The lengths of time grow with these numbers (ms). A login that was not used yet was used longest ago. */
 const TIMES = {
@@ -60,8 +56,6 @@ export function showGrants(state) {
   const note = byId('revoke-note', HTMLElement)
   /** @type {{ column: Column, direction: 1 | -1 }} */
   const order = { column: 'used', direction: 1 }
-  /** @type {Set<Element>} */
-  const inView = new Set()
   /** @type {readonly GrantRow[]} */
   let rows = []
   let made = PART
@@ -82,13 +76,7 @@ export function showGrants(state) {
   }
 
   function makeRows() {
-    showList(
-      body,
-      rows.slice(0, made),
-      ({ id }) => id,
-      makeRow,
-      () => {},
-    )
+    showList(body, rows.slice(0, made), ({ id }) => id, makeRow)
     setAttribute(table, 'aria-rowcount', String(rows.length + 1))
   }
 
@@ -110,27 +98,13 @@ export function showGrants(state) {
       act.append(button)
     }
     const cells = [el('td'), el('td'), el('td'), act]
-    const row = el('tr', {}, el('th', { scope: 'row', title: id }, client), ...cells)
-    observer.observe(row)
-    return row
+    return el('tr', {}, el('th', { scope: 'row', title: id }, client), ...cells)
   }
 
-  const observer = new IntersectionObserver(
-    (entries) => {
-      for (const { target, isIntersecting } of entries) {
-        if (isIntersecting) inView.add(target)
-        else inView.delete(target)
-      }
-      writeAges()
-    },
-    { root: scroll, rootMargin: MARGIN },
-  )
-
-  /** Ages change each second, so only the rows that are in view are written. */
   function writeAges() {
     const present = now()
-    for (const row of inView) {
-      const grant = row instanceof HTMLElement ? state.grants.get(row.dataset.key ?? '') : undefined
+    for (const row of body.rows) {
+      const grant = state.grants.get(row.dataset.key ?? '')
       if (grant === undefined) continue
       const cells = row.children
       writeTime(cells[1], grant.issuedAt, span(present - grant.issuedAt), present)
@@ -171,10 +145,13 @@ export function showGrants(state) {
     })
   }
   all.addEventListener('click', () =>
-    confirmRevocation({ all: true }, `all ${count(state.grantTotal ?? state.grants.size)} logins`),
+    confirmRevocation({ all: true }, allText(state.grantTotal ?? state.grants.size)),
   )
   return show
 }
+
+/** @param {number} logins */
+const allText = (logins) => (logins === 1 ? 'the only login' : `all ${count(logins)} logins`)
 
 /**
  * The rows of before that are still selected, then the new ones.

@@ -1,4 +1,4 @@
-import { count, latency } from './format.js'
+import { count, latency, share, words } from './format.js'
 
 /** @typedef {import('../overview/model.ts').Condition} Condition */
 /** @typedef {import('../overview/model.ts').ServiceCondition} ServiceCondition */
@@ -13,6 +13,7 @@ import { count, latency } from './format.js'
  * @property {string} what
  * @property {number | null} since ms since the Unix epoch; null if the sidecar does not tell
  * @property {string} remedy
+ * @property {string} section of docs/alerts.md
  */
 
 const MINUTE = 60_000
@@ -20,9 +21,22 @@ const MINUTE = 60_000
 const SLOW = 5_000
 /** Requests that wait for this long without a pause make an alarm (ms). PosternQueueing waits for five minutes. */
 const WAITING = 30_000
+/** As for PosternServerErrors. */
+const ERRORS = { share: 0.05, more: 10 }
+/** So many requests in a minute, and so large a share of them refused, are no longer the affair of single clients. */
+const REFUSED = { share: 0.5, requests: 10 }
+
+/** The refusals that are responses of 500 and above: the errors count them. */
+const FAILURES = ['upstream', 'overloaded', 'store_unavailable', 'server_error']
+
+/** @param {readonly Point[]} points @param {number} now */
+const lastMinute = (points, now) => points.filter(({ time }) => time > now - MINUTE)
+
+/** @param {readonly Point[]} points @param {(point: Point) => number} value */
+const sumOf = (points, value) => points.reduce((sum, point) => sum + value(point), 0)
 
 /**
- * The alarms about more load than the device takes: it is slow, requests wait, or are refused. Depends on its arguments only.
+ * The alarms about more load than the device takes: it is slow, requests wait, or are refused for it. Depends on its arguments only.
  *
  * @param {Condition} condition
  * @param {readonly Point[]} points oldest first
@@ -30,13 +44,85 @@ const WAITING = 30_000
  * @returns {Alarm[]}
  */
 export function loadAlarms(condition, points, now) {
-  const lastMinute = points.filter(({ time }) => time > now - MINUTE)
-  return [...slowness(lastMinute), ...queue(condition, points, lastMinute)]
+  const last = lastMinute(points, now)
+  return [...slowness(last), ...queue(condition, points, last)]
 }
 
-/** @param {readonly Point[]} lastMinute @returns {Alarm[]} */
-function slowness(lastMinute) {
-  const p99 = lastMinute.flatMap(({ device }) => (device === null ? [] : [device.p99])).sort((a, b) => a - b)
+/**
+ * Many of the last minute's requests ended in a server error.
+ *
+ * @param {readonly Point[]} points oldest first
+ * @param {number} now ms since the Unix epoch
+ * @returns {Alarm[]}
+ */
+export function errorAlarms(points, now) {
+  const last = lastMinute(points, now)
+  const requests = sumOf(last, (point) => point.requests)
+  // Overload has an alarm of its own.
+  const errors = sumOf(last, ({ serverErrors, refusals }) => serverErrors - (refusals.overloaded ?? 0))
+  if (errors <= ERRORS.more || errors <= ERRORS.share * requests) return []
+  const device = sumOf(last, ({ refusals }) => refusals.upstream ?? 0)
+  const cause = 2 * device > errors ? ', most because the device failed' : ''
+  return [
+    {
+      key: 'errors',
+      level: 'warning',
+      what: `${share(errors, requests)} of the requests in the last minute ended in a server error (5xx)${cause}`,
+      since: null,
+      remedy:
+        '“Last refused requests” below explains those that Postern or its connection to the device failed. The others are the device’s own: its log says why.',
+      section: 'PosternServerErrors',
+    },
+  ]
+}
+
+/**
+ * Most of the last minute's requests were refused, for reasons that lie with the clients or the configuration.
+ *
+ * @param {readonly Point[]} points oldest first
+ * @param {number} now ms since the Unix epoch
+ * @returns {Alarm[]}
+ */
+export function refusalAlarms(points, now) {
+  const last = lastMinute(points, now)
+  /** @type {Record<string, number>} */
+  const sums = {}
+  for (const [reason, times] of last.flatMap(({ refusals }) => Object.entries(refusals))) {
+    if (!FAILURES.includes(reason)) sums[reason] = (sums[reason] ?? 0) + times
+  }
+  const refused = Object.values(sums).reduce((sum, times) => sum + times, 0)
+  // Bytes that are no valid request are refused, but are no request.
+  const requests = Math.max(
+    refused,
+    sumOf(last, (point) => point.requests),
+  )
+  const [main] = Object.entries(sums).sort(([, a], [, b]) => b - a)
+  if (main === undefined || requests < REFUSED.requests || refused < REFUSED.share * requests) return []
+  const most = main[1] === refused ? '' : 'most of them '
+  return [
+    {
+      key: 'refusing',
+      level: 'warning',
+      what: `${share(refused, requests)} of the requests in the last minute were refused, ${most}as ${words(main[0])}`,
+      since: null,
+      remedy: refusalRemedy(main[0]),
+      section: main[0] === 'rate_limited' ? 'PosternRateLimiting' : 'ManyRefusals',
+    },
+  ]
+}
+
+/** @param {string} reason */
+function refusalRemedy(reason) {
+  if (reason === 'rate_limited')
+    return '“At the limit” below has the clients. Correct the one that asks so often. Raise limits.api.requests only if this use is normal. If all have one address, it is a proxy: name it in listen.trusted_proxies.'
+  if (reason === 'unauthorized')
+    return 'Clients send no token, or one that has expired or was revoked: “Last refused requests” below explains each. They have to log in again.'
+  return '“Last refused requests” below explains each, and what the client can do.'
+}
+
+/** @param {readonly Point[]} last @returns {Alarm[]} */
+function slowness(last) {
+  const p99 = last.flatMap(({ device }) => (device === null ? [] : [device.p99])).sort((a, b) => a - b)
   const median = p99[Math.floor(p99.length / 2)]
   if (median === undefined || p99.length < 10 || median < SLOW) return []
   return [
@@ -47,6 +133,7 @@ function slowness(lastMinute) {
       since: null,
       remedy:
         'If it breaks down under load, lower upstream.max_in_flight; if it can serve more at once, raise it. Past upstream.response_timeout requests fail.',
+      section: 'PosternDeviceSlow',
     },
   ]
 }
@@ -60,27 +147,30 @@ function waitingSince(points) {
 /**
  * @param {Condition} condition
  * @param {readonly Point[]} points
- * @param {readonly Point[]} lastMinute
+ * @param {readonly Point[]} last
  * @returns {Alarm[]}
  */
-function queue({ services }, points, lastMinute) {
-  const turnedAway = lastMinute.reduce((sum, { refusals }) => sum + (refusals.overloaded ?? 0), 0)
+function queue({ services }, points, last) {
+  const turnedAway = sumOf(last, ({ refusals }) => refusals.overloaded ?? 0)
   const since = waitingSince(points)
   const waited = since === null ? 0 : (points.at(-1)?.time ?? 0) - since
   const full = fullest(services)
   const remedy = queueRemedy(full)
+  const common = { level: /** @type {const} */ ('warning'), since, section: 'PosternQueueing' }
   if (turnedAway > 0) {
     const what = `${count(turnedAway)} ${turnedAway === 1 ? 'request was' : 'requests were'} refused as overloaded in the last minute`
     const causes = 'The queue for the device, the WebSockets or the logins are at their maximum.'
-    return [{ key: 'overloaded', level: 'warning', what, since, remedy: `${causes} ${remedy}` }]
+    return [
+      { ...common, key: 'overloaded', what, remedy: `${causes} ${remedy}`, section: 'PosternOverloaded' },
+    ]
   }
   if (full !== undefined && full.queue.queued > 0 && full.queue.queued >= full.queue.size / 2) {
     const of = full.route === null ? '' : ` of ${full.route}`
     const what = `The queue${of} fills: ${count(full.queue.queued)} of ${count(full.queue.size)} places are taken`
-    return [{ key: 'queue', level: 'warning', what, since, remedy }]
+    return [{ ...common, key: 'queue', what, remedy }]
   }
   if (waited < WAITING) return []
-  return [{ key: 'waiting', level: 'warning', what: 'Requests wait for the device', since, remedy }]
+  return [{ ...common, key: 'waiting', what: 'Requests wait for the device', remedy }]
 }
 
 /** The service with the largest part of its queue taken. @param {readonly ServiceCondition[]} services */

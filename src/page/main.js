@@ -1,8 +1,9 @@
 import { showAlarms } from './alarm-list.js'
+import { alarms } from './alarms.js'
 import { showCharts } from './charts.js'
-import { localNow, setClock } from './clock.js'
 import { byId, el, setAttribute, setText } from './dom.js'
 import { explainFigures } from './figures.js'
+import { now, setClock } from './format.js'
 import { showGrants } from './grants.js'
 import { showAbout, showKeys, showLimits, showNow, showServices, showTimeline } from './panels.js'
 import { showRequests } from './requests.js'
@@ -28,7 +29,8 @@ function announce(text) {
 
 explainFigures()
 prepareRevocation(announce)
-const parts = [showCharts(state), showGrants(state), showRequests(state), showAlarms(state, announce)]
+const parts = [showCharts(state), showGrants(state), showRequests(state)]
+const showFound = showAlarms(announce)
 let said = ''
 let isScheduled = false
 
@@ -43,9 +45,11 @@ function schedule() {
 }
 
 function show() {
-  showStatus()
-  const { condition, timeline } = state
+  const { condition, points, timeline } = state
+  const found = condition === null ? [] : alarms(condition, points, now())
+  showStatus(found)
   if (condition === null) return
+  showFound(found)
   showAbout(state)
   showNow(state)
   showServices(condition)
@@ -55,8 +59,10 @@ function show() {
   for (const part of parts) part()
 }
 
-function showStatus() {
-  const line = statusLine(stream.link, state.condition, localNow())
+/** @param {readonly import('./load-alarms.js').Alarm[]} found */
+function showStatus(found) {
+  const line = statusLine(stream.link, state.condition, found, Date.now())
+  document.title = `${line.title} – ${state.about?.machine ?? 'Postern'}`
   setText(byId('status-text', HTMLElement), line.text)
   setAttribute(byId('status', HTMLElement), 'data-tone', line.tone)
   const isStale = stream.link.phase !== 'live' && state.condition !== null

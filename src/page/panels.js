@@ -1,7 +1,6 @@
 import { refusedOf } from './chart-data.js'
-import { now } from './clock.js'
 import { byId, el, setAttribute, setText, showList } from './dom.js'
-import { count, countdown, date, latency, moment, rate, span, words } from './format.js'
+import { count, countdown, date, latency, moment, now, rate, share, span, total, words } from './format.js'
 
 /** @typedef {import('./state.js').State} State */
 /** @typedef {import('./state.js').Line} Line */
@@ -15,30 +14,38 @@ const write = (id, text) => setText(byId(id, HTMLElement), text)
 /** The name of the machine, and which sidecar runs on it. @param {State} state */
 export function showAbout({ about, signedIn }) {
   if (about === null) return
-  document.title = `${about.machine} – Postern`
   write('machine', about.machine)
-  const up = `up ${span(now() - about.startedAt)}, since ${moment(about.startedAt, now())}`
+  const up = `up ${span(now() - about.startedAt)}, since ${moment(about.startedAt)}`
   write('about', `Postern ${about.version}, Node.js ${about.node}, ${up}`)
   byId('sign-out', HTMLFormElement).hidden = !signedIn
 }
 
-/** The figures of the last second. @param {State} state */
+const MINUTE = 60_000
+
+/** The figures of the last second, and the sums since the start. @param {State} state */
 export function showNow({ points, condition }) {
   const point = points.at(-1)
   if (point === undefined || condition === null) return
-  const { load } = condition
+  const { load, totals } = condition
   const refused = refusedOf(point)
+  const minute = points.filter(({ time }) => time > point.time - MINUTE)
+  const requests = minute.reduce((sum, each) => sum + each.requests, 0)
+  const errors = minute.reduce((sum, each) => sum + each.serverErrors, 0)
   write('now-requests', rate(point.requests))
   write('refused-term', condition.enforce ? 'Refused/s' : 'Would be refused/s')
   write('now-refused', rate(refused))
+  write('now-errors', requests === 0 ? '–' : share(errors, requests))
   write('now-client', point.client === null ? '–' : latency(point.client.p99))
   write('now-device', point.device === null ? '–' : latency(point.device.p99))
   write('now-in-flight', `${count(point.inFlight)} of ${count(load.maxInFlight)}`)
   write('now-queued', `${count(point.queued)} of ${count(load.queueSize)}`)
   write('now-connections', count(point.connections))
   write('now-tunnels', `${count(point.tunnels)} of ${count(load.maxTunnels)}`)
-  setAttribute(byId('now-refused', HTMLElement), 'data-tone', refused > 0 ? 'warning' : null)
-  setAttribute(byId('now-queued', HTMLElement), 'data-tone', point.queued > 0 ? 'warning' : null)
+  write('total-requests', total(totals.requests))
+  write('total-refused', total(totals.refused))
+  write('total-errors', total(totals.serverErrors))
+  for (const [id, value] of Object.entries({ refused, errors, queued: point.queued }))
+    setAttribute(byId(`now-${id}`, HTMLElement), 'data-tone', value > 0 ? 'warning' : null)
 }
 
 /** The services of the device. @param {Condition} condition */
@@ -60,9 +67,10 @@ export function showServices({ services }) {
 }
 
 /** @param {ServiceCondition} service */
-function serviceState({ up, since, breaker }) {
+function serviceState({ up, since, breaker, failure }) {
   const lasting = since === null ? '' : ` for ${span(now() - since)}`
   if (breaker === 'open') return { tone: 'critical', text: `Breaker open${lasting}` }
+  if (up === null && failure !== null) return { tone: 'warning', text: 'No usable answer yet' }
   if (up === null) return { tone: 'quiet', text: 'Not asked yet' }
   return up ? { tone: 'good', text: `Up${lasting}` } : { tone: 'critical', text: `Down${lasting}` }
 }
@@ -74,7 +82,7 @@ function serviceNote({ breaker, checked, failure, failedAt, tolerant }) {
     checked ? 'checked by upstream.health' : 'known from requests only',
     failure === null
       ? 'no failure since the start'
-      : `last failure ${words(failure)}${failedAt === null ? '' : ` at ${moment(failedAt, now())}`}`,
+      : `last failure ${words(failure)}${failedAt === null ? '' : ` at ${moment(failedAt)}`}`,
     ...(tolerant ? ['read by the tolerant rules'] : []),
   ].join(' · ')
 }
@@ -118,7 +126,7 @@ function limitNote({ requests, window, per, usedUp, usedUpCount }) {
   const who = { client: 'client', grant: 'login', device: 'device' }[per]
   const rule = `${count(requests)} in ${span(window)} per ${who}`
   if (usedUpCount === 0) return `${rule}: none is at the limit`
-  const more = usedUpCount > usedUp.length ? `, the last ${count(usedUp.length)} here` : ''
+  const more = usedUpCount > usedUp.length ? `, the ${count(usedUp.length)} most refused here` : ''
   return `${rule}: ${count(usedUpCount)} at the limit${more}`
 }
 
@@ -177,7 +185,7 @@ export function showTimeline(timeline) {
     (item, { time, text, details, times }) => {
       const [when, , line] = item.children
       if (!when || !line) return
-      setText(when, moment(time, now()))
+      setText(when, moment(time))
       setAttribute(when, 'datetime', new Date(time).toISOString())
       const [what, more] = line.children
       if (what) setText(what, `${text}${times > 1 ? ` (${count(times)} times)` : ''}`)

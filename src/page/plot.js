@@ -50,13 +50,21 @@ export function yAxis({ log }) {
       space: 30,
       values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? count(tick) : '')),
     })
-  /** @param {number} tick */
-  const text = (tick) => (tick >= 1_000 ? `${tick / 1_000} s` : `${tick} ms`)
   return axis({
     size: 48,
     splits: (_, _axis, min, max) => decades(min, max),
-    values: (_, ticks) => ticks.map(text),
+    values: (_, ticks) => ticks.map(decadeText),
   })
+}
+
+/**
+ * The text of a decade (ms). uPlot passes null for a tick that gets no text, because it is too near to another one.
+ *
+ * @param {number | null} tick
+ */
+export function decadeText(tick) {
+  if (tick === null) return ''
+  return tick >= 1_000 ? `${tick / 1_000} s` : `${tick} ms`
 }
 
 /** The powers of ten between two of them. @param {number} min @param {number} max */

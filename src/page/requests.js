@@ -1,5 +1,4 @@
 import { refusedOf } from './chart-data.js'
-import { localNow, now } from './clock.js'
 import { byId, el, setText, showList } from './dom.js'
 import { latency, moment, words } from './format.js'
 
@@ -30,7 +29,7 @@ export function showRequests(state) {
   })
 
   async function read() {
-    readAt = localNow()
+    readAt = Date.now()
     const until = state.points.at(-1)?.time ?? 0
     const { found, failure } = await getJson('page/requests')
     problem.hidden = failure === undefined
@@ -50,7 +49,7 @@ export function showRequests(state) {
       makeRow,
       (item, { time }) => {
         const when = item.querySelector('time')
-        if (when) setText(when, moment(time, now()))
+        if (when) setText(when, moment(time))
       },
     )
     if (refused.length === 0)
@@ -59,7 +58,7 @@ export function showRequests(state) {
 
   return () => {
     const isNew = readTo < 0 || state.points.some((point) => point.time > readTo && refusedOf(point) > 0)
-    if (isNew && localNow() - readAt > PAUSE && !list.matches(':hover, :focus-within')) read()
+    if (isNew && Date.now() - readAt > PAUSE && !list.matches(':hover, :focus-within')) read()
   }
 }
 
@@ -98,7 +97,7 @@ function showSentence(title, text) {
 function showFindings({ request, findings }) {
   const { id, method, path, status, client, time, duration } = request
   setText(byId('explanation-title', HTMLElement), `${method} ${path}`)
-  const line = `${moment(time, now())}, from ${client}, ${status === 0 ? 'the client left' : `answered ${status}`} after ${latency(duration)}`
+  const line = `${moment(time)}, from ${client}, ${status === 0 ? 'the client left' : `answered ${status}`} after ${latency(duration)}`
   const parts = findings.map(({ title, text }) => el('div', {}, el('dt', {}, title), el('dd', {}, text)))
   byId('findings', HTMLElement).replaceChildren(
     el('p', {}, line),

@@ -1,54 +1,76 @@
 import { span, timeOfDay } from './format.js'
 
 /** @typedef {import('./stream.js').Link} Link */
+/** @typedef {import('./load-alarms.js').Alarm} Alarm */
 /** @typedef {import('../overview/model.ts').Condition} Condition */
 
 /**
- * The line that says how the sidecar is, or why the page cannot know.
+ * How the sidecar is, or why the page cannot know.
+ *
+ * @typedef {object} Status
+ * @property {'good' | 'warning' | 'critical' | 'quiet'} tone
+ * @property {string} title short, for the tab
+ * @property {string} text
+ * @property {string} said for a screen reader: without the seconds that pass, so that it is read once
+ */
+
+/**
+ * The line at the top. It is green only without an alarm.
  *
  * @param {Link} link
  * @param {Condition | null} condition
+ * @param {readonly Alarm[]} alarms the most urgent first
  * @param {number} now by the clock of `link`
- * @returns {{ readonly tone: 'good' | 'warning' | 'critical' | 'quiet', readonly text: string, readonly said: string }} `said`
- * is for a screen reader: without the seconds that pass, so that it is read once
+ * @returns {Status}
  */
-export function statusLine(link, condition, now) {
+export function statusLine(link, condition, alarms, now) {
   const age = link.heard === 0 ? '' : `, last data ${span(now - link.heard)} ago`
   switch (link.phase) {
     case 'connecting':
-      return same('quiet', 'Connecting')
+      return line('quiet', 'Connecting')
     case 'lost':
-      return { tone: 'critical', text: `Connection lost${age}`, said: 'Connection lost' }
+      return line('critical', 'Connection lost', '', age)
     case 'unreachable':
-      return same('critical', `The sidecar is stopped or unreachable since ${timeOfDay(link.since)}`)
+      return line('critical', 'The sidecar is stopped or unreachable', ` since ${timeOfDay(link.since)}`)
     case 'stopping':
-      return same('critical', 'The sidecar is stopping')
+      return line('critical', 'The sidecar is stopping')
     case 'refused':
-      return same('critical', `The sidecar refuses this page: ${link.reason}`)
+      return line('critical', 'The sidecar refuses this page', `: ${link.reason}`)
     case 'fault':
-      return same(
+      return line(
         'critical',
-        'This page has a fault: load it again. The console of the browser has the reason',
+        'This page has a fault',
+        ': load it again. The console of the browser has the reason',
       )
-    case 'viewers': {
-      const said = 'Too many viewers: close another page of this sidecar'
-      return { tone: 'warning', text: `${said}${age}`, said }
-    }
+    case 'viewers':
+      return line('warning', 'Too many viewers', ': close another page of this sidecar', age)
     case 'live':
-      return condition === null ? same('quiet', 'Connecting') : present(condition)
+      return condition === null ? line('quiet', 'Connecting') : present(condition, alarms)
   }
 }
 
-/** @param {Condition} condition */
-function present({ ready, reasons, enforce }) {
-  if (!ready) return same('critical', `Not ready: ${reasons.join('; ')}`)
-  return enforce ? same('good', 'Ready') : same('warning', 'Observing only')
+/** @param {Condition} condition @param {readonly Alarm[]} alarms */
+function present({ ready, reasons, enforce }, alarms) {
+  if (!ready) return line('critical', 'Not ready', `: ${reasons.join('; ')}`)
+  const serious = alarms.filter(({ level }) => level !== 'note')
+  const [worst] = serious
+  const state = enforce ? 'Ready' : 'Observing only'
+  if (worst === undefined) return line('good', state)
+  // Screen readers read each alarm itself.
+  const alarmed = `, ${serious.length} ${serious.length === 1 ? 'alarm' : 'alarms'}`
+  return {
+    ...line(worst.level === 'critical' ? 'critical' : 'warning', state, '', alarmed),
+    title: state + alarmed,
+  }
 }
 
 /**
- * @param {'good' | 'warning' | 'critical' | 'quiet'} tone
- * @param {string} text
+ * @param {Status['tone']} tone
+ * @param {string} state
+ * @param {string} [reason]
+ * @param {string} [aside] shown, but not read to a screen reader
+ * @returns {Status}
  */
-function same(tone, text) {
-  return { tone, text, said: text }
+function line(tone, state, reason = '', aside = '') {
+  return { tone, title: state, said: state + reason, text: state + reason + aside }
 }

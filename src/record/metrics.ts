@@ -26,6 +26,8 @@ export interface Totals {
   /** The device's response heads by duration. */
   readonly device: Series['counts']
   readonly refusals: Readonly<Record<RefusalReason, number>>
+  /** Ended requests with a status of 500 and above, the device's or Postern's own. */
+  readonly serverErrors: number
   /** At present. */
   readonly connections: number
   readonly tunnels: number
@@ -79,6 +81,7 @@ export function createMetrics({
   const { counter, gauge, histogram } = registry
   const requests = createTally()
   const bytes = { request: 0, response: 0 }
+  let serverErrors = 0
   let sources: ScrapeSources | undefined
 
   counter(
@@ -195,6 +198,9 @@ export function createMetrics({
       requests: { api: durations.api.counts, oauth: durations.oauth.counts },
       device: upstream.durations,
       refusals: refusals.counts,
+      get serverErrors() {
+        return serverErrors
+      },
       get connections() {
         return openConnections
       },
@@ -207,6 +213,7 @@ export function createMetrics({
       const gateRefusal = refusal ?? wouldRefuse(admission)
       requests.add(endpoint, head.method, outcome.status)
       durations[endpoint].observe(duration / 1000)
+      if (outcome.status >= 500) serverErrors += 1
       bytes.request += outcome.requestBytes
       bytes.response += outcome.responseBytes
       if (gateRefusal !== undefined) refusals.add(gateRefusal)

@@ -11,6 +11,7 @@ import type { Overview } from '../../src/overview/overview.ts'
 import { createLogOn } from '../../src/record/log.ts'
 import { listen } from '../../src/system/listen.ts'
 import type { Unavailable } from '../../src/tokens/token-contract.ts'
+import { secondOf } from '../page/calm.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { type MovableClock, movableClock } from '../support/clock.ts'
@@ -219,8 +220,7 @@ export function grantRow(id: string, usedAt: number | null = null): GrantRow {
 }
 
 function pointAt(time: number): Point {
-  const idle = { requests: 0, refusals: {}, client: null, device: null }
-  return { time, ...idle, inFlight: 0, queued: 0, connections: 0, tunnels: 0 }
+  return secondOf({ time })
 }
 
 function fakeOverview(clock: MovableClock): FakeOverview {

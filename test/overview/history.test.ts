@@ -46,6 +46,7 @@ it('H148 a point has the requests, refusals, latencies and load of its second', 
   second(2)
   end(undefined, 2)
   end({ kind: 'rate-limited', retryAfter: 1 }, 2)
+  metrics.exchange(exchangeRecord({ outcome: { ...exchangeRecord().outcome, status: 500 }, duration: 2 }))
   end({ kind: 'unauthorized', cause: 'missing' }, 2)
   end({ kind: 'unauthorized', cause: 'expired' }, 2)
   metrics.upstream(undefined).responded(40)
@@ -57,8 +58,9 @@ it('H148 a point has the requests, refusals, latencies and load of its second', 
   expect(before?.requests).toBe(2)
   expect(point).toEqual({
     time: clock.wall(),
-    requests: 4,
+    requests: 5,
     refusals: { rate_limited: 1, unauthorized: 2 },
+    serverErrors: 1,
     client: { p50: expect.closeTo(1.75), p99: expect.closeTo(2.485) },
     device: { p50: expect.closeTo(37.5), p99: expect.closeTo(49.75) },
     inFlight: 3,

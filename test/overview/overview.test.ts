@@ -39,12 +39,12 @@ it('H150 a shared store is asked for the grants at most once in 10 s, whatever i
   expect(asked).toEqual([1_000, 1_000])
 })
 
-it('H150 of the used-up windows the latest 100 are shown, and all are counted', () => {
+it('H150 of the used-up windows the 100 most refused are shown, the worst first, and all are counted', () => {
   const windows = Array.from({ length: 250 }, (_, i) => ({ key: `k${i}`, closesAt: 500.5, refused: i }))
   const shown = limitCondition({ requests: 1, window: 1000, per: 'client' }, windows, 1_000)
   expect(shown).toMatchObject({ requests: 1, window: 1000, per: 'client', usedUpCount: 250 })
   expect(shown.usedUp).toHaveLength(100)
-  expect(shown.usedUp[7]).toEqual({ key: 'k7', until: 1_501, refused: 7 })
+  expect(shown.usedUp[7]).toEqual({ key: 'k242', until: 1_501, refused: 242 })
 })
 
 it('H150 a reload is in the timeline', async () => {

@@ -1,25 +1,17 @@
 import { describe, expect, it } from 'vitest'
+import { loadPageFiles } from '../../src/admin/page-files.ts'
 import type { Condition, Point } from '../../src/overview/model.ts'
 import { alarms } from '../../src/page/alarms.js'
-import { calm } from './calm.ts'
+import { calm, secondOf } from './calm.ts'
 
 const NOW = Date.UTC(2026, 10, 22, 12)
 const DAY = 86_400_000
+const ALERTS = loadPageFiles().get('alerts')?.body.toString()
 const CALM = calm(NOW)
 const [MAIN = expect.fail(), VIDEO = expect.fail()] = CALM.services
 
-const point = (more: Partial<Point>): Point => ({
-  time: NOW,
-  requests: 10,
-  refusals: {},
-  client: null,
-  device: null,
-  inFlight: 1,
-  queued: 0,
-  connections: 1,
-  tunnels: 0,
-  ...more,
-})
+const point = (more: Partial<Point>): Point =>
+  secondOf({ time: NOW, requests: 10, inFlight: 1, connections: 1, ...more })
 
 /** One point a second, the last one now. */
 const lasting = (seconds: number, more: Partial<Point>): Point[] =>
@@ -50,6 +42,62 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
     main({ up: false, breaker: 'open' }),
     [],
     /^critical The device cannot be reached.*upstream\.url/,
+  ],
+  [
+    'a device that answers with garbage',
+    main({ up: false, since: NOW - 5_000, failure: 'http_protocol_error' }),
+    lasting(60, { requests: 1, serverErrors: 1, refusals: { upstream: 1 } }),
+    /^critical The device fails its requests: http protocol error .*can be reached.*upstream\.url/,
+  ],
+  [
+    'a device that fails part of the requests',
+    {},
+    lasting(60, { requests: 10, serverErrors: 8, refusals: { upstream: 7 } }),
+    /^warning 80 % of the requests in the last minute ended in a server error \(5xx\), most because the device failed/,
+  ],
+  [
+    'a device that answers with errors of its own',
+    {},
+    lasting(60, { requests: 10, serverErrors: 1 }),
+    /^warning 10 % of the requests .*\(5xx\) .*the device’s own/,
+  ],
+  [
+    'most requests over the limit',
+    {},
+    lasting(60, { requests: 6, refusals: { rate_limited: 4, unauthorized: 1 } }),
+    /^warning 83 % of the requests in the last minute were refused, most of them as rate limited .*limits\.api\.requests/,
+  ],
+  [
+    'most requests without a token',
+    {},
+    lasting(60, { refusals: { unauthorized: 10 } }),
+    /^warning 100 % of .* refused, as unauthorized .*log in again/,
+  ],
+  [
+    'a sidecar that is not ready because its device is down: one alarm',
+    {
+      ready: false,
+      reasons: ['the device does not respond'],
+      ...main({ up: false, since: NOW, failure: 'status 503' }),
+    },
+    lasting(60, { serverErrors: 10, refusals: { upstream: 9, overloaded: 1 } }),
+    /^critical The device is down: status 503/,
+  ],
+  [
+    'a sidecar that is not ready because a service of its device is down: one alarm',
+    {
+      ready: false,
+      reasons: ['the device does not respond'],
+      services: [MAIN, { ...VIDEO, checked: true, up: false, failure: null }],
+    },
+    [],
+    /^critical The service \/video of the device is down/,
+  ],
+  [
+    'a sidecar that is not ready because its shared store is down: one alarm',
+    { ready: false, reasons: ['the shared store does not respond'], store: { up: false } },
+    lasting(60, { requests: 10, serverErrors: 8, refusals: { store_unavailable: 8 } }),
+    /^critical The shared store/,
   ],
   [
     'the tolerant parser',
@@ -140,8 +188,10 @@ const CASES: readonly [string, Partial<Condition>, readonly Point[], RegExp][] =
 
 describe('H158 the live page raises an alarm, with what to do, for', () => {
   it.each(CASES)('%s', (_, condition, points, expected) => {
-    const texts = found(condition, points).map(({ level, what, remedy }) => `${level} ${what} ${remedy}`)
+    const alarmed = found(condition, points)
+    const texts = alarmed.map(({ level, what, remedy }) => `${level} ${what} ${remedy}`)
     expect(texts).toEqual([expect.stringMatching(expected)])
+    for (const { section } of alarmed) expect(ALERTS).toContain(`<h3 id="${section.toLowerCase()}">`)
   })
 })
 

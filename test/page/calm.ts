@@ -1,4 +1,4 @@
-import type { Condition } from '../../src/overview/model.ts'
+import type { Condition, Point } from '../../src/overview/model.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
@@ -10,6 +10,7 @@ export function calm(now: number): Condition {
     ready: true,
     reasons: [],
     enforce: true,
+    totals: { requests: 1_234_567, refused: 4_321, serverErrors: 17 },
     services: [
       {
         route: null,
@@ -54,5 +55,22 @@ export function calm(now: number): Condition {
     certificate: { from: now - 30 * DAY, until: now + 61 * DAY, selfSigned: true },
     password: { source: 'file', changedAt: now - 19 * DAY, problem: null },
     store: null,
+  }
+}
+
+/** A second in which nothing happened, but for what is given. */
+export function secondOf(more: Partial<Point> = {}): Point {
+  return {
+    time: Date.now(),
+    requests: 0,
+    refusals: {},
+    serverErrors: 0,
+    client: null,
+    device: null,
+    inFlight: 0,
+    queued: 0,
+    connections: 0,
+    tunnels: 0,
+    ...more,
   }
 }

@@ -1,24 +1,14 @@
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import type { PageEvents, Point } from '../../src/overview/model.ts'
 import { columns, plots, rowsBetween } from '../../src/page/chart-data.js'
 import { selectGrants } from '../../src/page/grants.js'
+import type { Alarm } from '../../src/page/load-alarms.js'
 import { emptyState, take } from '../../src/page/state.js'
 import { statusLine } from '../../src/page/status.js'
-import { calm } from './calm.ts'
+import { calm, secondOf } from './calm.ts'
 
 const NOW = Date.UTC(2026, 10, 22, 12)
-const point = (time: number, more: Partial<Point> = {}): Point => ({
-  time,
-  requests: 5,
-  refusals: {},
-  client: null,
-  device: null,
-  inFlight: 0,
-  queued: 0,
-  connections: 0,
-  tunnels: 0,
-  ...more,
-})
+const point = (time: number, more: Partial<Point> = {}): Point => secondOf({ time, requests: 5, ...more })
 const start = (run: string, points: readonly Point[]): PageEvents['start'] => ({
   about: { run, version: '1', node: '26', machine: 'm', startedAt: NOW },
   now: NOW,
@@ -95,10 +85,11 @@ it('H156 a missing second is a gap in every line, and refusals are stacked on wh
 it('H157 the state line tells a lost stream from a stopped sidecar, without chattering', () => {
   const heard = NOW - 12_000
   const line = (phase: Parameters<typeof statusLine>[0]['phase']) =>
-    statusLine({ phase, reason: 'why', since: heard, heard }, calm(NOW), NOW)
+    statusLine({ phase, reason: 'why', since: heard, heard }, calm(NOW), [], NOW)
   expect(line('live').text).toBe('Ready')
   expect(line('lost')).toEqual({
     tone: 'critical',
+    title: 'Connection lost',
     text: 'Connection lost, last data 12 s ago',
     said: 'Connection lost',
   })
@@ -107,9 +98,40 @@ it('H157 the state line tells a lost stream from a stopped sidecar, without chat
   expect(line('stopping').text).toBe('The sidecar is stopping')
   expect(line('refused').text).toBe('The sidecar refuses this page: why')
   const off = { ...calm(NOW), ready: false, reasons: ['the device does not respond'] }
-  expect(statusLine({ phase: 'live', reason: '', since: 0, heard }, off, NOW).text).toBe(
-    'Not ready: the device does not respond',
-  )
+  expect(statusLine({ phase: 'live', reason: '', since: 0, heard }, off, [], NOW)).toMatchObject({
+    title: 'Not ready',
+    text: 'Not ready: the device does not respond',
+  })
+})
+
+it('H158 the state line is green only without an alarm, and counts those that are more than a note', () => {
+  const line = (...levels: readonly Alarm['level'][]) => {
+    const found = levels.map((level) => ({
+      key: level,
+      level,
+      what: '',
+      since: null,
+      remedy: '',
+      section: '',
+    }))
+    const { tone, title, said } = statusLine(
+      { phase: 'live', reason: '', since: 0, heard: NOW },
+      calm(NOW),
+      found,
+      NOW,
+    )
+    return [tone, title, said]
+  }
+  expect(line()).toEqual(['good', 'Ready', 'Ready'])
+  expect(line('note')).toEqual(['good', 'Ready', 'Ready'])
+  expect(line('warning', 'note')).toEqual(['warning', 'Ready, 1 alarm', 'Ready'])
+  expect(line('critical', 'warning')).toEqual(['critical', 'Ready, 2 alarms', 'Ready'])
+})
+
+it('H158 a tick that uPlot leaves without a text has none', async () => {
+  vi.stubGlobal('window', {})
+  const { decadeText } = await import('../../src/page/plot.js')
+  expect([1, null, 1_000].map(decadeText)).toEqual(['1 ms', '', '1 s'])
 })
 
 it('H159 logins are found by part of an address or id, and sorted by address as numbers', () => {

@@ -4,11 +4,11 @@ import type { AddressInfo } from 'node:net'
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { loadPageFiles } from '../../src/admin/page-files.ts'
-import type { Condition, GrantRow, PageEvents, Point, RequestRow } from '../../src/overview/model.ts'
+import type { Condition, GrantRow, PageEvents, RequestRow } from '../../src/overview/model.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { needs } from '../support/tools.ts'
 import { faultsOf, useBrowser } from './browser.ts'
-import { calm } from './calm.ts'
+import { calm, secondOf } from './calm.ts'
 
 const openPage = useBrowser()
 
@@ -21,10 +21,6 @@ async function serve() {
   const viewers = new Set<ServerResponse>()
   function send<Name extends keyof PageEvents>(name: Name, data: PageEvents[Name]): void {
     for (const res of viewers) res.write(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`)
-  }
-  const point = (more: Partial<Point> = {}): Point => {
-    const load = { inFlight: 0, queued: 0, connections: 0, tunnels: 0 }
-    return { time: Date.now(), requests: 0, refusals: {}, client: null, device: null, ...load, ...more }
   }
   const answers: Record<string, Handler> = {
     events(res) {
@@ -45,7 +41,7 @@ async function serve() {
     answer(res, req)
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const timer = setInterval(() => send('point', point()), 1_000)
+  const timer = setInterval(() => send('point', secondOf()), 1_000)
   closeLater(() => {
     clearInterval(timer)
     server.close().closeAllConnections()
@@ -54,7 +50,7 @@ async function serve() {
   const drop = () => {
     for (const res of viewers) res.destroy()
   }
-  return { url: `http://127.0.0.1:${port}/`, answers, send, drop, point }
+  return { url: `http://127.0.0.1:${port}/`, answers, send, drop, point: secondOf }
 }
 
 function json(res: ServerResponse, status: number, body: object): void {
