@@ -52,7 +52,10 @@ function alertsPage(markdown: string): string {
     .replaceAll(/[&<]/g, (sign) => (sign === '&' ? '&amp;' : '&lt;'))
     .replaceAll(/\[([^\]]+)\]\([^)]+\)/g, '<code>$1</code>')
     .replaceAll(/`([^`]+)`/g, '<code>$1</code>')
-    .replaceAll(/\*\*(.+?)\*\*/g, '<strong>$1</strong>')
+    .replaceAll(
+      /(\n)?\*\*(.+?)\*\*/g,
+      (_, line, text) => `${line === undefined ? '' : '<br>\n'}<strong>${text}</strong>`,
+    )
     .split('\n\n')
     .map((block) => {
       const [, level, title] = /^(#+) (.+)/.exec(block) ?? []
@@ -64,6 +67,7 @@ function alertsPage(markdown: string): string {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Alerts of Postern</title>
+<link rel="icon" href="icon.svg">
 <link rel="stylesheet" href="style.css">
 <body class="alerts"><main>
 ${blocks.join('\n')}

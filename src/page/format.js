@@ -100,6 +100,7 @@ export function countdown(ms) {
  * @param {number} ms
  */
 export function latency(ms) {
+  if (ms > 0 && ms < 0.1) return `${ms.toFixed(2)} ms`
   if (ms < 10) return `${ms.toFixed(1)} ms`
   if (ms < SECOND) return `${Math.round(ms)} ms`
   return `${(ms / SECOND).toFixed(ms < 10 * SECOND ? 2 : 1)} s`

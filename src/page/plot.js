@@ -51,7 +51,7 @@ export function yAxis({ log }) {
       values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? count(tick) : '')),
     })
   return axis({
-    size: 48,
+    size: 56,
     splits: (_, _axis, min, max) => decades(min, max),
     values: (_, ticks) => ticks.map(decadeText),
   })

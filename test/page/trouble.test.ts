@@ -7,7 +7,7 @@ import { loadPageFiles } from '../../src/admin/page-files.ts'
 import type { Condition, GrantRow, PageEvents, RequestRow } from '../../src/overview/model.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { needs } from '../support/tools.ts'
-import { faultsOf, useBrowser } from './browser.ts'
+import { DESKTOP, faultsOf, PHONE, useBrowser } from './browser.ts'
 import { calm, secondOf } from './calm.ts'
 
 const openPage = useBrowser()
@@ -157,6 +157,7 @@ it('H159 after a revocation the focus stays at the table, and the question fits'
     send('grants', { total: 1, changed: [grant('one')], removed: [] })
     await page.getByRole('button', { name, exact: true }).click()
     await page.locator('#confirm').getByText(question).waitFor()
+    await page.getByRole('dialog', { name: /^Revoke the (login of one|only login)\?$/ }).waitFor()
     await page.getByRole('button', { name: 'Revoke', exact: true }).click()
     await expect.poll(() => row.count()).toBe(0)
     await focused.waitFor()
@@ -189,4 +190,91 @@ it('H158 while the gate only observes, the page says what would be refused', asy
   // Labels up to 15,000 fit into the axis.
   const axis = page.locator('#chart-traffic .u-axis').nth(1)
   await expect.poll(async () => (await axis.boundingBox())?.width).toBeGreaterThan(50)
+})
+
+/** Long addresses everywhere, a hundred clients at the limit, a device that fails, and latencies over five decades. */
+async function serveTrouble() {
+  const served = await serve()
+  const now = Date.now()
+  const { limits, services, ...rest } = calm(now)
+  const address = (i: number) => `2001:db8:85a3:1234:5678:8a2e:370:${(7_000 + i).toString(16)}`
+  const usedUp = Array.from({ length: 100 }, (_, i) => ({
+    key: `2001:db8:85a3:${(7_000 + i).toString(16)}::/64`,
+    until: now + 40_000,
+    refused: 500 - i,
+  }))
+  const down = { up: false, since: now, failure: 'http_protocol_error', failedAt: now }
+  const row = { id: 'a', time: now, method: 'GET', path: '/', status: 429, refusal: 'rate-limited' } as const
+  served.answers.requests = (res) => json(res, 200, [{ ...row, client: address(1), duration: 1 }])
+  const show = () => {
+    served.send('condition', {
+      ...rest,
+      services: services.map((service) => ({ ...service, ...(service.route === null ? down : {}) })),
+      limits: { ...limits, api: { ...limits.api, usedUp, usedUpCount: 250 } },
+    })
+    served.send('grants', {
+      total: 2,
+      removed: [],
+      changed: [1, 2].map((i) => ({
+        ...{ id: `${i}`, client: address(i), issuedAt: now, expiresAt: now + 1e9, usedAt: null },
+      })),
+    })
+    const [client, device] = [
+      { p50: 0.03, p99: 20 },
+      { p50: 0.02, p99: 2_000 },
+    ]
+    served.send('point', secondOf({ requests: 40, serverErrors: 30, client, device }))
+  }
+  return { ...served, show }
+}
+
+interface Layout {
+  readonly [key: string]: unknown
+  readonly limits: number
+}
+
+/** A script for the page. */
+const LAYOUT = `(() => {
+  const all = (selector) => [...document.querySelectorAll(selector)].filter((each) => each.checkVisibility())
+  const box = (each) => each.getBoundingClientRect()
+  const text = (each) => each.textContent
+  return {
+    wide: all('main .scroll').filter((each) => each.scrollWidth > each.clientWidth).map(text),
+    small: all('main button, summary, label').filter((each) => box(each).height < 24).map(text),
+    limits: box(all('#limits')[0]).height,
+    tops: new Set(all('.canvas').map((each) => box(each).top)).size,
+    heights: new Set(all('.plot').map((each) => box(each).height)).size,
+  }
+})()`
+
+it('H158 with long addresses and a hundred clients at the limit, nothing is clipped or too small for a finger', async () => {
+  const { url, show } = await serveTrouble()
+  const page = await openPage(url, { bypassCSP: true })
+  await statusOf(page, 'Ready')
+  show()
+  await statusOf(page, 'Ready, 1 alarm')
+  expect(await page.title()).toBe('Ready, 1 alarm – m')
+  await page.getByText('75 %').waitFor()
+  await page.locator('#requests button').waitFor()
+  await page.getByText('250 at the limit, the 100 most refused here').waitFor()
+  for (const viewport of [PHONE, DESKTOP]) {
+    await page.setViewportSize(viewport)
+    const { wide, small, limits, tops, heights } = await page.evaluate<Layout>(LAYOUT)
+    expect({ wide, small }, `${viewport.width} px`).toEqual({ wide: [], small: [] })
+    expect(limits).toBeLessThan(0.35 * viewport.height)
+    if (viewport === DESKTOP) expect({ tops, heights }).toEqual({ tops: 1, heights: 1 })
+  }
+  expect(await faultsOf(page)).toEqual([])
+})
+
+it('H158 an alarm links its section of docs/alerts.md, which the sidecar serves', async () => {
+  const { url, show } = await serveTrouble()
+  const page = await openPage(url)
+  await statusOf(page, 'Ready')
+  show()
+  const opened = page.waitForEvent('popup')
+  await page.getByRole('link', { name: 'More: PosternDeviceDown' }).click()
+  const section = await opened
+  await section.locator('h3:target', { hasText: 'PosternDeviceDown' }).waitFor()
+  await section.getByText('postern check --quiet').first().waitFor()
 })
