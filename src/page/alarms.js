@@ -1,5 +1,5 @@
 import { count, date, span, words } from './format.js'
-import { errorAlarms, loadAlarms, refusalAlarms } from './load-alarms.js'
+import { errorAlarms, loadAlarms, raise, refusalAlarms } from './load-alarms.js'
 
 /** @typedef {import('../overview/model.ts').Condition} Condition */
 /** @typedef {import('../overview/model.ts').ServiceCondition} ServiceCondition */
@@ -45,24 +45,19 @@ export function alarms(condition, points, now) {
     ...condition.services.flatMap((service) => tolerance(service, condition)),
     ...certificate(condition, now),
     ...password(condition),
-    ...tokens(condition),
+    ...unsaved(condition),
+    ...fullness(condition),
   ].sort((a, b) => ORDER[a.level] - ORDER[b.level])
 }
 
 /** @param {Condition} condition @returns {Alarm[]} */
 function readiness({ ready, reasons }) {
   if (ready) return []
-  return [
-    {
-      key: 'not-ready',
-      level: 'critical',
-      what: `Not ready: ${reasons.join('; ')}`,
-      since: null,
-      remedy:
-        '/readyz answers 503, so a load balancer sends no traffic here. “postern check” says what does not work, and how to mend it.',
-      section: 'NotReady',
-    },
-  ]
+  return raise('critical', 'not-ready', 'NotReady', {
+    what: `Not ready: ${reasons.join('; ')}`,
+    remedy:
+      '/readyz answers 503, so a load balancer sends no traffic here. “postern check” says what does not work, and how to mend it.',
+  })
 }
 
 /** @param {ServiceCondition} service @param {Condition} condition */
@@ -74,165 +69,102 @@ function nameOf({ route }, { services }) {
 function outage(service, condition) {
   const { route, url, up, since, breaker, failure, failedAt, checked } = service
   if (breaker === 'closed' && up !== false) return []
-  const name = nameOf(service, condition)
-  const because = failure === null ? '' : `: ${words(failure)}`
+  // Without a service of upstream.routes, the rest of the device works.
+  const level = route === null || (checked && !condition.ready) ? 'critical' : 'warning'
   const isOn = `Is it on, and is ${url} its address (upstream.url)? “postern check” connects to it.`
-  const common = {
-    key: `down ${route}`,
-    // Without a service of upstream.routes, the rest of the device works.
-    level: /** @type {Alarm['level']} */ (
-      route === null || (checked && !condition.ready) ? 'critical' : 'warning'
-    ),
-    since: (up === false ? since : failedAt) ?? failedAt,
-    section: route === null ? 'PosternDeviceDown' : 'PosternRouteDown',
+  let [state, remedy] = ['is down', `The sidecar runs, the device does not: clients get 500. ${isOn}`]
+  if (breaker === 'open') {
+    state = 'cannot be reached, and requests fail at once'
+    remedy = `One request a second tries again. ${isOn}`
+  } else if (ANSWERED.test(failure ?? '')) {
+    state = 'fails its requests'
+    remedy =
+      'It can be reached, but at least its last five answers were not usable, so clients get 500. “Last refused requests” below has some of them. Is it overloaded, or is something else at this address (upstream.url)?'
   }
-  if (breaker === 'open')
-    return [
-      {
-        ...common,
-        what: `${name} cannot be reached, and requests fail at once${because}`,
-        remedy: `One request a second tries again. ${isOn}`,
-      },
-    ]
-  if (ANSWERED.test(failure ?? ''))
-    return [
-      {
-        ...common,
-        what: `${name} fails its requests${because}`,
-        remedy:
-          'It can be reached, but at least its last five answers were not usable, so clients get 500. “Last refused requests” below has some of them. Is it overloaded, or is something else at this address (upstream.url)?',
-      },
-    ]
-  return [
-    {
-      ...common,
-      what: `${name} is down${because}`,
-      remedy: `The sidecar runs, the device does not: clients get 500. ${isOn}`,
-    },
-  ]
+  return raise(level, `down ${route}`, route === null ? 'PosternDeviceDown' : 'PosternRouteDown', {
+    what: `${nameOf(service, condition)} ${state}${failure === null ? '' : `: ${words(failure)}`}`,
+    since: (up === false ? since : failedAt) ?? failedAt,
+    remedy,
+  })
 }
 
 /** @param {ServiceCondition} service @param {Condition} condition @returns {Alarm[]} */
 function tolerance(service, condition) {
   if (!service.tolerant) return []
-  return [
-    {
-      key: `tolerant ${service.route}`,
-      level: 'note',
-      what: `${nameOf(service, condition)} sends malformed HTTP, which is read by the tolerant rules`,
-      since: null,
-      remedy:
-        'Requests pass. A new firmware would be better; if it sends bytes after its responses, set upstream.reuse: never.',
-      section: 'MalformedHttp',
-    },
-  ]
+  return raise('note', `tolerant ${service.route}`, 'MalformedHttp', {
+    what: `${nameOf(service, condition)} sends malformed HTTP, which is read by the tolerant rules`,
+    remedy:
+      'Requests pass. A new firmware would be better; if it sends bytes after its responses, set upstream.reuse: never.',
+  })
 }
 
 /** @param {Condition} condition @param {number} now @returns {Alarm[]} */
 function certificate({ certificate }, now) {
   if (certificate === null) return []
   const { from, until, selfSigned } = certificate
+  const warned = Math.min(CERTIFICATE, (until - from) / 3)
+  const isLate = now < from
+  if (!isLate && until - now >= warned) return []
+  const isValid = !isLate && now < until
   const remedy = selfSigned
     ? 'The sidecar renews it itself, with the same key. Give clients the new cert.pem of state_dir.'
     : 'Replace the files of listen.tls; the new pair is served within seconds. If an ACME client renews them, find out why it did not.'
-  const section = 'PosternCertificateInvalid'
-  if (now >= until) {
-    const what = `The certificate expired on ${date(until)}`
-    return [{ key: 'certificate', level: 'critical', what, since: until, remedy, section }]
-  }
-  if (now < from) {
-    const what = `The certificate is not valid before ${date(from)}`
-    const clock = 'Clients that check it do not connect. Is the clock of this machine right?'
-    return [{ key: 'certificate', level: 'critical', what, since: null, remedy: clock, section }]
-  }
-  const warned = Math.min(CERTIFICATE, (until - from) / 3)
-  if (until - now >= warned) return []
-  const what = `The certificate expires in ${span(until - now)}, on ${date(until)}`
-  return [
-    {
-      key: 'certificate',
-      level: 'warning',
-      what,
-      since: until - warned,
-      remedy,
-      section: 'PosternCertificateExpires',
-    },
-  ]
+  const clock = 'Clients that check it do not connect. Is the clock of this machine right?'
+  const ends = `expires in ${span(until - now)}, on ${date(until)}`
+  const section = isValid ? 'PosternCertificateExpires' : 'PosternCertificateInvalid'
+  return raise(isValid ? 'warning' : 'critical', 'certificate', section, {
+    what: `The certificate ${isLate ? `is not valid before ${date(from)}` : isValid ? ends : `expired on ${date(until)}`}`,
+    since: isLate ? null : isValid ? until - warned : until,
+    remedy: isLate ? clock : remedy,
+  })
 }
 
 /** @param {Condition} condition @returns {Alarm[]} */
 function password({ password: { source, problem } }) {
   if (problem === null) return []
-  return [
-    {
-      key: 'password',
-      level: source === 'file' ? 'warning' : 'critical',
-      what: `The password source cannot be used: ${problem}`,
-      since: null,
-      remedy:
-        source === 'file'
-          ? 'The last good password stays valid. The file of password.file holds one line, the hash that “postern hash-password” makes; mend it, and it holds within seconds.'
-          : 'Nobody can log in until the device checks passwords again (password.device). “postern check” tries it.',
-      section: 'PosternStoreErrors',
-    },
-  ]
+  return raise(source === 'file' ? 'warning' : 'critical', 'password', 'PosternStoreErrors', {
+    what: `The password source cannot be used: ${problem}`,
+    remedy:
+      source === 'file'
+        ? 'The last good password stays valid. The file of password.file holds one line, the hash that “postern hash-password” makes; mend it, and it holds within seconds.'
+        : 'Nobody can log in until the device checks passwords again (password.device). “postern check” tries it.',
+  })
 }
 
 /** @param {Condition} condition @returns {Alarm[]} */
 function store({ store }) {
   if (store === null || store.up) return []
-  return [
-    {
-      key: 'store',
-      level: 'critical',
-      what: 'The shared store does not respond, or refuses commands',
-      since: null,
-      remedy:
-        'Known tokens work for tokens.offline_grace; logins and all other tokens get 500, and limits count per sidecar. The log and “postern check” say why.',
-      section: 'PosternSharedStoreDown',
-    },
-  ]
+  return raise('critical', 'store', 'PosternSharedStoreDown', {
+    what: 'The shared store does not respond, or refuses commands',
+    remedy:
+      'Known tokens work for tokens.offline_grace; logins and all other tokens get 500, and limits count per sidecar. The log and “postern check” say why.',
+  })
 }
 
 /** @param {Condition} condition @returns {Alarm[]} */
-function tokens({ tokens: { access, refresh, capacity, unsaved } }) {
-  /** @type {Alarm[]} */
-  const found = []
-  if (unsaved !== null && unsaved > 0) {
-    found.push({
-      key: 'unsaved',
-      level: 'warning',
-      what: `A restart would lose ${count(unsaved)} ${unsaved === 1 ? 'token' : 'tokens'}: the token file cannot be written`,
-      since: null,
-      remedy:
-        'Clients notice nothing until the sidecar restarts. Make room in state_dir before that; the file is then completed within seconds.',
-      section: 'PosternTokensUnsaved',
-    })
-  }
+function unsaved({ tokens: { unsaved } }) {
+  if (unsaved === null || unsaved === 0) return []
+  return raise('warning', 'unsaved', 'PosternTokensUnsaved', {
+    what: `A restart would lose ${count(unsaved)} ${unsaved === 1 ? 'token' : 'tokens'}: the token file cannot be written`,
+    remedy:
+      'Clients notice nothing until the sidecar restarts. Make room in state_dir before that; the file is then completed within seconds.',
+  })
+}
+
+/** @param {Condition} condition @returns {Alarm[]} */
+function fullness({ tokens: { access, refresh, capacity } }) {
   const held = access + refresh
-  if (held >= 0.9 * capacity) {
-    found.push({
-      key: 'capacity',
-      level: 'warning',
-      what: `${count(held)} tokens of at most ${count(capacity)}: beyond it the least recently used logins are dropped`,
-      since: null,
-      remedy: 'Raise tokens.capacity, or find the client that logs in so often.',
-      section: 'PosternTokensEvicted',
-    })
-  }
-  return found
+  if (held < 0.9 * capacity) return []
+  return raise('warning', 'capacity', 'PosternTokensEvicted', {
+    what: `${count(held)} tokens of at most ${count(capacity)}: beyond it the least recently used logins are dropped`,
+    remedy: 'Raise tokens.capacity, or find the client that logs in so often.',
+  })
 }
 
 /** @returns {Alarm[]} */
 function observing() {
-  return [
-    {
-      key: 'observing',
-      level: 'warning',
-      what: 'Observing only: requests without a token or over the limit reach the device',
-      since: null,
-      remedy: 'The access log and the metrics say what would be refused. Set enforce: true to refuse it.',
-      section: 'ObservingOnly',
-    },
-  ]
+  return raise('warning', 'observing', 'ObservingOnly', {
+    what: 'Observing only: requests without a token or over the limit reach the device',
+    remedy: 'The access log and the metrics say what would be refused. Set enforce: true to refuse it.',
+  })
 }

@@ -53,6 +53,16 @@ export function setAttribute(element, name, value) {
 }
 
 /**
+ * Puts an element in the place of the one with its id. If they are equal, that one stays, with its selection.
+ *
+ * @param {HTMLElement} next
+ */
+export function swap(next) {
+  const present = byId(next.id, HTMLElement)
+  if (!present.isEqualNode(next)) present.replaceWith(next)
+}
+
+/**
  * Shows one element for each item, in this order. An element stays as long as its key does, so focus and selection stay, too.
  *
  * @template Item

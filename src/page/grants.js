@@ -101,9 +101,14 @@ export function showGrants(state) {
     return el('tr', {}, el('th', { scope: 'row', title: id }, client), ...cells)
   }
 
+  /** Ages change each second, so only the rows in view are written, and a screen above and below them. */
   function writeAges() {
     const present = now()
-    for (const row of body.rows) {
+    const { scrollTop, clientHeight } = scroll
+    const inView = [...body.rows].filter(
+      ({ offsetTop }) => Math.abs(offsetTop - scrollTop) < 2 * clientHeight,
+    )
+    for (const row of inView) {
       const grant = state.grants.get(row.dataset.key ?? '')
       if (grant === undefined) continue
       const cells = row.children
@@ -118,12 +123,13 @@ export function showGrants(state) {
     writeAges()
   }
 
-  /** Makes more rows when the last ones come into view. */
+  /** Makes more rows when the last ones come into view, and writes those that came. */
   function onScroll() {
     if (made < rows.length && scroll.scrollTop + 2 * scroll.clientHeight > scroll.scrollHeight) {
       made += PART
       makeRows()
     }
+    writeAges()
   }
 
   scroll.addEventListener('scroll', onScroll, { passive: true })

@@ -16,6 +16,19 @@ import { count, latency, share, words } from './format.js'
  * @property {string} section of docs/alerts.md
  */
 
+/**
+ * A list of one alarm.
+ *
+ * @param {Alarm['level']} level
+ * @param {string} key
+ * @param {string} section
+ * @param {Pick<Alarm, 'what' | 'remedy'> & { readonly since?: number | null }} text
+ * @returns {Alarm[]}
+ */
+export function raise(level, key, section, { since = null, ...text }) {
+  return [{ level, key, section, since, ...text }]
+}
+
 const MINUTE = 60_000
 /** The device is slow from this latency on (ms), as for PosternDeviceSlow. Points have no p95, so the page takes their p99. */
 const SLOW = 5_000
@@ -63,17 +76,11 @@ export function errorAlarms(points, now) {
   if (errors <= ERRORS.more || errors <= ERRORS.share * requests) return []
   const device = sumOf(last, ({ refusals }) => refusals.upstream ?? 0)
   const cause = 2 * device > errors ? ', most because the device failed' : ''
-  return [
-    {
-      key: 'errors',
-      level: 'warning',
-      what: `${share(errors, requests)} of the requests in the last minute ended in a server error (5xx)${cause}`,
-      since: null,
-      remedy:
-        '“Last refused requests” below explains those that Postern or its connection to the device failed. The others are the device’s own: its log says why.',
-      section: 'PosternServerErrors',
-    },
-  ]
+  return raise('warning', 'errors', 'PosternServerErrors', {
+    what: `${share(errors, requests)} of the requests in the last minute ended in a server error (5xx)${cause}`,
+    remedy:
+      '“Last refused requests” below explains those that Postern or its connection to the device failed. The others are the device’s own: its log says why.',
+  })
 }
 
 /**
@@ -99,16 +106,10 @@ export function refusalAlarms(points, now) {
   const [main] = Object.entries(sums).sort(([, a], [, b]) => b - a)
   if (main === undefined || requests < REFUSED.requests || refused < REFUSED.share * requests) return []
   const most = main[1] === refused ? '' : 'most of them '
-  return [
-    {
-      key: 'refusing',
-      level: 'warning',
-      what: `${share(refused, requests)} of the requests in the last minute were refused, ${most}as ${words(main[0])}`,
-      since: null,
-      remedy: refusalRemedy(main[0]),
-      section: main[0] === 'rate_limited' ? 'PosternRateLimiting' : 'ManyRefusals',
-    },
-  ]
+  return raise('warning', 'refusing', main[0] === 'rate_limited' ? 'PosternRateLimiting' : 'ManyRefusals', {
+    what: `${share(refused, requests)} of the requests in the last minute were refused, ${most}as ${words(main[0])}`,
+    remedy: refusalRemedy(main[0]),
+  })
 }
 
 /** @param {string} reason */
@@ -125,17 +126,11 @@ function slowness(last) {
   const p99 = last.flatMap(({ device }) => (device === null ? [] : [device.p99])).sort((a, b) => a - b)
   const median = p99[Math.floor(p99.length / 2)]
   if (median === undefined || p99.length < 10 || median < SLOW) return []
-  return [
-    {
-      key: 'slow',
-      level: 'warning',
-      what: `The device is slow: ${latency(median)} at p99 in the last minute`,
-      since: null,
-      remedy:
-        'If it breaks down under load, lower upstream.max_in_flight; if it can serve more at once, raise it. Past upstream.response_timeout requests fail.',
-      section: 'PosternDeviceSlow',
-    },
-  ]
+  return raise('warning', 'slow', 'PosternDeviceSlow', {
+    what: `The device is slow: ${latency(median)} at p99 in the last minute`,
+    remedy:
+      'If it breaks down under load, lower upstream.max_in_flight; if it can serve more at once, raise it. Past upstream.response_timeout requests fail.',
+  })
 }
 
 /** When requests began to wait, if they have waited without a pause since. @param {readonly Point[]} points */
@@ -156,21 +151,22 @@ function queue({ services }, points, last) {
   const waited = since === null ? 0 : (points.at(-1)?.time ?? 0) - since
   const full = fullest(services)
   const remedy = queueRemedy(full)
-  const common = { level: /** @type {const} */ ('warning'), since, section: 'PosternQueueing' }
   if (turnedAway > 0) {
     const what = `${count(turnedAway)} ${turnedAway === 1 ? 'request was' : 'requests were'} refused as overloaded in the last minute`
     const causes = 'The queue for the device, the WebSockets or the logins are at their maximum.'
-    return [
-      { ...common, key: 'overloaded', what, remedy: `${causes} ${remedy}`, section: 'PosternOverloaded' },
-    ]
+    return raise('warning', 'overloaded', 'PosternOverloaded', { what, since, remedy: `${causes} ${remedy}` })
   }
   if (full !== undefined && full.queue.queued > 0 && full.queue.queued >= full.queue.size / 2) {
     const of = full.route === null ? '' : ` of ${full.route}`
     const what = `The queue${of} fills: ${count(full.queue.queued)} of ${count(full.queue.size)} places are taken`
-    return [{ ...common, key: 'queue', what, remedy }]
+    return raise('warning', 'queue', 'PosternQueueing', { what, since, remedy })
   }
   if (waited < WAITING) return []
-  return [{ ...common, key: 'waiting', what: 'Requests wait for the device', remedy }]
+  return raise('warning', 'waiting', 'PosternQueueing', {
+    what: 'Requests wait for the device',
+    since,
+    remedy,
+  })
 }
 
 /** The service with the largest part of its queue taken. @param {readonly ServiceCondition[]} services */

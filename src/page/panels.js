@@ -1,5 +1,5 @@
 import { refusedOf } from './chart-data.js'
-import { byId, el, setAttribute, setText, showList } from './dom.js'
+import { byId, el, setAttribute, setText, showList, swap } from './dom.js'
 import { count, countdown, date, latency, moment, now, rate, share, span, total, words } from './format.js'
 
 /** @typedef {import('./state.js').State} State */
@@ -50,20 +50,13 @@ export function showNow({ points, condition }) {
 
 /** The services of the device. @param {Condition} condition */
 export function showServices({ services }) {
-  showList(
-    byId('services', HTMLElement),
-    services,
-    ({ route }) => route ?? '',
-    () => el('li', {}, el('p', { class: 'line' }, el('strong'), ' ', el('code')), el('p', { class: 'note' })),
-    (item, service) => {
-      const [strong, code] = item.children[0]?.children ?? []
-      const { tone, text } = serviceState(service)
-      setAttribute(item, 'data-tone', tone)
-      if (strong) setText(strong, text)
-      if (code) setText(code, `${service.route === null ? '' : `${service.route} → `}${service.url}`)
-      if (item.children[1]) setText(item.children[1], serviceNote(service))
-    },
-  )
+  const items = services.map((service) => {
+    const { tone, text } = serviceState(service)
+    const address = el('code', {}, `${service.route === null ? '' : `${service.route} → `}${service.url}`)
+    const line = el('p', {}, el('strong', {}, text), ' ', address)
+    return el('li', { 'data-tone': tone }, line, el('p', { class: 'note' }, serviceNote(service)))
+  })
+  swap(el('ul', { id: 'services' }, ...items))
 }
 
 /** @param {ServiceCondition} service */
@@ -170,26 +163,15 @@ const TONES = { info: 'quiet', warn: 'warning', error: 'critical' }
 
 /** The log lines, the latest first. @param {readonly Line[]} timeline */
 export function showTimeline(timeline) {
-  showList(
-    byId('timeline', HTMLElement),
-    timeline.toReversed(),
-    ({ key }) => key,
-    ({ level }) =>
-      el(
-        'li',
-        { 'data-tone': TONES[level] },
-        el('time'),
-        el('span', { class: 'level' }, LEVELS[level]),
-        el('p', {}, el('strong'), ' ', el('span')),
-      ),
-    (item, { time, text, details, times }) => {
-      const [when, , line] = item.children
-      if (!when || !line) return
-      setText(when, moment(time))
-      setAttribute(when, 'datetime', new Date(time).toISOString())
-      const [what, more] = line.children
-      if (what) setText(what, `${text}${times > 1 ? ` (${count(times)} times)` : ''}`)
-      if (more) setText(more, details)
-    },
-  )
+  const items = timeline.toReversed().map(({ level, time, text, details, times }) => {
+    const what = el('strong', {}, `${text}${times > 1 ? ` (${count(times)} times)` : ''}`)
+    return el(
+      'li',
+      { 'data-tone': TONES[level] },
+      el('time', { datetime: new Date(time).toISOString() }, moment(time)),
+      el('span', { class: 'level' }, LEVELS[level]),
+      el('p', {}, what, ' ', el('span', {}, details)),
+    )
+  })
+  swap(el('ol', { id: 'timeline' }, ...items))
 }

@@ -1,5 +1,5 @@
 import { refusedOf } from './chart-data.js'
-import { byId, el, setText, showList } from './dom.js'
+import { byId, el, setText } from './dom.js'
 import { latency, moment, words } from './format.js'
 
 /** @typedef {import('../overview/model.ts').RequestRow} RequestRow */
@@ -42,16 +42,7 @@ export function showRequests(state) {
     /** @type {readonly RequestRow[]} */
     const rows = found
     const refused = rows.filter(({ refusal }) => refusal !== null)
-    showList(
-      list,
-      refused,
-      ({ id, time }) => `${id} ${time}`,
-      makeRow,
-      (item, { time }) => {
-        const when = item.querySelector('time')
-        if (when) setText(when, moment(time))
-      },
-    )
+    list.replaceChildren(...refused.map(makeRow))
     if (refused.length === 0)
       list.replaceChildren(el('li', { class: 'note' }, 'No request was refused lately.'))
   }
@@ -67,7 +58,7 @@ function makeRow({ id, method, path, client, status, refusal, time }) {
   const button = el(
     'button',
     { type: 'button', class: 'request' },
-    el('time', { datetime: new Date(time).toISOString() }),
+    el('time', { datetime: new Date(time).toISOString() }, moment(time)),
     el('span', { class: 'outcome' }, `${status || 'left'} ${words(refusal ?? '')}`),
     el('code', {}, `${method} ${path}`),
     el('span', { class: 'client' }, client),

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { quantileOf } from '../../src/overview/quantile.ts'
+import { quantileOf } from '../../src/overview/history.ts'
 
 /** `histogram_quantile` as Prometheus writes it: a search in the cumulative counts. */
 function bucketQuantile(quantile: number, counts: readonly number[], bounds: readonly number[]): number {
