@@ -15,7 +15,7 @@ export const OVERVIEW = {
   },
   H150: {
     sentence:
-      'The overview and `postern_upstream_up` say what requests have shown: a device that cannot be reached is down, and so is one whose last five answers failed. The overview says which clients and grants have used up a window, until when, and how often they were refused, and when each grant was last used. The last log lines that are not about requests are kept, whatever `log.level` says.',
+      'The overview and `postern_upstream_up` say what requests have shown: a device that cannot be reached is down, and so is one whose last five answers failed. The overview says which clients and grants have used up a window, until when, and how often they were refused, the most refused first, and when each grant was last used. The last log lines that are not about requests are kept, whatever `log.level` says.',
     reason:
       'the operator asks who it is while it happens, and no log of the day before has been configured for it',
   },
@@ -56,7 +56,7 @@ export const OVERVIEW = {
   },
   H158: {
     sentence:
-      'Each alarm of the live page says since when and what to do, each figure what it counts. Both can be read by keyboard, on touch and by a screen reader, in light and dark, from a width of 360 px on.',
+      'The live page raises one alarm for each cause, which says since when and what to do and links its section of docs/alerts.md; its state line is green only without one. Each figure says what it counts. Both can be read by keyboard, on touch and by a screen reader, in light and dark, from a width of 360 px on.',
     reason: 'WCAG 2.2 AA, which axe-core checks; decision: an operator stands before the device with a phone',
   },
   H159: {
