@@ -94,7 +94,7 @@ const AMBIENT: Readonly<Record<string, { readonly reads: readonly string[]; read
     reads: ['node:process'],
     why: 'the version of Node, which `build_info` reports',
   },
-  'src/page/clock.js': { reads: ['Date.now'], why: 'the clock of the browser' },
+  'src/page/format.js': { reads: ['Date.now'], why: 'the clock of the browser' },
   'src/system/clock.ts': { reads: ['performance', 'Date.now'], why: 'the one real clock' },
 }
 

@@ -1,6 +1,6 @@
 import { BOUNDS } from '../record/histogram.ts'
-import type { Totals } from '../record/metrics.ts'
 import { REFUSAL_REASONS } from '../record/refusal-counts.ts'
+import type { Totals } from '../record/tally.ts'
 import type { Clock } from '../system/clock.ts'
 import type { Condition, Latency, Point } from './model.ts'
 

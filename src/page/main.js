@@ -3,7 +3,7 @@ import { alarms } from './alarms.js'
 import { showCharts } from './charts.js'
 import { byId, el, setAttribute, setText } from './dom.js'
 import { explainFigures } from './figures.js'
-import { now, setClock } from './format.js'
+import { localNow, now, setClock } from './format.js'
 import { showGrants } from './grants.js'
 import { showAbout, showKeys, showLimits, showNow, showServices, showTimeline } from './panels.js'
 import { showRequests } from './requests.js'
@@ -61,7 +61,7 @@ function show() {
 
 /** @param {readonly import('./load-alarms.js').Alarm[]} found */
 function showStatus(found) {
-  const line = statusLine(stream.link, state.condition, found, Date.now())
+  const line = statusLine(stream.link, state.condition, found, localNow())
   document.title = `${line.title} – ${state.about?.machine ?? 'Postern'}`
   setText(byId('status-text', HTMLElement), line.text)
   setAttribute(byId('status', HTMLElement), 'data-tone', line.tone)

@@ -1,6 +1,6 @@
 import { refusedOf } from './chart-data.js'
 import { byId, el, setText } from './dom.js'
-import { latency, moment, words } from './format.js'
+import { latency, localNow, moment, words } from './format.js'
 
 /** @typedef {import('../overview/model.ts').RequestRow} RequestRow */
 /** @typedef {import('../overview/model.ts').Explanation} Explanation */
@@ -29,7 +29,7 @@ export function showRequests(state) {
   })
 
   async function read() {
-    readAt = Date.now()
+    readAt = localNow()
     const until = state.points.at(-1)?.time ?? 0
     const { found, failure } = await getJson('page/requests')
     problem.hidden = failure === undefined
@@ -49,7 +49,7 @@ export function showRequests(state) {
 
   return () => {
     const isNew = readTo < 0 || state.points.some((point) => point.time > readTo && refusedOf(point) > 0)
-    if (isNew && Date.now() - readAt > PAUSE && !list.matches(':hover, :focus-within')) read()
+    if (isNew && localNow() - readAt > PAUSE && !list.matches(':hover, :focus-within')) read()
   }
 }
 

@@ -1,3 +1,5 @@
+import { localNow } from './format.js'
+
 /** @typedef {import('../overview/model.ts').PageEvents} PageEvents */
 
 /** A point arrives each second, so a stream without one for this long is dead (ms). */
@@ -44,7 +46,7 @@ const VIEW = crypto.getRandomValues(new Uint32Array(4)).join('-')
  */
 export function keepStream({ onEvent, onLink, onLoginNeeded }) {
   /** @type {Link} */
-  const link = { phase: 'connecting', reason: '', since: Date.now(), heard: 0 }
+  const link = { phase: 'connecting', reason: '', since: localNow(), heard: 0 }
   let lastId = ''
   let pause = PAUSES.first
   let heardOfAttempt = 0
@@ -57,7 +59,7 @@ export function keepStream({ onEvent, onLink, onLoginNeeded }) {
   function enter(phase, reason = '') {
     if (link.phase === phase && link.reason === reason) return
     // Both mean that no data comes, so the time at which that began stays.
-    if (!(link.phase === 'lost' && phase === 'unreachable')) link.since = Date.now()
+    if (!(link.phase === 'lost' && phase === 'unreachable')) link.since = localNow()
     Object.assign(link, { phase, reason })
     onLink(link)
   }
@@ -67,7 +69,7 @@ export function keepStream({ onEvent, onLink, onLoginNeeded }) {
     attempt.abort()
     attempt = new AbortController()
     const { signal } = attempt
-    heardOfAttempt = Date.now()
+    heardOfAttempt = localNow()
     isReading = true
     const [phase, reason] = await read(signal)
     if (signal.aborted) return
@@ -89,7 +91,7 @@ export function keepStream({ onEvent, onLink, onLoginNeeded }) {
       // Rejects if the connection breaks.
       const { done, value } = await reader.read().catch(() => ({ done: true, value: '' }))
       if (done || signal.aborted) return ['lost']
-      heardOfAttempt = Date.now()
+      heardOfAttempt = localNow()
       const blocks = (rest + value).split('\n\n')
       rest = blocks.pop() ?? ''
       try {
@@ -124,21 +126,21 @@ export function keepStream({ onEvent, onLink, onLoginNeeded }) {
     // The sidecar sends only the events of `PageEvents`, and its tests hold it to their types.
     const name = /** @type {keyof PageEvents} */ (fields.event)
     onEvent(name, JSON.parse(fields.data))
-    link.heard = Date.now()
+    link.heard = localNow()
     pause = PAUSES.first
     enter('live')
   }
 
   /** Timers of a page in the background run late, so this also runs when the page is shown again. */
   function check() {
-    if (Date.now() - heardOfAttempt < SILENCE) return
+    if (localNow() - heardOfAttempt < SILENCE) return
     if (link.phase === 'live') enter('lost')
     connect()
   }
 
   setInterval(() => {
     if (link.phase === 'live') check()
-    else if (isReading && Date.now() - heardOfAttempt > ANSWER) {
+    else if (isReading && localNow() - heardOfAttempt > ANSWER) {
       enter('unreachable')
       connect()
     }

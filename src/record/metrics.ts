@@ -1,11 +1,11 @@
 import { type Endpoint, wouldRefuse } from '../http/admission.ts'
 import type { ExchangeRecord } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
-import type { Sample, Series } from './histogram.ts'
+import type { Sample } from './histogram.ts'
 import { createMetricRegistry } from './metric-registry.ts'
-import { createRefusalCounts, REFUSAL_REASONS, type RefusalReason } from './refusal-counts.ts'
+import { createRefusalCounts, REFUSAL_REASONS } from './refusal-counts.ts'
 import { createStoreMetrics, type StoreMetrics } from './store-metrics.ts'
-import { createTally, drain } from './tally.ts'
+import { createTally, drain, type Totals } from './tally.ts'
 import { createUpstreamMetrics, type DeviceLoad, type UpstreamMetrics } from './upstream-metrics.ts'
 
 export type { Sample } from './histogram.ts'
@@ -17,20 +17,6 @@ interface ScrapeSources {
   readonly unsaved: () => number | undefined
   readonly windows: () => Readonly<Record<Endpoint, number>>
   readonly upstream: () => DeviceLoad
-}
-
-/** Sums since the start, to be read at any time at no cost. The arrays and the record are live: they go on counting. */
-export interface Totals {
-  /** Ended requests by duration. The buckets are those of `BOUNDS`. */
-  readonly requests: Readonly<Record<Endpoint, Series['counts']>>
-  /** The device's response heads by duration. */
-  readonly device: Series['counts']
-  readonly refusals: Readonly<Record<RefusalReason, number>>
-  /** Ended requests with a status of 500 and above, the device's or Postern's own. */
-  readonly serverErrors: number
-  /** At present. */
-  readonly connections: number
-  readonly tunnels: number
 }
 
 export interface Metrics {

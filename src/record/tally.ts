@@ -1,4 +1,21 @@
 import { STATUS_CODES } from 'node:http'
+import type { Endpoint } from '../http/admission.ts'
+import type { Series } from './histogram.ts'
+import type { RefusalReason } from './refusal-counts.ts'
+
+/** Sums since the start, to be read at any time at no cost. The arrays and the record are live: they go on counting. */
+export interface Totals {
+  /** Ended requests by duration. The buckets are those of `BOUNDS`. */
+  readonly requests: Readonly<Record<Endpoint, Series['counts']>>
+  /** The device's response heads by duration. */
+  readonly device: Series['counts']
+  readonly refusals: Readonly<Record<RefusalReason, number>>
+  /** Ended requests with a status of 500 and above, the device's or Postern's own. */
+  readonly serverErrors: number
+  /** At present. */
+  readonly connections: number
+  readonly tunnels: number
+}
 
 type Labels = readonly [endpoint: string, method: string, code: string]
 

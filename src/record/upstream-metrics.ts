@@ -87,26 +87,30 @@ export function createUpstreamMetrics(
     let watcher: UpstreamWatcher | undefined
     let failedAnswers = 0
     let failedSinceCheck = false
-    const set = onChange((up: 0 | 1) => {
-      if (route === undefined) mainUp.set(up)
-      else routeUp.set({ route }, up)
-      watcher?.up(up === 1)
-    })
+    let isUp: boolean | undefined
+    function set(up: boolean): void {
+      if (up === isUp) return
+      isUp = up
+      if (route === undefined) mainUp.set(up ? 1 : 0)
+      else routeUp.set({ route }, up ? 1 : 0)
+      watcher?.up(up)
+    }
     return {
       responded(ms) {
         duration.observe(ms / 1000)
-        if (failedAnswers < FAILED_ANSWERS) set(1)
+        if (!isUp && failedAnswers < FAILED_ANSWERS) set(true)
       },
       relayed() {
+        if (isUp && failedAnswers === 0) return
         failedAnswers = 0
-        set(1)
+        set(true)
       },
       failed(reason) {
         errors.inc({ reason })
         watcher?.failed(reason)
         failedSinceCheck = true
         if (!isUnreachable(reason)) failedAnswers += 1
-        if (isUnreachable(reason) || failedAnswers >= FAILED_ANSWERS) set(0)
+        if (isUnreachable(reason) || failedAnswers >= FAILED_ANSWERS) set(false)
       },
       up(up, failure) {
         if (failure !== undefined) watcher?.failed(failure)
@@ -115,11 +119,11 @@ export function createUpstreamMetrics(
         failedSinceCheck = false
         if (isFailing && up) return
         failedAnswers = 0
-        set(up ? 1 : 0)
+        set(up)
       },
       tunnel(change) {
         tunnels += change
-        if (change === 1) set(1)
+        if (change === 1) set(true)
       },
       watch(next) {
         watcher = next
@@ -137,15 +141,5 @@ export function createUpstreamMetrics(
     get tunnels() {
       return tunnels
     },
-  }
-}
-
-/** Calls `publish` only with a value that differs from the last one. */
-function onChange<T>(publish: (value: T) => void): (value: T) => void {
-  let last: T | undefined
-  return (value) => {
-    if (value === last) return
-    last = value
-    publish(value)
   }
 }
