@@ -4,6 +4,13 @@ import type { Digest } from './mint.ts'
 
 export type TokenKind = 'access' | 'refresh'
 
+/** A refresh token that was exchanged for its successor. Times as in `Token`. */
+export interface Spent {
+  readonly at: number
+  /** A retry before this gets the same response, later use is reuse (C6). A change of `refresh_grace` does not move it. */
+  readonly graceEnd: number
+}
+
 /** All times are on the monotonic clock in whole ms: V8 stores a fraction in an extra heap object. */
 export interface Token {
   readonly digest: Digest
@@ -12,8 +19,8 @@ export interface Token {
   readonly issuedAt: number
   /** Valid while `now < expiresAt` (C7). */
   readonly expiresAt: number
-  /** When a rotated refresh token was exchanged for its successor. Spent tokens are kept to detect reuse. */
-  spentAt: number | undefined
+  /** Set for a rotated refresh token, which is kept to detect reuse. */
+  spent: Spent | undefined
   removed: boolean
 }
 
@@ -49,7 +56,7 @@ export interface GrantTable {
   /** Makes a grant the most recently used. `now`: on the monotonic clock (ms), whole or not. */
   touch(grant: Grant, now: number): void
   add(grant: Grant, kind: TokenKind, digest: Digest, issuedAt: number, expiresAt: number): Token
-  spend(token: Token, at: number): void
+  spend(token: Token, spent: Spent): void
   drop(token: Token, reason: RemovalReason): void
   /** Removes the expired tokens and returns them. */
   expire(now: number): Token[]
@@ -106,7 +113,7 @@ export function createGrantTable(initialCapacity: number): GrantTable {
   }
 
   function add(grant: Grant, kind: TokenKind, digest: Digest, issuedAt: number, expiresAt: number): Token {
-    const token: Token = { digest, kind, grant, issuedAt, expiresAt, spentAt: undefined, removed: false }
+    const token: Token = { digest, kind, grant, issuedAt, expiresAt, spent: undefined, removed: false }
     grant.tokens = grant.tokens.concat(token)
     if (kind === 'refresh') grant.refresh = token
     live[kind]++
@@ -115,9 +122,9 @@ export function createGrantTable(initialCapacity: number): GrantTable {
     return token
   }
 
-  function spend(token: Token, at: number): void {
-    if (token.spentAt === undefined) live.refresh--
-    token.spentAt = at
+  function spend(token: Token, spent: Spent): void {
+    if (token.spent === undefined) live.refresh--
+    token.spent = spent
     if (token.grant.refresh === token) token.grant.refresh = undefined
   }
 
@@ -126,7 +133,7 @@ export function createGrantTable(initialCapacity: number): GrantTable {
     index.delete(token.digest)
     token.grant.tokens = token.grant.tokens.filter((other) => other !== token)
     if (token.grant.refresh === token) token.grant.refresh = undefined
-    if (token.spentAt === undefined) live[token.kind]--
+    if (token.spent === undefined) live[token.kind]--
     if (reason !== 'evicted' && token.kind === 'access') removals.set(token.digest, reason)
     if (token.grant.tokens.length === 0) recency.delete(token.grant.id)
   }

@@ -107,6 +107,9 @@ const MIGRATIONS: readonly ((db: DatabaseSync) => void)[] = [
       if (record !== undefined) update.run(checksum(record), Buffer.from(record.digest, 'base64url'))
     }
   },
+  (db) => {
+    db.exec('ALTER TABLE tokens ADD COLUMN grace_end INTEGER')
+  },
 ]
 
 const SCHEMA_VERSION = MIGRATIONS.length
@@ -149,19 +152,32 @@ export function isWellFormed(db: DatabaseSync): boolean {
   return rows.length === 1 && rows[0]?.quick_check === 'ok'
 }
 
+/** A row without `grace_end` has the checksum of earlier versions. */
 export function checksum(record: TokenRecord): number {
-  const { digest, grant, client, granted, kind, issued, expires, spent } = record
-  return crc32([digest, grant, client, granted, kind, issued, expires, spent].join('\n'))
+  const { digest, grant, client, granted, kind, issued, expires, spent, graceEnd } = record
+  const grace = graceEnd === null ? [] : [graceEnd]
+  return crc32([digest, grant, client, granted, kind, issued, expires, spent, ...grace].join('\n'))
 }
 
 function parseRecord(row: Record<string, unknown>): TokenRecord | undefined {
-  const { digest, grant_id: grant, client, granted, kind, issued, expires, spent } = row
+  const {
+    digest,
+    grant_id: grant,
+    client,
+    granted,
+    kind,
+    issued,
+    expires,
+    spent,
+    grace_end: graceEnd = null,
+  } = row
   if (!(digest instanceof Uint8Array) || typeof grant !== 'string' || typeof client !== 'string')
     return undefined
   if (typeof granted !== 'number' || typeof issued !== 'number' || typeof expires !== 'number')
     return undefined
   if (kind !== 'access' && kind !== 'refresh') return undefined
   if (spent !== null && typeof spent !== 'number') return undefined
+  if (graceEnd !== null && typeof graceEnd !== 'number') return undefined
   return {
     digest: Buffer.from(digest).toString('base64url'),
     grant,
@@ -171,6 +187,7 @@ function parseRecord(row: Record<string, unknown>): TokenRecord | undefined {
     issued,
     expires,
     spent,
+    graceEnd,
   }
 }
 

@@ -72,14 +72,14 @@ export function openJournalFile(
     const { db, records, meta } = openDatabase()
     const paths = [lockPath, path, `${path}-wal`]
     const identities = paths.map(fileIdentity)
-    const put = db.prepare('INSERT OR REPLACE INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)')
+    const put = db.prepare('INSERT OR REPLACE INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
     const drop = db.prepare('DELETE FROM tokens WHERE digest = ?')
     const setMeta = db.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)')
     const writer: JournalWriter = {
       put(record) {
-        const { digest, grant, client, granted, kind, issued, expires, spent } = record
+        const { digest, grant, client, granted, kind, issued, expires, spent, graceEnd } = record
         const key = Buffer.from(digest, 'base64url')
-        put.run(key, grant, client, granted, kind, issued, expires, spent, checksum(record))
+        put.run(key, grant, client, granted, kind, issued, expires, spent, checksum(record), graceEnd)
       },
       drop: (digest) => {
         drop.run(Buffer.from(digest, 'base64url'))

@@ -17,7 +17,8 @@ export function toRecord(token: Token, clock: Clock): TokenRecord {
     kind: token.kind,
     issued: wallTime(clock, token.issuedAt),
     expires: wallTime(clock, token.expiresAt),
-    spent: token.spentAt === undefined ? null : wallTime(clock, token.spentAt),
+    spent: token.spent === undefined ? null : wallTime(clock, token.spent.at),
+    graceEnd: token.spent === undefined ? null : wallTime(clock, token.spent.graceEnd),
   }
 }
 
@@ -53,8 +54,8 @@ interface Lifetimes {
 /**
  * Fills an empty table with the records of the journal, and has the journal forget those that have expired or do not fit. Only
  * the wall clock ran while the process was down, and it may have been set back. So no token gets more time than its own
- * lifetime or the configured one, whichever is shorter. The journal does not record use: the grants are in the order in which
- * they last got a token.
+ * lifetime or the configured one, whichever is shorter. And the grace of a token that was spent "in the future" is over: how long
+ * ago that was is unknown. The journal does not record use: the grants are in the order in which they last got a token.
  */
 export function restoreGrants(
   table: GrantTable,
@@ -78,7 +79,8 @@ export function restoreGrants(
     const live = grant.refresh
     const token = table.add(grant, record.kind, record.digest, since(record.issued), now + left)
     if (record.spent === null) return
-    table.spend(token, since(record.spent))
+    const graceLeft = record.spent > wall ? 0 : (record.graceEnd ?? wall) - wall
+    table.spend(token, { at: since(record.spent), graceEnd: now + graceLeft })
     grant.refresh = live
   }
 

@@ -16,6 +16,8 @@ export interface TokenRecord {
   readonly expires: number
   /** When a rotated refresh token was spent. */
   readonly spent: number | null
+  /** When its grace ends; null, too, in a file of version 2 or earlier: there it is over. */
+  readonly graceEnd: number | null
 }
 
 /**

@@ -53,7 +53,7 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
   function dropExpired(): number {
     const now = Math.floor(clock.monotonic())
     for (const token of replays.keys()) {
-      if (token.spentAt !== undefined && now - token.spentAt < refreshGrace) break
+      if (token.spent !== undefined && now < token.spent.graceEnd) break
       replays.delete(token)
     }
     const expired = table.expire(now)
@@ -71,7 +71,7 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
     if (evicted.length === 0) return
     journal.forget(evicted.map((token) => token.digest))
     for (const kind of ['access', 'refresh'] as const) {
-      const count = evicted.filter((token) => token.kind === kind && token.spentAt === undefined).length
+      const count = evicted.filter((token) => token.kind === kind && token.spent === undefined).length
       if (count > 0) listener.evicted(kind, count)
     }
   }
@@ -96,7 +96,7 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
     const now = dropExpired()
     const token = table.find(digestToken(presented))
     if (token?.kind !== 'refresh') return undefined
-    if (token.spentAt !== undefined && now - token.spentAt >= refreshGrace) {
+    if (token.spent !== undefined && now >= token.spent.graceEnd) {
       // Two parties hold the token and one of them stole it. The sidecar cannot tell which (RFC 9700 §4.14.2).
       revokeGrants([token.grant], 'refresh_token_reuse')
       return undefined
@@ -113,7 +113,7 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
   function exchange(token: Token, presented: string, now: number): IssuedTokens {
     const { grant } = token
     const accessToken = mintToken(random)
-    const rotated = rotateRefresh || token.spentAt !== undefined
+    const rotated = rotateRefresh || token.spent !== undefined
     const refreshToken = rotated ? mintToken(random) : presented
     const issued = {
       grant: grant.id,
@@ -126,7 +126,7 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
       if (grant.refresh !== undefined) {
         changed.push(grant.refresh)
         replays.set(grant.refresh, issued)
-        table.spend(grant.refresh, now)
+        table.spend(grant.refresh, { at: now, graceEnd: now + refreshGrace })
       }
       replays.set(token, issued)
       changed.push(add(grant, 'refresh', refreshToken, now))

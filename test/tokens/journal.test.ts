@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate } from 'node:timers/promises'
@@ -115,6 +115,47 @@ describe('a restart', () => {
     expect(store.refresh(first.refreshToken)).toBeUndefined()
     expect(store.refresh(second.refreshToken)).toBeUndefined()
     expect(store.identify(second.accessToken)).toEqual({ kind: 'refused', cause: 'revoked' })
+  })
+
+  test.each([
+    ['with a longer grace', DAY, 11 * SECOND],
+    ['with the clock a day back', 10 * SECOND, -DAY],
+    ['with both', 2 * DAY, -DAY],
+  ])(
+    'C6 a restart %s gives no pair for a spent refresh token, and revokes the grant',
+    (_, refreshGrace, jump) => {
+      const dir = state()
+      const clock = stillClock()
+      const before = openJournaledStore(dir, { clock, rotateRefresh: true })
+      const first = before.store.issue('a', 'password')
+      const second = present(before.store.refresh(first.refreshToken))
+      before.journal.close()
+      clock.jumpWall(jump)
+      // Rewritten from memory, as after a failure of the disk.
+      const between = openJournaledStore(dir, { clock, rotateRefresh: true, refreshGrace })
+      rmSync(dir, { recursive: true })
+      between.store.sweep()
+      between.journal.close()
+      const { store, events } = openJournaledStore(dir, { clock, rotateRefresh: true, refreshGrace })
+      expect(store.refresh(first.refreshToken)).toBeUndefined()
+      expect(events.at(-1)).toEqual(['revoked', expect.anything(), 'refresh_token_reuse'])
+      expect(store.identify(second.accessToken)).toEqual({ kind: 'refused', cause: 'revoked' })
+    },
+  )
+
+  test('C6 a restart within the grace gives a retry a new pair, until the grace that had begun is over', () => {
+    const dir = state()
+    const clock = stillClock()
+    const before = openJournaledStore(dir, { clock, rotateRefresh: true })
+    const { refreshToken } = before.store.issue('a', 'password')
+    present(before.store.refresh(refreshToken))
+    before.journal.close()
+    clock.advance(9 * SECOND)
+    const { store } = openJournaledStore(dir, { clock, rotateRefresh: true, refreshGrace: SECOND })
+    const retried = present(store.refresh(refreshToken))
+    clock.advance(SECOND)
+    expect(store.refresh(refreshToken)).toBeUndefined()
+    expect(store.identify(retried.accessToken)).toEqual({ kind: 'refused', cause: 'revoked' })
   })
 
   test('with a lower capacity evicts the grants whose latest token is the oldest', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createTestStore, HOUR, present, SECOND, WEEK } from './support.ts'
+import { createTestStore, HOUR, POLICY, present, SECOND, WEEK } from './support.ts'
 
 test('C6 with rotation every refresh returns a new pair, and each refresh token is valid for its own week', () => {
   const { store, clock } = createTestStore({ rotateRefresh: true })
@@ -80,4 +80,30 @@ test('C6 without a grace the first retry is reuse', () => {
   const next = present(store.refresh(refreshToken))
   expect(store.refresh(refreshToken)).toBeUndefined()
   expect(store.refresh(next.refreshToken)).toBeUndefined()
+})
+
+test.each([
+  ['raised', HOUR, 10 * SECOND],
+  ['lowered', SECOND, 9 * SECOND],
+])('C6 a grace that is %s by a reload leaves the end of the one that has begun', (_, changed, waits) => {
+  const { store, clock, events } = createTestStore({ rotateRefresh: true })
+  const first = store.issue('a', 'password')
+  const second = present(store.refresh(first.refreshToken))
+  clock.advance(waits)
+  store.applyPolicy({ ...POLICY, rotateRefresh: true, refreshGrace: changed })
+  const again = store.refresh(first.refreshToken)
+  if (waits < 10 * SECOND) expect(again).toEqual(second)
+  else {
+    expect(again).toBeUndefined()
+    expect(events.at(-1)).toEqual(['revoked', expect.anything(), 'refresh_token_reuse'])
+    expect(store.identify(second.accessToken)).toEqual({ kind: 'refused', cause: 'revoked' })
+  }
+})
+
+test('C6 a grace that is raised by a reload gives no pair of another holder of the token, even before a sweep', () => {
+  const { store } = createTestStore({ rotateRefresh: true, refreshGrace: 0 })
+  const stolen = store.issue('a', 'password').refreshToken
+  present(store.refresh(stolen))
+  store.applyPolicy({ ...POLICY, rotateRefresh: true, refreshGrace: HOUR })
+  expect(store.refresh(stolen)).toBeUndefined()
 })
