@@ -97,8 +97,8 @@ return reply
 )
 
 /**
- * Exchanges a refresh token (C6). A spent one returns its sealed response while that exists (`refresh_grace`). After that, its reuse
- * revokes the grant.
+ * Exchanges a refresh token (C6). A spent one returns its sealed response while that exists: until the end of the grace that began when
+ * it was spent. After that, its reuse revokes the grant; so does its use at a clock that was set back to before that time.
  * A grant with too many tokens loses its oldest ones, but never its live refresh token.
  *
  * `ARGV`: prefix, presented digest, access digest, its lifetime, most tokens of a grant, and with rotation: refresh digest, its
@@ -114,8 +114,8 @@ local kind, grant, client, granted = token(presented)
 if not kind or kind == 'a' then return {'invalid', epoch or ''} end
 local set = p .. 'g:' .. grant
 if kind == 's' then
-  local sealed = redis.call('GET', p .. 'r:' .. presented)
-  if sealed then return {'replayed', sealed} end
+  local spent, sealed = string.match(redis.call('GET', p .. 'r:' .. presented) or '', '^(%d+) (.+)$')
+  if spent and tonumber(spent) <= now then return {'replayed', sealed} end
   announce('revoked', grant)
   remove(grant)
   return {'reused', grant}
@@ -125,7 +125,8 @@ if ARGV[6] then
   redis.call('SET', p .. 't:' .. presented, text, 'KEEPTTL')
   redis.call('ZADD', set, redis.call('ZSCORE', set, 'r' .. presented), 's' .. presented)
   redis.call('ZREM', set, 'r' .. presented)
-  if tonumber(ARGV[8]) > 0 then redis.call('SET', p .. 'r:' .. presented, ARGV[9], 'PX', ARGV[8]) end
+  local replay = string.format('%.0f %s', now, ARGV[9])
+  if tonumber(ARGV[8]) > 0 then redis.call('SET', p .. 'r:' .. presented, replay, 'PX', ARGV[8]) end
   add('r', ARGV[6], grant, client, granted, ARGV[7])
 end
 add('a', ARGV[3], grant, client, granted, ARGV[4])

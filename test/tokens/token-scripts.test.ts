@@ -1,0 +1,34 @@
+import { beforeEach, expect, it } from 'vitest'
+import type { Script, StoreReply } from '../../src/store/shared-store.ts'
+import { ISSUE, REFRESH } from '../../src/tokens/token-scripts.ts'
+import { open } from '../store/opened.ts'
+import { startRedis } from '../support/redis.ts'
+import { needs } from '../support/tools.ts'
+import { DAY, HOUR, SECOND } from './support.ts'
+
+beforeEach(() => needs('redis-server'))
+
+const GRACE = 10 * SECOND
+const GRANT = 'beefbeefbeefbeef'
+
+/** The script at a server whose clock was set back. */
+function at(back: number, { name, source }: Script): Script {
+  return { name, source: source.replace('time[1] * 1000', `time[1] * 1000 - ${back}`) }
+}
+
+it.each([
+  ['running on', 0, ['replayed', 'sealed']],
+  ['set back by a day', DAY, ['reused', GRANT]],
+])('C6 a spent refresh token at a server with its clock %s', async (_, back, expected) => {
+  const { port } = await startRedis()
+  const { store } = await open(`valkey://127.0.0.1:${port}`)
+  const run = (script: Script, ...args: readonly (string | number)[]): Promise<StoreReply> =>
+    store.run(script, [`${store.prefix}state`], [store.prefix, ...args])
+  const found = { name: 'state', source: "redis.call('HSET', KEYS[1], 'epoch', '1')" } as const
+  await run(found)
+  await run(ISSUE, '1', GRANT, '10.0.0.1', 'access', HOUR, 'first', DAY, 100)
+  const rotated = await run(REFRESH, 'first', 'access2', HOUR, 100, 'second', DAY, GRACE, 'sealed')
+  expect(rotated).toEqual(expect.arrayContaining(['refreshed', GRANT]))
+  const again = await run(at(back, REFRESH), 'first', 'access3', HOUR, 100, 'third', DAY, GRACE, 'another')
+  expect(again).toEqual(expected)
+})
