@@ -8,7 +8,8 @@ import type { Script, StoreOperation } from '../store/shared-store.ts'
  * A token of an earlier epoch is void. The set of a grant holds kind and digest of its tokens, scored by their expiry.
  *
  * The server does not undo a script that fails half-way. So each announces a revocation before it deletes the tokens: after a failure the
- * revocation can be repeated.
+ * revocation can be repeated. A full server accepts what takes memory only from a script that has already deleted something, if only in
+ * vain. So `announce` begins with `expire`: a revocation must not need free memory.
  */
 const COMMON = `
 local p = ARGV[1]
@@ -16,7 +17,12 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local epoch = redis.call('HGET', KEYS[1], 'epoch')
 
+local function expire()
+  redis.call('ZREMRANGEBYSCORE', p .. 'grants', '-inf', now)
+end
+
 local function announce(...)
+  expire()
   redis.call('XADD', p .. 'events', 'MAXLEN', '~', 10000, '*', ...)
 end
 
@@ -52,10 +58,6 @@ local function remove(grant)
   redis.call('DEL', set)
   local held = redis.call('ZREM', p .. 'grants', grant)
   return held, count
-end
-
-local function expire()
-  redis.call('ZREMRANGEBYSCORE', p .. 'grants', '-inf', now)
 end
 `
 

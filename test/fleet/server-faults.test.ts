@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { control } from '../../src/commands/control.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
 import { send } from '../support/client.ts'
 import { freePort, type RedisServer, startRedis, until } from '../support/redis.ts'
@@ -24,7 +25,7 @@ function start(port: number, config: YamlPart = {}, user = ''): Promise<TestSide
     config: {
       oauth: { revocation_path: '/oauth/revoke' },
       ...config,
-      tokens,
+      tokens: { ...tokens, ...(config.tokens as object | undefined) },
       // So long that a busy machine is not taken for a server that does not reply.
       store: { timeout: '5s', ...(config.store as object | undefined) },
     },
@@ -173,6 +174,34 @@ describe('a server', () => {
     expect(logged(one, 'the shared store refuses commands')).toBe(1)
     expect(logged(one, 'the shared store accepts all commands again')).toBe(1)
     await expectWorking([one, two], known, stranger)
+  })
+
+  it.concurrent('H129 H147 that is out of memory still revokes one grant: by its token, its id, and reuse of a refresh token', async () => {
+    const server = await startRedis()
+    const rotating = { tokens: { rotate_refresh: true, refresh_grace: '0s' } }
+    const [one, two] = await Promise.all([start(server.port, rotating), start(server.port, rotating)])
+    for (const each of [one, two]) await until(isReady(each))
+    const state = join(one.directory, 'state')
+    const byId = await one.grant()
+    const status = await control(state, { method: 'GET', path: '/status' })
+    const [{ id }] = (status as { readonly grants: readonly [{ readonly id: string }] }).grants
+    const [byToken, byReuse, kept] = await Promise.all([one.grant(), one.grant(), one.grant()])
+    const { access_token: reused } = await one.refresh(byReuse.refresh_token)
+    const revoked = [byToken.access_token, byId.access_token, reused]
+    await expectWorking([one, two], ...revoked, kept.access_token)
+    await server.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
+    await server.command('CONFIG', 'SET', 'maxmemory', '1')
+
+    const body = `token=${byToken.refresh_token}`
+    const fields = ['Content-Type', FORM_TYPE]
+    expect((await one.request({ method: 'POST', path: '/oauth/revoke', body, fields })).status).toBe(200)
+    const command = { method: 'POST', path: '/revoke', command: { grant: id } }
+    expect(await control(state, command)).toEqual({ revoked: 1 })
+    const again = { grant_type: 'refresh_token', refresh_token: byReuse.refresh_token }
+    expect((await two.postToken(again)).status).toBe(400)
+    for (const each of [one, two])
+      for (const token of revoked) await until(async () => (await use(each, token)) === 401, SOON)
+    await expectWorking([one, two], kept.access_token)
   })
 
   it.concurrent('H137 whose password is wrong is tried again until the file is right', async () => {
