@@ -126,7 +126,7 @@ function failed(status: number, error: string): ControlResponse {
 }
 
 function storeUnavailable(): ControlResponse {
-  return failed(503, 'the shared store does not respond: try again when it does')
+  return failed(503, 'the shared store does not respond, or refuses the command: /readyz says which')
 }
 
 function countsOf(grants: readonly GrantSummary[]): { readonly access: number; readonly refresh: number } {

@@ -89,7 +89,7 @@ export const FLEET = {
   },
   H147: {
     sentence:
-      'A shared store that is slow, stalled, out of memory, made a replica or emptied refuses no live token that a sidecar knows, and everything works again by itself. A revocation of an access token reaches sidecars that know it, even if the store has lost it.',
+      'A shared store that is slow, stalled, out of memory, made a replica or emptied refuses no live token that a sidecar knows, and everything works again by itself. One that is out of memory still revokes. A revocation of an access token reaches sidecars that know it, even if the store has lost it.',
     reason: 'decision: the fault of a server or a network must not log out anybody',
   },
 } as const satisfies Readonly<Record<`H${number}`, Promised>>

@@ -148,12 +148,34 @@ describe('a server', () => {
       await expectWorking([one, two], known)
     }
     expect(statuses).not.toContain(401)
-    for (const each of [one, two]) await until(async () => (await readiness(each)) === 503)
+    for (const each of [one, two]) {
+      await until(async () => (await readiness(each)) === 503)
+      expect((await readinessOf(each)).text).toContain('the shared store does not respond')
+      expect(logged(each, 'a replica, which accepts no writes')).toBe(1)
+    }
     expect(await logIn(one)).toBe(500)
     await expectWorking([one, two], known)
     await server.command('REPLICAOF', 'NO', 'ONE')
     for (const each of [one, two]) await until(isReady(each))
     await expectWorking([one, two], known, await two.token())
+  })
+
+  it.concurrent('H147 that has too few replicas issues and revokes nothing, says so, and refuses no live token', async () => {
+    const { server, one, two, known } = await startBed()
+    const stranger = await one.token()
+    await server.command('CONFIG', 'SET', 'min-replicas-to-write', '1')
+    expect(await logIn(one)).toBe(500)
+    const fields = ['Content-Type', FORM_TYPE]
+    const revocation = { method: 'POST', path: '/oauth/revoke', body: `token=${known}`, fields }
+    expect((await one.request(revocation)).status).toBe(500)
+    await expectWorking([one, two], known, stranger)
+    expect((await readinessOf(one)).text).toContain(
+      'the shared store refuses commands: the server has too few replicas (min-replicas-to-write)',
+    )
+    await server.command('CONFIG', 'SET', 'min-replicas-to-write', '0')
+    await until(isReady(one))
+    expect((await one.request(revocation)).status).toBe(200)
+    for (const each of [one, two]) await until(async () => (await use(each, known)) === 401, SOON)
   })
 
   it.concurrent('H147 that is out of memory issues nothing, and loses nothing', async () => {
