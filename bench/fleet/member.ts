@@ -108,7 +108,7 @@ export function createMember(store: SharedStore): Member {
       existing(await tokens.refresh(refreshToken))
     },
     async lookUp(accessToken) {
-      const { kind } = await others.identify(accessToken)
+      const { kind } = await others.identify(accessToken, '192.0.2.1')
       if (kind !== 'valid') throw new Error(`the token is ${kind}`)
     },
     async revoke(refreshToken) {

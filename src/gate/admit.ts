@@ -37,12 +37,10 @@ export interface GateDependencies {
   readonly clock: Clock
   readonly tables: Readonly<Record<Endpoint, Windows>>
   readonly clientOf: ClientOf
-  readonly identify: Identify
+  readonly identify: Tokens['identify']
   readonly newRequestId: () => string
   readonly settings: () => GateSettings
 }
-
-type Identify = Tokens['identify']
 
 /** A value, or a promise of it if another process provides it. */
 type Later<T> = T | Promise<T>
@@ -82,8 +80,12 @@ export function createGate({
     const client = clientOf(head.peer, head.survey.forwardedFor)
     const incoming: GateRequest = { head, classified, client, rules, identity: undefined }
     if (rules.limits[classified.endpoint].per !== 'grant') return limit(incoming)
-    const known = identifyBearer(head.survey.authorization, identify)
+    const known = identityOf(incoming)
     return known instanceof Promise ? later(incoming, known, limitKnown) : limitKnown(incoming, known)
+  }
+
+  function identityOf({ head, client }: GateRequest): Later<Identity> {
+    return identifyBearer(head.survey.authorization, identify, client.key)
   }
 
   function limitKnown(incoming: GateRequest, identity: Identity): Later<Admission> {
@@ -116,9 +118,7 @@ export function createGate({
       return refused(common, identity, limited, classified)
     const counted = { incoming, common, limited }
     // The endpoints of the sidecar ignore `Authorization`.
-    const known =
-      identity ??
-      (ownEndpoint === undefined ? identifyBearer(head.survey.authorization, identify) : undefined)
+    const known = identity ?? (ownEndpoint === undefined ? identityOf(incoming) : undefined)
     return known instanceof Promise ? later(counted, known, authorize) : authorize(counted, known)
   }
 

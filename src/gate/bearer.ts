@@ -39,7 +39,10 @@ export function readBearer(fields: readonly string[]): Presented {
 export function identifyBearer(
   authorization: readonly string[],
   identify: Tokens['identify'],
+  client: string,
 ): Identity | Promise<Identity> {
   const presented = readBearer(authorization)
-  return presented.kind === 'token' ? identify(presented.token) : { kind: 'refused', cause: presented.cause }
+  return presented.kind === 'token'
+    ? identify(presented.token, client)
+    : { kind: 'refused', cause: presented.cause }
 }

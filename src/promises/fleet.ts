@@ -4,9 +4,9 @@ import type { Promised } from './promised.ts'
 export const FLEET = {
   H128: {
     sentence:
-      'Sidecars that share a store accept the tokens of each other. A known token costs no question to the store; an unknown one is asked for at most once in 10 s, and at most 64 are asked for at a time.',
+      'Sidecars that share a store accept the tokens of each other. A known token costs no question to the store; an unknown one is asked for at most once in 10 s, and at most 64 are asked for at a time, those of the clients in turn.',
     reason:
-      'decision: sharing must not slow down admitted requests, nor turn guessed tokens into a flood at the store',
+      'decision: sharing must not slow down admitted requests, nor turn guessed tokens into a flood at the store, nor let one client that guesses shut out the others',
   },
   H129: {
     sentence:

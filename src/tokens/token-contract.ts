@@ -83,8 +83,11 @@ export interface TokenListener {
 export interface Tokens {
   /** Exchanges a live refresh token (C6). `undefined` (`invalid_grant`) for any other string, also for an access token. */
   refresh(refreshToken: string): Later<IssuedTokens | undefined | Unavailable>
-  /** Looks up an access token (C10). A valid one makes its grant the most recently used; a refresh token is unknown. */
-  identify(accessToken: string): Later<TokenLookup>
+  /**
+   * Looks up an access token (C10). A valid one makes its grant the most recently used; a refresh token is unknown. `client`: the key of
+   * the client that presents it, by whom look-ups that have to wait take turns.
+   */
+  identify(accessToken: string, client: string): Later<TokenLookup>
   /** Revokes grants with all their tokens, durably. Returns the number of grants. */
   revoke(which: Revocation, reason: string): Later<number | Unavailable>
   grants(): Later<readonly GrantSummary[] | Unavailable>

@@ -15,7 +15,7 @@ type TokenCopy = Omit<FoundToken, 'kind' | 'isFounded'> & { readonly digest: Dig
  */
 export interface TokenCopies {
   /** Looks up an access token: synchronously if a copy or the memory of revoked ones decides, else with one question to the server. */
-  identify(accessToken: string): TokenLookup | Promise<TokenLookup>
+  identify(accessToken: string, client: string): TokenLookup | Promise<TokenLookup>
   /** The grant of a copied access token. */
   grantOf(digest: Digest): string | undefined
   /** When this sidecar last saw a use of a grant (wall clock, ms); null if it saw none, or has no copy of its tokens any more. */
@@ -108,7 +108,7 @@ export function createTokenCopies({
   const now = (): number => Math.floor(clock.monotonic())
   const holds = (at: number): boolean => at - heardAt <= Math.max(deafAfter, offlineGrace)
 
-  function identify(accessToken: string): TokenLookup | Promise<TokenLookup> {
+  function identify(accessToken: string, client: string): TokenLookup | Promise<TokenLookup> {
     if (!looksMinted(accessToken)) return UNKNOWN
     const digest = digestToken(accessToken)
     const token = table.find(digest)
@@ -120,11 +120,11 @@ export function createTokenCopies({
     }
     const reason = table.removalReason(digest)
     if (reason !== undefined) return reason === 'expired' ? EXPIRED : REVOKED
-    return questions.remembered(digest) === undefined ? ask(digest) : UNKNOWN
+    return questions.remembered(digest) === undefined ? ask(digest, client) : UNKNOWN
   }
 
-  async function ask(digest: Digest): Promise<TokenLookup> {
-    const answer = await questions.ask(digest)
+  async function ask(digest: Digest, client: string): Promise<TokenLookup> {
+    const answer = await questions.ask(digest, client)
     if (answer.kind === 'unavailable') return answer
     if (answer.kind === 'unknown') return UNKNOWN
     // Whether the copies stay in a founded epoch depends on the password, so it is left to the agreement on that.

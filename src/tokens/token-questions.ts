@@ -1,6 +1,6 @@
-import { listOf, type SharedStore, StoreUnavailable } from '../store/shared-store.ts'
-import { createBoundedQueue } from '../system/bounded-queue.ts'
+import { listOf, type SharedStore, type StoreReply, StoreUnavailable } from '../store/shared-store.ts'
 import type { Clock } from '../system/clock.ts'
+import { createFairQueue } from '../system/fair-queue.ts'
 import type { Digest } from './mint.ts'
 import { LOOK_UP } from './token-scripts.ts'
 
@@ -26,8 +26,8 @@ export interface TokenQuestions {
   remembered(digest: Digest): TokenAnswer | undefined
   /** Another server may answer from now on: it may know what the one before it did not. */
   forget(): void
-  /** Asks the server. Requests with the same token share one question. */
-  ask(digest: Digest): Promise<TokenAnswer>
+  /** Asks the server. Requests with the same token share one question. `client`: whose questions wait in turn with those of others. */
+  ask(digest: Digest, client: string): Promise<TokenAnswer>
 }
 
 export interface TokenQuestionsDependencies {
@@ -39,8 +39,9 @@ export interface TokenQuestionsDependencies {
   readonly timeout: number
 }
 
-/** How many questions run at a time, and how many wait. Invented tokens must not flood the server. */
-const QUESTIONS = { inside: 64, waiting: 1024 }
+/** How many tokens one look-up asks for, and how many wait for the next ones. */
+const MOST_ASKED = 64
+const MOST_WAITING = 2048
 
 /**
  * How long an unknown token is remembered (ms). A token is never presented before it is issued, so a stale entry is harmless. The time
@@ -54,53 +55,107 @@ const MOST_UNKNOWN = 10_000
 const UNKNOWN: TokenAnswer = { kind: 'unknown' }
 const UNAVAILABLE: TokenAnswer = { kind: 'unavailable' }
 
-/** Asks the server of a shared store about access tokens: about each once, and about a bounded number at a time (H128). */
+interface Question {
+  readonly digest: Digest
+  readonly since: number
+  readonly answer: PromiseWithResolvers<TokenAnswer>
+}
+
+/**
+ * Asks the server of a shared store about access tokens: about each once, and about a bounded number at a time (H128). One look-up is under
+ * way at a time and asks for the tokens that came during the one before it, those of the clients in turn. So a client that makes up
+ * tokens delays the valid ones of others by one look-up, and those behind its own address by the few that its questions take.
+ */
 export function createTokenQuestions({
   store,
   clock,
   epoch,
   timeout,
 }: TokenQuestionsDependencies): TokenQuestions {
-  const queue = createBoundedQueue({ ...QUESTIONS, maxWait: timeout })
-  const running = new Map<Digest, Promise<TokenAnswer>>()
+  const waiting = createFairQueue<Question>()
+  const pending = new Map<Digest, Promise<TokenAnswer>>()
+  let isAsking = false
   /** Until when a token is taken for unknown, the oldest first. */
   const unknown = new Map<Digest, number>()
 
-  async function askInTurn(digest: Digest): Promise<TokenAnswer> {
-    const entry = await queue.enter()
-    if (entry.kind !== 'entered') return UNAVAILABLE
+  function enqueue(digest: Digest, client: string): Promise<TokenAnswer> {
+    if (waiting.size >= MOST_WAITING) {
+      const displaced = waiting.makeRoomFor(client)
+      if (displaced === undefined) return Promise.resolve(UNAVAILABLE)
+      displaced.answer.resolve(UNAVAILABLE)
+    }
+    const answer = Promise.withResolvers<TokenAnswer>()
+    waiting.join(client, { digest, since: clock.monotonic(), answer })
+    if (!isAsking) void askInTurn()
+    return answer.promise
+  }
+
+  async function askInTurn(): Promise<void> {
+    isAsking = true
+    for (let asked = nextQuestions(); asked.length > 0; asked = nextQuestions()) await askFor(asked)
+    isAsking = false
+  }
+
+  /** The questions of the next look-up. Those that have waited too long have no answer. */
+  function nextQuestions(): readonly Question[] {
+    const next: Question[] = []
+    while (next.length < MOST_ASKED) {
+      const question = waiting.next()
+      if (question === undefined) break
+      if (clock.monotonic() - question.since <= timeout) next.push(question)
+      else question.answer.resolve(UNAVAILABLE)
+    }
+    return next
+  }
+
+  /** Answers all questions, also if the server does not. */
+  async function askFor(questions: readonly Question[]): Promise<void> {
     const asked = clock.monotonic()
+    const digests = questions.map(({ digest }) => digest)
     try {
-      const reply = await store.run(LOOK_UP, [`${store.prefix}state`], [store.prefix, digest])
-      return answerIn(listOf(reply).map(String), digest, asked)
+      const reply = await store.run(LOOK_UP, [`${store.prefix}state`], [store.prefix, ...digests])
+      const [present, founded, ...found] = listOf(reply)
+      questions.forEach(({ digest, answer }, at) => {
+        answer.resolve(answerIn(listOf(found[at]), digest, asked, String(present), String(founded)))
+      })
     } catch (error) {
-      if (error instanceof StoreUnavailable) return UNAVAILABLE
-      throw error
-    } finally {
-      entry.leave()
+      for (const { answer } of questions)
+        if (error instanceof StoreUnavailable) answer.resolve(UNAVAILABLE)
+        else answer.reject(error)
     }
   }
 
-  function answerIn(reply: readonly string[], digest: Digest, asked: number): TokenAnswer {
-    const [present = '', grant, client, granted, left, founded] = reply
-    if (grant === undefined || client === undefined) {
+  function answerIn(
+    [grant, client, granted, left]: readonly StoreReply[],
+    digest: Digest,
+    asked: number,
+    present: string,
+    founded: string,
+  ): TokenAnswer {
+    if (grant === undefined) {
       if (present === '' || Number(present) < Number(epoch())) return UNAVAILABLE
       const [oldest] = unknown.keys()
       if (unknown.size >= MOST_UNKNOWN && oldest !== undefined) unknown.delete(oldest)
       unknown.set(digest, clock.monotonic() + UNKNOWN_FOR)
       return UNKNOWN
     }
-    const until = asked + Number(left)
-    const isFounded = founded === present
-    return { kind: 'found', grant, client, granted: Number(granted), epoch: present, isFounded, until }
+    return {
+      kind: 'found',
+      grant: String(grant),
+      client: String(client),
+      granted: Number(granted),
+      epoch: present,
+      isFounded: founded === present,
+      until: asked + Number(left),
+    }
   }
 
   return {
     remembered: (digest) => (clock.monotonic() < (unknown.get(digest) ?? 0) ? UNKNOWN : undefined),
     forget: () => unknown.clear(),
-    ask(digest) {
-      const question = running.get(digest) ?? askInTurn(digest).finally(() => running.delete(digest))
-      running.set(digest, question)
+    ask(digest, client) {
+      const question = pending.get(digest) ?? enqueue(digest, client).finally(() => pending.delete(digest))
+      pending.set(digest, question)
       return question
     },
   }

@@ -149,15 +149,18 @@ return {'refreshed', grant, client, granted, epoch}
 )
 
 /**
- * Looks up an access token. `ARGV`: prefix, digest. Returns `{epoch, grant, client, granted, time left, founded epoch}`, or `{epoch}`
- * for any other text, with an empty epoch if there is no state.
+ * Looks up access tokens. `ARGV`: prefix, digest ... Returns `{epoch, founded epoch, found ...}`, with empty epochs if there is no state.
+ * Each `found` is `{grant, client, granted, time left}`, or `{}` for any other text.
  */
 export const LOOK_UP = tokenScript(
   'lookup',
   `
-local kind, grant, client, granted = token(ARGV[2])
-if kind ~= 'a' then return {epoch or ''} end
-return {epoch, grant, client, granted, redis.call('PTTL', p .. 't:' .. ARGV[2]), redis.call('HGET', KEYS[1], 'founded')}
+local reply = {epoch or '', redis.call('HGET', KEYS[1], 'founded') or ''}
+for i = 2, #ARGV do
+  local kind, grant, client, granted = token(ARGV[i])
+  reply[i + 1] = kind == 'a' and {grant, client, granted, redis.call('PTTL', p .. 't:' .. ARGV[i])} or {}
+end
+return reply
 `,
 )
 

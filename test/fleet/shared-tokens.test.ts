@@ -1,5 +1,8 @@
+import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { mintToken } from '../../src/tokens/mint.ts'
+import { startRelay } from '../store/relay.ts'
 import { send } from '../support/client.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
 import { PASSWORD, type SidecarOptions, startSidecar, type TestSidecar } from '../support/sidecar.ts'
@@ -60,6 +63,36 @@ describe('sidecars that share a store', () => {
     })
     await expect.poll(() => statusOf(two, token), { timeout: SOON }).toBe(401)
     expect(await statusOf(one, token)).toBe(401)
+  })
+
+  it('H128 C17 serve valid tokens, also those behind the same address, while a client makes up tokens without end', async () => {
+    const [far, one] = await Promise.all([startRelay(redis.port, 100), sidecar()])
+    const listen = { trusted_proxies: ['127.0.0.1'] }
+    const limits = { api: { per: 'grant', requests: 1000 } }
+    const store = { prefix, timeout: '5s' }
+    const two = await startSidecar({
+      transport: 'h2',
+      config: { listen, limits, tokens: { store: `valkey://127.0.0.1:${far.port}` }, store },
+    })
+    const tokens = await Promise.all(Array.from({ length: 6 }, () => one.token()))
+    const [attacker, other] = ['192.0.2.66', '192.0.2.1']
+    const at = (client: string): string[] => ['X-Forwarded-For', client]
+    const flood = await Promise.all(Array.from({ length: 13 }, () => two.connect()))
+    let isOver = false
+    const streams = flood.flatMap((connection) =>
+      Array.from({ length: 100 }, async () => {
+        while (!isOver) {
+          const fields = ['Authorization', `Bearer ${mintToken(randomBytes)}`, ...at(attacker)]
+          await connection.send({ path: '/', fields })
+        }
+      }),
+    )
+    const statuses: number[] = []
+    for (const [index, token] of tokens.entries())
+      statuses.push((await two.request({ token, fields: at(index < 5 ? other : attacker) })).status)
+    isOver = true
+    await Promise.all(streams)
+    expect(statuses).toEqual(tokens.map(() => 200))
   })
 
   it.each([false, true])('C6 refresh at each other, rotating %s', async (rotate) => {

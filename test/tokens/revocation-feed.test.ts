@@ -22,6 +22,8 @@ const STATE: DeviceState = {
   kept: true,
 }
 
+const CLIENT = '10.0.0.1'
+
 /** A feed whose server a test plays: each pending `follow` is handed out by `next`, and `state` is what `settle` finds. */
 async function feed(missing: readonly string[] = []) {
   /** How many comparisons fail. */
@@ -33,7 +35,7 @@ async function feed(missing: readonly string[] = []) {
     (script): StoreReply => {
       if (script === LOOK_UP) {
         grants += 1
-        return ['100', `g${grants}`, '10.0.0.1', '0', 3_600_000]
+        return ['100', '', [`g${grants}`, CLIENT, '0', 3_600_000]]
       }
       if (script === MISSING_GRANTS && compared.failing > 0) {
         compared.failing -= 1
@@ -75,14 +77,14 @@ async function feed(missing: readonly string[] = []) {
   closeLater(async () => following.close())
   await following.started
   const tokens = [1, 2].map(() => mintToken(randomBytes))
-  for (const token of tokens) await copies.identify(token)
+  for (const token of tokens) await copies.identify(token, CLIENT)
   const next = (): Promise<Follow> => {
     const follow = follows.shift()
     return follow === undefined ? new Promise((resolve) => waiting.push(resolve)) : Promise.resolve(follow)
   }
   const kinds = (): string[] =>
     tokens.map((token) => {
-      const found = copies.identify(token)
+      const found = copies.identify(token, CLIENT)
       return 'kind' in found ? found.kind : 'asked'
     })
   return { store, played, asked, next, kinds, compared }

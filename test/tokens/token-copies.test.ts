@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
 import type { StoreReply } from '../../src/store/shared-store.ts'
-import { mintToken } from '../../src/tokens/mint.ts'
+import { digestToken, mintToken } from '../../src/tokens/mint.ts'
 import { createTokenCopies, type TokenCopies } from '../../src/tokens/token-copies.ts'
 import { type MovableClock, stillClock } from '../support/clock.ts'
 import { type ScriptedStore, scriptedStore, storeDown } from '../support/scripted-store.ts'
+import { present } from './support.ts'
 
 const HOUR = 3_600_000
+const CLIENT = '10.0.0.1'
 
 interface Setting {
   readonly copies: TokenCopies
@@ -36,7 +38,12 @@ function setting(
   return { copies, store, clock, cut }
 }
 
-const found = (grant = 'g1', epoch = '100', left = HOUR): StoreReply => [epoch, grant, '10.0.0.1', '0', left]
+const found = (grant = 'g1', epoch = '100', left = HOUR): StoreReply => [
+  epoch,
+  '',
+  [grant, CLIENT, '0', left],
+]
+const FOUND: StoreReply = ['g1', CLIENT, '0', HOUR]
 const VALID = { kind: 'valid', grant: 'g1' }
 const REVOKED = { kind: 'refused', cause: 'revoked' }
 const UNKNOWN = { kind: 'refused', cause: 'unknown' }
@@ -44,40 +51,90 @@ const UNKNOWN = { kind: 'refused', cause: 'unknown' }
 it('H128 a token is asked for once, also by requests at the same time, and then known', async () => {
   const { copies, store } = setting(() => found())
   const token = mintToken(randomBytes)
-  const answers = await Promise.all([1, 2, 3].map(() => copies.identify(token)))
+  const answers = await Promise.all([1, 2, 3].map(() => copies.identify(token, CLIENT)))
   expect(answers).toEqual([VALID, VALID, VALID])
-  expect(copies.identify(token)).toEqual(VALID)
+  expect(copies.identify(token, CLIENT)).toEqual(VALID)
   expect(store.asked).toHaveLength(1)
 })
 
 it('H128 an unknown token is asked for once', async () => {
   const { copies, store, clock } = setting(() => ['100'])
   const token = mintToken(randomBytes)
-  expect(await copies.identify(token)).toEqual(UNKNOWN)
-  expect(copies.identify(token)).toEqual(UNKNOWN)
+  expect(await copies.identify(token, CLIENT)).toEqual(UNKNOWN)
+  expect(copies.identify(token, CLIENT)).toEqual(UNKNOWN)
   expect(store.asked).toHaveLength(1)
   clock.advance(10_000)
-  await copies.identify(token)
+  await copies.identify(token, CLIENT)
   expect(store.asked).toHaveLength(2)
 })
 
-it('H128 at most 64 questions run at a time, and those that wait too long are not answered with 401', async () => {
+/** Lets what waits for promises that are settled run. */
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+it('H128 one look-up runs at a time and asks for at most 64 tokens, and those that find no room are not answered with 401', async () => {
   const gate = Promise.withResolvers<StoreReply>()
   const { copies, store } = setting(() => gate.promise)
-  const answers = Promise.all(Array.from({ length: 1_200 }, () => copies.identify(mintToken(randomBytes))))
-  await new Promise(setImmediate)
-  expect(store.asked).toHaveLength(64)
+  const answers = Promise.all(
+    Array.from({ length: 2_300 }, () => copies.identify(mintToken(randomBytes), CLIENT)),
+  )
+  await turn()
+  expect(store.asked).toHaveLength(1)
   gate.resolve(['100'])
   const kinds = Map.groupBy(await answers, ({ kind }) => kind)
-  expect(kinds.get('unavailable')).toHaveLength(1_200 - 64 - 1_024)
-  expect(kinds.get('refused')).toHaveLength(64 + 1_024)
+  expect(kinds.get('unavailable')).toHaveLength(2_300 - 1 - 2_048)
+  expect(kinds.get('refused')).toHaveLength(1 + 2_048)
+  expect(store.asked.map(({ args }) => args.length - 1)).toEqual([1, ...Array(32).fill(64)])
+})
+
+it('H128 a client that makes up tokens without end delays a token of another client by one look-up', async () => {
+  const gates = [Promise.withResolvers<StoreReply>(), Promise.withResolvers<StoreReply>()] as const
+  const { copies, store } = setting(() => gates[store.asked.length - 1]?.promise ?? ['100'])
+  const invented = (): unknown => copies.identify(mintToken(randomBytes), '192.0.2.66')
+  for (let i = 0; i < 2_100; i++) void invented()
+  const token = mintToken(randomBytes)
+  const answer = copies.identify(token, CLIENT)
+  gates[0].resolve(['100'])
+  await turn()
+  for (let i = 0; i < 2_100; i++) void invented()
+  const digests = present(store.asked[1]).args.slice(1)
+  expect(digests).toContain(digestToken(token))
+  gates[1].resolve(['100', '', ...digests.map((each) => (each === digestToken(token) ? FOUND : []))])
+  expect(await answer).toEqual(VALID)
+})
+
+it('H128 C17 a valid token behind the address of a client that makes up tokens is served', async () => {
+  const valid = mintToken(randomBytes)
+  const { copies, store } = setting(async () => {
+    await turn()
+    const { args } = present(store.asked.at(-1))
+    return ['100', '', ...args.slice(1).map((digest) => (digest === digestToken(valid) ? FOUND : []))]
+  })
+  let isOver = false
+  const streams = Array.from({ length: 1_000 }, async () => {
+    while (!isOver) await copies.identify(mintToken(randomBytes), CLIENT)
+  })
+  await turn()
+  expect(await copies.identify(valid, CLIENT)).toEqual(VALID)
+  expect(copies.identify(valid, CLIENT)).toEqual(VALID)
+  isOver = true
+  await Promise.all(streams)
+})
+
+it('H131 a token whose turn comes too late is not answered with 401', async () => {
+  const gate = Promise.withResolvers<StoreReply>()
+  const { copies, store, clock } = setting(() => gate.promise)
+  const answers = [1, 2].map(() => copies.identify(mintToken(randomBytes), CLIENT))
+  clock.advance(1_001)
+  gate.resolve(['100'])
+  expect(await Promise.all(answers)).toEqual([UNKNOWN, { kind: 'unavailable' }])
+  expect(store.asked).toHaveLength(1)
 })
 
 it('H129 a question under way cannot bring back a token that is revoked meanwhile', async () => {
   const gate = Promise.withResolvers<StoreReply>()
   const { copies, cut } = setting(() => gate.promise)
   const token = mintToken(randomBytes)
-  const answer = copies.identify(token)
+  const answer = copies.identify(token, CLIENT)
   copies.revoke(['g1'])
   gate.resolve(found())
   expect(await answer).toEqual(REVOKED)
@@ -87,7 +144,7 @@ it('H129 a question under way cannot bring back a token that is revoked meanwhil
 it('H130 a question under way cannot bring back a token of an earlier epoch', async () => {
   const gate = Promise.withResolvers<StoreReply>()
   const { copies } = setting(() => gate.promise)
-  const answer = copies.identify(mintToken(randomBytes))
+  const answer = copies.identify(mintToken(randomBytes), CLIENT)
   copies.begin('101')
   gate.resolve(found())
   expect(await answer).toEqual(REVOKED)
@@ -97,63 +154,63 @@ it('H130 a token of a later epoch drops the copies of the earlier one, before th
   const replies = [found('old'), found('new', '101')]
   const { copies, cut } = setting(() => replies.shift() ?? ['100'])
   const [old, fresh] = [mintToken(randomBytes), mintToken(randomBytes)]
-  await copies.identify(old)
-  expect(await copies.identify(fresh)).toEqual({ kind: 'valid', grant: 'new' })
-  expect(copies.identify(old)).toEqual(REVOKED)
+  await copies.identify(old, CLIENT)
+  expect(await copies.identify(fresh, CLIENT)).toEqual({ kind: 'valid', grant: 'new' })
+  expect(copies.identify(old, CLIENT)).toEqual(REVOKED)
   expect(cut).toEqual(['old'])
   copies.begin('101')
-  expect(copies.identify(fresh)).toEqual({ kind: 'valid', grant: 'new' })
+  expect(copies.identify(fresh, CLIENT)).toEqual({ kind: 'valid', grant: 'new' })
 })
 
 it('C7 a copy expires when the token does', async () => {
   const { copies, clock } = setting(() => found('g1', '100', 5_000))
   const token = mintToken(randomBytes)
-  await copies.identify(token)
+  await copies.identify(token, CLIENT)
   clock.advance(4_999)
-  expect(copies.identify(token)).toEqual(VALID)
+  expect(copies.identify(token, CLIENT)).toEqual(VALID)
   clock.advance(1)
-  expect(copies.identify(token)).toEqual({ kind: 'refused', cause: 'expired' })
+  expect(copies.identify(token, CLIENT)).toEqual({ kind: 'refused', cause: 'expired' })
 })
 
 it('H131 without an answer a known token works for the grace, and then nobody knows', async () => {
   let answer: () => StoreReply = () => found()
   const { copies, clock } = setting(() => answer(), 60_000)
   const token = mintToken(randomBytes)
-  await copies.identify(token)
+  await copies.identify(token, CLIENT)
   answer = () => {
     throw storeDown()
   }
-  expect(await copies.identify(mintToken(randomBytes))).toEqual({ kind: 'unavailable' })
+  expect(await copies.identify(mintToken(randomBytes), CLIENT)).toEqual({ kind: 'unavailable' })
   clock.advance(60_000)
-  expect(copies.identify(token)).toEqual(VALID)
+  expect(copies.identify(token, CLIENT)).toEqual(VALID)
   clock.advance(1)
-  expect(await copies.identify(token)).toEqual({ kind: 'unavailable' })
+  expect(await copies.identify(token, CLIENT)).toEqual({ kind: 'unavailable' })
   copies.heard()
-  expect(copies.identify(token)).toEqual(VALID)
+  expect(copies.identify(token, CLIENT)).toEqual(VALID)
 })
 
 it('H131 the copies of a server that lost its data work for the grace, and then the server is asked', async () => {
   const replies = [found()]
   const { copies, clock } = setting(() => replies.shift() ?? ['100'], 60_000)
   const token = mintToken(randomBytes)
-  await copies.identify(token)
+  await copies.identify(token, CLIENT)
   copies.orphan()
   for (let heard = 0; heard < 60; heard++) {
-    expect(copies.identify(token)).toEqual(VALID)
+    expect(copies.identify(token, CLIENT)).toEqual(VALID)
     clock.advance(1_000)
     copies.heard()
     copies.sweep()
   }
-  expect(await copies.identify(token)).toEqual(UNKNOWN)
+  expect(await copies.identify(token, CLIENT)).toEqual(UNKNOWN)
 })
 
 it('H129 without the new epoch, all copies are asked for again', async () => {
   const { copies, store, cut } = setting(() => found())
   const token = mintToken(randomBytes)
-  await copies.identify(token)
+  await copies.identify(token, CLIENT)
   copies.dropAll()
   expect(cut).toEqual(['g1'])
-  expect(await copies.identify(token)).toEqual(VALID)
+  expect(await copies.identify(token, CLIENT)).toEqual(VALID)
   expect(store.asked).toHaveLength(2)
 })
 
@@ -164,21 +221,21 @@ it.each([
   const { copies, store } = setting(() => [epoch])
   copies.begin('100')
   const token = mintToken(randomBytes)
-  for (let i = 0; i < 2; i++) expect(await copies.identify(token)).toEqual({ kind: 'unavailable' })
+  for (let i = 0; i < 2; i++) expect(await copies.identify(token, CLIENT)).toEqual({ kind: 'unavailable' })
   expect(store.asked).toHaveLength(2)
 })
 
 it('H131 a token that the emptied server has again is not refused after the grace', async () => {
   const { copies, clock, store } = setting(() => found(), 0)
   const token = mintToken(randomBytes)
-  await copies.identify(token)
+  await copies.identify(token, CLIENT)
   copies.orphan()
   copies.heard()
-  expect(await copies.identify(token)).toEqual(VALID)
+  expect(await copies.identify(token, CLIENT)).toEqual(VALID)
   expect(store.asked).toHaveLength(2)
   clock.advance(10)
   copies.sweep()
-  expect(copies.identify(token)).toEqual(VALID)
+  expect(copies.identify(token, CLIENT)).toEqual(VALID)
 })
 
 it('H131 what is under way ends with the grace, once', () => {
@@ -198,11 +255,11 @@ it('H150 the last use of a grant is that of its copies, and unknown without one'
   const { copies, clock } = setting(() => found())
   const token = mintToken(randomBytes)
   expect(copies.usedAt('g1')).toBeNull()
-  await copies.identify(token)
+  await copies.identify(token, CLIENT)
   expect(copies.usedAt('g1')).toBe(clock.wall())
   clock.advance(5_000)
   expect(copies.usedAt('g1')).toBe(clock.wall() - 5_000)
-  copies.identify(token)
+  copies.identify(token, CLIENT)
   expect(copies.usedAt('g1')).toBe(clock.wall())
   clock.advance(5_000)
   copies.use('g1')
