@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { prefix64 } from '../http/ip.ts'
 import type { Clock } from '../system/clock.ts'
 import { type Answer, clientOf, errorAnswer } from './answer.ts'
 import { createLoginAttempts, MOST_FAILURES } from './login-attempts.ts'
@@ -14,8 +15,8 @@ export interface PageLog {
   revoked(client: string, which: string, grants: number): void
 }
 
-/** Verifies the password of `admin.password_file`. */
-export type VerifyPassword = (candidate: string) => Promise<'right' | 'wrong' | 'overloaded'>
+/** Verifies the password of `admin.password_file`. `client`: by whom verifications that have to wait take turns. */
+export type VerifyPassword = (candidate: string, client: string) => Promise<'right' | 'wrong' | 'overloaded'>
 
 export interface LoginDependencies {
   readonly clock: Clock
@@ -45,10 +46,10 @@ export function createLogin({
   const attempts = createLoginAttempts(clock)
 
   /** A password that changes during the verification has to be verified again: the sessions that it ends do not include this one. */
-  async function verified(candidate: string): Promise<'right' | 'wrong' | 'overloaded'> {
+  async function verified(candidate: string, client: string): ReturnType<VerifyPassword> {
     for (;;) {
       const before = changes()
-      const result = await verify(candidate)
+      const result = await verify(candidate, prefix64(client))
       if (before === changes()) return result
     }
   }
@@ -74,7 +75,7 @@ export function createLogin({
       const sentence = `Too many failed logins from your address. Try again in ${seconds} s.`
       return failed(429, { sentence, fields: { 'Retry-After': seconds } })
     }
-    const result = await verified(candidate)
+    const result = await verified(candidate, client)
     if (result === 'overloaded') {
       attempt.forgive()
       return failed(503, { sentence: 'Too many logins at once. Try again.', fields: { 'Retry-After': '1' } })

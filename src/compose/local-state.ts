@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../config/schema.ts'
+import { prefix64 } from '../http/ip.ts'
 import type { DevicePassword, StoredFingerprint } from '../password/device-source.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import { isBug, SetupError } from '../system/setup-error.ts'
@@ -90,7 +91,7 @@ export async function openLocalState(config: Config, deps: StateDependencies): P
       for (;;) {
         const before = saved
         await before
-        const result = await password.verify(candidate)
+        const result = await password.verify(candidate, prefix64(client))
         if (result !== 'right') return result
         if (before === saved) return tokens.issue(client, grantType)
       }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../config/schema.ts'
+import { prefix64 } from '../http/ip.ts'
 import { openPasswordSource } from '../password/source.ts'
 import type { SharedStore } from '../store/shared-store.ts'
 import { followRevocations } from '../tokens/revocation-feed.ts'
@@ -94,7 +95,7 @@ export async function openSharedState(
         const before = agreement.changes
         const present = await agreement.present()
         if (present.kind !== 'agreed') return 'unavailable'
-        const result = await password.verify(candidate)
+        const result = await password.verify(candidate, prefix64(client))
         if (result !== 'right') return result
         if (before !== agreement.changes) continue
         const issued = await tokens.issue(client, grantType, present.epoch)

@@ -31,8 +31,11 @@ export interface DevicePasswordDependencies {
 
 /** The device password where no file holds it: verified by signing in to the device. */
 export interface DevicePassword {
-  /** Signs in to the device for each call. If a different password is right, `changed` is called before `right` is returned. */
-  verify(password: string): Promise<Verification | Unavailable>
+  /**
+   * Signs in to the device for each call. If a different password is right, `changed` is called before `right` is returned. `client`: as in
+   * `Verifier`.
+   */
+  verify(password: string, client: string): Promise<Verification | Unavailable>
   /**
    * The fingerprint of the known password; `undefined` while none is known, as after each start. A file with the password
    * in plain text has the same one, so a change of the source from such a file to the device keeps the tokens.
@@ -121,8 +124,8 @@ export function createDevicePassword({ signIn, events, stored }: DevicePasswordD
     return 'right'
   }
 
-  async function checkInTurn(password: string): Promise<Verification | Unavailable> {
-    const entry = await queue.enter()
+  async function checkInTurn(password: string, client: string): Promise<Verification | Unavailable> {
+    const entry = await queue.enter(client)
     if (entry.kind !== 'entered') return 'overloaded'
     try {
       return await check(password)
@@ -132,9 +135,9 @@ export function createDevicePassword({ signIn, events, stored }: DevicePasswordD
   }
 
   return {
-    verify(password) {
+    verify(password, client) {
       const key = digestOf(password).toString('base64')
-      const running = inFlight.get(key) ?? checkInTurn(password).finally(() => inFlight.delete(key))
+      const running = inFlight.get(key) ?? checkInTurn(password, client).finally(() => inFlight.delete(key))
       inFlight.set(key, running)
       return running
     },

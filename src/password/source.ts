@@ -26,8 +26,8 @@ interface PasswordSourceState {
 
 /** The device password in a file, which is watched for changes. */
 export interface PasswordSource {
-  /** Verifies against the password that is valid when the promise resolves, not when it was created. */
-  verify(password: string): Promise<Verification>
+  /** Verifies against the password that is valid when the promise resolves, not when it was created. `client`: as in `Verifier`. */
+  verify(password: string, client: string): Promise<Verification>
   /** The fingerprint of the line in the file: see `fingerprintOf`. */
   fingerprint(salt: Uint8Array): Promise<string>
   state(): PasswordSourceState
@@ -99,10 +99,10 @@ export async function openPasswordSource(
   const watch = watchFile(file, clock, reread)
 
   return {
-    async verify(password) {
+    async verify(password, client) {
       for (;;) {
         const before = current
-        const result = await verifier.verify(before.credential, password)
+        const result = await verifier.verify(before.credential, password, client)
         // Otherwise the password changed during the verification: verify against the new one.
         if (before === current || result === 'overloaded') return result
       }

@@ -8,8 +8,11 @@ import type { Credential, CryptCredential } from './stored-line.ts'
 export type Verification = 'right' | 'wrong' | 'overloaded'
 
 export interface Verifier {
-  /** Compares `password`, as its exact UTF-8 bytes, with the stored one. Never blocks the event loop. */
-  verify(credential: Credential, password: string): Promise<Verification>
+  /**
+   * Compares `password`, as its exact UTF-8 bytes, with the stored one. Never blocks the event loop. `client`: the key of the client that
+   * sent it; if passwords wait, the clients take turns.
+   */
+  verify(credential: Credential, password: string, client: string): Promise<Verification>
   /** Why this process cannot verify any password against this credential; `undefined` if it can. */
   obstacle(credential: Credential): string | undefined
   close(): void
@@ -45,7 +48,7 @@ export function createVerifier(): Verifier {
   }
 
   return {
-    async verify(credential, password) {
+    async verify(credential, password, client) {
       switch (credential.kind) {
         case 'plain':
           return verification(sameDigest('sha256', password, credential.digest))
@@ -53,7 +56,7 @@ export function createVerifier(): Verifier {
           return verification(sameDigest('sha1', password, credential.digest))
       }
       if (neverMatches(credential, password)) return 'wrong'
-      const entry = await queue.enter()
+      const entry = await queue.enter(client)
       if (entry.kind !== 'entered') return 'overloaded'
       try {
         return verification(await matches(credential, password))

@@ -91,7 +91,7 @@ export const REQUESTS = {
   },
   H32: {
     sentence:
-      'Password hashes run in a bounded queue and keep the event loop free, its delay under 50 ms at p99.',
+      'Password hashes run in a bounded queue, those of the clients in turn, and keep the event loop free, its delay under 50 ms at p99.',
     reason: 'login flood; CVE-2016-20013 for the cost of long passwords',
   },
   H33: {

@@ -30,18 +30,18 @@ describe('A password that only the device knows', () => {
   ] as const)('is verified by signing in to the device by %s', async (_how, auth, start) => {
     const device = await start()
     const { source, events, signIn } = await opened(device.url, auth)
-    expect(await source.verify('wrong')).toBe('wrong')
-    expect(await source.verify('')).toBe('wrong')
+    expect(await source.verify('wrong', '192.0.2.1')).toBe('wrong')
+    expect(await source.verify('', '192.0.2.1')).toBe('wrong')
     expect(signIn.credentialsFor({ method: 'GET', target: '/home' })).toBeUndefined()
-    expect(await source.verify(device.password)).toBe('right')
+    expect(await source.verify(device.password, '192.0.2.1')).toBe('right')
     expect(signIn.credentialsFor({ method: 'GET', target: '/home' })?.fields).toHaveLength(2)
-    expect(await source.verify(device.password)).toBe('right')
+    expect(await source.verify(device.password, '192.0.2.1')).toBe('right')
     expect(events).toEqual(['learned'])
   })
 
   it('is unavailable, not wrong, while the device cannot be reached', async () => {
     const { source } = await opened(`http://127.0.0.1:${await unusedPort()}`)
-    expect(await source.verify('x')).toEqual({ unavailable: 'connection_refused' })
+    expect(await source.verify('x', '192.0.2.1')).toEqual({ unavailable: 'connection_refused' })
     expect(source.state()).toMatchObject({
       readable: false,
       reason: 'the device could not check the password (connection_refused)',
@@ -51,33 +51,33 @@ describe('A password that only the device knows', () => {
   it('C8 has changed when the device refuses the password that it has accepted', async () => {
     const device = await startBasicDevice()
     const { source, events } = await opened(device.url)
-    await source.verify(device.password)
+    await source.verify(device.password, '192.0.2.1')
     const old = device.password
     device.password = 'another'
-    expect(await source.verify('a wrong one')).toBe('wrong')
+    expect(await source.verify('a wrong one', '192.0.2.1')).toBe('wrong')
     expect(events).toEqual(['learned'])
-    expect(await source.verify(old)).toBe('wrong')
+    expect(await source.verify(old, '192.0.2.1')).toBe('wrong')
     expect(events).toEqual(['learned', 'changed'])
     expect(await source.fingerprint(salt)).toBeUndefined()
-    expect(await source.verify('another')).toBe('right')
+    expect(await source.verify('another', '192.0.2.1')).toBe('right')
     expect(events).toEqual(['learned', 'changed', 'learned'])
   })
 
   it('C8 has changed when the device accepts another password and refuses the old one', async () => {
     const device = await startBasicDevice()
     const { source, events } = await opened(device.url)
-    await source.verify(device.password)
+    await source.verify(device.password, '192.0.2.1')
     device.password = 'another'
-    expect(await source.verify('another')).toBe('right')
+    expect(await source.verify('another', '192.0.2.1')).toBe('right')
     expect(events).toEqual(['learned', 'changed'])
-    expect(await source.verify('another')).toBe('right')
+    expect(await source.verify('another', '192.0.2.1')).toBe('right')
     expect(events).toEqual(['learned', 'changed'])
   })
 
   it('C8 has changed when the device refuses it for a forwarded request', async () => {
     const device = await startBasicDevice()
     const { source, events, signIn, request, clock } = await opened(device.url)
-    await source.verify(device.password)
+    await source.verify(device.password, '192.0.2.1')
     device.password = 'another'
     clock.advance(10_000)
     const response = await request()
@@ -93,7 +93,7 @@ describe('A password that only the device knows', () => {
   it('is not replaced by the earlier one when a login with that one ends later', async () => {
     const device = await startFormDevice()
     const { source, events, signIn, request, clock } = await opened(device.url, form)
-    await source.verify(device.password)
+    await source.verify(device.password, '192.0.2.1')
     device.sessions.clear()
     clock.advance(10_000)
     const response = await request({ target: '/home' })
@@ -107,7 +107,7 @@ describe('A password that only the device knows', () => {
     await reached.promise
     device.gate = async () => {}
     device.password = 'another'
-    expect(await source.verify('another')).toBe('right')
+    expect(await source.verify('another', '192.0.2.1')).toBe('right')
     resolve()
     expect((await renewed).kind).toBe('signed-in')
     expect((await request({ target: '/home' })).status).toBe(200)
@@ -129,7 +129,7 @@ describe('A password that only the device knows', () => {
       stored: undefined,
     })
     for (const password of ['secret', 'SECRET', 'Secret', 'secret']) {
-      expect(await lenient.verify(password)).toBe('right')
+      expect(await lenient.verify(password, '192.0.2.1')).toBe('right')
     }
     expect(events).toEqual(['learned'])
   })
@@ -146,18 +146,33 @@ describe('A password that only the device knows', () => {
       })
     })
     const { source } = await opened(device.url)
-    const same = await Promise.all(Array.from({ length: 20 }, () => source.verify(device.password)))
+    const same = await Promise.all(
+      Array.from({ length: 20 }, () => source.verify(device.password, '192.0.2.1')),
+    )
     expect(new Set(same)).toEqual(new Set(['right']))
     expect(device.attempts).toBe(1)
-    const others = await Promise.all(Array.from({ length: 20 }, (_, i) => source.verify(`wrong ${i}`)))
+    const others = await Promise.all(
+      Array.from({ length: 20 }, (_, i) => source.verify(`wrong ${i}`, '192.0.2.1')),
+    )
     expect(new Set(others)).toEqual(new Set(['wrong']))
     expect(most).toBe(1)
+  })
+
+  it('H32 is verified for the clients in turn, so that one that floods logins shuts out no other', async () => {
+    const device = await startBasicDevice()
+    const { source } = await opened(device.url)
+    const flood = Array.from({ length: 200 }, (_, i) => source.verify(`wrong ${i}`, '192.0.2.66'))
+    expect(await source.verify(device.password, '192.0.2.1')).toBe('right')
+    expect(device.attempts).toBeLessThanOrEqual(3)
+    await Promise.all(flood)
   })
 
   it('is verified for a bounded number of concurrent grants', async () => {
     const device = await startBasicDevice()
     const { source } = await opened(device.url)
-    const verdicts = await Promise.all(Array.from({ length: 200 }, (_, i) => source.verify(`wrong ${i}`)))
+    const verdicts = await Promise.all(
+      Array.from({ length: 200 }, (_, i) => source.verify(`wrong ${i}`, '192.0.2.1')),
+    )
     expect(verdicts.filter((each) => each === 'overloaded').length).toBeGreaterThan(100)
     expect(verdicts).not.toContain('right')
   })
@@ -166,11 +181,11 @@ describe('A password that only the device knows', () => {
     needs('lighttpd')
     const { url, setPassword } = await startLighttpd('digest', 'SHA-256')
     const { source, events } = await opened(url, { digest: { user: 'admin' } })
-    expect(await source.verify('wrong')).toBe('wrong')
-    expect(await source.verify('secret')).toBe('right')
+    expect(await source.verify('wrong', '192.0.2.1')).toBe('wrong')
+    expect(await source.verify('secret', '192.0.2.1')).toBe('right')
     setPassword('changed')
-    expect(await source.verify('secret')).toBe('wrong')
-    expect(await source.verify('changed')).toBe('right')
+    expect(await source.verify('secret', '192.0.2.1')).toBe('wrong')
+    expect(await source.verify('changed', '192.0.2.1')).toBe('right')
     expect(events).toEqual(['learned', 'changed', 'learned'])
   })
 })
@@ -180,7 +195,7 @@ describe('Across a restart,', () => {
     const device = await startBasicDevice()
     device.password = password
     const { source } = await opened(device.url)
-    await source.verify(password)
+    await source.verify(password, '192.0.2.1')
     return { salt, fingerprint: (await source.fingerprint(salt)) ?? expect.fail('not known') }
   }
 
@@ -188,15 +203,15 @@ describe('Across a restart,', () => {
     const device = await startBasicDevice()
     const { source, events } = await opened(device.url, basic, await remembering(device.password))
     expect(await source.fingerprint(salt)).toBeUndefined()
-    expect(await source.verify('wrong')).toBe('wrong')
-    expect(await source.verify(device.password)).toBe('right')
+    expect(await source.verify('wrong', '192.0.2.1')).toBe('wrong')
+    expect(await source.verify(device.password, '192.0.2.1')).toBe('right')
     expect(events).toEqual([])
   })
 
   it('C8 another password is a change, which is reported before the verdict', async () => {
     const device = await startBasicDevice()
     const { source, events } = await opened(device.url, basic, await remembering('the one before'))
-    expect(await source.verify(device.password)).toBe('right')
+    expect(await source.verify(device.password, '192.0.2.1')).toBe('right')
     expect(events).toEqual(['changed'])
   })
 

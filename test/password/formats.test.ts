@@ -18,7 +18,7 @@ beforeAll(() => {
 function verify(line: string, password: string, plainAllowed = true): Promise<Verification> {
   const parsed = parseStoredLine(line, plainAllowed)
   return parsed.kind === 'credential'
-    ? verifier.verify(parsed.credential, password)
+    ? verifier.verify(parsed.credential, password, '192.0.2.1')
     : expect.fail(`refused: ${parsed.reason}`)
 }
 

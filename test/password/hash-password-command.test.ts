@@ -24,7 +24,7 @@ async function piped(...chunks: readonly (string | Uint8Array)[]) {
 async function verdict(line: string, password: string) {
   const parsed = parseStoredLine(line, false)
   return parsed.kind === 'credential'
-    ? createVerifier().verify(parsed.credential, password)
+    ? createVerifier().verify(parsed.credential, password, '192.0.2.1')
     : expect.fail(parsed.reason)
 }
 

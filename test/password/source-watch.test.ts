@@ -74,7 +74,10 @@ function passwordFile(content: string): string {
 }
 
 async function expectPassword(source: PasswordSource, right: string, wrong: string): Promise<void> {
-  expect([await source.verify(right), await source.verify(wrong)]).toEqual(['right', 'wrong'])
+  expect([await source.verify(right, '192.0.2.1'), await source.verify(wrong, '192.0.2.1')]).toEqual([
+    'right',
+    'wrong',
+  ])
 }
 
 describe.concurrent('C8 A changed password takes effect and is reported within a second', () => {
@@ -186,9 +189,9 @@ describe.concurrent('C8 A changed password takes effect and is reported within a
     // `mkpasswd -m bcrypt -R 12`, 5.5.17: eight verifications take longer than the change.
     const file = passwordFile('$2b$12$LQBBthczq9d4x/IuUqIMc.4oXRVP0W/7ovG7/N0F.7g0BpGiI8zw.')
     const { source, events, expectEvent } = await watched({ file })
-    expect(await source.verify('old secret')).toBe('right')
+    expect(await source.verify('old secret', '192.0.2.1')).toBe('right')
     const logins = Array.from({ length: 8 }, async () => {
-      const verdict = await source.verify('old secret')
+      const verdict = await source.verify('old secret', '192.0.2.1')
       return events.length === 0 ? 'before' : verdict
     })
     await expectEvent(() => replace(file, 'new secret'), 'changed')

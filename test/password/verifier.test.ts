@@ -60,7 +60,7 @@ describe('Two hundred concurrent verifications', () => {
     async (kind, cheap, costly = cheap) => {
       const verifier = opened()
       const [stored, slow] = [cheap(), costly()]
-      await verifier.verify(stored, 'warm up')
+      await verifier.verify(stored, 'warm up', '192.0.2.1')
       const bystanderLag = await bystander()
       const lag = monitorEventLoopDelay({ resolution: 5 })
       lag.enable()
@@ -70,7 +70,7 @@ describe('Two hundred concurrent verifications', () => {
       const start = performance.now()
       const verdicts = await Promise.all(
         Array.from({ length: 200 }, (_, place) =>
-          verifier.verify(place < COSTLY ? slow : stored, PASSWORDS.unicode),
+          verifier.verify(place < COSTLY ? slow : stored, PASSWORDS.unicode, '192.0.2.1'),
         ),
       )
       const took = performance.now() - start
@@ -93,7 +93,7 @@ describe('Two hundred concurrent verifications', () => {
     const stored = vector('mkpasswd -m bcrypt -R 6')
     let settled = 0
     const all = Array.from({ length: 200 }, async () => {
-      const verdict = await verifier.verify(stored, PASSWORDS.unicode)
+      const verdict = await verifier.verify(stored, PASSWORDS.unicode, '192.0.2.1')
       settled += 1
       return { verdict, place: settled }
     })
@@ -106,9 +106,25 @@ describe('Two hundred concurrent verifications', () => {
   it('H32 of a password in plain text are all accepted', async () => {
     const verifier = opened()
     const stored = credential('secret')
-    const verdicts = await Promise.all(Array.from({ length: 200 }, () => verifier.verify(stored, 'secret')))
+    const verdicts = await Promise.all(
+      Array.from({ length: 200 }, () => verifier.verify(stored, 'secret', '192.0.2.1')),
+    )
     expect(new Set(verdicts)).toEqual(new Set(['right']))
   })
+})
+
+it('H32 a client that floods logins delays the login of another client by one turn, and does not shut it out', async () => {
+  const verifier = opened()
+  const stored = credential(SCRYPT_10)
+  let done = 0
+  const flood = Array.from({ length: 200 }, async () => {
+    const verdict = await verifier.verify(stored, 'wrong', '192.0.2.66')
+    if (verdict === 'wrong') done += 1
+  })
+  expect(await verifier.verify(stored, PASSWORDS.unicode, '192.0.2.1')).not.toBe('overloaded')
+  // The two that were under way, and those that began with it.
+  expect(done).toBeLessThanOrEqual(4)
+  await Promise.all(flood)
 })
 
 describe('A verification', () => {
@@ -116,35 +132,37 @@ describe('A verification', () => {
     const verifier = opened()
     // With ten million rounds, the test would time out if the hash were computed.
     const stored = credential(`$6$rounds=10000000$salt$${'x'.repeat(86)}`)
-    expect(await verifier.verify(stored, 'x'.repeat(512))).toBe('wrong')
-    expect(await verifier.verify(stored, 'ü'.repeat(256))).toBe('wrong')
+    expect(await verifier.verify(stored, 'x'.repeat(512), '192.0.2.1')).toBe('wrong')
+    expect(await verifier.verify(stored, 'ü'.repeat(256), '192.0.2.1')).toBe('wrong')
   })
 
   it('of the longest password that crypt(3) accepts is computed', async () => {
     // `python3 -c 'import crypt; crypt.crypt("a" * 511, "$5$salt")'`, Python 3.11.7 with libxcrypt 4.4.33.
     const stored = credential('$5$salt$2FUznUDcll82P8L4OB2Aw8c7dBp/lwekrWP2/TAhbj0')
-    expect(await opened().verify(stored, 'a'.repeat(511))).toBe('right')
+    expect(await opened().verify(stored, 'a'.repeat(511), '192.0.2.1')).toBe('right')
   })
 
   it('rejects if its thread fails, and the next one gets a new thread', async () => {
     const verifier = opened()
     // The parser never makes this credential, which makes bcrypt throw.
     const broken: Credential = { kind: 'bcrypt', hash: 'broken' }
-    await expect(verifier.verify(broken, 'x')).rejects.toThrow('a password worker failed')
-    await expect(verifier.verify(broken, 'x')).rejects.toThrow('a password worker failed')
-    await expect(verifier.verify(broken, 'x')).rejects.toThrow('a password worker failed')
-    expect(await verifier.verify(vector('mkpasswd -m bcrypt -R 6'), PASSWORDS.unicode)).toBe('right')
+    await expect(verifier.verify(broken, 'x', '192.0.2.1')).rejects.toThrow('a password worker failed')
+    await expect(verifier.verify(broken, 'x', '192.0.2.1')).rejects.toThrow('a password worker failed')
+    await expect(verifier.verify(broken, 'x', '192.0.2.1')).rejects.toThrow('a password worker failed')
+    expect(await verifier.verify(vector('mkpasswd -m bcrypt -R 6'), PASSWORDS.unicode, '192.0.2.1')).toBe(
+      'right',
+    )
   })
 
   it('rejects if the verifier closes meanwhile or was closed before', async () => {
     const verifier = opened()
     const stored = credential(BCRYPT_10.replace('$10$', '$14$'))
-    const pending = verifier.verify(stored, 'x')
+    const pending = verifier.verify(stored, 'x', '192.0.2.1')
     // After this turn the thread has its job.
     await Promise.resolve()
     verifier.close()
     await expect(pending).rejects.toThrow('a password worker failed')
-    await expect(verifier.verify(stored, 'x')).rejects.toThrow('closed')
+    await expect(verifier.verify(stored, 'x', '192.0.2.1')).rejects.toThrow('closed')
   })
 
   it('keeps the process alive until its result, and no longer', async () => {
@@ -152,7 +170,7 @@ describe('A verification', () => {
       import { parseStoredLine } from ${JSON.stringify(new URL('../../src/password/stored-line.ts', import.meta.url))}
       import { createVerifier } from ${JSON.stringify(new URL('../../src/password/verifier.ts', import.meta.url))}
       const parsed = parseStoredLine(${JSON.stringify(BCRYPT_10)}, false)
-      createVerifier().verify(parsed.credential, ${JSON.stringify(PASSWORDS.unicode)}).then(console.log)
+      createVerifier().verify(parsed.credential, ${JSON.stringify(PASSWORDS.unicode)}, '192.0.2.1').then(console.log)
     `
     const done = await run(process.execPath, ['--eval', source])
     expect(done).toEqual({ code: 0, stdout: 'right\n', stderr: '' })
