@@ -20,6 +20,9 @@ import {
 const FINGERPRINT = 'password_fingerprint'
 const SALT = 'password_salt'
 
+const SET_ASIDE = 'token file: unusable, set aside; starting empty'
+const SET_ASIDE_UNREAD =
+  'token file: set aside, because it could not be opened at the start and its tokens are unknown; they have to log in again'
 const FROM_MEMORY = 'token file: serving from memory'
 /** After a failed flush the file stays in use. */
 const NOT_FLUSHED = 'token file: could not be flushed; a power cut may lose the latest tokens'
@@ -126,7 +129,7 @@ function openTokenJournal(config: Config, { clock, log, metrics }: StateDependen
       },
       recovered: () => log.info('token file: complete again'),
       setAside: (fault, path) =>
-        log.error({ fault, path }, 'token file: unusable, set aside; starting empty'),
+        log.error({ fault, path }, fault === 'unread' ? SET_ASIDE_UNREAD : SET_ASIDE),
     },
   })
   if (opened.kind === 'locked') throw new SetupError(opened.message)

@@ -27,8 +27,9 @@ export const OPERATION = {
   },
   H72: {
     sentence:
-      'A token file that is damaged, of a newer version or of another program is set aside under a dated name, the log says so, and Postern starts without tokens.',
-    reason: 'power loss and worn flash: SQLite opens a garbage file and fails at its first query',
+      'A token file that is damaged, of a newer version or of another program is set aside under a dated name, the log says so, and Postern starts without tokens. One that cannot be opened at the start is set aside as soon as it can be, and never overwritten.',
+    reason:
+      'power loss and worn flash: SQLite opens a garbage file and fails at its first query; a file system that is read-only for a moment',
   },
   H73: {
     sentence: 'With a full, read-only or locked disk Postern serves from memory, and log and metrics say so.',

@@ -40,16 +40,18 @@ export type Opened =
 
 const DATABASE = 'tokens.db'
 
-/**
- * Locks a state folder and opens its database. A missing or unusable database is replaced by a new one. `patience`: how long
- * to wait for a lock (ms); the wait blocks the thread.
- */
-export function openJournalFile(
-  dir: string,
-  patience: number,
-  wall: () => number,
-  onSetAside: (fault: Fault, name: string) => void,
-): Opened {
+interface Opening {
+  readonly dir: string
+  /** How long to wait for a lock (ms). The wait blocks the thread. */
+  readonly patience: number
+  /** Tokens were issued and revoked without those of the file: a database with tokens is set aside, too. */
+  readonly isUnread: boolean
+  readonly wall: () => number
+  readonly onSetAside: (fault: Fault, name: string) => void
+}
+
+/** Locks a state folder and opens its database. A missing database, and one that is set aside, is replaced by a new one. */
+export function openJournalFile({ dir, patience, isUnread, wall, onSetAside }: Opening): Opened {
   // An existing folder keeps its mode, because other programs may use it. The files have mode 0600.
   ensureFolder(dir)
   const lockPath = join(dir, 'tokens.lock')
@@ -60,8 +62,10 @@ export function openJournalFile(
   function openDatabase(): Exclude<ReturnType<typeof readDatabase>, Fault> {
     if (!existsSync(path)) createDatabase(path)
     const found = readDatabase(path, patience)
-    if (typeof found !== 'string') return found
-    onSetAside(found, setDatabaseAside(path, found, wall()))
+    if (typeof found !== 'string' && !(isUnread && found.records.length > 0)) return found
+    if (typeof found !== 'string') found.db.close()
+    const fault = typeof found === 'string' ? found : 'unread'
+    onSetAside(fault, setDatabaseAside(path, fault, wall()))
     createDatabase(path)
     const fresh = readDatabase(path, patience)
     if (typeof fresh === 'string') throw new Error(`a new database was ${fresh} immediately`)

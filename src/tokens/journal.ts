@@ -47,10 +47,19 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
   /** The files with all earlier tokens are lost. */
   let filesLost = false
 
+  /** No file has been opened yet: one in the folder may have tokens that are not in memory. */
+  let isUnread = false
+
   const openFile = (patience: number): ReturnType<typeof openJournalFile> =>
-    openJournalFile(dir, patience, clock.wall, (fault, name) => {
-      filesLost = true
-      listener.setAside(fault, name)
+    openJournalFile({
+      dir,
+      patience,
+      isUnread,
+      wall: clock.wall,
+      onSetAside(fault, name) {
+        filesLost = true
+        listener.setAside(fault, name)
+      },
     })
 
   function fail(operation: JournalOperation, error: unknown): void {
@@ -85,7 +94,10 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
     }
   }
 
-  /** Reopens the files and rewrites them from memory, which alone has the changes since the failure. */
+  /**
+   * Reopens the files and rewrites them from memory, which alone has the changes since the failure. A file that was never read is set
+   * aside, not loaded: memory does not know which of its tokens a client has revoked since, or whether the password is still the same.
+   */
   function recover(): 'recovered' | 'locked' | 'failed' {
     recoveredAt = clock.monotonic()
     try {
@@ -95,6 +107,7 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
         return 'locked'
       }
       file = opened.file
+      isUnread = false
     } catch (error) {
       fail('open', error)
       return 'failed'
@@ -145,7 +158,8 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
     if (done) return
     // A revocation does not wait for the next retry: revoked tokens on the disk would be valid after a restart.
     // If another process holds the lock, the folder and its file belong to that process: the file is not deleted.
-    if (recover() !== 'failed') return
+    // Nor is a file that was never read: it has none of these tokens.
+    if (recover() !== 'failed' || (isUnread && digests !== 'all')) return
     try {
       destroyJournalFile(dir)
       filesLost = true
@@ -220,6 +234,7 @@ export function openJournal({ dir, clock, listener }: JournalDependencies): Open
     meta = opened.meta
     filesLost = false
   } catch (error) {
+    isUnread = true
     fail('open', error)
   }
   return { kind: 'open', journal }

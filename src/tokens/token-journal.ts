@@ -1,7 +1,10 @@
 import type { Digest } from './mint.ts'
 
-/** Why an existing file is unusable: damaged, from a newer version, or from another program. */
-export type Fault = 'damaged' | 'newer' | 'foreign'
+/**
+ * Why an existing file is not used: it is damaged, from a newer version, or from another program. `unread`: it could not be opened at the
+ * start, and what happened since fits its tokens no more.
+ */
+export type Fault = 'damaged' | 'newer' | 'foreign' | 'unread'
 
 /** A token on disk. Times are on the wall clock (ms). */
 export interface TokenRecord {
@@ -61,7 +64,7 @@ export interface JournalListener {
   failed(operation: JournalOperation, error: Error): void
   /** The disk works again and holds all tokens. */
   recovered(): void
-  /** An unusable file was renamed to `path`. Its tokens are no longer valid. */
+  /** A file that is not used was renamed to `path`. Its tokens are not valid. */
   setAside(fault: Fault, path: string): void
 }
 

@@ -1,4 +1,13 @@
-import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
@@ -122,6 +131,62 @@ test('H73 a store whose database another program has locked serves from memory u
   expect(store.unsaved()).toBe(0)
   journal.close()
   expect(validAfterRestart(dir, [accessToken])).toBe(1)
+})
+
+describe('H72 a token file that could not be opened at the start', () => {
+  /** A folder with 20 tokens whose file another program has locked, and what ends that. */
+  function lockedFolder(): { dir: string; tokens: readonly string[]; unlock: () => void } {
+    const dir = state()
+    const before = openJournaledStore(dir)
+    const tokens = Array.from({ length: 20 }, () => before.store.issue('a', 'password').accessToken)
+    before.journal.setMeta('password', 'print')
+    before.journal.close()
+    const other = new DatabaseSync(join(dir, 'tokens.db'))
+    other.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT')
+    return { dir, tokens, unlock: () => other.close() }
+  }
+
+  /** Moves the file that was set aside back to its place, as an operator does. */
+  function moveBack(dir: string): void {
+    const asides = readdirSync(dir).filter((name) => name.startsWith('tokens.db.unread-'))
+    expect(asides).toHaveLength(1)
+    for (const side of ['-wal', '-shm']) rmSync(join(dir, `tokens.db${side}`), { force: true })
+    renameSync(join(dir, present(asides[0])), join(dir, 'tokens.db'))
+  }
+
+  test('is set aside with all its tokens by the recovery, not written over', () => {
+    const { dir, tokens, unlock } = lockedFolder()
+    const { store, clock, journal, reports } = openJournaledStore(dir)
+    const fresh = store.issue('a', 'password').accessToken
+    unlock()
+    clock.advance(5 * SECOND)
+    store.sweep()
+    expect(reports).toEqual(['trouble: open', 'set aside: unread', 'recovered'])
+    journal.close()
+    expect(validAfterRestart(dir, [fresh, ...tokens])).toBe(1)
+    moveBack(dir)
+    expect(validAfterRestart(dir, tokens)).toBe(20)
+    expect(openJournaledStore(dir).journal.getMeta('password')).toBe('print')
+  })
+
+  test('is left as it is by the revocation of a token that it cannot hold', () => {
+    const { dir, tokens, unlock } = lockedFolder()
+    const { store, journal, reports } = openJournaledStore(dir)
+    expect(store.revoke({ token: store.issue('a', 'password').accessToken }, 'test')).toBe(1)
+    journal.close()
+    unlock()
+    expect(new Set(reports)).toEqual(new Set(['trouble: open']))
+    expect(validAfterRestart(dir, tokens)).toBe(20)
+  })
+
+  test('C8 H102 is deleted by the revocation of all tokens', () => {
+    const { dir, tokens, unlock } = lockedFolder()
+    const { store, journal } = openJournaledStore(dir)
+    store.revoke({ all: true }, 'password_changed')
+    journal.close()
+    unlock()
+    expect(validAfterRestart(dir, tokens)).toBe(0)
+  })
 })
 
 test('H73 every live token counts as unsaved while the files are missing and cannot be made', () => {
