@@ -36,7 +36,7 @@ export function createPageRevocation({
     if (session !== undefined && !sessions.keep(session)) return loginRequired()
     const revoked = await revoke(which, 'operator')
     if (revoked === 'unavailable') {
-      const description = 'The shared store does not respond. Try again when it does.'
+      const description = 'The shared store does not respond, or refuses the command.'
       return errorAnswer(503, 'store_unavailable', description, { 'Retry-After': '5' })
     }
     if (revoked > 0) log.revoked(clientOf(req), 'all' in which ? 'all' : which.grant, revoked)

@@ -17,8 +17,8 @@ export interface Relay {
   lead(port: number): void
 }
 
-/** Starts a relay on a free port of 127.0.0.1. `delay`: what every reply is late by (ms). */
-export async function startRelay(target: number, delay = 0): Promise<Relay> {
+/** Starts a relay on a free port of 127.0.0.1. */
+export async function startRelay(target: number): Promise<Relay> {
   let [packets, accepted, to] = [0, 0, target]
   const pairs = new Map<net.Socket, net.Socket>()
   const server = net.createServer((client) => {
@@ -28,9 +28,7 @@ export async function startRelay(target: number, delay = 0): Promise<Relay> {
     client.on('data', () => {
       packets += 1
     })
-    client.pipe(onward)
-    if (delay === 0) onward.pipe(client)
-    else onward.on('data', (piece) => setTimeout(() => client.write(piece), delay))
+    client.pipe(onward).pipe(client)
     for (const socket of [client, onward]) socket.on('error', () => {})
     client.on('close', () => {
       pairs.delete(client)
