@@ -80,12 +80,8 @@ export function createGate({
     const client = clientOf(head.peer, head.survey.forwardedFor)
     const incoming: GateRequest = { head, classified, client, rules, identity: undefined }
     if (rules.limits[classified.endpoint].per !== 'grant') return limit(incoming)
-    const known = identityOf(incoming)
+    const known = identifyBearer(head, client, identify)
     return known instanceof Promise ? later(incoming, known, limitKnown) : limitKnown(incoming, known)
-  }
-
-  function identityOf({ head, client }: GateRequest): Later<Identity> {
-    return identifyBearer(head.survey.authorization, identify, client.key)
   }
 
   function limitKnown(incoming: GateRequest, identity: Identity): Later<Admission> {
@@ -118,7 +114,7 @@ export function createGate({
       return refused(common, identity, limited, classified)
     const counted = { incoming, common, limited }
     // The endpoints of the sidecar ignore `Authorization`.
-    const known = identity ?? (ownEndpoint === undefined ? identityOf(incoming) : undefined)
+    const known = identity ?? (ownEndpoint === undefined ? identifyBearer(head, client, identify) : undefined)
     return known instanceof Promise ? later(counted, known, authorize) : authorize(counted, known)
   }
 

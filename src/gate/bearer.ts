@@ -1,6 +1,8 @@
 import type { Identity } from '../http/admission.ts'
+import type { RequestHead } from '../http/exchange.ts'
 import type { AuthFailure } from '../http/refusal.ts'
 import type { Tokens } from '../tokens/token-contract.ts'
+import type { Client } from './client-address.ts'
 
 /** The bearer token of a request, or why there is none. */
 export type Presented =
@@ -37,12 +39,12 @@ export function readBearer(fields: readonly string[]): Presented {
 
 /** The grant of the token in the `Authorization` fields; a promise if the token store returns one. */
 export function identifyBearer(
-  authorization: readonly string[],
+  { survey }: Pick<RequestHead, 'survey'>,
+  client: Pick<Client, 'key'>,
   identify: Tokens['identify'],
-  client: string,
 ): Identity | Promise<Identity> {
-  const presented = readBearer(authorization)
+  const presented = readBearer(survey.authorization)
   return presented.kind === 'token'
-    ? identify(presented.token, client)
+    ? identify(presented.token, client.key)
     : { kind: 'refused', cause: presented.cause }
 }
