@@ -4,16 +4,27 @@ import { prefix64 } from '../http/ip.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { BoundedQueue, Leave } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
+import { laggedIn, type Pace } from './pace.ts'
 
 /** The device is busy: too many requests or logins wait, or too many tunnels are open. The client may try again after a second. */
 export const OVERLOADED: Refusal = { kind: 'overloaded', retryAfter: 1 }
 
+/** An upload that was too slow for its place. */
+const TOO_SLOW: Refusal = { kind: 'request-timeout' }
+
+/** The places of a queue, and how fast an upload must be to keep one. */
+export interface Places {
+  readonly queue: BoundedQueue
+  readonly pace: Pace
+}
+
 /**
- * Waits for a place in the queue. The wait ends early if the client leaves or its upload breaks off. All addresses of an IPv6 /64
+ * Waits for a place in the queue. The wait ends early if the client leaves or its upload breaks off. An upload that was too slow
+ * while it waited passes its place on: with slow uploads before it, a request would otherwise wait for each of them. All addresses of an IPv6 /64
  * are one client, as for the windows (C17): otherwise one client could fill the queue under many addresses.
  */
 export async function waitForPlace(
-  queue: BoundedQueue,
+  { queue, pace }: Places,
   exchange: Exchange,
   { client, trace }: Forward,
   clock: Clock,
@@ -25,7 +36,12 @@ export async function waitForPlace(
     exchange.onEnd(withdraw)
     exchange.onBroken(withdraw)
   })
-  trace.waited += clock.monotonic() - since
-  if (entry.kind === 'entered') return entry.leave
+  const waited = clock.monotonic() - since
+  trace.waited += waited
+  if (entry.kind === 'entered') {
+    if (!laggedIn(waited, exchange, pace)) return entry.leave
+    entry.leave()
+    return TOO_SLOW
+  }
   return entry.kind === 'withdrawn' ? BROKEN_BODY : OVERLOADED
 }

@@ -53,6 +53,11 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
     return this.#state === 'broken'
   }
 
+  /** Bytes that have arrived, read or not; `Infinity` once all have. */
+  get arrived(): number {
+    return this.#state === 'whole' ? Number.POSITIVE_INFINITY : this.bytes + this.#held
+  }
+
   /** The buffer is full: the client has to wait. */
   get full(): boolean {
     return this.#held > MOST_UNREAD
@@ -99,10 +104,24 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
 
   /** The bytes, read on demand. `stallTimeout` (ms) bounds a pause in the data; chunk framing alone does not end a pause. */
   within(stallTimeout: number): AsyncIterable<Buffer, undefined> {
-    if (stallTimeout !== this.#stallTimeout) this.#forgetTimer()
-    this.#stallTimeout = stallTimeout
+    this.#boundPauses(stallTimeout)
     this.#readBegun = true
     return this
+  }
+
+  /** Waits for the first bytes or the end, and fails as reading does. The bytes stay unread. */
+  async arrival(stallTimeout: number): Promise<void> {
+    this.#boundPauses(stallTimeout)
+    const { value } = await this.#next()
+    if (value === undefined) return
+    this.bytes -= value.length
+    this.#held += value.length
+    this.#pieces.unshift(value)
+  }
+
+  #boundPauses(stallTimeout: number): void {
+    if (stallTimeout !== this.#stallTimeout) this.#forgetTimer()
+    this.#stallTimeout = stallTimeout
   }
 
   [Symbol.asyncIterator](): AsyncIterator<Buffer, undefined> {

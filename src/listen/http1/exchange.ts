@@ -84,11 +84,17 @@ export class Http1Exchange implements Exchange {
     return this.#closing
   }
 
+  get arrived(): number {
+    return this.#body?.arrived ?? Number.POSITIVE_INFINITY
+  }
+
+  async arrival(stallTimeout: number): Promise<void> {
+    this.#sendContinue()
+    await this.#body?.arrival(stallTimeout)
+  }
+
   body(stallTimeout: number): AsyncIterable<Buffer> {
-    if (this.#expects && this.unread && this.#mayInform) {
-      this.#expects = false
-      this.transport.socket.write(renderInterim(100, []), 'latin1')
-    }
+    this.#sendContinue()
     return (this.#body ?? Http1Body.empty()).within(stallTimeout)
   }
 
@@ -206,6 +212,12 @@ export class Http1Exchange implements Exchange {
   ): void {
     this.#body?.drop()
     this.#ended.settle({ status, end, requestBytes, responseBytes })
+  }
+
+  #sendContinue(): void {
+    if (!this.#expects || !this.unread || !this.#mayInform) return
+    this.#expects = false
+    this.transport.socket.write(renderInterim(100, []), 'latin1')
   }
 
   /** HTTP/1.0 has no interim responses. */

@@ -91,6 +91,12 @@ export class Http2Exchange implements Exchange {
     return false
   }
 
+  get arrived(): number {
+    const stream = this.#stream
+    if (stream.endAfterHeaders || stream.state.remoteClose === 1) return Number.POSITIVE_INFINITY
+    return (this.#reader?.bytes ?? 0) + stream.readableLength
+  }
+
   /** Bytes of the response that wait for the client to take them. */
   get queued(): number {
     return this.#stream.writableLength
@@ -107,12 +113,21 @@ export class Http2Exchange implements Exchange {
     return now - this.#stalledAt
   }
 
+  arrival(stallTimeout: number): Promise<void> {
+    return this.#openBody().arrival(stallTimeout)
+  }
+
   body(stallTimeout: number): AsyncIterable<Buffer> {
+    return this.#openBody().read(stallTimeout)
+  }
+
+  #openBody(): BodyReader {
+    if (this.#reader !== undefined) return this.#reader
     const [expected] = this.head.survey.expect
     if (expected?.toLowerCase() === '100-continue' && !this.answered)
       this.#stream.additionalHeaders({ ':status': 100 })
-    this.#reader ??= createBodyReader(this.#stream, () => isClean(this.#stream))
-    return this.#reader.read(stallTimeout)
+    this.#reader = createBodyReader(this.#stream, () => isClean(this.#stream))
+    return this.#reader
   }
 
   reply(reply: Reply): void {
