@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { accessLines } from '../support/access-lines.ts'
 import { type Device, readBody, startDevice } from '../support/device.ts'
 import { expectError } from '../support/errors.ts'
-import { startHoldingDevice, waitForQueued } from '../support/holding-device.ts'
+import { waitForQueued } from '../support/holding-device.ts'
 import type { Connection, Exchange } from '../support/message.ts'
 import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
 import { describeTransports, type Transport } from '../support/transports.ts'
@@ -108,5 +108,97 @@ describeTransports('H99 Slow uploads', (transport) => {
     await device.waitForRequests(1)
     const good = await sidecar.connect()
     expect((await good.send({ fields: shown })).status).toBe(200)
+  })
+
+  it('H99 an upload takes its place when its first bytes have come, not before', async () => {
+    const { device, sidecar, upload, shown } = await start(transport, { queue: { size: 0 } })
+    const first = await upload({ fields: [...shown, 'Content-Length', '5'] })
+    const second = await upload({ fields: [...shown, 'Expect', '100-continue'] })
+    // The 100 comes after the admission, and the first upload was admitted before.
+    await second.waitForInformational(100)
+    expect((await sidecar.request({ fields: shown })).status).toBe(200)
+    for (const exchange of [first, second]) {
+      exchange.end('hello')
+      expect((await exchange.response).status).toBe(200)
+    }
+    expect(second.informational).toHaveLength(1)
+    expect(device.requests.map(({ body }) => body?.toString())).toEqual(['', 'hello', 'hello'])
+  })
+
+  it('H99 an upload that never sends a byte is refused by listen.body_timeout and reaches no device', async () => {
+    const { device, upload } = await start(transport, {}, undefined, { listen: { body_timeout: '200ms' } })
+    expectError(await (await upload()).response, 400, 'invalid_request')
+    expect(device.byteCount).toBe(0)
+  })
+
+  it('H99 an upload may pause and drip while no other request waits', async () => {
+    const { device, upload, sidecar, shown } = await start(transport, { queue: { timeout: '200ms' } })
+    const slow = await upload({ fields: [...shown, 'Content-Length', '12'] })
+    drip(slow, 'x', 100)
+    expect((await slow.response).status).toBe(200)
+    expect(await sidecar.metric('postern_upstream_in_flight')).toBe(0)
+    expect(device.requests[0]?.body).toHaveLength(12)
+  })
+
+  it.each([
+    ['faster than upstream.min_upload_rate', '1KiB', 'x'.repeat(1024)],
+    ['that drips, with upstream.min_upload_rate: off,', 'off', 'x'],
+  ])('H99 an upload %s keeps its place while others wait', async (_, min_upload_rate, piece) => {
+    const { device, sidecar, upload, shown } = await start(transport, {
+      min_upload_rate,
+      queue: { timeout: '1s' },
+    })
+    const steady = await upload({ fields: shown })
+    drip(steady, piece)
+    await device.waitForRequests(1)
+    for (let i = 0; i < 2; i += 1) expectError(await sidecar.request({ fields: shown }), 500, 'overloaded')
+    steady.end()
+    expect((await steady.response).status).toBe(200)
+  })
+
+  it('H99 an upload that its device does not read keeps its place while others wait', async () => {
+    const reading = Promise.withResolvers<void>()
+    const device = await startDevice(async (request, response) => {
+      await reading.promise
+      response.end(String((await readBody(request)).length))
+    })
+    const { sidecar, upload, shown } = await start(transport, { queue: { timeout: '1s' } }, device)
+    const size = 32 << 20
+    const stalled = await upload({ fields: [...shown, 'Content-Length', String(size)] })
+    const piece = Buffer.alloc(8 << 20)
+    const sent = (async () => {
+      for (let at = 0; at < size; at += piece.length) if (!stalled.write(piece)) await stalled.drained()
+      stalled.end()
+    })()
+    await device.waitForRequests(1)
+    for (let i = 0; i < 2; i += 1) expectError(await sidecar.request({ fields: shown }), 500, 'overloaded')
+    reading.resolve()
+    await sent
+    expect((await stalled.response).text).toBe(String(size))
+  })
+
+  it('H99 an upload that drips after its response has begun is cut when another request waits', async () => {
+    const device = await startDevice((request, response) => {
+      if (request.method === 'POST') response.writeHead(200).write('begun')
+      else response.end('from the device')
+    })
+    const { sidecar, upload, shown } = await start(transport, {}, device)
+    const slow = await upload()
+    drip(slow)
+    await slow.waitFor('begun')
+    expect((await sidecar.request({ fields: shown })).status).toBe(200)
+    await expect(slow.response).rejects.toThrow()
+  })
+
+  it('H99 uploads that drip while they are buffered lose their place to one that waits', async () => {
+    const { device, sidecar, upload, shown } = await start(transport, { buffer_uploads: '1MiB' })
+    const slow = await upload({ fields: shown })
+    drip(slow)
+    await expect.poll(() => sidecar.metric('postern_connections')).toBe(1)
+    const good = await sidecar.connect()
+    const body = ['in ', 'pieces']
+    for (let i = 0; i < 2; i += 1) expect((await good.send({ fields: shown, body })).status).toBe(200)
+    expectError(await slow.response, 400, 'invalid_request')
+    expect(device.requests.map((request) => request.header('Content-Length'))).toEqual(['9', '9'])
   })
 })
