@@ -1,5 +1,5 @@
 import type { Forward } from '../http/admission.ts'
-import { BROKEN_BODY, type Exchange } from '../http/exchange.ts'
+import { BROKEN_BODY, bodyFault, type Exchange } from '../http/exchange.ts'
 import { prefix64 } from '../http/ip.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { BoundedQueue, Leave } from '../system/bounded-queue.ts'
@@ -16,6 +16,22 @@ const TOO_SLOW: Refusal = { kind: 'request-timeout' }
 export interface Places {
   readonly queue: BoundedQueue
   readonly pace: Pace
+}
+
+/**
+ * Waits for the first bytes of an upload, because a client that sends none holds no place. Resolves with the refusal if none come.
+ *
+ * @param stallTimeout ms
+ */
+export async function firstBytes(exchange: Exchange, stallTimeout: number): Promise<Refusal | undefined> {
+  try {
+    await exchange.arrival(stallTimeout)
+    return undefined
+  } catch (error) {
+    const fault = bodyFault(error)
+    if (fault === undefined) throw error
+    return fault
+  }
 }
 
 /**

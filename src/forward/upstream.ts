@@ -8,7 +8,7 @@ import { isBug } from '../system/setup-error.ts'
 import type { BufferedBody } from './buffered-body.ts'
 import { sendBuffered, type UploadBuffering } from './buffered-upload.ts'
 import { ForwardedRequest, type ResponseDependencies } from './forwarded-request.ts'
-import { OVERLOADED, type Places, waitForPlace } from './place.ts'
+import { firstBytes, OVERLOADED, type Places, waitForPlace } from './place.ts'
 import { type RequestFieldSettings, requestFields, withCredentials } from './request-fields.ts'
 import { responseFields } from './response-fields.ts'
 import type { RoundTripEnd, RoundTripRequest } from './round-trip.ts'
@@ -132,18 +132,9 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
         .catch((bug: unknown) => listener.onBug(bug))
   }
 
-  /** An upload takes its place only when its first bytes have come: a client that sends none holds none. */
-  function awaitUpload(admission: Forward, exchange: Exchange, listener: ForwardListener): void {
-    exchange
-      .arrival(deps.uploadTimeout())
-      .then(
-        () => start(admission, exchange, listener),
-        (error: unknown) => {
-          const fault = bodyFault(error)
-          if (fault === undefined) throw error
-          listener.ended(fault)
-        },
-      )
+  function startLater(admission: Forward, exchange: Exchange, listener: ForwardListener): void {
+    firstBytes(exchange, deps.uploadTimeout())
+      .then((fault) => (fault === undefined ? start(admission, exchange, listener) : listener.ended(fault)))
       .catch((bug: unknown) => listener.onBug(bug))
   }
 
@@ -235,7 +226,7 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       const refusal = exchange.broken ? BROKEN_BODY : down(admission)
       if (refusal !== undefined) listener.ended(refusal)
       else if (!hasBody(admission) || exchange.arrived > 0) start(admission, exchange, listener)
-      else awaitUpload(admission, exchange, listener)
+      else startLater(admission, exchange, listener)
     },
     upgrade(admission, exchange, listener) {
       admission.trace.route = deps.route

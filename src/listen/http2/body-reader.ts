@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream'
+import { constants, type ServerHttp2Stream } from 'node:http2'
 import { BrokenBodyError, StalledBodyError } from '../../http/exchange.ts'
 
 export interface BodyReader {
@@ -14,9 +14,9 @@ export interface BodyReader {
 
 /**
  * Reads the body of an HTTP/2 request on demand. Node's own iterator is not used because it destroys a stream that is not read to
- * its end. `isWhole`: whether an ended stream holds the whole body; Node also ends a stream that was reset.
+ * its end.
  */
-export function createBodyReader(stream: Readable, isWhole: () => boolean): BodyReader {
+export function createBodyReader(stream: ServerHttp2Stream): BodyReader {
   let bytes = 0
   let broken = false
   let wake: (() => void) | undefined
@@ -42,7 +42,7 @@ export function createBodyReader(stream: Readable, isWhole: () => boolean): Body
 
   /** Waits until there may be more to read. Returns false at the end of the body. */
   async function more(stallTimeout: number): Promise<boolean> {
-    if (stream.readableEnded && isWhole()) return false
+    if (stream.readableEnded && isClean(stream)) return false
     if (broken || stream.readableEnded || stream.destroyed) throw new BrokenBodyError()
     if (!(await wait(stallTimeout))) throw new StalledBodyError()
     return true
@@ -80,4 +80,9 @@ export function createBodyReader(stream: Readable, isWhole: () => boolean): Body
       }
     },
   }
+}
+
+/** Whether neither side has reset the stream: Node also ends a stream that was reset. */
+export function isClean(stream: ServerHttp2Stream): boolean {
+  return !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR
 }
