@@ -195,13 +195,9 @@ export class RoundTrip implements ResponseHandler {
     )
   }
 
-  #stopWatching(): void {
+  #clientLeft(): void {
     clearInterval(this.#upload)
     clearInterval(this.#download)
-  }
-
-  #clientLeft(): void {
-    this.#stopWatching()
     this.#connection?.abort(new Error('the client has left'))
   }
 
@@ -209,7 +205,8 @@ export class RoundTrip implements ResponseHandler {
   #finish(end: RoundTripEnd): void {
     const connection = this.#connection
     this.#connection = undefined
-    this.#stopWatching()
+    clearInterval(this.#upload)
+    clearInterval(this.#download)
     connection?.release(end.kind === 'relayed')
     this.#request.onEnd(end)
   }

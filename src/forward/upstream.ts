@@ -225,7 +225,8 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       admission.trace.route = deps.route
       const refusal = exchange.broken ? BROKEN_BODY : down(admission)
       if (refusal !== undefined) listener.ended(refusal)
-      else if (!hasBody(admission) || exchange.arrived > 0) start(admission, exchange, listener)
+      else if (admission.framing === null) enqueue(admission, exchange, listener)
+      else if (exchange.arrived > 0) start(admission, exchange, listener)
       else startLater(admission, exchange, listener)
     },
     upgrade(admission, exchange, listener) {
