@@ -9,9 +9,6 @@ import { laggedIn, type Pace } from './pace.ts'
 /** The device is busy: too many requests or logins wait, or too many tunnels are open. The client may try again after a second. */
 export const OVERLOADED: Refusal = { kind: 'overloaded', retryAfter: 1 }
 
-/** An upload that was too slow for its place. */
-const TOO_SLOW: Refusal = { kind: 'request-timeout' }
-
 /** The places of a queue, and how fast an upload must be to keep one. */
 export interface Places {
   readonly queue: BoundedQueue
@@ -36,8 +33,8 @@ export async function firstBytes(exchange: Exchange, stallTimeout: number): Prom
 
 /**
  * Waits for a place in the queue. The wait ends early if the client leaves or its upload breaks off. An upload that was too slow
- * while it waited passes its place on: with slow uploads before it, a request would otherwise wait for each of them. All addresses of an IPv6 /64
- * are one client, as for the windows (C17): otherwise one client could fill the queue under many addresses.
+ * while it waited passes its place on: a request behind many slow uploads would otherwise wait for each of them. All addresses of
+ * an IPv6 /64 are one client, as for the windows (C17): otherwise one client could fill the queue under many addresses.
  */
 export async function waitForPlace(
   { queue, pace }: Places,
@@ -57,7 +54,7 @@ export async function waitForPlace(
   if (entry.kind === 'entered') {
     if (!laggedIn(waited, exchange, pace)) return entry.leave
     entry.leave()
-    return TOO_SLOW
+    return { kind: 'request-timeout' }
   }
   return entry.kind === 'withdrawn' ? BROKEN_BODY : OVERLOADED
 }

@@ -104,24 +104,20 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
 
   /** The bytes, read on demand. `stallTimeout` (ms) bounds a pause in the data; chunk framing alone does not end a pause. */
   within(stallTimeout: number): AsyncIterable<Buffer, undefined> {
-    this.#boundPauses(stallTimeout)
+    if (stallTimeout !== this.#stallTimeout) this.#forgetTimer()
+    this.#stallTimeout = stallTimeout
     this.#readBegun = true
     return this
   }
 
-  /** Waits for the first bytes or the end, and fails as reading does. The bytes stay unread. */
-  async arrival(stallTimeout: number): Promise<void> {
-    this.#boundPauses(stallTimeout)
+  /** Waits, `within` its time, for the first bytes or the end, and fails as reading does. The bytes stay unread. */
+  async arrival(): Promise<void> {
     const { value } = await this.#next()
+    this.#readBegun = false
     if (value === undefined) return
     this.bytes -= value.length
     this.#held += value.length
     this.#pieces.unshift(value)
-  }
-
-  #boundPauses(stallTimeout: number): void {
-    if (stallTimeout !== this.#stallTimeout) this.#forgetTimer()
-    this.#stallTimeout = stallTimeout
   }
 
   [Symbol.asyncIterator](): AsyncIterator<Buffer, undefined> {

@@ -89,12 +89,15 @@ export class Http1Exchange implements Exchange {
   }
 
   async arrival(stallTimeout: number): Promise<void> {
-    this.#sendContinue()
-    await this.#body?.arrival(stallTimeout)
+    this.body(stallTimeout)
+    await this.#body?.arrival()
   }
 
   body(stallTimeout: number): AsyncIterable<Buffer> {
-    this.#sendContinue()
+    if (this.#expects && this.unread && this.#mayInform) {
+      this.#expects = false
+      this.transport.socket.write(renderInterim(100, []), 'latin1')
+    }
     return (this.#body ?? Http1Body.empty()).within(stallTimeout)
   }
 
@@ -212,12 +215,6 @@ export class Http1Exchange implements Exchange {
   ): void {
     this.#body?.drop()
     this.#ended.settle({ status, end, requestBytes, responseBytes })
-  }
-
-  #sendContinue(): void {
-    if (!this.#expects || !this.unread || !this.#mayInform) return
-    this.#expects = false
-    this.transport.socket.write(renderInterim(100, []), 'latin1')
   }
 
   /** HTTP/1.0 has no interim responses. */
