@@ -2,6 +2,7 @@ import { openSync } from 'node:fs'
 import process from 'node:process'
 import { setImmediate } from 'node:timers/promises'
 import { createBreaker } from '../../src/device/breaker.ts'
+import { uploadPace } from '../../src/forward/pace.ts'
 import { createUpstream } from '../../src/forward/upstream.ts'
 import { createLiveExchanges } from '../../src/gate/live-exchanges.ts'
 import { createPassage } from '../../src/gate/passage.ts'
@@ -58,6 +59,8 @@ const HEAD = { status: 200, reason: 'OK', fields: RESPONSE_FIELDS, remembered: f
 /** Each function completes a request that is at the device. */
 let atDevice: (() => void)[] = []
 
+const queue = createBoundedQueue({ inside: IN_FLIGHT, waiting: 0, maxWait: 1_000 })
+
 const passage = createPassage({
   admit: gate.admit,
   ownEndpoints: { token: unexpected, revocation: unexpected },
@@ -74,7 +77,9 @@ const passage = createPassage({
       })
     },
     upgrades: { open: unexpected },
-    queue: createBoundedQueue({ inside: IN_FLIGHT, waiting: 0, maxWait: 1_000 }),
+    queue,
+    pace: uploadPace(1024, 1_000, queue),
+    uploadTimeout: () => 1_000,
     maxTunnels: 1,
     buffering: undefined,
     breaker: createBreaker(clock),
@@ -101,6 +106,7 @@ class RecordedExchange implements Exchange {
   readonly head: RequestHead
   readonly unread = false
   readonly broken = false
+  readonly arrived: number = Number.POSITIVE_INFINITY
   status = 0
   ended = false
   readonly #listeners: ((outcome: Outcome) => void)[] = []
@@ -114,6 +120,10 @@ class RecordedExchange implements Exchange {
   }
 
   body(): never {
+    return unexpected('no request has a body')
+  }
+
+  arrival(): never {
     return unexpected('no request has a body')
   }
 

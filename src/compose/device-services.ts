@@ -4,6 +4,8 @@ import { createBreaker } from '../device/breaker.ts'
 import { type Connections, createConnections } from '../device/connections.ts'
 import { type HealthCheck, startHealthCheck } from '../device/health.ts'
 import type { UploadBuffering } from '../forward/buffered-upload.ts'
+import { downloadPace, uploadPace } from '../forward/pace.ts'
+import type { Places } from '../forward/place.ts'
 import type { RequestFieldSettings } from '../forward/request-fields.ts'
 import { forwardToDevice, type RoundTripSettings } from '../forward/round-trip.ts'
 import { createRoutedUpstream } from '../forward/routes.ts'
@@ -161,8 +163,15 @@ async function openDeviceService(
     maxWait: service.queue.timeout,
   }
   const queue = createBoundedQueue(bounds)
-  const { bufferUploads: most } = service
-  const buffering = most === 'off' ? undefined : { most, queue: createBoundedQueue(bounds), uploadTimeout }
+  const { bufferUploads: most, minUploadRate } = service
+  const rate = minUploadRate === 'off' ? 0 : minUploadRate
+  const placesOf = (queue: BoundedQueue): Places => ({
+    queue,
+    pace: uploadPace(rate, service.queue.timeout, queue),
+  })
+  const places = placesOf(queue)
+  const buffering =
+    most === 'off' ? undefined : { most, ...placesOf(createBoundedQueue(bounds)), uploadTimeout }
   const breaker = createBreaker(clock)
   const queued = (): number => Math.max(queue.waiting, buffering?.queue.waiting ?? 0)
   const condition = watchService({ route, service, metrics, breaker, connections, queued, clock })
@@ -174,18 +183,14 @@ async function openDeviceService(
   const roundTrip: RoundTripSettings = {
     connections,
     uploadTimeout,
-    reader: {
-      longest: listen.idleTimeout,
-      // Half of the waiting time, so that the waiting requests have not timed out when the place is free.
-      whenCrowded: Math.max(1, service.queue.timeout / 2),
-      isCrowded: () => queue.waiting > 0,
-    },
+    paces: { upload: places.pace, download: downloadPace(listen.idleTimeout, service.queue.timeout, queue) },
   }
   const upstream = createUpstream({
     route: route ?? '',
     roundTrip: (request) => forwardToDevice(request, roundTrip),
     upgrades: createUpgrades(target, deadlines),
-    queue,
+    ...places,
+    uploadTimeout,
     buffering,
     breaker,
     signIn,

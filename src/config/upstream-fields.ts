@@ -122,6 +122,11 @@ const service = {
     description:
       'Uploads of unknown length (chunked, or over HTTP/2 without a length) are buffered up to this size and sent with a `Content-Length`, for firmware that requires it; a longer one is refused. At most `upstream.max_in_flight` uploads are buffered at once, in memory: `1MiB` takes up to 64 MiB. Uploads with a `Content-Length` are streamed, whatever their size.',
   }),
+  minUploadRate: sizeOrOff('1B', '1GiB', {
+    default: '1KiB',
+    description:
+      'The bytes per second that an upload must send to keep its place while other requests wait for one. A slower one is refused and its connection to the device closed. It is judged over 2 seconds, or less if half of `queue.timeout` is less. Time in which the device does not read does not count. `off`: only `listen.body_timeout` bounds its pauses.',
+  }),
   maxInFlight: integer(1, 100_000, {
     default: 64,
     description:

@@ -43,6 +43,7 @@ export class DeviceConnection implements Transfer {
   #handler: ResponseHandler | undefined
   #request: DeviceRequest | undefined
   #uploading: DeviceRequest['body']
+  #uploaded = 0
   #paused = false
   /** The request allows another one on this connection. Its response decides too. */
   #mayFollow = false
@@ -112,6 +113,10 @@ export class DeviceConnection implements Transfer {
   /** How long (ms) the device keeps the connection idle, by its last response. */
   get keptFor(): number | undefined {
     return this.#reading.head?.keptFor
+  }
+
+  get uploaded(): number | undefined {
+    return this.#uploading === undefined || this.#socket.writableLength > 0 ? undefined : this.#uploaded
   }
 
   send(request: DeviceRequest, handler: ResponseHandler): void {
@@ -197,8 +202,10 @@ export class DeviceConnection implements Transfer {
 
   #upload(head: string, body: AsyncIterable<Buffer>, framing: DeviceRequest['framing']): void {
     this.#uploading = body
-    const onSent = (whole: boolean): void => {
+    this.#uploaded = 0
+    const onSent = (size: number, whole: boolean): void => {
       if (this.#uploading !== body) return
+      this.#uploaded += size
       this.#responseLimit.restart()
       if (whole) this.#uploading = undefined
     }

@@ -25,6 +25,8 @@ export interface ResponseHandler {
 
 /** The handler's control over the response. */
 export interface Transfer {
+  /** The bytes of the upload that the device has taken; undefined unless it has taken all that the client sent, and waits for more. */
+  readonly uploaded: number | undefined
   /** Stops reading until `resume`. */
   pause(): void
   resume(): void

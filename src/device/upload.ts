@@ -9,14 +9,14 @@ const LARGEST_JOINED = 8 * 1024
  * Sends a request with its body, as fast as the device reads it. Resolves when everything is sent or the connection has closed.
  * Rejects if the body fails, or if its length differs from `framing`; the connection then cannot carry another request.
  *
- * @param onSent called after each piece; `whole` when the body is complete
+ * @param onSent called after each piece with its size (bytes), and with 0 after the end; `whole` when the body is complete
  */
 export async function sendUpload(
   socket: Socket,
   head: string,
   body: AsyncIterable<Buffer>,
   framing: null | number | 'chunked',
-  onSent: (whole: boolean) => void,
+  onSent: (size: number, whole: boolean) => void,
 ): Promise<void> {
   const chunked = framing === 'chunked'
   let left = typeof framing === 'number' ? framing : Number.POSITIVE_INFINITY
@@ -29,14 +29,14 @@ export async function sendUpload(
     const size = chunked ? `${chunk.length.toString(16)}\r\n` : ''
     write(socket, before + size, chunk)
     before = chunked ? '\r\n' : ''
-    onSent(left === 0)
+    onSent(chunk.length, left === 0)
     if (socket.writableNeedDrain) await drained(socket)
   }
   if (socket.destroyed) return
   if (left > 0 && !chunked) throw new DeviceFault('http_protocol_error')
   const end = chunked ? `${before}0\r\n\r\n` : before
   if (end !== '') socket.write(end, 'latin1')
-  onSent(true)
+  onSent(0, true)
 }
 
 function write(socket: Socket, before: string, chunk: Buffer): void {

@@ -4,6 +4,8 @@ export interface BufferedBody {
   open(): AsyncIterable<Buffer>
   /** Reads the whole body and returns its length (bytes). Returns undefined as soon as it is longer than the bound. */
   readAll(): Promise<number | undefined>
+  /** The bytes in the buffer. */
+  readonly size: number
   /** The whole body was read and is still in the buffer. */
   readonly repeatable: boolean
   /** Stops reading the source. */
@@ -39,6 +41,9 @@ export function bufferBody(source: AsyncIterable<Buffer>, most: number = DEFAULT
     async readAll() {
       while (!whole && buffer !== undefined) await next()
       return buffer?.size
+    },
+    get size() {
+      return buffer?.size ?? 0
     },
     get repeatable() {
       return whole && buffer !== undefined

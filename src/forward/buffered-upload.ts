@@ -1,16 +1,15 @@
 import type { Forward } from '../http/admission.ts'
-import { bodyFault, type Exchange } from '../http/exchange.ts'
+import { bodyFault, type Exchange, StalledBodyError } from '../http/exchange.ts'
 import type { Refusal } from '../http/refusal.ts'
-import type { BoundedQueue } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
 import { type BufferedBody, bufferBody } from './buffered-body.ts'
-import { waitForPlace } from './place.ts'
+import { idleIn, watchPace } from './pace.ts'
+import { type Places, waitForPlace } from './place.ts'
 
-export interface UploadBuffering {
+/** Its `queue` bounds how many uploads are buffered at the same time, and so the memory: `most` for each. */
+export interface UploadBuffering extends Places {
   /** The size (bytes) of the longest body that is buffered. */
   readonly most: number
-  /** Bounds how many uploads are buffered at the same time, and so the memory: `most` for each. */
-  readonly queue: BoundedQueue
   /** How long a client may pause within its body (ms). */
   readonly uploadTimeout: () => number
 }
@@ -26,15 +25,24 @@ type Send = (admission: Forward, exchange: Exchange, body: BufferedBody) => Prom
 export async function sendBuffered(
   admission: Forward,
   exchange: Exchange,
-  { most, queue, uploadTimeout }: UploadBuffering,
+  buffering: UploadBuffering,
   clock: Clock,
   send: Send,
 ): Promise<Refusal | undefined> {
-  const leave = queue.tryEnter() ?? (await waitForPlace(queue, exchange, admission, clock))
+  const { most, queue, pace, uploadTimeout } = buffering
+  const leave = queue.tryEnter() ?? (await waitForPlace(buffering, exchange, admission, clock))
   if (typeof leave !== 'function') return leave
   const body = bufferBody(exchange.body(uploadTimeout()), most)
+  const tooSlow = Promise.withResolvers<never>()
+  const watch = watchPace(
+    pace,
+    idleIn(admission.trace.waited, exchange),
+    () => body.size,
+    () => tooSlow.reject(new StalledBodyError()),
+  )
   try {
-    const framing = await body.readAll()
+    const framing = await Promise.race([body.readAll(), tooSlow.promise])
+    clearInterval(watch)
     if (framing === undefined) return { kind: 'content-too-large' }
     return await send({ ...admission, framing }, exchange, body)
   } catch (error) {
@@ -42,6 +50,7 @@ export async function sendBuffered(
     if (fault === undefined) throw error
     return fault
   } finally {
+    clearInterval(watch)
     body.close()
     leave()
   }

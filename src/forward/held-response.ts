@@ -101,6 +101,14 @@ export class HoldingExchange implements Exchange {
     return this.#inner.unread
   }
 
+  get arrived(): number {
+    return this.#inner.arrived
+  }
+
+  arrival(stallTimeout: number): Promise<void> {
+    return this.#inner.arrival(stallTimeout)
+  }
+
   reply(reply: Reply, options?: { readonly close?: boolean }): void {
     this.#inner.reply(reply, options)
   }

@@ -1,19 +1,43 @@
 import type { Forward } from '../http/admission.ts'
-import { BROKEN_BODY, type Exchange } from '../http/exchange.ts'
+import { BROKEN_BODY, bodyFault, type Exchange } from '../http/exchange.ts'
 import { prefix64 } from '../http/ip.ts'
 import type { Refusal } from '../http/refusal.ts'
 import type { BoundedQueue, Leave } from '../system/bounded-queue.ts'
 import type { Clock } from '../system/clock.ts'
+import { laggedIn, type Pace } from './pace.ts'
 
 /** The device is busy: too many requests or logins wait, or too many tunnels are open. The client may try again after a second. */
 export const OVERLOADED: Refusal = { kind: 'overloaded', retryAfter: 1 }
 
+/** The places of a queue, and how fast an upload must be to keep one. */
+export interface Places {
+  readonly queue: BoundedQueue
+  readonly pace: Pace
+}
+
 /**
- * Waits for a place in the queue. The wait ends early if the client leaves or its upload breaks off. All addresses of an IPv6 /64
- * are one client, as for the windows (C17): otherwise one client could fill the queue under many addresses.
+ * Waits for the first bytes of an upload, because a client that sends none holds no place. Resolves with the refusal if none come.
+ *
+ * @param stallTimeout ms
+ */
+export async function firstBytes(exchange: Exchange, stallTimeout: number): Promise<Refusal | undefined> {
+  try {
+    await exchange.arrival(stallTimeout)
+    return undefined
+  } catch (error) {
+    const fault = bodyFault(error)
+    if (fault === undefined) throw error
+    return fault
+  }
+}
+
+/**
+ * Waits for a place in the queue. The wait ends early if the client leaves or its upload breaks off. An upload that was too slow
+ * while it waited passes its place on: a request behind many slow uploads would otherwise wait for each of them. All addresses of
+ * an IPv6 /64 are one client, as for the windows (C17): otherwise one client could fill the queue under many addresses.
  */
 export async function waitForPlace(
-  queue: BoundedQueue,
+  { queue, pace }: Places,
   exchange: Exchange,
   { client, trace }: Forward,
   clock: Clock,
@@ -25,7 +49,12 @@ export async function waitForPlace(
     exchange.onEnd(withdraw)
     exchange.onBroken(withdraw)
   })
-  trace.waited += clock.monotonic() - since
-  if (entry.kind === 'entered') return entry.leave
+  const waited = clock.monotonic() - since
+  trace.waited += waited
+  if (entry.kind === 'entered') {
+    if (!laggedIn(waited, exchange, pace)) return entry.leave
+    entry.leave()
+    return { kind: 'request-timeout' }
+  }
   return entry.kind === 'withdrawn' ? BROKEN_BODY : OVERLOADED
 }

@@ -2,9 +2,10 @@ import type { Connection, Connections } from '../device/connections.ts'
 import { failureOf } from '../device/failure.ts'
 import type { DeviceHead, ResponseHandler } from '../device/response-handler.ts'
 import { type Forward, hasBody } from '../http/admission.ts'
-import type { Exchange } from '../http/exchange.ts'
+import { type Exchange, StalledBodyError } from '../http/exchange.ts'
 import type { Fields } from '../http/fields.ts'
 import type { BufferedBody } from './buffered-body.ts'
+import { idleIn, type Pace, watchPace } from './pace.ts'
 import type { ClientFields } from './response-fields.ts'
 
 /** How a request to the device ended. */
@@ -37,20 +38,12 @@ export interface RoundTripRequest {
   onEnd(end: RoundTripEnd): void
 }
 
-/** How long a client may stop reading its response while its request holds a place at the device. Times in ms. */
-export interface ReaderLimits {
-  readonly longest: number
-  /** The bound while other requests wait for a place. */
-  readonly whenCrowded: number
-  readonly isCrowded: () => boolean
-}
-
 /** What all requests to one device share. */
 export interface RoundTripSettings {
   readonly connections: Connections
   /** How long a client may pause within its request body (ms). */
   readonly uploadTimeout: () => number
-  readonly reader: ReaderLimits
+  readonly paces: { readonly upload: Pace; readonly download: Pace }
 }
 
 /**
@@ -75,8 +68,11 @@ export class RoundTrip implements ResponseHandler {
   #mayRepeat: boolean
   /** The client's response is the device's, not a refusal. */
   #begun = false
-  #listensForDrain = false
-  #stall: NodeJS.Timeout | undefined
+  /** The device is paused until the client has read its backlog. */
+  #paused = false
+  #drains = 0
+  #upload: NodeJS.Timeout | undefined
+  #download: NodeJS.Timeout | undefined
 
   static start(request: RoundTripRequest, settings: RoundTripSettings): void {
     new RoundTrip(request, settings).#attempt()
@@ -98,6 +94,7 @@ export class RoundTrip implements ResponseHandler {
       const connection = connections.borrow(this.#mayRepeat)
       this.#connection = connection
       const body = hasBody(admission) ? (buffered?.open() ?? exchange.body(uploadTimeout())) : undefined
+      if (body !== undefined && exchange.arrived < Number.POSITIVE_INFINITY) this.#watchUpload()
       connection.send({ method, target, fields, framing, body }, this)
     } catch (error) {
       this.#finish({ kind: 'bug', error })
@@ -139,14 +136,8 @@ export class RoundTrip implements ResponseHandler {
     // `write` may have cut the exchange, because too much is queued for its client.
     if (exchange.write(chunk) || this.#connection === undefined) return
     this.#connection.pause()
-    clearTimeout(this.#stall)
-    this.#awaitReader(0)
-    if (this.#listensForDrain) return
-    this.#listensForDrain = true
-    exchange.onDrain(() => {
-      clearTimeout(this.#stall)
-      this.#connection?.resume()
-    })
+    this.#paused = true
+    if (this.#download === undefined) this.#watchDownload()
   }
 
   end(last?: Buffer): void {
@@ -177,18 +168,36 @@ export class RoundTrip implements ResponseHandler {
     this.#attempt()
   }
 
-  /** Cuts a client that reads nothing: after `whenCrowded` if other requests wait for its place, after `longest` anyway. */
-  #awaitReader(waited: number): void {
-    const { reader } = this.#settings
-    const until = Math.min(waited + reader.whenCrowded, reader.longest)
-    this.#stall = setTimeout(() => {
-      if (until >= reader.longest || reader.isCrowded()) this.#request.exchange.cut()
-      else this.#awaitReader(until)
-    }, until - waited)
+  /** What the device got of an unfinished request is worth nothing, so its connection closes. */
+  #watchUpload(): void {
+    const { exchange, admission } = this.#request
+    const waited = idleIn(admission.trace.waited, exchange)
+    this.#upload = watchPace(
+      this.#settings.paces.upload,
+      waited,
+      () => this.#connection?.uploaded,
+      () => this.#connection?.abort(new StalledBodyError()),
+    )
+  }
+
+  #watchDownload(): void {
+    const { exchange } = this.#request
+    exchange.onDrain(() => {
+      this.#paused = false
+      this.#drains += 1
+      this.#connection?.resume()
+    })
+    this.#download = watchPace(
+      this.#settings.paces.download,
+      0,
+      () => (this.#paused ? this.#drains : undefined),
+      () => exchange.cut(),
+    )
   }
 
   #clientLeft(): void {
-    clearTimeout(this.#stall)
+    clearInterval(this.#upload)
+    clearInterval(this.#download)
     this.#connection?.abort(new Error('the client has left'))
   }
 
@@ -196,7 +205,8 @@ export class RoundTrip implements ResponseHandler {
   #finish(end: RoundTripEnd): void {
     const connection = this.#connection
     this.#connection = undefined
-    clearTimeout(this.#stall)
+    clearInterval(this.#upload)
+    clearInterval(this.#download)
     connection?.release(end.kind === 'relayed')
     this.#request.onEnd(end)
   }

@@ -3,12 +3,12 @@ import { type Forward, hasBody } from '../http/admission.ts'
 import { BROKEN_BODY, bodyFault, type Exchange, type UpgradeExchange } from '../http/exchange.ts'
 import type { Refusal, UpstreamFailure } from '../http/refusal.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
-import type { BoundedQueue, Leave } from '../system/bounded-queue.ts'
+import type { Leave } from '../system/bounded-queue.ts'
 import { isBug } from '../system/setup-error.ts'
 import type { BufferedBody } from './buffered-body.ts'
 import { sendBuffered, type UploadBuffering } from './buffered-upload.ts'
 import { ForwardedRequest, type ResponseDependencies } from './forwarded-request.ts'
-import { OVERLOADED, waitForPlace } from './place.ts'
+import { firstBytes, OVERLOADED, type Places, waitForPlace } from './place.ts'
 import { type RequestFieldSettings, requestFields, withCredentials } from './request-fields.ts'
 import { responseFields } from './response-fields.ts'
 import type { RoundTripEnd, RoundTripRequest } from './round-trip.ts'
@@ -21,14 +21,15 @@ type UpstreamEvents = ResponseDependencies['events'] & {
   readonly tunnel: (change: 1 | -1) => void
 }
 
-export interface UpstreamDependencies extends ResponseDependencies {
+/** Its `queue` bounds the requests at the device and the requests that wait for a place there (C25). */
+export interface UpstreamDependencies extends ResponseDependencies, Places {
   /** The path of a service of `upstream.routes`; empty for the main service. */
   readonly route: string
   /** Sends a request to the device and relays its response. */
   readonly roundTrip: (request: RoundTripRequest) => void
   readonly upgrades: Upgrades
-  /** Bounds the requests at the device and the requests that wait for a place there (C25). */
-  readonly queue: BoundedQueue
+  /** How long a client may pause within its request body (ms). */
+  readonly uploadTimeout: () => number
   /** The maximum of upgrades in progress and open tunnels together. They take no place in `queue`. */
   readonly maxTunnels: number
   /** How uploads of unknown length are buffered before they are sent; undefined if they are not. */
@@ -123,12 +124,23 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
     const leave = queue.tryEnter()
     if (leave !== undefined) sendThenLeave(admission, exchange, listener, body, leave)
     else
-      waitForPlace(queue, exchange, admission, clock)
+      waitForPlace(deps, exchange, admission, clock)
         .then((entry) => {
           if (typeof entry === 'function') sendThenLeave(admission, exchange, listener, body, entry)
           else listener.ended(entry)
         })
         .catch((bug: unknown) => listener.onBug(bug))
+  }
+
+  function startLater(admission: Forward, exchange: Exchange, listener: ForwardListener): void {
+    firstBytes(exchange, deps.uploadTimeout())
+      .then((fault) => (fault === undefined ? start(admission, exchange, listener) : listener.ended(fault)))
+      .catch((bug: unknown) => listener.onBug(bug))
+  }
+
+  function start(admission: Forward, exchange: Exchange, listener: ForwardListener): void {
+    if (buffering === undefined || admission.framing !== 'chunked') enqueue(admission, exchange, listener)
+    else notify(sendBuffered(admission, exchange, buffering, clock, enqueueBuffered), listener)
   }
 
   function enqueueBuffered(
@@ -213,9 +225,9 @@ export function createUpstream(deps: UpstreamDependencies): Upstream {
       admission.trace.route = deps.route
       const refusal = exchange.broken ? BROKEN_BODY : down(admission)
       if (refusal !== undefined) listener.ended(refusal)
-      else if (buffering === undefined || admission.framing !== 'chunked')
-        enqueue(admission, exchange, listener)
-      else notify(sendBuffered(admission, exchange, buffering, clock, enqueueBuffered), listener)
+      else if (admission.framing === null) enqueue(admission, exchange, listener)
+      else if (exchange.arrived > 0) start(admission, exchange, listener)
+      else startLater(admission, exchange, listener)
     },
     upgrade(admission, exchange, listener) {
       admission.trace.route = deps.route

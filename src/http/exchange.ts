@@ -79,6 +79,10 @@ export interface Exchange {
   readonly unread: boolean
   /** True once the rest of the request body can no longer arrive. */
   readonly broken: boolean
+  /** How many bytes of the request body have arrived, read or not; `Infinity` once all have, or if it has none. */
+  readonly arrived: number
+  /** Waits for the first bytes of the request body, or its end. Sends `100 Continue` and fails as `body` does. Called once. */
+  arrival(stallTimeout: number): Promise<void>
   /**
    * The request body. It is read only as fast as the caller takes it. Sends `100 Continue` first if the client waits for it.
    * Fails if the client leaves, breaks the framing, or pauses longer than `stallTimeout` ms.

@@ -97,8 +97,8 @@ export const CONNECTIONS = {
   },
   H99: {
     sentence:
-      'Slow clients and many at once leave a client of another address served, and all of them end by deadline.',
-    reason: 'slowloris, slow read and connection floods together',
+      'Slow clients and many at once leave a client of another address served, and all of them end by deadline. An upload takes its place at the device with its first bytes. While others wait, one below `upstream.min_upload_rate` loses it within half of `queue.timeout`; time in which the device holds it up does not count.',
+    reason: 'slowloris, slow read, dripped uploads (R.U.D.Y.) and connection floods together',
   },
   H115: {
     sentence:

@@ -40,6 +40,7 @@ upstream:
   idle_timeout: 1m
   reuse: shared
   buffer_uploads: off
+  min_upload_rate: 1KiB
   max_in_flight: 64
   max_tunnels: 64
   queue:

@@ -61,6 +61,7 @@ const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue
   'upstream.idle_timeout': ['1s', '1s'],
   'upstream.reuse': ['never', 'never'],
   'upstream.buffer_uploads': ['1MiB', '1MiB'],
+  'upstream.min_upload_rate': ['2KiB', '2KiB'],
   'upstream.max_in_flight': ['1', 1],
   'upstream.max_tunnels': ['1', 1],
   'upstream.queue.size': ['0', 0],

@@ -78,6 +78,7 @@ const DEFAULTS = {
     idleTimeout: 60_000,
     reuse: 'shared',
     bufferUploads: 'off',
+    minUploadRate: 1024,
     maxInFlight: 64,
     maxTunnels: 64,
     queue: { size: 128, timeout: 5000 },

@@ -8,6 +8,7 @@ import type { Forward } from '../../src/http/admission.ts'
 import { DeviceTrace } from '../../src/http/device-trace.ts'
 import type { Exchange, UpgradeExchange } from '../../src/http/exchange.ts'
 import { startRawDevice } from '../support/device.ts'
+import { unhurried } from '../support/pace.ts'
 import { socketPair } from '../support/socket-pair.ts'
 
 /** An exchange that was revoked while it waited: its refusal is written but may not have been sent. */
@@ -30,7 +31,6 @@ function targetOf(origin: string): UpstreamTarget {
 
 const ADMISSION = { target: '/', framing: null, trace: new DeviceTrace() } as unknown as Forward
 const DEADLINES = { connect: 1000, response: 1000, idle: 1000 }
-const READER = { longest: 1000, whenCrowded: 1000, isCrowded: () => false }
 
 function requestOf(exchange: Exchange, onEnd: (end: RoundTripEnd) => void): RoundTripRequest {
   const rules = { project: () => ({ fields: [], reusable: false }), limitFields: [], onHead: () => {} }
@@ -41,7 +41,7 @@ it('C8 a request or upgrade that was refused while it waited never reaches the d
   const device = await startRawDevice(() => {})
   const target = targetOf(device.url)
   const connections = { borrow: vi.fn() } as unknown as Connections
-  const own = { connections, uploadTimeout: () => 1000, reader: READER }
+  const own = { connections, uploadTimeout: () => 1000, paces: unhurried() }
   const exchange = refusedExchange()
   const ends = await Promise.all([
     new Promise((resolve) => forwardToDevice(requestOf(exchange, resolve), own)),
@@ -103,7 +103,7 @@ it.each([false, true])(
       release: () => {},
     }
     const connections = { borrow: () => connection } as unknown as Connections
-    const own = { connections, uploadTimeout: () => 1000, reader: READER }
+    const own = { connections, uploadTimeout: () => 1000, paces: unhurried() }
     forwardToDevice(
       requestOf(exchange, (end) => ends.push(end)),
       own,

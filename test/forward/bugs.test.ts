@@ -11,11 +11,12 @@ import type { Exchange } from '../../src/http/exchange.ts'
 import { createBoundedQueue } from '../../src/system/bounded-queue.ts'
 import { stillClock } from '../support/clock.ts'
 import { admitted } from '../support/forward.ts'
+import { unhurried } from '../support/pace.ts'
 import { requestHead } from '../support/request-head.ts'
 
 const SETTINGS = {
   uploadTimeout: () => 1000,
-  reader: { longest: 1000, whenCrowded: 1000, isCrowded: () => false },
+  paces: unhurried(),
 }
 
 /** An exchange that ends when the test says so. */

@@ -11,6 +11,7 @@ import { interpretRequest } from '../../src/http1/request-head.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { movableClock } from '../support/clock.ts'
 import { startHttp1Server } from '../support/http1-server.ts'
+import { unhurried } from '../support/pace.ts'
 
 export interface Front {
   readonly url: string
@@ -47,7 +48,7 @@ export async function startFront(
     } as unknown as Forward
     const timeouts = {
       uploadTimeout: () => deadlines.idle,
-      reader: { longest: deadlines.idle, whenCrowded: deadlines.idle, isCrowded: () => false },
+      paces: unhurried(deadlines.idle),
     }
     const request: RoundTripRequest = {
       admission,

@@ -53,6 +53,11 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
     return this.#state === 'broken'
   }
 
+  /** Bytes that have arrived, read or not; `Infinity` once all have. */
+  get arrived(): number {
+    return this.#state === 'whole' ? Number.POSITIVE_INFINITY : this.bytes + this.#held
+  }
+
   /** The buffer is full: the client has to wait. */
   get full(): boolean {
     return this.#held > MOST_UNREAD
@@ -103,6 +108,16 @@ export class Http1Body implements AsyncIterable<Buffer, undefined> {
     this.#stallTimeout = stallTimeout
     this.#readBegun = true
     return this
+  }
+
+  /** Waits, `within` its time, for the first bytes or the end, and fails as reading does. The bytes stay unread. */
+  async arrival(): Promise<void> {
+    const { value } = await this.#next()
+    this.#readBegun = false
+    if (value === undefined) return
+    this.bytes -= value.length
+    this.#held += value.length
+    this.#pieces.unshift(value)
   }
 
   [Symbol.asyncIterator](): AsyncIterator<Buffer, undefined> {

@@ -84,6 +84,15 @@ export class Http1Exchange implements Exchange {
     return this.#closing
   }
 
+  get arrived(): number {
+    return this.#body?.arrived ?? Number.POSITIVE_INFINITY
+  }
+
+  async arrival(stallTimeout: number): Promise<void> {
+    this.body(stallTimeout)
+    await this.#body?.arrival()
+  }
+
   body(stallTimeout: number): AsyncIterable<Buffer> {
     if (this.#expects && this.unread && this.#mayInform) {
       this.#expects = false

@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream'
+import { constants, type ServerHttp2Stream } from 'node:http2'
 import { BrokenBodyError, StalledBodyError } from '../../http/exchange.ts'
 
 export interface BodyReader {
@@ -6,15 +6,17 @@ export interface BodyReader {
   readonly bytes: number
   /** Reads on demand. Never destroys the stream, so a response can still be sent on it. `stallTimeout` in ms. */
   read(stallTimeout: number): AsyncGenerator<Buffer, void, void>
+  /** Waits for the first bytes or the end, and fails as reading does. The bytes stay unread. */
+  arrival(stallTimeout: number): Promise<void>
   /** No more of the body will come: a pending read and all later ones fail. */
   break(): void
 }
 
 /**
  * Reads the body of an HTTP/2 request on demand. Node's own iterator is not used because it destroys a stream that is not read to
- * its end. `isWhole`: whether an ended stream holds the whole body; Node also ends a stream that was reset.
+ * its end.
  */
-export function createBodyReader(stream: Readable, isWhole: () => boolean): BodyReader {
+export function createBodyReader(stream: ServerHttp2Stream): BodyReader {
   let bytes = 0
   let broken = false
   let wake: (() => void) | undefined
@@ -34,6 +36,18 @@ export function createBodyReader(stream: Readable, isWhole: () => boolean): Body
     })
   }
 
+  function listen(change: 'on' | 'off'): void {
+    for (const event of ['readable', 'end', 'error', 'close'] as const) stream[change](event, onChange)
+  }
+
+  /** Waits until there may be more to read. Returns false at the end of the body. */
+  async function more(stallTimeout: number): Promise<boolean> {
+    if (stream.readableEnded && isClean(stream)) return false
+    if (broken || stream.readableEnded || stream.destroyed) throw new BrokenBodyError()
+    if (!(await wait(stallTimeout))) throw new StalledBodyError()
+    return true
+  }
+
   return {
     get bytes() {
       return bytes
@@ -43,21 +57,32 @@ export function createBodyReader(stream: Readable, isWhole: () => boolean): Body
       onChange()
     },
     async *read(stallTimeout) {
-      for (const event of ['readable', 'end', 'error', 'close'] as const) stream.on(event, onChange)
+      listen('on')
       try {
         for (;;) {
           const chunk: unknown = stream.read()
           if (Buffer.isBuffer(chunk)) {
             bytes += chunk.length
             yield chunk
-          } else if (stream.readableEnded && isWhole()) return
-          else if (broken || stream.readableEnded || stream.destroyed) {
-            throw new BrokenBodyError()
-          } else if (!(await wait(stallTimeout))) throw new StalledBodyError()
+          } else if (!(await more(stallTimeout))) return
         }
       } finally {
-        for (const event of ['readable', 'end', 'error', 'close'] as const) stream.off(event, onChange)
+        listen('off')
+      }
+    },
+    async arrival(stallTimeout) {
+      listen('on')
+      try {
+        do stream.read(0)
+        while (stream.readableLength === 0 && (await more(stallTimeout)))
+      } finally {
+        listen('off')
       }
     },
   }
+}
+
+/** Whether neither side has reset the stream: Node also ends a stream that was reset. */
+export function isClean(stream: ServerHttp2Stream): boolean {
+  return !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR
 }

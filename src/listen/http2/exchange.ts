@@ -1,11 +1,11 @@
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import type { Exchange, Outcome, RequestHead, ResponseHead } from '../../http/exchange.ts'
-import { type Fields, keepFields } from '../../http/fields.ts'
+import type { Fields } from '../../http/fields.ts'
 import { requestFraming, surveyFields } from '../../http/head-survey.ts'
 import type { Reply } from '../../http/reply.ts'
 import { OutcomeLatch } from '../outcome.ts'
-import { type BodyReader, createBodyReader } from './body-reader.ts'
-import { headersOf, withoutPseudo } from './fields.ts'
+import { type BodyReader, createBodyReader, isClean } from './body-reader.ts'
+import { headersOf, withoutLength, withoutPseudo } from './fields.ts'
 
 /** What all streams of a session share. */
 export interface StreamFacts {
@@ -91,6 +91,12 @@ export class Http2Exchange implements Exchange {
     return false
   }
 
+  get arrived(): number {
+    const stream = this.#stream
+    if (stream.endAfterHeaders || stream.state.remoteClose === 1) return Number.POSITIVE_INFINITY
+    return (this.#reader?.bytes ?? 0) + stream.readableLength
+  }
+
   /** Bytes of the response that wait for the client to take them. */
   get queued(): number {
     return this.#stream.writableLength
@@ -107,12 +113,19 @@ export class Http2Exchange implements Exchange {
     return now - this.#stalledAt
   }
 
+  arrival(stallTimeout: number): Promise<void> {
+    return this.#openBody().arrival(stallTimeout)
+  }
+
   body(stallTimeout: number): AsyncIterable<Buffer> {
-    const [expected] = this.head.survey.expect
-    if (expected?.toLowerCase() === '100-continue' && !this.answered)
-      this.#stream.additionalHeaders({ ':status': 100 })
-    this.#reader ??= createBodyReader(this.#stream, () => isClean(this.#stream))
-    return this.#reader.read(stallTimeout)
+    return this.#openBody().read(stallTimeout)
+  }
+
+  #openBody(): BodyReader {
+    const expects = this.head.survey.expect[0]?.toLowerCase() === '100-continue'
+    if (expects && this.#reader === undefined) this.inform(100, [])
+    this.#reader ??= createBodyReader(this.#stream)
+    return this.#reader
   }
 
   reply(reply: Reply): void {
@@ -229,16 +242,6 @@ export class Http2Exchange implements Exchange {
   }
 }
 
-/** Whether neither side has reset the stream. */
-function isClean(stream: ServerHttp2Stream): boolean {
-  return !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR
-}
-
 function carriesBody(head: RequestHead, status: number): boolean {
   return head.method !== 'HEAD' && status !== 204 && status !== RESET_CONTENT && status !== 304
-}
-
-/** A `Content-Length` on a head that ends its stream would make the response malformed (RFC 9113 §8.1.1). */
-function withoutLength(fields: Fields): Fields {
-  return keepFields(fields, (name) => name !== 'content-length')
 }

@@ -1,5 +1,5 @@
 import type { OutgoingHttpHeaders } from 'node:http2'
-import { type Fields, groupFields } from '../../http/fields.ts'
+import { type Fields, groupFields, keepFields } from '../../http/fields.ts'
 
 /** The fields without the pseudo-header fields, which come first (RFC 9113 §8.3). */
 export function withoutPseudo(fields: Fields): Fields {
@@ -13,4 +13,9 @@ export function headersOf(status: number, fields: Fields): OutgoingHttpHeaders {
   const headers: OutgoingHttpHeaders = groupFields(fields, 'lower')
   headers[':status'] = status
   return headers
+}
+
+/** A `Content-Length` on a head that ends its stream would make the response malformed (RFC 9113 §8.1.1). */
+export function withoutLength(fields: Fields): Fields {
+  return keepFields(fields, (name) => name !== 'content-length')
 }

@@ -1,0 +1,223 @@
+import { expect, it } from 'vitest'
+import { accessLines } from '../support/access-lines.ts'
+import { type Device, readBody, startDevice } from '../support/device.ts'
+import { expectError } from '../support/errors.ts'
+import { startHoldingDevice, waitForQueued } from '../support/holding-device.ts'
+import type { Connection, Exchange } from '../support/message.ts'
+import { startSidecar, type TestSidecar, type YamlPart } from '../support/sidecar.ts'
+import { describeTransports, type Transport } from '../support/transports.ts'
+
+const ATTACKER = '127.0.0.2'
+/** Half of it is the time in which an upload is judged, so a test takes less than with the default. */
+const QUEUE = { timeout: '2s' }
+const LONG = ['Content-Length', '1000000']
+
+interface World {
+  readonly device: Device
+  readonly sidecar: TestSidecar
+  readonly shown: readonly string[]
+  /** Begins an upload of the attacker, on a connection of its own or on the given one. */
+  upload(options?: {
+    readonly fields?: readonly string[]
+    readonly path?: string
+    readonly on?: Connection
+    readonly from?: string
+  }): Promise<Exchange>
+}
+
+async function start(
+  transport: Transport,
+  upstream: YamlPart,
+  device?: Device,
+  config?: YamlPart,
+): Promise<World> {
+  const used = device ?? (await startDevice())
+  const sidecar = await startSidecar({
+    transport,
+    device: used,
+    config: { ...config, upstream: { max_in_flight: 1, queue: QUEUE, ...upstream } },
+  })
+  const shown = ['Authorization', `Bearer ${await sidecar.token()}`]
+  return {
+    device: used,
+    sidecar,
+    shown,
+    async upload({ fields = [...shown, ...LONG], path = '/upload', on, from = ATTACKER } = {}) {
+      const connection = on ?? (await sidecar.connect({ from }))
+      const exchange = connection.start({ method: 'POST', path, fields, open: true, timeout: 60_000 })
+      exchange.response.catch(() => {})
+      return exchange
+    },
+  }
+}
+
+/** Sends a byte now and then until the exchange has a response. */
+function drip(exchange: Exchange, piece = 'x', every = 100): void {
+  exchange.write(piece)
+  const timer = setInterval(() => exchange.write(piece), every)
+  const stop = (): void => clearInterval(timer)
+  exchange.response.then(stop, stop)
+}
+
+describeTransports('H99 Slow uploads', (transport) => {
+  it.each([
+    ['contract', 400],
+    ['http', 408],
+  ])(
+    'H99 an upload that drips loses its only place to a waiting request: %s gives %i',
+    async (codes, status) => {
+      const { device, sidecar, upload, shown } = await start(transport, {}, undefined, {
+        status_codes: codes,
+      })
+      const slow = await upload()
+      drip(slow)
+      await device.waitForRequests(1)
+      const good = await sidecar.connect()
+      expect((await good.send({ fields: shown })).status).toBe(200)
+      expectError(await slow.response, status, 'invalid_request')
+      await device.waitForOpenConnections(1)
+      await expect.poll(() => accessLines(sidecar).map(({ refusal }) => refusal)).toContain('request-timeout')
+    },
+  )
+
+  it('H99 uploads of one client that drip in every place let every other client through', async () => {
+    const { device, sidecar, upload, shown } = await start(transport, { max_in_flight: 8 })
+    const on = transport === 'h2' ? { on: await sidecar.connect({ from: ATTACKER }) } : {}
+    for (let i = 0; i < 20; i += 1) drip(await upload(on))
+    await device.waitForRequests(8)
+    const good = await sidecar.connect()
+    for (let i = 0; i < 5; i += 1) expect((await good.send({ fields: shown })).status).toBe(200)
+  })
+
+  it('H99 uploads of many clients that drip at the device and in the queue let every other client through', async () => {
+    const { device, sidecar, upload, shown } = await start(transport, {})
+    for (let i = 10; i < 30; i += 1) drip(await upload({ from: `127.0.0.${i}` }))
+    await device.waitForRequests(1)
+    const good = await sidecar.connect()
+    expect((await good.send({ fields: shown })).status).toBe(200)
+  })
+
+  it('H99 an upload that was too slow in the queue passes its place on, and does not reach the device', async () => {
+    const { device, held } = await startHoldingDevice()
+    const { sidecar, upload, shown } = await start(transport, { queue: { timeout: '20s' } }, device)
+    const ask = async (): Promise<Exchange> =>
+      (await sidecar.connect()).start({ fields: shown, timeout: 30_000 })
+    const first = await ask()
+    await device.waitForRequests(1)
+    const slow = await upload()
+    drip(slow)
+    await waitForQueued(sidecar, 1)
+    const last = await ask()
+    await waitForQueued(sidecar, 2)
+    // Longer than the 2 s over which an upload is judged.
+    await new Promise((resolve) => setTimeout(resolve, 2_100))
+    held[0]?.end()
+    expectError(await slow.response, 400, 'invalid_request')
+    await device.waitForRequests(2)
+    held[1]?.end('served')
+    expect([(await first.response).status, (await last.response).text]).toEqual([200, 'served'])
+    expect(device.requests.map(({ method }) => method)).toEqual(['GET', 'GET'])
+  })
+
+  it('H99 an upload without a token to a public path that drips loses its place', async () => {
+    const { device, sidecar, upload, shown } = await start(transport, {}, undefined, {
+      public_paths: ['/open'],
+    })
+    drip(await upload({ path: '/open', fields: LONG }))
+    await device.waitForRequests(1)
+    const good = await sidecar.connect()
+    expect((await good.send({ fields: shown })).status).toBe(200)
+  })
+
+  it('H99 an upload takes its place when its first bytes have come, not before', async () => {
+    const { device, sidecar, upload, shown } = await start(transport, { queue: { size: 0 } })
+    const first = await upload({ fields: [...shown, 'Content-Length', '5'] })
+    const second = await upload({ fields: [...shown, 'Expect', '100-continue'] })
+    // The 100 comes after the admission, and the first upload was admitted before.
+    await second.waitForInformational(100)
+    expect((await sidecar.request({ fields: shown })).status).toBe(200)
+    for (const exchange of [first, second]) {
+      exchange.end('hello')
+      expect((await exchange.response).status).toBe(200)
+    }
+    expect(second.informational).toHaveLength(1)
+    expect(device.requests.map(({ body }) => body?.toString())).toEqual(['', 'hello', 'hello'])
+  })
+
+  it('H99 an upload that never sends a byte is refused by listen.body_timeout and reaches no device', async () => {
+    const { device, upload } = await start(transport, {}, undefined, { listen: { body_timeout: '200ms' } })
+    expectError(await (await upload()).response, 400, 'invalid_request')
+    expect(device.byteCount).toBe(0)
+  })
+
+  it('H99 an upload may pause and drip while no other request waits', async () => {
+    const { device, upload, sidecar, shown } = await start(transport, { queue: { timeout: '200ms' } })
+    const slow = await upload({ fields: [...shown, 'Content-Length', '12'] })
+    drip(slow, 'x', 100)
+    expect((await slow.response).status).toBe(200)
+    expect(await sidecar.metric('postern_upstream_in_flight')).toBe(0)
+    expect(device.requests[0]?.body).toHaveLength(12)
+  })
+
+  it.each([
+    ['faster than upstream.min_upload_rate', '1KiB', 'x'.repeat(1024)],
+    ['that drips, with upstream.min_upload_rate: off,', 'off', 'x'],
+  ])('H99 an upload %s keeps its place while others wait', async (_, min_upload_rate, piece) => {
+    const { device, sidecar, upload, shown } = await start(transport, {
+      min_upload_rate,
+      queue: { timeout: '1s' },
+    })
+    const steady = await upload({ fields: shown })
+    drip(steady, piece)
+    await device.waitForRequests(1)
+    for (let i = 0; i < 2; i += 1) expectError(await sidecar.request({ fields: shown }), 500, 'overloaded')
+    steady.end()
+    expect((await steady.response).status).toBe(200)
+  })
+
+  it('H99 an upload that its device does not read keeps its place while others wait', async () => {
+    const reading = Promise.withResolvers<void>()
+    const device = await startDevice(async (request, response) => {
+      await reading.promise
+      response.end(String((await readBody(request)).length))
+    })
+    const { sidecar, upload, shown } = await start(transport, { queue: { timeout: '1s' } }, device)
+    const size = 32 << 20
+    const stalled = await upload({ fields: [...shown, 'Content-Length', String(size)] })
+    const piece = Buffer.alloc(8 << 20)
+    const sent = (async () => {
+      for (let at = 0; at < size; at += piece.length) if (!stalled.write(piece)) await stalled.drained()
+      stalled.end()
+    })()
+    await device.waitForRequests(1)
+    for (let i = 0; i < 2; i += 1) expectError(await sidecar.request({ fields: shown }), 500, 'overloaded')
+    reading.resolve()
+    await sent
+    expect((await stalled.response).text).toBe(String(size))
+  })
+
+  it('H99 an upload that drips after its response has begun is cut when another request waits', async () => {
+    const device = await startDevice((request, response) => {
+      if (request.method === 'POST') response.writeHead(200).write('begun')
+      else response.end('from the device')
+    })
+    const { sidecar, upload, shown } = await start(transport, {}, device)
+    const slow = await upload()
+    drip(slow)
+    await slow.waitFor('begun')
+    expect((await sidecar.request({ fields: shown })).status).toBe(200)
+    await expect(slow.response).rejects.toThrow()
+  })
+
+  it('H99 uploads that drip while they are buffered lose their place to one that waits', async () => {
+    const { device, sidecar, upload, shown } = await start(transport, { buffer_uploads: '1MiB' })
+    const slow = await upload({ fields: shown })
+    drip(slow)
+    await expect.poll(() => sidecar.metric('postern_connections')).toBe(1)
+    const good = await sidecar.connect()
+    const body = ['in ', 'pieces']
+    for (let i = 0; i < 2; i += 1) expect((await good.send({ fields: shown, body })).status).toBe(200)
+    expectError(await slow.response, 400, 'invalid_request')
+    expect(device.requests.map((request) => request.header('Content-Length'))).toEqual(['9', '9'])
+  })
+})
