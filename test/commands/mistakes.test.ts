@@ -119,12 +119,12 @@ it('H107 a socket of the device that is not there is no matter of the network', 
   ])
 })
 
-it('H108 a port that only an ended connection holds is not said to be of another program', async () => {
+it('H108 a port that only a connection holds is not said to be of another program', async () => {
   const site = await prepareSite()
   const peer = createServer().listen(0, '127.0.0.1')
   await new Promise((resolve) => peer.once('listening', resolve))
   closeLater(() => void peer.close())
-  // The side that closes first keeps the port, in TIME-WAIT.
+  // No program listens on the port of this side. A connection in TIME-WAIT holds its port in the same way.
   const socket = connect({ port: (peer.address() as AddressInfo).port, host: '127.0.0.1' })
   await new Promise((resolve) => socket.once('connect', resolve))
   closeLater(() => void socket.destroy())
