@@ -7,7 +7,7 @@ import { temporaryDirectory } from './support/certificate.ts'
 import { closeLater } from './support/cleanup.ts'
 import { type Device, startDevice } from './support/device.ts'
 import { rawConnection } from './support/raw.ts'
-import { PASSWORD } from './support/sidecar.ts'
+import { HASHED_PASSWORD } from './support/sidecar.ts'
 
 interface Place {
   readonly device: Device
@@ -20,7 +20,7 @@ async function preparePlace(): Promise<Place> {
   const device = await startDevice()
   const directory = temporaryDirectory()
   const file = join(directory, 'password')
-  writeFileSync(file, `${PASSWORD}\n`, { mode: 0o600 })
+  writeFileSync(file, `${HASHED_PASSWORD}\n`, { mode: 0o600 })
   const config = {
     listen: { address: '127.0.0.1:0', tls: 'off' },
     admin: { address: '127.0.0.1:0' },

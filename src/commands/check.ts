@@ -1,15 +1,17 @@
+import { warningsOf } from '../compose/config-warnings.ts'
+import type { Loaded } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { effectiveConfig, effectiveYaml } from '../config/secrets.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { addressChecks } from './check/address-checks.ts'
 import { certificateCheck } from './check/certificate-check.ts'
 import { deviceChecks } from './check/device-checks.ts'
-import { exposureWarnings, passwordCheck, stateCheck } from './check/file-checks.ts'
+import { passwordCheck, stateCheck } from './check/file-checks.ts'
 import { type Check, type CheckResult, describeResult, runCheck } from './check/finding.ts'
 import { pageChecks } from './check/page-checks.ts'
 import { storeChecks } from './check/store-check.ts'
 import type { CommandIo, ExitCode } from './command.ts'
-import { type ConfigOptions, configFrom } from './configuration.ts'
+import { type ConfigOptions, loadedFrom } from './configuration.ts'
 
 export interface CheckOptions extends ConfigOptions {
   /** Print one JSON document instead of text. */
@@ -26,12 +28,13 @@ export interface CheckOptions extends ConfigOptions {
 export async function checkCommand(options: CheckOptions, io: CommandIo): Promise<ExitCode> {
   const { json = false, quiet = false } = options
   const results: CheckResult[] = []
-  const config = readConfig(options, io)
-  if (config instanceof SetupError) {
-    const checks = config.problems.map(configurationProblem)
+  const loaded = readConfig(options, io)
+  if (loaded instanceof SetupError) {
+    const checks = loaded.problems.map(configurationProblem)
     io.stdout.write(document(null, checks))
     return 2
   }
+  const { config, placeOf } = loaded
   if (!json && !quiet) io.stdout.write(`${effectiveYaml(config)}\n`)
   const report = (result: CheckResult): void => {
     if (quiet && result.result === 'ok') return
@@ -40,19 +43,22 @@ export async function checkCommand(options: CheckOptions, io: CommandIo): Promis
   }
   let worst: ExitCode = 0
   for (const check of checksOf(config)) {
-    const { result, exitCode } = await runCheck(check)
+    const { result, exitCode } = await runCheck(check, placeOf)
     report(result)
     if (worst !== 2 && exitCode !== 0) worst = exitCode
   }
-  for (const warning of await exposureWarnings(config)) report(warning)
+  for (const { key, file, reason, meaning, remedy } of await warningsOf(config)) {
+    const message = file === undefined ? reason : `${file}: ${reason}`
+    report({ name: key, result: 'warning', message, meaning, remedy })
+  }
   if (json) io.stdout.write(document(effectiveConfig(config), results))
   return worst
 }
 
 /** The configuration; for `--json` the error of an unusable one, so that the document can list its problems. */
-function readConfig(options: CheckOptions, io: CommandIo): Config | SetupError {
+function readConfig(options: CheckOptions, io: CommandIo): Loaded | SetupError {
   try {
-    return configFrom(options, io)
+    return loadedFrom(options, io)
   } catch (error) {
     if (options.json === true && error instanceof SetupError) return error
     throw error

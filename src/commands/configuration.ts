@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import { loadConfig, readConfigFile } from '../config/load.ts'
+import { type Loaded, loadWithPlaces, readConfigFile } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { isWithheld } from '../system/node-permission.ts'
 import { codeOf, SetupError } from '../system/setup-error.ts'
@@ -40,11 +40,16 @@ function exists(path: string): boolean {
 
 /** Loads the configuration from the file, the environment and the flags. Throws `SetupError`. */
 export function configFrom(options: ConfigOptions, io: Surroundings): Config {
+  return loadedFrom(options, io).config
+}
+
+/** The same, with the places of its values. */
+export function loadedFrom(options: ConfigOptions, io: Surroundings): Loaded {
   const path = configPath(options, io)
   const { env } = io
-  if (path !== undefined) return loadConfig({ file: readConfigFile(path), env, sets: options.set })
+  if (path !== undefined) return loadWithPlaces({ file: readConfigFile(path), env, sets: options.set })
   try {
-    return loadConfig({ env, sets: options.set })
+    return loadWithPlaces({ env, sets: options.set })
   } catch (error) {
     if (!(error instanceof SetupError)) throw error
     throw lacksKey(error) ? new SetupError([...error.problems, noFile(io)]) : error
@@ -64,4 +69,15 @@ function noFile({ env, defaultConfig }: Surroundings): string {
         ? ''
         : `, and there is no ${defaultConfig}`
   return `no configuration file is named${absent}: name one with --config, or write one with postern init`
+}
+
+/** An error that names a key, with the place where the key is set before it. Any other one is returned as it is. */
+export function placed(error: unknown, placeOf: Loaded['placeOf']): unknown {
+  const place = error instanceof SetupError && error.key !== undefined ? placeOf(error.key) : undefined
+  if (!(error instanceof SetupError) || place === undefined) return error
+  const { problems, exitCode } = error
+  return new SetupError(
+    problems.map((problem) => `${place}: ${problem}`),
+    { exitCode, cause: error },
+  )
 }

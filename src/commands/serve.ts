@@ -7,7 +7,7 @@ import { createLog, finishLog } from '../record/log.ts'
 import { systemClock } from '../system/clock.ts'
 import { endRestarts, ensurePermissions, mayRestart } from '../system/permissions.ts'
 import type { CommandIo, DaemonIo, ExitCode } from './command.ts'
-import { type ConfigOptions, configFrom, configPath } from './configuration.ts'
+import { type ConfigOptions, configFrom, configPath, loadedFrom, placed } from './configuration.ts'
 import { createReloader, snapshotOf } from './reload.ts'
 
 export interface ServeIo extends CommandIo, Pick<DaemonIo, 'permissions'> {
@@ -23,12 +23,15 @@ export async function serveCommand(options: ConfigOptions, io: ServeIo): Promise
   if (configFile !== undefined) permitFile(configFile, io)
   // The content before the configuration is read: a change since then causes a reload.
   const seen = await snapshotOf(configFile === undefined ? [] : [configFile])
-  const config = configFrom(options, io)
+  const { config, placeOf } = loadedFrom(options, io)
   const addresses = [config.listen.address, config.admin.address]
   const hasPassedSocket = addresses.some((address) => address !== 'off' && address.kind === 'fd')
   ensurePermissions(neededPermissions(config), { ...io.permissions, hasPassedSocket })
   endRestarts(io.permissions)
-  return runSidecar(config, { configFile, seen, load: () => configFrom(options, io) }, early ?? io.daemon())
+  const source = { configFile, seen, load: () => configFrom(options, io) }
+  return runSidecar(config, source, early ?? io.daemon()).catch((error: unknown) => {
+    throw placed(error, placeOf)
+  })
 }
 
 /** Asks for the folder that `postern init` uses for the state, too: then a first configuration needs one restart, not two. */

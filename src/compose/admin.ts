@@ -7,7 +7,6 @@ import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { RecentRequests } from '../record/recent-requests.ts'
 import type { MachineNames } from '../system/machine-names.ts'
-import { SetupError } from '../system/setup-error.ts'
 import type { State } from './state.ts'
 
 /** The listener for operators, with the live page. */
@@ -106,12 +105,7 @@ async function openPassword(
       log.error({ reason }, 'admin.password_file cannot be used; the last good password stays valid'),
     restored: () => log.info('admin.password_file can be used again'),
   }
-  return openPasswordSource({ file }, { clock, events }).catch((error: unknown) => {
-    // The message names the file only, which may be the wrong one of two.
-    if (error instanceof SetupError)
-      throw new SetupError(`admin.password_file: ${error.message}`, { cause: error })
-    throw error
-  })
+  return openPasswordSource({ file }, { clock, events, key: 'admin.password_file' })
 }
 
 /** What an operator has configured as a name of this machine. */

@@ -23,10 +23,10 @@ import { waitAtMost } from '../system/wait.ts'
 import { VERSION } from '../version.ts'
 import { openAdmin } from './admin.ts'
 import { openCertificate } from './certificate.ts'
+import { createConfigWarnings } from './config-warnings.ts'
 import { openConfiguredState } from './configured-state.ts'
 import { openConfiguredStore } from './configured-store.ts'
 import { openDeviceServices } from './device-services.ts'
-import { createExposureWarning } from './exposure-warning.ts'
 import { openLimitTables } from './limit-tables.ts'
 import { type Addresses, createListeners } from './listeners.ts'
 import { openOverview } from './overview.ts'
@@ -95,7 +95,7 @@ async function openParts(
     onBug,
   })
   opened.defer(services.close)
-  const warnOfExposure = createExposureWarning(log)
+  const warnOf = createConfigWarnings(log)
   const store = await openConfiguredStore(config, { log, metrics })
   opened.defer(() => store?.close())
   const stateDependencies: StateDependencies = {
@@ -104,7 +104,7 @@ async function openParts(
     metrics,
     signIn: services.main.signIn,
     live,
-    onPasswordRead: () => void warnOfExposure(settings.config),
+    onPasswordRead: () => void warnOf(settings.config),
     onBug,
   }
   const state = await openConfiguredState(config, store, stateDependencies)
@@ -118,7 +118,7 @@ async function openParts(
     compareEvery,
   })
   opened.defer(certificate.close)
-  await warnOfExposure(config)
+  await warnOf(config)
 
   const tables = await openLimitTables(config.limits, store, { clock, log, metrics })
   const accessLog = createAccessLog(log, clock)
@@ -210,7 +210,7 @@ async function openParts(
     tables.applyPolicy(next.limits)
     state.tokens.applyPolicy(next.tokens)
     log.level = next.log.level
-    await warnOfExposure(next)
+    await warnOf(next)
     return changes
   }
 

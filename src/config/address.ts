@@ -43,14 +43,22 @@ function parseTcp(text: string): Parsed<ListenAddress> {
     return { problem: `must be ${ADDRESS_FORMS}; for a port on every interface write 0.0.0.0:${text}` }
   }
   if (/^:\d+$/.test(text)) return { problem: `must name the host too: 0.0.0.0${text} is every interface` }
-  const [, bracketed, name, digits] = /^(?:\[([^\]]*)\]|([^:[\]]*)):(\d{1,5})$/.exec(text) ?? []
+  const [, bracketed, name, digits] = /^(?:\[([^\]]*)\]|([^:[\]]*)):(\d+)$/.exec(text) ?? []
   const host = bracketed ?? name
   if (host === undefined || digits === undefined) return { problem: `must be ${ADDRESS_FORMS}` }
   if (bracketed === undefined ? !isHost(host) : !isIPv6(host)) {
     return { problem: `must be ${ADDRESS_FORMS}; the host is neither a name nor an address` }
   }
+  const problem = portProblem(digits, 0)
+  return problem === undefined ? { value: { kind: 'tcp', host, port: Number(digits) } } : { problem }
+}
+
+/** Why digits are no port; undefined if they are one. */
+export function portProblem(digits: string, least: 0 | 1): string | undefined {
   const port = Number(digits)
-  return port <= 65_535 ? { value: { kind: 'tcp', host, port } } : { problem: 'must have a port up to 65535' }
+  return port >= least && port <= 65_535
+    ? undefined
+    : `must have a port from ${least} to 65535, not ${digits}`
 }
 
 /** The address of the device. `host` has no brackets; `origin` has them, and omits the default port. */
@@ -72,7 +80,10 @@ export function parseUpstreamUrl(text: string): Parsed<UpstreamUrl> {
   if (text.startsWith('http+unix:')) return parseUnixUrl(text.slice('http+unix:'.length))
   // `URL.parse` is too lenient: it drops tabs, spaces and line ends, and takes http:host for http://host.
   const url = /^https?:\/\/[^\s/\\]/i.test(text) && !/[\s\\]/.test(text) ? URL.parse(text) : null
-  if (url === null) return { problem: URL_PROBLEM }
+  if (url === null) {
+    const [, digits] = /^https?:\/\/[^\s/\\]+:(\d+)\/?$/i.exec(text) ?? []
+    return { problem: (digits === undefined ? undefined : portProblem(digits, 1)) ?? URL_PROBLEM }
+  }
   const protocol = url.protocol === 'https:' ? 'https' : 'http'
   if (url.username !== '' || url.password !== '' || /^\w+:\/\/[^/?#]*@/.test(text)) {
     return {
@@ -85,7 +96,7 @@ export function parseUpstreamUrl(text: string): Parsed<UpstreamUrl> {
     }
   }
   const port = url.port === '' ? (protocol === 'https' ? 443 : 80) : Number(url.port)
-  if (port === 0) return { problem: 'must have a port from 1 to 65535' }
+  if (port === 0) return { problem: portProblem('0', 1) ?? URL_PROBLEM }
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   return { value: { kind: 'tcp', protocol, host, port, origin: url.origin } }
 }

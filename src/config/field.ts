@@ -31,6 +31,8 @@ export interface Field<T> {
   readonly textForm: TextForm
   /** No error message quotes the value. */
   readonly secret: boolean
+  /** What to write instead of a wrong value, as a clause. */
+  readonly advice?: string
   /** Whether a reload applies a change from one value to the other; otherwise the change needs a restart. */
   readonly live: (before: unknown, after: unknown) => boolean
   /** The keys of this section, in snake_case, in the order of the reference page. */
@@ -45,6 +47,7 @@ export interface FieldOptions {
   readonly description: string
   readonly default?: YamlValue
   readonly secret?: boolean
+  readonly advice?: string
   readonly live?: Field<unknown>['live']
 }
 
@@ -142,7 +145,11 @@ export function section<F extends Fields>(
 type ChoiceOf<F extends Fields> = { [K in keyof F]: { readonly [P in K]: ValueOf<F[K]> } }[keyof F]
 
 /** A mapping that holds exactly one of several keys. */
-export function choice<F extends Fields>(description: string, alternatives: F): Field<ChoiceOf<F>> {
+export function choice<F extends Fields>(
+  description: string,
+  alternatives: F,
+  advice?: string,
+): Field<ChoiceOf<F>> {
   type T = ChoiceOf<F>
   const keys: Keys = new Map(Object.entries(alternatives).map(([key, each]) => [key, optional(each)]))
   const names = [...keys.keys()].join(', ')
@@ -165,6 +172,7 @@ export function choice<F extends Fields>(description: string, alternatives: F): 
   return field(schema, {
     description,
     type: `one of ${names}`,
+    ...(advice === undefined ? {} : { advice }),
     kind: 'choice',
     secret: true,
     textForm: 'yaml',

@@ -35,30 +35,49 @@ function keysBelow(path: readonly string[], field: Field<unknown>): KnownKey[] {
   })
 }
 
-/** Returns the second half of the error message for an unknown name: it suggests the most similar known name. */
-export function nearestName(unknown: string, known: readonly string[]): string {
-  return adviceFor(unknown, known, (name) => distance(unknown, name))
+/** The known name that is most similar to an unknown one, and whether it is close enough to be meant. */
+export interface Nearest {
+  readonly key: string
+  readonly close: boolean
 }
+
+/** The second half of the error message for an unknown name. */
+export function adviceOn({ key, close }: Nearest): string {
+  return close ? `did you mean ${key}?` : `the most similar known name is ${key}`
+}
+
+export function nearestName(unknown: string, known: readonly string[]): Nearest {
+  return nearest(unknown, known, (name) => distance(unknown, name))
+}
+
+/** Keys that are spelled like no other, and mean one that is elsewhere. */
+const MEANT: ReadonlyMap<string, string> = new Map([
+  ['store.url', 'tokens.store'],
+  ['store.address', 'tokens.store'],
+  ['listen.port', 'listen.address'],
+  ['admin.port', 'admin.address'],
+])
 
 /**
  * The same for dotted keys. A key with the right last part counts as similar, even in a wrong section: `capacity` is similar to
  * `tokens.capacity`.
  */
-export function nearestKey(unknown: string, known: readonly string[]): string {
+export function nearestKey(unknown: string, known: readonly string[]): Nearest {
   const snake = snakeCase(unknown)
-  return adviceFor(snake, known, (key) =>
+  const meant = MEANT.get(snake)
+  if (meant !== undefined) return { key: meant, close: true }
+  return nearest(snake, known, (key) =>
     Math.min(distance(snake, key), distance(lastPart(snake), lastPart(key)) + 1),
   )
 }
 
-function adviceFor(unknown: string, known: readonly string[], cost: (name: string) => number): string {
-  let nearest = { key: '', cost: Number.POSITIVE_INFINITY }
+function nearest(unknown: string, known: readonly string[], cost: (name: string) => number): Nearest {
+  let best = { key: '', cost: Number.POSITIVE_INFINITY }
   for (const key of known) {
     const each = cost(key)
-    if (each < nearest.cost) nearest = { key, cost: each }
+    if (each < best.cost) best = { key, cost: each }
   }
-  const close = nearest.cost <= Math.max(2, lastPart(unknown).length / 3)
-  return close ? `did you mean ${nearest.key}?` : `the most similar known name is ${nearest.key}`
+  return { key: best.key, close: best.cost <= Math.max(2, lastPart(unknown).length / 3) }
 }
 
 function lastPart(key: string): string {

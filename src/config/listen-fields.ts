@@ -14,6 +14,12 @@ export const listenField = section('The public listener, which clients connect t
       'Lets several sidecars listen on the same address and port of one machine (`SO_REUSEPORT`); the kernel spreads the connections over them. They must share their tokens: see `tokens.store`.',
   }),
   tls: tlsField,
+  insecure: flag({
+    default: false,
+    live: ALWAYS,
+    description:
+      'Says that `tls: off` on another address than loopback is meant, because something else encrypts on the way, such as a proxy on another machine. Without it, `check` and the log warn.',
+  }),
   trustedProxies: peers({
     default: [],
     live: ALWAYS,

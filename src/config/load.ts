@@ -1,13 +1,13 @@
 import { isUtf8 } from 'node:buffer'
 import { closeSync, openSync, readSync } from 'node:fs'
-import { isWithheld, reasonOf } from '../system/node-permission.ts'
+import { explainPathError } from '../system/named-file.ts'
 import { codeOf, SetupError } from '../system/setup-error.ts'
 import { LARGEST_FILE } from '../system/whole-file.ts'
 import { conflictsIn } from './conflicts.ts'
 import { decode } from './decode.ts'
 import { layer } from './layers.ts'
 import { type Environment, readEnvironment, readFlags, stateDirectory } from './overrides.ts'
-import { problemsOf } from './problem.ts'
+import { placeOf, problemsOf } from './problem.ts'
 import { type Config, schema } from './schema.ts'
 import {
   isMapping,
@@ -34,11 +34,23 @@ export interface Sources {
   readonly sets: readonly string[]
 }
 
+/** A complete configuration, and where its values come from. */
+export interface Loaded {
+  readonly config: Config
+  /** `postern.yaml:7`, a variable or `--set`; undefined for a default. `key` is in dotted form. */
+  readonly placeOf: (key: string) => string | undefined
+}
+
 /**
  * The complete configuration, with every default filled in and checked for conflicts. Throws a `SetupError` that lists
  * all problems at once. Reads no files.
  */
-export function loadConfig({ file, object, env, sets }: Sources): Config {
+export function loadConfig(sources: Sources): Config {
+  return loadWithPlaces(sources).config
+}
+
+/** The same, with the place of each value. */
+export function loadWithPlaces({ file, object, env, sets }: Sources): Loaded {
   const environment = readEnvironment(env)
   const flags = readFlags(sets)
   const problems = [...environment.problems, ...flags.problems]
@@ -54,9 +66,10 @@ export function loadConfig({ file, object, env, sets }: Sources): Config {
   ])
   const decoded = decode(schema, layered.tree)
   const issues = 'issues' in decoded ? decoded.issues : conflictsIn(decoded.value)
-  problems.unshift(...problemsOf(issues, layered, file && { path: file.path, lineOf }))
+  const places = file && { path: file.path, lineOf }
+  problems.unshift(...problemsOf(issues, layered, places))
   if (problems.length > 0 || 'issues' in decoded) throw new SetupError(problems)
-  return decoded.value
+  return { config: decoded.value, placeOf: (key) => placeOf(key.split('.'), layered, places) }
 }
 
 interface TopLevel extends Pick<YamlDocument, 'lineOf'> {
@@ -68,7 +81,10 @@ const noLine = (): undefined => undefined
 function parseFile(file: ConfigFile | undefined): Parsed<TopLevel> {
   if (file === undefined) return { value: { tree: {}, lineOf: noLine } }
   const parsed = parseYamlDocument(file.text)
-  if ('problem' in parsed) return { problem: `${file.path}: ${parsed.problem}` }
+  if ('problem' in parsed) {
+    const line = parsed.line === undefined ? '' : `:${parsed.line}`
+    return { problem: `${file.path}${line}: ${parsed.problem}` }
+  }
   return topLevel(parsed.value, file.path)
 }
 
@@ -113,24 +129,9 @@ function readBytes(path: string): Buffer {
     }
   } catch (error) {
     if (codeOf(error) === '') throw error
-    throw new SetupError(`${path}: ${explain(error)}`)
-  }
-}
-
-function explain(error: unknown): string {
-  if (isWithheld(error)) return reasonOf(error)
-  const code = codeOf(error)
-  switch (code) {
-    case 'ENOENT':
-      return 'there is no such file; name the configuration with --config'
-    case 'ENOTDIR':
-      return 'there is no such file: a part of the path is not a directory'
-    case 'EACCES':
-    case 'EPERM':
-      return 'must be readable by the user that runs Postern'
-    case 'EISDIR':
-      return 'is a directory; name the file in it'
-    default:
-      return `cannot be read (${code})`
+    const { reason, remedy } = explainPathError(error, path)
+    throw new SetupError(`${path}: ${reason}`, {
+      remedy: codeOf(error) === 'ENOENT' ? 'name the configuration with --config' : remedy,
+    })
   }
 }

@@ -1,5 +1,5 @@
 import { type Field, fieldBelow } from './field.ts'
-import { dottedKeys, environmentName, knownKeys, nearestKey, nearestName } from './known-keys.ts'
+import { adviceOn, dottedKeys, environmentName, knownKeys, nearestKey, nearestName } from './known-keys.ts'
 import { schema } from './schema.ts'
 import { type Parsed, parseYaml, type YamlValue } from './yaml.ts'
 
@@ -55,7 +55,7 @@ export function readEnvironment(environment: Environment): Overrides {
     const known = KEY_OF.get(name)
     if (known === undefined) {
       if (!isFromKubernetes(name, value))
-        problems.push(`${name}: unknown variable; ${nearestName(name, NAMES)}`)
+        problems.push(`${name}: unknown variable; ${adviceOn(nearestName(name, NAMES))}`)
       continue
     }
     const parsed = parseText(known.field, value)
@@ -96,7 +96,7 @@ type Target = Pick<Override, 'path' | 'value'>
 function targetOf(path: readonly string[], text: string): Parsed<Target> {
   const found = resolve(schema, path)
   if (found === undefined) {
-    return { problem: `unknown key; ${nearestKey(path.join('.'), dottedKeys)}` }
+    return { problem: `unknown key; ${adviceOn(nearestKey(path.join('.'), dottedKeys))}` }
   }
   if (found.field.kind === 'headers' && found.rest.length > 0) {
     return headerOf(found.path, found.rest, text)

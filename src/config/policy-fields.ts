@@ -15,6 +15,7 @@ export const passwordField = choice(
         'For a device without a readable password file: the sidecar checks the password of each grant by signing in to the device, as `upstream.auth` defines. The sidecar keeps the last right password in memory only, and uses it to sign in for forwarded requests. If the device refuses it later, it counts as changed. After a restart the sidecar knows no password. Until the next grant, requests with restored tokens reach the device without credentials. If that grant has a different password, the restored tokens are revoked first. A wrong password in a grant is a failed login at the device, which may lock the account: see `limits.oauth`.',
     }),
   },
+  'such as {file: /etc/postern/password}, a file with one line, the password or its hash',
 )
 
 export const tokensField = section('Access and refresh tokens.', {
@@ -112,6 +113,7 @@ function limit(requests: number, what: string) {
   return section(`The limit for ${what}.`, {
     requests: integer(1, 1_000_000_000, {
       default: requests,
+      advice: 'to lift the limit, write 1000000000',
       live: ALWAYS,
       description: `The number of requests that pass in one window, for ${what}.`,
     }),

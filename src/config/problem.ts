@@ -1,6 +1,6 @@
-import type { Issue } from './decode.ts'
+import { decode, type Issue } from './decode.ts'
 import { type Field, fieldBelow } from './field.ts'
-import { dottedKeys, dottedKeysBelow, nearestKey } from './known-keys.ts'
+import { adviceOn, dottedKeys, dottedKeysBelow, type Nearest, nearestKey } from './known-keys.ts'
 import type { Layered } from './layers.ts'
 import { schema } from './schema.ts'
 import { valueAt, type YamlDocument, type YamlValue } from './yaml.ts'
@@ -12,24 +12,42 @@ export interface FilePlaces extends Pick<YamlDocument, 'lineOf'> {
   readonly path: string
 }
 
-/** One line per issue: the source of the value (of the file also the line), the key, what is wrong, and the value. */
+/**
+ * One line per issue: the source of the value (of the file also the line), the key, what is wrong, and the value. A key that is
+ * missing because it is misspelt is one problem, not two.
+ */
 export function problemsOf(
   issues: readonly Issue[],
   layered: Layered,
   file: FilePlaces | undefined,
 ): readonly string[] {
-  return issues.flatMap((issue) => {
-    if (issue.unknown.length === 0) return [line(issue.path, describe(issue, layered.tree), layered, file)]
+  const line = (path: readonly string[], what: string): string =>
+    [placeOf(path, layered, file), path.join('.'), what].filter((part) => part !== undefined).join(': ')
+  const meant: string[] = []
+  const lines = issues.flatMap((issue) => {
+    if (issue.unknown.length === 0) return [{ issue, text: line(issue.path, describe(issue, layered.tree)) }]
     return issue.unknown.map((key) => {
       const path = [...issue.path, key]
-      return line(path, `unknown key; ${adviceFor(path)}`, layered, file)
+      const found = nearestTo(path)
+      if (typeof found !== 'string' && found.close) meant.push(found.key)
+      const advice = typeof found === 'string' ? found : adviceOn(found)
+      return { issue, text: line(path, `unknown key; ${advice}`) }
     })
   })
+  const follows = ({ path, unknown }: Issue): boolean =>
+    unknown.length === 0 &&
+    valueAt(layered.tree, path) === undefined &&
+    meant.some((key) => `${path.join('.')}.`.startsWith(`${key}.`))
+  return lines.filter(({ issue }) => !follows(issue)).map(({ text }) => text)
 }
 
-function line(path: readonly string[], what: string, layered: Layered, file: FilePlaces | undefined): string {
-  const source = layered.sourceOf(path) ?? (isDefault(path, layered.tree) ? undefined : placeIn(file, path))
-  return [source, path.join('.'), what].filter((part) => part !== undefined).join(': ')
+/** Where the value of a key comes from; undefined for a default. */
+export function placeOf(
+  path: readonly string[],
+  layered: Layered,
+  file: FilePlaces | undefined,
+): string | undefined {
+  return layered.sourceOf(path) ?? (isDefault(path, layered.tree) ? undefined : placeIn(file, path))
 }
 
 /** `postern.yaml:7`, the form that editors and terminals open. */
@@ -46,7 +64,8 @@ function isDefault(path: readonly string[], tree: YamlValue): boolean {
   )
 }
 
-function adviceFor(path: readonly string[]): string {
+/** The key that is meant, or advice. */
+function nearestTo(path: readonly string[]): Nearest | string {
   if (fieldsAlong(path).some(({ kind }) => kind === 'headers')) return 'a header takes text or {file: path}'
   const fields = fieldsAlong(path)
   const names = fields.findIndex(({ kind }) => kind === 'named')
@@ -58,10 +77,21 @@ function adviceFor(path: readonly string[]): string {
 
 function describe({ path, message }: Issue, tree: YamlValue): string {
   const value = valueAt(tree, path)
-  if (isDefault(path, tree)) return `${message} (by default: ${fieldsAlong(path).at(-1)?.default})`
-  if (value === undefined) return `is missing; it ${message}`
-  const shown = fieldsAlong(path).some(({ secret }) => secret) ? undefined : show(value)
-  return shown === undefined ? message : `${message} (given: ${shown})`
+  const fields = fieldsAlong(path)
+  const field = fields.length === path.length ? fields.at(-1) : undefined
+  if (isDefault(path, tree)) return `${message} (by default: ${field?.default})`
+  const advice = value === undefined || field === undefined ? undefined : adviceOnValue(field, value)
+  const whole = [value === undefined ? `is missing; it ${message}` : message, advice ?? field?.advice]
+    .filter((part) => part !== undefined)
+    .join('; ')
+  const shown = value === undefined || fields.some(({ secret }) => secret) ? undefined : show(value)
+  return shown === undefined ? whole : `${whole} (given: ${shown})`
+}
+
+/** YAML reads `0123` as a number and `true` as a truth value: text that looks like one needs quotes. */
+function adviceOnValue(field: Field<unknown>, value: YamlValue): string | undefined {
+  const isOther = typeof value === 'number' || typeof value === 'boolean'
+  return isOther && 'value' in decode(field, String(value)) ? 'put it in quotes' : undefined
 }
 
 /** The fields along a path, up to the first unknown key. */

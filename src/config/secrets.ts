@@ -47,28 +47,32 @@ function maskedHeader(value: HeaderValue): HeaderValue {
   return typeof value === 'string' ? MASK : value
 }
 
-/** A file with a secret that users other than its owner and its group can read, or that any user but its owner can write. */
-export interface ExposedSecret {
-  /** The configuration key that names the file. */
+/** A setting that works and is not safe. */
+export interface ConfigWarning {
+  /** The configuration key. */
   readonly key: string
-  readonly file: string
+  /** The file that it names, if that is at fault. */
+  readonly file?: string
   readonly reason: string
-  /** A command that mends it. */
+  /** What follows from it, and what mends it, each as a clause. */
+  readonly meaning: string
   readonly remedy: string
 }
 
-type SecretFile = Pick<ExposedSecret, 'key' | 'file'>
+type SecretFile = Required<Pick<ConfigWarning, 'key' | 'file'>>
 
 /**
- * Finds the files with secrets whose mode is too open. Read permission for the group is normal (root:postern, 0640). The
+ * Finds the files with secrets that users other than the owner and the group can read, or that any user but the owner can write. Read permission for the group is normal (root:postern, 0640). The
  * owner is not checked, because a user namespace shows a mapped owner. A file whose mode cannot be read is skipped: the
  * code that reads the file reports it.
  */
-export async function exposedSecrets(config: Config): Promise<readonly ExposedSecret[]> {
+export async function exposedSecrets(config: Config): Promise<readonly ConfigWarning[]> {
   const looks = secretFiles(config).map(async (secret) => {
     const found = await stat(secret.file).catch(() => undefined)
-    const reason = found === undefined ? '' : exposureOf(found.mode)
-    return reason === '' ? [] : [{ ...secret, reason, remedy: `chmod 0640 ${secret.file}` }]
+    // A folder in place of the file is another fault: `chmod` would lock its owner out.
+    const reason = found?.isFile() === true ? exposureOf(found.mode) : ''
+    const meaning = 'accounts that do not need the file can read or replace it'
+    return reason === '' ? [] : [{ ...secret, reason, meaning, remedy: `chmod 0640 ${secret.file}` }]
   })
   return (await Promise.all(looks)).flat()
 }

@@ -182,8 +182,14 @@ export function peers(options: FieldOptions): Field<readonly string[]> {
     ...options,
     type: 'CIDRs, addresses or `unix`',
     must,
-    parse: (given) =>
-      given === 'unix' || parseCidr(given) !== undefined ? { value: given } : { problem: must },
+    parse(given) {
+      if (given === 'unix' || parseCidr(given) !== undefined) return { value: given }
+      const [, base = '', bits] = /^(.+)\/(\d+)$/.exec(given) ?? []
+      if (parseCidr(base) === undefined) return { problem: must }
+      return {
+        problem: `must have at most ${base.includes(':') ? 128 : 32} bits after the slash, not ${bits}`,
+      }
+    },
     format: (value) => value,
   })
 }

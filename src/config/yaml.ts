@@ -9,6 +9,7 @@ import {
   LineCounter,
   parseDocument,
   stringify,
+  visit,
 } from 'yaml'
 
 /** A value of a YAML file, before the schema checks it. */
@@ -49,10 +50,10 @@ const FAULTS: Readonly<Record<string, string>> = {
   BAD_INDENT: 'the indentation is wrong, or a bracket is not closed',
   BAD_SCALAR_START: 'a value must not begin with this character; put it in quotes',
   BLOCK_AS_IMPLICIT_KEY: 'an unexpected colon; put the value in quotes, or its keys on lines of their own',
-  DUPLICATE_KEY: 'a key occurs twice in one mapping; keep one of the two',
   MISSING_CHAR: 'a closing quote, a comma, a colon or a bracket is missing',
   MULTIPLE_DOCS: 'a second document begins; keep everything in one',
   NON_STRING_KEY: 'a key must be text',
+  RESOURCE_EXHAUSTION: 'it is nested too deeply',
   TAB_AS_INDENT: 'a tab in the indentation; use spaces',
   TAG_RESOLVE_FAILED: 'a tag, which is not allowed here; write the value without it',
 }
@@ -64,17 +65,25 @@ export interface YamlDocument {
   readonly lineOf: (path: readonly string[]) => number | undefined
 }
 
+/** The problem of a text that is not valid YAML, and the line (from 1) where it stands. */
+interface YamlProblem {
+  readonly problem: string
+  readonly line?: number
+}
+
 /**
  * Parses one YAML 1.2 document. Refuses duplicate keys, tags and too many aliases. A problem states line and column, and
- * never quotes the text.
+ * quotes nothing but a key.
  */
 export function parseYaml(text: string): Parsed<YamlValue> {
   const parsed = parseYamlDocument(text)
-  return 'problem' in parsed ? parsed : { value: parsed.value.tree }
+  if (!('problem' in parsed)) return { value: parsed.value.tree }
+  const { line, problem } = parsed
+  return { problem: line === undefined ? problem : `line ${line}: ${problem}` }
 }
 
 /** The same, with the lines of the keys. */
-export function parseYamlDocument(text: string): Parsed<YamlDocument> {
+export function parseYamlDocument(text: string): { readonly value: YamlDocument } | YamlProblem {
   const lines = new LineCounter()
   const document = parseDocument(text, {
     lineCounter: lines,
@@ -87,7 +96,11 @@ export function parseYamlDocument(text: string): Parsed<YamlDocument> {
   const [fault] = [...document.errors, ...document.warnings].sort((a, b) => a.pos[0] - b.pos[0])
   if (fault !== undefined) {
     const { line, col } = lines.linePos(fault.pos[0])
-    return { problem: `line ${line}, column ${col}: ${FAULTS[fault.code] ?? 'is not valid YAML'}` }
+    const what =
+      fault.code === 'DUPLICATE_KEY'
+        ? describeTwice(document, fault.pos[0], lines)
+        : (FAULTS[fault.code] ?? 'is not valid YAML')
+    return { line, problem: `${what} (column ${col})` }
   }
   let tree: unknown
   try {
@@ -96,8 +109,27 @@ export function parseYamlDocument(text: string): Parsed<YamlDocument> {
     return { problem: 'an alias without its anchor, or too many aliases; write the values out' }
   }
   const narrowed = narrow(tree)
-  if ('problem' in narrowed) return narrowed
+  if ('problem' in narrowed) {
+    const line = lineOf(document, narrowed.path, lines)
+    return line === undefined ? narrowed : { ...narrowed, line }
+  }
   return { value: { tree: narrowed.value, lineOf: (path) => lineOf(document, path, lines) } }
+}
+
+/** Names the key that stands at an offset, and the line of its first occurrence in the same mapping. */
+function describeTwice(document: Document.Parsed, offset: number, lines: LineCounter): string {
+  let what = 'a key occurs twice in one mapping'
+  visit(document, {
+    Map(_, { items }) {
+      const keys = items.map(({ key }) => key).filter(isScalar)
+      const again = keys.find(({ range }) => range?.[0] === offset)
+      const first = keys.find(({ value }) => value === again?.value)?.range?.[0]
+      if (again === undefined || first === undefined) return undefined
+      what = `the key ${again.value} occurs twice in one mapping, first in line ${lines.linePos(first).line}`
+      return visit.BREAK
+    },
+  })
+  return `${what}; keep one of the two`
 }
 
 function lineOf(document: Document.Parsed, path: readonly string[], lines: LineCounter): number | undefined {
@@ -123,11 +155,24 @@ export function writeYaml(tree: unknown): string {
   return stringify(tree, { lineWidth: 0 })
 }
 
+/** What YAML cannot hold, and the path of it. */
+interface Misfit {
+  readonly problem: string
+  readonly path: readonly string[]
+}
+
+type Narrowed<T> = { readonly value: T } | Misfit
+
 /**
  * Narrows values from a program; leaves out members that are `undefined`. A problem names the path of a value that YAML cannot
  * hold, such as a function.
  */
-export function narrow(value: unknown, path: readonly string[] = []): Parsed<YamlValue> {
+export function narrow(
+  value: unknown,
+  path: readonly string[] = [],
+  above: readonly unknown[] = [],
+): Narrowed<YamlValue> {
+  if (above.includes(value)) return problemAt(path, 'contains itself; write the value out without an alias')
   switch (typeof value) {
     case 'boolean':
     case 'number':
@@ -135,35 +180,45 @@ export function narrow(value: unknown, path: readonly string[] = []): Parsed<Yam
       return { value }
     case 'object':
       if (value === null) return { value }
-      return Array.isArray(value) ? narrowList(value, path) : narrowMapping(value, path)
+      return Array.isArray(value)
+        ? narrowList(value, path, [...above, value])
+        : narrowMapping(value, path, [...above, value])
     default:
       return problemAt(path, 'must be text, a number, true or false, null, a list or a mapping')
   }
 }
 
-function narrowList(members: readonly unknown[], path: readonly string[]): Parsed<YamlValue> {
+function narrowList(
+  members: readonly unknown[],
+  path: readonly string[],
+  above: readonly unknown[],
+): Narrowed<YamlValue> {
   const list: YamlValue[] = []
   for (const [index, member] of members.entries()) {
-    const narrowed = narrow(member, [...path, String(index)])
+    const narrowed = narrow(member, [...path, String(index)], above)
     if ('problem' in narrowed) return narrowed
     list.push(narrowed.value)
   }
   return { value: list }
 }
 
-function narrowMapping(given: object, path: readonly string[]): Parsed<YamlMapping> {
+function narrowMapping(
+  given: object,
+  path: readonly string[],
+  above: readonly unknown[],
+): Narrowed<YamlMapping> {
   const entries: [string, YamlValue][] = []
   for (const [key, value] of Object.entries(given)) {
     // Prototype pollution: assigning this key to an object replaces its prototype.
     if (key === '__proto__') return problemAt(path, 'a key must not be __proto__')
     if (value === undefined) continue
-    const narrowed = narrow(value, [...path, key])
+    const narrowed = narrow(value, [...path, key], above)
     if ('problem' in narrowed) return narrowed
     entries.push([key, narrowed.value])
   }
   return { value: Object.fromEntries(entries) }
 }
 
-function problemAt(path: readonly string[], what: string): { readonly problem: string } {
-  return { problem: path.length === 0 ? what : `${path.join('.')}: ${what}` }
+function problemAt(path: readonly string[], what: string): Misfit {
+  return { path, problem: path.length === 0 ? what : `${path.join('.')}: ${what}` }
 }

@@ -2,10 +2,8 @@ import type { ServiceConfig } from '../config/upstream-fields.ts'
 import type { UpstreamDeadlines } from '../device/deadlines.ts'
 import type { UpstreamTarget } from '../device/target.ts'
 import type { Fields } from '../http/fields.ts'
-import { reasonOf } from '../system/node-permission.ts'
-import { certificatesIn } from '../system/pem.ts'
+import { readAuthorities, readNamedFile } from '../system/named-file.ts'
 import { SetupError } from '../system/setup-error.ts'
-import { readWholeFile } from '../system/whole-file.ts'
 import type { RequestFieldSettings } from './request-fields.ts'
 
 /**
@@ -20,19 +18,11 @@ export async function upstreamTarget(
   return {
     origin: url.origin,
     socketPath: url.kind === 'unix' ? url.path : undefined,
-    ca: tls.ca === undefined ? undefined : await readAuthorities(tls.ca, `${key}.tls.ca`),
+    ca: tls.ca === undefined ? undefined : await readAuthorities(`${key}.tls.ca`, tls.ca),
     insecure: tls.insecure,
     reuse,
     parser,
   }
-}
-
-/** OpenSSL reads a file without certificates as an empty list of authorities, and then trusts no device. Refuses such a file. */
-async function readAuthorities(path: string, key: string): Promise<string> {
-  const text = await readText(path, key)
-  const certificates = certificatesIn({ path, text })
-  if (typeof certificates === 'string') throw new SetupError(`${key}: ${certificates}`)
-  return text
 }
 
 export function upstreamDeadlines(service: ServiceConfig): UpstreamDeadlines {
@@ -75,16 +65,9 @@ async function readAddedFields(headers: ServiceConfig['headers'], key: string): 
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
 async function readValue(key: string, path: string): Promise<string> {
-  const value = (await readText(path, key)).replace(/\r?\n$/, '')
+  const value = (await readNamedFile(key, path)).toString('utf8').replace(/\r?\n$/, '')
   if (value === '' || !FIELD_VALUE.test(value)) {
-    throw new SetupError(`${key}: ${path} must hold one line of printable text`)
+    throw new SetupError(`${path} must hold one line of printable text`, { key })
   }
   return value
-}
-
-async function readText(path: string, key: string): Promise<string> {
-  const bytes = await readWholeFile(path).catch((error: unknown) => {
-    throw new SetupError(`${key}: cannot read ${path}: ${reasonOf(error)}`)
-  })
-  return bytes.toString('utf8')
 }

@@ -4,11 +4,11 @@ import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Clock } from '../system/clock.ts'
 import type { MachineNames } from '../system/machine-names.ts'
+import { explainPathError, readNamedFile } from '../system/named-file.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import { ensureFolder, setAside, writeFlushed } from '../system/own-files.ts'
 import type { PemFile } from '../system/pem.ts'
 import { codeOf, SetupError } from '../system/setup-error.ts'
-import { readWholeFile } from '../system/whole-file.ts'
 import { type NameChange, nameChange, wantedNames } from './certificate-names.ts'
 import { makeSelfSigned, remakeSelfSigned } from './self-signed.ts'
 import { inspectPair, type TlsMaterial } from './tls-pair.ts'
@@ -67,6 +67,9 @@ export async function loadTlsMaterial(
   return made
 }
 
+const SELF_SIGNED = 'remove listen.tls for a self-signed certificate'
+const CORRECT = `correct the files, or ${SELF_SIGNED}`
+
 /** Reads a pair that the operator provides. Rejects with `SetupError` if it is unusable. */
 export async function readPair(paths: PairPaths): Promise<TlsMaterial> {
   const [cert, key] = [
@@ -74,7 +77,7 @@ export async function readPair(paths: PairPaths): Promise<TlsMaterial> {
     await readPem(paths.key, 'listen.tls.key'),
   ]
   const material = inspectPair(cert, key)
-  if (typeof material === 'string') throw new SetupError(`listen.tls: ${material}`)
+  if (typeof material === 'string') throw new SetupError(material, { key: 'listen.tls', remedy: CORRECT })
   return material
 }
 
@@ -91,20 +94,16 @@ export async function findSelfSigned(
   return typeof material === 'string' ? { broken: material } : material
 }
 
-async function readPem(path: string, setting?: string): Promise<PemFile> {
-  try {
-    return { path, text: (await readWholeFile(path)).toString('utf8') }
-  } catch (error) {
-    const place = setting === undefined ? '' : `${setting}: `
-    throw new SetupError(`${place}cannot read ${path}: ${reasonOf(error)}`, { cause: error })
-  }
+async function readPem(path: string, key: string): Promise<PemFile> {
+  const bytes = await readNamedFile(key, path, `correct the path, or ${SELF_SIGNED}`)
+  return { path, text: bytes.toString('utf8') }
 }
 
 async function readIfThere(path: string): Promise<PemFile | undefined> {
   try {
-    return await readPem(path)
+    return await readPem(path, 'state_dir')
   } catch (error) {
-    if (error instanceof SetupError && codeOf(error.cause) === 'ENOENT') return undefined
+    if (error instanceof SetupError && ['ENOENT', 'ENOTDIR'].includes(codeOf(error.cause))) return undefined
     throw error
   }
 }
@@ -114,9 +113,7 @@ function setPairAside({ cert, key }: PairPaths, wall: number): readonly string[]
   try {
     return [cert, key].filter((path) => existsSync(path)).map((path) => setAside(path, 'broken', wall))
   } catch (error) {
-    throw new SetupError(
-      `cannot set the broken self-signed pair in ${dirname(cert)} aside: ${reasonOf(error)}`,
-    )
+    throw notWritten(`cannot set the broken self-signed pair in ${dirname(cert)} aside`, cert, error)
   }
 }
 
@@ -128,11 +125,14 @@ async function makePair(stateDir: string, names: readonly string[], wall: number
     await writePrivately(paths.key, pair.key)
     await writePrivately(paths.cert, pair.cert)
   } catch (error) {
-    throw new SetupError(
-      `cannot store the self-signed certificate in ${dirname(paths.cert)}: ${reasonOf(error)}`,
-    )
+    throw notWritten('cannot store the self-signed certificate', paths.cert, error)
   }
   return readPair(paths)
+}
+
+function notWritten(what: string, path: string, cause: unknown): SetupError {
+  const { reason, remedy } = explainPathError(cause, dirname(path), 'write')
+  return new SetupError(`${what}: ${reason}`, { key: 'state_dir', cause, remedy })
 }
 
 /** A self-signed certificate that was made anew. */

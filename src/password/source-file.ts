@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
-import { isWithheld, reasonOf } from '../system/node-permission.ts'
-import { codeOf } from '../system/setup-error.ts'
-import { OddFile, readWholeFile } from '../system/whole-file.ts'
+import { explainPathError } from '../system/named-file.ts'
+import { codeOf, isBug } from '../system/setup-error.ts'
+import { readWholeFile } from '../system/whole-file.ts'
 import { type Credential, parseStoredLine } from './stored-line.ts'
 
 /** The password source: a file of one line, or the line of one user in an htpasswd or shadow file. */
@@ -23,15 +23,30 @@ export type SourceContent =
 interface Unusable {
   readonly kind: 'unusable'
   readonly reason: string
+  /** What to do about a file that cannot be read; undefined for one that is missing or holds no usable line. */
+  readonly remedy?: string | undefined
 }
 
 const SINGLE_LINE_LIMIT = 64 * 1024
 const TABLE_LIMIT = 1024 * 1024
 
-/** The file to read and to watch. */
-export function sourcePath(config: PasswordSourceConfig): string {
-  if ('file' in config) return config.file
-  return 'htpasswd' in config ? config.htpasswd.file : config.shadow.file
+/** The file to read and to watch, the key that names it, and what to do if it is missing or holds no usable line. */
+export function sourceFile(config: PasswordSourceConfig): {
+  readonly file: string
+  readonly key: string
+  readonly remedy: string
+} {
+  if ('file' in config) {
+    const { file } = config
+    return { file, key: 'password.file', remedy: `postern hash-password > ${file} writes a usable one` }
+  }
+  const [kind, { file, user }] =
+    'htpasswd' in config ? (['htpasswd', config.htpasswd] as const) : (['shadow', config.shadow] as const)
+  return {
+    file,
+    key: `password.${kind}.file`,
+    remedy: `correct the path, or the entry of ${user} in the file`,
+  }
 }
 
 /** Reads and parses the source. A source that cannot be used is a result, not an error, so a running sidecar continues. */
@@ -75,9 +90,9 @@ async function readText(file: string, limit: number): Promise<Text> {
   try {
     return decoded(await readWholeFile(file, limit))
   } catch (error) {
-    if (error instanceof OddFile) return unusable(error.message)
-    if (codeOf(error) === '') throw error
-    return unusable(reasonFor(error))
+    if (isBug(error)) throw error
+    const { reason, remedy } = explainPathError(error, file)
+    return { kind: 'unusable', reason, remedy: codeOf(error) === 'ENOENT' ? undefined : remedy }
   }
 }
 
@@ -85,17 +100,6 @@ async function readText(file: string, limit: number): Promise<Text> {
 function decoded(bytes: Uint8Array): Text {
   if (!isUtf8(bytes)) return unusable('it is not valid UTF-8')
   return { kind: 'text', text: new TextDecoder().decode(bytes) }
-}
-
-const REASONS: ReadonlyMap<string, string> = new Map([
-  ['ENOENT', 'there is no such file'],
-  ['EACCES', 'permission to read it is denied'],
-])
-
-function reasonFor(error: unknown): string {
-  if (isWithheld(error)) return reasonOf(error)
-  const code = codeOf(error)
-  return REASONS.get(code) ?? `it cannot be read (${code})`
 }
 
 function unusable(reason: string): Unusable {

@@ -4,7 +4,7 @@ import type { Clock } from '../system/clock.ts'
 import { watchFile } from '../system/file-watch.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { fingerprintOf } from './key-derivation.ts'
-import { type PasswordSourceConfig, readSource, type SourceContent, sourcePath } from './source-file.ts'
+import { type PasswordSourceConfig, readSource, type SourceContent, sourceFile } from './source-file.ts'
 import { createVerifier, type Verification } from './verifier.ts'
 
 /** Called when the source changes while the sidecar runs. */
@@ -37,12 +37,20 @@ export interface PasswordSource {
 /** Time between two reads that must agree (ms): a file that is still being written is not used. */
 const SETTLE = 75
 
+export interface PasswordSourceDependencies {
+  readonly clock: Clock
+  readonly events: PasswordSourceEvents
+  /** The configuration key of the file; default: that of the source below `password`. */
+  readonly key?: string
+}
+
 /** Opens the source and watches it. Rejects with `SetupError` if it cannot be used now; later failures are events. */
 export async function openPasswordSource(
   config: PasswordSourceConfig,
-  { clock, events }: { readonly clock: Clock; readonly events: PasswordSourceEvents },
+  { clock, events, key }: PasswordSourceDependencies,
 ): Promise<PasswordSource> {
-  const file = sourcePath(config)
+  const source = sourceFile(config)
+  const { file } = source
   const named = (reason: string): string => `password file ${file}: ${reason}`
   const verifier = createVerifier()
 
@@ -54,7 +62,10 @@ export async function openPasswordSource(
   }
 
   const first = await read()
-  if (first.kind === 'unusable') throw new SetupError(named(first.reason))
+  if (first.kind === 'unusable') {
+    const remedy = first.remedy ?? source.remedy
+    throw new SetupError(`${file}: ${first.reason}`, { key: key ?? source.key, remedy })
+  }
 
   let current = first
   let problem: string | undefined

@@ -3,7 +3,8 @@ import type { Promised } from './promised.ts'
 /** What an operator can rely on before the first client connects. */
 export const FIRST_USE = {
   H103: {
-    sentence: 'A mistake in the configuration file is reported with its file, line and key.',
+    sentence:
+      'A mistake in the configuration file is reported with its file, line and key, and what to write instead.',
     reason: 'a file of a hundred lines; an operator who sees it for the first time',
   },
   H104: {
@@ -20,13 +21,14 @@ export const FIRST_USE = {
     reason: 'a change is checked while the service runs',
   },
   H107: {
-    sentence: 'Each problem that `check` reports, as text or JSON, says what it means and how to mend it.',
-    reason: 'a bare ECONNREFUSED helps no operator',
+    sentence:
+      'Each problem that `check` reports, as text or JSON, says what it means and how to mend it. Cleartext on another address than loopback, an admin listener on all addresses, `enforce: false` and a password in plain text are such problems, and each is a line of the log at the start.',
+    reason: 'a bare ECONNREFUSED helps no operator; a setting for a trial stays in production',
   },
   H108: {
     sentence:
-      'An address or a certificate that cannot be used is reported by `serve` and `check` with its key, the fault and what to do.',
-    reason: 'ports below 1024, taken ports, encrypted keys, DER, swapped files',
+      'An address, a file or a folder that cannot be used is reported by `serve` and `check` in the same words: where its key is set, the fault and what to do.',
+    reason: 'ports below 1024, taken ports, missing files, encrypted keys, DER, swapped files',
   },
   H109: {
     sentence:

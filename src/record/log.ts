@@ -1,4 +1,5 @@
 import { type DestinationStream, destination, type Logger, pino } from 'pino'
+import { readableLine } from './readable-line.ts'
 
 export type { Logger } from 'pino'
 
@@ -26,7 +27,7 @@ const MAX_BYTES_PER_UNIT = 3
 /** A log with one JSON object on each line, or readable text on a terminal. */
 export async function createLog({ level, format }: LogSettings, sink: LogSink): Promise<Logger> {
   const readable = format === 'pretty' || (format === 'auto' && sink.terminal)
-  return createLogOn(level, readable ? await prettyStream(sink) : bufferedStream(sink))
+  return createLogOn(level, readable ? readableStream(sink) : bufferedStream(sink))
 }
 
 /** A log that writes to a stream, for tests and for programs that embed the sidecar. */
@@ -128,13 +129,8 @@ export async function finishLog(log: Logger, patience: number = LAST_FLUSH): Pro
   if (!(await written)) stream.abandon?.()
 }
 
-async function prettyStream(sink: LogSink): Promise<DestinationStream> {
-  const { default: pretty } = await import('pino-pretty')
-  return pretty({
-    destination: sink.fd,
-    sync: true,
-    colorize: sink.terminal,
-    singleLine: true,
-    translateTime: 'SYS:HH:MM:ss.l',
-  })
+/** Writes each line at once: a person reads it. */
+function readableStream({ fd, terminal }: LogSink): DestinationStream {
+  const file = destination({ fd, sync: true })
+  return { write: (line) => void file.write(readableLine(line, terminal)) }
 }

@@ -10,7 +10,7 @@ export interface Login {
   readonly user: string | undefined
   readonly password: string | undefined
   readonly database: number
-  readonly tls: { readonly ca: Buffer | undefined; readonly insecure: boolean } | undefined
+  readonly tls: { readonly ca: string | undefined; readonly insecure: boolean } | undefined
 }
 
 /** An open connection. Replies come in the order of the questions. */

@@ -1,10 +1,6 @@
 import type { StoreConfig } from '../config/store-fields.ts'
 import type { StoreAddress } from '../config/store-url.ts'
-import { reasonOf } from '../system/node-permission.ts'
-import { certificatesIn } from '../system/pem.ts'
-import { readSecretLine } from '../system/secret-line.ts'
-import { SetupError } from '../system/setup-error.ts'
-import { readWholeFile } from '../system/whole-file.ts'
+import { readAuthorities, readSecretLine } from '../system/named-file.ts'
 import type { Login } from './connection.ts'
 
 /** How to reach a shared store: the section `store`, and the decoded URL of `tokens.store`. */
@@ -23,15 +19,6 @@ export async function readAccount({ address, passwordFile, tls }: StoreSettings)
   const password =
     passwordFile === undefined ? address.password : await readSecretLine('store.password_file', passwordFile)
   if (!address.tls) return { user: address.user, password, tls: undefined }
-  const ca = tls.ca === undefined ? undefined : await readAuthority(tls.ca)
+  const ca = tls.ca === undefined ? undefined : await readAuthorities('store.tls.ca', tls.ca)
   return { user: address.user, password, tls: { ca, insecure: tls.insecure } }
-}
-
-async function readAuthority(path: string): Promise<Buffer> {
-  const bytes = await readWholeFile(path).catch((error: unknown) => {
-    throw new SetupError(`store.tls.ca: cannot read ${path}: ${reasonOf(error)}`)
-  })
-  const found = certificatesIn({ path, text: bytes.toString('utf8') })
-  if (typeof found === 'string') throw new SetupError(`store.tls.ca: ${found}`)
-  return bytes
 }

@@ -1,14 +1,9 @@
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { ListenAddress } from './listen-address.ts'
+import type { Fault } from './named-file.ts'
 import { isWithheld, reasonOf } from './node-permission.ts'
 import { codeOf } from './setup-error.ts'
-
-/** Why an address cannot be used, and what the operator can do about it, each as a clause. */
-export interface ListenFault {
-  readonly reason: string
-  readonly remedy: string | undefined
-}
 
 /** What is known about a TCP address that several processes can share. */
 export interface Sharing {
@@ -19,11 +14,7 @@ export interface Sharing {
 }
 
 /** Explains an error of `listen` for this address. An unknown error has the system's reason, and no remedy. */
-export function explainListenError(
-  error: unknown,
-  address: ListenAddress,
-  sharing: Sharing = {},
-): ListenFault {
+export function explainListenError(error: unknown, address: ListenAddress, sharing: Sharing = {}): Fault {
   if (isWithheld(error)) return { reason: reasonOf(error), remedy: undefined }
   const code = codeOf(error)
   switch (address.kind) {
@@ -43,7 +34,7 @@ function tcpFault(
   code: string,
   { host, port }: { readonly host: string; readonly port: number },
   sharing: Sharing,
-): ListenFault | undefined {
+): Fault | undefined {
   switch (code) {
     case 'EACCES':
       if (port >= 1024) {
@@ -57,7 +48,7 @@ function tcpFault(
         remedy: `use a port from 1024 on, let systemd open it (postern.socket and fd:3), or allow it with sysctl net.ipv4.ip_unprivileged_port_start=${port}`,
       }
     case 'EADDRINUSE':
-      return takenFault(`ss -ltnp 'sport = :${port}' shows which`, sharing)
+      return takenFault(`ss -tanp 'sport = :${port}' shows by what`, sharing)
     case 'ENOTSUP':
       return {
         reason: 'this system cannot share a port between processes (ENOTSUP)',
@@ -84,23 +75,27 @@ function tcpFault(
   }
 }
 
-function takenFault(show: string, { reusePort = false, shared = false }: Sharing): ListenFault {
+function takenFault(show: string, { reusePort = false, shared = false }: Sharing): Fault {
   if (shared) {
     return {
       reason: 'the port is in use by programs that share it (EADDRINUSE)',
       remedy: `${show}: use another port, or set listen.reuse_port: true if they are sidecars of the same fleet`,
     }
   }
-  const reason = 'the port is in use by another program (EADDRINUSE)'
+  // Not "by another program": a connection in TIME-WAIT can hold the port, too.
+  const reason = 'the port is in use (EADDRINUSE)'
   return reusePort
     ? {
         reason,
-        remedy: `${show}: stop it, or use another port. Sidecars that share one all need listen.reuse_port: true and the same user`,
+        remedy: `${show}: stop that program, wait a minute if it is only TIME-WAIT, or use another port. Sidecars that share one all need listen.reuse_port: true and the same user`,
       }
-    : { reason, remedy: `${show}: stop it, or use another port` }
+    : {
+        reason,
+        remedy: `${show}: stop that program, wait a minute if it is only TIME-WAIT, or use another port`,
+      }
 }
 
-function unixFault(code: string, path: string): ListenFault | undefined {
+function unixFault(code: string, path: string): Fault | undefined {
   const folder = dirname(path)
   // Node reports EACCES for a missing folder, too.
   if (code !== 'EADDRINUSE' && !existsSync(folder)) {

@@ -5,7 +5,8 @@ import { access, chmod, lstat, mkdtemp, rename, rm, unlink } from 'node:fs/promi
 import net, { type BoundSocket, connect, isIP, isIPv4, type Server } from 'node:net'
 import { dirname, join } from 'node:path'
 import { formatAddress, type ListenAddress } from './listen-address.ts'
-import { explainListenError, type ListenFault } from './listen-fault.ts'
+import { explainListenError } from './listen-fault.ts'
+import type { Fault } from './named-file.ts'
 import { reasonOf } from './node-permission.ts'
 import { codeOf, SetupError } from './setup-error.ts'
 
@@ -119,7 +120,7 @@ function canBind(host: string, port: number, reusePort: boolean): boolean {
 }
 
 /** Tells a port that another program has for itself from one that its holders would share. */
-function explainFailure(error: Error, address: ListenAddress, reusePort: boolean): ListenFault {
+function explainFailure(error: Error, address: ListenAddress, reusePort: boolean): Fault {
   const taken = address.kind === 'tcp' && codeOf(error) === 'EADDRINUSE'
   const shared = taken && !reusePort && canBind(address.host, address.port, true)
   return explainListenError(error, address, { reusePort, shared })
@@ -127,12 +128,12 @@ function explainFailure(error: Error, address: ListenAddress, reusePort: boolean
 
 function cannotListen(
   address: ListenAddress,
-  { reason, remedy }: ListenFault,
+  { reason, remedy }: Fault,
   { key, cause }: { readonly key?: string | undefined; readonly cause?: unknown } = {},
 ): SetupError {
-  const place = key === undefined ? '' : `${key}: `
-  return new SetupError(`${place}cannot listen on ${formatAddress(address)}: ${reason}`, {
+  return new SetupError(`cannot listen on ${formatAddress(address)}: ${reason}`, {
     exitCode: 1,
+    key,
     cause,
     remedy,
   })

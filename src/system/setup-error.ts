@@ -10,26 +10,33 @@ export class SetupError extends Error {
   readonly fault: string
   /** What the operator can do, as a clause: the end of the last problem. */
   readonly remedy: string | undefined
+  /** The configuration key that is at fault, or the flag: the beginning of the problem. */
+  readonly key: string | undefined
   /** 2: the operator must correct something before a start can succeed. 1: another try may succeed unchanged. */
   readonly exitCode: 1 | 2
 
   constructor(
     problems: string | readonly string[],
-    {
-      exitCode = 2,
-      cause,
-      remedy,
-    }: { readonly exitCode?: 1 | 2; readonly cause?: unknown; readonly remedy?: string | undefined } = {},
+    { exitCode = 2, cause, remedy, key }: SetupErrorDetails = {},
   ) {
-    const lines = typeof problems === 'string' ? [problems] : problems
+    const given = typeof problems === 'string' ? [problems] : problems
+    const lines = key === undefined ? given : given.map((problem) => `${key}: ${problem}`)
     const fault = lines.join('\n')
     const whole = remedy === undefined ? fault : `${fault}; ${remedy}`
     super(whole, { cause })
     this.problems = remedy === undefined ? lines : whole.split('\n')
     this.fault = fault
     this.remedy = remedy
+    this.key = key
     this.exitCode = exitCode
   }
+}
+
+export interface SetupErrorDetails {
+  readonly exitCode?: 1 | 2
+  readonly cause?: unknown
+  readonly remedy?: string | undefined
+  readonly key?: string | undefined
 }
 
 /**

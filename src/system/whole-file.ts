@@ -32,5 +32,5 @@ export async function readWholeFile(path: string, limit = LARGEST_FILE): Promise
 }
 
 function requireFile(found: Stats): void {
-  if (!found.isFile()) throw new OddFile('it is not a regular file')
+  if (!found.isFile()) throw new OddFile(found.isDirectory() ? 'it is a folder' : 'it is not a regular file')
 }

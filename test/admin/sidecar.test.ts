@@ -54,7 +54,7 @@ it('H152 an unusable admin.password_file is named by the start, by check, and by
     expect.stringMatching(/^FAILED {2}admin\.password_file: .*page-password: there is no such file$/m),
   ])
   await expect(startSidecar({ config: { admin: { password_file: file } } })).rejects.toThrow(
-    `admin.password_file: password file ${file}: there is no such file`,
+    `admin.password_file: ${file}: there is no such file; postern hash-password > ${file} writes a usable one`,
   )
   writeFileSync(file, 'secret\n', { mode: 0o644 })
   const open = await site.postern('check')

@@ -12,6 +12,7 @@ import { makeCertificate, temporaryDirectory } from '../support/certificate.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { startDevice } from '../support/device.ts'
 import { unusedPort } from '../support/raw.ts'
+import { HASHED_PASSWORD } from '../support/sidecar.ts'
 
 interface Report {
   readonly code: number
@@ -48,7 +49,8 @@ function storePair({ stateDir }: Site, { cert, key }: { readonly cert: string; r
 describe('H107 the report of check', () => {
   it('is one JSON document with every check and the effective configuration, without its secrets', async () => {
     const device = await startDevice()
-    const site = await prepareSite({ device, config: { upstream: { headers: { 'X-Key': 'hunter2' } } } })
+    const config = { upstream: { headers: { 'X-Key': 'hunter2' } } }
+    const site = await prepareSite({ device, config, password: HASHED_PASSWORD })
     const report = await check(site)
     expect(report.code).toBe(0)
     expect(report.checks.map(({ name, result }) => [name, result])).toEqual([
@@ -94,7 +96,11 @@ describe('H107 the report of check', () => {
       listen: { address: '192.0.2.1:8443', tls: { cert: '/nowhere', key: '/nowhere' } },
       password: { file: '/nowhere' },
       state_dir: site.passwordFile,
-      upstream: { headers: { X: { file: '/nowhere' } }, tls: { ca: '/nowhere' } },
+      upstream: {
+        headers: { X: { file: '/nowhere' } },
+        tls: { ca: '/nowhere' },
+        auth: { basic: { user: 'admin', password: { file: '/nowhere' } } },
+      },
       admin: { address: 'unix:/nowhere/admin.sock' },
     })
     const { checks, code } = await check(site)
@@ -117,10 +123,11 @@ describe('H107 the report of check', () => {
 
   it('as text has the hints in one indented line below the problem; with --quiet nothing else', async () => {
     const port = await unusedPort()
-    const site = await prepareSite({ device: { url: `http://127.0.0.1:${port}` } })
+    const device = { url: `http://127.0.0.1:${port}` }
+    const site = await prepareSite({ device, password: HASHED_PASSWORD })
     const { stdout, code } = await site.postern('check', '--quiet')
     expect(stdout).toBe(
-      `FAILED  device: http://127.0.0.1:${port} did not respond (connection_refused)\n` +
+      `FAILED  device: ${site.configFile}:1: upstream.url: http://127.0.0.1:${port} did not respond (connection_refused)\n` +
         '        clients get an error for every request but those for tokens; nothing listens there: switch the device on, or correct host and port in upstream.url\n',
     )
     expect(code).toBe(1)
@@ -129,7 +136,10 @@ describe('H107 the report of check', () => {
   })
 
   it('--quiet prints nothing if all is well', async () => {
-    const { stdout, stderr, code } = await (await prepareSite()).postern('check', '--quiet')
+    const { stdout, stderr, code } = await (await prepareSite({ password: HASHED_PASSWORD })).postern(
+      'check',
+      '--quiet',
+    )
     expect({ stdout, stderr, code }).toEqual({ stdout: '', stderr: '', code: 0 })
   })
 })
@@ -190,8 +200,12 @@ describe('the certificate', () => {
     spoil({ cert, key })
     const site = await prepareSite({ config: { listen: { tls: { cert, key } } } })
     const problem = `listen.tls: ${says.replaceAll('CERT', cert).replaceAll('KEY', key)}`
-    expect(named(await check(site), 'certificate')).toMatchObject({ result: 'failed', message: problem })
-    expect(await site.postern('serve')).toMatchObject({ code: 2, stderr: `postern serve: ${problem}\n` })
+    const found = named(await check(site), 'certificate')
+    expect(found).toMatchObject({ result: 'failed', message: `${site.configFile}:1: ${problem}` })
+    expect(await site.postern('serve')).toMatchObject({
+      code: 2,
+      stderr: `postern serve: ${found?.message}; ${found?.remedy}\n`,
+    })
   })
 })
 
@@ -232,9 +246,9 @@ describe('H106 an address', () => {
       expect(named(report, 'listen.address')).toEqual({
         name: 'listen.address',
         result: 'failed',
-        message: `cannot listen on 127.0.0.1:${port}: the port is in use by another program (EADDRINUSE)`,
+        message: `${prepared.configFile}:1: cannot listen on 127.0.0.1:${port}: the port is in use (EADDRINUSE)`,
         meaning: 'serve does not start',
-        remedy: `ss -ltnp 'sport = :${port}' shows which: stop it, or use another port`,
+        remedy: `ss -tanp 'sport = :${port}' shows by what: stop that program, wait a minute if it is only TIME-WAIT, or use another port`,
       })
       expect(report.code).toBe(1)
     }
@@ -260,7 +274,7 @@ describe('H106 an address', () => {
     const site = await prepareSite({ config: { admin: { address: `unix:${path}` } } })
     expect(named(await check(site), 'admin.address')).toMatchObject({
       result: 'failed',
-      message: `cannot listen on unix:${path}: the socket is in use by another program (EADDRINUSE)`,
+      message: `${site.configFile}:1: cannot listen on unix:${path}: the socket is in use by another program (EADDRINUSE)`,
       remedy: expect.stringContaining(`ss -lxp src ${path}`),
     })
   })

@@ -100,10 +100,11 @@ describe('postern check', () => {
   ])('exits with 2 if %s does not exist, as `serve` does', async (_file, what, set) => {
     const sets = ['upstream.url=http://127.0.0.1:9', ...set]
     const checked = await check(...sets)
-    const [, problem] = new RegExp(`^FAILED {2}${what}: (.*/nowhere.*)$`, 'm').exec(checked.out) ?? []
+    const [, problem, remedy] =
+      new RegExp(`^FAILED {2}${what}: (.*/nowhere.*)\n {8}.*?; (.*)$`, 'm').exec(checked.out) ?? []
     expect([checked.code, checked.err]).toEqual([2, ''])
     const served = await run('serve', failingServe, sets)
-    expect([served.code, served.err]).toEqual([2, `postern serve: ${problem}\n`])
+    expect([served.code, served.err]).toEqual([2, `postern serve: ${problem}; ${remedy}\n`])
   })
 
   it.each(['file', 'htpasswd.file', 'shadow.file'])(
@@ -127,7 +128,7 @@ describe('postern check', () => {
     const device = await startDevice()
     const notAFolder = `state_dir=${password}/state`
     const { code, out } = await check(`upstream.url=${device.url}`, notAFolder)
-    expect(out).toContain(`FAILED  state_dir: ${password} is not a folder\n        a restart loses`)
+    expect(out).toContain(`FAILED  state_dir: --set: ${password} is not a folder\n        a restart loses`)
     expect(code).toBe(1)
     expect(await check(`upstream.url=${device.url}`, notAFolder, 'listen.tls=auto')).toMatchObject({
       code: 2,
@@ -152,7 +153,7 @@ describe('postern check', () => {
       `state_dir=${join(directory, 'x'.repeat(90))}`,
     )
     expect(out).toMatch(
-      /^FAILED {2}state_dir: status, explain and revoke will not work: .*at most 107 bytes$/m,
+      /^FAILED {2}state_dir: --set: status, explain and revoke will not work: .*at most 107 bytes$/m,
     )
     expect(code).toBe(1)
   })
@@ -164,7 +165,7 @@ describe('postern check', () => {
     const sets = [`password.file=${password}`, `state_dir=${join(locked, 'x'.repeat(90))}`]
     const args = [...sets, `upstream.url=${device.url}`].flatMap((set) => ['--set', set])
     const { code, stdout } = await runPostern(['check', ...args], { under: underFileModes() })
-    expect(stdout).toMatch(/^FAILED {2}state_dir: EACCES: .*locked'$/m)
+    expect(stdout).toContain(`FAILED  state_dir: --set: ${locked} is not writable (EACCES)\n`)
     expect(code).toBe(2)
   })
 
@@ -175,9 +176,11 @@ describe('postern check', () => {
       'listen.address=unix:/nowhere/public.sock',
       `admin.address=unix:${password}`,
     )
-    expect(out).toMatch(/^FAILED {2}listen\.address: cannot listen on .*: there is no folder \/nowhere$/m)
+    expect(out).toMatch(
+      /^FAILED {2}listen\.address: --set: cannot listen on .*: there is no folder \/nowhere$/m,
+    )
     expect(out).toContain(
-      `FAILED  admin.address: cannot listen on unix:${password}: it exists and is not a socket\n`,
+      `FAILED  admin.address: --set: cannot listen on unix:${password}: it exists and is not a socket\n`,
     )
     expect(code).toBe(1)
   })
@@ -192,7 +195,7 @@ describe('postern check', () => {
     const { code, out } = await check(`upstream.url=${device.url}`, ...routes)
     expect(out).toContain(`ok      device of /cam/: ${camera.url} answered 200`)
     expect(out).toMatch(
-      /^FAILED {2}upstream headers of \/cam\/: upstream.routes.\/cam\/.headers.X-Key: cannot read/m,
+      /^FAILED {2}upstream headers of \/cam\/: --set: upstream.routes.\/cam\/.headers.X-Key: cannot read/m,
     )
     expect(code).toBe(2)
   })

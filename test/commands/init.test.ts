@@ -27,7 +27,8 @@ beforeEach(async () => {
   folder = temporaryDirectory()
   config = join(folder, 'postern.yaml')
   password = join(temporaryDirectory(), 'device password')
-  writeFileSync(password, 'hunter2\n', { mode: 0o600 })
+  // The hash of hunter2.
+  writeFileSync(password, '{SHA}87u9ZqY9S/F0eUBXjsPQEDUw4h0=\n', { mode: 0o600 })
   device = await startDevice()
 })
 
@@ -96,7 +97,7 @@ describe('postern init without a terminal', () => {
     [
       'no password file',
       ['--url', 'http://h', '--password-file', '/nowhere'],
-      /\/nowhere: there is no such file; postern hash-password > FILE writes one/,
+      /\/nowhere: there is no such file; postern hash-password > \/nowhere writes a usable one/,
     ],
     [
       'no folder',

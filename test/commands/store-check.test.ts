@@ -80,7 +80,7 @@ describe('the check of a shared store', () => {
     })
     expect(JSON.stringify(wrong)).not.toContain('hunter2')
     expect(await check(`tokens.store=valkey://${redis.at}`, 'store.password_file=/none')).toMatchObject({
-      message: expect.stringMatching(/^store\.password_file: cannot read \/none: ENOENT/),
+      message: expect.stringMatching(/^store\.password_file: cannot read \/none: there is no such file$/),
       exitCode: 2,
     })
   })

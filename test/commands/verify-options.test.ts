@@ -185,10 +185,10 @@ describe('the options of postern verify', () => {
     ['a unit', { flood: '10s' }, '--flood: must be a whole number'],
     ['no connections', { connections: '' }, '--connections: must be a whole number, 1 to 200'],
     ['too many connections', { connections: '201' }, '--connections: must be a whole number, 1 to 200'],
-    ['no authority', { ca: '/nowhere/ca.pem' }, '--ca: cannot read /nowhere/ca.pem: ENOENT'],
+    ['no authority', { ca: '/nowhere/ca.pem' }, '--ca: cannot read /nowhere/ca.pem: there is no such file'],
     ['an empty --ca', { ca: '' }, '--ca: the name of the file is empty'],
     ['an empty --password-file', { passwordFile: '' }, '--password-file: the name of the file is empty'],
-    ['a folder', { ca: '/' }, '--ca: cannot read /: it is not a regular file'],
+    ['a folder', { ca: '/' }, '--ca: cannot read /: it is a folder'],
     [
       'both',
       { ca: '/nowhere', insecure: true },

@@ -32,7 +32,7 @@ describe('an address', () => {
     ['1.2.3:80', `${SHAPES}; the host is neither a name nor an address`],
     ['[1.2.3.4]:80', `${SHAPES}; the host is neither a name nor an address`],
     ['-a:80', `${SHAPES}; the host is neither a name nor an address`],
-    ['localhost:65536', 'must have a port up to 65535'],
+    ['localhost:65536', 'must have a port from 0 to 65535, not 65536'],
     ['unix:run.sock', 'must name the socket by an absolute path, such as /run/postern.sock'],
     ['unix:/a\0b', 'must not contain a NUL character'],
     [`unix:/${'ä'.repeat(54)}`, 'must be a socket path of at most 107 bytes'],

@@ -39,13 +39,11 @@ describe('a configuration file', () => {
 
   it('is refused if a part of its path is a file, not a directory', () => {
     const path = join(fileOf(''), 'x')
-    expect(() => readConfigFile(path)).toThrow(
-      `${path}: there is no such file: a part of the path is not a directory`,
-    )
+    expect(() => readConfigFile(path)).toThrow(`${path}: ${join(path, '..')} is not a folder`)
   })
 
   it('must not be a directory', () => {
-    expect(() => readConfigFile(directory)).toThrow(`${directory}: is a directory; name the file in it`)
+    expect(() => readConfigFile(directory)).toThrow(`${directory}: it is a folder; name the file in it`)
   })
 
   it('must not be larger than 1 MiB, also if its size is unknown', () => {

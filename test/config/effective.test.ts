@@ -11,6 +11,7 @@ describe('the effective configuration', () => {
   address: 0.0.0.0:8443
   reuse_port: false
   tls: auto
+  insecure: false
   trusted_proxies: []
   handshake_timeout: 10s
   header_timeout: 10s

@@ -12,6 +12,7 @@ const ON = { basic: { user: 'a', password: { file: 'p' }, check_path: '/' } }
 const EXAMPLES: Readonly<Record<string, readonly [text: string, value: YamlValue]>> = {
   'listen.address': ['[::1]:1', '[::1]:1'],
   'listen.reuse_port': ['true', true],
+  'listen.insecure': ['true', true],
   'listen.tls': ['off', 'off'],
   'listen.tls.cert': ['c.pem', 'c.pem'],
   'listen.tls.key': ['k.pem', 'k.pem'],
@@ -193,7 +194,7 @@ describe('the environment', () => {
 
   it('is reported with the variable and the position in it when its YAML is invalid', () => {
     expect(problemsIn({ env: { POSTERN_UPSTREAM_HEADERS: '{X: 1' } })).toEqual([
-      'POSTERN_UPSTREAM_HEADERS: upstream.headers: line 1, column 6: a closing quote, a comma, a colon or a bracket is missing',
+      'POSTERN_UPSTREAM_HEADERS: upstream.headers: line 1: a closing quote, a comma, a colon or a bracket is missing (column 6)',
     ])
   })
 })

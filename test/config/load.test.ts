@@ -51,6 +51,7 @@ const DEFAULTS = {
     address: { kind: 'tcp', host: '0.0.0.0', port: 8443 },
     reusePort: false,
     tls: 'auto',
+    insecure: false,
     trustedProxies: [],
     handshakeTimeout: 10_000,
     headerTimeout: 10_000,

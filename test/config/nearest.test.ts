@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { dottedKeys, nearestKey } from '../../src/config/known-keys.ts'
+import { adviceOn, dottedKeys, nearestKey } from '../../src/config/known-keys.ts'
 
 describe('the nearest known key', () => {
   it.each([
@@ -12,14 +12,16 @@ describe('the nearest known key', () => {
     ['stateDir', 'did you mean state_dir?'],
     ['limit', 'did you mean limits?'],
   ])('to %s is advised', (unknown, advice) => {
-    expect(nearestKey(unknown, dottedKeys)).toBe(advice)
+    expect(adviceOn(nearestKey(unknown, dottedKeys))).toBe(advice)
   })
 
   it('is named even if it is not similar', () => {
-    expect(nearestKey('completely_different', dottedKeys)).toMatch(/^the most similar known name is [\w.]+$/)
+    expect(adviceOn(nearestKey('completely_different', dottedKeys))).toMatch(
+      /^the most similar known name is [\w.]+$/,
+    )
   })
 
   it('of every known key is the key itself', () => {
-    for (const key of dottedKeys) expect(nearestKey(key, dottedKeys)).toBe(`did you mean ${key}?`)
+    for (const key of dottedKeys) expect(nearestKey(key, dottedKeys)).toEqual({ key, close: true })
   })
 })

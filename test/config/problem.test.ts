@@ -9,13 +9,13 @@ const WITHOUT_DEVICE = 'password: {file: x}\n'
 describe('a problem', () => {
   it('is one line with the source, the key, the rule and the value', () => {
     expect(problemsWith('limits: {api: {requests: many}}')).toEqual([
-      'postern.yaml:3: limits.api.requests: must be a whole number from 1 to 1000000000 (given: "many")',
+      'postern.yaml:3: limits.api.requests: must be a whole number from 1 to 1000000000; to lift the limit, write 1000000000 (given: "many")',
     ])
     expect(problemsIn({ env: { POSTERN_LIMITS_API_REQUESTS: '0' } })).toEqual([
-      'POSTERN_LIMITS_API_REQUESTS: limits.api.requests: must be a whole number from 1 to 1000000000 (given: 0)',
+      'POSTERN_LIMITS_API_REQUESTS: limits.api.requests: must be a whole number from 1 to 1000000000; to lift the limit, write 1000000000 (given: 0)',
     ])
     expect(problemsIn({ sets: ['limits.api.requests=1.5'] })).toEqual([
-      '--set: limits.api.requests: must be a whole number from 1 to 1000000000 (given: 1.5)',
+      '--set: limits.api.requests: must be a whole number from 1 to 1000000000; to lift the limit, write 1000000000 (given: 1.5)',
     ])
   })
 
@@ -28,7 +28,7 @@ describe('a problem', () => {
       }),
     ).toEqual([
       `postern.yaml:1: upstream.url: must be the device's address, such as http://127.0.0.1:8080, https://device or http+unix:/run/device.sock (given: "device")`,
-      'postern.yaml: password: is missing; it must have exactly one of file, htpasswd, shadow, device',
+      'postern.yaml: password: is missing; it must have exactly one of file, htpasswd, shadow, device; such as {file: /etc/postern/password}, a file with one line, the password or its hash',
       'POSTERN_REALM: realm: must be ASCII text without ", \\ or control characters (given: "a\\"b")',
       'postern.yaml:2: log.level: must be one of fatal, error, warn, info, debug, trace, silent (given: "loud")',
       expect.stringMatching(/^postern\.yaml:3: zone: unknown key; the most similar known name is /),
@@ -47,13 +47,13 @@ describe('a problem', () => {
     const error = catchError(() => loadConfig({ env: {}, sets: [] }))
     expect(error).toHaveProperty('problems', [
       "upstream.url: is missing; it must be the device's address, such as http://127.0.0.1:8080",
-      'password: is missing; it must have exactly one of file, htpasswd, shadow, device',
+      'password: is missing; it must have exactly one of file, htpasswd, shadow, device; such as {file: /etc/postern/password}, a file with one line, the password or its hash',
     ])
   })
 
   it('has line and column if the file is invalid YAML, and is reported without consequential problems', () => {
     expect(problemsIn({ file: 'upstream: [\n', sets: ['x=1'] })).toEqual([
-      'postern.yaml: line 2, column 1: the indentation is wrong, or a bracket is not closed',
+      'postern.yaml:2: the indentation is wrong, or a bracket is not closed (column 1)',
       expect.stringMatching(/^--set: x: unknown key; /),
     ])
   })
@@ -147,7 +147,7 @@ describe('a value', () => {
     ],
     [
       'listen: {trusted_proxies: [10.0.0.0/33]}',
-      'listen.trusted_proxies.0: must be a CIDR such as 10.0.0.0/8 or fd00::/8, a single address, or unix (given: "10.0.0.0/33")',
+      'listen.trusted_proxies.0: must have at most 32 bits after the slash, not 33 (given: "10.0.0.0/33")',
     ],
     [
       'listen: {max_header_size: 100}',
@@ -260,8 +260,14 @@ describe('a value', () => {
   })
 
   it.each([
-    ['password: {}', 'password: must have exactly one of file, htpasswd, shadow, device'],
-    ['password:', 'password: must have exactly one of file, htpasswd, shadow, device'],
+    [
+      'password: {}',
+      'password: must have exactly one of file, htpasswd, shadow, device; such as {file: /etc/postern/password}, a file with one line, the password or its hash',
+    ],
+    [
+      'password:',
+      'password: must have exactly one of file, htpasswd, shadow, device; such as {file: /etc/postern/password}, a file with one line, the password or its hash',
+    ],
     [
       'password: {file: a, htpasswd: {file: b, user: c}}',
       'password.htpasswd: must not be set together with file; keep one of the two',

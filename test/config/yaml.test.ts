@@ -13,26 +13,29 @@ describe('YAML', () => {
   })
 
   it.each([
-    ['a: 1\na: 2', 'line 2, column 1: a key occurs twice in one mapping; keep one of the two'],
-    ['a:\n\tb: 1', 'line 2, column 1: a tab in the indentation; use spaces'],
+    [
+      'a: 1\na: 2',
+      'line 2: the key a occurs twice in one mapping, first in line 1; keep one of the two (column 1)',
+    ],
+    ['a:\n\tb: 1', 'line 2: a tab in the indentation; use spaces (column 1)'],
     [
       'a: b: c',
-      'line 1, column 4: an unexpected colon; put the value in quotes, or its keys on lines of their own',
+      'line 1: an unexpected colon; put the value in quotes, or its keys on lines of their own (column 4)',
     ],
-    ['a: [1', 'line 1, column 6: the indentation is wrong, or a bracket is not closed'],
-    ['a: "x', 'line 1, column 6: a closing quote, a comma, a colon or a bracket is missing'],
-    ['a: @b', 'line 1, column 4: a value must not begin with this character; put it in quotes'],
+    ['a: [1', 'line 1: the indentation is wrong, or a bracket is not closed (column 6)'],
+    ['a: "x', 'line 1: a closing quote, a comma, a colon or a bracket is missing (column 6)'],
+    ['a: @b', 'line 1: a value must not begin with this character; put it in quotes (column 4)'],
     [
       'a: "\\q"',
-      'line 1, column 5: an unknown escape in a quoted text; write \\\\ for a backslash, or use single quotes',
+      'line 1: an unknown escape in a quoted text; write \\\\ for a backslash, or use single quotes (column 5)',
     ],
-    ['a: 1\n---\nb: 2', 'line 2, column 1: a second document begins; keep everything in one'],
-    ['? {a: 1}\n: 2', 'line 1, column 3: a key must be text'],
-    ['a: !custom x', 'line 1, column 4: a tag, which is not allowed here; write the value without it'],
-    ['a: !!binary aGk=', 'line 1, column 4: a tag, which is not allowed here; write the value without it'],
+    ['a: 1\n---\nb: 2', 'line 2: a second document begins; keep everything in one (column 1)'],
+    ['? {a: 1}\n: 2', 'line 1: a key must be text (column 3)'],
+    ['a: !custom x', 'line 1: a tag, which is not allowed here; write the value without it (column 4)'],
+    ['a: !!binary aGk=', 'line 1: a tag, which is not allowed here; write the value without it (column 4)'],
     ['a: *x', 'an alias without its anchor, or too many aliases; write the values out'],
     ['__proto__: {a: 1}', 'a key must not be __proto__'],
-    ['a: [{__proto__: 1}]', 'a.0: a key must not be __proto__'],
+    ['a: [{__proto__: 1}]', 'line 1: a.0: a key must not be __proto__'],
   ])('%j is refused: %s', (text, problem) => {
     expect(parseYaml(text)).toEqual({ problem })
   })

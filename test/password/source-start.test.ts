@@ -67,7 +67,9 @@ describe('A password file', () => {
     const file = written('x'.repeat(65_536))
     await opened({ file })
     writeFileSync(file, 'x'.repeat(65_537))
-    expect(await refusal({ file })).toBe(`password file ${file}: it is larger than 64 KiB`)
+    expect(await refusal({ file })).toBe(
+      `password.file: ${file}: it is larger than 64 KiB; name another file`,
+    )
   })
 
   it('may contain a hash', async () => {
@@ -94,7 +96,9 @@ describe('A password file', () => {
     async (_what, content, reason) => {
       const file = written(content)
       const message = await refusal({ file })
-      expect(message).toBe(`password file ${file}: ${reason}`)
+      expect(message).toBe(
+        `password.file: ${file}: ${reason}; postern hash-password > ${file} writes a usable one`,
+      )
       expect(message).not.toContain('hunter')
     },
   )
@@ -102,12 +106,18 @@ describe('A password file', () => {
   it('that is missing, a folder or a pipe is refused without blocking', async () => {
     const folder = temporaryDirectory()
     const file = join(folder, 'pipe')
-    expect(await refusal({ file })).toBe(`password file ${file}: there is no such file`)
-    expect(await refusal({ file: folder })).toBe(`password file ${folder}: it is not a regular file`)
+    expect(await refusal({ file })).toBe(
+      `password.file: ${file}: there is no such file; postern hash-password > ${file} writes a usable one`,
+    )
+    expect(await refusal({ file: folder })).toBe(
+      `password.file: ${folder}: it is a folder; name another file`,
+    )
     expect(await refusal({ file: join(folder, 'no', 'such') })).toContain('there is no such file')
     needs('mkfifo')
     execFileSync('mkfifo', [file])
-    expect(await refusal({ file })).toBe(`password file ${file}: it is not a regular file`)
+    expect(await refusal({ file })).toBe(
+      `password.file: ${file}: it is not a regular file; name another file`,
+    )
   })
 })
 
@@ -128,7 +138,9 @@ describe('An htpasswd file', () => {
   it('without the user or a hash that can be verified is refused', async () => {
     const file = written(`admin:hunter2\nempty:\n#ghost:${BCRYPT}\nnocolon\n`)
     const ask = (user: string) => refusal({ htpasswd: { file, user } })
-    expect(await ask('nobody')).toBe(`password file ${file}: it has no user "nobody"`)
+    expect(await ask('nobody')).toBe(
+      `password.htpasswd.file: ${file}: it has no user "nobody"; correct the path, or the entry of nobody in the file`,
+    )
     expect(await ask('ghost')).toContain('it has no user "ghost"')
     expect(await ask('nocolon')).toContain('it has no user "nocolon"')
     expect(await ask('empty')).toContain('it is empty')
@@ -160,7 +172,7 @@ describe('A shadow file', () => {
   it.each(['*', '!', '!!', `!${SHA512}`])('in which %s locks the account is refused', async (field) => {
     const file = written(`root:${field}:19000:0:99999:7:::\n`)
     expect(await refusal({ shadow: { file, user: 'root' } })).toBe(
-      `password file ${file}: the account is locked`,
+      `password.shadow.file: ${file}: the account is locked; correct the path, or the entry of root in the file`,
     )
   })
 })

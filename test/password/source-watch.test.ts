@@ -236,7 +236,7 @@ describe.concurrent('H75 The last good password stays valid', () => {
     ],
     [
       'replaced by a folder',
-      'it is not a regular file',
+      'it is a folder',
       (file) => {
         rmSync(file)
         mkdirSync(file)

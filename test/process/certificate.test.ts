@@ -47,7 +47,7 @@ describe('H76 A configured pair', () => {
       site.configure({ listen: { tls: { cert, key } } })
       const refused = await site.postern('serve')
       expect([refused.code, refused.stdout]).toEqual([2, ''])
-      const [, reason] = /^postern serve: (.*)\n$/.exec(refused.stderr) ?? []
+      const [, reason] = /^postern serve: (.*); correct the files, or .*\n$/.exec(refused.stderr) ?? []
       expect(reason).toMatch(says)
       expect(await check(site)).toEqual({ line: `FAILED  certificate: ${reason}`, passed: false })
     },
@@ -75,7 +75,10 @@ it('check, start and reload warn of a certificate that expires soon or has expir
   serve(over)
   const expired = await reasonOf('the certificate has expired')
   expect(expired).toContain(`the certificate in ${over.certFile} expired on `)
-  expect(await check(site)).toEqual({ line: `FAILED  certificate: ${expired}`, passed: false })
+  expect(await check(site)).toEqual({
+    line: `FAILED  certificate: ${site.configFile}:1: listen.tls: ${expired}`,
+    passed: false,
+  })
   expect(await expiry()).toBe(Math.floor(past.notAfter.getTime() / 1000))
   // A client that does not check the certificate is served.
   expect((await sidecar.login()).status).toBe(200)
@@ -160,11 +163,8 @@ describe('The self-signed pair', () => {
     const key = join(site.stateDir, 'tls', 'key.pem')
     mkdirSync(key)
     const refused = await site.postern('serve')
-    const [, reason] = /^postern serve: (.*)\n$/.exec(refused.stderr) ?? []
-    expect([refused.code, reason]).toEqual([
-      2,
-      expect.stringContaining(`cannot read ${key}: it is not a regular file`),
-    ])
+    const [, reason] = /^postern serve: (.*); name another file\n$/.exec(refused.stderr) ?? []
+    expect([refused.code, reason]).toEqual([2, expect.stringContaining(`cannot read ${key}: it is a folder`)])
     expect(await check(site)).toEqual({ line: `FAILED  certificate: ${reason}`, passed: false })
     expect(fileNamesIn(site)).toEqual(['cert.pem', 'key.pem'])
   })

@@ -102,7 +102,7 @@ it('a password source that cannot be used ends the start with exit 2 and the rea
       writeFileSync(config, JSON.stringify({ ...yaml, listen: { tls: 'off' } }))
       const { code, stdout, stderr } = await runPostern(['serve', '--config', config])
       expect([code, stdout]).toEqual([2, ''])
-      expect(stderr).toMatch(/^postern serve: password file \/.*\n$/)
+      expect(stderr).toMatch(/^postern serve: \/\S+config-\d:1: password\.\S+: \/.*; .*\n$/)
       expect(stderr).toContain(reason)
       expect(stderr).not.toContain('secret')
     }),
@@ -123,6 +123,6 @@ it('a password source that the process may not read ends the start with exit 2 a
     code: 2,
     signal: null,
     stdout: '',
-    stderr: `postern serve: password file ${path}: permission to read it is denied\n`,
+    stderr: `postern serve: --set: password.file: ${path}: permission to read it is denied; let the user that runs Postern read it and search its folder\n`,
   })
 })

@@ -168,8 +168,9 @@ describe('Under the permissions of the shipped unit,', () => {
   it('a hash that needs a thread is refused with the name of the missing flag, and works with the flag', async () => {
     const site = await shipped({ password: hashSync(PASSWORD, 4) })
     expect(await refusal(site)).toBe(
-      `postern serve: password file ${site.passwordFile}: a hash of this kind is verified on a worker thread. ` +
-        "Node's permission model forbids it; add --allow-worker to NODE_OPTIONS\n",
+      `postern serve: ${site.configFile}:1: password.file: ${site.passwordFile}: a hash of this kind is verified on a worker thread. ` +
+        "Node's permission model forbids it; add --allow-worker to NODE_OPTIONS; " +
+        `postern hash-password > ${site.passwordFile} writes a usable one\n`,
     )
     const sidecar = await serve(site, '--allow-worker --disable-warning=PERM0006')
     expect((await sidecar.login('wrong')).status).toBe(400)

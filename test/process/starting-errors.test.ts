@@ -15,7 +15,7 @@ it('H108 EACCES on a port below 1024: the error names the ways to allow it', asy
   expect([await launched.exit, await launched.stderr]).toEqual([
     { code: 1, signal: null },
     expect.stringMatching(
-      /^postern serve: listen\.address: cannot listen on 127\.0\.0\.1:444: the system lets no ordinary user open port 444 \(EACCES\); use a port from 1024 on, let systemd open it .*\n$/,
+      /^postern serve: \S+postern\.yaml:1: listen\.address: cannot listen on 127\.0\.0\.1:444: the system lets no ordinary user open port 444 \(EACCES\); use a port from 1024 on, let systemd open it .*\n$/,
     ),
   ])
 })

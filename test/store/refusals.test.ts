@@ -61,7 +61,7 @@ describe('a login', () => {
   it('is not attempted at start with a file that cannot be read', async () => {
     const passwordFile = join(temporaryDirectory(), 'none')
     await expect(open('valkey://127.0.0.1:1', { passwordFile })).rejects.toThrow(
-      `store.password_file: cannot read ${passwordFile}: ENOENT`,
+      `store.password_file: cannot read ${passwordFile}: there is no such file`,
     )
     writeFileSync(passwordFile, 'no certificate')
     const tls = { ca: passwordFile, insecure: false }

@@ -1,4 +1,4 @@
-import { X509Certificate } from 'node:crypto'
+import { createHash, X509Certificate } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import tls from 'node:tls'
@@ -26,6 +26,8 @@ export const PASSWORD = 'näive & 100% +correct= horse'
 export const FORM_TYPE = 'application/x-www-form-urlencoded'
 
 /** The form of a password grant with that password. */
+/** A hash of it, which no warning is about. It costs nothing to verify. */
+export const HASHED_PASSWORD: string = `{SHA}${createHash('sha1').update(PASSWORD).digest('base64')}`
 export const PASSWORD_GRANT: string = encodeForm({ grant_type: 'password', password: PASSWORD })
 
 /** The response of the token endpoint (C4). */

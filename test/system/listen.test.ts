@@ -68,14 +68,14 @@ describe('H108 an address that cannot be used', () => {
     closeLater(() => void holder.close())
     const { port } = holder.address() as AddressInfo
     expect(await failing({ kind: 'tcp', host: '127.0.0.1', port })).toBe(
-      `listen.address: cannot listen on 127.0.0.1:${port}: the port is in use by another program (EADDRINUSE); ss -ltnp 'sport = :${port}' shows which: stop it, or use another port`,
+      `listen.address: cannot listen on 127.0.0.1:${port}: the port is in use (EADDRINUSE); ss -tanp 'sport = :${port}' shows by what: stop that program, wait a minute if it is only TIME-WAIT, or use another port`,
     )
   })
 
   it('that others share: the error says that it can be shared', async () => {
     const port = await sharedPort()
     expect(await failing({ kind: 'tcp', host: '127.0.0.1', port })).toBe(
-      `listen.address: cannot listen on 127.0.0.1:${port}: the port is in use by programs that share it (EADDRINUSE); ss -ltnp 'sport = :${port}' shows which: use another port, or set listen.reuse_port: true if they are sidecars of the same fleet`,
+      `listen.address: cannot listen on 127.0.0.1:${port}: the port is in use by programs that share it (EADDRINUSE); ss -tanp 'sport = :${port}' shows by what: use another port, or set listen.reuse_port: true if they are sidecars of the same fleet`,
     )
   })
 
@@ -85,7 +85,7 @@ describe('H108 an address that cannot be used', () => {
     closeLater(() => void holder.close())
     const { port } = holder.address() as AddressInfo
     const address = { kind: 'tcp', host: '127.0.0.1', port } as const
-    const problem = `listen.address: cannot listen on 127.0.0.1:${port}: the port is in use by another program (EADDRINUSE); ss -ltnp 'sport = :${port}' shows which: stop it, or use another port. Sidecars that share one all need listen.reuse_port: true and the same user`
+    const problem = `listen.address: cannot listen on 127.0.0.1:${port}: the port is in use (EADDRINUSE); ss -tanp 'sport = :${port}' shows by what: stop that program, wait a minute if it is only TIME-WAIT, or use another port. Sidecars that share one all need listen.reuse_port: true and the same user`
     for (const attempt of [
       listen(createServer(), address, 'listen.address', true),
       trySharedPort(address, 'listen.address'),

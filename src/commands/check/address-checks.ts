@@ -18,6 +18,7 @@ export function addressChecks({ listen, admin, stateDir }: Config): readonly Che
       : [
           {
             name: key,
+            key,
             meaning: 'serve does not start',
             remedy: `correct ${key}`,
             run: () => checkAddress(key, address, { stateDir, reusePort: key === shared }),

@@ -16,6 +16,7 @@ import { type Check, CheckFailure, type Finding } from './finding.ts'
 export function certificateCheck(config: Config): Check {
   return {
     name: 'certificate',
+    key: 'listen.tls',
     meaning: 'serve does not start, and a running Postern keeps the certificate that it has',
     remedy: 'correct the file, or remove listen.tls for a self-signed certificate',
     run: () => checkCertificate(config),

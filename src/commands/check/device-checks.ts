@@ -8,6 +8,7 @@ import type { UpstreamTarget } from '../../device/target.ts'
 import { readRequestFields, upstreamDeadlines, upstreamTarget } from '../../forward/settings.ts'
 import { openSignIn } from '../../sign-in/settings.ts'
 import { systemClock } from '../../system/clock.ts'
+import { explainPathError } from '../../system/named-file.ts'
 import { isBug } from '../../system/setup-error.ts'
 import { errorHint, failureHint, redirectHint } from './device-hints.ts'
 import { type Check, CheckFailure, type Finding } from './finding.ts'
@@ -26,18 +27,21 @@ function serviceChecks(key: string, of: string, service: ServiceConfig, byGrant:
   return [
     {
       name: `upstream headers${of}`,
+      key: `${key}.headers`,
       meaning: 'serve does not start',
       remedy: `correct the file, or ${key}.headers`,
       run: () => checkHeaders(service, key),
     },
     {
       name: `device${of}`,
+      key: `${key}.url`,
       meaning: 'clients get an error for every request but those for tokens',
       remedy: `correct ${key}`,
       run: () => checkDevice(service, key),
     },
     {
       name: `signing in${of}`,
+      key: `${key}.auth`,
       meaning: 'the device refuses the requests that Postern forwards',
       remedy: `correct ${key}.auth: the kind, the user and the password file`,
       run: () =>
@@ -95,7 +99,12 @@ async function explained(
     const { reason, remedy, certificate } = found
     return new CheckFailure(`${error.message}: ${reason}`, { remedy, certificate })
   }
-  return new CheckFailure(error.message, { remedy: failureHint(failure, key) })
+  if (target.socketPath === undefined)
+    return new CheckFailure(error.message, { remedy: failureHint(failure, key) })
+  const { reason } = explainPathError(error.cause, target.socketPath)
+  return new CheckFailure(`${error.message}: ${reason}`, {
+    remedy: `start what listens on the socket, let the user that runs Postern write to it, or correct ${key}.url`,
+  })
 }
 
 function limitOf({ connectTimeout }: ServiceConfig): AbortSignal {
@@ -103,12 +112,13 @@ function limitOf({ connectTimeout }: ServiceConfig): AbortSignal {
 }
 
 async function checkSignIn(service: ServiceConfig, key: string): Promise<string> {
+  if (service.auth === 'off') return 'off'
   const connections = createConnections(
     await upstreamTarget(service, key),
     upstreamDeadlines(service),
     systemClock,
   )
-  let outcome = 'off'
+  let outcome = ''
   let failed = false
   try {
     const request = await readRequestFields(service, key)

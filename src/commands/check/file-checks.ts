@@ -1,24 +1,23 @@
-import { constants, existsSync } from 'node:fs'
-import { access, stat } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { access, statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { controlSocketPath } from '../../admin/control-socket.ts'
 import type { Config } from '../../config/schema.ts'
-import { exposedSecrets } from '../../config/secrets.ts'
 import { findSelfSigned, isSelfSigned } from '../../listen/tls-material.ts'
 import { openPasswordSource } from '../../password/source.ts'
 import type { PasswordSourceConfig } from '../../password/source-file.ts'
 import { systemClock } from '../../system/clock.ts'
 import { socketLengthProblem } from '../../system/listen-address.ts'
-import { reasonOf } from '../../system/node-permission.ts'
+import { explainPathError, presentPart } from '../../system/named-file.ts'
 import { isBug } from '../../system/setup-error.ts'
-import { type Check, CheckFailure, type CheckResult, type Finding } from './finding.ts'
+import { type Check, CheckFailure, type Finding } from './finding.ts'
 
 export function passwordCheck(config: Config): Check {
   return {
     name: 'password source',
+    key: 'password',
     meaning: 'serve does not start, because no client could get a token',
-    remedy:
-      'postern hash-password > FILE writes one; the user that runs Postern has to be able to read the file and search its folder',
+    remedy: 'correct the section password',
     run: () => checkPassword(config),
   }
 }
@@ -28,10 +27,11 @@ async function checkPassword({ password }: Config): Promise<string> {
   return readPassword(password)
 }
 
-/** Rejects if `serve` could not use the file. */
-export async function readPassword(password: PasswordSourceConfig): Promise<string> {
+/** Rejects if `serve` could not use the file. `key` names it; default: that of the source. */
+export async function readPassword(password: PasswordSourceConfig, key?: string): Promise<string> {
   const source = await openPasswordSource(password, {
     clock: systemClock,
+    ...(key === undefined ? {} : { key }),
     events: { changed() {}, unreadable() {}, restored() {} },
   })
   source.close()
@@ -41,6 +41,7 @@ export async function readPassword(password: PasswordSourceConfig): Promise<stri
 export function stateCheck(config: Config): Check {
   return {
     name: 'state_dir',
+    key: 'state_dir',
     meaning: 'a restart loses all tokens, and postern status and revoke do not work',
     remedy: 'make the folder writable for the user that runs Postern, or set state_dir to one that is',
     run: () => checkStateFolder(config),
@@ -53,12 +54,11 @@ export function stateCheck(config: Config): Check {
  */
 async function checkStateFolder({ listen, stateDir }: Config): Promise<Finding> {
   const found = await checkFolder(resolve(stateDir)).catch(async (error: unknown) => {
-    if (isBug(error) || !isSelfSigned(listen.tls) || !(await needsNewPair(stateDir))) throw error
-    throw new CheckFailure(reasonOf(error), {
-      meaning: 'serve does not start: it cannot store the self-signed certificate',
-      exitCode: 2,
-      cause: error,
-    })
+    if (isBug(error)) throw error
+    const { reason, remedy } = explainPathError(error, stateDir, 'write')
+    const isFatal = isSelfSigned(listen.tls) && (await needsNewPair(stateDir))
+    const meaning = isFatal ? 'serve does not start: it cannot store the self-signed certificate' : undefined
+    throw new CheckFailure(reason, { meaning, remedy, exitCode: isFatal ? 2 : 1, cause: error })
   })
   const socket = controlSocketPath(stateDir)
   const tooLong = socketLengthProblem(socket)
@@ -80,12 +80,18 @@ async function needsNewPair(stateDir: string): Promise<boolean> {
   return found === 'missing' || 'broken' in found
 }
 
-/** Checks whether files can be created in a folder, without creating any. A start creates a missing folder. */
+/** File systems of the kernel, which take no folder of a user, although they say that root may write: proc, sysfs, cgroup2. */
+const KERNELS: ReadonlySet<number> = new Set([0x9fa0, 0x62656572, 0x63677270])
+
+/**
+ * Checks whether files can be created in a folder, without creating any. A start creates a missing folder. Rejects with the error
+ * that a start would get.
+ */
 async function checkFolder(folder: string): Promise<Finding> {
-  let present = folder
-  while (!existsSync(present) && present !== dirname(present)) present = dirname(present)
-  if (!(await stat(present)).isDirectory()) throw new Error(`${present} is not a folder`)
+  const { path: present, isFolder } = presentPart(folder)
+  if (!isFolder) throw systemError(present === folder ? 'EEXIST' : 'ENOTDIR')
   await access(present, constants.W_OK | constants.X_OK)
+  if (KERNELS.has((await statfs(present)).type)) throw systemError('ENOENT')
   if (present === folder) return `${folder} is writable`
   const parent = dirname(folder)
   if (present === parent) return `${folder} is created at the first start`
@@ -96,13 +102,6 @@ async function checkFolder(folder: string): Promise<Finding> {
   }
 }
 
-/** A warning for each file with a secret that is open to other users. */
-export async function exposureWarnings(config: Config): Promise<readonly CheckResult[]> {
-  return (await exposedSecrets(config)).map(({ key, file, reason, remedy }) => ({
-    name: key,
-    result: 'warning',
-    message: `${file}: ${reason}`,
-    meaning: 'accounts that do not need the file can read or replace it',
-    remedy,
-  }))
+function systemError(code: string): Error {
+  return Object.assign(new Error(code), { code })
 }

@@ -1,3 +1,4 @@
+import type { Loaded } from '../../config/load.ts'
 import { reasonOf } from '../../system/node-permission.ts'
 import { isBug, SetupError } from '../../system/setup-error.ts'
 import { type ExitCode, exitCodeOf } from '../command.ts'
@@ -5,6 +6,8 @@ import { type ExitCode, exitCodeOf } from '../command.ts'
 /** One thing that `check` tries. */
 export interface Check {
   readonly name: string
+  /** The configuration key that it is about. An error of the check can name another. */
+  readonly key: string
   /** What a problem means, and what to do; each a clause. A finding can override both. */
   readonly meaning: string
   readonly remedy: string
@@ -62,8 +65,12 @@ interface Outcome {
   readonly certificate?: string | undefined
 }
 
-/** Runs a check. `exitCode` is 2 if `serve` would not start. Rejects only for a bug. */
-export async function runCheck(check: Check): Promise<Outcome> {
+/**
+ * Runs a check. `exitCode` is 2 if `serve` would not start. Rejects only for a bug.
+ *
+ * @param placeOf where a key is set, for the message of a failure
+ */
+export async function runCheck(check: Check, placeOf: Loaded['placeOf'] = () => undefined): Promise<Outcome> {
   const { name, run } = check
   try {
     const found = await run()
@@ -74,9 +81,12 @@ export async function runCheck(check: Check): Promise<Outcome> {
   } catch (error) {
     if (isBug(error)) throw error
     const hints: Hints = error instanceof SetupError ? error : {}
-    const message = error instanceof SetupError ? error.fault : reasonOf(error)
-    // The name of a check may be the key that the message begins with.
-    const rest = message.startsWith(`${name}: `) ? message.slice(name.length + 2) : message
+    const { key = check.key, fault } = error instanceof SetupError ? error : new SetupError(reasonOf(error))
+    const bare = fault.startsWith(`${key}: `) ? fault.slice(key.length + 2) : fault
+    const place = placeOf(key)
+    // The name of a check may be the key.
+    const named = key === name || (bare === fault && place === undefined) ? bare : `${key}: ${bare}`
+    const rest = place === undefined ? named : `${place}: ${named}`
     const certificate = error instanceof CheckFailure ? error.certificate : undefined
     return { result: problemOf(check, 'failed', rest, hints), exitCode: exitCodeOf(error), certificate }
   }

@@ -11,15 +11,16 @@ export function pageChecks({ admin }: Config): readonly Check[] {
     return [
       {
         name: 'admin.password_file',
+        key: 'admin.password_file',
         meaning: 'serve does not start: it cannot guard the live page',
-        remedy:
-          'postern hash-password > FILE writes one; the user that runs Postern has to be able to read it',
-        run: () => readPassword({ file: passwordFile }),
+        remedy: 'correct admin.password_file',
+        run: () => readPassword({ file: passwordFile }, 'admin.password_file'),
       },
     ]
   }
   if (address.kind !== 'tcp' || isLoopback(address.host)) return []
   const run = async (): Promise<string> =>
     'off: admin.address is not on loopback, and admin.password_file is not set'
-  return [{ name: 'live page', meaning: 'nobody can open it', remedy: 'set admin.password_file', run }]
+  const remedy = 'set admin.password_file'
+  return [{ name: 'live page', key: 'admin.address', meaning: 'nobody can open it', remedy, run }]
 }

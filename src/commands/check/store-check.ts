@@ -18,6 +18,7 @@ export function storeChecks(config: Config): readonly Check[] {
   return [
     {
       name: 'shared store',
+      key: 'tokens.store',
       meaning: 'no client can log in, and a token that this sidecar does not know yet gets 500',
       remedy: 'correct tokens.store and the section store',
       run: () => checkStore(settings, password),

@@ -39,6 +39,7 @@ async function tryDevice({ url, ca, newPem }: DeviceAddress): Promise<Tried> {
   }
   const { result, certificate } = await runCheck({
     name: 'device',
+    key: '--url',
     meaning: 'clients would get an error for every request but those for tokens',
     remedy: 'correct the address',
     run: async () => judgeDevice(await target(), trusted, 'upstream'),

@@ -13,7 +13,7 @@ export async function readPlainPassword(file: string | undefined): Promise<strin
   const line = await readOnlyLine(file)
   const fault = line.kind === 'unusable' ? line.reason : faultOf(line.text)
   if (line.kind === 'unusable' || fault !== undefined)
-    throw new SetupError(`--password-file: ${file}: ${fault}`)
+    throw new SetupError(`${file}: ${fault}`, { key: '--password-file' })
   return line.text
 }
 

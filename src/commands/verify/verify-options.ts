@@ -1,7 +1,5 @@
-import { reasonOf } from '../../system/node-permission.ts'
-import { certificatesIn } from '../../system/pem.ts'
-import { isBug, SetupError } from '../../system/setup-error.ts'
-import { readWholeFile } from '../../system/whole-file.ts'
+import { readAuthorities } from '../../system/named-file.ts'
+import { SetupError } from '../../system/setup-error.ts'
 import { BOUNDS, DEFAULTS, DOCUMENTED_LIMITS, type VerifyOptions } from '../../verify/options.ts'
 import { readPlainPassword } from './plain-password.ts'
 import { isSamePath, parseServerUrl, parseTarget } from './server-address.ts'
@@ -29,7 +27,7 @@ export async function verifyOptionsOf(url: string, flags: VerifyFlags): Promise<
     given(() => parseServerUrl(url)),
     given(() => readPlainPassword(flags.passwordFile)),
     given(() => parseTarget('--path', flags.path ?? root)),
-    given(() => readAuthorities(url, flags)),
+    given(() => authoritiesFor(url, flags)),
     given(() => parseLimit('--api-limit', flags.apiLimit, DOCUMENTED_LIMITS.api)),
     given(() => parseLimit('--oauth-limit', flags.oauthLimit, DOCUMENTED_LIMITS.oauth)),
     given(() => parseIds(flags.only)),
@@ -66,7 +64,7 @@ function problemsOf(error: unknown): readonly string[] {
   return error.problems
 }
 
-async function readAuthorities(
+async function authoritiesFor(
   url: string,
   { ca, insecure }: Pick<VerifyFlags, 'ca' | 'insecure'>,
 ): Promise<string | undefined> {
@@ -80,13 +78,7 @@ async function readAuthorities(
   if (insecure === true) {
     throw new SetupError('--insecure accepts any certificate, so --ca would have no effect; name one of them')
   }
-  const text = await readWholeFile(ca).catch((error: unknown) => {
-    if (isBug(error)) throw error
-    throw new SetupError(`--ca: cannot read ${ca}: ${reasonOf(error)}`, { cause: error })
-  })
-  const found = certificatesIn({ path: ca, text: text.toString() })
-  if (typeof found === 'string') throw new SetupError(`--ca: ${found}`)
-  return text.toString()
+  return readAuthorities('--ca', ca)
 }
 
 function parseRevocationPath({ revocationPath, path = DEFAULTS.path }: VerifyFlags): string | undefined {

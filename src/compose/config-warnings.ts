@@ -1,0 +1,50 @@
+import { insecureSettings } from '../config/insecure-settings.ts'
+import type { Config } from '../config/schema.ts'
+import { type ConfigWarning, exposedSecrets, secretFiles } from '../config/secrets.ts'
+import { readSource } from '../password/source-file.ts'
+import type { Logger } from '../record/log.ts'
+
+/** What works and is not safe: settings, passwords in plain text, and files with a secret that are open to other users. */
+export async function warningsOf(config: Config): Promise<readonly ConfigWarning[]> {
+  return [...(await insecureChoices(config)), ...(await exposedSecrets(config))]
+}
+
+async function insecureChoices(config: Config): Promise<readonly ConfigWarning[]> {
+  return [...insecureSettings(config), ...(await plainPasswords(config))]
+}
+
+/** Files that could hold a hash. One with which Postern also signs in to the device cannot. */
+async function plainPasswords(config: Config): Promise<readonly ConfigWarning[]> {
+  const files = secretFiles(config)
+  const looks = files.map(async ({ key, file }) => {
+    if (!['password.file', 'admin.password_file'].includes(key)) return []
+    if (files.some((other) => other.file === file && other.key.startsWith('upstream.'))) return []
+    const found = await readSource({ file })
+    if (found.kind !== 'line' || found.credential.kind !== 'plain') return []
+    return {
+      key,
+      file,
+      reason: 'it holds the password in plain text',
+      meaning: 'a reader of the file, or of a backup of it, has the password',
+      remedy: `postern hash-password > ${file}.new && mv ${file}.new ${file}, after which clients log in again`,
+    }
+  })
+  return (await Promise.all(looks)).flat()
+}
+
+/** Logs a line for each warning, and again only if its reason changes. */
+export function createConfigWarnings(log: Logger): (config: Config) => Promise<void> {
+  let before: readonly ConfigWarning[] = []
+  function warn({ meaning, ...line }: ConfigWarning, message: string): void {
+    const isKnown = before.some(
+      ({ key, file, reason }) => key === line.key && file === line.file && reason === line.reason,
+    )
+    if (!isKnown) log.warn(line, message)
+  }
+  return async (config) => {
+    const [insecure, exposed] = [await insecureChoices(config), await exposedSecrets(config)]
+    for (const each of insecure) warn(each, `insecure: ${each.meaning}`)
+    for (const each of exposed) warn(each, 'a file with a secret is open to other users')
+    before = [...insecure, ...exposed]
+  }
+}

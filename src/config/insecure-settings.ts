@@ -1,0 +1,40 @@
+import { isLoopback } from '../http/ip.ts'
+import { formatAddress } from '../system/listen-address.ts'
+import type { Config } from './schema.ts'
+import type { ConfigWarning } from './secrets.ts'
+
+/** Settings that a start accepts, and that give up protection. */
+export function insecureSettings({ listen, admin, enforce }: Config): readonly ConfigWarning[] {
+  const warnings: ConfigWarning[] = []
+  const { address, tls, insecure } = listen
+  const isLocal = address.kind === 'unix' || (address.kind === 'tcp' && isLoopback(address.host))
+  if (tls === 'off' && !insecure && !isLocal) {
+    warnings.push({
+      key: 'listen.tls',
+      reason: `off, and ${formatAddress(address)} is not on loopback`,
+      meaning: 'passwords and tokens cross the network in cleartext',
+      remedy: 'remove listen.tls, or set listen.insecure: true if something else encrypts them on the way',
+    })
+  }
+  if (admin.address !== 'off' && admin.address.kind === 'tcp' && EVERYWHERE.has(admin.address.host)) {
+    warnings.push({
+      key: 'admin.address',
+      reason: `${formatAddress(admin.address)} is every address of this machine`,
+      meaning:
+        'clients can read the metrics too, and the password of the live page crosses the network in cleartext',
+      remedy:
+        'use 127.0.0.1 or an inner address, or let a firewall or a network policy close the port to clients',
+    })
+  }
+  if (!enforce) {
+    warnings.push({
+      key: 'enforce',
+      reason: 'false',
+      meaning: 'requests without a token and past the limits reach the device',
+      remedy: 'remove it when the log shows no more would_refuse',
+    })
+  }
+  return warnings
+}
+
+const EVERYWHERE: ReadonlySet<string> = new Set(['0.0.0.0', '::'])

@@ -1,0 +1,123 @@
+import { statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { isWithheld, reasonOf } from './node-permission.ts'
+import { certificatesIn } from './pem.ts'
+import { codeOf, isBug, SetupError } from './setup-error.ts'
+import { OddFile, readWholeFile } from './whole-file.ts'
+
+/** Why a file, a folder or an address cannot be used, and what the operator can do about it, each as a clause. */
+export interface Fault {
+  readonly reason: string
+  readonly remedy: string | undefined
+}
+
+const LET_READ = 'let the user that runs Postern read it and search its folder'
+const LET_WRITE = 'make the folder writable for the user that runs Postern, or name another one'
+
+/** Explains why a path could not be read, or written (`write`). The one place that turns an error of the system into a sentence. */
+export function explainPathError(error: unknown, path: string, use: 'read' | 'write' = 'read'): Fault {
+  if (isWithheld(error)) {
+    const [reason = '', remedy] = reasonOf(error).split('; ')
+    return { reason, remedy }
+  }
+  if (error instanceof OddFile) return { reason: error.message, remedy: 'name another file' }
+  const code = codeOf(error)
+  switch (code) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return absent(path, use)
+    case 'EACCES':
+    case 'EPERM':
+      return use === 'read'
+        ? { reason: 'permission to read it is denied', remedy: LET_READ }
+        : { reason: `${presentPart(resolve(path)).path} is not writable (${code})`, remedy: LET_WRITE }
+    case 'EISDIR':
+      return { reason: 'it is a folder', remedy: 'name the file in it' }
+    case 'EEXIST':
+      return { reason: `${resolve(path)} is not a folder`, remedy: 'move it away, or name another folder' }
+    case 'EROFS':
+      return { reason: 'the file system is read-only', remedy: 'mount it writable, or name another folder' }
+    case 'ENOSPC':
+      return { reason: 'the disk is full', remedy: 'make room, or name another folder' }
+    case '':
+      return { reason: reasonOf(error), remedy: undefined }
+    default:
+      return { reason: `it cannot be ${use === 'read' ? 'read' : 'written'} (${code})`, remedy: undefined }
+  }
+}
+
+/** Names the folder of a relative path, because it depends on where Postern was started. */
+function absent(path: string, use: 'read' | 'write'): Fault {
+  const whole = resolve(path)
+  const present = presentPart(whole)
+  if (!present.isFolder) {
+    return { reason: `${present.path} is not a folder`, remedy: 'move it away, or name another folder' }
+  }
+  if (use === 'write') {
+    return { reason: `nothing can be created in ${present.path}`, remedy: 'name another folder' }
+  }
+  const from = path === whole ? '' : ` (the working directory is ${resolve('.')})`
+  return { reason: `there is no such file${from}`, remedy: 'create the file, or correct the path' }
+}
+
+/** The longest part of an absolute path that exists. */
+export function presentPart(path: string): { readonly path: string; readonly isFolder: boolean } {
+  try {
+    const found = statSync(path, { throwIfNoEntry: false })
+    return found === undefined ? presentPart(dirname(path)) : { path, isFolder: found.isDirectory() }
+  } catch (error) {
+    if (isBug(error)) throw error
+    // The error hides what is there.
+    return { path, isFolder: true }
+  }
+}
+
+/**
+ * Reads a file that a key or a flag names. Rejects with a `SetupError` that says what to do.
+ *
+ * @param remedy for a file that is not there; default: create it, or correct the path
+ */
+export async function readNamedFile(key: string, path: string, remedy?: string): Promise<Buffer> {
+  return readWholeFile(path).catch((cause: unknown) => {
+    if (isBug(cause)) throw cause
+    const fault = explainPathError(cause, path)
+    const isAbsent = ['ENOENT', 'ENOTDIR'].includes(codeOf(cause))
+    throw new SetupError(`cannot read ${path}: ${fault.reason}`, {
+      key,
+      cause,
+      remedy: isAbsent ? (remedy ?? fault.remedy) : fault.remedy,
+    })
+  })
+}
+
+/**
+ * Reads a file with one line of text in UTF-8, such as a password, and returns it without its line end. Rejects with a `SetupError`
+ * that never quotes the text.
+ */
+export async function readSecretLine(key: string, path: string): Promise<string> {
+  const bytes = await readNamedFile(key, path)
+  const text = bytes
+    .toString('utf8')
+    .replace(/^\ufeff/, '')
+    .replace(/\r?\n$/, '')
+  if (text === '' || [...text].some((each) => each < ' ' || each === '\x7f' || each === '\ufffd')) {
+    throw new SetupError(`${path} must hold one line of text in UTF-8`, { key })
+  }
+  return text
+}
+
+/**
+ * Reads the certificates (PEM) that a server is verified against. OpenSSL reads a file without certificates as an empty list of
+ * authorities, and then trusts no server, so such a file is refused.
+ */
+export async function readAuthorities(key: string, path: string): Promise<string> {
+  const text = (await readNamedFile(key, path)).toString('utf8')
+  const found = certificatesIn({ path, text })
+  if (typeof found === 'string') {
+    throw new SetupError(found, {
+      key,
+      remedy: 'name a PEM file with the certificate of the server or its authority',
+    })
+  }
+  return text
+}
