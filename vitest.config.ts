@@ -35,6 +35,9 @@ export default defineConfig({
       ...(process.env.POSTERN_TEST_MACHINE === '1' ? [] : ['test/machine/**']),
     ],
     sequence: { sequencer: LongFirst },
+    // A line for each file, then why tests were skipped, then the summary.
+    reporters: ['./test/support/skip-reasons.ts', 'default'],
+    slowTestThreshold: 30_000,
     setupFiles: ['test/support/setup.ts'],
     globalSetup: ['test/support/bundle.ts', 'test/support/shared-pair.ts'],
     // These end what hangs, and promise nothing: a machine with other work to do may take ten times as long as an idle one.
