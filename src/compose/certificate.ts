@@ -1,3 +1,4 @@
+import { canonicalName } from '../http/host-name.ts'
 import { wantedNames } from '../listen/certificate-names.ts'
 import {
   isSelfSigned,
@@ -12,7 +13,10 @@ import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import type { MachineNames } from '../system/machine-names.ts'
-import { createNameReader, reportOnce, watchNames } from './name-watch.ts'
+import { createNameReader, type NameWatch, reportOnce, watchNames } from './name-watch.ts'
+
+/** More addresses than a machine has, as a bound: through a NAT of the kernel a client may reach any address of 127.0.0.0/8. */
+const MOST_REACHED = 256
 
 export interface CertificateDependencies {
   readonly clock: Clock
@@ -31,6 +35,8 @@ export interface ServedCertificate {
   present(): { readonly from: number; readonly until: number; readonly selfSigned: boolean } | undefined
   /** Call this when the listener exists. `apply` is called with each new pair. No timer runs before. */
   serve(apply: (material: TlsMaterial) => void): void
+  /** A client has connected to this address of the machine, which a self-signed certificate may lack. */
+  reachedAt(address: string): void
   /** Reads the pair again and serves it. Rejects, and changes nothing, if it is unusable. */
   reload(setting: TlsSetting): Promise<void>
   /** Resolves when a change in progress has ended. From then on no file is written. */
@@ -39,8 +45,8 @@ export interface ServedCertificate {
 
 /**
  * Opens the certificate of the public listener. Postern replaces a self-signed certificate that lacks a name: at the start, at a
- * reload, and every `compareEvery` ms while it is served. The timer waits until two readings agree, because interfaces come up
- * one by one. Names that have gone stay until the next replacement or a reload, so an interface that is down for a moment
+ * reload, when a client connects to an address that it lacks, and every `compareEvery` ms while it is served. The latter two wait until
+ * two readings agree, because interfaces come up one by one. Names that have gone stay until the next replacement or a reload, so an interface that is down for a moment
  * changes nothing.
  */
 export async function openCertificate(
@@ -52,7 +58,9 @@ export async function openCertificate(
   let current: TlsMaterial | undefined
   let apply = (_material: TlsMaterial): void => {}
   let validity: ValidityWatch | undefined
-  let names: { readonly close: () => void } | undefined
+  let names: NameWatch | undefined
+  /** The addresses at which clients have arrived: each is compared with the certificate once. */
+  const reached = new Set<string>()
   let closed = false
   /** The changes of the certificate, one after the other. */
   let turn: Promise<unknown> = Promise.resolve()
@@ -89,6 +97,7 @@ export async function openCertificate(
 
   function use(material: TlsMaterial): void {
     current = material
+    reached.clear()
     if (closed) return
     metrics.certificateServed(material.valid.from.at, material.valid.until.at)
     validity?.served(material.valid)
@@ -139,6 +148,12 @@ export async function openCertificate(
       validity = watchValidity(clock, log)
       if (current !== undefined) validity.served(current.valid)
       followNames()
+    },
+    reachedAt(address) {
+      if (reached.has(address) || reached.size === MOST_REACHED) return
+      reached.add(address)
+      const name = canonicalName(address)
+      if (name !== undefined && current?.names.includes(name) === false) names?.look()
     },
     reload: (next) =>
       inTurn(async () => {

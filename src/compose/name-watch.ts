@@ -28,32 +28,45 @@ export interface NameWatchDependencies {
   readonly read: () => readonly string[]
   /** Called when two looks in turn find the same names, because interfaces come up one by one. Must not reject. */
   readonly onSettled: () => Promise<void>
-  /** Time from the end of one look to the next (ms). One costs 0.1 ms. */
+  /** Time from the end of one look to the next, while the names stay the same (ms). */
   readonly interval: number
 }
 
-/** Looks at the names of the machine again and again. The next look waits until `onSettled` is done, because a disk may hang. */
-export function watchNames({ read, onSettled, interval }: NameWatchDependencies): {
-  readonly close: () => void
-} {
+/** Time to the next look after names that changed (ms). */
+const SETTLE = 2_000
+
+export interface NameWatch {
+  /** Looks at once: a connection came to an address that the names do not have. */
+  look(): void
+  close(): void
+}
+
+/** Looks at the names of the machine at intervals. The next look waits until `onSettled` is done, because a disk may hang. */
+export function watchNames({ read, onSettled, interval }: NameWatchDependencies): NameWatch {
   let seen = ''
+  let looking = false
   let closed = false
   let timer: NodeJS.Timeout | undefined
 
   async function look(): Promise<void> {
+    if (looking || closed) return
+    looking = true
+    clearTimeout(timer)
     const names = read().join()
     const settled = names === seen
     seen = names
     if (settled) await onSettled()
-    if (!closed) lookLater()
+    looking = false
+    if (!closed) lookIn(settled ? interval : Math.min(SETTLE, interval))
   }
 
-  function lookLater(): void {
-    timer = setTimeout(() => void look(), interval).unref()
+  function lookIn(ms: number): void {
+    timer = setTimeout(look, ms).unref()
   }
 
-  lookLater()
+  lookIn(Math.min(SETTLE, interval))
   return {
+    look: () => void look(),
     close() {
       closed = true
       clearTimeout(timer)

@@ -75,7 +75,7 @@ export async function createSidecar(config: Config, deps: SidecarDependencies): 
 /** @param opened gets everything that has to be closed if a later part cannot be opened */
 async function openParts(
   config: Config,
-  { clock, log, collectGarbage, machine = machineNames, compareEvery = 2_000 }: SidecarDependencies,
+  { clock, log, collectGarbage, machine = machineNames, compareEvery = 60_000 }: SidecarDependencies,
   opened: AsyncDisposableStack,
 ): Promise<Sidecar> {
   const timeline = createTimeline(log, clock)
@@ -162,6 +162,7 @@ async function openParts(
     onUpgrade: passage.upgrade,
     refusalMessage: passage.refusalMessage,
     onBug,
+    onReached: certificate.reachedAt,
     clientOf: (peer) => settings.clientOf(peer, []),
     events: metrics.connections,
   })

@@ -29,6 +29,8 @@ export interface PublicListenerDependencies {
   readonly onUpgrade: (exchange: UpgradeExchange) => void
   readonly refusalMessage: (refusal: Refusal) => string
   readonly onBug: (error: unknown) => void
+  /** With TLS: called with the address of this machine that a client has connected to. */
+  readonly onReached: (address: string) => void
   /** Determines whose connections count together for the cap per client. */
   readonly clientOf: (peer: string) => ConnectedClient
   readonly events: ListenerEvents
@@ -113,6 +115,7 @@ export function createPublicListener(deps: PublicListenerDependencies): PublicLi
       return
     }
     if (!caps.mayStay(socket)) return
+    if (deps.tls !== undefined && socket.localAddress !== undefined) deps.onReached(socket.localAddress)
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
     if (handshakes === undefined) acceptHttp1(socket, socket)

@@ -86,7 +86,7 @@ export const OPERATION = {
   },
   H112: {
     sentence:
-      'A new address gets into the self-signed certificate while it is served; one that is down for a moment changes nothing.',
+      'A new address gets into the self-signed certificate while it is served: within seconds when a client connects to it, otherwise within about a minute. One that is down for a moment changes nothing.',
     reason: 'DHCP; interfaces that flap must not make certificates',
   },
   H113: {

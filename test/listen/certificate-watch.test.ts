@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { connect } from 'node:tls'
 import { expect, it } from 'vitest'
 import { openCertificate } from '../../src/compose/certificate.ts'
 import { reportOnce } from '../../src/compose/name-watch.ts'
@@ -57,6 +58,29 @@ it('a stop waits for the certificate that is being written, and serves it no mor
   await certificate.close()
   expect(stored()).not.toBe(before)
   expect(served).toEqual([])
+})
+
+it('H112 an address that is new gets into the certificate when a client connects to it, long before the next look', async () => {
+  let added: readonly string[] = []
+  const machine = (): MachineNames => ({ names: ['box'], addresses: added })
+  const sidecar = await startSidecar({
+    transport: 'tls',
+    config: { listen: { tls: 'auto', address: '0.0.0.0:0' } },
+    machine,
+  })
+  const port = Number(new URL(sidecar.url).port)
+  const namesAt = (host: string): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const socket = connect({ host, port, rejectUnauthorized: false }, () => {
+        resolve(socket.getPeerX509Certificate()?.subjectAltName ?? '')
+        socket.destroy()
+      }).on('error', reject)
+    })
+  await namesAt('127.0.0.7')
+  expect(await namesAt('127.0.0.7')).not.toContain('127.0.0.7')
+  added = ['127.0.0.8']
+  await namesAt('127.0.0.8')
+  await expect.poll(() => namesAt('127.0.0.8')).toContain('127.0.0.8')
 })
 
 it('a problem is reported once, and again when it comes back', () => {
