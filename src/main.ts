@@ -4,6 +4,7 @@ import process from 'node:process'
 import { isSea } from 'node:sea'
 import type { DaemonIo, ProgramIo } from './commands/command.ts'
 import { DEFAULT_CONFIG } from './commands/help.ts'
+import { openOutputs } from './commands/output.ts'
 import { runProgram } from './commands/program.ts'
 import { collectGarbage } from './system/idle-collection.ts'
 import type { PermissionedProcess } from './system/permissions.ts'
@@ -18,9 +19,8 @@ const permissions: PermissionedProcess = {
 }
 
 const io: ProgramIo = {
+  ...openOutputs(),
   stdin: () => process.stdin,
-  stdout: process.stdout,
-  stderr: process.stderr,
   env: process.env,
   defaultConfig: DEFAULT_CONFIG,
   permissions,
@@ -33,7 +33,7 @@ const io: ProgramIo = {
 function daemon(): DaemonIo {
   return {
     ...io,
-    logSink: { terminal: process.stdout.isTTY === true, fd: 1 },
+    logSink: { terminal: io.stdout.isTTY, fd: 1 },
     onStop: onSignals('SIGTERM', 'SIGINT'),
     onReload: onSignals('SIGHUP'),
     onCrash: (listener) => process.on('uncaughtException', listener),

@@ -3,7 +3,8 @@ import type { CollectGarbage } from '../system/idle-collection.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import type { PermissionedProcess } from '../system/permissions.ts'
 import { isBug, SetupError } from '../system/setup-error.ts'
-import type { HashPasswordStreams } from './hash-password.ts'
+import type { Outputs } from './output.ts'
+import type { Terminal } from './prompt.ts'
 
 /** The parts of the process that a command uses. Only `main.ts` has access to `process`. */
 export interface CommandIo {
@@ -29,11 +30,11 @@ export interface DaemonIo extends CommandIo {
 }
 
 /** The process, for the commands. */
-export interface ProgramIo extends CommandIo, Pick<DaemonIo, 'permissions'> {
-  readonly stdout: NodeJS.WritableStream
-  readonly stderr: NodeJS.WritableStream
+export interface ProgramIo extends CommandIo, Outputs, Pick<DaemonIo, 'permissions'> {
+  readonly stdout: Outputs['stdout']
+  readonly stderr: Outputs['stderr']
   /** A function, because Node opens standard input at the first look. */
-  readonly stdin: () => HashPasswordStreams['stdin']
+  readonly stdin: () => Terminal['stdin']
   /** Called by a command that runs until it is stopped. Other commands end on a signal, as programs do by default. */
   readonly daemon: () => DaemonIo
   readonly onSignals: (...signals: readonly NodeJS.Signals[]) => DaemonIo['onStop']
@@ -43,8 +44,8 @@ export interface ProgramIo extends CommandIo, Pick<DaemonIo, 'permissions'> {
   readonly program: readonly string[]
 }
 
-/** 0 stopped on purpose, 1 failed while running, 2 bad usage or configuration. */
-export type ExitCode = 0 | 1 | 2
+/** 0 stopped on purpose, 1 failed while running, 2 bad usage or configuration, 141 the reader of the output has left. */
+export type ExitCode = 0 | 1 | 2 | 141
 
 /** 2 for a problem that the operator has to fix before a start can succeed, 1 for any other failure. */
 export function exitCodeOf(error: unknown): 1 | 2 {

@@ -3,7 +3,7 @@ import { createSidecar } from '../compose/sidecar.ts'
 import { parseAddress } from '../config/address.ts'
 import { loadConfig, readConfigFile } from '../config/load.ts'
 import { hashPassword } from '../password/key-derivation.ts'
-import { createLog, type LogSink } from '../record/log.ts'
+import { createLog, finishLog, type LogSink } from '../record/log.ts'
 import type { Clock } from '../system/clock.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { DaemonIo, ExitCode } from './command.ts'
@@ -157,15 +157,19 @@ export async function startSidecar(file: string, around: SidecarDependencies): P
   const config = loadConfig({ file: readConfigFile(file), env: {}, sets: [] })
   const log = await createLog(config.log, around.logSink)
   const sidecar = await createSidecar(config, { clock: around.clock, log })
+  const stop = async (graceMs: number): Promise<void> => {
+    await sidecar.stop(graceMs)
+    await finishLog(log)
+  }
   try {
     const addresses = await sidecar.start()
     return {
       publicUrl: addresses.public.replace('//127.0.0.1:', '//localhost:'),
       adminUrl: addresses.admin ?? 'off',
-      stop: (graceMs) => sidecar.stop(graceMs),
+      stop,
     }
   } catch (error) {
-    await sidecar.stop(0)
+    await stop(0)
     throw error
   }
 }

@@ -1,12 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import { hashPassword } from '../password/key-derivation.ts'
-import { openPrompt, type Prompt } from './prompt.ts'
+import type { CommandIo } from './command.ts'
+import { openPrompt, type Prompt, type Terminal } from './prompt.ts'
 
-export interface HashPasswordStreams {
-  readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean }
-  readonly stdout: NodeJS.WritableStream
-  readonly stderr: NodeJS.WritableStream
-}
+export interface HashPasswordStreams extends Pick<CommandIo, 'stdout'>, Terminal {}
 
 /** The largest input (bytes): more than the password in any token request (C9). */
 const LIMIT = 8 * 1024

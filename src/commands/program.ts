@@ -23,30 +23,44 @@ import {
   VERIFY_HELP,
 } from './help.ts'
 import type { InitOptions } from './init.ts'
+import { exitCodeOfLost } from './output.ts'
 import { VERIFY_FLAGS } from './verify/flags.ts'
 import type { VerifyCommandFlags } from './verify.ts'
 
 const BAD_USAGE: ExitCode = 2
 
-/** Runs the command that the command line names. Resolves to the exit code when all work of the command is done. */
+/** The columns of `--help`. */
+const WIDTH = 80
+
+/**
+ * Runs the command that the command line names. Resolves to the exit code when all work of the command is done and all that it
+ * printed is written.
+ */
 export async function runProgram(io: ProgramIo): Promise<number> {
-  let code = 0
+  let result: Result = { command: 'postern', code: 0 }
   try {
-    await defineProgram(io, (result) => {
-      code = result
+    await defineProgram(io, (ended) => {
+      result = ended
     }).parseAsync()
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
-    return error.exitCode === 0 ? 0 : BAD_USAGE
+    if (error.exitCode !== 0) result = { command: 'postern', code: BAD_USAGE }
   }
-  return code
+  return io.lostOutput() === undefined ? result.code : exitCodeOfLost(result.command, io)
+}
+
+/** How a command ended. */
+interface Result {
+  /** As the messages name it: `postern check`. */
+  readonly command: string
+  readonly code: number
 }
 
 /**
- * The commands and their options: the source of `--help`, the man page and the shell completions. `onResult` gets the exit code of the
- * command that ran.
+ * The commands and their options: the source of `--help`, the man page and the shell completions. `onResult` hears how the command
+ * that ran has ended.
  */
-export function defineProgram(io: ProgramIo, onResult: (code: number) => void): Command {
+export function defineProgram(io: ProgramIo, onResult: (result: Result) => void): Command {
   const program = new Command('postern')
     .description(
       'A reverse-proxy sidecar for a device without access control: it serves POST /oauth/token itself,\n' +
@@ -56,6 +70,15 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
     .helpCommand(false)
     .showHelpAfterError('(postern --help shows the commands, postern COMMAND --help their options)')
     .exitOverride()
+    .configureOutput({
+      writeOut: (text) => io.stdout.write(text),
+      writeErr: (text) => io.stderr.write(text),
+      getOutHelpWidth: () => WIDTH,
+      getErrHelpWidth: () => WIDTH,
+      // Without these commander asks Node's streams, which make a pipe non-blocking.
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    })
     .addHelpText('after', PROGRAM_HELP)
 
   /** `run` gets the operands, then the options. `serve` asks for its permissions itself, when it has read the configuration. */
@@ -75,7 +98,10 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
           ensurePermissions(needs, io.permissions)
           return run(...given)
         }
-        onResult(await work().catch((error: unknown) => reportFailure(name, error, io)))
+        // If the output is lost, that is what is reported, in `runProgram`.
+        const failed = (error: unknown): number =>
+          io.lostOutput() === undefined ? reportFailure(name, error, io) : 1
+        onResult({ command: `postern ${name}`, code: await work().catch(failed) })
       })
   }
 
@@ -178,10 +204,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
       const { verifyCommand } = await import('./verify.ts')
       // Without a listener for each, a closed terminal or pipe would end the process, and leave the tokens of the run.
       const onStop = io.onSignals('SIGTERM', 'SIGINT', 'SIGHUP')
-      const onLostOutput = (listener: (error: unknown) => void): void => {
-        for (const stream of [io.stdout, io.stderr]) stream.on('error', listener)
-      }
-      return verifyCommand(url, flags, { ...io, onStop, onLostOutput })
+      return verifyCommand(url, flags, { ...io, onStop })
     },
   )
     .argument('<url>', 'address of the server, such as https://device.example')
@@ -194,9 +217,13 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
     'everything',
     async (options: DemoOptions) => {
       // The demo has nothing to reload. SIGHUP, as from a closed terminal, stops it and removes its folder.
-      const daemon = { ...io.daemon(), onStop: io.onSignals('SIGTERM', 'SIGINT', 'SIGHUP') }
+      const onSignal = io.onSignals('SIGTERM', 'SIGINT', 'SIGHUP')
+      const onStop = (listener: () => void): void => {
+        onSignal(listener)
+        io.onLostOutput(listener)
+      }
       const { demoCommand } = await import('./demo.ts')
-      return demoCommand(options, { ...daemon, clock: systemClock, node: io.node, program: io.program })
+      return demoCommand(options, { ...io.daemon(), onStop, clock: systemClock, node: io.node, program: io.program })
     },
   )
     .option('--device <address>', 'only the sample device, on this address, such as 127.0.0.1:8080')
@@ -212,11 +239,7 @@ export function defineProgram(io: ProgramIo, onResult: (code: number) => void): 
     )
 
   command('hash-password', 'Read a password from standard input and print its argon2id hash.', [], async () =>
-    (await import('./hash-password.ts')).hashPasswordCommand({
-      stdin: io.stdin(),
-      stdout: io.stdout,
-      stderr: io.stderr,
-    }),
+    (await import('./hash-password.ts')).hashPasswordCommand({ ...io, stdin: io.stdin() }),
   ).addHelpText('after', HASH_PASSWORD_HELP)
 
   return program

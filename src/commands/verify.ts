@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises'
 import { systemClock } from '../system/clock.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import { SetupError } from '../system/setup-error.ts'
@@ -10,6 +9,7 @@ import { textReporter } from '../verify/report/text-reporter.ts'
 import { timed } from '../verify/report/times.ts'
 import { planOf, verify } from '../verify/verify.ts'
 import type { CommandIo, DaemonIo, ExitCode } from './command.ts'
+import { lostReason, type Outputs } from './output.ts'
 import { type JunitFile, openJunitFile } from './verify/junit-file.ts'
 import { exposureWarning } from './verify/plain-password.ts'
 import { isLoopback } from './verify/server-address.ts'
@@ -24,9 +24,7 @@ export interface VerifyCommandFlags extends VerifyFlags {
   readonly dryRun?: boolean
 }
 
-export interface VerifyIo extends CommandIo, Pick<DaemonIo, 'onStop'> {
-  /** Calls back with each error of standard output and standard error, such as that of a pipe without a reader. */
-  readonly onLostOutput: (listener: (error: unknown) => void) => void
+export interface VerifyIo extends CommandIo, Pick<DaemonIo, 'onStop'>, Pick<Outputs, 'onLostOutput'> {
   readonly stdout: CommandIo['stdout'] & Output
   readonly stderr: CommandIo['stderr'] & Output
 }
@@ -71,7 +69,6 @@ export async function verifyCommand(
   const report = await Promise.race([run, stop.atOnce]).catch((error: unknown) => failed(error, file, io))
   if (flags.json === true) io.stdout.write(reportJson(report))
   await file?.write(junitXml(report, times))
-  await stop.requireOutput()
   return report.result === 'broken' ? 1 : 0
 }
 
@@ -109,8 +106,6 @@ interface Stop {
   readonly signal: AbortSignal
   /** Rejects with it at the second signal. */
   readonly atOnce: Promise<never>
-  /** Rejects if a part of the output was lost: the stream reports that one turn of the event loop after the write. */
-  requireOutput(): Promise<void>
 }
 
 function stopOnSignal({ onStop, onLostOutput, stderr }: VerifyIo): Stop {
@@ -125,15 +120,7 @@ function stopOnSignal({ onStop, onLostOutput, stderr }: VerifyIo): Stop {
       stop.abort(new SetupError(stopped, { exitCode: 1 }))
     })
   })
-  let lost: SetupError | undefined
-  onLostOutput((error) => {
-    lost ??= new SetupError(`cannot write the output: ${reasonOf(error)}`, { exitCode: 1 })
-    // A closed terminal causes both the signal and this: it must not count as the second signal.
-    stop.abort(lost)
-  })
-  async function requireOutput(): Promise<void> {
-    await setImmediate()
-    if (lost !== undefined) throw lost
-  }
-  return { signal: stop.signal, atOnce, requireOutput }
+  // A closed terminal causes both the signal and this: it must not count as the second signal.
+  onLostOutput((error) => stop.abort(new SetupError(lostReason(error), { exitCode: 1 })))
+  return { signal: stop.signal, atOnce }
 }

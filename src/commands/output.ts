@@ -1,0 +1,89 @@
+import { writeSync } from 'node:fs'
+import { isatty, WriteStream } from 'node:tty'
+import { reasonOf } from '../system/node-permission.ts'
+import { codeOf } from '../system/setup-error.ts'
+import type { ExitCode } from './command.ts'
+
+/** Standard output or standard error. */
+export interface Output {
+  /** Returns when the text is written whole. Never throws: a failure is kept for the end of the command. */
+  readonly write: (text: string) => void
+  readonly isTTY: boolean
+  /** Of a terminal. */
+  readonly columns?: number
+}
+
+/** The outputs of a process, and the first failure of one of them. */
+export interface Outputs {
+  readonly stdout: Output
+  readonly stderr: Output
+  /** Calls back at the first failure, such as that of a pipe without a reader. A command that runs on uses it to stop. */
+  readonly onLostOutput: (listener: (error: unknown) => void) => void
+  /** The first failure; undefined while all texts are written. */
+  readonly lostOutput: () => unknown
+}
+
+/** How long to wait for a terminal or pipe that takes no more text for now (ms). */
+const BUSY = 10
+
+/**
+ * Opens standard output and standard error for commands. Node's own streams fit none of them: `process.exit` cuts what a pipe has
+ * not taken yet, and a file gets a part of a text without an error when the disk becomes full.
+ */
+export function openOutputs(): Outputs {
+  const listeners: ((error: unknown) => void)[] = []
+  let lost: unknown
+  function output(fd: number): Output {
+    return {
+      write(text) {
+        try {
+          writeWhole(fd, Buffer.from(text))
+        } catch (error) {
+          if (lost !== undefined) return
+          lost = error
+          for (const listener of listeners) listener(error)
+        }
+      },
+      isTTY: isatty(fd),
+      get columns() {
+        return new WriteStream(fd).columns
+      },
+    }
+  }
+  return {
+    stdout: output(1),
+    stderr: output(2),
+    onLostOutput: (call) => void listeners.push(call),
+    lostOutput: () => lost,
+  }
+}
+
+function writeWhole(fd: number, bytes: Buffer): void {
+  for (let written = 0; written < bytes.length; ) {
+    try {
+      written += writeSync(fd, bytes, written)
+    } catch (error) {
+      // Another program that has the same pipe can have made its writes non-blocking.
+      if (codeOf(error) !== 'EAGAIN') throw error
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, BUSY)
+    }
+  }
+}
+
+/** The exit code of a program that SIGPIPE ends, as shells tell it. */
+const BROKEN_PIPE = 141
+
+/**
+ * The exit code of a command whose output is lost. A reader that has left is no fault, so nothing is said about it. Any other
+ * failure is reported on standard error.
+ */
+export function exitCodeOfLost(command: string, { stderr, lostOutput }: Outputs): ExitCode {
+  if (codeOf(lostOutput()) === 'EPIPE') return BROKEN_PIPE
+  stderr.write(`${command}: ${lostReason(lostOutput())}\n`)
+  return 1
+}
+
+/** Why a text could not be written, as a clause. */
+export function lostReason(error: unknown): string {
+  return `cannot write the output: ${reasonOf(error)}`
+}

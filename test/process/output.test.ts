@@ -1,0 +1,162 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, openSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { describe, expect, it } from 'vitest'
+import { hashPassword } from '../../src/password/key-derivation.ts'
+import { temporaryDirectory } from '../support/certificate.ts'
+import { closeLater } from '../support/cleanup.ts'
+import { PASSWORD } from '../support/sidecar.ts'
+import { needs } from '../support/tools.ts'
+import { ENV, MAIN, prepareSite } from './serve.ts'
+
+interface Ended {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs a line of bash, in which `postern` is the program. The exit code is that of its first command. */
+async function bash(line: string, { args = [] as readonly string[], temporary = '' } = {}): Promise<Ended> {
+  const prepared = `postern() { '${process.execPath}' '${MAIN}' "$@"; }\n${line}\nexit \${PIPESTATUS[0]}`
+  const env = { ...ENV, ...(temporary === '' ? {} : { TMPDIR: temporary }) }
+  const child = spawn('bash', ['--norc', '-c', prepared, 'bash', ...args], { env })
+  closeLater(() => void child.kill('SIGKILL'))
+  // The one line that a command may ask for.
+  child.stdin.end(PASSWORD)
+  const [[code], stdout, stderr] = await Promise.all([
+    once(child, 'exit'),
+    text(child.stdout),
+    text(child.stderr),
+  ])
+  return { code, stdout, stderr }
+}
+
+/** A folder with a sidecar, and the command lines of every command that prints. Each of them succeeds. */
+async function commandLines(): Promise<ReadonlyMap<string, readonly string[]>> {
+  const site = await prepareSite({ password: await hashPassword(PASSWORD) })
+  const sidecar = await site.serve()
+  await sidecar.grant()
+  const configured = ['--config', site.configFile]
+  const { host } = new URL(sidecar.adminUrl)
+  const password = join(temporaryDirectory(), 'password')
+  writeFileSync(password, PASSWORD, { mode: 0o600 })
+  return new Map([
+    ['--help', ['--help']],
+    ['--version', ['--version']],
+    ['verify --help', ['verify', '--help']],
+    ['check', ['check', ...configured]],
+    ['check --json', ['check', '--json', ...configured]],
+    ['healthy', ['healthy', ...configured, '--set', `admin.address=${host}`]],
+    ['status', ['status', ...configured]],
+    ['status --json', ['status', '--json', ...configured]],
+    ['explain', ['explain', ...configured]],
+    ['revoke', ['revoke', '--all', ...configured]],
+    ['verify --dry-run', ['verify', sidecar.url, '--password-file', password, '--dry-run']],
+    ['verify', ['verify', sidecar.url, '--password-file', password, '--only', 'C11', '--quick']],
+    ['hash-password', ['hash-password']],
+    ['init', ['init', '--url', site.device.url, '--password-file', password, '--skip-checks']],
+    ['demo', ['demo']],
+    ['demo --device', ['demo', '--device', '127.0.0.1:0']],
+  ])
+}
+
+const inEmptyFolder = (command: string): string => `cd "$(mktemp -d "$TMPDIR/XXXXXX")" && ${command}`
+
+describe('every command', () => {
+  it('H171 whose reader has left ends with 141, as by SIGPIPE, and says nothing', async () => {
+    needs('bash')
+    for (const [name, args] of await commandLines()) {
+      const temporary = temporaryDirectory()
+      // `false` never reads, and has ended when the command begins to write.
+      const { code, stderr } = await bash(inEmptyFolder('postern "$@" | false'), { args, temporary })
+      expect([name, code, stderr]).toEqual([name, 141, expect.not.stringMatching(/EPIPE|Error|postern/)])
+      if (name.startsWith('demo')) {
+        const [folder = ''] = readdirSync(temporary)
+        expect([readdirSync(temporary), readdirSync(join(temporary, folder))]).toEqual([[folder], []])
+      }
+    }
+  }, 60_000)
+
+  it('H171 whose output meets a full disk says so, and ends with 1', async () => {
+    needs('bash')
+    for (const [name, args] of await commandLines()) {
+      const temporary = temporaryDirectory()
+      const { code, stderr } = await bash(inEmptyFolder('postern "$@" > /dev/full'), { args, temporary })
+      expect([name, code, stderr]).toEqual([
+        name,
+        1,
+        expect.stringMatching(/^postern[\w -]*: cannot write the output: ENOSPC: no space left on device/m),
+      ])
+      expect(stderr.match(/cannot write/g), name).toHaveLength(1)
+      expect(stderr).not.toContain('    at ')
+    }
+  }, 60_000)
+})
+
+/** A folder whose control socket answers as a sidecar with many grants does. */
+async function stateOfThousands(): Promise<string> {
+  const stateDir = join(temporaryDirectory(), 'state')
+  mkdirSync(stateDir)
+  const grants = Array.from({ length: 3_000 }, (_, i) => ({
+    id: `grant-${String(i).padStart(40, '0')}`,
+    client: '192.0.2.7',
+    issuedAt: 1_700_000_000_000,
+    expiresAt: 1_700_000_600_000,
+    usedAt: 1_700_000_000_000,
+    accessTokens: 1,
+    refreshTokens: 1,
+  }))
+  const server = createServer((_, response) =>
+    response.end(JSON.stringify({ listening: [], tokens: { access: 3_000, refresh: 3_000 }, grants })),
+  )
+  server.listen(join(stateDir, 'control.sock'))
+  await once(server, 'listening')
+  closeLater(() => void server.close())
+  return stateDir
+}
+
+const statusOf = (stateDir: string, ...flags: readonly string[]): readonly string[] => [
+  'status',
+  ...flags,
+  ...['--set', `state_dir=${stateDir}`],
+  ...['--set', 'upstream.url=http://127.0.0.1:9'],
+  ...['--set', 'password.file=none'],
+]
+
+describe('the grants of 3,000 logins', () => {
+  it.each([['--json'], []])('H171 arrive whole in a pipe (%j)', async (...flags) => {
+    needs('bash')
+    const args = statusOf(await stateOfThousands(), ...flags)
+    const { code, stdout } = await bash('postern "$@" | cat', { args })
+    expect([code, stdout.match(/grant-\d{40}/g)?.length]).toEqual([0, 3_000])
+  })
+
+  it('H171 arrive whole in a pipe that does not wait, as another program can leave it', async () => {
+    needs('bash')
+    const args = statusOf(await stateOfThousands(), '--json')
+    const nonBlocking = `${process.execPath} -e 'process.stdout.write("")'`
+    const { code, stdout } = await bash(`{ ${nonBlocking}; postern "$@"; } | cat`, { args })
+    expect([code, stdout.match(/grant-\d{40}/g)?.length]).toEqual([0, 3_000])
+  })
+
+  it('H171 of which only a part fits on the disk are no success', async () => {
+    needs('prlimit')
+    const file = join(temporaryDirectory(), 'status')
+    const out = openSync(file, 'w')
+    const args = ['--fsize=65536', process.execPath, MAIN, ...statusOf(await stateOfThousands(), '--json')]
+    const child = spawn('prlimit', args, { env: ENV, stdio: ['ignore', out, 'pipe'] })
+    const [[code], stderr] = await Promise.all([
+      once(child, 'exit'),
+      text(child.stderr ?? expect.unreachable()),
+    ])
+    expect([code, stderr]).toEqual([
+      1,
+      'postern status: cannot write the output: EFBIG: file too large, write\n',
+    ])
+    expect(statSync(file).size).toBe(65_536)
+    expect(readFileSync(file, 'utf8')).toMatch(/^\{"listening"/)
+  })
+})
