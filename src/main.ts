@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import './node-version.cjs'
+import { isUtf8 } from 'node:buffer'
 import process from 'node:process'
 import { isSea } from 'node:sea'
 import type { DaemonIo, ProgramIo } from './commands/command.ts'
@@ -15,6 +16,7 @@ const ARGUMENTS = isSea() ? process.argv.slice(2) : [...process.execArgv, ...pro
 const permissions: PermissionedProcess = {
   permission: process.permission,
   env: process.env,
+  readOutside,
   restart: (env) => process.execve?.(process.execPath, [process.execPath, ...ARGUMENTS], env),
 }
 
@@ -28,6 +30,15 @@ const io: ProgramIo = {
   program: [process.execPath, ...process.execArgv, ...(isSea() ? [] : process.argv.slice(1, 2))],
   onSignals,
   daemon,
+}
+
+/** A pipe would be empty after the restart, so only a regular file is read. */
+function readOutside(path: string): string | undefined {
+  // Node's module is loaded here, because no other start needs it.
+  const { spawnSync } = process.getBuiltinModule('node:child_process')
+  const args = ['-c', '[ -f "$1" ] && exec cat -- "$1"', 'sh', path]
+  const { status, stdout } = spawnSync('/bin/sh', args, { stdio: ['ignore', 'pipe', 'ignore'] })
+  return status === 0 && isUtf8(stdout) ? new TextDecoder().decode(stdout) : undefined
 }
 
 function daemon(): DaemonIo {

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import { type Loaded, loadWithPlaces, readConfigFile } from '../config/load.ts'
+import { type ConfigFile, type Loaded, loadWithPlaces, readConfigFile } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { isWithheld } from '../system/node-permission.ts'
 import { codeOf, SetupError } from '../system/setup-error.ts'
@@ -43,11 +43,15 @@ export function configFrom(options: ConfigOptions, io: Surroundings): Config {
   return loadedFrom(options, io).config
 }
 
-/** The same, with the places of its values. */
-export function loadedFrom(options: ConfigOptions, io: Surroundings): Loaded {
+/** The same, with the places of its values. `read` reads the file. */
+export function loadedFrom(
+  options: ConfigOptions,
+  io: Surroundings,
+  read: (path: string) => ConfigFile = readConfigFile,
+): Loaded {
   const path = configPath(options, io)
   const { env } = io
-  if (path !== undefined) return loadWithPlaces({ file: readConfigFile(path), env, sets: options.set })
+  if (path !== undefined) return loadWithPlaces({ file: read(path), env, sets: options.set })
   try {
     return loadWithPlaces({ env, sets: options.set })
   } catch (error) {

@@ -223,7 +223,13 @@ export function defineProgram(io: ProgramIo, onResult: (result: Result) => void)
         io.onLostOutput(listener)
       }
       const { demoCommand } = await import('./demo.ts')
-      return demoCommand(options, { ...io.daemon(), onStop, clock: systemClock, node: io.node, program: io.program })
+      return demoCommand(options, {
+        ...io.daemon(),
+        onStop,
+        clock: systemClock,
+        node: io.node,
+        program: io.program,
+      })
     },
   )
     .option('--device <address>', 'only the sample device, on this address, such as 127.0.0.1:8080')

@@ -1,11 +1,12 @@
-import { dirname, join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { createSidecar } from '../compose/sidecar.ts'
+import { type ConfigFile, readConfigFile } from '../config/load.ts'
 import { neededPermissions } from '../config/needed-permissions.ts'
 import type { Config } from '../config/schema.ts'
 import { ownPair } from '../config/tls-field.ts'
 import { createLog, finishLog } from '../record/log.ts'
 import { systemClock } from '../system/clock.ts'
-import { endRestarts, ensurePermissions, mayRestart } from '../system/permissions.ts'
+import { endRestarts, ensurePermissions, mayRestart, type NeededPath } from '../system/permissions.ts'
 import type { CommandIo, DaemonIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom, configPath, loadedFrom, placed } from './configuration.ts'
 import { createReloader, snapshotOf } from './reload.ts'
@@ -20,13 +21,13 @@ export async function serveCommand(options: ConfigOptions, io: ServeIo): Promise
   // A restart would lose a signal that is handled before it.
   const early = mayRestart(io.permissions) ? undefined : io.daemon()
   const configFile = configPath(options, io)
-  if (configFile !== undefined) permitFile(configFile, io)
   // The content before the configuration is read: a change since then causes a reload.
   const seen = await snapshotOf(configFile === undefined ? [] : [configFile])
-  const { config, placeOf } = loadedFrom(options, io)
+  const { config, placeOf } = loadedFrom(options, io, (path) => readOrRestart(path, io))
   const addresses = [config.listen.address, config.admin.address]
   const hasPassedSocket = addresses.some((address) => address !== 'off' && address.kind === 'fd')
-  ensurePermissions(neededPermissions(config), { ...io.permissions, hasPassedSocket })
+  const needs = [...(configFile === undefined ? [] : [readable(configFile)]), ...neededPermissions(config)]
+  ensurePermissions(needs, { ...io.permissions, hasPassedSocket })
   endRestarts(io.permissions)
   const source = { configFile, seen, load: () => configFrom(options, io) }
   return runSidecar(config, source, early ?? io.daemon()).catch((error: unknown) => {
@@ -34,17 +35,19 @@ export async function serveCommand(options: ConfigOptions, io: ServeIo): Promise
   })
 }
 
-/** Asks for the folder that `postern init` uses for the state, too: then a first configuration needs one restart, not two. */
-function permitFile(configFile: string, { env, permissions }: ServeIo): void {
-  if (permissions.permission?.has('fs.read', resolve(configFile)) !== false) return
-  const state = join(dirname(configFile), 'state')
-  ensurePermissions(
-    [
-      { path: configFile, kind: 'file', write: false },
-      { path: state, kind: 'folder', write: true },
-    ],
-    { ...permissions, hasPassedSocket: env.LISTEN_FDS !== undefined },
-  )
+const readable = (path: string): NeededPath => ({ path, kind: 'file', write: false })
+
+/**
+ * Reads the configuration, if need be by another program: then one restart permits this file and all that it names. Restarts for
+ * the file alone if no program can read it, so that the next attempt works or tells the reason.
+ */
+function readOrRestart(path: string, { env, permissions }: ServeIo): ConfigFile {
+  if (mayRestart(permissions) && permissions.permission?.has('fs.read', resolve(path)) === false) {
+    const text = permissions.readOutside(path)
+    if (text !== undefined) return { path, text }
+    ensurePermissions([readable(path)], { ...permissions, hasPassedSocket: env.LISTEN_FDS !== undefined })
+  }
+  return readConfigFile(path)
 }
 
 interface ConfigurationSource {

@@ -25,6 +25,8 @@ export interface PermissionedProcess {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Whether the service manager has passed a listening socket. Node closes it at a restart. */
   readonly hasPassedSocket?: boolean
+  /** Reads a file without the permission for it, by another program. Undefined if that cannot read it, or it is no text. */
+  readonly readOutside: (path: string) => string | undefined
   /** Replaces the program in this process. */
   readonly restart: (env: Record<string, string | undefined>) => void
 }
@@ -32,7 +34,7 @@ export interface PermissionedProcess {
 /**
  * Restarts the program in its own process (`execve`) with the permissions that it lacks. Node cannot grant them at run time.
  * Returns if nothing is missing, if `--allow-child-process` is absent, or if the last restart did not help. The usual folders
- * need no restart, which takes 20 ms. Throws a `SetupError` with the missing flags if the restart would close a passed socket.
+ * need no restart, which costs a second start of Node. Throws a `SetupError` with the missing flags if the restart would close a passed socket.
  */
 export function ensurePermissions(
   needs: Needs,
@@ -59,7 +61,7 @@ export function mayRestart({ permission }: Pick<PermissionedProcess, 'permission
 }
 
 /** Gives up the permission to start programs, and with it the restart. */
-export function endRestarts({ permission }: PermissionedProcess): void {
+export function endRestarts({ permission }: Pick<PermissionedProcess, 'permission'>): void {
   permission?.drop('child')
 }
 

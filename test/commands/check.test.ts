@@ -51,7 +51,7 @@ const check = (...set: readonly string[]): Promise<Ran> => run('check', checkCom
 
 /** A `serve` that must fail at its start, because nothing stops it later. */
 const failingServe: Command = (options, io) => {
-  const permissions = { permission: undefined, env: {}, restart() {} }
+  const permissions = { permission: undefined, env: {}, readOutside: () => undefined, restart() {} }
   const logSink = { terminal: false, fd: 1 }
   const daemon = () => ({ ...io, permissions, logSink, onStop() {}, onReload() {}, onCrash() {} })
   return serveCommand(options, { ...io, permissions, daemon })

@@ -15,6 +15,7 @@ async function runWithheld(...args: readonly string[]) {
     permissions: {
       permission: { has: (scope: string) => scope === 'child', drop: () => {} },
       env: {},
+      readOutside: () => undefined,
       restart() {
         throw new Error('execve: out of memory')
       },

@@ -178,7 +178,7 @@ describe('Under the permissions of the shipped unit,', () => {
     await expectClean(sidecar)
   })
 
-  it('files outside of the permitted folders, and the configuration itself, are permitted by a restart', async () => {
+  it('files outside of the permitted folders, and the configuration itself, are permitted by one restart', async () => {
     const outside = join(temporaryDirectory(), 'a "folder" of ours')
     mkdirSync(outside)
     const file = join(outside, 'password')
@@ -197,10 +197,11 @@ describe('Under the permissions of the shipped unit,', () => {
       ],
     })
     const others = { folder: outside, beside: join(outside, 'other'), above: temporaryDirectory() }
-    const tell = `const { permission } = process; process.on('SIGUSR2', () => console.log(JSON.stringify({ msg: 'permissions', level: 0, read: ${JSON.stringify(Object.values(others))}.map((path) => permission.has('fs.read', path)), write: permission.has('fs.write', ${JSON.stringify(file)}) })))`
+    const tell = `console.log('{"msg": "started"}'); const { permission } = process; process.on('SIGUSR2', () => console.log(JSON.stringify({ msg: 'permissions', level: 0, read: ${JSON.stringify(Object.values(others))}.map((path) => permission.has('fs.read', path)), write: permission.has('fs.write', ${JSON.stringify(file)}) })))`
     const sidecar = await serve(site, `--import=data:text/javascript,${encodeURIComponent(tell)}`)
     expect(await sidecar.use((await sidecar.grant()).access_token)).toBe(200)
     expect(readdirSync(site.stateDir)).toContain('tokens.db')
+    expect(sidecar.logged('started')).toHaveLength(2)
     sidecar.signal('SIGUSR2')
     const { read, write } = await sidecar.waitForLog('permissions')
     expect([read, write]).toEqual([[false, false, false], false])

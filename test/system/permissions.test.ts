@@ -14,6 +14,7 @@ function started({ reads, writes, child = true }: Grants, options?: string) {
       drop: (scope) => dropped.push(scope),
     },
     env: { LANG: 'C', NODE_OPTIONS: options },
+    readOutside: () => undefined,
     restart: ({ LANG, NODE_OPTIONS }) => {
       expect(LANG).toBe('C')
       restarts.push(NODE_OPTIONS)
