@@ -18,6 +18,8 @@ export interface CheckOptions extends ConfigOptions {
   readonly json?: boolean
   /** Print only warnings and failures. */
   readonly quiet?: boolean
+  /** Try neither the device, nor the shared store, nor the addresses. */
+  readonly offline?: boolean
 }
 
 /**
@@ -26,7 +28,7 @@ export interface CheckOptions extends ConfigOptions {
  * warnings; 2 if `serve` would not start because of its configuration or files; 1 if only other checks fail.
  */
 export async function checkCommand(options: CheckOptions, io: CommandIo): Promise<ExitCode> {
-  const { json = false, quiet = false } = options
+  const { json = false, quiet = false, offline = false } = options
   const results: CheckResult[] = []
   const loaded = readConfig(options, io)
   if (loaded instanceof SetupError) {
@@ -42,7 +44,7 @@ export async function checkCommand(options: CheckOptions, io: CommandIo): Promis
     if (!json) io.stdout.write(describeResult(result))
   }
   let worst: ExitCode = 0
-  for (const check of checksOf(config)) {
+  for (const check of checksOf(config, offline)) {
     const { result, exitCode } = await runCheck(check, placeOf)
     report(result)
     if (worst !== 2 && exitCode !== 0) worst = exitCode
@@ -75,16 +77,15 @@ function configurationProblem(problem: string): CheckResult {
   }
 }
 
-/** All checks of a configuration, in the order in which they run. */
-function checksOf(config: Config): readonly Check[] {
+/** The checks of a configuration, in the order in which they run; with `offline` those of its files alone. */
+function checksOf(config: Config, offline: boolean): readonly Check[] {
   return [
     passwordCheck(config),
     certificateCheck(config),
     stateCheck(config),
     ...pageChecks(config),
-    ...storeChecks(config),
-    ...addressChecks(config),
-    ...deviceChecks(config),
+    ...(offline ? [] : [...storeChecks(config), ...addressChecks(config)]),
+    ...deviceChecks(config, offline),
   ]
 }
 

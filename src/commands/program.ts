@@ -121,6 +121,7 @@ export function defineProgram(io: ProgramIo, onResult: (result: Result) => void)
   )
     .option('--json', 'print one JSON document: the checks, and the effective configuration', false)
     .option('--quiet', 'print only warnings and failures', false)
+    .option('--offline', 'test the files alone: no address, no store, no device', false)
     .addHelpText('after', CHECK_HELP)
 
   withConfig(

@@ -13,17 +13,23 @@ import { isBug } from '../../system/setup-error.ts'
 import { errorHint, failureHint, redirectHint } from './device-hints.ts'
 import { type Check, CheckFailure, type Finding } from './finding.ts'
 
-/** Tries each service of the device: the files of its headers, its address, and how the sidecar signs in. */
-export function deviceChecks({ upstream, password }: Config): readonly Check[] {
+/** Tries each service of the device: the files of its headers and, unless `offline`, its address, and how the sidecar signs in. */
+export function deviceChecks({ upstream, password }: Config, offline: boolean): readonly Check[] {
   return servicesOf(upstream).flatMap(({ path, service }) => {
     const [, , route] = path
     const of = route === undefined ? '' : ` of ${route}`
     const byGrant = service === upstream && 'device' in password
-    return serviceChecks(path.join('.'), of, service, byGrant)
+    const [headers, ...online] = serviceChecks(path.join('.'), of, service, byGrant)
+    return offline ? [headers] : [headers, ...online]
   })
 }
 
-function serviceChecks(key: string, of: string, service: ServiceConfig, byGrant: boolean): readonly Check[] {
+function serviceChecks(
+  key: string,
+  of: string,
+  service: ServiceConfig,
+  byGrant: boolean,
+): readonly [headers: Check, ...online: readonly Check[]] {
   return [
     {
       name: `upstream headers${of}`,
