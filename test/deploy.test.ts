@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
@@ -98,7 +98,6 @@ test('H142 the template differs from the unit only in what belongs to an instanc
     'Environment=POSTERN_STATE_DIR=%S/postern/%i',
     'Environment=POSTERN_ADMIN_ADDRESS=127.0.0.1:946%i',
     'Environment=POSTERN_LISTEN_REUSE_PORT=true',
-    expect.stringMatching(/^ExecStartPost=/),
     'StateDirectory=postern/%i',
   ])
 })
@@ -118,19 +117,45 @@ test('H142 the variables of the template load, with a state folder and an admin 
   expect([first, second].map((config) => config?.listen.reusePort)).toEqual([true, true])
 })
 
-test('the unit reloads by SIGHUP and needs no program but the shell', async () => {
-  const [, reload = expect.fail('ExecReload is not a shell command')] =
-    /^ExecReload=(\/bin\/sh -c .*)$/m.exec(read('postern.service')) ?? []
+/** Runs a command of the unit for a process, with a `postern` that exits with the codes, one after the other. */
+async function runOfUnit(key: string, service: ChildProcess, ...codes: readonly number[]): Promise<number> {
+  const [, command = expect.fail(`${key} is not a shell command`)] =
+    new RegExp(`^${key}=/bin/sh -c '(.*)'$`, 'm').exec(read('postern.service')) ?? []
+  const bin = temporaryDirectory()
+  const program = `#!/bin/sh\nread code < ${bin}/codes\nsed -i 1d ${bin}/codes\nexit $code\n`
+  writeFileSync(join(bin, 'postern'), program, { mode: 0o755 })
+  writeFileSync(join(bin, 'codes'), codes.map((code) => `${code}\n`).join(''))
+  const env = { MAINPID: String(service.pid), PATH: `${bin}:${process.env.PATH}` }
+  const { code, stdout, stderr } = await run('/bin/sh', ['-c', command.replaceAll('$$', '$')], { env })
+  expect([stdout, stderr]).toEqual(['', ''])
+  return code
+}
+
+function startedService(): { readonly service: ChildProcess; readonly ended: Promise<unknown[]> } {
   const service = spawn(process.execPath, ['-e', 'setInterval(() => {}, 60_000)'])
-  const ended = once(service, 'exit')
-  closeLater(() => {
-    service.kill('SIGKILL')
-  })
-  const { code, stderr } = await run('/bin/sh', ['-c', reload], {
-    env: { MAINPID: String(service.pid), PATH: '/nowhere' },
-  })
-  expect([code, stderr]).toEqual([0, ''])
-  expect(await ended).toEqual([null, 'SIGHUP'])
+  closeLater(() => void service.kill('SIGKILL'))
+  return { service, ended: once(service, 'exit') }
+}
+
+test('H76 the unit reloads by SIGHUP what a check accepts, with or without warnings of its state', async () => {
+  for (const checked of [0, 1]) {
+    const { service, ended } = startedService()
+    expect(await runOfUnit('ExecReload', service, checked)).toBe(0)
+    expect(await ended).toEqual([null, 'SIGHUP'])
+  }
+  const { service } = startedService()
+  expect(await runOfUnit('ExecReload', service, 2)).not.toBe(0)
+  expect(service.signalCode).toBe(null)
+})
+
+test('H76 a start of the unit ends when the sidecar responds, and fails when it has ended', async () => {
+  const { service, ended } = startedService()
+  expect(await runOfUnit('ExecStartPost', service, 1, 1, 0)).toBe(0)
+  // Without an address to ask.
+  expect(await runOfUnit('ExecStartPost', service, ...Array<number>(10).fill(2))).toBe(0)
+  service.kill('SIGKILL')
+  await ended
+  for (const asked of [1, 2]) expect(await runOfUnit('ExecStartPost', service, asked)).toBe(1)
 })
 
 test('the unit permits the JIT of V8, and does not restart after exit code 2', () => {

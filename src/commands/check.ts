@@ -5,7 +5,7 @@ import { effectiveConfig, effectiveYaml } from '../config/secrets.ts'
 import { SetupError } from '../system/setup-error.ts'
 import { addressChecks } from './check/address-checks.ts'
 import { certificateCheck } from './check/certificate-check.ts'
-import { deviceChecks } from './check/device-checks.ts'
+import { deviceChecks, headerChecks } from './check/device-checks.ts'
 import { passwordCheck, stateCheck } from './check/file-checks.ts'
 import { type Check, type CheckResult, describeResult, runCheck } from './check/finding.ts'
 import { pageChecks } from './check/page-checks.ts'
@@ -18,8 +18,8 @@ export interface CheckOptions extends ConfigOptions {
   readonly json?: boolean
   /** Print only warnings and failures. */
   readonly quiet?: boolean
-  /** Try neither the device, nor the shared store, nor the addresses. */
-  readonly offline?: boolean
+  /** Test only what a reload of the running sidecar reads. */
+  readonly reload?: boolean
 }
 
 /**
@@ -28,7 +28,7 @@ export interface CheckOptions extends ConfigOptions {
  * warnings; 2 if `serve` would not start because of its configuration or files; 1 if only other checks fail.
  */
 export async function checkCommand(options: CheckOptions, io: CommandIo): Promise<ExitCode> {
-  const { json = false, quiet = false, offline = false } = options
+  const { json = false, quiet = false, reload = false } = options
   const results: CheckResult[] = []
   const loaded = readConfig(options, io)
   if (loaded instanceof SetupError) {
@@ -44,12 +44,12 @@ export async function checkCommand(options: CheckOptions, io: CommandIo): Promis
     if (!json) io.stdout.write(describeResult(result))
   }
   let worst: ExitCode = 0
-  for (const check of checksOf(config, offline)) {
+  for (const check of reload ? reloadChecks(config) : checksOf(config)) {
     const { result, exitCode } = await runCheck(check, placeOf)
     report(result)
     if (worst !== 2 && exitCode !== 0) worst = exitCode
   }
-  for (const { key, file, reason, meaning, remedy } of await warningsOf(config)) {
+  for (const { key, file, reason, meaning, remedy } of reload ? [] : await warningsOf(config)) {
     const message = file === undefined ? reason : `${file}: ${reason}`
     report({ name: key, result: 'warning', message, meaning, remedy })
   }
@@ -77,15 +77,21 @@ function configurationProblem(problem: string): CheckResult {
   }
 }
 
-/** The checks of a configuration, in the order in which they run; with `offline` those of its files alone. */
-function checksOf(config: Config, offline: boolean): readonly Check[] {
+/** The files that a reload reads. Others may be closed to the process that reloads: systemd gives it no credentials. */
+function reloadChecks(config: Config): readonly Check[] {
+  return [certificateCheck(config), ...headerChecks(config)]
+}
+
+/** All checks of a configuration, in the order in which they run. */
+function checksOf(config: Config): readonly Check[] {
   return [
     passwordCheck(config),
     certificateCheck(config),
     stateCheck(config),
     ...pageChecks(config),
-    ...(offline ? [] : [...storeChecks(config), ...addressChecks(config)]),
-    ...deviceChecks(config, offline),
+    ...storeChecks(config),
+    ...addressChecks(config),
+    ...deviceChecks(config),
   ]
 }
 

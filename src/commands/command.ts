@@ -44,8 +44,8 @@ export interface ProgramIo extends CommandIo, Outputs, Pick<DaemonIo, 'permissio
   readonly program: readonly string[]
 }
 
-/** 0 stopped on purpose, 1 failed while running, 2 bad usage or configuration, 141 the reader of the output has left. */
-export type ExitCode = 0 | 1 | 2 | 141
+/** 0 stopped on purpose, 1 failed while running, 2 bad usage or configuration. */
+export type ExitCode = 0 | 1 | 2
 
 /** 2 for a problem that the operator has to fix before a start can succeed, 1 for any other failure. */
 export function exitCodeOf(error: unknown): 1 | 2 {

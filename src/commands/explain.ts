@@ -84,7 +84,7 @@ function notRemembered(remembered: readonly Remembered[]): string {
   )
   return (
     `no request with this id is remembered; those that are: ${kept.join(', ')}. ` +
-    'A request is remembered when it has ended. If more than 200, 100 or 100 of these kinds end in one second, only the first are. ' +
+    'A request is remembered when it has ended: of one second the first 200, 100 and 100 of these kinds. ' +
     'One that was no valid HTTP has no id.'
   )
 }

@@ -1,73 +1,100 @@
-// The part of each --help that follows the options.
+// The part of each --help that follows the options. No line is wider than 80 columns.
 
 /** Where packages and docs/installing.md put the configuration. */
 export const DEFAULT_CONFIG = '/etc/postern/postern.yaml'
 
+export const PROGRAM_DESCRIPTION = `A reverse-proxy sidecar for a device without access control. It serves
+POST /oauth/token itself, checks bearer tokens, applies rate limits, forwards
+admitted requests, and exports Prometheus metrics.`
+
 export const PROGRAM_HELP = `
 First steps:
   postern demo      try Postern in front of a sample device
-  postern init      write a first configuration: asks for the device and its password
+  postern init      write a first configuration
   postern check     test everything in the configuration
   postern serve     run the sidecar
   postern verify    prove that the limits hold, against any server with this API
 
-Exit codes: 0 stopped on purpose, 1 failed while running, 2 bad usage or configuration.`
+Exit codes: 0 stopped on purpose, 1 failed while running, 2 bad usage or
+configuration, 141 the reader of the output has left (as by SIGPIPE).`
 
 export const SERVE_HELP = `
-Each configuration key can be set in three places: --set overrides the environment, which overrides the file.
+Each configuration key can be set in three places: --set overrides the
+environment, which overrides the file.
   postern serve --config postern.yaml --set limits.api.requests=120
   POSTERN_LIMITS_API_REQUESTS=120 postern serve --config postern.yaml
-  postern serve --set upstream.url=http://192.0.2.7 --set password.file=/etc/postern/password
+  postern serve --set upstream.url=http://192.0.2.7 \\
+    --set password.file=/etc/postern/password
 
-SIGHUP reloads the configuration, as does a change of the file, the certificate or the key.
-SIGTERM or SIGINT stops the sidecar gracefully; a second signal stops it at once.`
+SIGHUP reloads the configuration, as does a change of the file, the certificate
+or the key. SIGTERM or SIGINT stops the sidecar gracefully; a second signal
+stops it at once.`
 
 export const CHECK_HELP = `
-Each check prints one line: ok, WARNING (it works, but act soon) or FAILED. An indented line says what the problem means and
-what to do. An address that the running sidecar of this state_dir uses is ok. Run it as the sidecar's user, who has to be able
-to read the files:
+Each check prints one line: ok, WARNING (it works, but act soon) or FAILED.
+An indented line says what the problem means and what to do. An address that the
+running sidecar of this state_dir uses is ok. Run it as the sidecar's user, who
+has to be able to read the files:
   runuser -u postern -- postern check
   postern check --quiet || echo 'not now'
   postern check --json | jq '.checks[] | select(.result != "ok")'
 
-Secrets are printed as ***. Nothing is changed. Exit codes: 0 if everything works; 2 if serve would not start, because the
-configuration or a file that it names is unusable; 1 if something else fails, such as a device that does not respond.`
+Secrets are printed as ***. Nothing is changed. Exit codes: 0 if everything
+works; 2 if serve would not start, because the configuration or a file that it
+names is unusable; 1 if something else fails, such as a device that does not
+respond.`
 
-export const HEALTHY_HELP = `
-The command asks at admin.address, so it needs the same configuration: name it with --config, unless it is
-${DEFAULT_CONFIG}. It prints one line. The container image has it as its health check.`
-
-export const STATUS_HELP = `
-The command finds the running sidecar by state_dir, so it needs the same configuration: name it with --config, unless it is
+/** How the commands for a running sidecar find it. */
+const FINDS = `The command finds the running sidecar by state_dir, so it needs the same
+configuration: name it with --config, unless it is
 ${DEFAULT_CONFIG}. Run it as the sidecar's user or as root.`
 
+export const HEALTHY_HELP = `
+The command asks at admin.address, so it needs the same configuration: name it
+with --config, unless it is ${DEFAULT_CONFIG}. It prints one line.
+The container image has it as its health check.`
+
+export const STATUS_HELP = `
+${FINDS}`
+
 export const EXPLAIN_HELP = `
-It prints what the request was taken for, in whose window it counted, which token was found, what the device answered, and where
-the time went. Without an id it lists the last requests: 50 that were refused, and 50 others.
+It prints what the request was taken for, in whose window it counted, which
+token was found, what the device answered, and where the time went. Without an
+id it lists the last requests: 50 that were refused, and 50 others.
   postern explain 1f0c5a4bd67e4a1c9d0e7b3f5a2c8e61
   postern explain --json | jq '.requests[] | select(.status == 401)'
 
-The sidecar remembers up to 1000 requests that it answered, 500 over the limit, and 500 that it refused for other reasons: all, unless
-more than 200, 100 or 100 of a kind end in one second; of these the first of each second. They hold no tokens, passwords or queries,
-and are gone when it stops. The command finds the running sidecar by state_dir, so it needs
-the same configuration: name it with --config, unless it is ${DEFAULT_CONFIG}. Run it as the sidecar's user or as root.
-Exit codes: 0 if the request is found; 1 if it is not remembered, or no sidecar runs; 2 for bad usage.`
+The sidecar remembers the last requests of each kind:
+  answered                     1000, at most 200 of them from one second
+  over the limit                500, at most 100 of them from one second
+  refused for other reasons     500, at most 100 of them from one second
+Of a second with more, it remembers the first. They hold no tokens, passwords or
+queries, and are gone when the sidecar stops.
+
+${FINDS}
+Exit codes: 0 if the request is found; 1 if it is not remembered, or no sidecar
+runs; 2 for bad usage.`
 
 export const REVOKE_HELP = `
 The connections of a revoked grant are closed. The password does not change.
-The command finds the running sidecar by state_dir, so it needs the same configuration: name it with --config, unless it is
-${DEFAULT_CONFIG}. Run it as the sidecar's user or as root.
+
+${FINDS}
 It exits with 1 if --grant or --client matches no grant.`
 
 export const HASH_PASSWORD_HELP = `
 The password is one line of standard input, so that no command line shows it:
   postern hash-password > /etc/postern/password      asks for it
-  printf '%s' "$SECRET" | postern hash-password`
+  printf '%s' "$SECRET" | postern hash-password
+
+The exit code is 0 only if the hash is written whole: replace a file by
+  postern hash-password > password.new && mv password.new password`
 
 export const INIT_HELP = `
-On a terminal init asks for what the flags leave open. It tries the device and the password, writes a commented configuration
-and prints the next steps. It can store a self-signed certificate of the device. It overwrites no file. Tokens and certificate
-are kept beside the configuration; for ${DEFAULT_CONFIG}, in /var/lib/postern.
+On a terminal init asks for what the flags leave open. It tries the device and
+the password, writes a commented configuration and prints the next steps. It can
+store a self-signed certificate of the device. It overwrites no file. Tokens and
+certificate are kept beside the configuration; for
+${DEFAULT_CONFIG}, in /var/lib/postern.
   postern init
   postern init --config ${DEFAULT_CONFIG}
 
@@ -77,29 +104,39 @@ Without a terminal it asks nothing:
   postern init --url https://device --shadow /etc/shadow --user admin
   postern init --url http://192.0.2.7 --device-login digest --user admin
 
-Exit codes: 0 if the configuration is written. Otherwise nothing is written: 2 if a flag is missing or wrong, the file exists, the
-password cannot be read, or you cancel (Ctrl-C); 1 if the device does not answer as it should (--skip-checks writes nevertheless).`
+Exit codes: 0 if the configuration is written. Otherwise nothing is written:
+2 if a flag is missing or wrong, the file exists, the password cannot be read,
+or you cancel (Ctrl-C); 1 if the device does not answer as it should
+(--skip-checks writes nevertheless).`
 
 export const VERIFY_HELP = `
-The run first says how often it logs in, how many requests it sends and how long it takes; --dry-run says only that. It sends
-nothing that changes the device: to the API only GET, HEAD and OPTIONS, for --path and other spellings of it. It uses up the rate
-limits of its address, and tries one wrong and one empty password: choose a time when that disturbs no one. Ctrl-C ends it, and
-revokes its tokens.
+The run first says how often it logs in, how many requests it sends and how long
+it takes; --dry-run says only that. It sends nothing that changes the device: to
+the API only GET, HEAD and OPTIONS, for --path and other spellings of it. It
+uses up the rate limits of its address, and tries one wrong and one empty
+password: choose a time when that disturbs no one. Ctrl-C ends it, and revokes
+its tokens.
 
 The server can be Postern, or any other with this API:
   postern verify https://device.example --password-file password
-  postern verify https://localhost:8443 --ca /var/lib/postern/tls/cert.pem --password-file password
+  postern verify https://localhost:8443 --password-file password \\
+    --ca /var/lib/postern/tls/cert.pem
 
 Quickly, without waiting for windows; and the whole, for CI:
   postern verify https://device.example --password-file password --quick
-  postern verify https://device.example --password-file password --junit verify.xml
+  postern verify https://device.example --password-file password \\
+    --junit verify.xml
 
 A server with limits of its own, and only some promises:
-  postern verify https://device.example --password-file password --api-limit 120/60 --oauth-limit 10/60
-  postern verify https://device.example --password-file password --only C13,C14,C15,C16
+  postern verify https://device.example --password-file password \\
+    --api-limit 120/60 --oauth-limit 10/60
+  postern verify https://device.example --password-file password \\
+    --only C13,C14,C15,C16
 
-Each promise is kept, broken (with what was sent, what came, what was wanted, and the clause), or not testable there.
-docs/verifying.md explains the result, and docs/promises.md lists the promises.
+Each promise is kept, broken (with what was sent, what came, what was wanted,
+and the clause), or not testable there. docs/verifying.md explains the result,
+and docs/promises.md lists the promises.
 
-Exit codes: 0 if no promise is broken; 1 if one is, if the server cannot be reached or trusted or does not accept the password, or
-if the run was stopped or its output cannot be written; 2 for bad usage or an unusable file.`
+Exit codes: 0 if no promise is broken; 1 if one is, if the server cannot be
+reached or trusted or does not accept the password, or if the run was stopped or
+its output cannot be written; 2 for bad usage or an unusable file.`

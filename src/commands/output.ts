@@ -2,7 +2,6 @@ import { writeSync } from 'node:fs'
 import { isatty, WriteStream } from 'node:tty'
 import { reasonOf } from '../system/node-permission.ts'
 import { codeOf } from '../system/setup-error.ts'
-import type { ExitCode } from './command.ts'
 
 /** Standard output or standard error. */
 export interface Output {
@@ -74,10 +73,11 @@ function writeWhole(fd: number, bytes: Buffer): void {
 const BROKEN_PIPE = 141
 
 /**
- * The exit code of a command whose output is lost. A reader that has left is no fault, so nothing is said about it. Any other
- * failure is reported on standard error.
+ * The exit code of a command that ended with `code`, or, if its output is lost, the one for that. A reader that has left is no
+ * fault, so nothing is said about it. Any other failure is reported on standard error.
  */
-export function exitCodeOfLost(command: string, { stderr, lostOutput }: Outputs): ExitCode {
+export function exitCodeWith(command: string, code: number, { stderr, lostOutput }: Outputs): number {
+  if (lostOutput() === undefined) return code
   if (codeOf(lostOutput()) === 'EPIPE') return BROKEN_PIPE
   stderr.write(`${command}: ${lostReason(lostOutput())}\n`)
   return 1
@@ -86,4 +86,19 @@ export function exitCodeOfLost(command: string, { stderr, lostOutput }: Outputs)
 /** Why a text could not be written, as a clause. */
 export function lostReason(error: unknown): string {
   return `cannot write the output: ${reasonOf(error)}`
+}
+
+/** The columns of `--help`. */
+const WIDTH = 80
+
+/** How commander writes help and errors. Without all of these it asks Node's streams, which make a pipe non-blocking. */
+export function helpOutput(io: Pick<Outputs, 'stdout' | 'stderr'>): object {
+  return {
+    writeOut: (text: string) => io.stdout.write(text),
+    writeErr: (text: string) => io.stderr.write(text),
+    getOutHelpWidth: () => WIDTH,
+    getErrHelpWidth: () => WIDTH,
+    getOutHasColors: () => false,
+    getErrHasColors: () => false,
+  }
 }

@@ -16,6 +16,7 @@ import {
   HASH_PASSWORD_HELP,
   HEALTHY_HELP,
   INIT_HELP,
+  PROGRAM_DESCRIPTION,
   PROGRAM_HELP,
   REVOKE_HELP,
   SERVE_HELP,
@@ -23,62 +24,41 @@ import {
   VERIFY_HELP,
 } from './help.ts'
 import type { InitOptions } from './init.ts'
-import { exitCodeOfLost } from './output.ts'
+import { exitCodeWith, helpOutput } from './output.ts'
 import { VERIFY_FLAGS } from './verify/flags.ts'
 import type { VerifyCommandFlags } from './verify.ts'
 
 const BAD_USAGE: ExitCode = 2
-
-/** The columns of `--help`. */
-const WIDTH = 80
 
 /**
  * Runs the command that the command line names. Resolves to the exit code when all work of the command is done and all that it
  * printed is written.
  */
 export async function runProgram(io: ProgramIo): Promise<number> {
-  let result: Result = { command: 'postern', code: 0 }
+  let code = 0
   try {
-    await defineProgram(io, (ended) => {
-      result = ended
+    await defineProgram(io, (result) => {
+      code = result
     }).parseAsync()
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
-    if (error.exitCode !== 0) result = { command: 'postern', code: BAD_USAGE }
+    return exitCodeWith('postern', error.exitCode === 0 ? 0 : BAD_USAGE, io)
   }
-  return io.lostOutput() === undefined ? result.code : exitCodeOfLost(result.command, io)
-}
-
-/** How a command ended. */
-interface Result {
-  /** As the messages name it: `postern check`. */
-  readonly command: string
-  readonly code: number
+  return code
 }
 
 /**
- * The commands and their options: the source of `--help`, the man page and the shell completions. `onResult` hears how the command
- * that ran has ended.
+ * The commands and their options: the source of `--help`, the man page and the shell completions. `onResult` gets the exit code of the
+ * command that ran.
  */
-export function defineProgram(io: ProgramIo, onResult: (result: Result) => void): Command {
+export function defineProgram(io: ProgramIo, onResult: (code: number) => void): Command {
   const program = new Command('postern')
-    .description(
-      'A reverse-proxy sidecar for a device without access control: it serves POST /oauth/token itself,\n' +
-        'checks bearer tokens, applies rate limits, forwards admitted requests, and exports Prometheus metrics.',
-    )
+    .description(PROGRAM_DESCRIPTION)
     .version(VERSION)
     .helpCommand(false)
     .showHelpAfterError('(postern --help shows the commands, postern COMMAND --help their options)')
     .exitOverride()
-    .configureOutput({
-      writeOut: (text) => io.stdout.write(text),
-      writeErr: (text) => io.stderr.write(text),
-      getOutHelpWidth: () => WIDTH,
-      getErrHelpWidth: () => WIDTH,
-      // Without these commander asks Node's streams, which make a pipe non-blocking.
-      getOutHasColors: () => false,
-      getErrHasColors: () => false,
-    })
+    .configureOutput(helpOutput(io))
     .addHelpText('after', PROGRAM_HELP)
 
   /** `run` gets the operands, then the options. `serve` asks for its permissions itself, when it has read the configuration. */
@@ -98,10 +78,10 @@ export function defineProgram(io: ProgramIo, onResult: (result: Result) => void)
           ensurePermissions(needs, io.permissions)
           return run(...given)
         }
-        // If the output is lost, that is what is reported, in `runProgram`.
+        // If output is lost, that alone is reported.
         const failed = (error: unknown): number =>
           io.lostOutput() === undefined ? reportFailure(name, error, io) : 1
-        onResult({ command: `postern ${name}`, code: await work().catch(failed) })
+        onResult(exitCodeWith(`postern ${name}`, await work().catch(failed), io))
       })
   }
 
@@ -121,7 +101,7 @@ export function defineProgram(io: ProgramIo, onResult: (result: Result) => void)
   )
     .option('--json', 'print one JSON document: the checks, and the effective configuration', false)
     .option('--quiet', 'print only warnings and failures', false)
-    .option('--offline', 'test the files alone: no address, no store, no device', false)
+    .option('--reload', 'test only what a reload reads: configuration, certificate, headers', false)
     .addHelpText('after', CHECK_HELP)
 
   withConfig(
@@ -203,9 +183,8 @@ export function defineProgram(io: ProgramIo, onResult: (result: Result) => void)
     'everything',
     async (url: string, flags: VerifyCommandFlags) => {
       const { verifyCommand } = await import('./verify.ts')
-      // Without a listener for each, a closed terminal or pipe would end the process, and leave the tokens of the run.
-      const onStop = io.onSignals('SIGTERM', 'SIGINT', 'SIGHUP')
-      return verifyCommand(url, flags, { ...io, onStop })
+      // Without it a closed terminal would end the process, and leave the tokens of the run.
+      return verifyCommand(url, flags, { ...io, onStop: io.onSignals('SIGTERM', 'SIGINT', 'SIGHUP') })
     },
   )
     .argument('<url>', 'address of the server, such as https://device.example')
@@ -219,18 +198,11 @@ export function defineProgram(io: ProgramIo, onResult: (result: Result) => void)
     async (options: DemoOptions) => {
       // The demo has nothing to reload. SIGHUP, as from a closed terminal, stops it and removes its folder.
       const onSignal = io.onSignals('SIGTERM', 'SIGINT', 'SIGHUP')
-      const onStop = (listener: () => void): void => {
-        onSignal(listener)
-        io.onLostOutput(listener)
+      const onStop = (stop: () => void): void => {
+        for (const on of [onSignal, io.onLostOutput]) on(stop)
       }
       const { demoCommand } = await import('./demo.ts')
-      return demoCommand(options, {
-        ...io.daemon(),
-        onStop,
-        clock: systemClock,
-        node: io.node,
-        program: io.program,
-      })
+      return demoCommand(options, { ...io, ...io.daemon(), onStop, clock: systemClock })
     },
   )
     .option('--device <address>', 'only the sample device, on this address, such as 127.0.0.1:8080')

@@ -45,8 +45,8 @@ export const OPERATION = {
   },
   H76: {
     sentence:
-      'A bad configuration or certificate changes nothing at a reload, and the message names the fault.',
-    reason: 'operator mistakes on a running plant',
+      'A bad configuration or certificate changes nothing at a reload, and the message names the fault. Then `systemctl reload` fails, as do `systemctl start` and the installation of the package if the sidecar ends at its start.',
+    reason: 'operator mistakes on a running plant; scripts trust the exit code',
   },
   H77: {
     sentence:
@@ -120,8 +120,9 @@ export const OPERATION = {
   },
   H121: {
     sentence:
-      '`postern healthy` tells by its exit code whether the sidecar of the configuration responds, within 3 s.',
-    reason: 'decision: a health check in an image without a shell',
+      '`postern healthy` tells by its exit code whether the sidecar of the configuration responds, within 3 s. What any command prints is written whole, or its exit code says that it is not: 141, without a word, if the reader has left; 1, with the reason, for any other failure, such as a full disk.',
+    reason:
+      'decision: a health check in an image without a shell; a status that is cut at 64 KiB, or an empty password file, must not look like a success',
   },
   H122: {
     sentence:

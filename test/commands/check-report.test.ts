@@ -144,6 +144,32 @@ describe('H107 the report of check', () => {
   })
 })
 
+it('H76 --reload tests what a reload reads, and neither the password nor the device', async () => {
+  const port = await unusedPort()
+  const site = await prepareSite({ device: { url: `http://127.0.0.1:${port}` } })
+  site.configure({ password: { file: '/nowhere' } })
+  expect(await site.postern('check', '--reload', '--quiet')).toMatchObject({
+    code: 0,
+    stdout: '',
+    stderr: '',
+  })
+  site.configure({ upstream: { headers: { 'X-Key': { file: '/nowhere' } } } })
+  expect(await site.postern('check', '--reload', '--quiet')).toMatchObject({
+    code: 2,
+    stdout: expect.stringMatching(/^FAILED {2}upstream headers: .*\/nowhere/),
+  })
+  site.configure({ upstream: { headers: undefined }, listen: { tls: { cert: '/no', key: '/no' } } })
+  expect(await site.postern('check', '--reload', '--quiet')).toMatchObject({
+    code: 2,
+    stdout: expect.stringMatching(/^FAILED {2}certificate: /),
+  })
+  site.configure({ listen: undefined, upstraem: {} })
+  expect(await site.postern('check', '--reload', '--quiet')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('upstraem'),
+  })
+})
+
 describe('the certificate', () => {
   it('is reported with its names and its end', async () => {
     const { certFile: cert, keyFile: key } = await makeCertificate('x', { notAfter: new Date('2090-01-01') })

@@ -26,7 +26,7 @@ async function runWithheld(...args: readonly string[]) {
     lostOutput: () => undefined,
   }
   // The cast holds because these commands read no more of the input than its lines.
-  const program = defineProgram(io as unknown as Parameters<typeof defineProgram>[0], ({ code }) => {
+  const program = defineProgram(io as unknown as Parameters<typeof defineProgram>[0], (code) => {
     result = code
   })
   await program.parseAsync(args, { from: 'user' })

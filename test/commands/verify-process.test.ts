@@ -42,7 +42,7 @@ it('a closed terminal (SIGHUP) ends a run like Ctrl-C: the tokens are revoked, a
   expect(readFileSync(junit, 'utf8')).toContain('the run was stopped')
 })
 
-it('H171 a closed pipe ends a run quietly, and the tokens are revoked', async () => {
+it('H121 a closed pipe ends a run quietly, and the tokens are revoked', async () => {
   const server = await startServer('http1')
   const { child, exit, stderr } = startVerify(server.url, [])
   await once(child.stdout, 'data')

@@ -114,6 +114,13 @@ describe('A fresh Debian', () => {
     before = filesOf(machine.root)
     const installed = await inside(INSTALL, 'y\n')
     expect(installed).toContain('libatomic1')
+    // The package prints the commands of the page.
+    const printed = installed.replace(/ +(?:#.*)?$/gm, '')
+    for (const command of START.replace(/ +#.*$/gm, '')
+      .trim()
+      .split('\n')) {
+      expect(printed).toContain(`\n  ${command}\n`)
+    }
     expect(await inside('systemctl is-enabled postern')).toBe('enabled\n')
     expect(await state('postern')).toBe('inactive')
     expect(await inside('stat -c "%a %U:%G" /etc/postern /etc/postern/postern.yaml /var/lib/postern')).toBe(
@@ -157,6 +164,19 @@ describe('A fresh Debian', () => {
     await expect
       .poll(() => inside('curl -ksS -D - -o /dev/null https://localhost:8443/'))
       .toMatch(/^x-ratelimit-limit: 61\r$/m)
+  })
+
+  it('H76 an installation fails if the service does not start, and says where the reason is', async () => {
+    needsMachine(...TOOLS)
+    await inside('mv /etc/postern/password .')
+    const { code, stderr } = await machine.run(`dpkg -i postern_${VERSION}_*.deb`)
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining('postern does not start. The reason: journalctl -u postern -n 20.'),
+    ])
+    expect(await inside('journalctl -u postern -n 20 -o cat')).toMatch(/^postern serve: .*password/m)
+    await inside('mv password /etc/postern/ && dpkg --configure postern')
+    expect(await ask(accessToken)).toBe('device\n200')
   })
 
   it('C7 a token outlives a reboot', async () => {

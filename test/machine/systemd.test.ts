@@ -57,6 +57,35 @@ describe('Another Linux with systemd', () => {
     expect(await type('systemctl is-enabled postern')).toBe('enabled\n')
   })
 
+  it('H76 says of a start that fails and of a reload that is refused that they failed, with the reason in the journal', async () => {
+    needsMachine(...TOOLS)
+    const journal = (): Promise<string> => type('journalctl --sync; journalctl -u postern -n 20 -o cat')
+    await type('cp -a /etc/postern/postern.yaml . && mv /etc/postern/password .')
+    expect((await machine.run('systemctl restart postern')).code).not.toBe(0)
+    expect(await type('systemctl is-active postern || true')).toBe('failed\n')
+    expect(await type('systemctl show -P NRestarts postern')).toBe('0\n')
+    expect(await journal()).toMatch(/^postern serve: .*\/etc\/postern\/password/m)
+
+    await type('mv password /etc/postern/ && systemctl start postern')
+    const running = await type('systemctl show -P MainPID postern')
+    await type("echo 'upstraem: {}' >> /etc/postern/postern.yaml")
+    expect((await machine.run('systemctl reload postern')).code).not.toBe(0)
+    expect(await journal()).toMatch(/^postern check: .*upstraem/m)
+    expect(await ask(token)).toBe('device\n200')
+    await type('cp -a postern.yaml /etc/postern/postern.yaml && systemctl reload postern')
+    expect(await type('systemctl show -P MainPID postern')).toBe(running)
+
+    // Nothing can be asked then, so the start waits and looks at the process.
+    const override = '/run/systemd/system/postern.service.d'
+    await type(
+      `mkdir ${override} && printf '[Service]\\nEnvironment=POSTERN_ADMIN_ADDRESS=off\\n' > ${override}/off.conf`,
+    )
+    await type('systemctl daemon-reload && systemctl restart postern')
+    expect(await ask(token)).toBe('device\n200')
+    await type(`rm -r ${override} && systemctl daemon-reload && systemctl reset-failed postern`)
+    await type('systemctl restart postern')
+  })
+
   it('keeps tokens through the commands for an upgrade, and through a reboot', async () => {
     needsMachine(...TOOLS)
     const before = await type('systemctl show -P MainPID postern')
@@ -112,6 +141,7 @@ describe('Another Linux with systemd', () => {
     await type(shellBlock('docs/installing.md', 'postern-credential.conf'))
     token = await logIn('another password')
     expect(await ask(token)).toBe('device\n200')
+    await type('systemctl reload postern')
     expect(await type('stat -c %U:%G:%a /etc/postern/password')).toBe('root:postern:600\n')
   })
 

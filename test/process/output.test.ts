@@ -66,7 +66,7 @@ async function commandLines(): Promise<ReadonlyMap<string, readonly string[]>> {
 const inEmptyFolder = (command: string): string => `cd "$(mktemp -d "$TMPDIR/XXXXXX")" && ${command}`
 
 describe('every command', () => {
-  it('H171 whose reader has left ends with 141, as by SIGPIPE, and says nothing', async () => {
+  it('H121 whose reader has left ends with 141, as by SIGPIPE, and says nothing', async () => {
     needs('bash')
     for (const [name, args] of await commandLines()) {
       const temporary = temporaryDirectory()
@@ -80,7 +80,7 @@ describe('every command', () => {
     }
   }, 60_000)
 
-  it('H171 whose output meets a full disk says so, and ends with 1', async () => {
+  it('H121 whose output meets a full disk says so, and ends with 1', async () => {
     needs('bash')
     for (const [name, args] of await commandLines()) {
       const temporary = temporaryDirectory()
@@ -127,14 +127,14 @@ const statusOf = (stateDir: string, ...flags: readonly string[]): readonly strin
 ]
 
 describe('the grants of 3,000 logins', () => {
-  it.each([['--json'], []])('H171 arrive whole in a pipe (%j)', async (...flags) => {
+  it.each([['--json'], []])('H121 arrive whole in a pipe (%j)', async (...flags) => {
     needs('bash')
     const args = statusOf(await stateOfThousands(), ...flags)
     const { code, stdout } = await bash('postern "$@" | cat', { args })
     expect([code, stdout.match(/grant-\d{40}/g)?.length]).toEqual([0, 3_000])
   })
 
-  it('H171 arrive whole in a pipe that does not wait, as another program can leave it', async () => {
+  it('H121 arrive whole in a pipe that does not wait, as another program can leave it', async () => {
     needs('bash')
     const args = statusOf(await stateOfThousands(), '--json')
     const nonBlocking = `${process.execPath} -e 'process.stdout.write("")'`
@@ -142,7 +142,7 @@ describe('the grants of 3,000 logins', () => {
     expect([code, stdout.match(/grant-\d{40}/g)?.length]).toEqual([0, 3_000])
   })
 
-  it('H171 of which only a part fits on the disk are no success', async () => {
+  it('H121 of which only a part fits on the disk are no success', async () => {
     needs('prlimit')
     const file = join(temporaryDirectory(), 'status')
     const out = openSync(file, 'w')

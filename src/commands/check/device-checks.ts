@@ -13,31 +13,34 @@ import { isBug } from '../../system/setup-error.ts'
 import { errorHint, failureHint, redirectHint } from './device-hints.ts'
 import { type Check, CheckFailure, type Finding } from './finding.ts'
 
-/** Tries each service of the device: the files of its headers and, unless `offline`, its address, and how the sidecar signs in. */
-export function deviceChecks({ upstream, password }: Config, offline: boolean): readonly Check[] {
+/** Tries each service of the device: the files of its headers, its address, and how the sidecar signs in. */
+export function deviceChecks({ upstream, password }: Config): readonly Check[] {
   return servicesOf(upstream).flatMap(({ path, service }) => {
     const [, , route] = path
     const of = route === undefined ? '' : ` of ${route}`
     const byGrant = service === upstream && 'device' in password
-    const [headers, ...online] = serviceChecks(path.join('.'), of, service, byGrant)
-    return offline ? [headers] : [headers, ...online]
+    return serviceChecks(path.join('.'), of, service, byGrant)
   })
 }
 
-function serviceChecks(
-  key: string,
-  of: string,
-  service: ServiceConfig,
-  byGrant: boolean,
-): readonly [headers: Check, ...online: readonly Check[]] {
+/** Reads the files of the headers alone. */
+export function headerChecks({ upstream }: Config): readonly Check[] {
+  return servicesOf(upstream).map(({ path, service }) => headerCheck(path.join('.'), '', service))
+}
+
+function headerCheck(key: string, of: string, service: ServiceConfig): Check {
+  return {
+    name: `upstream headers${of}`,
+    key: `${key}.headers`,
+    meaning: 'serve does not start',
+    remedy: `correct the file, or ${key}.headers`,
+    run: () => checkHeaders(service, key),
+  }
+}
+
+function serviceChecks(key: string, of: string, service: ServiceConfig, byGrant: boolean): readonly Check[] {
   return [
-    {
-      name: `upstream headers${of}`,
-      key: `${key}.headers`,
-      meaning: 'serve does not start',
-      remedy: `correct the file, or ${key}.headers`,
-      run: () => checkHeaders(service, key),
-    },
+    headerCheck(key, of, service),
     {
       name: `device${of}`,
       key: `${key}.url`,
