@@ -121,27 +121,23 @@ export interface RevokeOptions extends ConfigOptions {
 }
 
 /**
- * Revokes grants with all their tokens and closes their connections. Resolves to 1 if `--grant` or `--client` matches no grant,
+ * Revokes grants with all their tokens and closes their connections. Rejects with exit code 1 if `--grant` or `--client` matches no grant,
  * which is probably a typing error. `--all` may match none.
  */
 export async function revokeCommand(options: RevokeOptions, io: CommandIo): Promise<ExitCode> {
   const command = revocationOf(options)
   if (command === undefined) {
-    io.stderr.write('postern revoke: name exactly one of --all, --client ADDRESS and --grant ID\n')
-    return 2
+    throw new SetupError('name exactly one of --all, --client ADDRESS and --grant ID')
   }
   if ('client' in command && clientKeyOf(command.client) === undefined) {
-    io.stderr.write(
-      'postern revoke: --client: must be an IP address, such as 192.0.2.7 or 2001:db8::7, or unix\n',
-    )
-    return 2
+    throw new SetupError('--client: must be an IP address, such as 192.0.2.7 or 2001:db8::7, or unix')
   }
   const { stateDir } = configFrom(options, io)
   const response = await control(stateDir, { method: 'POST', path: '/revoke', command })
   const count = 'revoked' in response ? Number(response.revoked) : 0
   if (count === 0 && !('all' in command)) {
-    io.stderr.write(`postern revoke: nothing revoked: ${noMatch(command)}; postern status lists the grants\n`)
-    return 1
+    const remedy = 'postern status lists the grants'
+    throw new SetupError(`nothing revoked: ${noMatch(command)}`, { exitCode: 1, remedy })
   }
   io.stdout.write(`${counted(count, 'grant')} revoked\n`)
   return 0

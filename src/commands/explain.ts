@@ -1,6 +1,7 @@
 import type { Explained, ListedRequests } from '../admin/control-socket.ts'
 import type { Explanation, RequestRow } from '../record/explanation.ts'
 import type { Remembered } from '../record/recent-requests.ts'
+import { SetupError } from '../system/setup-error.ts'
 import type { CommandIo, ExitCode } from './command.ts'
 import { type ConfigOptions, configFrom } from './configuration.ts'
 import { control } from './control.ts'
@@ -15,7 +16,7 @@ export interface ExplainOptions extends ConfigOptions {
 
 /**
  * Tells what the running sidecar decided about the request with this id, and why. Without an id it lists the last requests.
- * Resolves to 1 if the request is not remembered.
+ * Rejects with exit code 1 if the request is not remembered.
  */
 export async function explainCommand(
   id: string | undefined,
@@ -25,8 +26,7 @@ export async function explainCommand(
   const { stateDir } = configFrom(options, io)
   if (id === undefined) return listCommand(stateDir, options, io)
   if (id.length > LONGEST_ID) {
-    io.stderr.write(`postern explain: the id of a request has at most ${LONGEST_ID} characters\n`)
-    return 2
+    throw new SetupError(`the id of a request has at most ${LONGEST_ID} characters`)
   }
   const path = `/explain?id=${encodeURIComponent(id)}`
   // Proof of the cast: the same program wrote the response.
@@ -35,8 +35,7 @@ export async function explainCommand(
   if (options.json) io.stdout.write(`${JSON.stringify(answer)}\n`)
   else if (explanations.length > 0) io.stdout.write(explanations.map(textOf).join('\n'))
   if (explanations.length > 0) return 0
-  io.stderr.write(`postern explain: ${notRemembered(remembered)}\n`)
-  return 1
+  throw new SetupError(notRemembered(remembered), { exitCode: 1 })
 }
 
 async function listCommand(stateDir: string, { json }: ExplainOptions, io: CommandIo): Promise<ExitCode> {

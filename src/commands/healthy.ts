@@ -15,25 +15,22 @@ export interface HealthyOptions extends ConfigOptions {
 const TIMEOUT = 3_000
 
 /**
- * Asks the running sidecar at its `admin.address` for `/healthz`, or `/readyz` with `ready`, and prints one line. Resolves to 0 if
- * the response is 200, and to 1 if it is another or none comes within 3 s. Fails with a `SetupError` if there is no address to ask.
+ * Asks the running sidecar at its `admin.address` for `/healthz`, or `/readyz` with `ready`, and prints one line. Rejects with
+ * a `SetupError`: exit code 1 if the response is not 200 or none comes within 3 s, 2 if there is no address to ask.
  */
 export async function healthyCommand(options: HealthyOptions, io: CommandIo): Promise<ExitCode> {
   const { admin } = configFrom(options, io)
   const target = targetOf(admin.address)
   const path = options.ready ? '/readyz' : '/healthz'
   const where = `${path} at ${admin.address === 'off' ? 'off' : formatAddress(admin.address)}`
-  try {
-    const { status, body } = await ask({ ...target, path })
-    if (status === 200) {
-      io.stdout.write(`ok: ${where}\n`)
-      return 0
-    }
-    io.stderr.write(`postern healthy: ${where} responded ${status}: ${body.trim().slice(0, 500)}\n`)
-  } catch (error) {
-    io.stderr.write(`postern healthy: ${where}: ${describe(error)}\n`)
+  const { status, body } = await ask({ ...target, path }).catch((error: unknown) => {
+    throw new SetupError(`${where}: ${describe(error)}`, { exitCode: 1 })
+  })
+  if (status !== 200) {
+    throw new SetupError(`${where} responded ${status}: ${body.trim().slice(0, 500)}`, { exitCode: 1 })
   }
-  return 1
+  io.stdout.write(`ok: ${where}\n`)
+  return 0
 }
 
 function targetOf(address: ListenAddress | 'off'): RequestOptions {
