@@ -3,16 +3,15 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { compareResults, TOLERANCE } from './compare.ts'
-import { type Figure, type Findings, verdictOf } from './figure.ts'
+import { type Findings, FORMAT, type MeasuredFigure, type Result, readResult, verdictOf } from './figure.ts'
 import { CURVES, FIGURES } from './figures/all.ts'
 import { clockTime, formatChecks, formatFindings, formatTable, rounded } from './format.ts'
-import { openLab } from './lab.ts'
+import { type Figure, openLab } from './lab.ts'
 import { proofFindings, proveLimits } from './limits/proof.ts'
 import { currentLoad, describeMachine } from './machine.ts'
 import { HELP, type Options, readOptions, UsageError } from './options.ts'
 import { shippedProgram, sourceProgram } from './program.ts'
 import { renderPage } from './report/page.ts'
-import { FORMAT, type MeasuredFigure, type Result, readResult } from './result.ts'
 import { runProgram, say, unlessEnding } from './run-program.ts'
 
 const RESULTS = fileURLToPath(new URL('results/', import.meta.url))
@@ -63,7 +62,10 @@ async function run({
   say(`${machine.cores} × ${machine.processor}, Node ${machine.node}, load average ${machine.loadAverage}`)
 
   const figures: MeasuredFigure[] = []
-  const add = async (figure: Omit<Figure, 'measure'>, measure: () => Promise<Findings>): Promise<void> => {
+  const add = async (
+    figure: Omit<Figure, 'measure'>,
+    measure: () => Promise<Partial<Findings>>,
+  ): Promise<void> => {
     say(`${figure.id}  ${figure.title}`)
     const from = performance.now()
     // A figure that fails must not end the others.
@@ -71,7 +73,7 @@ async function run({
     // A measurement that Ctrl-C interrupted is no result.
     await unlessEnding()
     const { id, title, about } = figure
-    const measured = { id, title, about, ...findings, took: (performance.now() - from) / 1000 }
+    const measured = { id, title, about, ...NOTHING, ...findings, took: (performance.now() - from) / 1000 }
     figures.push(measured)
     process.stdout.write(`${formatFindings(measured)}\n`)
   }
@@ -110,9 +112,11 @@ const LIMITS_PROOF = {
     'autocannon floods the sidecar over cleartext and TLS, and every response is checked against the documented limits: exactly 60 requests in 60 s pass, 30 for /oauth/token; all others get 429.',
 }
 
-function failed(error: unknown): Findings {
+const NOTHING: Findings = { checks: [], charts: [], tables: [], notes: [], faults: [] }
+
+function failed(error: unknown): Partial<Findings> {
   const why = error instanceof Error ? error.message : String(error)
-  return { checks: [], charts: [], tables: [], notes: [], faults: [`could not be measured: ${why}`] }
+  return { faults: [`could not be measured: ${why}`] }
 }
 
 async function save(name: string, result: Result): Promise<void> {

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { atEnd } from './run-program.ts'
 
@@ -100,6 +101,29 @@ export async function outputOf(
   } finally {
     cleanup.cancel()
   }
+}
+
+/**
+ * Runs a module of the bench as a process of its own, which can be pinned. The module ends with `runIfMain`, which gets `plan`.
+ * @param flags of Node
+ */
+export async function runModule<Result>(
+  url: string,
+  plan: unknown,
+  { flags = [], ...options }: RunOptions & { readonly flags?: readonly string[] } = {},
+): Promise<Result> {
+  const args = [...flags, fileURLToPath(url), JSON.stringify(plan)]
+  return JSON.parse(await outputOf(process.execPath, args, options)) as Result // `runIfMain` prints it
+}
+
+/** If this process was started by `runModule` for this module: runs its program, prints the result as JSON and exits. */
+export async function runIfMain<Plan>(
+  { main }: { readonly main: boolean },
+  run: (plan: Plan) => Promise<unknown>,
+): Promise<void> {
+  if (!main) return
+  const result = await run(JSON.parse(process.argv[2] ?? '{}') as Plan) // of `runModule`
+  process.stdout.write(JSON.stringify(result), () => process.exit(0))
 }
 
 export interface RunOptions {

@@ -1,5 +1,4 @@
-import type { Check } from './figure.ts'
-import type { Result } from './result.ts'
+import type { Check, Result } from './figure.ts'
 
 /** Fraction of the earlier value: two runs of the same program on an idle machine differ by as much. */
 export const TOLERANCE = 0.1

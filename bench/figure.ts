@@ -1,15 +1,6 @@
-import type { Lab } from './lab.ts'
+import { readFile } from 'node:fs/promises'
 
-/** One measurement: its numbers and their thresholds, with charts and tables. */
-export interface Figure {
-  /** The name for `--only`, such as `P1`. */
-  readonly id: string
-  readonly title: string
-  /** What is measured and compared with what; must be clear to a reader of the report alone. */
-  readonly about: string
-  measure(lab: Lab): Promise<Findings>
-}
-
+/** What a figure found: its numbers and their thresholds, with charts and tables. */
 export interface Findings {
   readonly checks: readonly Check[]
   readonly charts: readonly Chart[]
@@ -39,7 +30,7 @@ export interface Check {
 }
 
 /** `×` is a ratio to a peer of the same run. */
-type Unit = '×' | 'ms' | 'µs' | 'ns' | 'B' | 'MiB' | 'KiB'
+export type Unit = '×' | 'ms' | 'µs' | 'B' | 'MiB' | 'KiB'
 export type Range = readonly [low: number, high: number]
 
 export interface Table {
@@ -48,45 +39,23 @@ export interface Table {
   readonly rows: readonly (readonly string[])[]
 }
 
-export type Chart = BarChart | LineChart
-
-/** Each row is a group of bars, one bar per series. */
-export interface BarChart {
-  readonly kind: 'bars'
+/** Bars in a table: each row is a group of bars, one bar per series. A row may be a point of a curve. */
+export interface Chart {
   readonly title: string
   readonly unit: string
+  /** What the labels of the rows are, such as `connections`; empty for names. */
+  readonly by?: string
   readonly series: readonly string[]
-  readonly rows: readonly BarRow[]
-  /** A line across all bars, such as a limit. */
-  readonly mark?: { readonly value: number; readonly label: string }
+  readonly rows: readonly ChartRow[]
 }
 
-export interface BarRow {
+export interface ChartRow {
   readonly label: string
   /** Highlights the rows of Postern. */
   readonly ours: boolean
   readonly values: readonly (number | undefined)[]
   /** Range of the first series. */
   readonly range?: Range | undefined
-}
-
-export interface LineChart {
-  readonly kind: 'lines'
-  readonly title: string
-  readonly x: Axis
-  readonly y: Axis
-  readonly series: readonly Line[]
-}
-
-export interface Axis {
-  readonly label: string
-  readonly scale: 'linear' | 'log'
-}
-
-export interface Line {
-  readonly name: string
-  readonly ours: boolean
-  readonly points: readonly (readonly [x: number, y: number])[]
 }
 
 /** `short`: worse than the threshold. `measured`: no threshold. `absent`: not measured, for example without a peer. */
@@ -105,4 +74,56 @@ export function verdictOf({ value, reach, aim, better }: Check): Verdict {
 export function boundOf({ reach, aim, better, unit }: Check): string {
   if (reach === undefined) return ''
   return `${better === 'more' ? '≥' : '≤'} ${reach} ${unit}${aim === undefined ? '' : `, aim ${aim}`}`
+}
+
+/** The machine and the commit that were measured. */
+export interface Machine {
+  readonly processor: string
+  readonly cores: number
+  readonly memory: string
+  readonly kernel: string
+  readonly node: string
+  /** Commit of this repository, with `-dirty` if files are changed. */
+  readonly commit: string
+  readonly loadAverage: number
+}
+
+/** The result of one run of the bench: the JSON file, and the data of the page. */
+export interface Result {
+  /** Version of this format. */
+  readonly format: typeof FORMAT
+  /** ISO 8601. */
+  readonly at: string
+  readonly machine: Machine
+  readonly loadAfter: number
+  readonly device: string
+  /** The program that was measured as Postern. */
+  readonly program: string
+  readonly tools: readonly string[]
+  readonly pinned: boolean
+  readonly rounds: number
+  readonly seconds: number
+  readonly quick: boolean
+  /** Duration of the run (seconds). */
+  readonly took: number
+  readonly figures: readonly MeasuredFigure[]
+}
+
+export interface MeasuredFigure extends Findings {
+  readonly id: string
+  readonly title: string
+  readonly about: string
+  /** Duration (seconds). */
+  readonly took: number
+}
+
+export const FORMAT = 'postern-bench-1'
+
+/** Reads the result of an earlier run. Throws if the file is something else. */
+export async function readResult(file: string): Promise<Result> {
+  const value: unknown = JSON.parse(await readFile(file, 'utf8'))
+  if (typeof value !== 'object' || value === null || !('format' in value) || value.format !== FORMAT) {
+    throw new Error(`${file} is not a result of this bench`)
+  }
+  return value as Result // only this bench writes files of this format
 }

@@ -1,5 +1,4 @@
-import { boundOf, type Findings, type Verdict, verdictOf } from './figure.ts'
-import type { MeasuredFigure } from './result.ts'
+import { boundOf, type Findings, type MeasuredFigure, type Verdict, verdictOf } from './figure.ts'
 
 /** A number with this many decimals; `-` if there is none. */
 export function fixed(value: number | undefined, digits: number): string {

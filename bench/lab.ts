@@ -1,6 +1,7 @@
 import process from 'node:process'
 import { outputOf } from './child.ts'
 import { type Device, startFastDevice } from './device.ts'
+import type { Findings } from './figure.ts'
 import { autocannonGenerator } from './load/autocannon.ts'
 import type { Generator } from './load/generator.ts'
 import { h2loadGenerator } from './load/h2load.ts'
@@ -8,6 +9,16 @@ import { wrkGenerator } from './load/wrk.ts'
 import { canPin } from './machine.ts'
 import type { Program } from './program.ts'
 import { say } from './run-program.ts'
+
+/** One measurement. */
+export interface Figure {
+  /** The name for `--only`, such as `P1`. */
+  readonly id: string
+  readonly title: string
+  /** What is measured and compared with what; must be clear to a reader of the report alone. */
+  readonly about: string
+  measure(lab: Lab): Promise<Partial<Findings>>
+}
 
 /** Duration and number of the measurements. */
 export interface Effort {
@@ -50,28 +61,28 @@ export async function openLab(
   if (!pinned) say('processes are not pinned: taskset is not installed, or there is only one core')
   // Keeps all threads of this program, and children without a core of their own, off the core of the proxy.
   else await outputOf('taskset', ['-a', '-c', '-p', String(otherCore), String(process.pid)])
-  const device = await startFastDevice(otherCore)
-  const [autocannon, wrk, h2load] = await Promise.all(
-    [autocannonGenerator, wrkGenerator, h2loadGenerator].map(async (generator) => {
-      const version = await generator.version()
-      if (version === undefined) say(`${generator.name} is not installed: skipped`)
-      return { generator, version }
-    }),
-  )
-  const ifInstalled = (
-    tool: { generator: Generator; version: string | undefined } | undefined,
-  ): Generator | undefined => (tool?.version === undefined ? undefined : tool.generator)
+  const tools: string[] = []
+  const ifInstalled = async (generator: Generator): Promise<Generator | undefined> => {
+    const version = await generator.version()
+    if (version === undefined) say(`${generator.name} is not installed: skipped`)
+    else tools.push(`${generator.name} ${version}`)
+    return version === undefined ? undefined : generator
+  }
+  await ifInstalled(autocannonGenerator)
   return {
     ...effort,
     ...options,
     proxyCore,
     otherCore,
-    device,
+    device: await startFastDevice(otherCore),
     autocannon: autocannonGenerator,
-    wrk: ifInstalled(wrk),
-    h2load: ifInstalled(h2load),
-    tools: [autocannon, wrk, h2load].flatMap((tool) =>
-      tool?.version === undefined ? [] : [`${tool.generator.name} ${tool.version}`],
-    ),
+    wrk: await ifInstalled(wrkGenerator),
+    h2load: await ifInstalled(h2loadGenerator),
+    tools,
   }
+}
+
+/** The findings when a required program is not installed. */
+export function notInstalled(program: string): Partial<Findings> {
+  return { notes: [`skipped: ${program} is not installed`] }
 }

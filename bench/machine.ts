@@ -2,18 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { availableParallelism, cpus, loadavg, release, totalmem, type } from 'node:os'
 import process from 'node:process'
 import { outputOf } from './child.ts'
-
-/** The machine and the commit that were measured. */
-export interface Machine {
-  readonly processor: string
-  readonly cores: number
-  readonly memory: string
-  readonly kernel: string
-  readonly node: string
-  /** Commit of this repository, with `-dirty` if files are changed. */
-  readonly commit: string
-  readonly loadAverage: number
-}
+import type { Machine } from './figure.ts'
 
 export async function describeMachine(): Promise<Machine> {
   return {

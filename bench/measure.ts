@@ -1,25 +1,13 @@
-import type { Check, Range } from './figure.ts'
-
-/** Result of one run of a load generator against one peer. */
-export interface Sample {
-  readonly requestsPerSecond: number
-  /** Milliseconds; undefined if the generator does not report them. */
-  readonly p50: number | undefined
-  readonly p90: number | undefined
-  readonly p99: number | undefined
-  /** Processor time of the proxy per request (µs): other processes hardly affect it. */
-  readonly cpuPerRequest: number | undefined
-  /** Fraction of its core that the proxy used. Well below 1, the proxy was not the bottleneck. */
-  readonly busy: number | undefined
-  /** Unexpected responses, and errors. */
-  readonly failed: number
-}
+import type { Check, Range, Unit } from './figure.ts'
 
 /** Median and range of several rounds. */
 export interface Summary {
   readonly median: number
   readonly range: Range
 }
+
+/** A series of rounds. A round that could not be measured is undefined. */
+export type Series = readonly (number | undefined)[]
 
 /**
  * Runs every contestant once per round, in turn: a machine that becomes slower affects all of them. Each round begins with
@@ -41,7 +29,7 @@ export async function alternate<Contestant, Result>(
 }
 
 /** Summarizes the finite numbers; undefined if there are none. */
-export function summarize(values: readonly (number | undefined)[]): Summary | undefined {
+export function summarize(values: Series): Summary | undefined {
   const sorted = values
     .filter((value): value is number => value !== undefined && Number.isFinite(value))
     .sort((a, b) => a - b)
@@ -53,10 +41,14 @@ export function summarize(values: readonly (number | undefined)[]): Summary | un
   return { median: (below + above) / 2, range: [low, high] }
 }
 
+export function medianOf(values: Series): number | undefined {
+  return summarize(values)?.median
+}
+
 /** Combines two series round by round, so that both values come from the same moment, and summarizes the results. */
 export function summarizePairs(
-  ours: readonly (number | undefined)[],
-  theirs: readonly (number | undefined)[],
+  ours: Series,
+  theirs: Series,
   combine: (ours: number, theirs: number) => number,
 ): Summary | undefined {
   return summarize(
@@ -67,14 +59,37 @@ export function summarizePairs(
   )
 }
 
-/** A check of our values as a multiple of those of a peer, round by round. */
-export function ratioOf(
-  ours: readonly (number | undefined)[],
-  theirs: readonly (number | undefined)[],
-  check: Omit<Check, 'unit' | 'value' | 'range' | 'comparable'>,
+type Threshold = Partial<Pick<Check, 'better' | 'reach' | 'aim' | 'comparable'>>
+
+/**
+ * Ratios to peers are comparable between all machines, and so are bytes of the heap; processor time only between runs on one
+ * machine; latencies and resident memory never.
+ */
+const COMPARABLE: Readonly<Record<Unit, Check['comparable']>> = {
+  '×': 'anywhere',
+  B: 'anywhere',
+  µs: 'same machine',
+  ms: 'never',
+  KiB: 'never',
+  MiB: 'never',
+}
+
+/** A check of a number, or of the rounds of a series. Less is better, unless `more` says otherwise. */
+export function checkOf(
+  id: string,
+  what: string,
+  unit: Unit,
+  value: Summary | number | undefined,
+  more: Threshold = {},
 ): Check {
+  const { median, range } = typeof value === 'object' ? value : { median: value, range: undefined }
+  return { id, what, unit, better: 'less', comparable: COMPARABLE[unit], value: median, range, ...more }
+}
+
+/** A check of our values as a multiple of those of a peer, round by round. */
+export function ratioOf(id: string, what: string, ours: Series, theirs: Series, more: Threshold = {}): Check {
   const ratio = summarizePairs(ours, theirs, (a, b) => a / b)
-  return { ...check, unit: '×', value: ratio?.median, range: ratio?.range, comparable: 'anywhere' }
+  return checkOf(id, what, '×', ratio, more)
 }
 
 /** Percentiles of durations, in the unit of the durations; NaN if there are none. */
@@ -85,6 +100,8 @@ export interface LatencySummary {
   readonly p99: number
   readonly max: number
 }
+
+export const PERCENTILES = ['p50', 'p90', 'p99'] as const
 
 /** Nearest-rank percentiles: each is one of the values. */
 export function summarizeLatencies(values: readonly number[]): LatencySummary {

@@ -81,52 +81,39 @@ export function readOptions(args: readonly string[], known: readonly string[]): 
   }
 }
 
-interface RawOptions {
-  readonly help: boolean
-  readonly only?: string
-  readonly growth: boolean
-  readonly floor: boolean
-  readonly fleet: boolean
-  readonly quick: boolean
-  readonly rounds?: string
-  readonly seconds?: string
-  readonly peers?: string
-  readonly 'node-flag': string[]
-  readonly compare?: string
-  readonly strict: boolean
-  readonly source: boolean
-  readonly out: string
-}
+const OFF = { type: 'boolean', default: false } as const
+const TEXT = { type: 'string' } as const
 
-function parse(args: readonly string[]): RawOptions {
+const KINDS = {
+  help: OFF,
+  only: TEXT,
+  growth: OFF,
+  floor: OFF,
+  fleet: OFF,
+  quick: OFF,
+  rounds: TEXT,
+  seconds: TEXT,
+  peers: TEXT,
+  'node-flag': { type: 'string', multiple: true, default: [] as string[] },
+  compare: TEXT,
+  strict: OFF,
+  source: OFF,
+  out: { type: 'string', default: 'latest' },
+} as const
+
+function parse(args: readonly string[]) {
   try {
-    const { values } = parseArgs({
-      args: [...args],
-      options: {
-        help: { type: 'boolean', default: false },
-        only: { type: 'string' },
-        growth: { type: 'boolean', default: false },
-        floor: { type: 'boolean', default: false },
-        fleet: { type: 'boolean', default: false },
-        quick: { type: 'boolean', default: false },
-        rounds: { type: 'string' },
-        seconds: { type: 'string' },
-        peers: { type: 'string' },
-        'node-flag': { type: 'string', multiple: true, default: [] },
-        compare: { type: 'string' },
-        strict: { type: 'boolean', default: false },
-        source: { type: 'boolean', default: false },
-        out: { type: 'string', default: 'latest' },
-      },
-    })
-    return values
+    return parseArgs({ args: [...args], options: KINDS }).values
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error))
   }
 }
 
 /** The figures that an option stands for; undefined for all. */
-function alone({ floor, fleet }: RawOptions, known: readonly string[]): readonly string[] | undefined {
+function alone(
+  { floor, fleet }: ReturnType<typeof parse>,
+  known: readonly string[],
+): readonly string[] | undefined {
   const figures = [...(floor ? [FLOOR] : []), ...(fleet ? known.filter((id) => FLEET.test(id)) : [])]
   return figures.length === 0 ? undefined : figures
 }

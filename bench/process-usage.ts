@@ -5,33 +5,46 @@ const TICK = 10
 
 /** Processor time that all threads of a process have used (ms); undefined without the /proc of Linux. */
 export async function processorTime(pid: number): Promise<number | undefined> {
-  let stat: string
-  try {
-    stat = await readFile(`/proc/${pid}/stat`, 'utf8')
-  } catch {
-    return undefined
-  }
+  const stat = await procFile(pid, 'stat')
+  if (stat === undefined) return undefined
   // The name in parentheses may contain spaces; `utime` and `stime` are the 12th and 13th fields after it.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return (Number(fields[11]) + Number(fields[12])) * TICK
 }
 
 /** Resident memory of a process (bytes); undefined without the /proc of Linux. */
-export async function residentMemory(pid: number): Promise<number | undefined> {
-  let status: string
-  try {
-    status = await readFile(`/proc/${pid}/status`, 'utf8')
-  } catch {
-    return undefined
-  }
-  const kibibytes = /^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]
+export function residentMemory(pid: number): Promise<number | undefined> {
+  return memoryOf(pid, /^VmRSS:\s+(\d+) kB$/m)
+}
+
+/** Anonymous memory of a process (bytes): what no file of the disk can give back. Undefined without the /proc of Linux. */
+export function privateMemory(pid: number): Promise<number | undefined> {
+  return memoryOf(pid, /^RssAnon:\s+(\d+) kB$/m)
+}
+
+async function memoryOf(pid: number, line: RegExp): Promise<number | undefined> {
+  const kibibytes = line.exec((await procFile(pid, 'status')) ?? '')?.[1]
   return kibibytes === undefined ? undefined : Number(kibibytes) * 1024
 }
 
+function procFile(pid: number, name: string): Promise<string | undefined> {
+  return readFile(`/proc/${pid}/${name}`, 'utf8').catch(() => undefined)
+}
+
+/** Runs something and tells the fraction of a core that a process used meanwhile; undefined without the /proc of Linux. */
+export async function whileBusy<Result>(
+  pid: number,
+  run: () => Promise<Result>,
+): Promise<readonly [result: Result, busy: number | undefined]> {
+  const [begin, used] = [performance.now(), await processorTime(pid)]
+  const result = await run()
+  const [time, now] = [performance.now() - begin, await processorTime(pid)]
+  return [result, used === undefined || now === undefined ? undefined : (now - used) / time]
+}
+
 export interface MemoryRecord {
-  /** Time since the start of the record, and resident memory. */
-  readonly points: readonly (readonly [seconds: number, mebibytes: number])[]
-  /** Highest sample (bytes). */
+  /** Resident memory at a steady interval (bytes), and the highest. */
+  readonly samples: readonly number[]
   readonly peak: number | undefined
 }
 
@@ -40,31 +53,23 @@ const INTERVAL = 100
 
 /** Samples the resident memory of a process until `stop`. */
 export function watchMemory(pid: number): { stop(): Promise<MemoryRecord> } {
-  const start = performance.now()
-  const points: (readonly [number, number])[] = []
-  let peak: number | undefined
+  const samples: number[] = []
   const sample = async (): Promise<void> => {
     const bytes = await residentMemory(pid)
-    if (bytes === undefined) return
-    points.push([(performance.now() - start) / 1000, bytes / MEBIBYTE])
-    peak = Math.max(peak ?? 0, bytes)
+    if (bytes !== undefined) samples.push(bytes)
   }
   const timer = setInterval(sample, INTERVAL)
   return {
     async stop() {
       clearInterval(timer)
       await sample()
-      return { points: thinned(points), peak }
+      return { samples, peak: samples.length === 0 ? undefined : Math.max(...samples) }
     },
   }
 }
 
 export const MEBIBYTE: number = 2 ** 20
 
-/** More points than a chart can show. */
-const MAX_POINTS = 300
-
-function thinned<Point>(points: readonly Point[]): Point[] {
-  const step = Math.ceil(points.length / MAX_POINTS)
-  return points.filter((_, i) => i % step === 0 || i === points.length - 1)
+export function mebibytes(bytes: number | undefined): number | undefined {
+  return bytes === undefined ? undefined : bytes / MEBIBYTE
 }

@@ -1,12 +1,13 @@
 import type { Child } from '../child.ts'
+import { DEVICE_BODY } from '../device.ts'
 import type { Lab } from '../lab.ts'
-import type { ExpectedResponse, Generator, Load } from '../load/generator.ts'
-import { alternate, type Sample } from '../measure.ts'
+import type { Generator, Load } from '../load/generator.ts'
+import { alternate } from '../measure.ts'
 import type { Peer, RunningPeer } from '../peers/peer.ts'
 import { processorTime } from '../process-usage.ts'
 import { requestOnce } from '../request.ts'
 import { say } from '../run-program.ts'
-import { type Row, rowOf } from './row.ts'
+import type { Row, Sample } from './row.ts'
 
 /** Keep-alive connections of a load, unless a figure says otherwise. */
 export const CONNECTIONS = 64
@@ -19,10 +20,10 @@ export interface Contestant {
   readonly generator: Generator
 }
 
-export interface Rules {
-  /** Status and body of every response. The size of the head is measured once. */
-  readonly status: number
-  readonly body: string
+/** What every response must be, by default that of the device, and the number of connections. */
+interface Rules {
+  readonly status?: number
+  readonly body?: string
   readonly connections?: number
 }
 
@@ -30,7 +31,7 @@ export interface Rules {
 export async function startPeers(
   lab: Lab,
   peers: readonly Peer[],
-  devicePort: number,
+  devicePort: number = lab.device.port,
 ): Promise<Contestant[]> {
   const contestants: Contestant[] = []
   for (const peer of peers) {
@@ -49,31 +50,50 @@ export async function stopPeers(contestants: readonly Contestant[]): Promise<voi
   for (const { running } of contestants) await Promise.all(running.children.map((child) => child.stop()))
 }
 
+/** The same contestants under this load generator; none if it is not installed. */
+export function under(generator: Generator | undefined, contestants: readonly Contestant[]): Contestant[] {
+  return generator === undefined ? [] : contestants.map((contestant) => ({ ...contestant, generator }))
+}
+
 /** Checks the response of each contestant and warms it up, then measures all of them in turn, once per round. */
 export async function compete(
   lab: Lab,
   contestants: readonly Contestant[],
-  { status, body, connections = CONNECTIONS }: Rules,
+  { connections = CONNECTIONS, ...expected }: Rules = {},
 ): Promise<Row[]> {
-  const loads = new Map<Contestant, Omit<Load, 'until'>>()
+  const loads = new Map<Contestant, Load>()
   for (const contestant of contestants) {
-    const { running } = contestant
-    const expected = await expectResponse(contestant, status, body)
-    const load = { ...running, connections, expected, core: lab.otherCore }
+    const until = { seconds: lab.seconds }
+    const load = await loadOf(contestant, { connections, until, core: lab.otherCore }, expected)
     loads.set(contestant, load)
-    if (lab.warmUpSeconds > 0) {
-      await measure(contestant, { ...load, until: { seconds: lab.warmUpSeconds } })
-    }
+    if (lab.warmUpSeconds > 0) await measure(contestant, { ...load, until: { seconds: lab.warmUpSeconds } })
   }
-  const samples = await alternate(contestants, lab.rounds, async (contestant, round) => {
-    const load = loads.get(contestant)
-    if (load === undefined) throw new Error('contestant without a load')
-    const sample = await measure(contestant, { ...load, until: { seconds: lab.seconds } })
+  const samples = await alternate([...loads], lab.rounds, async ([contestant, load], round) => {
+    const sample = await measure(contestant, load)
     const { peer, generator } = contestant
     say(`  round ${round + 1}: ${peer.name}, ${generator.name}: ${sample.requestsPerSecond.toFixed(0)}/s`)
     return sample
   })
-  return [...samples].map(([contestant, taken]) => rowOf(contestant, taken))
+  return [...samples].map(([[{ peer, version, generator }], taken]) => {
+    return { name: peer.name, version, does: peer.does, generator: generator.name, samples: taken }
+  })
+}
+
+/**
+ * A load that expects what the contestant responds now: the size of the head is not known otherwise. Throws if that has another
+ * status or body: its figure would measure something else.
+ */
+export async function loadOf(
+  { peer, running }: Pick<Contestant, 'peer' | 'running'>,
+  load: Omit<Load, 'expected' | 'url' | 'headers'> & { readonly url?: string },
+  { status = 200, body = DEVICE_BODY }: { readonly status?: number; readonly body?: string } = {},
+): Promise<Load> {
+  const { children: _, ...target } = running
+  const response = await requestOnce(load.url ?? running.url, { headers: running.headers })
+  if (response.status !== status || response.body !== body) {
+    throw new Error(`${peer.name} responds with ${response.status} ${response.body.slice(0, 200)}`)
+  }
+  return { ...target, ...load, expected: { status, body, headBytes: response.headBytes } }
 }
 
 /** Loads a contestant and measures the processor time that its processes used. */
@@ -98,17 +118,4 @@ export async function measure({ running, generator }: Contestant, load: Load): P
 async function timeOf(children: readonly Child[]): Promise<number | undefined> {
   const times = await Promise.all(children.map(({ pid }) => processorTime(pid)))
   return times.reduce((sum, time) => (sum === undefined || time === undefined ? undefined : sum + time), 0)
-}
-
-/** Throws if the peer responds differently: its figure would measure something else. */
-async function expectResponse(
-  { peer, running: { url, headers } }: Contestant,
-  status: number,
-  body: string,
-): Promise<ExpectedResponse> {
-  const response = await requestOnce(url, { headers })
-  if (response.status !== status || response.body !== body) {
-    throw new Error(`${peer.name} responds with ${response.status} ${response.body.slice(0, 200)}`)
-  }
-  return { status, body, headBytes: response.headBytes }
 }

@@ -1,7 +1,30 @@
-import type { BarChart, BarRow, Check, Table } from '../figure.ts'
+import type { Chart, ChartRow, Check, Table } from '../figure.ts'
 import { fixed, percent } from '../format.ts'
-import { type LatencySummary, ratioOf, type Sample, type Summary, summarize } from '../measure.ts'
-import type { Contestant } from './contest.ts'
+import {
+  checkOf,
+  type LatencySummary,
+  medianOf,
+  PERCENTILES,
+  ratioOf,
+  type Series,
+  type Summary,
+  summarize,
+} from '../measure.ts'
+
+/** Result of one run of a load generator against one peer. */
+export interface Sample {
+  readonly requestsPerSecond: number
+  /** Milliseconds; undefined if the generator does not report them. */
+  readonly p50: number | undefined
+  readonly p90: number | undefined
+  readonly p99: number | undefined
+  /** Processor time of the proxy per request (µs): other processes hardly affect it. */
+  readonly cpuPerRequest: number | undefined
+  /** Fraction of its core that the proxy used. Well below 1, the proxy was not the bottleneck. */
+  readonly busy: number | undefined
+  /** Unexpected responses, and errors. */
+  readonly failed: number
+}
 
 /** The samples of one contestant, one per round. */
 export interface Row {
@@ -12,49 +35,58 @@ export interface Row {
   readonly samples: readonly Sample[]
 }
 
-export function rowOf({ peer, version, generator }: Contestant, samples: readonly Sample[]): Row {
-  return { name: peer.name, version, does: peer.does, generator: generator.name, samples }
-}
-
 type Measure = Exclude<keyof Sample, 'failed'>
+
+/** A measure of a row, round by round; empty if there is no such row. */
+export function seriesOf(rows: readonly Row[], name: string, measure: Measure): Series {
+  return rows.find((row) => row.name === name)?.samples.map((sample) => sample[measure]) ?? []
+}
 
 function over({ samples }: Row, measure: Measure): Summary | undefined {
   return summarize(samples.map((sample) => sample[measure]))
 }
 
-const OURS = 'postern'
+export const OURS = 'postern'
 
 /** The row of Postern under this generator. */
 function oursBeside(rows: readonly Row[], generator: string): Row | undefined {
   return rows.find((row) => row.name === OURS && row.generator === generator)
 }
 
-interface RatioCheck extends Pick<Check, 'id' | 'what' | 'reach' | 'aim'> {
-  readonly peer: string
-}
-
-/** Requests per second of Postern as a multiple of those of a peer, round by round. */
-export function ratioCheck(rows: readonly Row[], { peer, ...check }: RatioCheck): Check {
-  const theirs = rows.find(({ name }) => name === peer)
-  const ours = theirs && oursBeside(rows, theirs.generator)
-  const rates = (row: Row | undefined): number[] =>
-    row?.samples.map(({ requestsPerSecond }) => requestsPerSecond) ?? []
-  return ratioOf(rates(ours), rates(theirs), { ...check, better: 'more' })
+/** Requests per second of Postern as a multiple of those of a peer, round by round, or the same by processor time. */
+export function ratioCheck(
+  rows: readonly Row[],
+  peer: string,
+  {
+    id,
+    what,
+    by = 'rate',
+    ...threshold
+  }: Pick<Check, 'id' | 'what' | 'reach' | 'aim'> & { by?: 'rate' | 'CPU' },
+): Check {
+  const theirs = rows.filter(({ name }) => name === peer)
+  const ours = theirs.flatMap(({ generator }) => oursBeside(rows, generator) ?? [])
+  const more = { ...threshold, better: 'more' } as const
+  if (by === 'CPU')
+    return ratioOf(
+      id,
+      what,
+      seriesOf(theirs, peer, 'cpuPerRequest'),
+      seriesOf(ours, OURS, 'cpuPerRequest'),
+      more,
+    )
+  return ratioOf(
+    id,
+    what,
+    seriesOf(ours, OURS, 'requestsPerSecond'),
+    seriesOf(theirs, peer, 'requestsPerSecond'),
+    more,
+  )
 }
 
 /** Processor time of Postern per request: other processes hardly affect it, but it differs between machines. */
 export function costCheck(rows: readonly Row[], id: string, what: string): Check {
-  const own = rows.find(({ name }) => name === OURS)
-  const cost = own && over(own, 'cpuPerRequest')
-  return {
-    id,
-    what,
-    unit: 'µs',
-    better: 'less',
-    value: cost?.median,
-    range: cost?.range,
-    comparable: 'same machine',
-  }
+  return checkOf(id, what, 'µs', summarize(seriesOf(rows, OURS, 'cpuPerRequest')))
 }
 
 const HEAD = ['peer', 'does besides', 'load', 'req/s', '±', 'we are', 'CPU µs/req', 'by CPU', 'busy']
@@ -69,24 +101,26 @@ export function rowsTable(caption: string, rows: readonly Row[]): Table {
       const ours = oursBeside(rows, row.generator)
       const rate = over(row, 'requestsPerSecond')
       const cost = over(row, 'cpuPerRequest')
-      const spread = rate && (rate.range[1] - rate.range[0]) / 2 / rate.median
       return [
         `${row.name} ${row.version}`,
         row.does,
         row.generator,
         fixed(rate?.median, 0),
-        percent(spread),
+        percent(spreadOf(rate)),
         ratioText(ours && over(ours, 'requestsPerSecond'), rate),
         fixed(cost?.median, 1),
         ratioText(cost, ours && over(ours, 'cpuPerRequest')),
         percent(over(row, 'busy')?.median),
-        fixed(over(row, 'p50')?.median, 2),
-        fixed(over(row, 'p90')?.median, 2),
-        fixed(over(row, 'p99')?.median, 2),
+        ...PERCENTILES.map((name) => fixed(over(row, name)?.median, 2)),
         String(failures(row)),
       ]
     }),
   }
+}
+
+/** Half the distance from the slowest round to the fastest, as a fraction of the median. */
+export function spreadOf(summary: Summary | undefined): number | undefined {
+  return summary && (summary.range[1] - summary.range[0]) / 2 / summary.median
 }
 
 function ratioText(above: Summary | undefined, below: Summary | undefined): string {
@@ -97,37 +131,33 @@ function failures({ samples }: Row): number {
   return samples.reduce((sum, { failed }) => sum + failed, 0)
 }
 
-export function rateChart(title: string, rows: readonly Row[]): BarChart {
-  return {
-    kind: 'bars',
-    title,
-    unit: 'requests/s',
-    series: ['requests/s'],
-    rows: rows.map((row) => {
-      const rate = over(row, 'requestsPerSecond')
-      return {
-        label: labelOf(row, rows),
-        ours: row.name === OURS,
-        values: [rate?.median],
-        range: rate?.range,
-      }
-    }),
-  }
+export function rateChart(title: string, rows: readonly Row[]): Chart {
+  const bars = rows.map((row) => {
+    const rate = over(row, 'requestsPerSecond')
+    return { label: labelOf(row, rows), ours: row.name === OURS, values: [rate?.median], range: rate?.range }
+  })
+  return { title, unit: 'requests/s', series: ['requests/s'], rows: bars }
 }
 
 /** Percentiles, where the generator reports them. */
-export function latencyChart(title: string, rows: readonly Row[]): BarChart {
-  return {
-    kind: 'bars',
+export function latencyChart(title: string, rows: readonly Row[]): Chart {
+  return latencyBars(
     title,
-    unit: 'ms',
-    series: PERCENTILES,
-    rows: rows.map((row) => ({
-      label: labelOf(row, rows),
-      ours: row.name === OURS,
-      values: PERCENTILES.map((measure) => over(row, measure)?.median),
-    })),
-  }
+    rows.map((row) => latencyRow(labelOf(row, rows), row.name === OURS, row.samples)),
+  )
+}
+
+export function latencyBars(title: string, rows: readonly ChartRow[]): Chart {
+  return { title, unit: 'ms', series: PERCENTILES, rows }
+}
+
+/** Each percentile as the median of the rounds. */
+export function latencyRow(
+  label: string,
+  ours: boolean,
+  reports: readonly Partial<Pick<LatencySummary, (typeof PERCENTILES)[number]>>[] | readonly Sample[],
+): ChartRow {
+  return { label, ours, values: PERCENTILES.map((name) => medianOf(reports.map((report) => report[name]))) }
 }
 
 function labelOf(row: Row, rows: readonly Row[]): string {
@@ -149,18 +179,11 @@ export function busyNote(name: string, busy: number | undefined): string[] {
 }
 
 export function rowFaults(rows: readonly Row[]): string[] {
-  return rows.flatMap((row) =>
-    failures(row) === 0 ? [] : [`${labelOf(row, rows)}: ${failures(row)} responses were wrong or missing`],
-  )
+  return rows.flatMap((row) => failedFault(labelOf(row, rows), row.samples))
 }
 
-export const PERCENTILES = ['p50', 'p90', 'p99'] as const
-
-/** Each percentile as the median of the rounds. */
-export function latencyRow(label: string, ours: boolean, reports: readonly LatencySummary[]): BarRow {
-  return {
-    label,
-    ours,
-    values: PERCENTILES.map((name) => summarize(reports.map((report) => report[name]))?.median),
-  }
+/** A fault if any response of these rounds was wrong. */
+export function failedFault(name: string, rounds: readonly { readonly failed: number }[]): string[] {
+  const failed = rounds.reduce((sum, round) => sum + round.failed, 0)
+  return failed === 0 ? [] : [`${name}: ${failed} responses were wrong or missing`]
 }

@@ -1,8 +1,8 @@
-import type { Check, Findings } from '../figure.ts'
-import { fixed, percent } from '../format.ts'
+import type { Findings } from '../figure.ts'
+import { fixed } from '../format.ts'
 import type { SteadyReport } from '../load/steady.ts'
-import { summarize, summarizePairs } from '../measure.ts'
-import { MEBIBYTE } from '../process-usage.ts'
+import { checkOf, medianOf, ratioOf, summarize } from '../measure.ts'
+import { mebibytes } from '../process-usage.ts'
 import type { Attack, Caps } from './attacks.ts'
 
 /** One round of one attack: the latency of the good client, and the defence of the sidecar. */
@@ -36,115 +36,54 @@ const MAX_PER_CONNECTION = 80
 
 export function attackFindings(all: ReadonlyMap<Attack, readonly AttackRound[]>): Findings {
   const rows: Rows = [...all]
-  const check = (
-    id: string,
-    what: string,
-    rest: Pick<Check, 'unit' | 'reach' | 'value' | 'range'>,
-  ): Check => ({
-    id: `S1 ${id}`,
-    what,
-    better: 'less',
-    comparable: 'never',
-    ...rest,
-  })
-  const ratios = rows.map(([{ name, judged }, rounds]) => {
+  const ratios = rows.map(([{ name }, rounds]) => {
     const p99 = (which: 'alone' | 'during'): number[] => rounds.map((round) => round[which].p99)
-    const times = summarizePairs(p99('during'), p99('alone'), (during, alone) => during / alone)
     const what = `p99 of a good client during ${name}, as a multiple of its p99 alone`
-    const reach = judged ? { reach: MAX_P99_RATIO } : {}
-    return check(name, what, { unit: '×', ...reach, value: times?.median, range: times?.range })
+    return ratioOf(`S1 ${name}`, what, p99('during'), p99('alone'), {
+      reach: MAX_P99_RATIO,
+      comparable: 'never',
+    })
   })
-  const idle = rows.find(([{ heldOpen, name }]) => heldOpen > 0 && name.includes('idle'))?.[1]
-  const each = summarize(
-    idle?.map(({ memory: { full, before }, connections }) =>
-      full === undefined || before === undefined ? undefined : (full - before) / 1024 / connections,
-    ) ?? [],
+  const idle = rows.find(([{ heldOpen, name }]) => heldOpen > 0 && name.includes('idle'))?.[1] ?? []
+  const each = idle.map(({ memory: { full, before }, connections }) =>
+    full === undefined || before === undefined ? undefined : (full - before) / 1024 / connections,
   )
+  const growth = 'peak memory of the last round, as a multiple of the round before, with lifted caps'
   return {
     checks: [
       ...ratios,
-      check('memory', 'peak resident memory, with the default caps', {
-        unit: 'MiB',
-        reach: MAX_MEMORY,
-        value: mebibytes(peakOf(rows, 'as they come')),
-      }),
-      check('growth', 'peak memory of the last round, as a multiple of the round before, with lifted caps', {
-        unit: '×',
-        reach: MAX_GROWTH,
-        value: growthOf(rows),
-      }),
-      check('connection', 'memory of an idle TLS connection', {
-        unit: 'KiB',
+      checkOf(
+        'S1 memory',
+        'peak resident memory, with the default caps',
+        'MiB',
+        mebibytes(peakOf(rows, 'as they come')),
+        { reach: MAX_MEMORY },
+      ),
+      checkOf('S1 growth', growth, '×', growthOf(rows), { reach: MAX_GROWTH, comparable: 'never' }),
+      checkOf('S1 connection', 'memory of an idle TLS connection', 'KiB', summarize(each), {
         reach: MAX_PER_CONNECTION,
-        value: each?.median,
-        range: each?.range,
       }),
     ],
     charts: [
       {
-        kind: 'bars',
         title: 'p99 of the good client',
         unit: 'ms',
         series: ['during', 'alone'],
-        rows: rows.map(([{ name }, rounds]) => ({
-          label: name,
-          ours: true,
-          values: [median(rounds, (o) => o.during.p99), median(rounds, (o) => o.alone.p99)],
-          range: summarize(rounds.map(({ during }) => during.p99))?.range,
-        })),
+        rows: rows.map(([{ name }, rounds]) => {
+          const during = summarize(rounds.map((round) => round.during.p99))
+          const alone = medianOf(rounds.map((round) => round.alone.p99))
+          return { label: name, ours: true, values: [during?.median, alone], range: during?.range }
+        }),
       },
     ],
     tables: [
       {
         caption: 'Good client (ms) and sidecar (medians of the rounds; memory in MiB)',
-        head: [
-          'attack',
-          ...['p50 alone', 'p50', 'p99 alone', 'p99', 'failed'],
-          ...['busy', 'connections', 'refused', 'cut', 'answered'],
-          ...['before', 'peak', 'after'],
-        ],
+        head: ['attack', ...COLUMNS.map(([name]) => name), 'failed'],
         rows: rows.map(([{ name }, rounds]) => [
           name,
-          fixed(
-            median(rounds, (o) => o.alone.p50),
-            2,
-          ),
-          fixed(
-            median(rounds, (o) => o.during.p50),
-            2,
-          ),
-          fixed(
-            median(rounds, (o) => o.alone.p99),
-            2,
-          ),
-          fixed(
-            median(rounds, (o) => o.during.p99),
-            2,
-          ),
-          fixed(failures(rounds, 'during'), 0),
-          percent(median(rounds, (o) => o.busy)),
-          fixed(
-            median(rounds, (o) => o.connections),
-            0,
-          ),
-          fixed(
-            median(rounds, (o) => o.refused),
-            0,
-          ),
-          fixed(
-            median(rounds, (o) => o.cut),
-            0,
-          ),
-          fixed(
-            median(rounds, (o) => o.answered),
-            0,
-          ),
-          ...(['before', 'peak', 'after'] as const).map((when) =>
-            fixed(
-              median(rounds, (o) => mebibytes(o.memory[when])),
-              0,
-            ),
-          ),
+          ...COLUMNS.map(([, digits, of]) => fixed(medianOf(rounds.map(of)), digits)),
+          String(failures(rounds, 'during')),
         ]),
       },
     ],
@@ -152,6 +91,23 @@ export function attackFindings(all: ReadonlyMap<Attack, readonly AttackRound[]>)
     faults: rows.flatMap(([attack, rounds]) => faultsOf(attack, rounds)),
   }
 }
+
+type Column = readonly [name: string, digits: number, of: (round: AttackRound) => number | undefined]
+
+const COLUMNS: readonly Column[] = [
+  ['p50 alone', 2, ({ alone }) => alone.p50],
+  ['p50', 2, ({ during }) => during.p50],
+  ['p99 alone', 2, ({ alone }) => alone.p99],
+  ['p99', 2, ({ during }) => during.p99],
+  ['busy, %', 0, ({ busy }) => busy && busy * 100],
+  ['connections', 0, ({ connections }) => connections],
+  ['refused', 0, ({ refused }) => refused],
+  ['cut', 0, ({ cut }) => cut],
+  ['answered', 0, ({ answered }) => answered],
+  ['before', 0, ({ memory }) => mebibytes(memory.before)],
+  ['peak', 0, ({ memory }) => mebibytes(memory.peak)],
+  ['after', 0, ({ memory }) => mebibytes(memory.after)],
+]
 
 type Rows = readonly (readonly [attack: Attack, rounds: readonly AttackRound[]])[]
 
@@ -171,26 +127,15 @@ function growthOf(rows: Rows): number | undefined {
   return last < 1 || before === undefined || after === undefined ? undefined : after / before
 }
 
-function faultsOf({ name, judged }: Attack, rounds: readonly AttackRound[]): string[] {
+function faultsOf({ name }: Attack, rounds: readonly AttackRound[]): string[] {
   const [during, alone] = [failures(rounds, 'during'), failures(rounds, 'alone')]
   return [
     ...rounds.flatMap(({ faults }, round) => faults.map((fault) => `${name}, round ${round + 1}: ${fault}`)),
-    ...(judged && during > 0 ? [`${during} requests of the good client failed: ${name}`] : []),
+    ...(during > 0 ? [`${during} requests of the good client failed: ${name}`] : []),
     ...(alone > 0 ? [`${alone} requests failed without an attack`] : []),
   ]
 }
 
 function failures(rounds: readonly AttackRound[], which: 'alone' | 'during'): number {
   return rounds.reduce((sum, round) => sum + round[which].failed, 0)
-}
-
-function median(
-  rounds: readonly AttackRound[],
-  of: (round: AttackRound) => number | undefined,
-): number | undefined {
-  return summarize(rounds.map(of))?.median
-}
-
-function mebibytes(bytes: number | undefined): number | undefined {
-  return bytes === undefined ? undefined : bytes / MEBIBYTE
 }

@@ -1,12 +1,11 @@
-import { type AttackKind, startAttack } from '../load/attack.ts'
-import { type SlowTest, startSlowAttack } from '../load/slowhttptest.ts'
+import { type AttackKind, type Attack as RunningAttack, startAttack } from '../load/attack.ts'
 import type { Metrics } from '../metrics.ts'
 
 /** Connections that an attacker opens per second. */
 const RATE = 200
 
-/** slowhttptest must hold at least this many connections open, although it runs at idle priority. */
-const SLOW_AT_LEAST = 100
+/** The default of `listen.max_connections_per_client`. */
+const CAP = 250
 
 /** Connections of a flood. Each is reopened when the sidecar closes it. */
 const FLOODERS = 50
@@ -24,12 +23,10 @@ export type Caps = 'lifted' | 'as they come'
 export interface Attack {
   readonly name: string
   readonly caps: Caps
-  /** Whether the p99 of the good client has a threshold during this attack; otherwise it is only reported. */
-  readonly judged: boolean
   /** Connections that must be open before the measurement begins. */
   readonly heldOpen: number
   /** The deadline by which the sidecar closes all connections of the attack (ms), if it has one. */
-  readonly deadline?: number
+  readonly deadline: number | undefined
   start(target: Target): Promise<RunningAttack>
   /** The defence that the metrics before and during the attack do not show; undefined if they show it. */
   missing(metrics: MetricsPair): string | undefined
@@ -41,12 +38,6 @@ interface Target {
   readonly core: number | undefined
   /** Folder for the files of the attacker. */
   readonly folder: string
-  /** Minimum duration of the attack. */
-  readonly seconds: number
-}
-
-interface RunningAttack {
-  stop(): Promise<unknown>
 }
 
 interface MetricsPair {
@@ -54,107 +45,71 @@ interface MetricsPair {
   readonly during: Metrics
 }
 
+/** Default deadline of the sidecar for a request head, and for the body of a token request (ms). */
+const HEAD_DEADLINE = 10_000
+
 /**
- * With the default caps each attack comes from one address. With lifted caps it comes from many addresses: attacks with more
- * connections than the caps allow, and attacks that the caps stop.
+ * With the default caps each attack comes from one address. With lifted caps the idle connections come from many.
  * @param part fraction of the idle connections to open
  */
-export function attacks(part: number, withSlow: boolean): readonly Attack[] {
+export function attacks(part: number): readonly Attack[] {
   const many = Math.round(5_000 * part)
-  const floods: readonly (readonly [kind: AttackKind, reason: string])[] = [
-    ['rapid reset', 'max_resets'],
-    ['rapid reset with a token', 'max_resets'],
-    ['CONTINUATION', 'protocol_error'],
-    ['PING', 'max_control_frames'],
-    ['SETTINGS', 'max_control_frames'],
-  ]
+  const slow = { connections: 4 * CAP, rate: 5 * RATE, missing: unlessRefused }
   return [
-    ownAttack('idle', {
+    attack('idle', {
       caps: 'lifted',
-      judged: true,
       connections: many,
       rate: 5_000,
       heldOpen: many,
       missing: unlessOpen(many),
     }),
-    ownAttack('idle', { caps: 'as they come', connections: 5_000, missing: unlessRefused }),
-    ...(withSlow ? (['-H', '-B', '-X'] as const).map((test) => slow(test, 'as they come')) : []),
-    ...floods.map(([kind, reason]) => ownAttack(kind, { caps: 'as they come', missing: unlessCut(reason) })),
-    ownAttack('zero windows', {
-      caps: 'as they come',
-      connections: READERS,
-      heldOpen: READERS,
-      missing: unlessOpen(READERS),
-    }),
-    ...(withSlow ? [slow('-H', 'lifted')] : []),
-    ...floods.map(([kind, reason]) => ownAttack(kind, { caps: 'lifted', missing: unlessCut(reason) })),
+    attack('idle', { connections: 5_000, missing: unlessRefused }),
+    attack('slow head', { ...slow, deadline: HEAD_DEADLINE }),
+    attack('slow body', { ...slow, deadline: HEAD_DEADLINE }),
+    attack('rapid reset', { missing: unlessCut('max_resets') }),
+    attack('rapid reset with a token', { missing: unlessCut('max_resets') }),
+    attack('CONTINUATION', { missing: unlessCut('protocol_error') }),
+    attack('PING', { missing: unlessCut('max_control_frames') }),
+    attack('SETTINGS', { missing: unlessCut('max_control_frames') }),
+    attack('zero windows', { connections: READERS, heldOpen: READERS, missing: unlessOpen(READERS) }),
   ]
 }
 
-interface OwnAttack {
-  readonly caps: Caps
-  readonly judged?: boolean
+interface Settings extends Pick<Attack, 'missing'>, Partial<Pick<Attack, 'caps' | 'heldOpen' | 'deadline'>> {
   readonly connections?: number
   readonly rate?: number
-  readonly heldOpen?: number
-  readonly missing: Attack['missing']
 }
 
 /** Number of the last attacker network. Each attack has its own, because the sidecar counts offences per address for a minute. */
 let networks = 0
 
-function ownAttack(
+function attack(
   kind: AttackKind,
-  {
-    caps,
-    judged = caps === 'as they come',
-    connections = FLOODERS,
-    rate = RATE,
-    heldOpen = 0,
-    missing,
-  }: OwnAttack,
+  { caps = 'as they come', connections = FLOODERS, rate = RATE, heldOpen = 0, deadline, missing }: Settings,
 ): Attack {
+  const name = kind === 'idle' ? `${connections} idle` : kind
   return {
-    name: named(kind === 'idle' ? `${connections} idle` : kind, caps),
+    name: caps === 'lifted' ? `${name}, caps lifted` : name,
     caps,
-    judged,
     heldOpen,
+    deadline,
     start({ url, token, folder, core }) {
       networks += 1
-      const from = { network: networks, addresses: caps === 'lifted' ? 'many' : 'one' } as const
-      const port = Number(new URL(url).port)
+      const addresses = caps === 'lifted' ? 'many' : 'one'
       const path = `/bytes/${UNREAD}`
-      return startAttack({ kind, port, connections, rate, ...from, token, path }, folder, core)
+      const plan = {
+        kind,
+        port: Number(new URL(url).port),
+        connections,
+        rate,
+        addresses,
+        token,
+        path,
+      } as const
+      return startAttack({ ...plan, network: networks }, folder, core)
     },
     missing,
   }
-}
-
-/** Default deadline of the sidecar for a request head, and for the body of a token request (ms). */
-const HEAD_DEADLINE = 10_000
-
-function slow(test: SlowTest, caps: Caps): Attack {
-  // A refused connection has no TLS handshake, so it costs little: the attacker opens more of them.
-  const rate = caps === 'lifted' ? RATE : 5 * RATE
-  const most = caps === 'lifted' ? Number.POSITIVE_INFINITY : 4 * 250
-  return {
-    name: named(`slowhttptest ${test}`, caps),
-    caps,
-    judged: caps === 'as they come',
-    heldOpen: 0,
-    ...(test === '-X' ? {} : { deadline: HEAD_DEADLINE }),
-    start({ url, core, seconds }) {
-      // The token endpoint is the only one whose request body the sidecar reads without a token.
-      const target = test === '-B' ? `${url}/oauth/token` : url
-      const connections = Math.min(rate * seconds, most)
-      return startSlowAttack({ test, url: target, connections, rate }, core)
-    },
-    missing: caps === 'lifted' ? unlessOpen(SLOW_AT_LEAST) : unlessRefused,
-  }
-}
-
-function named(name: string, caps: Caps): string {
-  return caps === 'lifted' ? `${name}, caps lifted` : name
 }
 
 function unlessOpen(connections: number): Attack['missing'] {
@@ -165,14 +120,15 @@ function unlessOpen(connections: number): Attack['missing'] {
 }
 
 function unlessCut(reason: string): Attack['missing'] {
-  return ({ before, during }) => {
-    const count = (metrics: Metrics): number => metrics.sum('connections_cut_total', reason)
-    return count(during) > count(before) ? undefined : `cut nothing for ${reason}`
-  }
+  return unlessGrown('connections_cut_total', reason, `cut nothing for ${reason}`)
 }
 
-const unlessRefused: Attack['missing'] = ({ before, during }) => {
-  const count = (metrics: Metrics): number =>
-    metrics.sum('connections_refused_total', 'max_connections_per_client')
-  return count(during) > count(before) ? undefined : 'refused no connection'
+const unlessRefused: Attack['missing'] = unlessGrown(
+  'connections_refused_total',
+  'max_connections_per_client',
+  'refused no connection',
+)
+
+function unlessGrown(name: string, reason: string, missing: string): Attack['missing'] {
+  return ({ before, during }) => (during.sum(name, reason) > before.sum(name, reason) ? undefined : missing)
 }

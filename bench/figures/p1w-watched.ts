@@ -1,36 +1,23 @@
 import { type IncomingMessage, request } from 'node:http'
-import { VERSION } from '../../src/version.ts'
 import { type Contestant, compete, startPeers, stopPeers } from '../contest/contest.ts'
-import { latencyChart, rateChart, rowFaults, rowsTable } from '../contest/row.ts'
-import { DEVICE_BODY } from '../device.ts'
-import type { Figure } from '../figure.ts'
-import type { Lab } from '../lab.ts'
+import { latencyChart, OURS, rateChart, rowFaults, rowsTable, seriesOf } from '../contest/row.ts'
+import type { Figure, Lab } from '../lab.ts'
 import type { Generator } from '../load/generator.ts'
 import { ratioOf } from '../measure.ts'
 import type { Peer } from '../peers/peer.ts'
-import { NO_LIMIT } from '../peers/postern.ts'
+import { LIFTED, posternPeer } from '../peers/postern.ts'
 import { askForToken, startSidecar } from '../sidecar.ts'
-
-interface Watched {
-  readonly name: string
-  readonly grants: number
-  readonly isWatched: boolean
-}
 
 /** Logins that the page lists: as many as it shows. */
 const SHOWN = 1_000
 /** Logins of a full table: each has two of the tokens of `tokens.capacity`. */
 const FULL = 5_000
 
-const UNWATCHED = 'postern'
 const WATCHED = 'postern, page open'
 const FULL_TABLE = 'postern, page open, table full'
 
-const SIDECARS: readonly Watched[] = [
-  { name: UNWATCHED, grants: SHOWN, isWatched: false },
-  { name: WATCHED, grants: SHOWN, isWatched: true },
-  { name: FULL_TABLE, grants: FULL, isWatched: true },
-]
+/** The logins of each sidecar. Somebody watches all but the first. */
+const GRANTS: Readonly<Record<string, number>> = { [OURS]: SHOWN, [WATCHED]: SHOWN, [FULL_TABLE]: FULL }
 
 export const watched: Figure = {
   id: 'P1w',
@@ -38,44 +25,39 @@ export const watched: Figure = {
   about: `P1 with three sidecars: two with ${SHOWN} grants and one with ${FULL}, which fill its table. While the second or third is loaded, a viewer reads the stream of its live page. A pause of the event loop appears in p99.`,
   async measure(lab) {
     const admins = new Map<string, string>()
-    const started = await startPeers(
-      lab,
-      SIDECARS.map((sidecar) => sidecarPeer(sidecar, lab, admins)),
-      lab.device.port,
-    )
+    const peers = Object.keys(GRANTS).map((name) => sidecarPeer(name, lab, admins))
+    const started = await startPeers(lab, peers)
     const points: number[] = []
     const contestants = started.map((contestant): Contestant => {
-      const admin = admins.get(contestant.peer.name)
-      const isWatched = SIDECARS.some(({ name, isWatched: is }) => is && name === contestant.peer.name)
-      return isWatched && admin !== undefined
-        ? { ...contestant, generator: watching(contestant.generator, admin, points) }
-        : contestant
+      const { name } = contestant.peer
+      const generator = watching(contestant.generator, admins.get(name) ?? '', points)
+      return name === OURS ? contestant : { ...contestant, generator }
     })
-    const rows = await compete(lab, contestants, { status: 200, body: DEVICE_BODY })
+    const rows = await compete(lab, contestants)
     await stopPeers(started)
-    const valuesOf = (measure: 'cpuPerRequest' | 'p99', of: string): (number | undefined)[] =>
-      rows.find(({ name }) => name === of)?.samples.map((sample) => sample[measure]) ?? []
+    const what = 'with the page open, beside a sidecar that nobody watches'
     return {
       checks: [
-        ratioOf(valuesOf('cpuPerRequest', WATCHED), valuesOf('cpuPerRequest', UNWATCHED), {
-          id: 'P1w CPU',
-          what: 'processor time per request with the page open, beside a sidecar that nobody watches',
-          better: 'less',
-          reach: 1.02,
-        }),
-        ratioOf(valuesOf('p99', FULL_TABLE), valuesOf('p99', UNWATCHED), {
-          id: 'P1w p99',
-          what: 'p99 with the page open and a full table of tokens, beside a sidecar that nobody watches',
-          better: 'less',
-          reach: 1.25,
-        }),
+        ratioOf(
+          'P1w CPU',
+          `processor time per request ${what}`,
+          seriesOf(rows, WATCHED, 'cpuPerRequest'),
+          seriesOf(rows, OURS, 'cpuPerRequest'),
+          { reach: 1.02 },
+        ),
+        ratioOf(
+          'P1w p99',
+          `p99 and a full table of tokens, ${what}`,
+          seriesOf(rows, FULL_TABLE, 'p99'),
+          seriesOf(rows, OURS, 'p99'),
+          { reach: 1.25 },
+        ),
       ],
       charts: [
         rateChart('Requests forwarded per second', rows),
         latencyChart('Latency with and without a viewer', rows),
       ],
       tables: [rowsTable('With and without a viewer, on one core', rows)],
-      notes: [],
       faults: [
         ...rowFaults(rows),
         ...(points.every((count) => count > 0) ? [] : ['a viewer got no point during a run']),
@@ -84,19 +66,16 @@ export const watched: Figure = {
   },
 }
 
-function sidecarPeer({ name, grants }: Watched, { program }: Lab, admins: Map<string, string>): Peer {
+function sidecarPeer(name: string, { program }: Lab, admins: Map<string, string>): Peer {
   return {
+    ...posternPeer(),
     name,
-    does: 'token, window, header policy, metrics, log',
-    fast: false,
-    version: async () => VERSION,
     async start({ devicePort, core }) {
-      const set = [`limits.api.requests=${NO_LIMIT}`, `limits.oauth.requests=${NO_LIMIT}`]
       const device = `http://127.0.0.1:${devicePort}`
-      const { url, admin, child } = await startSidecar({ device, tls: false, set, core, program })
+      const { url, admin, child } = await startSidecar({ device, tls: false, set: LIFTED, core, program })
       admins.set(name, admin)
       let token = ''
-      for (let i = 0; i < grants; i += 1) token = await askForToken(url)
+      for (let i = 0; i < (GRANTS[name] ?? 0); i += 1) token = await askForToken(url)
       return { url, children: [child], headers: { Authorization: `Bearer ${token}` } }
     },
   }

@@ -1,6 +1,6 @@
-import { type Contestant, compete, startPeers, stopPeers } from '../contest/contest.ts'
+import { type Contestant, compete, startPeers, stopPeers, under } from '../contest/contest.ts'
 import { busyNotes, costCheck, rateChart, ratioCheck, rowFaults, rowsTable } from '../contest/row.ts'
-import type { Figure } from '../figure.ts'
+import type { Figure } from '../lab.ts'
 import { type FixedResponse, fixedResponsePeer } from '../peers/node-peers.ts'
 import { posternPeer } from '../peers/postern.ts'
 import { requestOnce } from '../request.ts'
@@ -17,24 +17,18 @@ export const refusals: Figure = {
   about:
     'Every request is past the limit and gets 429, beside a bare node:http server that sends the same bytes to every client without checks.',
   async measure(lab) {
-    const { port } = lab.device
-    const ours = await startPeers(
-      lab,
-      [posternPeer({ lifted: false, set: LONG_WINDOW, program: lab.program })],
-      port,
-    )
+    const ours = await startPeers(lab, [
+      posternPeer({ lifted: false, set: LONG_WINDOW, program: lab.program }),
+    ])
     const refusal = await refusalOf(ours[0])
-    const bare = await startPeers(lab, [fixedResponsePeer(refusal, lab.program)], port)
-    const contestants = [...ours, ...bare].map((contestant) => ({
-      ...contestant,
-      generator: lab.wrk ?? lab.autocannon,
-    }))
+    const bare = await startPeers(lab, [fixedResponsePeer(refusal, lab.program)])
+    const contestants = under(lab.wrk ?? lab.autocannon, [...ours, ...bare])
     const rows = await compete(lab, contestants, refusal)
     await stopPeers(contestants)
     const what = 'of the rate of bare node:http with the same bytes'
     return {
       checks: [
-        ratioCheck(rows, { id: 'P2 node:http', what, peer: 'node:http', reach: 0.9 }),
+        ratioCheck(rows, 'node:http', { id: 'P2 node:http', what, reach: 1 }),
         costCheck(rows, 'P2 CPU', 'processor time per refusal'),
       ],
       charts: [rateChart('Refusals per second', rows)],
@@ -49,14 +43,11 @@ export const refusals: Figure = {
 async function refusalOf(contestant: Contestant | undefined): Promise<FixedResponse> {
   if (contestant === undefined) throw new Error('Postern is not among the peers')
   const { url, headers } = contestant.running
+  const own = /^(?:date|connection|keep-alive)$/i
   for (let tries = 0; tries < MORE_THAN_THE_LIMIT; tries += 1) {
     const { status, fields, body } = await requestOnce(url, { headers })
-    if (status === 429) return { status, fields: withoutNodeFields(fields), body }
+    if (status !== 429) continue
+    return { status, fields: fields.filter((_, i) => !own.test(fields[i - (i % 2)] ?? '')), body }
   }
   throw new Error('Postern refuses nothing')
-}
-
-function withoutNodeFields(fields: readonly string[]): string[] {
-  const own = /^(?:date|connection|keep-alive)$/i
-  return fields.filter((_, i) => !own.test(fields[i - (i % 2)] ?? ''))
 }

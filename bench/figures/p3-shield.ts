@@ -1,11 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { latencyRow, PERCENTILES } from '../contest/row.ts'
+import { latencyBars, latencyRow } from '../contest/row.ts'
 import { DEVICE_BODY, startNodeDevice } from '../device.ts'
-import type { Figure } from '../figure.ts'
-import type { Lab } from '../lab.ts'
+import type { Figure, Lab } from '../lab.ts'
 import type { LoadResult } from '../load/generator.ts'
 import { runSteadily, type SteadyReport, WARM_UP } from '../load/steady.ts'
-import { summarize } from '../measure.ts'
+import { checkOf, ratioOf, summarize } from '../measure.ts'
 import { posternPeer } from '../peers/postern.ts'
 import { requestOnce } from '../request.ts'
 import { say } from '../run-program.ts'
@@ -34,7 +33,7 @@ export const shield: Figure = {
     const peer = posternPeer({ lifted: false, set, program: lab.program })
     const running = await peer.start({ devicePort: device.port, core: lab.proxyCore })
     const { url, headers } = running
-    const client = { url, headers, rate: PACE, status: 200, body: DEVICE_BODY, address: OTHER_ADDRESS }
+    const client = { url, headers, rate: PACE, body: DEVICE_BODY, address: OTHER_ADDRESS }
 
     const first = await flood(lab, running, { requests: limit + FLOODERS * 100 })
     const faults: string[] = []
@@ -63,30 +62,22 @@ export const shield: Figure = {
     if (seen !== admitted) faults.push(`the device saw ${seen} requests, ${admitted} were admitted`)
     await Promise.all([...running.children, device.child].map((child) => child.stop()))
 
-    const p99 = summarize(flooded.map((report) => report.p99))
+    const p99 = (reports: readonly SteadyReport[]): number[] => reports.map((report) => report.p99)
+    const what = `p99 of an admitted client while ${FLOODERS} connections flood`
     return {
       checks: [
-        {
-          id: 'P3 p99',
-          what: `p99 of an admitted client while ${FLOODERS} connections flood`,
-          unit: 'ms',
-          better: 'less',
-          reach: 5,
-          value: p99?.median,
-          range: p99?.range,
+        checkOf('P3 p99', what, 'ms', summarize(p99(flooded)), { reach: 2.5 }),
+        ratioOf('P3 alone', `${what}, as a multiple of its p99 alone`, p99(flooded), p99(alone), {
+          reach: 1.3,
           comparable: 'never',
-        },
+        }),
       ],
       charts: [
-        {
-          kind: 'bars',
-          title: 'Latency of the admitted client',
-          unit: 'ms',
-          series: PERCENTILES,
-          rows: [latencyRow('alone', false, alone), latencyRow('during the flood', true, flooded)],
-        },
+        latencyBars('Latency of the admitted client', [
+          latencyRow('alone', false, alone),
+          latencyRow('during the flood', true, flooded),
+        ]),
       ],
-      tables: [],
       notes: [`the flood got ${refused} refusals; the device saw ${seen} requests, all of them admitted`],
       faults,
     }

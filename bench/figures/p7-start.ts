@@ -1,8 +1,8 @@
 import process from 'node:process'
 import { connect } from 'node:tls'
 import { outputOf } from '../child.ts'
-import type { Figure } from '../figure.ts'
-import { alternate, ratioOf, summarize } from '../measure.ts'
+import type { Figure } from '../lab.ts'
+import { alternate, checkOf, ratioOf, summarize } from '../measure.ts'
 import { say } from '../run-program.ts'
 import { askForToken, type PreparedSidecar, prepareSidecar } from '../sidecar.ts'
 
@@ -49,42 +49,24 @@ export const start: Figure = {
       say(`  ${name}: ${took.toFixed(0)} ms`)
       return took
     })
-    const [ours, bare] = names.map((name) => times.get(name) ?? [])
-    const took = summarize(ours ?? [])
-    const bareTook = summarize(bare ?? [])
+    const [ours = [], bare = []] = names.map((name) => times.get(name))
+    const what = 'start to first 200'
     return {
       checks: [
-        {
-          id: 'P7 ms',
-          what: 'start to first 200',
-          unit: 'ms',
-          better: 'less',
-          reach: 150,
-          value: took?.median,
-          range: took?.range,
-          comparable: 'never',
-        },
-        ratioOf(ours ?? [], bare ?? [], {
-          id: 'P7 node',
-          what: 'start to first 200, as a multiple of `node -e 0`',
-          better: 'less',
-          reach: 4,
-        }),
+        checkOf('P7 ms', what, 'ms', summarize(ours), { reach: 105 }),
+        ratioOf('P7 node', `${what}, as a multiple of \`node -e 0\``, ours, bare, { reach: 4 }),
       ],
       charts: [
         {
-          kind: 'bars',
           title: 'Time from starting the process',
           unit: 'ms',
           series: ['ms'],
-          rows: [
-            { label: 'postern', ours: true, values: [took?.median], range: took?.range },
-            { label: 'node -e 0', ours: false, values: [bareTook?.median], range: bareTook?.range },
-          ],
+          rows: names.map((name) => {
+            const took = summarize(times.get(name) ?? [])
+            return { label: name, ours: name === 'postern', values: [took?.median], range: took?.range }
+          }),
         },
       ],
-      tables: [],
-      notes: [],
       faults,
     }
   },

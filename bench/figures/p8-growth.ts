@@ -1,8 +1,13 @@
 import process from 'node:process'
-import { fileURLToPath } from 'node:url'
-import { outputOf } from '../child.ts'
-import type { Check, Figure, Line, LineChart } from '../figure.ts'
+import { createClientAddress } from '../../src/gate/client-address.ts'
+import { createWindowTable } from '../../src/limits/window-table.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { runIfMain, runModule } from '../child.ts'
+import type { Chart } from '../figure.ts'
+import type { Figure } from '../lab.ts'
+import { checkOf } from '../measure.ts'
 import { MEBIBYTE } from '../process-usage.ts'
+import { openTokenStore } from './parts.ts'
 
 const TOKENS = 100_000
 
@@ -13,87 +18,97 @@ const CLIENTS = 1_000_000
 /** Allowed growth past the cap: shows that the table does not grow with the clients, and allows noise of the heap. */
 const FLAT = 1.02
 
+const HOUR = 3_600_000
+
+/** Milliseconds. */
+const TIMEOUT = 120_000
+
 export const growthOfTables: Figure = {
   id: 'P8',
   title: 'Memory of tokens and windows',
   about:
     'The heap of a process that holds only the token store of the sidecar, or only its window table, after garbage collection. Each window belongs to one client; past 100,000 of them (`limits.max_keys`) new clients share one.',
   async measure(lab) {
-    const tokens = await heapGrowth('tokens', [10_000, 25_000, 50_000, TOKENS], lab.proxyCore)
-    const windows = await heapGrowth('windows', [10_000, 50_000, WINDOWS, 300_000, CLIENTS], lab.proxyCore)
+    const grown = async (what: Plan['what'], counts: readonly number[]): Promise<Map<number, number>> => {
+      const options = { core: lab.proxyCore, timeout: TIMEOUT, flags: ['--expose-gc'] }
+      return new Map(await runModule<HeapPoint[]>(import.meta.url, { what, counts }, options))
+    }
+    const tokens = await grown('tokens', [10_000, 25_000, 50_000, TOKENS])
+    const windows = await grown('windows', [10_000, 50_000, WINDOWS, 300_000, CLIENTS])
+    const bytesAt = (points: Map<number, number>, count: number): number => points.get(count) ?? Number.NaN
     const atCap = bytesAt(windows, WINDOWS)
-    const check = (id: string, what: string, reach: number, value: number | undefined): Check => ({
-      id,
-      what,
-      unit: 'B',
-      better: 'less',
-      reach,
-      value,
-      comparable: 'anywhere',
-    })
-    const atEnd = bytesAt(windows, CLIENTS)
+    const flat = 'memory with a million clients, as a multiple of the memory at the cap'
     return {
       checks: [
-        check('P8 token', 'per live token', 400, per(bytesAt(tokens, TOKENS), TOKENS)),
-        check('P8 window', 'per client window', 150, per(atCap, WINDOWS)),
-        {
-          ...check(
-            'P8 cap',
-            'memory with a million clients, as a multiple of the memory at the cap',
-            FLAT,
-            undefined,
-          ),
-          unit: '×',
-          value: atCap === undefined || atEnd === undefined ? undefined : atEnd / atCap,
-        },
+        checkOf('P8 token', 'per live token', 'B', bytesAt(tokens, TOKENS) / TOKENS, { reach: 400 }),
+        checkOf('P8 window', 'per client window', 'B', atCap / WINDOWS, { reach: 150 }),
+        checkOf('P8 cap', flat, '×', bytesAt(windows, CLIENTS) / atCap, { reach: FLAT }),
       ],
       charts: [
         chart('Heap by live tokens', 'live tokens', tokens),
         chart('Heap by distinct clients', 'distinct clients', windows),
       ],
-      tables: [],
-      notes: [],
-      faults: [],
     }
   },
 }
 
-function bytesAt(points: readonly HeapPoint[], count: number): number | undefined {
-  return points.find(([entries]) => entries === count)?.[1]
+function chart(title: string, by: string, heap: ReadonlyMap<number, number>): Chart {
+  const rows = [...heap].map(([count, bytes]) => {
+    return { label: count.toLocaleString('en'), ours: true, values: [bytes / MEBIBYTE] }
+  })
+  return { title, unit: 'MiB', by, series: ['MiB'], rows }
 }
 
-function per(bytes: number | undefined, count: number): number | undefined {
-  return bytes === undefined ? undefined : bytes / count
+/** The number of entries, and the size of the heap with all of them. */
+type HeapPoint = readonly [count: number, bytes: number]
+
+interface Plan {
+  readonly what: 'tokens' | 'windows'
+  readonly counts: readonly number[]
 }
 
-function chart(title: string, label: string, points: readonly HeapPoint[]): LineChart {
-  const line: Line = {
-    name: 'postern',
-    ours: true,
-    points: points.map(([count, bytes]) => [count, bytes / MEBIBYTE]),
+/** Each returns a function that adds entry `i` to a table. */
+const growers = {
+  tokens(most: number): (i: number) => void {
+    const store = openTokenStore(most)
+    // One login issues two tokens, and both count.
+    return (i) => {
+      if (i % 2 === 0) store.issue(addressOf(i), 'password')
+    }
+  },
+  windows(): (i: number) => void {
+    const table = createWindowTable({ requests: 60, window: HOUR }, { clock: systemClock, maxKeys: WINDOWS })
+    const clientOf = createClientAddress([])
+    return (i) => {
+      table.count(clientOf(addressOf(i), []).key)
+    }
+  },
+}
+
+/** The address of client `i`, of up to sixteen million. */
+function addressOf(i: number): string {
+  return `10.${(i >> 16) & 255}.${(i >> 8) & 255}.${i & 255}`
+}
+
+function heap(): number {
+  for (let i = 0; i < 3; i += 1) globalThis.gc?.()
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}
+
+/** Fills a table of the sidecar, and measures the heap at each of these counts. */
+async function program({ what, counts }: Plan): Promise<HeapPoint[]> {
+  const before = heap()
+  const grow = growers[what](Math.max(...counts))
+  const points: HeapPoint[] = []
+  let entries = 0
+  for (const count of counts) {
+    for (; entries < count; entries += 1) grow(entries)
+    points.push([count, heap() - before])
   }
-  return {
-    kind: 'lines',
-    title,
-    x: { label, scale: 'linear' },
-    y: { label: 'MiB', scale: 'linear' },
-    series: [line],
-  }
+  // Keeps the table reachable until after the last measurement.
+  grow(entries)
+  return points
 }
 
-/** `heap-program.ts` prints these: the number of entries, and the size of the heap with all of them. */
-export type HeapPoint = readonly [count: number, bytes: number]
-
-/** Milliseconds. */
-const TIMEOUT = 120_000
-
-/** Fills a table of the sidecar in a separate process, and measures the heap at each of these counts. */
-async function heapGrowth(
-  what: 'tokens' | 'windows',
-  counts: readonly number[],
-  core: number | undefined,
-): Promise<readonly HeapPoint[]> {
-  const program = fileURLToPath(new URL('heap-program.ts', import.meta.url))
-  const args = ['--expose-gc', program, what, JSON.stringify(counts)]
-  return JSON.parse(await outputOf(process.execPath, args, { core, timeout: TIMEOUT })) as HeapPoint[] // see `heap-program.ts`
-}
+await runIfMain(import.meta, program)

@@ -1,19 +1,16 @@
 import { type Contestant, startPeers, stopPeers } from '../contest/contest.ts'
-import { busyNote } from '../contest/row.ts'
+import { busyNote, OURS } from '../contest/row.ts'
 import { startNodeDevice } from '../device.ts'
-import type { Check, Figure, Line } from '../figure.ts'
 import { fixed, percent } from '../format.ts'
-import type { Lab } from '../lab.ts'
+import type { Figure, Lab } from '../lab.ts'
 import { type Transfer, transfer } from '../load/transfer.ts'
-import { alternate, ratioOf, summarize } from '../measure.ts'
+import { alternate, checkOf, medianOf, ratioOf, summarize } from '../measure.ts'
 import { nginxStreamPeer } from '../peers/nginx.ts'
 import { posternPeer } from '../peers/postern.ts'
-import { MEBIBYTE, type MemoryRecord, processorTime, residentMemory, watchMemory } from '../process-usage.ts'
+import { MEBIBYTE, mebibytes, residentMemory, watchMemory, whileBusy } from '../process-usage.ts'
 import { say } from '../run-program.ts'
 
 const GIBIBYTE = 2 ** 30
-
-type Direction = Transfer['direction']
 
 /** The transfer of one large body through one proxy. */
 interface Measured {
@@ -21,16 +18,15 @@ interface Measured {
   readonly rate: number
   /** Fraction of its core that the proxy used. */
   readonly busy: number | undefined
-  /** Peak memory of the proxy minus its memory before the transfer (bytes). */
+  /** Peak memory of the proxy minus its memory before the transfer (MiB). */
   readonly grown: number | undefined
-  readonly memory: MemoryRecord
   readonly fault: string | undefined
 }
 
-/** A proxy and a direction. */
-interface Combination {
-  readonly contestant: Contestant
-  readonly direction: Direction
+interface Way {
+  readonly name: string
+  readonly proxy: Contestant
+  readonly direction: Transfer['direction']
 }
 
 export const bulk: Figure = {
@@ -46,123 +42,91 @@ export const bulk: Figure = {
       [posternPeer({ program: lab.program }), nginxStreamPeer],
       device.port,
     )
-    const combinations = proxies.flatMap((contestant) =>
-      (['up', 'down'] as const).map((direction): Combination => ({ contestant, direction })),
+    const ways = proxies.flatMap((proxy) =>
+      (['up', 'down'] as const).map((direction): Way => {
+        return { name: `${proxy.peer.name}, ${direction}`, proxy, direction }
+      }),
     )
-    const results = await alternate(combinations, lab.rounds, async (combination, round) => {
-      const measured = await measureTransfer(combination, bytes, lab)
-      const { contestant, direction } = combination
-      say(`  round ${round + 1}: ${contestant.peer.name} ${direction}: ${measured.rate.toFixed(0)} MiB/s`)
-      return measured
-    })
+    const measured = [
+      ...(await alternate(ways, lab.rounds, async (way, round) => {
+        const one = await measureTransfer(way, bytes, lab)
+        say(`  round ${round + 1}: ${way.name}: ${one.rate.toFixed(0)} MiB/s`)
+        return one
+      })),
+    ]
     await stopPeers(proxies)
     await device.child.stop()
 
-    const of = (name: string, direction: Direction): readonly Measured[] =>
-      [...results].find(
-        ([combination]) => combination.contestant.peer.name === name && combination.direction === direction,
-      )?.[1] ?? []
-    const rateCheck = (direction: Direction): Check => {
-      const rates = (name: string): number[] => of(name, direction).map(({ rate }) => rate)
-      const what = `of the rate of nginx, ${direction}`
-      const check = { id: `P9 ${direction}`, what, better: 'more', reach: 0.6 } as const
-      return ratioOf(rates('postern'), rates('nginx'), check)
-    }
-    const ours = [...of('postern', 'up'), ...of('postern', 'down')]
-    const grown = ours.map((measured) => measured.grown).filter((value) => value !== undefined)
+    const rates = (name: string): number[] =>
+      measured.filter(([way]) => way.name === name).flatMap(([, of]) => of.map(({ rate }) => rate))
+    const isOurs = ({ proxy }: Way): boolean => proxy.peer.name === OURS
+    const grown = measured.filter(([way]) => isOurs(way)).flatMap(([, of]) => of.map((one) => one.grown))
     return {
       checks: [
-        rateCheck('up'),
-        rateCheck('down'),
-        {
-          id: 'P9 memory',
-          what: 'largest growth of memory during a transfer',
-          unit: 'MiB',
-          better: 'less',
-          reach: 20,
-          value: grown.length === 0 ? undefined : Math.max(...grown) / MEBIBYTE,
-          comparable: 'never',
-        },
+        ...(['up', 'down'] as const).map((direction) =>
+          ratioOf(
+            `P9 ${direction}`,
+            `of the rate of nginx, ${direction}`,
+            rates(`${OURS}, ${direction}`),
+            rates(`nginx, ${direction}`),
+            { better: 'more', reach: 0.9 },
+          ),
+        ),
+        checkOf(
+          'P9 memory',
+          'largest growth of memory during a transfer',
+          'MiB',
+          summarize(grown)?.range[1],
+          {
+            reach: 20,
+          },
+        ),
       ],
       charts: [
         {
-          kind: 'bars',
           title: `Rate of a body of ${bytes / MEBIBYTE} MiB`,
           unit: 'MiB/s',
           series: ['MiB/s'],
-          rows: combinations.map(({ contestant: { peer }, direction }) => {
-            const rate = summarize(of(peer.name, direction).map((measured) => measured.rate))
-            return {
-              label: `${peer.name}, ${direction}`,
-              ours: peer.name === 'postern',
-              values: [rate?.median],
-              range: rate?.range,
-            }
-          }),
-        },
-        {
-          kind: 'lines',
-          title: 'Resident memory during the first transfer of each kind',
-          x: { label: 'seconds', scale: 'linear' },
-          y: { label: 'MiB', scale: 'linear' },
-          series: combinations.map(({ contestant: { peer }, direction }): Line => {
-            const points = of(peer.name, direction)[0]?.memory.points ?? []
-            return { name: `${peer.name}, ${direction}`, ours: peer.name === 'postern', points }
+          rows: measured.map(([way, of]) => {
+            const rate = summarize(of.map((one) => one.rate))
+            return { label: way.name, ours: isOurs(way), values: [rate?.median], range: rate?.range }
           }),
         },
       ],
       tables: [
         {
           caption: 'Large bodies',
-          head: ['proxy', 'way', 'MiB/s', 'busy', 'memory grew by, MiB'],
-          rows: combinations.map(({ contestant: { peer }, direction }) => {
-            const measured = of(peer.name, direction)
-            const [rate, busy, most] = [
-              summarize(measured.map((one) => one.rate))?.median,
-              summarize(measured.map((one) => one.busy))?.median,
-              summarize(measured.map((one) => one.grown))?.range[1],
-            ]
-            return [peer.name, direction, fixed(rate, 0), percent(busy), fixed(most && most / MEBIBYTE, 1)]
-          }),
+          head: ['proxy', 'MiB/s', 'busy', 'memory grew by, MiB'],
+          rows: measured.map(([{ name }, of]) => [
+            name,
+            fixed(medianOf(of.map((one) => one.rate)), 0),
+            percent(medianOf(of.map((one) => one.busy))),
+            fixed(summarize(of.map((one) => one.grown))?.range[1], 1),
+          ]),
         },
       ],
       notes: [
-        ...combinations.flatMap(({ contestant: { peer }, direction }) => {
-          const busy = summarize(of(peer.name, direction).map((measured) => measured.busy))?.median
-          return busyNote(`${peer.name}, ${direction}`, busy)
-        }),
+        ...measured.flatMap(([{ name }, of]) => busyNote(name, medianOf(of.map((one) => one.busy)))),
         ...(bytes < GIBIBYTE ? [`${bytes / MEBIBYTE} MiB, not 1 GiB: this was a quick run`] : []),
       ],
-      faults: [...results].flatMap(([{ contestant }, measured]) =>
-        measured.flatMap(({ fault }) => (fault === undefined ? [] : [`${contestant.peer.name}: ${fault}`])),
+      faults: measured.flatMap(([{ name }, of]) =>
+        of.flatMap(({ fault }) => (fault === undefined ? [] : [`${name}: ${fault}`])),
       ),
     }
   },
 }
 
 async function measureTransfer(
-  { contestant: { running }, direction }: Combination,
+  { proxy: { running }, direction }: Way,
   bytes: number,
   lab: Lab,
 ): Promise<Measured> {
   const pid = running.children[0]?.pid ?? 0
-  const [memoryBefore, timeBefore] = [await residentMemory(pid), await processorTime(pid)]
+  const before = await residentMemory(pid)
   const watch = watchMemory(pid)
-  const port = Number(new URL(running.url).port)
-  const { seconds, fault } = await transfer(
-    { port, headers: running.headers, direction, bytes },
-    lab.otherCore,
-  )
-  const memory = await watch.stop()
-  const timeAfter = await processorTime(pid)
-  return {
-    rate: bytes / MEBIBYTE / seconds,
-    busy:
-      timeBefore === undefined || timeAfter === undefined
-        ? undefined
-        : (timeAfter - timeBefore) / seconds / 1000,
-    grown: memoryBefore === undefined || memory.peak === undefined ? undefined : memory.peak - memoryBefore,
-    memory,
-    fault,
-  }
+  const plan = { port: Number(new URL(running.url).port), headers: running.headers, direction, bytes }
+  const [{ seconds, fault }, busy] = await whileBusy(pid, () => transfer(plan, lab.otherCore))
+  const { peak } = await watch.stop()
+  const grown = before === undefined || peak === undefined ? undefined : peak - before
+  return { rate: bytes / MEBIBYTE / seconds, busy, grown: mebibytes(grown), fault }
 }

@@ -1,11 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { SharedStore } from '../../src/store/shared-store.ts'
 import type { IssuedTokens } from '../../src/tokens/token-contract.ts'
-import type { OperationCosts } from './capacity.ts'
 import { createMember, type Member, openStore } from './member.ts'
-import type { Meter } from './meter.ts'
-import type { Server } from './server.ts'
-import type { Usage } from './usage.ts'
+import type { Client, Server } from './server.ts'
+import type { Meter, Usage } from './usage.ts'
 
 /** Devices that are added together. */
 const TOGETHER = 100
@@ -16,28 +14,20 @@ const prefixOf = (device: number): string => `device-${device}`
 /** Adds devices, each with its state and so many logins. All go over one connection. */
 export async function addDevices(
   store: SharedStore,
-  { from, to, grants }: { readonly from: number; readonly to: number; readonly grants: number },
+  from: number,
+  to: number,
+  grants: number,
 ): Promise<void> {
   for (let at = from; at < to; at += TOGETHER) {
     const batch = Array.from({ length: Math.min(TOGETHER, to - at) }, (_, i) => at + i)
     await Promise.all(
       batch.map(async (device) => {
-        const member = createMember(withPrefix(store, `{${prefixOf(device)}}:`))
+        const { run, runDurably, follow, close } = store
+        const prefix = `{${prefixOf(device)}}:`
+        const member = createMember({ prefix, run, runDurably, follow, close, up: true, trouble: undefined })
         for (let i = 0; i < grants; i += 1) await member.logIn()
       }),
     )
-  }
-}
-
-function withPrefix(store: SharedStore, prefix: string): SharedStore {
-  return {
-    prefix,
-    run: store.run,
-    runDurably: store.runDurably,
-    follow: store.follow,
-    up: true,
-    trouble: undefined,
-    close: async () => {},
   }
 }
 
@@ -52,8 +42,8 @@ export async function startMembers(server: Server, count: number): Promise<Membe
   )
 }
 
-/** The costs of what a crowd does at the same time. */
-export type CrowdCosts = Omit<OperationCosts, 'idle'>
+/** What one operation costs the server. A lookup asks for a token that another sidecar issued; `count` is a request in a shared window. */
+export type CrowdCosts = Readonly<Record<'login' | 'refresh' | 'lookup' | 'revocation' | 'count', Usage>>
 
 /**
  * What an operation costs when all members do it at the same time. The server finds many commands in each turn, as it does near its
@@ -65,7 +55,7 @@ export async function measureTogether(
   rounds: number,
 ): Promise<CrowdCosts> {
   const together = (operation: (member: Member, turn: number) => Promise<unknown>): Promise<Usage> =>
-    meter.cost(members.length * rounds, async () => {
+    meter(members.length * rounds, async () => {
       for (let round = 0; round < rounds; round += 1) {
         await Promise.all(members.map((member, i) => operation(member, round * members.length + i)))
       }
@@ -96,21 +86,57 @@ async function useEveryScript([member]: readonly Member[]): Promise<void> {
 
 const NONE: IssuedTokens = { accessToken: '', refreshToken: '', expiresIn: 0 }
 
-/** What all members do in a second. */
-export interface Pace {
-  readonly logins: number
-  readonly counts: number
+/** Clients whose windows are measured. */
+const WINDOWS = 200
+
+/**
+ * Memory of one client's window (bytes): what the server gets back when it deletes those that are still open. The growth of its
+ * memory meanwhile would also contain the buffers of connections, and windows that close.
+ */
+export async function windowMemory(client: Client, [member]: readonly Member[]): Promise<number> {
+  for (let i = 1; i <= WINDOWS; i += 1) await member?.count(i)
+  const [windows = 0, freed = 0] = await client.sendCommand<number[]>(['EVAL', DELETE_WINDOWS, '0'])
+  return freed / windows + SLOTS
 }
+
+/**
+ * No other command runs, and nothing expires, during a script. Its first commands allocate what the later ones use again.
+ * Reply: the number of windows that it deletes after that, and the memory that they had (bytes).
+ */
+const DELETE_WINDOWS = `
+local function used()
+  return tonumber(string.match(redis.call('INFO', 'memory'), 'used_memory:(%d+)'))
+end
+local keys = redis.call('KEYS', '*:w:api:*')
+used()
+redis.call('DEL', table.remove(keys))
+local before = used()
+for _, key in ipairs(keys) do
+  redis.call('DEL', key)
+end
+return {#keys, before - used()}`
+
+/**
+ * A key that expires has a slot of 8 bytes in two hash tables (bytes). They double when they are full, so that each key has 1 to 2
+ * slots in each. Deleting does not free them.
+ */
+const SLOTS = 2 * 1.5 * 8
 
 /** Ticks per second. */
 const TICKS = 20
 
+/** What all members do: in a second as a pace, or in all. */
+export interface Work {
+  readonly logins: number
+  readonly counts: number
+}
+
 /** Keeps up a pace for some seconds. Resolves with what was done, and how long it took (seconds). */
 export async function keepPace(
   members: readonly Member[],
-  pace: Pace,
+  pace: Work,
   seconds: number,
-): Promise<Pace & { readonly seconds: number }> {
+): Promise<Work & { readonly seconds: number }> {
   const begin = performance.now()
   let next = 0
   const some = (count: number): Member[] =>

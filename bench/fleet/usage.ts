@@ -1,12 +1,12 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Client } from './server.ts'
 
 /** The counters of a server since its start. */
 export interface Counters {
   /** Processor time of the server (µs). */
   readonly processor: number
-  /** All memory that it uses (bytes). */
+  /** All memory that it uses (bytes), and the part of it that belongs to connections, which it updates once a second. */
   readonly memory: number
-  /** The part of it that belongs to connections (bytes). The server brings this up to date once a second. */
   readonly connections: number
   /** Bytes that it received and sent. */
   readonly received: number
@@ -15,15 +15,17 @@ export interface Counters {
   readonly calls: ReadonlyMap<string, number>
 }
 
-/** What one operation costs the server. */
-export interface Usage {
-  /** Processor time (µs). */
-  readonly processor: number
-  /** Commands that arrived over a connection: those inside a script are part of it. */
-  readonly commands: number
-  /** Bytes. */
-  readonly received: number
-  readonly sent: number
+/**
+ * What one operation costs the server: processor time (µs), commands that arrived over a connection (those inside a script are part of
+ * it), bytes that it received and sent.
+ */
+export type Usage = Readonly<Record<(typeof NAMES)[number], number>>
+
+const NAMES = ['processor', 'commands', 'received', 'sent'] as const
+
+/** A usage whose numbers this function makes. */
+export function usageOf(value: (name: keyof Usage) => number): Usage {
+  return Object.fromEntries(NAMES.map((name) => [name, value(name)])) as Usage // of all its names
 }
 
 /** Reads INFO. Asking costs the server about 50 µs and 5 KiB, which belong to the next difference. */
@@ -34,51 +36,43 @@ export async function readCounters(client: Client): Promise<Counters> {
 /** Reads the text of INFO. Throws if a counter is missing. */
 export function parseInfo(text: string): Counters {
   const values = new Map(
-    text.split('\r\n').flatMap((line): [string, string][] => {
-      const colon = line.indexOf(':')
-      return colon < 0 ? [] : [[line.slice(0, colon), line.slice(colon + 1)]]
-    }),
+    [...text.matchAll(/^([^:\r\n]+):(.*?)\r?$/gm)].map(([, name = '', value = '']) => [name, value]),
   )
   const number = (name: string): number => {
     const value = Number(values.get(name) ?? Number.NaN)
     if (Number.isNaN(value)) throw new Error(`INFO has no ${name}`)
     return value
   }
-  const calls = [...values].flatMap(([name, value]): [string, number][] => {
-    const count = /^calls=(\d+)/.exec(value)?.[1]
-    return name.startsWith(COMMAND) && count !== undefined
-      ? [[name.slice(COMMAND.length), Number(count)]]
-      : []
-  })
   return {
     processor: (number('used_cpu_user') + number('used_cpu_sys')) * 1e6,
     memory: number('used_memory'),
     connections: number('mem_clients_normal'),
     received: number('total_net_input_bytes'),
     sent: number('total_net_output_bytes'),
-    calls: new Map(calls),
+    calls: new Map(
+      [...text.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)].map(([, name = '', count]) => [
+        name,
+        Number(count),
+      ]),
+    ),
   }
 }
-
-const COMMAND = 'cmdstat_'
 
 /** Commands that this bench and the sidecars send over a connection. No script calls them. */
 const SENT = ['evalsha', 'eval', 'xread', 'ping', 'wait', 'mget', 'subscribe', 'script|load']
 
 /** What each of `operations` operations cost between two readings. */
 export function usageBetween(before: Counters, after: Counters, operations: number): Usage {
-  const sent = (counters: Counters): number =>
-    SENT.reduce((sum, name) => sum + (counters.calls.get(name) ?? 0), 0)
-  return {
-    processor: (after.processor - before.processor) / operations,
-    commands: (sent(after) - sent(before)) / operations,
-    received: (after.received - before.received) / operations,
-    sent: (after.sent - before.sent) / operations,
-  }
+  const commands = ({ calls }: Counters): number =>
+    SENT.reduce((sum, name) => sum + (calls.get(name) ?? 0), 0)
+  return usageOf((name) => {
+    const change = name === 'commands' ? commands(after) - commands(before) : after[name] - before[name]
+    return change / operations
+  })
 }
 
-/** Runs `operations` operations and tells what each of them cost the server. */
-export async function usageOf(
+/** Runs `operations` operations. Resolves with what each of them cost the server. */
+export async function measureUsage(
   client: Client,
   operations: number,
   run: () => Promise<unknown>,
@@ -86,4 +80,24 @@ export async function usageOf(
   const before = await readCounters(client)
   await run()
   return usageBetween(before, await readCounters(client), operations)
+}
+
+/** Tells what each of `count` operations costs a server, without what it does on its own and without the reading of its counters. */
+export type Meter = (count: number, run: () => Promise<unknown>) => Promise<Usage>
+
+/** Watches the server for `seconds` while it has nothing to do. */
+export async function createMeter(client: Client, seconds: number): Promise<Meter> {
+  /** The counters grow with the commands that the server knows, so they are read twice each time. */
+  const withoutReading = async (run: () => Promise<unknown>): Promise<Usage> => {
+    const reading = await measureUsage(client, 1, async () => {})
+    const usage = await measureUsage(client, 1, run)
+    return usageOf((name) => usage[name] - reading[name])
+  }
+  const quiet = await withoutReading(() => pause(seconds * 1000))
+  return async (count, run) => {
+    const begin = performance.now()
+    const usage = await withoutReading(run)
+    const passed = (performance.now() - begin) / 1000
+    return usageOf((name) => Math.max(0, usage[name] - (quiet[name] / seconds) * passed) / count)
+  }
 }

@@ -1,20 +1,5 @@
-/** What the floor can do besides forwarding, in the order in which the table adds it. */
-export const CAPABILITIES = [
-  'deadlines',
-  'caps',
-  'strict',
-  'policy',
-  'queue',
-  'live',
-  'metrics',
-  'log',
-  'batch',
-] as const
-
-export type Capability = (typeof CAPABILITIES)[number]
-
-/** Descriptions for the table. */
-export const MEANINGS: Readonly<Record<Capability, string>> = {
+/** What the floor can do besides forwarding, in the order in which the table adds it: each comes with those before it. */
+export const MEANINGS = {
   deadlines: 'idle client, late response, stalled body',
   caps: 'connections, size of a head, unread responses',
   strict: 'heads read and written by src/http1',
@@ -24,16 +9,16 @@ export const MEANINGS: Readonly<Record<Capability, string>> = {
   metrics: 'two histograms, counters',
   log: 'an access line',
   batch: 'one write for all messages of an event-loop turn',
-}
+} as const
 
-/** Reads a comma-separated list of names. Throws for a name that is not in `CAPABILITIES`. */
-export function readCapabilities(text: string): ReadonlySet<Capability> {
-  return new Set(text === '' ? [] : text.split(',').map(capabilityOf))
-}
+export type Capability = keyof typeof MEANINGS
 
-function capabilityOf(name: string): Capability {
-  const found = CAPABILITIES.find((capability) => capability === name)
-  if (found === undefined)
-    throw new Error(`no such capability: ${name}; there are ${CAPABILITIES.join(', ')}`)
-  return found
+export const CAPABILITIES = Object.keys(MEANINGS) as readonly Capability[] // of an object with these keys
+
+/** The capabilities up to the one that is named; none for an empty name. Throws for a name that is not in `CAPABILITIES`. */
+export function capabilitiesUpTo(last: string): ReadonlySet<Capability> {
+  const count = (CAPABILITIES as readonly string[]).indexOf(last) + 1
+  if (count === 0 && last !== '')
+    throw new Error(`no such capability: ${last}; there are ${CAPABILITIES.join(', ')}`)
+  return new Set(CAPABILITIES.slice(0, count))
 }

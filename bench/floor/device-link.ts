@@ -4,7 +4,6 @@ import { HeadMemory } from '../../src/http1/head-memory.ts'
 import { type ResponseEvents, ResponseReader } from '../../src/http1/response-reader.ts'
 import type { FloorExchange } from './exchange.ts'
 import type { Floor } from './floor.ts'
-import { readResponse } from './lines.ts'
 
 /** The defaults of Postern (ms). */
 const RESPONSE_TIMEOUT = 30_000
@@ -29,7 +28,7 @@ export class DeviceLink {
       floor.has('deadlines') ? createDeadline(time, () => this.#late()) : undefined
     this.#responseLimit = limit(RESPONSE_TIMEOUT)
     this.#bodyLimit = limit(BODY_TIMEOUT)
-    this.#reader = floor.has('strict') ? this.#strictReader() : undefined
+    this.#reader = floor.strict ? this.#strictReader() : undefined
     this.#socket = connect({
       port,
       host: '127.0.0.1',
@@ -59,8 +58,7 @@ export class DeviceLink {
   #receive(text: string): void {
     const exchange = this.#take()
     this.#bodyLimit?.restart()
-    if (this.#floor.readsFields) this.#floor.onResponse(exchange, readResponse(text))
-    else this.#floor.relayText(exchange, text)
+    this.#floor.relayText(exchange, text)
   }
 
   #strictReader(): ResponseReader {

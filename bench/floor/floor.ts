@@ -6,7 +6,7 @@ import { createLiveExchanges, type LiveExchanges } from '../../src/gate/live-exc
 import { createRequestIds } from '../../src/gate/request-id.ts'
 import type { Forward } from '../../src/http/admission.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
-import { type Fields, fieldLines } from '../../src/http/fields.ts'
+import type { Fields } from '../../src/http/fields.ts'
 import { writeRequestHead } from '../../src/http1/request-writer.ts'
 import { LIMIT_FIELD_NAMES } from '../../src/limits/limit-fields.ts'
 import type { AccessLog } from '../../src/record/access-log.ts'
@@ -45,7 +45,6 @@ export class Floor {
   readonly #spare: DeviceLink[] = []
   readonly #tokens = new Map([[hash('sha256', PEER_TOKEN, 'base64url'), 'floor']])
   readonly #batch: boolean
-  readonly #strict: boolean
   readonly #timed: boolean
   readonly #newRequestId: (() => string) | undefined
   readonly #queue: BoundedQueue | undefined
@@ -54,19 +53,15 @@ export class Floor {
   readonly #log: AccessLog | undefined
   #counted = 0
   /** Whether heads are parsed into fields, not copied as lines. */
-  readonly readsFields: boolean
-  /** Whether a capability needs the request head. */
-  readonly describes: boolean
+  readonly strict: boolean
 
   /** @param log for access lines, if that capability is enabled */
   constructor(capabilities: ReadonlySet<Capability>, devicePort: number, log: AccessLog | undefined) {
     this.#capabilities = capabilities
     this.#devicePort = devicePort
     this.#batch = this.has('batch')
-    this.#strict = this.has('strict')
-    this.#timed = this.has('metrics') || this.has('log')
-    this.readsFields = this.#strict || this.has('policy')
-    this.describes = this.readsFields || this.#timed
+    this.strict = this.has('strict')
+    this.#timed = this.has('metrics')
     this.#newRequestId = this.has('policy') ? createRequestIds(randomBytes) : undefined
     this.#queue = this.has('queue') ? createBoundedQueue(QUEUE) : undefined
     this.#live = this.has('live') ? createLiveExchanges() : undefined
@@ -145,7 +140,7 @@ export class Floor {
 
   #forward(exchange: FloorExchange): void {
     const link = this.#spare.pop() ?? new DeviceLink(this, this.#devicePort)
-    link.send(exchange, this.readsFields ? this.#headFor(exchange) : exchange.text)
+    link.send(exchange, this.strict ? this.#headFor(exchange) : exchange.text)
   }
 
   /** The head for the device of a request that was parsed into fields. */
@@ -154,8 +149,6 @@ export class Floor {
     if (head === undefined) throw new Error('request without a head')
     const { method, target } = head
     const fields = this.#fieldsFor(exchange, head)
-    if (!this.#strict)
-      return `${method} ${target} HTTP/1.1\r\n${fieldLines(fields)}Connection: keep-alive\r\n\r\n`
     const text = writeRequestHead({ method, target, fields, framing: null }, ORIGIN, true)
     if (text === undefined) throw new Error('head that cannot be written')
     return text

@@ -1,14 +1,13 @@
 import type { Socket } from 'node:net'
 import { createDeadline, type Deadline } from '../../src/device/deadlines.ts'
 import type { RequestHead } from '../../src/http/exchange.ts'
-import { type Fields, fieldLines } from '../../src/http/fields.ts'
-import { surveyFields } from '../../src/http/head-survey.ts'
+import { fieldLines } from '../../src/http/fields.ts'
 import { HeadReader } from '../../src/http1/head-reader.ts'
 import { interpretRequest, requestHead } from '../../src/http1/request-head.ts'
 import { renderHead } from '../../src/http1/response-writer.ts'
 import { type DeviceResponse, type FloorClient, FloorExchange } from './exchange.ts'
 import type { Floor } from './floor.ts'
-import { firstLine, readFields, rewriteRequest, rewriteResponse } from './lines.ts'
+import { rewriteRequest, rewriteResponse } from './lines.ts'
 
 /** The defaults of Postern (ms, bytes, number of fields, bytes). */
 export const IDLE_TIMEOUT = 60_000
@@ -31,7 +30,7 @@ export class Http1Client implements FloorClient {
     const { remoteAddress: peer = '', localPort = 0 } = socket
     this.#floor = floor
     this.#socket = socket
-    this.#reader = floor.has('strict') ? new HeadReader('requests') : undefined
+    this.#reader = floor.strict ? new HeadReader('requests') : undefined
     this.#idle = floor.has('deadlines') ? createDeadline(IDLE_TIMEOUT, () => this.cut()) : undefined
     this.#capped = floor.has('caps')
     this.#from = { secure, peer, localPort }
@@ -44,11 +43,7 @@ export class Http1Client implements FloorClient {
   }
 
   respond({ status, reason, fields, body }: DeviceResponse, { head }: FloorExchange): void {
-    if (this.#reader === undefined || head === undefined) {
-      this.#send(`HTTP/1.1 ${status} ${reason}\r\n${fieldLines(fields)}\r\n${body}`)
-      return
-    }
-    const facts = { method: head.method, oldClient: false, keepAliveFields: KEEP_ALIVE, date: '' }
+    const facts = { method: head?.method ?? '', oldClient: false, keepAliveFields: KEEP_ALIVE, date: '' }
     this.#send(renderHead({ status, reason, fields }, body.length, facts).text + body)
   }
 
@@ -61,46 +56,20 @@ export class Http1Client implements FloorClient {
       this.cut()
       return
     }
-    if (this.#floor.readsFields) this.#takeHead(bytes)
-    else this.#takeText(bytes.toString('latin1'))
-  }
-
-  #takeText(text: string): void {
-    const { authorization, rewritten } = rewriteRequest(text)
-    const head = this.#floor.describes ? this.#describe(text, []) : undefined
-    this.#floor.pass(new FloorExchange(this, authorization, rewritten, head))
-  }
-
-  #takeHead(bytes: Buffer): void {
-    const head = this.#reader === undefined ? this.#looseHead(bytes) : this.#strictHead(bytes, this.#reader)
-    if (head === undefined || (this.#capped && head.fields.length > 2 * MAX_FIELDS)) this.cut()
+    if (this.#reader === undefined) {
+      const { authorization, rewritten } = rewriteRequest(bytes.toString('latin1'))
+      this.#floor.pass(new FloorExchange(this, authorization, rewritten, undefined))
+      return
+    }
+    const head = this.#read(bytes, this.#reader)
+    if (head === undefined || head.fields.length > 2 * MAX_FIELDS) this.cut()
     else this.#floor.pass(new FloorExchange(this, head.survey.authorization[0] ?? '', '', head))
   }
 
-  #strictHead(bytes: Buffer, reader: HeadReader): RequestHead | undefined {
+  #read(bytes: Buffer, reader: HeadReader): RequestHead | undefined {
     if (reader.read(bytes, 0, bytes.length) !== 'done') return undefined
     const head = interpretRequest(reader.takeRequest(bytes, 0))
     return head === undefined ? undefined : requestHead(head, this.#from)
-  }
-
-  #looseHead(bytes: Buffer): RequestHead {
-    const text = bytes.toString('latin1')
-    return this.#describe(text, readFields(text))
-  }
-
-  #describe(text: string, fields: Fields): RequestHead {
-    const [method = '', target = ''] = firstLine(text)
-    return {
-      ...this.#from,
-      version: '1.1',
-      method,
-      target,
-      authority: undefined,
-      fields,
-      upgrade: false,
-      framing: null,
-      survey: surveyFields(fields),
-    }
   }
 
   #send(text: string): void {

@@ -13,7 +13,6 @@ import { fieldsForClient, readResponse, rewriteHttp2Request } from './lines.ts'
 export function serveHttp2(floor: Floor, socket: TLSSocket): void {
   const session = performServerHandshake(socket)
   const idle = floor.has('deadlines') ? createDeadline(IDLE_TIMEOUT, () => session.destroy()) : undefined
-  const capped = floor.has('caps')
   const { remoteAddress: peer = '', localPort = 0 } = socket
   session.on('error', () => {})
   session.on('close', () => idle?.close())
@@ -21,14 +20,13 @@ export function serveHttp2(floor: Floor, socket: TLSSocket): void {
     stream.on('error', () => {})
     idle?.restart()
     const client = new Http2Client(floor, stream)
-    if (!floor.readsFields) {
+    if (!floor.strict) {
       const { authorization, rewritten } = rewriteHttp2Request(raw)
-      const head = floor.describes ? describe(raw, [], peer, localPort) : undefined
-      floor.pass(new FloorExchange(client, authorization, rewritten, head))
+      floor.pass(new FloorExchange(client, authorization, rewritten, undefined))
       return
     }
-    const head = describe(raw, fieldsOf(raw), peer, localPort)
-    if (capped && head.fields.length > 2 * MAX_FIELDS) client.cut()
+    const head = describe(raw, peer, localPort)
+    if (head.fields.length > 2 * MAX_FIELDS) client.cut()
     else floor.pass(new FloorExchange(client, head.survey.authorization[0] ?? '', '', head))
   })
 }
@@ -65,14 +63,11 @@ class Http2Client implements FloorClient {
   }
 }
 
-/** The fields after the pseudo-headers, which come first (RFC 9113 §8.3). */
-function fieldsOf(raw: Fields): Fields {
+function describe(raw: Fields, peer: string, localPort: number): RequestHead {
+  // The pseudo-headers come first (RFC 9113 §8.3).
   let start = 0
   while (raw[start]?.startsWith(':')) start += 2
-  return raw.slice(start)
-}
-
-function describe(raw: Fields, fields: Fields, peer: string, localPort: number): RequestHead {
+  const fields = raw.slice(start)
   const pseudoHeader = (name: string): string => raw[raw.indexOf(name) + 1] ?? ''
   const survey = surveyFields(fields)
   return {

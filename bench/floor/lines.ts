@@ -32,11 +32,6 @@ function isConnectionField(name: string): boolean {
   return name === 'connection' || name === 'keep-alive'
 }
 
-/** The parts of the first line of a head. */
-export function firstLine(text: string): readonly string[] {
-  return text.slice(0, text.indexOf('\r\n')).split(' ')
-}
-
 /** The request for the device: without the credential, with the fields of a proxy. */
 export function rewriteRequest(text: string): { readonly authorization: string; readonly rewritten: string } {
   const { lines } = headLines(text)
@@ -83,27 +78,17 @@ export function rewriteResponse(text: string, added: string): string {
   return `${head}${added}\r\n${text.slice(end)}`
 }
 
-/** Parses the fields of a request head without checks. */
-export function readFields(text: string): string[] {
-  return fieldsOf(headLines(text).lines)
-}
-
 /** Parses a response without checks. */
 export function readResponse(text: string): DeviceResponse {
   const { lines, end } = headLines(text)
-  const line = lines[0] ?? ''
-  const status = Number(line.slice(9, 12))
-  return { status, reason: line.slice(13), fields: fieldsOf(lines), body: text.slice(end) }
-}
-
-function fieldsOf(lines: readonly string[]): string[] {
   const fields: string[] = []
   for (let i = 1; i < lines.length; i += 1) {
     const line = lines[i] ?? ''
     const colon = line.indexOf(':')
     fields.push(line.slice(0, colon), line.slice(colon + 2))
   }
-  return fields
+  const line = lines[0] ?? ''
+  return { status: Number(line.slice(9, 12)), reason: line.slice(13), fields, body: text.slice(end) }
 }
 
 /** The fields for the device when the capability `policy` is disabled. */

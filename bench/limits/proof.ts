@@ -1,7 +1,7 @@
 import type { Account } from '../../src/verify/ledger.ts'
 import { DOCUMENTED_LIMITS } from '../../src/verify/options.ts'
 import type { Endpoint } from '../../src/verify/verdict.ts'
-import type { BarChart, Findings, Table } from '../figure.ts'
+import type { Chart, Findings, Table } from '../figure.ts'
 import { say } from '../run-program.ts'
 import { type Report, runScenario, type Scenario } from './scenario.ts'
 import { reopening, scenarios } from './scenarios.ts'
@@ -60,12 +60,11 @@ function figures({ passed, refused, other }: Account): string[] {
   return [passed.join(' + '), String(refused), String(other)]
 }
 
-function windowChart(reports: readonly Report[], endpoint: Endpoint): BarChart {
+function windowChart(reports: readonly Report[], endpoint: Endpoint): Chart {
   const { requests } = DOCUMENTED_LIMITS[endpoint]
   return {
-    kind: 'bars',
     title: `Requests that passed in each window, ${endpoint === 'api' ? 'API' : '/oauth/token'}`,
-    unit: 'requests',
+    unit: `requests, of ${requests}`,
     series: ['passed'],
     rows: reports.flatMap(({ title, accounts }) => {
       const passed = accounts.get(endpoint)?.passed ?? []
@@ -75,6 +74,5 @@ function windowChart(reports: readonly Report[], endpoint: Endpoint): BarChart {
         values: [count],
       }))
     }),
-    mark: { value: requests, label: `the limit, ${requests}` },
   }
 }

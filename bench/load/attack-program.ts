@@ -20,6 +20,7 @@ const ORDINARY_WINDOW = 65_535
 const TIME_LIMIT = 10 * 60_000
 const TICK = 10
 const REPORT_INTERVAL = 100
+const SLOW_INTERVAL = 5_000
 
 let started = 0
 let opened = 0
@@ -41,6 +42,24 @@ const IDLE: Readonly<Record<Behaviour['protocol'], Behaviour>> = {
     run: (socket) => socket.write(Buffer.concat([opening(ORDINARY_WINDOW), get(1, '/')])),
   },
 }
+
+/** Sends the beginning of a request, and then a little more of it every five seconds, without an end. */
+function slow(beginning: string, more: string): Behaviour {
+  return {
+    protocol: 'http/1.1',
+    run(socket) {
+      socket.write(beginning)
+      const timer = setInterval(() => socket.write(more), SLOW_INTERVAL)
+      socket.on('close', () => clearInterval(timer))
+    },
+  }
+}
+
+/** The token endpoint is the only one whose request body the sidecar reads without a token. */
+const SLOW_BODY = slow(
+  'POST /oauth/token HTTP/1.1\r\nHost: device\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 4096\r\n\r\na',
+  'a',
+)
 
 function flood(first: Buffer, piece: (turn: number) => Buffer): Behaviour {
   return {
@@ -81,6 +100,8 @@ const zeroWindows: Behaviour = {
 const BEHAVIOURS: Readonly<Record<AttackKind, (connection: number) => Behaviour>> = {
   // Half of the connections each.
   idle: (connection) => IDLE[connection % 2 === 0 ? 'h2' : 'http/1.1'],
+  'slow head': () => slow('GET / HTTP/1.1\r\nHost: device\r\n', 'X: a\r\n'),
+  'slow body': () => SLOW_BODY,
   'rapid reset': () => rapidReset,
   'rapid reset with a token': () => lateReset,
   CONTINUATION: () => flood(beginning(1), () => continuation(1)),

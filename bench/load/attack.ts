@@ -6,6 +6,8 @@ import { startChild } from '../child.ts'
 
 export type AttackKind =
   | 'idle'
+  | 'slow head'
+  | 'slow body'
   | 'rapid reset'
   | 'rapid reset with a token'
   | 'CONTINUATION'

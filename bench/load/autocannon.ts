@@ -1,27 +1,8 @@
-import process from 'node:process'
-import { fileURLToPath } from 'node:url'
-import type { Options } from 'autocannon'
-import { outputOf } from '../child.ts'
+import autocannon, { type Options } from 'autocannon'
+import { runIfMain, runModule } from '../child.ts'
 import { packageVersion } from '../machine.ts'
+import { summarizeLatencies } from '../measure.ts'
 import { type Generator, rightSize, timeoutFor } from './generator.ts'
-
-/** Argument of `autocannon-program.ts`: the options of autocannon, and the size of the request bodies. */
-export interface AutocannonPlan extends Options {
-  readonly upload?: number | undefined
-}
-
-/** Output of `autocannon-program.ts`. */
-export interface AutocannonReport {
-  readonly requests: number
-  readonly seconds: number
-  readonly bytes: number
-  readonly p50: number
-  readonly p90: number
-  readonly p99: number
-  readonly statuses: Readonly<Record<string, number>>
-  /** Errors including timeouts, and unexpected bodies. */
-  readonly failed: number
-}
 
 /** Largest body that fits into the arguments of a process (bytes). Of larger bodies only the length is checked. */
 const MAX_BODY_ARGUMENT = 64 * 1024
@@ -32,9 +13,8 @@ export const autocannonGenerator: Generator = {
   version: () => packageVersion('autocannon'),
   async run(load) {
     const { url, headers, connections, until, upload, expected, core, idlePriority = false } = load
-    const program = fileURLToPath(new URL('autocannon-program.ts', import.meta.url))
     const checksBody = expected.body !== '' && expected.body.length <= MAX_BODY_ARGUMENT
-    const plan = {
+    const plan: Plan = {
       url,
       headers,
       connections,
@@ -42,22 +22,61 @@ export const autocannonGenerator: Generator = {
       ...('seconds' in until ? { duration: until.seconds } : { amount: until.requests }),
       ...(checksBody ? { expectBody: expected.body } : {}),
     }
-    const output = await outputOf(process.execPath, [program, JSON.stringify(plan)], {
+    const report = await runModule<Report>(import.meta.url, plan, {
       core,
       idlePriority,
       timeout: timeoutFor(load),
     })
-    const report = JSON.parse(output) as AutocannonReport // `autocannon-program.ts` prints it
-    const statuses = new Map(Object.entries(report.statuses).map(([code, count]) => [Number(code), count]))
-    const wrongSize = expected.body === '' || rightSize(report, expected, connections) ? 0 : report.requests
+    const { requests, seconds, bytes, latency, statuses, failed } = report
+    const wrongSize =
+      expected.body === '' || rightSize({ requests, bytes }, expected, connections) ? 0 : requests
+    const wrongStatus = requests - (statuses[expected.status] ?? 0)
     return {
-      requests: report.requests,
-      requestsPerSecond: report.requests / report.seconds,
-      p50: report.p50,
-      p90: report.p90,
-      p99: report.p99,
-      statuses,
-      failed: Math.max(report.requests - (statuses.get(expected.status) ?? 0), wrongSize) + report.failed,
+      requests,
+      requestsPerSecond: requests / seconds,
+      ...latency,
+      statuses: new Map(Object.entries(statuses).map(([code, count]) => [Number(code), count])),
+      failed: Math.max(wrongStatus, wrongSize) + failed,
     }
   },
 }
+
+/** The options of autocannon, and the size of the request bodies (bytes). */
+interface Plan extends Options {
+  readonly upload?: number | undefined
+}
+
+interface Report {
+  readonly requests: number
+  readonly seconds: number
+  readonly bytes: number
+  readonly latency: { readonly p50: number; readonly p90: number; readonly p99: number }
+  readonly statuses: Readonly<Record<string, number>>
+  /** Errors including timeouts, and unexpected bodies. */
+  readonly failed: number
+}
+
+/** Runs autocannon. The percentiles are not rounded: its own are in milliseconds, and a response may take less than one. */
+async function program({ upload, ...plan }: Plan): Promise<Report> {
+  const latencies: number[] = []
+  const options = upload === undefined ? plan : { ...plan, method: 'POST' as const, body: 'x'.repeat(upload) }
+  const { promise, resolve, reject } = Promise.withResolvers<autocannon.Result>()
+  const running = autocannon(options, (error: Error | null, result) =>
+    error === null ? resolve(result) : reject(error),
+  )
+  running.on('response', (_client, _status, _bytes, responseTime) => latencies.push(responseTime))
+  const { requests, duration, throughput, statusCodeStats = {}, errors, mismatches } = await promise
+  const { p50, p90, p99 } = summarizeLatencies(latencies)
+  return {
+    requests: requests.total,
+    seconds: duration,
+    bytes: throughput.total,
+    latency: { p50, p90, p99 },
+    statuses: Object.fromEntries(
+      Object.entries(statusCodeStats).map(([code, { count = 0 }]) => [code, count]),
+    ),
+    failed: errors + mismatches,
+  }
+}
+
+await runIfMain(import.meta, program)

@@ -1,6 +1,5 @@
-import process from 'node:process'
-import { fileURLToPath } from 'node:url'
-import { outputOf } from '../child.ts'
+import { connect } from 'node:net'
+import { runIfMain, runModule } from '../child.ts'
 
 /** One large body: up to `/` of the device, which counts the bytes, or down from `/bytes/SIZE`. */
 export interface Transfer {
@@ -20,8 +19,64 @@ export interface TransferReport {
 const TIMEOUT = 120_000
 
 /** Runs a client of our own, on a bare socket, in a separate process: autocannon buffers every body. */
-export async function transfer(plan: Transfer, core: number | undefined): Promise<TransferReport> {
-  const program = fileURLToPath(new URL('transfer-program.ts', import.meta.url))
-  const args = [program, JSON.stringify(plan)]
-  return JSON.parse(await outputOf(process.execPath, args, { core, timeout: TIMEOUT })) as TransferReport // see the program
+export function transfer(plan: Transfer, core: number | undefined): Promise<TransferReport> {
+  return runModule(import.meta.url, plan, { core, timeout: TIMEOUT })
 }
+
+const PIECE = Buffer.alloc(1 << 20, 'x')
+
+async function program({ port, headers, direction, bytes }: Transfer): Promise<TransferReport> {
+  const up = direction === 'up'
+  /** The head and the first bytes of the body, and the length of the whole body so far. */
+  let text = ''
+  let received = 0
+  const { promise, resolve } = Promise.withResolvers<string | undefined>()
+  const begin = performance.now()
+  const read = (chunk: Buffer): void => {
+    const end = text.indexOf(END)
+    if (end >= 0) received += chunk.length
+    if (text.length > 4_096) return
+    text += chunk.toString('latin1', 0, end < 0 ? chunk.length : 100)
+    if (end < 0 && text.includes(END)) received = text.length - text.indexOf(END) - END.length
+  }
+  const socket = connect({
+    port,
+    host: '127.0.0.1',
+    onread: {
+      buffer: Buffer.alloc(1 << 20),
+      callback(length, buffer) {
+        read(Buffer.from(buffer.buffer, buffer.byteOffset, length))
+        return true
+      },
+    },
+  })
+  const send = (bytesLeft: number): void => {
+    let left = bytesLeft
+    while (left > 0) {
+      const piece = left < PIECE.length ? PIECE.subarray(0, left) : PIECE
+      left -= piece.length
+      if (!socket.write(piece)) break
+    }
+    if (left > 0) socket.once('drain', () => send(left))
+  }
+  socket.on('connect', () => {
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+    const line = up ? 'POST / HTTP/1.1' : `GET /bytes/${bytes} HTTP/1.1`
+    const length = up ? `Content-Length: ${bytes}\r\n` : ''
+    socket.write(`${line}\r\nHost: device\r\nConnection: close\r\n${length}${lines.join('')}\r\n`)
+    if (up) send(bytes)
+  })
+  socket.on('error', (error) => resolve(error.message))
+  socket.on('end', () => {
+    const body = text.slice(text.indexOf(END) + END.length)
+    const [is, wanted] = up ? [body, String(bytes)] : [received, bytes]
+    if (!text.startsWith('HTTP/1.1 200 ')) resolve(`${direction}: ${text.slice(0, 100)}`)
+    else resolve(is === wanted ? undefined : `${direction}: ${is} of ${bytes} bytes arrived`)
+  })
+  const fault = await promise
+  return { seconds: (performance.now() - begin) / 1000, ...(fault === undefined ? {} : { fault }) }
+}
+
+const END = '\r\n\r\n'
+
+await runIfMain(import.meta, program)

@@ -1,6 +1,6 @@
-import process from 'node:process'
-import { fileURLToPath } from 'node:url'
-import { outputOf } from '../child.ts'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import { runIfMain, runModule } from '../child.ts'
 
 /** Upgraded connections, all open at once, with a message going back and forth on each. */
 export interface Tunnels {
@@ -22,9 +22,70 @@ export interface TunnelReport {
 const OPENING_TIMEOUT = 60_000
 
 /** Runs a client of our own in a separate process: autocannon does not support upgrades. */
-export async function runTunnels(plan: Tunnels, core: number | undefined): Promise<TunnelReport> {
-  const program = fileURLToPath(new URL('tunnels-program.ts', import.meta.url))
-  const timeout = OPENING_TIMEOUT + plan.seconds * 1000
-  const output = await outputOf(process.execPath, [program, JSON.stringify(plan)], { core, timeout })
-  return JSON.parse(output) as TunnelReport // `tunnels-program.ts` prints it
+export function runTunnels(plan: Tunnels, core: number | undefined): Promise<TunnelReport> {
+  return runModule(import.meta.url, plan, { core, timeout: OPENING_TIMEOUT + plan.seconds * 1000 })
 }
+
+const MESSAGE = 'there and back again, 32 bytes..'
+
+/** Tunnels that are opened concurrently. */
+const BATCH = 50
+
+async function program(plan: Tunnels): Promise<TunnelReport> {
+  let failed = 0
+  let messages = 0
+  let sending = true
+  const exchangeMessages = (socket: Socket): void => {
+    let received = ''
+    socket.on('data', (chunk: Buffer) => {
+      received += chunk.toString('latin1')
+      if (received.length < MESSAGE.length) return
+      if (received !== MESSAGE) {
+        socket.destroy()
+        return
+      }
+      received = ''
+      messages += 1
+      if (sending) socket.write(MESSAGE)
+    })
+    socket.on('close', () => {
+      if (sending) failed += 1
+    })
+    socket.write(MESSAGE)
+  }
+
+  const tunnels: Socket[] = []
+  while (tunnels.length + failed < plan.count) {
+    const batch = Math.min(BATCH, plan.count - tunnels.length - failed)
+    for (const socket of await Promise.all(Array.from({ length: batch }, () => open(plan)))) {
+      if (socket === undefined) failed += 1
+      else tunnels.push(socket)
+    }
+  }
+  const begin = performance.now()
+  for (const socket of tunnels) exchangeMessages(socket)
+  await pause(plan.seconds * 1000)
+  sending = false
+  return { rate: (messages * 1000) / (performance.now() - begin), failed }
+}
+
+/** Resolves with undefined unless the response is 101. */
+function open({ port, headers }: Tunnels): Promise<Socket | undefined> {
+  const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  const request = `GET / HTTP/1.1\r\nHost: device\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${fields.join('')}\r\n`
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write(request))
+    let head = ''
+    const read = (chunk: Buffer): void => {
+      head += chunk.toString('latin1')
+      if (!head.includes('\r\n\r\n')) return
+      socket.off('data', read)
+      resolve(head.startsWith('HTTP/1.1 101 ') ? socket : undefined)
+    }
+    socket.on('data', read)
+    socket.on('error', () => resolve(undefined))
+    socket.on('close', () => resolve(undefined))
+  })
+}
+
+await runIfMain(import.meta, program)

@@ -11,14 +11,14 @@ const SERVER = fileURLToPath(new URL('../floor/floor-server.ts', import.meta.url
 
 export interface FloorOptions {
   readonly tls: boolean
-  readonly capabilities: readonly Capability[]
+  /** The last of its capabilities, after which it is named; undefined for none. */
+  readonly last: Capability | undefined
   /** The floor runs with the same Node flags. */
-  readonly program: Program
+  readonly program: Pick<Program, 'tuning' | 'env'>
 }
 
-/** The floor (`bench/floor`), named after its last capability. */
-export function floorPeer({ tls, capabilities, program }: FloorOptions): Peer {
-  const last = capabilities.at(-1)
+/** The floor (`bench/floor`). */
+export function floorPeer({ tls, last, program }: FloorOptions): Peer {
   return {
     name: last === undefined ? 'floor' : `+ ${last}`,
     does: last === undefined ? 'token, window, fields, connections to the device' : MEANINGS[last],
@@ -27,24 +27,18 @@ export function floorPeer({ tls, capabilities, program }: FloorOptions): Peer {
     async start({ devicePort, core }) {
       const port = await freePort()
       const folder = await temporaryFolder()
-      const args = [String(port), String(devicePort), capabilities.join(','), ...(tls ? [folder] : [])]
-      const child = await startChild(process.execPath, [...program.tuning, SERVER, ...args], {
-        core,
-        env: program.env,
-        outputTo: join(folder, 'log'),
-      })
+      const args = [String(port), String(devicePort), last ?? '', ...(tls ? [folder] : [])]
+      const options = { core, env: program.env, outputTo: join(folder, 'log') }
+      const child = await startChild(process.execPath, [...program.tuning, SERVER, ...args], options)
       await listening(port, child)
-      return {
-        url: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`,
-        children: [child],
-        headers: PEER_HEADERS,
-      }
+      const url = `${tls ? 'https' : 'http'}://127.0.0.1:${port}`
+      return { url, children: [child], headers: PEER_HEADERS }
     },
   }
 }
 
 /** The bare relay with the Node flags of `program`. */
 export function relayPeer(program: Program): Peer {
-  const start: Peer['start'] = (place) => startNodePeer('tcp-relay-server.ts', place, [], program)
+  const start: Peer['start'] = (place) => startNodePeer(['tcp-relay-server.ts'], place, program)
   return { ...tcpRelayPeer, name: 'relay', start }
 }

@@ -4,64 +4,43 @@ import { PEER_HEADERS, PEER_TOKEN, type Peer } from './peer.ts'
 
 const PROXY = 'proxy_pass http://device; proxy_http_version 1.1; proxy_set_header Connection "";'
 
-function device(port: number): string {
-  return `upstream device { server 127.0.0.1:${port}; keepalive 256; keepalive_requests 1000000000; }`
+function upstream(name: string, host: string): string {
+  return `upstream ${name} { server ${host}; keepalive 256; keepalive_requests 1000000000; }`
 }
 
-/** Bare nginx: one worker, keep-alive to the device, no log. */
-export const nginxPeer: Peer = {
-  name: 'nginx',
-  does: 'nothing else',
-  fast: true,
-  version: nginxVersion,
-  async start({ devicePort, core }) {
-    const { port, child } = await startNginx(
-      (own) => `${device(devicePort)}
-  server { listen 127.0.0.1:${own}; location / { ${PROXY} } }`,
-      core,
-    )
-    return { url: `http://127.0.0.1:${port}`, children: [child], headers: PEER_HEADERS }
-  },
-}
-
-/** nginx over TLS, with HTTP/1.1 and HTTP/2. `certificate` holds the paths of the PEM files. */
-export function nginxTlsPeer(certificate: { readonly cert: string; readonly key: string }): Peer {
+/** A peer of one nginx: one worker, keep-alive to the device, no log. `server`: the `server` block after `listen` and the port. */
+function nginxWith(does: string, server: string, scheme: 'http' | 'https' = 'http'): Peer {
   return {
-    ...nginxPeer,
-    does: 'TLS',
+    name: 'nginx',
+    does,
+    fast: true,
+    version: nginxVersion,
     async start({ devicePort, core }) {
       const { port, child } = await startNginx(
-        (own) => `${device(devicePort)}
-  server {
-    listen 127.0.0.1:${own} ssl http2;
-    ssl_certificate ${certificate.cert}; ssl_certificate_key ${certificate.key}; ssl_protocols TLSv1.2 TLSv1.3;
-    location / { ${PROXY} }
-  }`,
+        (own) => `${upstream('device', `127.0.0.1:${devicePort}`)}
+  server { listen 127.0.0.1:${own}${server} location / { ${PROXY} } }`,
         core,
       )
-      return { url: `https://127.0.0.1:${port}`, children: [child], headers: PEER_HEADERS }
+      return { url: `${scheme}://127.0.0.1:${port}`, children: [child], headers: PEER_HEADERS }
     },
   }
 }
 
-/** nginx for bodies of any size: no temporary files, large buffers. */
-export const nginxStreamPeer: Peer = {
-  ...nginxPeer,
-  does: 'streaming',
-  async start({ devicePort, core }) {
-    const { port, child } = await startNginx(
-      (own) => `${device(devicePort)}
-  server {
-    listen 127.0.0.1:${own};
-    client_max_body_size 0; client_body_buffer_size 256k; proxy_request_buffering off;
-    proxy_buffers 16 64k; proxy_buffer_size 64k; proxy_busy_buffers_size 512k; proxy_max_temp_file_size 0;
-    location / { ${PROXY} }
-  }`,
-      core,
-    )
-    return { url: `http://127.0.0.1:${port}`, children: [child], headers: PEER_HEADERS }
-  },
+/** Bare nginx. */
+export const nginxPeer: Peer = nginxWith('nothing else', ';')
+
+/** nginx over TLS, with HTTP/1.1 and HTTP/2. `certificate` holds the paths of the PEM files. */
+export function nginxTlsPeer({ cert, key }: { readonly cert: string; readonly key: string }): Peer {
+  const server = ` ssl http2; ssl_certificate ${cert}; ssl_certificate_key ${key}; ssl_protocols TLSv1.2 TLSv1.3;`
+  return nginxWith('TLS', server, 'https')
 }
+
+/** nginx for bodies of any size: no temporary files, large buffers. */
+export const nginxStreamPeer: Peer = nginxWith(
+  'streaming',
+  `; client_max_body_size 0; client_body_buffer_size 256k; proxy_request_buffering off;
+    proxy_buffers 16 64k; proxy_buffer_size 64k; proxy_busy_buffers_size 512k; proxy_max_temp_file_size 0;`,
+)
 
 /** nginx with auth_request to a token service in Node: the usual way to check tokens with nginx. */
 export const nginxAuthPeer: Peer = {
@@ -70,10 +49,10 @@ export const nginxAuthPeer: Peer = {
   fast: false,
   version: nginxVersion,
   async start({ devicePort, core }) {
-    const service = await startNodePeer('token-service.ts', { devicePort, core }, [PEER_TOKEN])
+    const service = await startNodePeer(['token-service.ts', PEER_TOKEN], { devicePort, core })
     const { port, child } = await startNginx(
-      (own) => `${device(devicePort)}
-  upstream tokens { server ${new URL(service.url).host}; keepalive 256; keepalive_requests 1000000000; }
+      (own) => `${upstream('device', `127.0.0.1:${devicePort}`)}
+  ${upstream('tokens', new URL(service.url).host)}
   limit_req_zone $binary_remote_addr zone=clients:16m rate=1000000r/s;
   server {
     listen 127.0.0.1:${own};

@@ -5,43 +5,27 @@ import { packageVersion } from '../machine.ts'
 import type { Program } from '../program.ts'
 import { PEER_HEADERS, PEER_TOKEN, type Peer, type Place, type RunningPeer } from './peer.ts'
 
-/** Starts a server program of this folder with its own port, the port of the device, and `more` as arguments. */
+/** Starts a server of this folder: its arguments are its own port, the port of the device, and `more`. */
 export async function startNodePeer(
-  file: string,
+  [file, ...more]: readonly [file: string, ...more: string[]],
   { devicePort, core }: Place,
-  more: readonly string[] = [],
   { tuning, env }: Pick<Program, 'tuning' | 'env'> = { tuning: [], env: { NODE_ENV: 'production' } },
 ): Promise<RunningPeer> {
   const port = await freePort()
   const program = fileURLToPath(new URL(file, import.meta.url))
-  const child = await startChild(
-    process.execPath,
-    [...tuning, program, String(port), String(devicePort), ...more],
-    {
-      core,
-      env,
-    },
-  )
+  const args = [...tuning, program, String(port), String(devicePort), ...more]
+  const child = await startChild(process.execPath, args, { core, env })
   await listening(port, child)
   return { url: `http://127.0.0.1:${port}`, children: [child], headers: PEER_HEADERS }
 }
 
-/** Bare `http-proxy-3` with its defaults: it opens a connection to the device for each request. */
-export const httpProxy3Peer: Peer = {
-  name: 'http-proxy-3',
-  does: 'nothing else, no agent',
-  fast: false,
-  version: () => packageVersion('http-proxy-3'),
-  start: (place) => startNodePeer('http-proxy-3-server.ts', place),
-}
-
 /** `http-proxy-3` with a keep-alive agent, its fastest configuration. */
-export const httpProxy3KeepAlivePeer: Peer = {
+export const httpProxy3Peer: Peer = {
   name: 'http-proxy-3-keep-alive',
   does: 'nothing else',
   fast: false,
   version: () => packageVersion('http-proxy-3'),
-  start: (place) => startNodePeer('http-proxy-3-server.ts', place, ['keep-alive']),
+  start: (place) => startNodePeer(['http-proxy-3-server.ts'], place),
 }
 
 /** Fastify with its proxy, rate-limit and bearer plugins: the work of Postern, made of well-known parts. */
@@ -50,25 +34,7 @@ export const fastifyPeer: Peer = {
   does: 'http-proxy, rate-limit, bearer-auth',
   fast: false,
   version: () => packageVersion('fastify'),
-  start: (place) => startNodePeer('fastify-server.ts', place, [PEER_TOKEN]),
-}
-
-/** `fast-proxy` with undici, as its documentation recommends. */
-export const fastProxyPeer: Peer = {
-  name: 'fast-proxy',
-  does: 'nothing else',
-  fast: false,
-  version: () => packageVersion('fast-proxy'),
-  start: (place) => startNodePeer('fast-proxy-server.ts', place),
-}
-
-/** A `node:http` server and undici `Pool.dispatch`: the cost of forwarding with public parts alone. */
-export const undiciPeer: Peer = {
-  name: 'node:http-undici',
-  does: 'nothing else',
-  fast: false,
-  version: () => packageVersion('undici'),
-  start: (place) => startNodePeer('undici-server.ts', place),
+  start: (place) => startNodePeer(['fastify-server.ts', PEER_TOKEN], place),
 }
 
 /** Two sockets without HTTP: the upper bound of any proxy in Node. */
@@ -77,7 +43,7 @@ export const tcpRelayPeer: Peer = {
   does: 'no HTTP',
   fast: true,
   version: async () => process.versions.node,
-  start: (place) => startNodePeer('tcp-relay-server.ts', place),
+  start: (place) => startNodePeer(['tcp-relay-server.ts'], place),
 }
 
 export interface FixedResponse {
@@ -94,6 +60,6 @@ export function fixedResponsePeer(response: FixedResponse, program?: Program): P
     does: 'always the same bytes',
     fast: true,
     version: async () => process.versions.node,
-    start: (place) => startNodePeer('fixed-response-server.mjs', place, [JSON.stringify(response)], program),
+    start: (place) => startNodePeer(['fixed-response-server.mjs', JSON.stringify(response)], place, program),
   }
 }

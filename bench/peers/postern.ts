@@ -16,7 +16,10 @@ export interface PosternOptions {
 /** More than any run sends. */
 export const NO_LIMIT = 1_000_000_000
 
-const LIFTED = [`limits.api.requests=${NO_LIMIT}`, `limits.oauth.requests=${NO_LIMIT}`]
+export const LIFTED: readonly string[] = [
+  `limits.api.requests=${NO_LIMIT}`,
+  `limits.oauth.requests=${NO_LIMIT}`,
+]
 
 /** The sidecar, with lifted limits unless `lifted` is false, and defaults otherwise. */
 export function posternPeer({ tls = false, lifted = true, set = [], program }: PosternOptions = {}): Peer {

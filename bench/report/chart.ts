@@ -1,84 +1,53 @@
-import type { BarChart, Chart, LineChart, Table } from '../figure.ts'
+import type { Chart, Table } from '../figure.ts'
 import { rounded } from '../format.ts'
-import { drawBars } from './bars.ts'
-import { drawLines, legend } from './lines.ts'
-import { escapeText } from './markup.ts'
 
-/** A chart with title, legend and data table. Empty if there is no data. */
-export function chartFigure(chart: Chart, id: string): string {
-  const empty =
-    chart.kind === 'bars' ? chart.rows.length === 0 : chart.series.every(({ points }) => points.length === 0)
-  if (empty) return ''
-  const unit = chart.kind === 'bars' ? chart.unit : chart.y.label
-  const drawing = (chart.kind === 'bars' ? drawBars(chart) : drawLines(chart)).replace('%TITLE%', id)
-  return (
-    `<figure class="chart"><figcaption id="${id}">${escapeText(chart.title)} <span class="unit">${escapeText(unit)}</span></figcaption>` +
-    `${chart.kind === 'bars' ? barLegend(chart) : lineLegend(chart)}${drawing}` +
-    `<details><summary>As a table</summary>${tableElement(tableOf(chart))}</details></figure>`
-  )
+/** Escapes text for HTML content and attribute values. */
+export function escapeText(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }
 
-function barLegend({ series }: BarChart): string {
-  return legend(
-    series,
-    (i) =>
-      `<svg class="key" viewBox="0 0 24 10" aria-hidden="true"><rect class="bar other part${i}" width="24" height="10" rx="2"/></svg>`,
-  )
-}
-
-function lineLegend({ series }: LineChart): string {
-  return legend(
-    series.map(({ name }) => name),
-    (i) =>
-      `<svg class="key" viewBox="0 0 24 10" aria-hidden="true"><path class="line s${i}" d="M0 5H24"/></svg>`,
-  )
-}
-
-/** The data of a chart. */
-function tableOf(chart: Chart): Table {
-  if (chart.kind === 'bars') {
-    const ranged = chart.rows.some(({ range }) => range !== undefined)
-    return {
-      caption: `${chart.title} (${chart.unit})`,
-      head: ['', ...chart.series, ...(ranged ? ['lowest round', 'highest round'] : [])],
-      rows: chart.rows.map(({ label, values, range }) => [
-        label,
-        ...values.map(rounded),
-        ...(ranged ? [rounded(range?.[0]), rounded(range?.[1])] : []),
-      ]),
-    }
+/** A chart as a table whose numbers have bars, on one scale. The thin line over a bar is the range of the rounds. */
+export function chartFigure({ title, unit, by = '', series, rows }: Chart, id: string): string {
+  if (rows.length === 0) return ''
+  const ranged = rows.some(({ range }) => range !== undefined)
+  const all = rows.flatMap(({ values, range }) => [...values, ...(range ?? [])].map((value) => value ?? 0))
+  const most = Math.max(...all)
+  const part = (value: number): string =>
+    `${most <= 0 ? 0 : Math.max(0, Math.round((1000 * value) / most) / 10)}%`
+  const bar = (value: number | undefined, [low, high]: readonly [number, number] = [0, 0]): string => {
+    if (value === undefined) return ''
+    const whisker = high > low ? `<i style="left:${part(low)};width:${part(high - low)}"></i>` : ''
+    return `<div class="bar"><b style="width:${part(value)}"></b>${whisker}</div>`
   }
-  const xs = [...new Set(chart.series.flatMap(({ points }) => points.map(([x]) => x)))].sort((a, b) => a - b)
-  return {
-    caption: `${chart.title} (${chart.y.label})`,
-    head: [chart.x.label, ...chart.series.map(({ name }) => name)],
-    rows: sampled(xs).map((x) => [
-      rounded(x),
-      ...chart.series.map(({ points }) => rounded(points.find(([pointX]) => pointX === x)?.[1])),
-    ]),
-  }
-}
-
-/** Limit on the rows of a data table. */
-const MAX_ROWS = 40
-
-function sampled(xs: readonly number[]): readonly number[] {
-  const step = Math.ceil(xs.length / MAX_ROWS)
-  return xs.filter((_, i) => i % step === 0 || i === xs.length - 1)
+  const lines = rows.map(({ label, ours, values, range }) => {
+    const cells = values.map((value, i) => {
+      const drawn = bar(value, i === 0 ? range : undefined)
+      return `<td class="number drawn">${rounded(value)}${drawn}</td>`
+    })
+    const ends = ranged ? [range?.[0], range?.[1]] : []
+    const numbers = ends.map((end) => `<td class="number">${rounded(end)}</td>`)
+    return `<tr class="${ours ? 'ours' : 'other'}"><th scope="row">${escapeText(label)}</th>${[...cells, ...numbers].join('')}</tr>`
+  })
+  const heads = [by, ...series, ...(ranged ? ['lowest round', 'highest round'] : [])]
+  const caption = `${escapeText(title)} <span class="unit">${escapeText(unit)}</span>`
+  return `<figure class="chart"><figcaption id="${id}">${caption}</figcaption>${scrolling(`aria-labelledby="${id}"`, heads, lines)}</figure>`
 }
 
 export function tableElement({ caption, head, rows }: Table): string {
-  const [first = '', ...others] = head
-  const heads = [first, ...others].map((name) => `<th scope="col">${escapeText(name)}</th>`)
   const lines = rows.map((row) => {
     const [name = '', ...cells] = row
     return `<tr><th scope="row">${escapeText(name)}</th>${cells.map(cell).join('')}</tr>`
   })
-  return `<div class="scroll" role="region" aria-label="${escapeText(caption)}" tabindex="0"><table><caption>${escapeText(caption)}</caption><thead><tr>${heads.join('')}</tr></thead><tbody>${lines.join('')}</tbody></table></div>`
+  return scrolling(`aria-label="${escapeText(caption)}"`, head, lines)
 }
 
 function cell(text: string): string {
-  return /^[-\d.,× %µ]+$/.test(text)
-    ? `<td class="number">${escapeText(text)}</td>`
-    : `<td>${escapeText(text)}</td>`
+  const number = /^[-\d.,× %µ]+$/.test(text) ? ' class="number"' : ''
+  return `<td${number}>${escapeText(text)}</td>`
+}
+
+/** A table that a keyboard can scroll. `label`: the attribute that names it. `lines`: its rows. */
+export function scrolling(label: string, head: readonly string[], lines: readonly string[]): string {
+  const heads = head.map((name) => `<th scope="col">${escapeText(name)}</th>`).join('')
+  return `<div class="scroll" role="region" ${label} tabindex="0"><table ${label}><thead><tr>${heads}</tr></thead><tbody>${lines.join('')}</tbody></table></div>`
 }

@@ -1,8 +1,6 @@
-import { boundOf, type Check, verdictOf } from '../figure.ts'
+import { boundOf, type Check, type MeasuredFigure, type Result, verdictOf } from '../figure.ts'
 import { clockTime, rangeText, rounded, VERDICTS } from '../format.ts'
-import type { MeasuredFigure, Result } from '../result.ts'
-import { chartFigure, tableElement } from './chart.ts'
-import { escapeText, prose } from './markup.ts'
+import { chartFigure, escapeText, scrolling, tableElement } from './chart.ts'
 import { STYLE } from './style.ts'
 
 /** The report as one self-contained HTML file. */
@@ -70,15 +68,17 @@ function overview(figures: readonly MeasuredFigure[]): string {
     figure.checks.map((check) => checkRow(check, `<a href="#${figure.id}">${escapeText(check.id)}</a>`)),
   )
   if (rows.length === 0) return ''
-  const head = ['figure', 'what', 'value', 'rounds', 'threshold', 'verdict']
-  const heads = head
-    .map((name, i) => `<th scope="col"${NUMBERS.includes(i) ? ' class="number"' : ''}>${name}</th>`)
-    .join('')
-  return `<div class="scroll" role="region" aria-label="All thresholds" tabindex="0"><table><caption>All thresholds</caption><thead><tr>${heads}</tr></thead><tbody>${rows.join('')}</tbody></table></div>`
+  return scrolling(
+    'aria-label="All thresholds"',
+    ['figure', 'what', 'value', 'rounds', 'threshold', 'verdict'],
+    rows,
+  )
 }
 
-/** The columns of the overview that hold numbers. */
-const NUMBERS = [2, 3]
+/** Escapes a sentence and turns backticks into `<code>`. */
+function prose(text: string): string {
+  return escapeText(text).replace(/`([^`]*)`/g, '<code>$1</code>')
+}
 
 function checkRow(check: Check, name: string): string {
   const verdict = verdictOf(check)

@@ -1,5 +1,4 @@
-import type { Check, Findings } from '../../bench/figure.ts'
-import { FORMAT, type Result } from '../../bench/result.ts'
+import { type Check, type Findings, FORMAT, type Result } from '../../bench/figure.ts'
 
 /** A check of a figure, with these properties replaced. */
 export function aCheck(part: Partial<Check>): Check {

@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { bendsOf, curveFindings, type Point } from '../../bench/growth/curve.ts'
+import { bendsOf, curveFindings, type Point } from '../../bench/figures/curve.ts'
 
 const ABOUT = {
   id: 'G9',
   what: 'things',
   rate: 'requests/s',
-  scale: 'log',
   unit: 'thing',
   rises: 'THE RISE',
   falls: 'THE FALL',
@@ -16,7 +15,7 @@ function curve(rates: readonly number[], busy = 1): Point[] {
 }
 
 function notesOf(points: readonly Point[]): string {
-  return curveFindings(ABOUT, [{ name: 'postern', ours: true, points }]).notes.join('\n')
+  return curveFindings(ABOUT, { postern: points }).notes.join('\n')
 }
 
 describe('A curve', () => {
@@ -47,13 +46,13 @@ describe('A curve', () => {
       { x: 1, rate: 1, busy: 1, memory: 100, failed: 0 },
       { x: 1_025, rate: 1, busy: 1, memory: 110, failed: 0 },
     ]
-    const { checks } = curveFindings(ABOUT, [{ name: 'postern', ours: true, points }])
+    const { checks } = curveFindings(ABOUT, { postern: points })
     expect(checks[0]?.value).toBe(10)
   })
 
   it('is void if responses were wrong', () => {
     const points = [{ x: 8, rate: 1, busy: 1, memory: undefined, failed: 3 }]
-    const { faults, checks } = curveFindings(ABOUT, [{ name: 'postern', ours: true, points }])
+    const { faults, checks } = curveFindings(ABOUT, { postern: points })
     expect(faults).toEqual(['postern: 3 failures with 8 things'])
     expect(checks[0]?.value).toBeUndefined()
   })

@@ -1,23 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import { verdictOf } from '../../bench/figure.ts'
 import {
+  capacityTables,
+  costFaults,
   deviceLoad,
   devicesBy,
-  endsFirst,
   type Mix,
-  type OperationCosts,
+  operationChecks,
   PACKET,
   type StoreCosts,
-  serversFor,
 } from '../../bench/fleet/capacity.ts'
-import {
-  capacityTables,
-  comparisonCheck,
-  costFaults,
-  operationChecks,
-} from '../../bench/fleet/capacity-tables.ts'
 import { questionFaults, type RunUsage } from '../../bench/fleet/f1-request-cost.ts'
 import { sidecarCores } from '../../bench/fleet/f2-several-sidecars.ts'
+import { predictionCheck } from '../../bench/fleet/f3-store-capacity.ts'
 import type { Usage } from '../../bench/fleet/usage.ts'
 
 const usage = (processor: number, commands: number, received: number, sent: number): Usage => ({
@@ -27,7 +22,7 @@ const usage = (processor: number, commands: number, received: number, sent: numb
   sent,
 })
 
-const OPERATIONS: OperationCosts = {
+const OPERATIONS: StoreCosts['operations'] = {
   login: usage(3_600, 1, 7_200, 0),
   refresh: usage(1_800, 1, 0, 3_600),
   lookup: usage(36, 1, 0, 0),
@@ -37,14 +32,12 @@ const OPERATIONS: OperationCosts = {
 }
 
 const COSTS: StoreCosts = {
-  alone: OPERATIONS,
-  together: OPERATIONS,
+  operations: OPERATIONS,
   memory: { device: 1_000, smallDevice: 500, grant: 200, window: 100, connection: 5_000 },
   connections: 2,
 }
 
 const MIX: Mix = {
-  name: 'two sidecars',
   sidecars: 2,
   grants: 3,
   loginsPerHour: 1,
@@ -72,25 +65,18 @@ describe('The load of a device', () => {
   })
 })
 
-it('a server carries what the first of its resources carries, and a fleet needs whole servers', () => {
-  const load = { usage: usage(100, 2, 300, 500), memory: 10_000, connections: 4 }
-  const size = { processor: 700_000, memory: 1_000_000_000, network: 1_000_000, connections: 10_000 }
-  const devices = devicesBy(load, size)
-  expect(devices).toEqual({
+it('a server carries as many devices as each of its resources does', () => {
+  expect(devicesBy({ usage: usage(100, 2, 300, 500), memory: 2 ** 20, connections: 4 })).toEqual({
     processor: 7_000,
-    memory: 100_000,
-    network: Math.floor(1_000_000 / (500 + 2 * PACKET)),
+    memory: 24 * 1_024,
+    network: Math.floor(87.5e6 / (500 + 2 * PACKET)),
     connections: 2_500,
   })
-  expect(endsFirst(devices)).toBe('network')
-  expect(endsFirst(devices, ['processor', 'memory'])).toBe('processor')
-  expect([serversFor(1_000_000, 2_500), serversFor(1_000_001, 2_500)]).toEqual([400, 401])
 })
 
 it('the tables of the figure tell of every mix and every operation, and give whole numbers', () => {
-  const comparison = { id: 'memory', what: 'memory', unit: 'MiB', predicted: 100, measured: 120 }
-  const tables = capacityTables(COSTS, [comparison])
-  expect(tables).toHaveLength(7)
+  const tables = capacityTables(COSTS)
+  expect(tables).toHaveLength(3)
   for (const { head, rows } of tables) {
     expect(rows.length).toBeGreaterThan(0)
     for (const row of rows) expect(row).toHaveLength(head.length)
@@ -107,18 +93,17 @@ it('each operation is a check that later runs on the same machine compare', () =
 })
 
 it.each([
-  [120, 'pass'],
-  [130, 'short'],
-])('a measurement of %i where 100 was predicted is a check that says %s', (measured, verdict) => {
-  const comparison = { id: 'memory', what: 'memory', unit: 'MiB', predicted: 100, measured }
-  expect(verdictOf(comparisonCheck(comparison))).toBe(verdict)
+  [1.2, 'pass'],
+  [1.3, 'short'],
+])('a measurement of %f times the prediction is a check that says %s', (ratio, verdict) => {
+  expect(verdictOf(predictionCheck('memory', 'memory', ratio))).toBe(verdict)
 })
 
 it('an operation that sent no command, a memory of nothing, and half a connection are faults', () => {
   expect(costFaults(COSTS)).toEqual([])
-  const together = { ...OPERATIONS, count: usage(0, 0, 0, 0) }
+  const operations = { ...OPERATIONS, count: usage(0, 0, 0, 0) }
   const memory = { ...COSTS.memory, window: 0 }
-  expect(costFaults({ ...COSTS, together, memory, connections: 2.5 })).toEqual([
+  expect(costFaults({ ...COSTS, operations, memory, connections: 2.5 })).toEqual([
     'count: nothing was measured',
     'window: no memory was measured',
     'a sidecar has 2.5 connections',

@@ -1,7 +1,7 @@
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, it } from 'vitest'
-import { readResult } from '../../bench/result.ts'
+import { readResult } from '../../bench/figure.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { needs, run } from '../support/tools.ts'
 
@@ -9,7 +9,7 @@ const ROOT = join(import.meta.dirname, '../..')
 
 describe.concurrent('H143 a quick run of the bench, with real sidecars and a real server,', () => {
   it.for([
-    ['what sharing costs a request', 'F1', 6],
+    ['what sharing costs a request', 'F1', 4],
     ['what several sidecars and the store cost', 'F2,F3', 9],
   ] as const)('measures %s', { timeout: 180_000 }, async ([, only, checks], { expect: assert }) => {
     needs('redis-server')

@@ -1,11 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import type { BarChart, LineChart } from '../../bench/figure.ts'
+import type { Chart } from '../../bench/figure.ts'
 import { renderPage } from '../../bench/report/page.ts'
-import { linearScale, logScale } from '../../bench/report/scale.ts'
 import { aCheck, aResult } from './a-result.ts'
 
-const BARS: BarChart = {
-  kind: 'bars',
+const RATES: Chart = {
   title: 'Rates <b>',
   unit: 'requests/s',
   series: ['rate'],
@@ -13,24 +11,16 @@ const BARS: BarChart = {
     { label: 'postern', ours: true, values: [38_123], range: [36_000, 39_000] },
     { label: 'a "peer" & co', ours: false, values: [undefined] },
   ],
-  mark: { value: 60, label: 'the limit' },
 }
 
-const LINES: LineChart = {
-  kind: 'lines',
+const CURVES: Chart = {
   title: 'Memory',
-  x: { label: 'clients', scale: 'log' },
-  y: { label: 'MiB', scale: 'linear' },
-  series: [
-    {
-      name: 'postern',
-      ours: true,
-      points: [
-        [1, 10],
-        [1_000, 12.5],
-      ],
-    },
-    { name: 'other', ours: false, points: [] },
+  unit: 'MiB',
+  by: 'clients',
+  series: ['postern', 'other'],
+  rows: [
+    { label: '1', ours: true, values: [10, undefined] },
+    { label: '1,000', ours: true, values: [0, 12.5] },
   ],
 }
 
@@ -40,7 +30,7 @@ const page = renderPage(
       aCheck({ id: 'P1 peer', reach: 0.6, value: 0.55 }),
       aCheck({ id: 'P1 other', reach: 1, value: undefined }),
     ],
-    charts: [BARS, LINES],
+    charts: [RATES, CURVES, { ...RATES, rows: [] }],
     notes: ['a note about `this`'],
     faults: ['<script>'],
   }),
@@ -66,34 +56,19 @@ describe('The page', () => {
     expect(page).toMatch(/<b class="fault">1<\/b>faults/)
   })
 
-  it('has a title and a table of numbers for every chart', () => {
-    const titles = [...page.matchAll(/<svg [^>]*role="img" aria-labelledby="([^"]+)"/g)].map(([, id]) => id)
+  it('has a title for every chart, and a number beside each bar', () => {
+    const titles = [...page.matchAll(/<table aria-labelledby="([^"]+)"/g)].map(([, id]) => id)
     expect(titles).toHaveLength(2)
     for (const id of titles) expect(page).toContain(`<figcaption id="${id}">`)
-    expect(page).toContain('<td class="number">38123</td><td class="number">36000</td>')
-    expect(page).toContain('<td class="number">12.5</td>')
+    expect(page).toContain(
+      '38123<div class="bar"><b style="width:97.8%"></b><i style="left:92.3%;width:7.7%">',
+    )
+    expect(page).toContain('</td><td class="number">36000</td><td class="number">39000</td>')
+    expect(page).toContain('12.5<div class="bar"><b style="width:100%">')
+    expect(page).toContain('0<div class="bar"><b style="width:0%">')
   })
 
   it('contains no invalid number', () => {
-    expect(page).not.toMatch(/NaN|Infinity|undefined|%TITLE%|%X%/)
-  })
-})
-
-describe('An axis', () => {
-  it('begins at zero and ends at a round number beyond all values', () => {
-    const { ticks, place } = linearScale(38_123, [100, 200])
-    expect(ticks).toEqual([0, 10_000, 20_000, 30_000, 40_000])
-    expect([place(0), place(20_000), place(40_000)]).toEqual([100, 150, 200])
-  })
-
-  it('has ticks if all values are 0', () => {
-    expect(linearScale(0, [0, 10]).ticks).toEqual([0, 0.2, 0.4, 0.6, 0.8, 1])
-  })
-
-  it('has powers of ten as ticks if it is logarithmic', () => {
-    const { ticks, place } = logScale([2, 900], [0, 300])
-    expect(ticks).toEqual([1, 10, 100, 1_000])
-    expect(place(10)).toBeCloseTo(100)
-    expect(logScale([1, 1], [0, 10]).ticks).toEqual([1, 10])
+    expect(page).not.toMatch(/NaN|Infinity|undefined/)
   })
 })

@@ -1,6 +1,7 @@
-import { BUSY_ENOUGH } from '../contest/row.ts'
-import type { Check, Findings, LineChart } from '../figure.ts'
+import { BUSY_ENOUGH, OURS } from '../contest/row.ts'
+import type { Chart, Check, Findings } from '../figure.ts'
 import { percent, rounded } from '../format.ts'
+import { checkOf } from '../measure.ts'
 
 /** One measurement of a curve: `x` is the quantity that grows. */
 export interface Point {
@@ -14,11 +15,8 @@ export interface Point {
   readonly failed: number
 }
 
-export interface Curve {
-  readonly name: string
-  readonly ours: boolean
-  readonly points: readonly Point[]
-}
+/** The points of each curve. The names of Postern's curves begin with its own. */
+export type Curves = Readonly<Record<string, readonly Point[]>>
 
 /** A rate below this fraction of the best one is off the plateau. */
 const PLATEAU = 0.9
@@ -42,7 +40,6 @@ export interface CurveAbout {
   readonly id: string
   readonly what: string
   readonly rate: string
-  readonly scale: 'linear' | 'log'
   /** Reasons why the rate stops rising, and why it falls. */
   readonly rises: string
   readonly falls: string
@@ -51,42 +48,39 @@ export interface CurveAbout {
 }
 
 /** Charts of curves over one quantity, notes where Postern's curve bends, and the check of memory per item. */
-export function curveFindings(about: CurveAbout, curves: readonly Curve[]): Findings {
-  const { id, what, rate, scale, unit } = about
-  const chart = (title: string, y: string, value: (point: Point) => number | undefined): LineChart => ({
-    kind: 'lines',
+export function curveFindings(about: CurveAbout, curves: Curves): Findings {
+  const { id, what, rate, unit } = about
+  const all = Object.entries(curves)
+  const xs = [...new Set(all.flatMap(([, points]) => points.map(({ x }) => x)))].sort((a, b) => a - b)
+  const chart = (title: string, y: string, value: (point: Point) => number | undefined): Chart => ({
     title,
-    x: { label: what, scale },
-    y: { label: y, scale: 'linear' },
-    series: curves.map(({ name, ours, points }) => ({
-      name,
-      ours,
-      points: points.flatMap((point) => {
-        const y = value(point)
-        return y === undefined ? [] : [[point.x, y] as const]
-      }),
-    })),
+    unit: y,
+    by: what,
+    series: all.map(([name]) => name),
+    rows: xs.map((x) => {
+      const at = all.map(([, points]) => points.find((point) => point.x === x))
+      return { label: x.toLocaleString('en'), ours: true, values: at.map((point) => point && value(point)) }
+    }),
   })
-  const ours = curves.find((curve) => curve.ours)
   return {
-    checks: unit === undefined ? [] : [memoryCheck(id, unit, ours?.points ?? [])],
+    checks: unit === undefined ? [] : [memoryCheck(id, unit, curves[OURS] ?? [])],
     charts: [
       chart(`${capital(rate)} by ${what}`, rate, (point) => point.rate),
       chart(`Resident memory by ${what}`, 'MiB', (point) => point.memory),
     ],
-    tables: curves.map(({ name, points }) => ({
+    tables: all.map(([name, points]) => ({
       caption: `${capital(what)}: ${name}`,
       head: [what, rate, 'busy', 'MiB', 'failed'],
-      rows: points.map(({ x, rate, busy, memory, failed }) => [
+      rows: points.map(({ x, rate: events, busy, memory, failed }) => [
         x.toLocaleString('en'),
-        rounded(rate),
+        rounded(events),
         percent(busy),
         rounded(memory),
         String(failed),
       ]),
     })),
-    notes: curves.filter((curve) => curve.ours).flatMap((curve) => bendNotes(about, curve)),
-    faults: curves.flatMap(({ name, points }) =>
+    notes: all.flatMap(([name, points]) => (isOurs(name) ? bendNotes(about, name, points) : [])),
+    faults: all.flatMap(([name, points]) =>
       points.flatMap(({ x, failed }) =>
         failed === 0 ? [] : [`${name}: ${failed} failures with ${x} ${what}`],
       ),
@@ -94,7 +88,11 @@ export function curveFindings(about: CurveAbout, curves: readonly Curve[]): Find
   }
 }
 
-function bendNotes({ what, rises, falls }: CurveAbout, { name, points }: Curve): string[] {
+function isOurs(name: string): boolean {
+  return name.startsWith(OURS)
+}
+
+function bendNotes({ what, rises, falls }: CurveAbout, name: string, points: readonly Point[]): string[] {
   const { reached, left } = bendsOf(points)
   /** The given reason does not apply where the proxy was not the bottleneck. */
   const because = (x: number, why: string): string => {
@@ -102,30 +100,22 @@ function bendNotes({ what, rises, falls }: CurveAbout, { name, points }: Curve):
     if (busy === undefined || busy >= BUSY_ENOUGH) return why
     return `its core was ${percent(busy)} busy, so the load, the device or another program was the bottleneck`
   }
-  const flat = reached === points[0]?.x && left === undefined
-  if (flat) return [`${name}: flat over ${what}: every point is within ${percent(1 - PLATEAU)} of the best`]
-  const notes: string[] = []
-  if (reached !== undefined && reached !== points[0]?.x)
-    notes.push(
-      `${name}: reaches its plateau at ${reached.toLocaleString('en')} ${what}: ${because(reached, rises)}`,
-    )
-  if (left !== undefined)
-    notes.push(`${name}: bends down at ${left.toLocaleString('en')} ${what}: ${because(left, falls)}`)
-  return notes
+  const rose = reached !== undefined && reached !== points[0]?.x
+  if (!rose && left === undefined)
+    return [`${name}: flat over ${what}: every point is within ${percent(1 - PLATEAU)} of the best`]
+  const at = (x: number): string => `${x.toLocaleString('en')} ${what}`
+  return [
+    ...(rose ? [`${name}: reaches its plateau at ${at(reached)}: ${because(reached, rises)}`] : []),
+    ...(left === undefined ? [] : [`${name}: bends down at ${at(left)}: ${because(left, falls)}`]),
+  ]
 }
 
 /** Memory per item between the first point and the last (KiB). */
 function memoryCheck(id: string, unit: string, points: readonly Point[]): Check {
   const [first, last] = [points[0], points.at(-1)]
   const known = first?.memory !== undefined && last?.memory !== undefined && last.x > first.x
-  return {
-    id: `${id} memory`,
-    what: `resident memory for one more ${unit}`,
-    unit: 'KiB',
-    better: 'less',
-    value: known ? ((last.memory - first.memory) * 1024) / (last.x - first.x) : undefined,
-    comparable: 'never',
-  }
+  const each = known ? ((last.memory - first.memory) * 1024) / (last.x - first.x) : undefined
+  return checkOf(`${id} memory`, `resident memory for one more ${unit}`, 'KiB', each)
 }
 
 function capital(text: string): string {

@@ -1,15 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { temporaryFolder } from '../child.ts'
 import { DEVICE_BODY, startNodeDevice } from '../device.ts'
-import type { Figure } from '../figure.ts'
 import { fixed } from '../format.ts'
-import type { Lab } from '../lab.ts'
-import { slowhttptestVersion } from '../load/slowhttptest.ts'
-import { runSteadily, type SteadyLoad, type SteadyReport, WARM_UP } from '../load/steady.ts'
+import type { Figure, Lab } from '../lab.ts'
+import { runSteadily, type SteadyLoad } from '../load/steady.ts'
 import { alternate } from '../measure.ts'
 import { type Metrics, readMetrics } from '../metrics.ts'
-import { NO_LIMIT } from '../peers/postern.ts'
-import { processorTime, residentMemory, watchMemory } from '../process-usage.ts'
+import { LIFTED } from '../peers/postern.ts'
+import { residentMemory, watchMemory, whileBusy } from '../process-usage.ts'
 import { say } from '../run-program.ts'
 import { askForToken, type RunningSidecar, startSidecar } from '../sidecar.ts'
 import { type AttackRound, attackFindings } from './attack-findings.ts'
@@ -54,55 +52,42 @@ interface AttackedSidecar {
 export const slowAndMany: Figure = {
   id: 'S1',
   title: 'Attacks do not slow other clients',
-  about: `A good client sends ${PACE} requests/s over TLS, alone and during attacks: slowhttptest, 5,000 idle connections, floods of HTTP/2 frames on 50 connections that are reopened whenever the sidecar closes them (up to 200 a second), and clients that do not read. With the default caps an attacker has one address and reaches its caps within two seconds, before the good client is timed. With lifted caps the attacker has many addresses; those results are reported without a threshold. All clients run on one core, where the attackers have idle priority: the figure measures the sidecar, not the competition for the core.`,
+  about: `A good client sends ${PACE} requests/s over TLS, alone and during attacks: 5,000 idle connections, heads and bodies that never end, floods of HTTP/2 frames on 50 connections that are reopened whenever the sidecar closes them (up to 200 a second), and clients that do not read. With the default caps an attacker has one address and reaches its caps within two seconds, before the good client is timed. With lifted caps the idle connections come from many addresses. All clients run on one core, where the attackers have idle priority: the figure measures the sidecar, not the competition for the core.`,
   async measure(lab) {
     const device = await startNodeDevice(lab.otherCore)
-    const sidecars = new Map<Caps, AttackedSidecar>()
-    for (const caps of ['lifted', 'as they come'] as const) {
-      sidecars.set(caps, await startSidecarFor(lab, caps, `http://127.0.0.1:${device.port}`))
+    const url = `http://127.0.0.1:${device.port}`
+    const sidecars = {
+      lifted: await startAttacked(lab, 'lifted', url),
+      'as they come': await startAttacked(lab, 'as they come', url),
     }
-    const tool = await slowhttptestVersion()
-    if (tool === undefined) say('slowhttptest is not installed: skipped')
-    const faults: string[] = []
-    const rounds = await alternate(
-      attacks(lab.part, tool !== undefined),
-      lab.rounds,
-      async (attack, round) => {
-        const target = sidecars.get(attack.caps)
-        if (target === undefined) throw new Error('attack without a sidecar')
-        const measured = await measureRound(lab, attack, target, round === lab.rounds - 1)
-        const { alone, during } = measured
-        say(
-          `  round ${round + 1}: ${attack.name}: p99 ${fixed(during.p99, 2)} ms, alone ${fixed(alone.p99, 2)} ms`,
-        )
-        return measured
-      },
-    )
-    for (const { sidecar } of sidecars.values()) faults.push(...(await sidecar.stop()))
+    const rounds = await alternate(attacks(lab.part), lab.rounds, async (attack, round) => {
+      const measured = await measureRound(lab, attack, sidecars[attack.caps], round === lab.rounds - 1)
+      const { alone, during } = measured
+      say(
+        `  round ${round + 1}: ${attack.name}: p99 ${fixed(during.p99, 2)} ms, alone ${fixed(alone.p99, 2)} ms`,
+      )
+      return measured
+    })
+    const reported = await Promise.all(Object.values(sidecars).map(({ sidecar }) => sidecar.stop()))
     await device.child.stop()
     const findings = attackFindings(rounds)
     return {
       ...findings,
-      notes: [
-        ...findings.notes,
-        ...(tool === undefined ? ['slowhttptest is not installed: its attacks were skipped'] : []),
-        ...(lab.part < 1 ? ['fewer than 5,000 idle connections: this was a quick run'] : []),
-      ],
-      faults: [...findings.faults, ...faults],
+      notes: lab.part < 1 ? ['fewer than 5,000 idle connections: this was a quick run'] : [],
+      faults: [...findings.faults, ...reported.flat()],
     }
   },
 }
 
-async function startSidecarFor(lab: Lab, caps: Caps, device: string): Promise<AttackedSidecar> {
-  const set = [`limits.api.requests=${NO_LIMIT}`, `limits.oauth.requests=${NO_LIMIT}`, ...CAPS[caps]]
-  const sidecar = await startSidecar({ device, tls: true, set, core: lab.proxyCore, program: lab.program })
+async function startAttacked(lab: Lab, caps: Caps, device: string): Promise<AttackedSidecar> {
+  const { proxyCore: core, program } = lab
+  const sidecar = await startSidecar({ device, tls: true, set: [...LIFTED, ...CAPS[caps]], core, program })
   const token = await askForToken(sidecar.url)
   const load = {
     url: sidecar.url,
     headers: { Authorization: `Bearer ${token}` },
     rate: PACE,
     seconds: lab.seconds,
-    status: 200,
     body: DEVICE_BODY,
     address: GOOD_ADDRESS,
   }
@@ -117,20 +102,20 @@ async function measureRound(
   { sidecar, token, folder, load }: AttackedSidecar,
   last: boolean,
 ): Promise<AttackRound> {
-  const { admin, url, child } = sidecar
+  const { admin, url } = sidecar
+  const { pid } = sidecar.child
   const alone = await runSteadily(load, lab.otherCore)
-  const memory = { before: await residentMemory(child.pid) }
+  const memory = { before: await residentMemory(pid) }
   const before = await readMetrics(admin)
-  const watch = watchMemory(child.pid)
-  const seconds = HEAD_START / 1000 + WARM_UP + lab.seconds
-  const running = await attack.start({ url, token, folder, core: lab.otherCore, seconds })
+  const watch = watchMemory(pid)
+  const running = await attack.start({ url, token, folder, core: lab.otherCore })
   const faults: string[] = []
   await pause(HEAD_START)
   const wanted = before.sum('connections') + attack.heldOpen
   if (!(await connectionsAre(admin, (open) => open >= wanted, OPENING_TIMEOUT)))
     faults.push('did not open its connections')
-  const full = await residentMemory(child.pid)
-  const during = await measureClient(lab, load, child.pid)
+  const full = await residentMemory(pid)
+  const [during, busy] = await whileBusy(pid, () => runSteadily(load, lab.otherCore))
   const after = await readMetrics(admin)
   if (last && attack.deadline !== undefined && !(await closesWithin(admin, attack.deadline)))
     faults.push('outlived the deadline')
@@ -142,28 +127,18 @@ async function measureRound(
   await pause(SETTLE_TIME)
   return {
     alone,
-    ...during,
+    during,
+    busy,
     faults,
-    memory: { ...memory, full, peak, after: await residentMemory(child.pid) },
-    connections: after.sum('connections') - before.sum('connections'),
-    refused: difference(before, after, 'connections_refused_total'),
-    cut: difference(before, after, 'connections_cut_total'),
-    answered: difference(before, after, 'requests_total') - during.during.answered,
+    memory: { ...memory, full, peak, after: await residentMemory(pid) },
+    connections: added(before, after, 'connections'),
+    refused: added(before, after, 'connections_refused_total'),
+    cut: added(before, after, 'connections_cut_total'),
+    answered: added(before, after, 'requests_total') - during.answered,
   }
 }
 
-async function measureClient(
-  lab: Lab,
-  load: SteadyLoad,
-  pid: number,
-): Promise<{ readonly during: SteadyReport; readonly busy: number | undefined }> {
-  const [from, used] = [performance.now(), await processorTime(pid)]
-  const during = await runSteadily(load, lab.otherCore)
-  const [time, now] = [performance.now() - from, await processorTime(pid)]
-  return { during, busy: used === undefined || now === undefined ? undefined : (now - used) / time }
-}
-
-function difference(before: Metrics, after: Metrics, name: string): number {
+function added(before: Metrics, after: Metrics, name: string): number {
   return after.sum(name) - before.sum(name)
 }
 

@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import { stopPeers } from '../contest/contest.ts'
 import { startNodeDevice } from '../device.ts'
-import type { Figure } from '../figure.ts'
+import type { Figure } from '../lab.ts'
 import { runTunnels } from '../load/tunnels.ts'
-import { MEBIBYTE, processorTime, watchMemory } from '../process-usage.ts'
+import { mebibytes, watchMemory, whileBusy } from '../process-usage.ts'
 import { say } from '../run-program.ts'
 import { curveFindings, type Point } from './curve.ts'
-import { startPostern } from './point.ts'
+import { startPostern } from './g1-g4-growth.ts'
 
 const TUNNELS = [1, 10, 100, 1_000, 5_000]
 
@@ -18,7 +18,7 @@ export const tunnels: Figure = {
   async measure(lab) {
     const device = await startNodeDevice(lab.otherCore)
     const set = ['listen.max_connections=6000', 'upstream.max_tunnels=6000']
-    const contestant = await startPostern(lab, lab.autocannon, set, device.port)
+    const contestant = await startPostern(lab, set, device.port)
     const { url, headers, children } = contestant.running
     const pid = children[0]?.pid ?? 0
     const most = await maxTunnels()
@@ -26,37 +26,24 @@ export const tunnels: Figure = {
     for (const count of TUNNELS.filter((wanted) => wanted <= most)) {
       const watch = watchMemory(pid)
       const plan = { port: Number(new URL(url).port), headers, count, seconds: lab.seconds }
-      const before = await processorTime(pid)
-      const begin = performance.now()
-      const { rate, failed } = await runTunnels(plan, lab.otherCore)
-      const [after, took] = [await processorTime(pid), performance.now() - begin]
-      const { peak } = await watch.stop()
-      const busy = before === undefined || after === undefined ? undefined : (after - before) / took
-      points.push({ x: count, rate, busy, memory: peak === undefined ? undefined : peak / MEBIBYTE, failed })
+      const [{ rate, failed }, busy] = await whileBusy(pid, () => runTunnels(plan, lab.otherCore))
+      points.push({ x: count, rate, busy, memory: mebibytes((await watch.stop()).peak), failed })
       say(`  ${count} tunnels: ${rate.toFixed(0)} messages/s`)
     }
     await stopPeers([contestant])
     await device.child.stop()
-    const findings = curveFindings(
-      {
-        id: 'G5',
-        what: 'tunnels',
-        rate: 'messages/s',
-        scale: 'log',
-        unit: 'tunnel',
-        rises: 'one tunnel waits for its own echo; from here on there is always a message to process',
-        falls:
-          'each tunnel is two more sockets to poll, with buffers that no longer fit the processor caches',
-      },
-      [{ name: 'postern', ours: true, points }],
-    )
+    const about = {
+      id: 'G5',
+      what: 'tunnels',
+      rate: 'messages/s',
+      unit: 'tunnel',
+      rises: 'one tunnel waits for its own echo; from here on there is always a message to process',
+      falls: 'each tunnel is two more sockets to poll, with buffers that no longer fit the processor caches',
+    }
+    const findings = curveFindings(about, { postern: points })
     const missed = TUNNELS.filter((wanted) => wanted > most)
-    return missed.length === 0
-      ? findings
-      : {
-          ...findings,
-          notes: [...findings.notes, `skipped: ${missed.join(', ')} tunnels need more open files`],
-        }
+    const skipped = `skipped: ${missed.join(', ')} tunnels need more open files`
+    return { ...findings, notes: [...findings.notes, ...(missed.length === 0 ? [] : [skipped])] }
   },
 }
 

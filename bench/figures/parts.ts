@@ -7,7 +7,29 @@ import type { Fields } from '../../src/http/fields.ts'
 import { surveyFields } from '../../src/http/head-survey.ts'
 import { createWindowTable } from '../../src/limits/window-table.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import { openTokenStore } from './token-store.ts'
+import { createMemoryJournal } from '../../src/tokens/token-journal.ts'
+import { createTokenStore, type TokenStore } from '../../src/tokens/token-store.ts'
+
+/** Parts of the sidecar that figures measure in a process of their own. */
+
+const HOUR = 3_600_000
+
+/** The token store of the sidecar, in memory, with the default lifetimes. */
+export function openTokenStore(capacity: number): TokenStore {
+  return createTokenStore({
+    policy: {
+      capacity,
+      accessLifetime: HOUR,
+      refreshLifetime: 7 * 24 * HOUR,
+      rotateRefresh: false,
+      refreshGrace: 10_000,
+    },
+    clock: systemClock,
+    random: randomBytes,
+    journal: createMemoryJournal(),
+    listener: { issued() {}, revoked() {}, evicted() {} },
+  })
+}
 
 /** The gate of the sidecar with real window tables and a real token store, and requests for it. */
 export interface BenchGate {
@@ -24,10 +46,7 @@ const CLIENT = '192.0.2.7'
 /** @param requests the limit of each client per minute */
 export function openGate(requests: number): BenchGate {
   const limit = { requests, window: 60_000, per: 'client' } as const
-  const tables = {
-    api: createWindowTable(limit, { clock: systemClock, maxKeys: 100_000 }),
-    oauth: createWindowTable(limit, { clock: systemClock, maxKeys: 100_000 }),
-  }
+  const table = () => createWindowTable(limit, { clock: systemClock, maxKeys: 100_000 })
   const tokens = openTokenStore(10_000)
   const settings = {
     limits: { api: limit, oauth: limit },
@@ -53,7 +72,7 @@ export function openGate(requests: number): BenchGate {
   return {
     admit: createGate({
       clock: systemClock,
-      tables,
+      tables: { api: table(), oauth: table() },
       clientOf: createClientAddress([]),
       identify: tokens.identify,
       newRequestId: createRequestIds(randomBytes),

@@ -1,0 +1,73 @@
+import process from 'node:process'
+import { runIfMain, runModule } from '../child.ts'
+import type { Figure, Lab } from '../lab.ts'
+import { checkOf, type Summary, summarize } from '../measure.ts'
+import { say } from '../run-program.ts'
+import { openGate } from './parts.ts'
+
+export const admission: Figure = {
+  id: 'P10',
+  title: 'Cost of one admission',
+  about:
+    'Processor time of the gate with its real window table and token store, in a loop: classify, limit, identify, authorize a small request. A thousand tokens take turns.',
+  async measure(lab) {
+    const cost = await programCost(lab, import.meta.url)
+    return { checks: [checkOf('P10 admission', 'one admission', 'µs', cost, { reach: 1 })] }
+  },
+}
+
+/** Milliseconds. */
+const TIMEOUT = 60_000
+
+/** What the program of a figure gets. */
+export interface CostPlan {
+  /** How long it measures (ms). */
+  readonly duration: number
+  readonly kind: 'forward' | 'refuse'
+}
+
+/** Runs the program of a figure once per round. It returns the processor time of one iteration of its loop (µs). */
+export async function programCost(
+  { program, proxyCore: core, rounds, seconds }: Lab,
+  url: string,
+  kind: CostPlan['kind'] = 'forward',
+): Promise<Summary | undefined> {
+  const costs: number[] = []
+  for (let round = 0; round < rounds; round += 1) {
+    const plan: CostPlan = { duration: Math.round(seconds * 1000), kind }
+    const cost = await runModule<number>(url, plan, { core, timeout: TIMEOUT, flags: program.tuning })
+    say(`  round ${round + 1}: ${cost.toFixed(2)} µs`)
+    costs.push(cost)
+  }
+  return summarize(costs)
+}
+
+/** Processor time of one admission (µs), including the threads of the garbage collector. */
+async function measureAdmission({ duration }: CostPlan): Promise<number> {
+  const gate = openGate(1_000_000_000)
+  /** The fields that a load generator sends. */
+  const heads = gate.heads(1_000, (token) => [
+    ...['Host', 'device.local:8443'],
+    ...['Authorization', `Bearer ${token}`],
+    ...['User-Agent', 'bench', 'Accept', '*/*'],
+  ])
+  const run = (milliseconds: number): number => {
+    let count = 0
+    const before = process.cpuUsage()
+    const end = performance.now() + milliseconds
+    while (performance.now() < end) {
+      for (const head of heads) {
+        const answer = gate.admit(head)
+        if (answer instanceof Promise) throw new Error('admission was asynchronous')
+        if (answer.kind !== 'forward') throw new Error('a valid token was refused')
+      }
+      count += heads.length
+    }
+    const { user, system } = process.cpuUsage(before)
+    return (user + system) / count
+  }
+  run(Math.min(500, duration))
+  return run(duration)
+}
+
+await runIfMain(import.meta, measureAdmission)
