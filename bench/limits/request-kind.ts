@@ -1,11 +1,17 @@
 import { member } from '../../src/verify/answer.ts'
-import type { FloodRequest } from '../../src/verify/flood.ts'
 import type { Expected } from '../../src/verify/ledger.ts'
-import { type Observation, only } from '../../src/verify/observation.ts'
+import { type Observation, only, wholeNumber } from '../../src/verify/observation.ts'
 import type { Endpoint } from '../../src/verify/verdict.ts'
 import { PASSWORD, tokenRequest } from '../sidecar.ts'
 import { DEVICE_BODY, DEVICE_PATH } from './counting-device.ts'
-import { jsonFaults, ownRefusalFaults } from './own-responses.ts'
+
+/** A request as autocannon builds it. It adds `Host`, `Connection: keep-alive` and `Content-Length`. */
+export interface FloodRequest {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+}
 
 /** One kind of request in a flood, and the response that it gets when it passes the limit. */
 export interface RequestKind extends Expected {
@@ -78,4 +84,31 @@ function tokenFaults(observation: Observation): string[] {
   return names.every((name) => member(observation, name) !== undefined)
     ? []
     : ['200 without the four token fields']
+}
+
+/** The body of every 429 of Postern (C15, C18). */
+export const REFUSAL_BODY = '{"error":"rate_limited","error_description":"The rate limit is exceeded."}'
+
+/** The faults of a 429 of Postern apart from the fields of the limit. */
+function ownRefusalFaults(observation: Observation): string[] {
+  const { body } = observation
+  return [
+    ...jsonFaults(observation),
+    ...(body === REFUSAL_BODY ? [] : [`429 with another body: ${body.slice(0, 80)}`]),
+    ...(wholeNumber(only(observation, 'retry-after')) === undefined
+      ? ['429 without a Retry-After in seconds']
+      : []),
+  ]
+}
+
+/** The faults of a JSON response that the sidecar generates (C18). */
+function jsonFaults(observation: Observation): string[] {
+  const { status, body } = observation
+  const type = 'application/json;charset=UTF-8'
+  return [
+    ...(only(observation, 'content-type') === type ? [] : [`${status} without Content-Type: ${type}`]),
+    ...(only(observation, 'content-length') === String(Buffer.byteLength(body))
+      ? []
+      : [`${status} whose Content-Length is not that of its body`]),
+  ]
 }

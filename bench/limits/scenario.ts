@@ -1,11 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import autocannon from 'autocannon'
 import { textMember } from '../../src/verify/answer.ts'
-import { flood } from '../../src/verify/flood.ts'
-import { type Account, createLedger, type Ledger, type LedgerFault } from '../../src/verify/ledger.ts'
+import { type Account, createLedger, type Ledger } from '../../src/verify/ledger.ts'
 import type { Limit } from '../../src/verify/limit-faults.ts'
 import { foldFields, type Observation, only, wholeNumber } from '../../src/verify/observation.ts'
 import type { Endpoint } from '../../src/verify/verdict.ts'
-import { type RunningSidecar, startSidecar } from '../sidecar.ts'
+import { startSidecar } from '../sidecar.ts'
 import { startCountingDevice } from './counting-device.ts'
 import { type RequestKind, RIGHT_PASSWORD } from './request-kind.ts'
 
@@ -42,108 +42,42 @@ export interface Report {
   readonly faults: readonly string[]
 }
 
+const ONE: Shape = { connections: 1, until: { requestsEach: 1 } }
+
 /** Runs one scenario against its own sidecar and device. */
 export async function runScenario(scenario: Scenario, sets: readonly string[]): Promise<Report> {
+  const { limits, windows } = scenario
   const device = await startCountingDevice()
+  const policy = ({ requests, window }: Limit) => ({ requests, window: `${window}s` })
   const sidecar = await startSidecar({
     device: device.url,
     tls: scenario.tls,
-    limits: { api: policyOf(scenario.limits.api), oauth: policyOf(scenario.limits.oauth) },
+    limits: { api: policy(limits.api), oauth: policy(limits.oauth) },
     set: sets,
   })
   const ledgers = new Map<Endpoint, Ledger>()
-  const faults: string[] = []
-  let reached = 0
-  const onPass = ({ reachesDevice }: RequestKind): void => {
-    if (reachesDevice) reached += 1
-  }
-  await scenario.run(stageOf(scenario, sidecar, { ledgers, faults, onPass }))
-  faults.push(...(await sidecar.stop()).map((line) => `the sidecar reported: ${line}`))
-
-  const accounts = new Map([...ledgers].map(([endpoint, ledger]) => [endpoint, ledger.account()]))
-  const { windows } = scenario
-  for (const [endpoint, account] of accounts) {
-    if ('atLeast' in windows && account.passed.length < windows.atLeast)
-      faults.push(`${endpoint}: ${account.passed.length} windows instead of ${windows.atLeast}`)
-    faults.push(...account.faults.map((fault) => `${endpoint}: ${describeFault(fault)}`))
-  }
-  if (device.expected !== reached)
-    faults.push(`the device saw ${device.expected} requests, ${reached} passed`)
-  if (device.unexpected.length > 0) {
-    faults.push(
-      `the device saw ${device.unexpected.length} unexpected requests, e.g. ${device.unexpected[0]}`,
-    )
-  }
-  return { title: scenario.title, accounts, deviceSaw: device.expected + device.unexpected.length, faults }
-}
-
-/** Longer than a busy machine takes to open all connections of a flood (s). */
-const TIMEOUT = 60
-
-const ONE: Shape = { connections: 1, until: { requestsEach: 1 } }
-
-function policyOf(limit: Limit): { requests: number; window: string } {
-  return { requests: limit.requests, window: `${limit.window}s` }
-}
-
-function describeFault({ promise, text }: LedgerFault): string {
-  return promise === undefined ? text : `${text} (${promise})`
-}
-
-interface Records {
-  readonly ledgers: Map<Endpoint, Ledger>
-  readonly faults: string[]
-  /** Called for each request that passed. */
-  readonly onPass: (kind: RequestKind) => void
-}
-
-function stageOf(
-  { limits, windows }: Scenario,
-  sidecar: RunningSidecar,
-  { ledgers, faults, onPass }: Records,
-): Stage {
   const lastRefusals = new Map<Endpoint, Observation>()
   /** Responses to our own logins: they count when `/oauth/token` is flooded too. */
   const grants: Observation[] = []
+  const faults: string[] = []
+  let reached = 0
 
-  function ledgerOf(endpoint: Endpoint): Ledger {
-    const known = ledgers.get(endpoint)
-    if (known !== undefined) return known
-    const ledger = createLedger(limits[endpoint], 'exactly' in windows ? windows.exactly : undefined)
-    ledgers.set(endpoint, ledger)
-    if (endpoint === 'oauth') for (const grant of grants) ledger.add(RIGHT_PASSWORD, grant)
-    return ledger
+  const record = (kind: RequestKind, observation: Observation): void => {
+    const { endpoint } = kind
+    if (observation.status === 429) lastRefusals.set(endpoint, observation)
+    if (observation.status === kind.status && kind.reachesDevice) reached += 1
+    let ledger = ledgers.get(endpoint)
+    if (ledger === undefined) {
+      ledger = createLedger(limits[endpoint], 'exactly' in windows ? windows.exactly : undefined)
+      if (endpoint === 'oauth') for (const grant of grants) ledger.add(RIGHT_PASSWORD, grant)
+      ledgers.set(endpoint, ledger)
+    }
+    ledger.add(kind, observation)
   }
-
-  function record(kind: RequestKind, observation: Observation): void {
-    if (observation.status === 429) lastRefusals.set(kind.endpoint, observation)
-    if (observation.status === kind.status) onPass(kind)
-    ledgerOf(kind.endpoint).add(kind, observation)
+  const send = async (kinds: readonly RequestKind[], shape: Shape, onResponse: OnResponse): Promise<void> => {
+    faults.push(...(await flood(sidecar.url, kinds, shape, onResponse)))
   }
-
-  async function send(
-    kinds: readonly RequestKind[],
-    { connections, pipelining = 1, until }: Shape,
-    onResponseOf: (kind: RequestKind, observation: Observation) => void,
-  ): Promise<void> {
-    const report = await flood({
-      url: sidecar.url,
-      tls: { rejectUnauthorized: false }, // the certificate is made at the start
-      requests: kinds.map(({ request }) => request),
-      connections,
-      pipelining,
-      until,
-      timeout: TIMEOUT,
-      onResponse(index, { status, headers, body }) {
-        const kind = kinds[index]
-        if (kind !== undefined)
-          onResponseOf(kind, { status, fields: foldFields(headers), body, at: Date.now() })
-      },
-    })
-    faults.push(...report.faults)
-  }
-
-  return {
+  await scenario.run({
     async token() {
       await send([RIGHT_PASSWORD], ONE, (_kind, observation) => grants.push(observation))
       const grant = grants.at(-1)
@@ -163,5 +97,64 @@ function stageOf(
         record(kind, observation)
       })
     },
+  })
+  faults.push(...(await sidecar.stop()).map((line) => `the sidecar reported: ${line}`))
+
+  const accounts = new Map([...ledgers].map(([endpoint, ledger]) => [endpoint, ledger.account()]))
+  for (const [endpoint, account] of accounts) {
+    if ('atLeast' in windows && account.passed.length < windows.atLeast)
+      faults.push(`${endpoint}: ${account.passed.length} windows instead of ${windows.atLeast}`)
+    for (const { promise, text } of account.faults)
+      faults.push(`${endpoint}: ${text}${promise === undefined ? '' : ` (${promise})`}`)
   }
+  const { expected, unexpected } = device
+  if (expected !== reached) faults.push(`the device saw ${expected} requests, ${reached} passed`)
+  if (unexpected.length > 0)
+    faults.push(`the device saw ${unexpected.length} unexpected requests, e.g. ${unexpected[0]}`)
+  return { title: scenario.title, accounts, deviceSaw: expected + unexpected.length, faults }
+}
+
+type OnResponse = (kind: RequestKind, observation: Observation) => void
+
+/** Longer than a busy machine takes to open all connections of a flood (s). */
+const TIMEOUT = 60
+
+/**
+ * Sends a flood with autocannon from this process, and passes on every response. Resolves with what went wrong.
+ *
+ * After the last request of a connection autocannon closes it at the next response: with pipelining it never reads the last
+ * `pipelining - 1` responses. To observe every request that passes a limit, let each connection send at least the limit plus
+ * `pipelining` requests: the unread responses are then refusals.
+ */
+async function flood(
+  url: string,
+  kinds: readonly RequestKind[],
+  { connections, pipelining = 1, until }: Shape,
+  onResponse: OnResponse,
+): Promise<string[]> {
+  let received = 0
+  const result = await autocannon({
+    // autocannon accepts any certificate: the sidecar makes its own.
+    url,
+    connections,
+    pipelining,
+    timeout: TIMEOUT,
+    requests: kinds.map((kind) => ({
+      ...kind.request,
+      onResponse(status, body, _context, headers = {}) {
+        received += 1
+        onResponse(kind, { status, fields: foldFields(headers), body, at: Date.now() })
+      },
+    })),
+    ...('seconds' in until ? { duration: until.seconds } : { amount: connections * until.requestsEach }),
+  })
+  const { errors, timeouts, resets, requests } = result
+  const unread = connections * ('seconds' in until ? pipelining : pipelining - 1)
+  const lost = requests.sent - received - unread
+  return [
+    ...(errors > timeouts ? [`${errors - timeouts} connections failed`] : []),
+    ...(timeouts > 0 ? [`${timeouts} requests timed out`] : []),
+    ...(resets > 0 ? [`the sidecar closed ${resets} connections`] : []),
+    ...(lost > 0 ? [`${lost} requests got no response`] : []),
+  ]
 }

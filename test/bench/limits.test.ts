@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { REFUSAL_BODY } from '../../bench/limits/own-responses.ts'
-import { WITHOUT_TOKEN, withToken } from '../../bench/limits/request-kind.ts'
+import { REFUSAL_BODY, WITHOUT_TOKEN, withToken } from '../../bench/limits/request-kind.ts'
 import { type Account, createLedger } from '../../src/verify/ledger.ts'
 import { foldFields, type Observation } from '../../src/verify/observation.ts'
 
