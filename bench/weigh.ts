@@ -3,7 +3,8 @@ import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { makeBundle } from '../deploy/build/bundle.ts'
-import { freePort, listening, startChild, temporaryFolder } from './child.ts'
+import { temporaryFolder } from './child.ts'
+import { startNodeDevice } from './device.ts'
 import { formatTable, rounded } from './format.ts'
 import type { Program } from './program.ts'
 import { runProgram } from './run-program.ts'
@@ -35,7 +36,8 @@ async function main(): Promise<0 | 1> {
     process.stdout.write(HELP)
     return 0
   }
-  const [device, program] = [await startDevice(), await bundleProgram()]
+  const { port } = await startNodeDevice(undefined)
+  const [device, program] = [`http://127.0.0.1:${port}`, await bundleProgram()]
   const figures = {
     ...weighSource(ROOT),
     ...(await weighHops(device, (kind, ran) => {
@@ -64,18 +66,6 @@ async function main(): Promise<0 | 1> {
     process.stdout.write(`${formatTable(['', 'weighs', 'bound', ''], rows)}\n`)
   }
   return weighed.some(({ verdict }) => verdict === 'TOO HEAVY') ? 1 : 0
-}
-
-/** A device that answers each request with a short body. */
-async function startDevice(): Promise<string> {
-  const port = await freePort()
-  const device = await startChild(process.execPath, [
-    join(ROOT, 'bench/node-device.ts'),
-    String(port),
-    '{"ok":1}',
-  ])
-  await listening(port, device)
-  return `http://127.0.0.1:${port}`
 }
 
 /** The bundle that is released, run by this Node without further flags. */

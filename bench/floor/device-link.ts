@@ -2,8 +2,8 @@ import { connect, type Socket } from 'node:net'
 import { createDeadline, type Deadline } from '../../src/device/deadlines.ts'
 import { HeadMemory } from '../../src/http1/head-memory.ts'
 import { type ResponseEvents, ResponseReader } from '../../src/http1/response-reader.ts'
-import type { FloorExchange } from './exchange.ts'
-import type { Floor } from './floor.ts'
+import type { Capability } from './capabilities.ts'
+import type { DeviceResponse, FloorExchange } from './exchange.ts'
 
 /** The defaults of Postern (ms). */
 const RESPONSE_TIMEOUT = 30_000
@@ -12,9 +12,19 @@ const BODY_TIMEOUT = 60_000
 /** Shared by all connections: what is read is decoded immediately. */
 const BUFFER = Buffer.allocUnsafeSlow(64 * 1024)
 
+/** What a link needs of the floor. */
+interface LinkOwner {
+  readonly strict: boolean
+  has(capability: Capability): boolean
+  write(socket: Socket, text: string): void
+  free(link: DeviceLink): void
+  relayText(exchange: FloorExchange, text: string): void
+  onResponse(exchange: FloorExchange, response: DeviceResponse): void
+}
+
 /** A connection to the device. It carries one exchange at a time; the floor never closes it. */
 export class DeviceLink {
-  readonly #floor: Floor
+  readonly #floor: LinkOwner
   readonly #socket: Socket
   readonly #reader: ResponseReader | undefined
   readonly #responseLimit: Deadline | undefined
@@ -22,7 +32,7 @@ export class DeviceLink {
   #exchange: FloorExchange | undefined
   #body = ''
 
-  constructor(floor: Floor, port: number) {
+  constructor(floor: LinkOwner, port: number) {
     this.#floor = floor
     const limit = (time: number) =>
       floor.has('deadlines') ? createDeadline(time, () => this.#late()) : undefined

@@ -1,7 +1,5 @@
 import type { Account } from '../../src/verify/ledger.ts'
-import { DOCUMENTED_LIMITS } from '../../src/verify/options.ts'
-import type { Endpoint } from '../../src/verify/verdict.ts'
-import type { Chart, Findings, Table } from '../figure.ts'
+import type { Findings, Table } from '../figure.ts'
 import { say } from '../run-program.ts'
 import { type Report, runScenario, type Scenario } from './scenario.ts'
 import { reopening, scenarios } from './scenarios.ts'
@@ -29,11 +27,9 @@ function verdict({ faults }: Report): 'pass' | 'FAIL' {
   return faults.length === 0 ? 'pass' : 'FAIL'
 }
 
-export function proofFindings(reports: readonly Report[]): Findings {
+export function proofFindings(reports: readonly Report[]): Pick<Findings, 'tables' | 'notes' | 'faults'> {
   const held = reports.filter(({ faults }) => faults.length === 0).length
   return {
-    checks: [],
-    charts: [windowChart(reports, 'api'), windowChart(reports, 'oauth')],
     tables: [proofTable(reports)],
     notes: [`${held} of ${reports.length} floods passed, every response checked`],
     faults: reports.flatMap(({ title, faults }) => faults.map((fault) => `${title}: ${fault}`)),
@@ -58,21 +54,4 @@ function proofTable(reports: readonly Report[]): Table {
 
 function figures({ passed, refused, other }: Account): string[] {
   return [passed.join(' + '), String(refused), String(other)]
-}
-
-function windowChart(reports: readonly Report[], endpoint: Endpoint): Chart {
-  const { requests } = DOCUMENTED_LIMITS[endpoint]
-  return {
-    title: `Requests that passed in each window, ${endpoint === 'api' ? 'API' : '/oauth/token'}`,
-    unit: `requests, of ${requests}`,
-    series: ['passed'],
-    rows: reports.flatMap(({ title, accounts }) => {
-      const passed = accounts.get(endpoint)?.passed ?? []
-      return passed.map((count, i) => ({
-        label: passed.length === 1 ? title : `${title}, window ${i + 1}`,
-        ours: true,
-        values: [count],
-      }))
-    }),
-  }
 }

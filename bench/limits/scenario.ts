@@ -139,6 +139,8 @@ async function flood(
     connections,
     pipelining,
     timeout: TIMEOUT,
+    // How often autocannon looks whether it is done (ms): late, a flood would run into the next window.
+    sampleInt: 20,
     requests: kinds.map((kind) => ({
       ...kind.request,
       onResponse(status, body, _context, headers = {}) {

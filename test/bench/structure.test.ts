@@ -1,0 +1,40 @@
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { importCycles, importsOf, readTree } from '../support/source-tree.ts'
+
+/** The files of the bench. Results are not in git. */
+const FILES = new Map(
+  [...readTree(join(import.meta.dirname, '../..'), 'bench')].filter(([path]) => !path.includes('/results/')),
+)
+
+/** Each layer may import the layers behind it, and its own files. */
+const LAYERS = [
+  /^bench\/(?:bench|options|limits|weigh)\.ts$/,
+  /^bench\/(?:report\/|compare\.ts)/,
+  /^bench\/figures\/all\.ts$/,
+  /^bench\/(?:fleet|limits|weigh|figures)\//,
+  /^bench\/contest\//,
+  /^bench\/lab\.ts$/,
+  /^bench\/(?:peers|load|floor)\/|^bench\/device\.ts$/,
+  /^bench\/(?:sidecar|program|metrics|machine)\.ts$/,
+  /^bench\/(?:request|child|run-program|process-usage|node-device|unit-environment)\.ts$/,
+  /^bench\/(?:figure|measure|format)\.ts$/,
+]
+
+it('the bench imports downwards only, and no file imports itself through another', () => {
+  const layerOf = (path: string): number => LAYERS.findIndex((layer) => layer.test(path))
+  const code = new Map([...FILES].filter(([path]) => path.endsWith('.ts')))
+  expect(importCycles(code)).toEqual([])
+  expect([...code.keys()].filter((path) => layerOf(path) < 0)).toEqual([])
+  const upwards = [...code].flatMap(([path, text]) =>
+    importsOf(path, text)
+      .filter((target) => code.has(target) && layerOf(target) < layerOf(path))
+      .map((target) => `${path} imports ${target}`),
+  )
+  expect(upwards).toEqual([])
+})
+
+it('no file of the bench has more than 250 lines', () => {
+  const long = [...FILES].filter(([, text]) => text.split('\n').length - 1 > 250)
+  expect(long.map(([path]) => path)).toEqual([])
+})
