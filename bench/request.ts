@@ -5,8 +5,6 @@ export interface RequestOptions {
   readonly method?: 'GET' | 'POST'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-  /** The address that it is sent from. */
-  readonly localAddress?: string
 }
 
 export interface ReceivedResponse {
@@ -21,12 +19,12 @@ export interface ReceivedResponse {
 /** Sends one request on its own connection. Accepts any certificate; fails after 30 s. */
 export function requestOnce(
   url: string,
-  { method = 'GET', headers = {}, body, localAddress }: RequestOptions = {},
+  { method = 'GET', headers = {}, body }: RequestOptions = {},
 ): Promise<ReceivedResponse> {
   const request = url.startsWith('https:') ? requestHttps : requestHttp
   return new Promise((resolve, reject) => {
     // The sidecar signs its own certificate, and the connection stays on loopback.
-    const options = { method, headers: { ...headers }, localAddress, agent: false, rejectUnauthorized: false }
+    const options = { method, headers: { ...headers }, agent: false, rejectUnauthorized: false }
     const sent = request(url, { ...options, signal: AbortSignal.timeout(30_000) }, (response) => {
       const { statusCode: status = 0, statusMessage = '', rawHeaders: fields } = response
       let text = ''
