@@ -9,7 +9,7 @@ export const CONTRACT = {
     outside: {
       sentence: 'Only `/oauth/token` gives tokens; other spellings of the path do not.',
       clause: 'device API §4.1 and §4.3',
-      check: 'posts the password, without a bearer token, to three other spellings of the path',
+      check: 'posts the password, without a bearer token, to four other spellings of the path',
     },
   },
   C2: {
@@ -18,10 +18,10 @@ export const CONTRACT = {
     reason: 'RFC 6749 §3.2, §4.3.2 and appendix B',
     outside: {
       sentence:
-        'A login without a parameter, with an empty or repeated one, or as JSON gets 400 `invalid_request`.',
-      clause: 'RFC 6749 §3.2, §4.3.2 and §5.2; device API §4.1 and §7',
+        'A login without a parameter, with an empty or repeated one, or as JSON gets 400 `invalid_request`. A form in the query of a GET is no login.',
+      clause: 'RFC 6749 §2.3.1, §3.2, §4.3.2 and §5.2; device API §4.1 and §7',
       check:
-        'sends a login without `grant_type`, without the password, with an empty password, with either of the two twice, and as JSON',
+        'sends a login without `grant_type`, without the password, with an empty password, with either of the two twice, and as JSON; and a wrong password in the query of a GET, which has to be refused like a GET without a query',
     },
   },
   C3: {
@@ -52,9 +52,9 @@ export const CONTRACT = {
     reason: 'RFC 6749 §5.2',
     outside: {
       sentence:
-        'A wrong password, an unknown refresh token, or an access token in its place gets 400 `invalid_grant`. An unknown grant type gets 400 `unsupported_grant_type`.',
-      clause: 'RFC 6749 §5.2; device API §7',
-      check: 'sends one of each',
+        'A wrong password, an unknown refresh token, or an access token in its place gets 400 `invalid_grant`; so does a refresh token whose revocation was answered with 200. An unknown grant type gets 400 `unsupported_grant_type`.',
+      clause: 'RFC 6749 §5.2; RFC 7009 §2.2; device API §7',
+      check: 'sends one of each, that of a revoked token only if the server offers revocation',
     },
   },
   C6: {
@@ -74,10 +74,11 @@ export const CONTRACT = {
       'Access tokens live 3600 s and refresh tokens 604,800 s by default. A token is invalid from its expiry second on. A jump of the wall clock changes nothing.',
     reason: 'device API',
     outside: {
-      sentence: 'A login states a lifetime of 3600 s, and its access token is valid when it is used again.',
+      sentence:
+        'Logins and refreshes state a lifetime of 3600 s, and the first access token is valid when it is used again.',
       clause: 'device API §2 and §5.6',
       check:
-        'reads `expires_in`, and, without `--quick`, uses the first access token again: after a window, if the run waits for one',
+        'reads `expires_in` of a login and of a refresh, and, without `--quick`, uses the first access token again: after a window, if the run waits for one',
     },
   },
   C8: {
@@ -110,7 +111,7 @@ export const CONTRACT = {
       sentence: 'A request to the API without one valid access token as `Authorization: Bearer` gets 401.',
       clause: 'device API §4.3, §5.3 and §5.4; RFC 6750 §2.1; RFC 9110 §11.1 and §11.4',
       check:
-        'asks without a token by GET, HEAD and OPTIONS, with ten wrong credentials, and with a valid token in the query; in return, two other spellings of the right credential have to be admitted',
+        'asks without a token by GET, HEAD and OPTIONS, with eleven wrong credentials, and with a valid token in the query and in a cookie; in return, two other spellings of the right credential have to be admitted',
     },
   },
   C11: {

@@ -55,7 +55,7 @@ export const REQUESTS = {
       sentence: 'No other spelling of a path gets past the check of the token.',
       clause: 'device API §4.3 and §5.4',
       check:
-        'asks without a token for other spellings of the path: encoded, with dots, slashes or semicolons, in upper case, and behind `/oauth/token`',
+        'asks without a token for other spellings of the path: encoded, with dots, slashes or semicolons, in upper case, with the suffix of a style sheet, and behind `/oauth/token`',
     },
   },
   H25: {

@@ -76,7 +76,7 @@ export interface Plan {
   readonly notTestable: readonly OutsideId[]
   /** Logins with the right password, at most. */
   readonly logins: number
-  /** Logins with a wrong password, and as many with an empty one: a server may count them. */
+  /** Logins with a wrong or an empty password, at most: a server may count them. */
   readonly wrongPasswords: number
   /** Requests at most, without the floods. */
   readonly requests: number

@@ -27,7 +27,7 @@ export interface Fault {
   /** Promises that it breaks as well if a run happens to meet it there. */
   readonly alsoBreaks?: readonly OutsideId[]
   /** The server under which it shows; default: cleartext HTTP/1.1, refresh tokens kept. */
-  readonly server?: { readonly tls?: true; readonly rotate?: true }
+  readonly server?: { readonly tls?: true; readonly rotate?: true; readonly revocationPath?: string }
   /** The shortest run that shows it: without waits for windows (default), with them, or with floods, too. */
   readonly run?: 'windows' | 'complete'
   /** Around the whole server: before a request is counted, and after its reply has the limit fields. */

@@ -63,7 +63,7 @@ const PLAN: Plan = {
   promises: ['C4', 'C16'],
   notTestable: [],
   logins: 12,
-  wrongPasswords: 1,
+  wrongPasswords: 3,
   requests: 1243,
   seconds: 390,
   floods: { seconds: 10, connections: 20 },
@@ -78,7 +78,7 @@ describe('H126 the announcement', () => {
     expect(announcement(PLAN)).toBe(
       [
         '2 promises of the documented API, checked from outside at https://device.example. This run',
-        '  - logs in at most 12 times with the password, and tries 1 wrong and 1 empty one, which the server may count',
+        '  - logs in at most 12 times with the password, and tries 3 wrong or empty ones, which the server may count',
         '  - sends at most 1243 requests without the floods, and takes about 6 min 30 s',
         '  - floods the API and /oauth/token, one after the other, for 10 s each over 20 connections; at most the limit reaches the device in each window, if the server keeps it',
         '  - sends only GET, HEAD and OPTIONS to /status and to other spellings of it, and changes nothing there',

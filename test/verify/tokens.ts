@@ -35,6 +35,8 @@ export interface Tokens {
   refresh(refreshToken: string): Issued | undefined
   /** Whether the API lets this access token through. */
   admits(accessToken: string): boolean
+  /** The same, whatever the case of its letters. */
+  admitsInOtherCase(accessToken: string): boolean
   /** The API refuses this access token from now on. */
   end(accessToken: string): void
   /** Ends the login that either token belongs to. */
@@ -65,6 +67,11 @@ export function createTokens({ rotate, grace }: TokenRules): Tokens {
     return refreshToken
   }
 
+  function admits(accessToken: string): boolean {
+    const known = access.get(accessToken)
+    return known !== undefined && !known.login.revoked && Date.now() < known.expiresAt
+  }
+
   return {
     login() {
       const login = { revoked: false, refreshExpiresAt: Date.now() + REFRESH_LIFETIME * 1000 }
@@ -84,10 +91,9 @@ export function createTokens({ rotate, grace }: TokenRules): Tokens {
       if (rotate) known.spent = { at: Date.now(), issued }
       return issued
     },
-    admits(accessToken) {
-      const known = access.get(accessToken)
-      return known !== undefined && !known.login.revoked && Date.now() < known.expiresAt
-    },
+    admits,
+    admitsInOtherCase: (accessToken) =>
+      [...access.keys()].some((each) => each.toLowerCase() === accessToken.toLowerCase() && admits(each)),
     end: (accessToken) => {
       access.delete(accessToken)
     },

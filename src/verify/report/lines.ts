@@ -37,7 +37,7 @@ function itemsOf(plan: Plan): readonly string[] {
 }
 
 function wrongPasswords({ wrongPasswords: times }: Plan): string {
-  return times === 0 ? '' : `, and tries ${times} wrong and ${times} empty one, which the server may count`
+  return times === 0 ? '' : `, and tries ${times} wrong or empty ones, which the server may count`
 }
 
 /** The line of a promise as soon as it is decided. */

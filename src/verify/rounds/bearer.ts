@@ -9,7 +9,7 @@ import { conclude, type Round, untested } from './round.ts'
 /** C10 and C11: requests with a right token in other spellings, and with everything that is not a right token. */
 export const bearer: Round = {
   promises: ['C10', 'C11'],
-  cost: () => ({ requests: 21, seconds: 1 }),
+  cost: () => ({ requests: 23, seconds: 1 }),
   async run(stage) {
     const [grant] = stage.grants
     const { admitted } = stage
@@ -124,7 +124,20 @@ function wrongCredentials({ options, records }: Stage, grant: Grant): WrongCrede
     authorization(`Basic ${accessToken}`, 'with a valid token in the scheme Basic'),
     authorization(`Bearer ${accessToken}x`, 'with a character after a valid token'),
     authorization(`Bearer ${accessToken.slice(0, -1)}`, 'with a valid token without its last character'),
+    ...(inOtherCase(accessToken) === accessToken
+      ? []
+      : [
+          authorization(
+            `Bearer ${inOtherCase(accessToken)}`,
+            'with the letters of a valid token in other case',
+          ),
+        ]),
     authorization(`Bearer ${refreshToken}`, 'with a refresh token as access token'),
+    wrong(
+      ['Cookie', ['access_token', 'token', 'bearer'].map((name) => `${name}=${accessToken}`).join('; ')],
+      'with a valid token in a cookie',
+      'device API §5.3',
+    ),
     authorization(
       `Bearer ${unknown}, Bearer ${accessToken}`,
       'with an unknown and a valid token in one field',
@@ -140,6 +153,13 @@ function wrongCredentials({ options, records }: Stage, grant: Grant): WrongCrede
       clause: 'device API §5.3',
     },
   ]
+}
+
+/** Upper case as lower case, and the reverse. */
+function inOtherCase(token: string): string {
+  return token.replace(/[a-z]/gi, (letter) =>
+    letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase(),
+  )
 }
 
 /** C11: a 401 names the scheme that the server expects (RFC 9110 §15.5.2, RFC 6750 §3). */

@@ -14,16 +14,7 @@ export const lifetime: Round = {
   async run(stage) {
     const { firstLogin, options } = stage
     if (firstLogin === undefined) return untested(['C7'], 'no login gave tokens')
-    const { expiresIn } = firstLogin
-    const stated: Departure | undefined =
-      expiresIn === LIFETIME || !Number.isInteger(expiresIn)
-        ? undefined
-        : {
-            sent: 'POST /oauth/token with the password',
-            came: `expires_in: ${expiresIn}`,
-            wanted: String(LIFETIME),
-            clause: 'device API §5.6',
-          }
+    const stated = lifetimeDeparture('POST /oauth/token with the password', firstLogin.expiresIn)
     if (options.quick) return conclude('C7', [stated], 'only expires_in was read, because of --quick')
     const { lateUse } = stage
     const { question, answer } =
@@ -34,6 +25,13 @@ export const lifetime: Round = {
         : undefined
     return conclude('C7', [stated, used], 'that tokens expire would take an hour and a week to see')
   },
+}
+
+/** What is wrong with the lifetime that a response states. Whether it is stated at all is a matter of C4. */
+export function lifetimeDeparture(sent: string, expiresIn: unknown): Departure | undefined {
+  return expiresIn === LIFETIME || !Number.isInteger(expiresIn)
+    ? undefined
+    : { sent, came: `expires_in: ${expiresIn}`, wanted: String(LIFETIME), clause: 'device API §5.6' }
 }
 
 /** A request with the token of the first login, however often the login was refreshed since. */

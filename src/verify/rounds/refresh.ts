@@ -2,21 +2,23 @@ import { type Answer, member, textMember } from '../answer.ts'
 import { apiRequest, refreshGrant } from '../question.ts'
 import type { Grant, Stage } from '../stage.ts'
 import type { Departure } from '../verdict.ts'
-import { conclude, type Round, untested } from './round.ts'
+import { lifetimeDeparture } from './lifetime.ts'
+import { broken, conclude, type Round, untested } from './round.ts'
 
 /** Longer than a server may accept a spent refresh token again, for a client that lost the response (s): C6 allows 10. */
 const GRACE = 12
 
-/** C6: the refresh grant, with a refresh token that is kept or replaced. */
+/** C6: the refresh grant, with a refresh token that is kept or replaced. C7: the lifetime that it states. */
 export const refresh: Round = {
-  promises: ['C6'],
+  promises: ['C6', 'C7'],
   cost: ({ quick }) => ({ requests: 13, seconds: quick ? 1 : GRACE + 1 }),
   async run(stage) {
     const [grant, other] = stage.grants
     if (grant === undefined || other === undefined || stage.admitted === undefined)
       return untested(['C6'], 'no two logins gave tokens that the API admits')
     const before = { ...grant }
-    const departures = await refreshOnce(stage, grant, 'with the refresh token')
+    const stated: Departure[] = []
+    const departures = await refreshOnce(stage, grant, 'with the refresh token', stated)
     if (departures.length > 0) return conclude('C6', departures)
     const replaces = grant.refreshToken !== before.refreshToken
     departures.push(
@@ -24,31 +26,35 @@ export const refresh: Round = {
       ...(await mustPass(stage, grant.accessToken, 'with the access token of the refresh')),
     )
     const again = replaces ? 'with the refresh token of the refresh' : 'with the refresh token, again'
-    const broken = await refreshOnce(stage, grant, again)
+    const failed = await refreshOnce(stage, grant, again)
     departures.push(
-      ...broken,
-      ...(broken.length > 0
+      ...failed,
+      ...(failed.length > 0
         ? []
         : await mustPass(stage, grant.accessToken, 'with the access token of the second refresh')),
     )
     if (replaces) departures.push(...(await spentToken(stage, other)))
     if (departures.length === 0) stage.refreshing = replaces ? 'replaces' : 'keeps'
-    return conclude(
-      'C6',
-      departures,
-      replaces ? 'each refresh replaces the refresh token' : 'the refresh token stays the same',
-    )
+    const note = replaces ? 'each refresh replaces the refresh token' : 'the refresh token stays the same'
+    return [...conclude('C6', departures, note), ...stated.map((departure) => broken('C7', departure))]
   },
 }
 
-/** Refreshes a grant, whose tokens become those of the response. */
-export async function refreshOnce(stage: Stage, grant: Grant, what: string): Promise<Departure[]> {
+/** Refreshes a grant, whose tokens become those of the response. Adds what is wrong with the stated lifetime to `stated`. */
+async function refreshOnce(
+  stage: Stage,
+  grant: Grant,
+  what: string,
+  stated: Departure[] = [],
+): Promise<Departure[]> {
   const question = refreshGrant(grant.refreshToken, what)
   const answer = await stage.ask(question)
   const accessToken = textMember(answer, 'access_token')
   if (answer.status !== 200 || accessToken === undefined) {
     return [stage.departure(question, answer, '200 with a new access token', 'device API §4.2')]
   }
+  const wrong = lifetimeDeparture(question.what, member(answer, 'expires_in'))
+  if (wrong !== undefined) stated.push(wrong)
   const same = accessToken === grant.accessToken
   takeTokens(grant, answer)
   if (!same) return []

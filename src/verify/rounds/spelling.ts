@@ -15,13 +15,13 @@ import { grantIn } from './tokens.ts'
 /** C1, H20 and H24: what another spelling of a path, or another `Host`, lets through. */
 export const spelling: Round = {
   promises: ['C1', 'H20', 'H24'],
-  cost: ({ path }) => ({ logins: 3, requests: 7 + disguises(path).length, seconds: 1 }),
+  cost: ({ path }) => ({ logins: 4, requests: 8 + disguises(path).length, seconds: 1 }),
   async run(stage) {
     const { path, password } = stage.options
     const [grant] = stage.grants
     if (grant === undefined) return untested(['C1', 'H20', 'H24'], 'no login gave tokens')
     const respelled: (Departure | undefined)[] = []
-    for (const other of ['/oauth/token/', '//oauth/token', '/oauth/%74oken']) {
+    for (const other of ['/oauth/token/', '//oauth/token', '/oauth/%74oken', TOKEN_PATH.toUpperCase()]) {
       const question = tokenRequest(passwordForm(password), 'with the password', { path: other })
       const answer = await stage.ask({ ...question, oddity: 'respelled' })
       if (givesTokens(answer))
@@ -91,6 +91,8 @@ export function disguises(path: string): string[] {
     `${TOKEN_PATH};/../..${plain}`,
     `${plain};${TOKEN_PATH}`,
     `${plain}%00`,
+    `${plain.replace(/\/$/, '/x')}.css`,
+    `${plain};x.css`,
     plain.endsWith('/') ? `${plain}?x` : `${plain}/`,
     plain.toUpperCase(),
     TOKEN_PATH.toUpperCase(),

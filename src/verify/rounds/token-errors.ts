@@ -15,7 +15,7 @@ import { conclude, type Round, untested } from './round.ts'
 /** C2 and C5: requests for tokens that have to be refused. */
 export const tokenErrors: Round = {
   promises: ['C2', 'C5', 'C9', 'C19'],
-  cost: () => ({ logins: 4, wrongPasswords: 1, requests: 11, seconds: 1 }),
+  cost: () => ({ logins: 4, wrongPasswords: 3, requests: 12, seconds: 1 }),
   async run(stage) {
     const [grant] = stage.grants
     if (grant === undefined) return untested(['C2', 'C5', 'C9', 'C19'], 'no login gave tokens')
@@ -40,10 +40,33 @@ export const tokenErrors: Round = {
       ),
       await refusal(stage, UNSUPPORTED_GRANT, 'unsupported_grant_type'),
     ]
-    // C19 reads the status of the response.
-    await stage.ask(GET_TOKEN)
+    malformed.push(await loginByGet(stage, wrong))
     return [...conclude('C2', malformed), ...conclude('C5', grants)]
   },
+}
+
+/**
+ * A login whose form is the query of a GET, which an access log may keep. The password is wrong, so that no log gets the right one:
+ * a server that looks at it refuses it in another way than a GET without a form. C19 reads the statuses of both.
+ */
+async function loginByGet(stage: Stage, wrong: string): Promise<Departure | undefined> {
+  const bare = await stage.ask(GET_TOKEN)
+  const question: Question = {
+    ...GET_TOKEN,
+    path: `${GET_TOKEN.path}?${new URLSearchParams(passwordForm(wrong))}`,
+    what: 'GET /oauth/token with a wrong password in the query',
+  }
+  const answer = await stage.ask(question)
+  const [before, after] = [bare, answer].map((each) => `${each.status} ${member(each, 'error')}`)
+  const looked = member(answer, 'error') === 'invalid_grant' || answer.status === 401 || answer.status === 200
+  return looked && before !== after
+    ? stage.departure(
+        question,
+        answer,
+        `${before}, as without a query: a login is a POST`,
+        'RFC 6749 §2.3.1 and §3.2',
+      )
+    : undefined
 }
 
 function refused(question: Question): Question {

@@ -13,7 +13,7 @@ import {
 import { revoke } from '../revocation.ts'
 import type { Grant, Stage } from '../stage.ts'
 import type { Departure, Finding } from '../verdict.ts'
-import { conclude, type Round, untested } from './round.ts'
+import { broken, conclude, type Round, untested } from './round.ts'
 
 /** C4 and C3: the logins. The other rounds use their tokens. */
 export const tokens: Round = {
@@ -148,12 +148,15 @@ function differenceDepartures(login: Question, first: Grant, second: Grant): Dep
   return found
 }
 
-/** A 200 alone proves no revocation: it may come from the device, or from a server that ignores the request. */
-async function revokeAndCheck(stage: Stage, { refreshToken }: Grant): Promise<void> {
-  if ((await revoke(stage, refreshToken)) !== undefined) return
-  const answer = await stage.ask(refreshGrant(refreshToken, 'with a revoked refresh token'))
-  if (answer.status !== 200) return
+/** C5: what the server says it has revoked is not valid any more. */
+async function revokeAndCheck(stage: Stage, { refreshToken }: Grant): Promise<Finding[]> {
+  if ((await revoke(stage, refreshToken)) !== undefined) return []
+  const question = refreshGrant(refreshToken, 'with a refresh token whose revocation was answered with 200')
+  const answer = await stage.ask(question)
+  if (answer.status !== 200) return []
   stage.noRevocation = `${stage.options.revocationPath}: 200, but the token still works: the tokens of the run are left`
+  const wanted = '400 invalid_grant: the token is revoked'
+  return [broken('C5', stage.departure(question, answer, wanted, 'RFC 7009 §2.2; RFC 6749 §5.2'))]
 }
 
 /** C3: the response is the same as without them. */
@@ -173,11 +176,11 @@ async function ignoredParameters(stage: Stage, usual: number): Promise<readonly 
   const answer = await stage.ask(login)
   const extraGrant = grantIn(answer)
   // The run needs no third login.
-  if (extraGrant !== undefined) await revokeAndCheck(stage, extraGrant)
+  const revocation = extraGrant === undefined ? [] : await revokeAndCheck(stage, extraGrant)
   const clause = 'device API §4.1; RFC 6749 §3.2'
-  return conclude('C3', [
+  const refused =
     answer.status === usual && extraGrant !== undefined
       ? undefined
-      : stage.departure(login, answer, '200: the password is right, the rest is ignored', clause),
-  ])
+      : stage.departure(login, answer, '200: the password is right, the rest is ignored', clause)
+  return [...conclude('C3', [refused]), ...revocation]
 }

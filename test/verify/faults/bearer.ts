@@ -57,6 +57,23 @@ export const BEARER_FAULTS: readonly Fault[] = [
     ),
   },
   {
+    name: 'cookie-token-passes',
+    sentence: 'a token in a cookie passes',
+    breaks: { C10: /200/ },
+    answer: lettingThrough(({ fields }, { tokens }) =>
+      tokens.admits(/(?:^|; )access_token=([^;]+)/.exec(fields.get('cookie')?.[0] ?? '')?.[1] ?? ''),
+    ),
+  },
+  {
+    name: 'token-in-other-case-passes',
+    sentence: 'tokens are compared without case',
+    breaks: { C10: /200/ },
+    answer: lettingThrough((request, { tokens }) => {
+      const token = tokenOf(request)
+      return token !== undefined && tokens.admitsInOtherCase(token)
+    }),
+  },
+  {
     name: 'first-authorization-counts',
     sentence: 'of two Authorization fields the first counts',
     breaks: { C10: /200/ },
@@ -163,6 +180,7 @@ const DISGUISES = [
     sentence: 'the path of the token endpoint in other case',
     path: /^\/(?!oauth\/token$)[oO][aA][uU][tT][hH]\/[tT][oO][kK][eE][nN]$/,
   },
+  { name: 'suffix', sentence: 'a path with the suffix of a style sheet', path: /\w\.css$/ },
 ]
 
 /** Disguises of a path for which a request needs no token (H24). */

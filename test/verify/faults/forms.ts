@@ -8,6 +8,7 @@ const SPELLINGS = [
   { path: '/oauth/token/', name: 'slash-after' },
   { path: '//oauth/token', name: 'two-slashes' },
   { path: '/oauth/%74oken', name: 'percent-encoded' },
+  { path: '/OAUTH/TOKEN', name: 'upper-case' },
 ]
 
 /** Faults of the requests that the token endpoint takes, and of those that it refuses. */
@@ -77,6 +78,18 @@ export const FORM_FAULTS: readonly Fault[] = [
       const text = request.path === '/oauth/token' ? await request.body() : undefined
       return next(text?.startsWith('{') ? withForm(request, JSON.parse(text)) : request)
     },
+  },
+  {
+    name: 'login-by-get',
+    sentence: 'the token endpoint takes a form from the query of a GET, too',
+    breaks: { C2: /invalid_grant|200/ },
+    answer: pretending(
+      ({ method, path, query }) => method === 'GET' && path === '/oauth/token' && query !== '',
+      (request) => ({
+        ...withForm(request, Object.fromEntries(new URLSearchParams(request.query))),
+        method: 'POST',
+      }),
+    ),
   },
   {
     name: 'username-refused',

@@ -1,3 +1,4 @@
+import { uncached } from '../exchange.ts'
 import type { Fault } from '../fault.ts'
 import { tokenResponse } from '../token-endpoint.ts'
 import { randomToken } from '../tokens.ts'
@@ -223,6 +224,24 @@ export const REFRESH_FAULTS: readonly Fault[] = [
       200,
       members((body) => ({ ...body, expires_in: 1800 })),
     ),
+  },
+  {
+    name: 'refresh-expires-in-600',
+    sentence: '`expires_in` of a refresh is 600',
+    breaks: { C7: /600/ },
+    answer: onGrant(
+      'refresh_token',
+      200,
+      members((body) => ({ ...body, expires_in: 600 })),
+    ),
+  },
+  {
+    name: 'revocation-does-nothing',
+    sentence: 'a revocation is 200, and the tokens go on working',
+    breaks: { C5: /200/ },
+    server: { revocationPath: '/oauth/revoke' },
+    run: 'windows',
+    answer: (request, next) => (request.path === '/oauth/revoke' ? uncached(200, {}) : next(request)),
   },
   {
     name: 'access-token-dies',
