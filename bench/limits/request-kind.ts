@@ -1,7 +1,6 @@
-import { member } from '../../src/verify/answer.ts'
-import type { Expected } from '../../src/verify/ledger.ts'
-import { type Observation, only, wholeNumber } from '../../src/verify/observation.ts'
-import type { Endpoint } from '../../src/verify/verdict.ts'
+import type { Endpoint } from '../../src/http/admission.ts'
+import { type Limit, limitFieldFaults } from '../../src/verify/limit-fields.ts'
+import { member, type Observation, only, wholeNumber } from '../../src/verify/received.ts'
 import { PASSWORD, tokenRequest } from '../sidecar.ts'
 import { DEVICE_BODY, DEVICE_PATH } from './counting-device.ts'
 
@@ -14,13 +13,26 @@ export interface FloodRequest {
 }
 
 /** One kind of request in a flood, and the response that it gets when it passes the limit. */
-export interface RequestKind extends Expected {
+export interface RequestKind {
   readonly name: string
   readonly endpoint: Endpoint
   readonly request: FloodRequest
   /** Status of the response when the request passes the limit. */
   readonly status: 200 | 400 | 401
   readonly reachesDevice: boolean
+  /** The faults of a response with this status, apart from its rate-limit fields. */
+  readonly responseFaults: (observation: Observation) => readonly string[]
+}
+
+/** What is wrong with a response of Postern to such a request, apart from how many pass. */
+export function faultsOf(kind: RequestKind, observation: Observation, limit: Limit): readonly string[] {
+  const { status, fields } = observation
+  const early = fields.has('retry-after') ? [`${status} with Retry-After`] : []
+  const passed = status === kind.status ? [...kind.responseFaults(observation), ...early] : []
+  return [
+    ...limitFieldFaults(observation, limit),
+    ...(status === 429 ? ownRefusalFaults(observation) : passed),
+  ]
 }
 
 export function withToken(token: string): RequestKind {
@@ -30,7 +42,6 @@ export function withToken(token: string): RequestKind {
     request: { method: 'GET', path: DEVICE_PATH, headers: { authorization: `Bearer ${token}` } },
     status: 200,
     reachesDevice: true,
-    refusalFaults: ownRefusalFaults,
     responseFaults: ({ body }) => (body === DEVICE_BODY ? [] : ["200 without the device's body"]),
   }
 }
@@ -41,7 +52,6 @@ export const WITHOUT_TOKEN: RequestKind = {
   request: { method: 'GET', path: DEVICE_PATH },
   status: 401,
   reachesDevice: false,
-  refusalFaults: ownRefusalFaults,
   responseFaults: (observation) => [
     ...jsonFaults(observation),
     ...errorFault(observation, 'invalid_token'),
@@ -57,7 +67,6 @@ export const RIGHT_PASSWORD: RequestKind = {
   request: passwordGrant(PASSWORD),
   status: 200,
   reachesDevice: false,
-  refusalFaults: ownRefusalFaults,
   responseFaults: (observation) => [...jsonFaults(observation), ...tokenFaults(observation)],
 }
 
@@ -67,7 +76,6 @@ export const WRONG_PASSWORD: RequestKind = {
   request: passwordGrant('wrong'),
   status: 400,
   reachesDevice: false,
-  refusalFaults: ownRefusalFaults,
   responseFaults: (observation) => [...jsonFaults(observation), ...errorFault(observation, 'invalid_grant')],
 }
 

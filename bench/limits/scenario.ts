@@ -1,13 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import autocannon from 'autocannon'
-import { textMember } from '../../src/verify/answer.ts'
+import type { Endpoint } from '../../src/http/admission.ts'
 import { type Account, createLedger, type Ledger } from '../../src/verify/ledger.ts'
-import type { Limit } from '../../src/verify/limit-faults.ts'
-import { foldFields, type Observation, only, wholeNumber } from '../../src/verify/observation.ts'
-import type { Endpoint } from '../../src/verify/verdict.ts'
+import type { Limit } from '../../src/verify/limit-fields.ts'
+import { foldFields, type Observation, only, textMember, wholeNumber } from '../../src/verify/received.ts'
 import { startSidecar } from '../sidecar.ts'
 import { startCountingDevice } from './counting-device.ts'
-import { type RequestKind, RIGHT_PASSWORD } from './request-kind.ts'
+import { faultsOf, type RequestKind, RIGHT_PASSWORD } from './request-kind.ts'
 
 export interface Scenario {
   readonly title: string
@@ -62,6 +61,8 @@ export async function runScenario(scenario: Scenario, sets: readonly string[]): 
   const faults: string[] = []
   let reached = 0
 
+  const add = (ledger: Ledger, kind: RequestKind, observation: Observation): void =>
+    ledger.add(kind.status, observation, faultsOf(kind, observation, limits[kind.endpoint]))
   const record = (kind: RequestKind, observation: Observation): void => {
     const { endpoint } = kind
     if (observation.status === 429) lastRefusals.set(endpoint, observation)
@@ -69,10 +70,10 @@ export async function runScenario(scenario: Scenario, sets: readonly string[]): 
     let ledger = ledgers.get(endpoint)
     if (ledger === undefined) {
       ledger = createLedger(limits[endpoint], 'exactly' in windows ? windows.exactly : undefined)
-      if (endpoint === 'oauth') for (const grant of grants) ledger.add(RIGHT_PASSWORD, grant)
+      if (endpoint === 'oauth') for (const grant of grants) add(ledger, RIGHT_PASSWORD, grant)
       ledgers.set(endpoint, ledger)
     }
-    ledger.add(kind, observation)
+    add(ledger, kind, observation)
   }
   const send = async (kinds: readonly RequestKind[], shape: Shape, onResponse: OnResponse): Promise<void> => {
     faults.push(...(await flood(sidecar.url, kinds, shape, onResponse)))

@@ -23,35 +23,12 @@ const SLIM: Readonly<Record<string, string>> = {
   'node:child_process': `
     module.exports = new Proxy({}, { get: (_, name) => process.getBuiltinModule('node:child_process')[name] })
   `,
-  // Without its command line.
-  autocannon: `module.exports = require('autocannon/lib/init.js')`,
-  // `autocannon` takes these for durations in words, a placeholder in requests, and to look for an old Node.js.
-  timestring: '',
-  hyperid: `module.exports = () => () => ''`,
-  semver: 'exports.gte = () => true',
-}
-
-/** Replacements for files of autocannon. */
-const SLIM_AUTOCANNON: Readonly<Record<string, string>> = {
-  // Output on a terminal, threads, forms and recorded requests.
-  './progressTracker': '',
-  './manager': '',
-  './worker_threads': 'exports.isMainThread = true',
-  './multipart': '',
-  './parseHAR': '',
-  // Histograms, in WebAssembly. Postern takes the time of each response.
-  './histUtil': `
-    const none = { recordValue() {}, destroy() {} }
-    exports.getHistograms = () => ({ latencies: none, requests: none, throughput: none })
-    exports.encodeHist = () => null
-  `,
 }
 
 /** Marks a replacement. What a replacement itself imports is the real package. */
 const MARK = '\0slim:'
 
 function isReplaced(name: string, importer = ''): boolean {
-  if (importer.includes('/node_modules/autocannon/') && name in SLIM_AUTOCANNON) return true
   return name in SLIM && !importer.startsWith(MARK)
 }
 
@@ -60,6 +37,6 @@ export const slimPackages: Plugin = {
   resolveId: (name, importer) => (isReplaced(name, importer) ? `${MARK}${name}` : null),
   load(id) {
     const name = id.slice(MARK.length)
-    return id.startsWith(MARK) ? (SLIM[name] ?? SLIM_AUTOCANNON[name] ?? null) : null
+    return id.startsWith(MARK) ? (SLIM[name] ?? null) : null
   },
 }

@@ -2,11 +2,8 @@ import { systemClock } from '../system/clock.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import { SetupError } from '../system/setup-error.ts'
 import type { VerifyOptions } from '../verify/options.ts'
-import { planJson, reportJson } from '../verify/report/json.ts'
-import { junitError, junitXml } from '../verify/report/junit.ts'
-import { displayOf, type Output, printable } from '../verify/report/style.ts'
-import { textReporter } from '../verify/report/text-reporter.ts'
-import { timed } from '../verify/report/times.ts'
+import { junitError, junitXml, planJson, reportJson, timed } from '../verify/report/documents.ts'
+import { displayOf, type Output, textReporter, visible } from '../verify/report/text.ts'
 import { planOf, verify } from '../verify/verify.ts'
 import type { CommandIo, DaemonIo, ExitCode } from './command.ts'
 import { lostReason, type Outputs } from './output.ts'
@@ -83,7 +80,7 @@ async function failed(error: unknown, file: JunitFile | undefined, { stderr }: V
 
 /** The error with problems that cannot rewrite the screen: they may quote the server. */
 function shownAsText(error: SetupError): SetupError {
-  return new SetupError(error.problems.map(printable), { exitCode: error.exitCode, cause: error })
+  return new SetupError(error.problems.map(visible), { exitCode: error.exitCode, cause: error })
 }
 
 async function warningsOf(

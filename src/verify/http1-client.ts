@@ -1,14 +1,20 @@
-import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
+import { Agent as HttpAgent, request as requestHttp } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { groupFields } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
 import { codeOf } from '../system/setup-error.ts'
-import type { Answer } from './answer.ts'
-import { type Client, EVERY_REQUEST, type Head, RESPONSE_TIMEOUT, startExchange } from './exchange.ts'
-import { foldFields } from './observation.ts'
+import {
+  type Client,
+  EVERY_REQUEST,
+  placeOf,
+  RESPONSE_TIMEOUT,
+  startAttempt,
+  type Target,
+  tlsOptions,
+} from './client.ts'
 import type { Question } from './question.ts'
-import { hostOf, portOf, type Target, tlsOptions } from './target.ts'
+import { foldFields, type Received } from './received.ts'
 
 /**
  * A POST goes over no connection that has been idle for longer than this (ms): the server may close it at that moment, and a client
@@ -35,26 +41,29 @@ export function createHttp1Client(
   const agent = secure ? new HttpsAgent({ ...kept, ...tlsOptions(target) }) : new HttpAgent(kept)
   const closeIdle = watchIdle(agent, clock)
   const request = secure ? requestHttps : requestHttp
-  const place = { agent, host: hostOf(url), port: portOf(url), setDefaultHeaders: false }
+  const place = { agent, ...placeOf(url), setDefaultHeaders: false }
 
-  async function sendOnce(question: Question, mayRepeat: boolean): Promise<Answer> {
+  async function sendOnce(question: Question, mayRepeat: boolean): Promise<Received> {
     const { method, path, body } = question
     if (method === 'POST') closeIdle()
     const sent = request({ ...place, method, path, headers: headerOf(question, url) })
     let timedOut = false
     let repeat = false
-    const exchange = startExchange(clock, timeout, () => {
+    const attempt = startAttempt(clock, timeout, () => {
       timedOut = true
       sent.destroy()
     })
-    sent.once('response', (response) => exchange.receive(headOf(response), response))
+    sent.once('response', (response) => {
+      const { statusCode: status = 0, rawHeaders } = response
+      attempt.receive({ status, fields: foldFields(groupFields(rawHeaders, 'lower')) }, response)
+    })
     sent.on('error', (error: Error) => {
       repeat = mayRepeat && !timedOut && sent.reusedSocket && codeOf(error) === 'ECONNRESET'
-      exchange.fail(error)
+      attempt.fail(error)
     })
     sent.end(body)
-    const answer = await exchange.answer
-    return repeat && answer.status === 0 ? sendOnce(question, false) : answer
+    const received = await attempt.received
+    return repeat && received.status === 0 ? sendOnce(question, false) : received
   }
 
   return {
@@ -83,8 +92,4 @@ function headerOf({ fields, hosts, body }: Question, url: URL): string[] {
   const host = (hosts ?? [url.host]).flatMap((value) => ['Host', value])
   const length = body === undefined ? [] : ['Content-Length', String(Buffer.byteLength(body))]
   return [...host, ...EVERY_REQUEST, ...fields, ...length]
-}
-
-function headOf({ statusCode = 0, rawHeaders }: IncomingMessage): Head {
-  return { status: statusCode, fields: foldFields(groupFields(rawHeaders, 'lower')) }
 }

@@ -1,27 +1,31 @@
-import type { ClientHttp2Stream, IncomingHttpHeaders, IncomingHttpStatusHeader } from 'node:http2'
+import { once } from 'node:events'
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from 'node:http2'
 import { setTimeout as pause } from 'node:timers/promises'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { groupFields } from '../http/fields.ts'
 import type { Clock } from '../system/clock.ts'
-import type { Answer } from './answer.ts'
 import {
+  type Attempt,
   type Client,
   EVERY_REQUEST,
-  type Exchange,
   failureOf,
-  type Head,
   RESPONSE_TIMEOUT,
-  startExchange,
-} from './exchange.ts'
-import { CLOSED, NOT_OFFERED, openSession, type Session } from './http2-session.ts'
-import { foldFields } from './observation.ts'
+  startAttempt,
+  type Target,
+  tlsOptions,
+} from './client.ts'
 import type { Question } from './question.ts'
-import type { Target } from './target.ts'
+import { foldFields } from './received.ts'
 
 /** A request fails at this many refusals of its stream without a response to any other request between them. */
 const MOST_REFUSALS = 5
 
 /** The pause after the first of these refusals (ms). It doubles with each. */
 const FIRST_PAUSE = 10
+
+const CLOSED = Object.assign(new Error('session closed'), { code: 'ERR_HTTP2_SESSION_ERROR' })
+const RESET = Object.assign(new Error('stream reset'), { code: 'ERR_HTTP2_STREAM_ERROR' })
+const NOT_OFFERED = new Error('the server does not offer it')
 
 /**
  * HTTP/2 over one connection at a time; or, in words, why there is none: the server does not offer it by ALPN (RFC 9113 §3.2),
@@ -45,83 +49,140 @@ export async function createHttp2Client(
   /** Of all requests. While it grows, the server makes progress. */
   let responses = 0
 
-  async function send(question: Question): Promise<Answer> {
-    let stream: ClientHttp2Stream | undefined
-    let over = false
-    const exchange = startExchange(clock, timeout, () => {
-      over = true
-      stream?.destroy()
-    })
-
-    /** @param before how many responses there were at the last refusal of this request, or at its start */
-    async function attempt(refusals: number, before: number): Promise<void> {
-      const session = await connections.current()
-      if (over) return
-      // A GOAWAY may have come with the SETTINGS.
-      stream = session.isOpen() ? open(session, question) : undefined
-      if (stream !== undefined && (await headOrRefusal(session, stream, exchange))) {
-        responses += 1
-        return
-      }
-      const inVain = responses === before ? refusals + 1 : 1
-      if (inVain === MOST_REFUSALS)
-        throw new Error(`the server refused the HTTP/2 stream ${MOST_REFUSALS} times`)
-      const until = responses
-      if (session.isOpen()) await pause(FIRST_PAUSE * 2 ** (inVain - 1))
-      if (!over) await attempt(inVain, until)
+  /** @param before how many responses there were at the last refusal of this request, or at its start */
+  async function sendAgain(
+    question: Question,
+    sending: Sending,
+    refusals: number,
+    before: number,
+  ): Promise<void> {
+    const connection = await connections.current()
+    if (sending.isOver) return
+    // A GOAWAY may have come with the SETTINGS.
+    sending.stream = isOpen(connection) ? open(connection, question) : undefined
+    if (sending.stream !== undefined && (await headOrRefusal(connection, sending.stream, sending.attempt))) {
+      responses += 1
+      return
     }
-
-    void attempt(0, responses).catch(exchange.fail)
-    return exchange.answer
+    const inVain = responses === before ? refusals + 1 : 1
+    if (inVain === MOST_REFUSALS)
+      throw new Error(`the server refused the HTTP/2 stream ${MOST_REFUSALS} times`)
+    const until = responses
+    if (isOpen(connection)) await pause(FIRST_PAUSE * 2 ** (inVain - 1))
+    if (!sending.isOver) await sendAgain(question, sending, inVain, until)
   }
 
-  return { send, close: connections.close }
+  return {
+    send(question) {
+      const attempt = startAttempt(clock, timeout, () => {
+        sending.isOver = true
+        sending.stream?.destroy()
+      })
+      const sending: Sending = { attempt, stream: undefined, isOver: false }
+      void sendAgain(question, sending, 0, responses).catch(attempt.fail)
+      return attempt.received
+    },
+    close: connections.close,
+  }
+}
+
+/** A request with all its repeats. */
+interface Sending {
+  readonly attempt: Attempt
+  stream: ClientHttp2Stream | undefined
+  /** The time is over. */
+  isOver: boolean
+}
+
+/** A connection whose SETTINGS have arrived: Node opens no more streams at once than they allow. */
+interface Connection {
+  readonly session: ClientHttp2Session
+  /** The last stream that a GOAWAY says was processed. */
+  lastProcessed: number
+}
+
+function isOpen({ session }: Connection): boolean {
+  return !session.closed && !session.destroyed
 }
 
 /** The connection that takes new streams. There is one at most; those that the server is closing may still finish theirs. */
 function createConnections(target: Target, timeout: number) {
-  const opened = new Set<Session>()
-  let latest: Promise<Session> | undefined
+  const opened = new Set<Connection>()
+  let latest: Promise<Connection> | undefined
   let closed = false
 
-  async function open(): Promise<Session> {
-    const session = await openSession(target, timeout)
-    opened.add(session)
-    session.http2.once('close', () => opened.delete(session))
-    if (closed) session.http2.destroy()
-    return session
+  async function open(): Promise<Connection> {
+    const connection = await openConnection(target, timeout)
+    opened.add(connection)
+    connection.session.once('close', () => opened.delete(connection))
+    if (closed) connection.session.destroy()
+    return connection
   }
 
   return {
-    /** Rejects like `openSession`. */
-    async current(): Promise<Session> {
+    /** Rejects like `openConnection`. */
+    async current(): Promise<Connection> {
       if (closed) throw CLOSED
       const known = latest
-      const session = await known?.catch(() => undefined)
-      if (session?.isOpen() === true) return session
+      const connection = await known?.catch(() => undefined)
+      if (connection !== undefined && isOpen(connection)) return connection
       // The first that finds it closed connects, for all.
-      if (latest === known) latest = open()
-      return latest as Promise<Session>
+      if (latest === known || latest === undefined) latest = open()
+      return latest
     },
     close(): void {
       closed = true
-      for (const { http2 } of opened) http2.destroy()
+      for (const { session } of opened) session.destroy()
     },
   }
 }
 
-function open({ http2 }: Session, { method, path, fields, body }: Question): ClientHttp2Stream {
-  const stream = http2.request({
-    ...groupFields([...EVERY_REQUEST, ...fields], 'lower'),
-    ':method': method,
-    ':path': path,
+/** Rejects with an error of the network or of TLS, `NOT_OFFERED`, `CLOSED`, or an `AbortError` when the time (ms) is over. */
+async function openConnection(target: Target, timeout: number): Promise<Connection> {
+  const signal = AbortSignal.timeout(timeout)
+  const socket = connectTls({ ...tlsOptions(target), ALPNProtocols: ['h2', 'http/1.1'] })
+  // A socket that is given up may still fail.
+  socket.on('error', () => undefined)
+  try {
+    await once(socket, 'secureConnect', { signal })
+    if (socket.alpnProtocol !== 'h2') throw NOT_OFFERED
+    return await connectionOver(socket, target, signal)
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
+}
+
+async function connectionOver(socket: TLSSocket, { url }: Target, signal: AbortSignal): Promise<Connection> {
+  const session = connect(url.origin, { createConnection: () => socket })
+  const connection: Connection = { session, lastProcessed: Number.POSITIVE_INFINITY }
+  // Every stream of a session that fails reports the failure itself.
+  session.on('error', () => undefined)
+  session.on('goaway', (_code: number, last: number) => {
+    connection.lastProcessed = Math.min(connection.lastProcessed, last)
   })
+  const { promise: closed, reject } = Promise.withResolvers<never>()
+  const close = (): void => reject(CLOSED)
+  session.once('close', close)
+  await Promise.race([once(session, 'remoteSettings', { signal }), closed]).finally(() =>
+    session.off('close', close),
+  )
+  return connection
+}
+
+function open({ session }: Connection, { method, path, fields, body }: Question): ClientHttp2Stream {
+  const grouped = groupFields([...EVERY_REQUEST, ...fields], 'lower')
+  const stream = session.request({ ...grouped, ':method': method, ':path': path })
   stream.end(body)
   return stream
 }
 
 /** True when the head has arrived, false when the server did not process the request. Rejects if neither is so. */
-function headOrRefusal(session: Session, stream: ClientHttp2Stream, exchange: Exchange): Promise<boolean> {
+function headOrRefusal(
+  connection: Connection,
+  stream: ClientHttp2Stream,
+  attempt: Attempt,
+): Promise<boolean> {
   const { promise, resolve, reject } = Promise.withResolvers<boolean>()
   let failure: unknown
   stream.on('error', (error) => {
@@ -129,19 +190,14 @@ function headOrRefusal(session: Session, stream: ClientHttp2Stream, exchange: Ex
   })
   // Of a stream that is closed without an error code, Node tells nothing else.
   stream.once('close', () => {
-    if (session.refused(stream)) resolve(false)
-    else reject(failure ?? (session.isOpen() ? RESET : CLOSED))
+    const { rstCode, id = 0 } = stream
+    if (rstCode === constants.NGHTTP2_REFUSED_STREAM || id > connection.lastProcessed) resolve(false)
+    else reject(failure ?? (isOpen(connection) ? RESET : CLOSED))
   })
   // From here on, the body tells how the stream ends.
-  stream.once('response', (headers) => {
-    exchange.receive(headOf(headers), stream)
+  stream.once('response', ({ ':status': status = 0, ...headers }) => {
+    attempt.receive({ status, fields: foldFields(headers) }, stream)
     resolve(true)
   })
   return promise
-}
-
-const RESET = Object.assign(new Error('stream reset'), { code: 'ERR_HTTP2_STREAM_ERROR' })
-
-function headOf({ ':status': status = 0, ...fields }: IncomingHttpHeaders & IncomingHttpStatusHeader): Head {
-  return { status, fields: foldFields(fields) }
 }

@@ -1,6 +1,6 @@
-import type { OutsideId } from '../promises/promises.ts'
-import type { Limit } from './limit-faults.ts'
-import type { Endpoint } from './verdict.ts'
+import type { Endpoint } from '../http/admission.ts'
+import type { Limit } from './limit-fields.ts'
+import type { OutsideId } from './promises.ts'
 
 /** What a run is to check, and how. The values are within `BOUNDS`. */
 export interface VerifyOptions {

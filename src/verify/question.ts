@@ -1,5 +1,5 @@
+import type { Endpoint } from '../http/admission.ts'
 import { type Fields, fieldValues } from '../http/fields.ts'
-import type { Endpoint } from './verdict.ts'
 
 /** One request of a run. */
 export interface Question {
@@ -23,34 +23,34 @@ export interface Question {
   readonly what: string
 }
 
+export const ENDPOINTS: readonly Endpoint[] = ['api', 'oauth']
+
 export const TOKEN_PATH = '/oauth/token'
 
-const FORM: Fields = ['Content-Type', 'application/x-www-form-urlencoded']
+export type Form = readonly (readonly [string, string])[]
 
 /** A form to the token endpoint. */
 export function tokenRequest(
-  form: readonly (readonly [string, string])[],
+  form: Form,
   what: string,
   { path = TOKEN_PATH, fields = [] }: { readonly path?: string; readonly fields?: Fields } = {},
 ): Question {
   const body = new URLSearchParams(form.map(([name, value]) => [name, value])).toString()
-  const types = fieldValues(fields, 'content-type').length > 0 ? [] : FORM
+  const type = fieldValues(fields, 'content-type').length > 0 ? [] : FORM_TYPE
   return {
     endpoint: 'oauth',
     method: 'POST',
     path,
-    fields: [...types, ...fields],
+    fields: [...type, ...fields],
     body,
     what: `POST ${path} ${what}`,
   }
 }
 
-export function passwordGrant(password: string, what = 'with the password'): Question {
-  return tokenRequest(passwordForm(password), what)
-}
+const FORM_TYPE: Fields = ['Content-Type', 'application/x-www-form-urlencoded']
 
 /** The parameters of a password grant. */
-export function passwordForm(password: string): [string, string][] {
+export function passwordForm(password: string): Form {
   return [
     ['grant_type', 'password'],
     ['password', password],
@@ -58,13 +58,8 @@ export function passwordForm(password: string): [string, string][] {
 }
 
 export function refreshGrant(refreshToken: string, what = 'with the refresh token'): Question {
-  return tokenRequest(
-    [
-      ['grant_type', 'refresh_token'],
-      ['refresh_token', refreshToken],
-    ],
-    what,
-  )
+  const grantType = ['grant_type', 'refresh_token'] as const
+  return tokenRequest([grantType, ['refresh_token', refreshToken]], what)
 }
 
 /**
@@ -74,6 +69,16 @@ export function refreshGrant(refreshToken: string, what = 'with the refresh toke
 export const UNSUPPORTED_GRANT: Question = {
   ...tokenRequest([['grant_type', 'postern-verify']], 'with an unknown grant_type'),
   refused: true,
+}
+
+/** The token endpoint takes only POST. */
+export const GET_TOKEN: Question = {
+  endpoint: 'oauth',
+  method: 'GET',
+  path: TOKEN_PATH,
+  fields: [],
+  refused: true,
+  what: `GET ${TOKEN_PATH}`,
 }
 
 /** GET with an access token. */
@@ -92,12 +97,7 @@ export function unauthorized(
   return { endpoint: 'api', method, path, fields, refused: true, what: `${method} ${path} ${what}` }
 }
 
-/** The token endpoint takes only POST. */
-export const GET_TOKEN: Question = {
-  endpoint: 'oauth',
-  method: 'GET',
-  path: TOKEN_PATH,
-  fields: [],
-  refused: true,
-  what: `GET ${TOKEN_PATH}`,
+/** A path with one more parameter in its query. */
+export function withParameter(path: string, parameter: string): string {
+  return `${path}${path.includes('?') ? '&' : '?'}${parameter}`
 }

@@ -1,33 +1,25 @@
-import type { OutsideId } from '../promises/promises.ts'
-import { type Answer, describeAnswer } from './answer.ts'
-import { shownBy } from './encodings.ts'
-import { type Limit, limitFieldFaults } from './limit-faults.ts'
-import { createLogins } from './logins.ts'
-import type { Observation } from './observation.ts'
-import type { Question } from './question.ts'
-import { createSecrets } from './secrets.ts'
-import type { Departure, Endpoint, Finding } from './verdict.ts'
-import { createWindowEnds } from './window-ends.ts'
+import type { Endpoint } from '../http/admission.ts'
+import { type Limit, limitFieldFaults, retryAfter, statedReset } from './limit-fields.ts'
+import type { OutsideId } from './promises.ts'
+import { ENDPOINTS, type Question } from './question.ts'
+import { described, type Observation, type Received, textMember } from './received.ts'
+import type { Departure, Judgement } from './verdict.ts'
 
 /** What every response of a run is read for, whatever it was sent for. */
 export interface Records {
-  add(question: Question, answer: Answer): void
-  /** Records of a response of a flood only which window it tells of. */
-  addFlooded(question: Question, answer: Observation): void
-  /** Requests that were recorded. */
+  add(question: Question, received: Received): void
+  /** Reads from a response of a flood only which window it tells of. They overtake each other, so none brings an end forward. */
+  addFlooded(question: Question, observation: Observation): void
+  /** Requests of the run, those of its floods included. */
   readonly requests: number
-  /** When the latest window that a response told of has ended for certain (Unix time in ms). */
+  /** When the latest window that a response told of has ended for certain (Unix time in ms); 0 if none told of one. */
   windowEnd(endpoint: Endpoint): number
   /** One token of each login of the run, to revoke it by: the newest refresh token, or the access token if there is none. */
   readonly logins: ReadonlySet<string>
   /** Adds a text that no refusal may show (C9), besides the password and the tokens of the server. */
   addMarker(text: string): void
-  /** A text without the password and the tokens of the run, in any usual encoding. */
-  mask(text: string): string
-  /** A response whose body is masked: an excerpt of it shows no part of a secret. */
-  masked(answer: Answer): Answer
   /** C9, C16 and C19, of all responses so far. */
-  findings(): readonly Finding[]
+  judgements(): readonly Judgement[]
 }
 
 /** Different departures of one promise that are reported; more would hide the others. */
@@ -39,19 +31,18 @@ const STATUSES: ReadonlySet<number> = new Set([200, 400, 401, 429, 500])
 /** A shorter text is found by chance in a page (characters). */
 const SHORTEST_SOUGHT = 8
 
-/** @param password masked in every text, and sought in refusals (C9) */
+/** Waited for in addition to the end of a window, because `X-RateLimit-Reset` comes from another clock (ms). */
+const CLOCK_MARGIN = 150
+
+/** @param password sought in refusals (C9) */
 export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, password: string): Records {
-  const windowEnds = createWindowEnds(limits)
-  const secrets = createSecrets(password)
-  const logins = createLogins()
   const unsought = whyUnsought(password)
+  const tokens = new Set<string>()
   const markers = new Set<string>()
+  const logins = new Set<string>()
+  const ends = new Map<Endpoint, number>()
   const departures = new Map<OutsideId, Map<string, Departure>>()
   let requests = 0
-
-  function masked(answer: Answer): Answer {
-    return { ...answer, body: secrets.mask(answer.body) }
-  }
 
   function depart(promise: OutsideId, key: string, departure: Departure): void {
     const known = departures.get(promise) ?? new Map<string, Departure>()
@@ -59,71 +50,110 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
     if (!known.has(key) && known.size < MOST_DEPARTURES) known.set(key, departure)
   }
 
-  function readLimits({ endpoint, oddity, what }: Question, answer: Answer): void {
+  function readLimits({ endpoint, oddity, what }: Question, received: Received): void {
     const candidates = oddity === 'respelled' ? [limits.api, limits.oauth] : [limits[endpoint]]
     const [faults = []] = candidates
-      .map((limit) => limitFieldFaults(answer, limit))
+      .map((limit) => limitFieldFaults(received, limit))
       .sort((a, b) => a.length - b.length)
-    for (const { text } of faults) {
+    const wanted = 'X-RateLimit-Limit, -Remaining and -Reset once each, with the values of the window'
+    for (const text of faults)
       depart('C16', text, {
         sent: what,
-        came: `${answer.status}, ${text}`,
-        wanted: 'X-RateLimit-Limit, -Remaining and -Reset once each, with the values of the window',
+        came: `${received.status}, ${text}`,
+        wanted,
         clause: 'device API §8',
       })
-    }
   }
 
-  function readStatus({ what }: Question, answer: Answer): void {
-    if (STATUSES.has(answer.status)) return
-    depart('C19', String(answer.status), {
+  function readStatus({ what }: Question, received: Received): void {
+    if (STATUSES.has(received.status)) return
+    const wanted = 'a refusal with 400, 401, 429 or 500'
+    depart('C19', String(received.status), {
       sent: what,
-      came: describeAnswer(masked(answer)),
-      wanted: 'a refusal with 400, 401, 429 or 500',
+      came: described(received),
+      wanted,
       clause: 'device API §7',
     })
   }
 
-  function readSecrets({ what }: Question, { status, body, fields }: Answer): void {
-    const isShown = shownBy([body, ...[...fields.values()].flat()].join('\n'))
-    const kinds: readonly (readonly [string, readonly string[]])[] = [
-      ['the password', unsought === undefined ? [password] : []],
-      ['a token', [...secrets.tokens].filter((token) => token.length >= SHORTEST_SOUGHT)],
-      ['the password or token of the request', [...markers].filter((text) => !secrets.tokens.has(text))],
-    ]
-    for (const [kind, texts] of kinds) {
-      if (!texts.some(isShown)) continue
+  function readSecrets({ what }: Question, { status, body, fields }: Received): void {
+    const readings = readingsOf([body, ...[...fields.values()].flat()].join('\n'))
+    const kinds = {
+      'the password': unsought === undefined ? [password] : [],
+      'a token': [...tokens].filter((token) => token.length >= SHORTEST_SOUGHT),
+      'the password or token of the request': [...markers].filter((text) => !tokens.has(text)),
+    }
+    for (const [kind, texts] of Object.entries(kinds)) {
+      if (!texts.some((text) => readings.some((reading) => reading.includes(text)))) continue
+      const wanted = 'a refusal without it'
       depart('C9', kind, {
         sent: what,
         came: `${status} that shows ${kind}`,
-        wanted: 'a refusal without it',
+        wanted,
         clause: 'CWE-532, CWE-209',
       })
     }
   }
 
+  /** Returns whether the response gives tokens. */
+  function learnTokens({ body = '' }: Question, received: Received): boolean {
+    const access = textMember(received, 'access_token')
+    const refresh = textMember(received, 'refresh_token')
+    for (const token of [access, refresh]) if (token !== undefined) tokens.add(token)
+    const shown = new URLSearchParams(body).get('refresh_token')
+    // A refresh may leave the refresh token out when it stays the same (RFC 6749 §6).
+    const stays = shown !== null && logins.has(shown)
+    const token = refresh ?? (stays ? undefined : access)
+    if (token !== undefined) {
+      if (shown !== null) logins.delete(shown)
+      logins.add(token)
+    }
+    return access !== undefined || refresh !== undefined
+  }
+
+  /** @param before an end that is not brought forward */
+  function readWindow({ endpoint, oddity }: Question, observation: Observation, before = 0): void {
+    const limit = limits[endpoint]
+    const reset = statedReset(observation, limit)
+    const wait = observation.status === 429 ? (retryAfter(observation) ?? 0) : 0
+    const ofWait = wait > limit.window ? 0 : observation.at + wait * 1000
+    const latest = reset === undefined ? observation.at + limit.window * 1000 : reset * 1000
+    const end = Math.max(latest, ofWait) + CLOCK_MARGIN
+    // A server may count an odd request in either window. One without a stated end is over when nothing was sent for its length.
+    if (oddity === undefined && reset !== undefined) ends.set(endpoint, Math.max(end, before))
+    else if (reset === undefined)
+      for (const each of oddity === undefined ? [endpoint] : ENDPOINTS)
+        ends.set(each, Math.max(end, ends.get(each) ?? 0))
+  }
+
   return {
-    add(question, answer) {
+    add(question, received) {
       requests += 1
-      const tokens = secrets.learn(answer.body)
-      if (answer.status === 0) return
-      if (question.method === 'POST') logins.add(question, answer)
-      if (question.oddity !== 'malformed') readLimits(question, answer)
-      windowEnds.add(question, answer)
-      if (question.refused === true && question.oddity === undefined) readStatus(question, answer)
-      if (isRefusal(question, answer, tokens.length > 0)) readSecrets(question, answer)
+      if (received.status === 0) return
+      const { oddity, refused, method } = question
+      const issued = learnTokens(question, received)
+      if (oddity !== 'malformed') readLimits(question, received)
+      readWindow(question, received)
+      const ofServer = refused === true && oddity === undefined
+      if (ofServer) readStatus(question, received)
+      // The server itself wrote the response, and gave no tokens: those it has to show.
+      const success = received.status >= 200 && received.status < 300
+      const refusal =
+        ofServer || received.status === 429 || (oddity !== undefined && method === 'POST' && !success)
+      if (refusal && !(success && issued)) readSecrets(question, received)
     },
-    addFlooded: windowEnds.addFlooded,
+    addFlooded(question, observation) {
+      requests += 1
+      if (observation.status !== 0) readWindow(question, observation, ends.get(question.endpoint))
+    },
     get requests() {
       return requests
     },
-    windowEnd: windowEnds.of,
-    logins: logins.tokens,
+    windowEnd: (endpoint) => ends.get(endpoint) ?? 0,
+    logins,
     addMarker: (text) => markers.add(text),
-    mask: secrets.mask,
-    masked,
-    findings: () => [
-      ...(['C9', 'C16', 'C19'] as const).flatMap((promise): readonly Finding[] => {
+    judgements: () => [
+      ...(['C9', 'C16', 'C19'] as const).flatMap((promise): readonly Judgement[] => {
         const found = [...(departures.get(promise)?.values() ?? [])]
         if (found.length === 0) return [{ promise, kind: 'kept' }]
         return found.map((departure) => ({ promise, kind: 'broken', ...departure }))
@@ -133,16 +163,34 @@ export function createRecords(limits: Readonly<Record<Endpoint, Limit>>, passwor
   }
 }
 
-/** Whether the server itself wrote the response, and gave no tokens: those it has to show. */
-function isRefusal({ refused, oddity, method }: Question, { status }: Answer, givesTokens: boolean): boolean {
-  const success = status >= 200 && status < 300
-  if (success && givesTokens) return false
-  const odd = oddity !== undefined && method === 'POST' && !success
-  return (refused === true && oddity === undefined) || odd || status === 429
-}
-
 /** Why C9 does not look for the password. The word `password` is in the refusals of every server. */
 function whyUnsought(password: string): string | undefined {
   if (password.length < SHORTEST_SOUGHT) return 'the password is too short to look for'
   return /^[a-z]{1,15}$/i.test(password) ? 'the password is a word, which may be in any text' : undefined
+}
+
+const NAMED: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
+
+/** Each undoes one encoding wherever a text has it: forms and URLs, strings in JSON, and HTML. */
+const DECODERS: readonly ((text: string) => string)[] = [
+  (text) =>
+    text
+      .replaceAll('+', ' ')
+      .replace(/(?:%[0-9a-f]{2})+/gi, (run) => Buffer.from(run.replaceAll('%', ''), 'hex').toString()),
+  (text) =>
+    text.replace(/\\(?:u([0-9a-f]{4})|(["\\/]))/gi, (_all, hex?: string, escaped?: string) =>
+      hex === undefined ? (escaped ?? '') : String.fromCharCode(Number.parseInt(hex, 16)),
+    ),
+  (text) =>
+    text
+      .replace(/&#(\d{1,7});/g, (all, code: string) =>
+        Number(code) <= 0x10ffff ? String.fromCodePoint(Number(code)) : all,
+      )
+      .replace(/&(amp|lt|gt|quot|apos);/g, (all, name: string) => NAMED[name] ?? all),
+]
+
+/** A text, and what it says when up to two encodings on top of each other are undone, such as a form in JSON. */
+function readingsOf(text: string): readonly string[] {
+  const once = DECODERS.map((decode) => decode(text))
+  return [text, ...once, ...once.flatMap((each) => DECODERS.map((decode) => decode(each)))]
 }

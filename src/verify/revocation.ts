@@ -1,63 +1,82 @@
-import { type Answer, member } from './answer.ts'
+import type { Endpoint } from '../http/admission.ts'
+import type { VerifyOptions } from './options.ts'
 import { type Question, tokenRequest } from './question.ts'
-import type { Stage } from './stage.ts'
+import { described, type Received } from './received.ts'
+import type { Records } from './records.ts'
 
 /** Whether a used-up window is waited for. */
 type Patience = 'waiting' | 'without waiting'
 
+/** Revokes the logins of a run (RFC 7009). */
+export interface Revocation {
+  /** Resolves to whether the server answered with 200. Once it has said that it takes no revocations, later calls do nothing. */
+  revoke(token: string): Promise<boolean>
+  /** A token still works although its revocation was answered with 200, so that no further one is sent. */
+  isIneffective(): void
+  /**
+   * Revokes each login that is not revoked yet, by its newest token, and says what became of the tokens. Never rejects because the run
+   * was stopped.
+   */
+  revokeAll(patience?: Patience): Promise<string>
+}
+
+/** What a revocation needs of the server. */
+export interface Way {
+  readonly options: VerifyOptions
+  readonly records: Records
+  readonly signal: AbortSignal
+  /** Sends a request also after the run was broken off. */
+  sendAnyway(question: Question): Promise<Received>
+  /** Waits until the window is over that responses told of. The next request opens a new one. */
+  waitForWindow(endpoint: Endpoint, why: string): Promise<void>
+}
+
 const LEFT = 'the tokens of the run are left, and expire by themselves'
 
-/**
- * Revokes one login by a token of it (RFC 7009). After a response that says the server does not take revocations, later calls do
- * nothing. Resolves to the reason if the server did not answer with 200. Never rejects because the run was stopped.
- */
-export async function revoke(
-  stage: Stage,
-  token: string,
-  patience: Patience = 'waiting',
-): Promise<string | undefined> {
-  const { revocationPath: path } = stage.options
-  if (path === undefined) return 'revocation is off'
-  if (stage.noRevocation !== undefined) return stage.noRevocation
-  const answer = await askToRevoke(
-    stage,
-    tokenRequest([['token', token]], 'with a token', { path }),
-    patience,
-  )
-  if (answer.status === 200) {
-    stage.revoked.add(token)
-    return undefined
-  }
-  if (answer.status === 429)
-    return `${path}: 429 Too Many Requests: revoke the tokens yourself, or wait until they expire`
-  const error = member(answer, 'error')
-  const came = answer.failure ?? `${answer.status}${typeof error === 'string' ? ` ${error}` : ''}`
-  stage.noRevocation = `${path}: ${came}: ${LEFT}`
-  return stage.noRevocation
-}
+export function createRevocation({ options, records, signal, sendAnyway, waitForWindow }: Way): Revocation {
+  const { revocationPath: path } = options
+  const revoked = new Set<string>()
+  /** Why no further token is revoked. */
+  let refusal = path === undefined ? `not revoked: ${LEFT}` : undefined
 
-/** It does not heed the signal of a run that was stopped, which has tokens to revoke, too. But then it does not wait. */
-async function askToRevoke(stage: Stage, question: Question, patience: Patience): Promise<Answer> {
-  const ask = (): Promise<Answer> => stage.sendAnyway({ ...question, oddity: 'respelled' })
-  const answer = await ask()
-  if (answer.status !== 429 || stage.signal.aborted || patience === 'without waiting') return answer
-  try {
-    await stage.waitForWindow('oauth', 'to revoke the tokens')
-  } catch (error) {
-    if (stage.signal.aborted) return answer
-    throw error
+  /** It does not heed the signal of a run that was stopped, which has tokens to revoke, too. But then it does not wait. */
+  async function ask(question: Question, patience: Patience): Promise<Received> {
+    const received = await sendAnyway(question)
+    if (received.status !== 429 || signal.aborted || patience === 'without waiting') return received
+    try {
+      await waitForWindow('oauth', 'to revoke the tokens')
+    } catch (error) {
+      if (signal.aborted) return received
+      throw error
+    }
+    return sendAnyway(question)
   }
-  return ask()
-}
 
-/** Revokes each login of a run that is not revoked yet, by its newest token, and says what became of the tokens. */
-export async function revokeAll(stage: Stage, patience: Patience = 'waiting'): Promise<string> {
-  const { logins } = stage.records
-  if (logins.size === 0) return 'the run got no tokens'
-  if (stage.options.revocationPath === undefined) return `not revoked: ${LEFT}`
-  for (const token of [...logins].filter((token) => !stage.revoked.has(token))) {
-    const problem = await revoke(stage, token, patience)
-    if (problem !== undefined) return problem
+  /** Resolves to the reason if the server did not answer with 200. */
+  async function revoke(token: string, patience: Patience = 'waiting'): Promise<string | undefined> {
+    if (refusal !== undefined || path === undefined) return refusal
+    const question = tokenRequest([['token', token]], 'with a token', { path })
+    const received = await ask({ ...question, oddity: 'respelled' }, patience)
+    if (received.status === 200) revoked.add(token)
+    else if (received.status === 429)
+      return `${path}: 429 Too Many Requests: revoke the tokens yourself, or wait until they expire`
+    else refusal = `${path}: ${described(received)}: ${LEFT}`
+    return refusal
   }
-  return 'the server answered 200 to each revocation'
+
+  return {
+    revoke: async (token) => (await revoke(token)) === undefined,
+    isIneffective() {
+      refusal = `${path}: 200, but the token still works: ${LEFT}`
+    },
+    async revokeAll(patience) {
+      const { logins } = records
+      if (logins.size === 0) return 'the run got no tokens'
+      for (const token of [...logins].filter((token) => !revoked.has(token))) {
+        const problem = await revoke(token, patience)
+        if (problem !== undefined) return problem
+      }
+      return path === undefined ? (refusal ?? '') : 'the server answered 200 to each revocation'
+    },
+  }
 }

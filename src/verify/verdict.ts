@@ -1,14 +1,7 @@
-import type { OutsideId } from '../promises/promises.ts'
-
-/** The two kinds of endpoints that have windows of their own: `/oauth/token`, and everything else (C13). */
-export type Endpoint = 'api' | 'oauth'
-
-export const ENDPOINTS: readonly Endpoint[] = ['api', 'oauth']
-
-/** As lines and reports name it. */
-export function endpointName(endpoint: Endpoint): 'API' | '/oauth/token' {
-  return endpoint === 'api' ? 'API' : '/oauth/token'
-}
+import type { Endpoint } from '../http/admission.ts'
+import { OUTSIDE, type OutsideId } from './promises.ts'
+import type { Question } from './question.ts'
+import { described, type Received } from './received.ts'
 
 /** What one response, or one window, did that the clause forbids. No text contains a password or a token. */
 export interface Departure {
@@ -23,14 +16,44 @@ export interface Departure {
 }
 
 /** What a round found out about a promise. `untested`: this part of the promise cannot be decided here, and why. */
-export type Finding = { readonly promise: OutsideId } & (
+export type Judgement = { readonly promise: OutsideId } & (
   | { readonly kind: 'kept'; readonly note?: string }
   | ({ readonly kind: 'broken' } & Departure)
   | { readonly kind: 'untested'; readonly reason: string }
 )
 
 /** A promise that a response or a window breaks. */
-export type Broken = Extract<Finding, { readonly kind: 'broken' }>
+export type Broken = Extract<Judgement, { readonly kind: 'broken' }>
+
+export function broken(promise: OutsideId, departure: Departure): Broken {
+  return { promise, kind: 'broken', ...departure }
+}
+
+/** A promise that a response breaks, which is not what it should be. */
+export function wrongResponse(
+  promise: OutsideId,
+  { what }: Pick<Question, 'what'>,
+  received: Received,
+  wanted: string,
+  clause: string,
+): Broken {
+  return broken(promise, { sent: what, came: described(received), wanted, clause })
+}
+
+/** All that was found, and `kept` for each of these promises that nothing breaks. */
+export function conclude(
+  promises: readonly OutsideId[],
+  found: readonly Broken[],
+  note?: string,
+): Judgement[] {
+  const intact = promises.filter((id) => found.every(({ promise }) => promise !== id))
+  const noted = note === undefined ? {} : { note }
+  return [...found, ...intact.map((promise) => ({ promise, kind: 'kept', ...noted }) as const)]
+}
+
+export function untested(promises: readonly OutsideId[], reason: string): Judgement[] {
+  return promises.map((promise) => ({ promise, kind: 'untested', reason }))
+}
 
 /** What is known of a promise at the end. */
 export interface Verdict {
@@ -42,6 +65,33 @@ export interface Verdict {
   readonly departures: readonly Departure[]
   /** Observations such as `the refresh token rotates`, and the parts of the promise that were not tested. */
   readonly notes: readonly string[]
+}
+
+/** Broken if one judgement says so; kept if one says so and none breaks it. */
+export function verdictOf(id: OutsideId, judgements: readonly Judgement[], quick = false): Verdict {
+  const { sentence = '', clause = '' } = OUTSIDE.get(id) ?? {}
+  const own = judgements.filter(({ promise }) => promise === id)
+  const departures = own.flatMap((each) => {
+    if (each.kind !== 'broken') return []
+    const { sent, came, wanted, clause } = each
+    return [{ sent, came, wanted, clause }]
+  })
+  const kept = own.some(({ kind }) => kind === 'kept')
+  const result = departures.length > 0 ? 'broken' : kept ? 'kept' : 'not testable'
+  const notes = own.flatMap((each) => {
+    if (each.kind === 'untested')
+      return [result === 'not testable' ? each.reason : `not tested: ${each.reason}`]
+    return each.kind === 'kept' && each.note !== undefined ? [each.note] : []
+  })
+  const unseen = quick ? 'left out by --quick' : 'no request of this run shows it'
+  return {
+    id,
+    sentence,
+    clause,
+    result,
+    departures,
+    notes: own.length === 0 ? [unseen] : [...new Set(notes)],
+  }
 }
 
 /** Response times (ms); all 0 if there are no responses. */

@@ -1,38 +1,44 @@
-import { OUTSIDE, type OutsideId } from '../promises/promises.ts'
 import type { Clock } from '../system/clock.ts'
 import { reasonOf } from '../system/node-permission.ts'
 import { VERSION } from '../version.ts'
-import { maskedError, maskedReport, maskedReporter, type Told } from './masking.ts'
 import type { VerifyOptions } from './options.ts'
-import { createRecords } from './records.ts'
-import { revokeAll } from './revocation.ts'
+import { OUTSIDE, type OutsideId } from './promises.ts'
 import { bearer } from './rounds/bearer.ts'
 import { http2, manyConnections } from './rounds/crowd.ts'
-import { end } from './rounds/end.ts'
 import { floods } from './rounds/floods.ts'
-import { lifetime } from './rounds/lifetime.ts'
 import { oneConnection } from './rounds/one-connection.ts'
-import { refresh } from './rounds/refresh.ts'
-import type { Cost, Round } from './rounds/round.ts'
+import { lifetime, refresh } from './rounds/refresh.ts'
+import type { Cost, Facts, Round } from './rounds/round.ts'
 import { spelling } from './rounds/spelling.ts'
-import { tokenErrors } from './rounds/token-errors.ts'
-import { tokens } from './rounds/tokens.ts'
-import { createStage, type Stage } from './stage.ts'
-import type { Finding, Plan, Report, Reporter, Verdict } from './verdict.ts'
+import { login, tokenErrors } from './rounds/token-endpoint.ts'
+import { createServer, type Server } from './server.ts'
+import {
+  type Judgement,
+  type Plan,
+  type Report,
+  type Reporter,
+  untested,
+  type Verdict,
+  verdictOf,
+} from './verdict.ts'
+
+/** C8, and what all responses of the run say of C9, C16 and C19. */
+const end: Round = {
+  promises: ['C8', 'C9', 'C16', 'C19'],
+  cost: () => ({ requests: 0, seconds: 0 }),
+  run: async ({ records, clockNote: note }) => ({
+    judgements: [
+      ...untested(['C8'], 'no run checks this, because the password of the device would have to change'),
+      ...records.judgements(),
+      ...(note === undefined ? [] : [{ promise: 'C16', kind: 'kept', note } as const]),
+    ],
+  }),
+}
 
 /** All rounds, in their order. Each promise of `OUTSIDE` has at least one. */
 export const ROUNDS: readonly Round[] = [
-  tokens,
-  tokenErrors,
-  refresh,
-  bearer,
-  spelling,
-  oneConnection,
-  lifetime,
-  manyConnections,
-  http2,
-  floods,
-  end,
+  ...[login, tokenErrors, refresh, bearer, spelling, oneConnection],
+  ...[lifetime, manyConnections, http2, floods, end],
 ]
 
 interface PlannedRound {
@@ -45,7 +51,7 @@ function roundsFor(options: VerifyOptions): PlannedRound[] {
   const wanted = selected(options)
   return ROUNDS.flatMap((round) => {
     const cost = round.cost(options)
-    const needed = round === tokens || round.promises.some((id) => wanted.has(id))
+    const needed = round === login || round.promises.some((id) => wanted.has(id))
     return cost === undefined || !needed ? [] : [{ round, cost }]
   })
 }
@@ -59,21 +65,23 @@ export function planOf(options: VerifyOptions): Plan {
   const planned = roundsFor(options)
   const sum = (of: (cost: Cost) => number | undefined): number =>
     planned.reduce((total, { cost }) => total + (of(cost) ?? 0), 0)
-  const logins = sum(({ logins }) => logins)
-  const seconds = sum(({ seconds }) => seconds)
+  const logins = sum((cost) => cost.logins)
+  const seconds = sum((cost) => cost.seconds)
   const has = (...rounds: readonly Round[]): boolean => planned.some(({ round }) => rounds.includes(round))
   const testable = (id: OutsideId): boolean =>
     OUTSIDE.get(id)?.untestable !== true && planned.some(({ round }) => round.promises.includes(id))
   const wanted = [...OUTSIDE.keys()].filter((id) => selected(options).has(id))
   const revocations = options.revocationPath === undefined ? 0 : logins
+  // `Server.ask` sends a request once more if it met a used-up window, and so opens the next one.
+  const repeats = Object.values(options.limits).map(({ window }) => 1 + Math.ceil(seconds / window))
   return {
     url: options.url.origin,
     path: options.path,
     promises: wanted.filter(testable),
     notTestable: wanted.filter((id) => !testable(id)),
     logins,
-    wrongPasswords: sum(({ wrongPasswords }) => wrongPasswords),
-    requests: sum(({ requests }) => requests) + revocations + repeats(options, seconds),
+    wrongPasswords: sum((cost) => cost.wrongPasswords),
+    requests: repeats.reduce((total, each) => total + each, revocations + sum((cost) => cost.requests)),
     seconds,
     floods: has(floods) ? options.flood : undefined,
     usesUpLimits: has(oneConnection, manyConnections, http2, floods),
@@ -81,12 +89,6 @@ export function planOf(options: VerifyOptions): Plan {
     tokenInQuery: has(bearer),
     revocationPath: options.revocationPath,
   }
-}
-
-/** `Stage.ask` sends a request once more if it met a used-up window, and so opens the next one. `seconds` is the length of the run. */
-function repeats({ limits }: VerifyOptions, seconds: number): number {
-  const windows = Object.values(limits).map(({ window }) => 1 + Math.ceil(seconds / window))
-  return windows.reduce((sum, each) => sum + each, 0)
 }
 
 /**
@@ -104,101 +106,64 @@ export async function verify(
   const start = clock.monotonic()
   const startedAt = new Date(clock.wall()).toISOString()
   reporter.announce(planOf(options))
-  const records = createRecords(options.limits, options.password)
-  const { mask } = records
-  const told = maskedReporter(reporter, mask)
-  const stage = createStage(options, { clock, signal, records, say: told.progress })
-  const { verdicts, tokens } = await runToTheEnd(stage, told)
-  const report = maskedReport(
-    {
-      url: options.url.origin,
-      version: VERSION,
-      startedAt,
-      seconds: (clock.monotonic() - start) / 1000,
-      requests: records.requests + stage.floodRequests,
-      result: verdicts.some(({ result }) => result === 'broken') ? 'broken' : 'kept',
-      promises: verdicts,
-      floods: stage.floods,
-      tokens,
-    },
-    mask,
-  )
+  const server = createServer(options, clock, signal, reporter.progress)
+  const { promises, floods, tokens } = await runToTheEnd(server, reporter)
+  const report: Report = {
+    url: options.url.origin,
+    version: VERSION,
+    startedAt,
+    seconds: (clock.monotonic() - start) / 1000,
+    requests: server.records.requests,
+    result: promises.some(({ result }) => result === 'broken') ? 'broken' : 'kept',
+    promises,
+    floods,
+    tokens,
+  }
   reporter.finished(report)
   return report
 }
 
+type Result = Pick<Report, 'promises' | 'floods'>
+
 /** Runs all rounds and the clean-up. Whatever fails, the connections are closed and the first error is the one that is thrown. */
-async function runToTheEnd(
-  stage: Stage,
-  told: Told,
-): Promise<{ readonly verdicts: readonly Verdict[]; readonly tokens: string }> {
+async function runToTheEnd(server: Server, reporter: Reporter): Promise<Result & Pick<Report, 'tokens'>> {
+  const { records, revocation } = server
   try {
-    const verdicts = await runRounds(stage, told).catch(async (error: unknown) => {
-      if (stage.records.logins.size > 0) told.progress(`tokens: ${await tokensAfterFailure(stage)}`)
+    const result = await runRounds(server, reporter).catch(async (error: unknown) => {
+      const left = await revocation.revokeAll().catch((failure) => `not revoked: ${reasonOf(failure)}`)
+      if (records.logins.size > 0) reporter.progress(`tokens: ${left}`)
       throw error
     })
-    return { verdicts, tokens: await revokeAll(stage) }
-  } catch (error) {
-    throw maskedError(error, stage.records.mask)
+    return { ...result, tokens: await revocation.revokeAll() }
   } finally {
-    stage.close()
+    server.close()
   }
-}
-
-/** The clean-up must not hide the error that ended the run. */
-function tokensAfterFailure(stage: Stage): Promise<string> {
-  return revokeAll(stage).catch((error: unknown) => `not revoked: ${reasonOf(error)}`)
 }
 
 /** Runs the rounds one after the other. A promise is decided when no later round has it. */
-async function runRounds(stage: Stage, told: Told): Promise<readonly Verdict[]> {
-  const rounds = roundsFor(stage.options)
-  const findings: Finding[] = []
+async function runRounds(server: Server, reporter: Reporter): Promise<Result> {
+  const { options } = server
+  const rounds = roundsFor(options).map(({ round }) => round)
+  const judgements: Judgement[] = []
   const verdicts = new Map<OutsideId, Verdict>()
-  const undecided = new Set(selected(stage.options))
+  const undecided = new Set(selected(options))
+  let facts: Facts = { logins: [], openings: new Map(), floods: [] }
   const decide = (id: OutsideId): void => {
-    const verdict = verdictOf(id, findings, stage.options.quick)
+    const verdict = verdictOf(id, judgements, options.quick)
     verdicts.set(id, verdict)
     undecided.delete(id)
-    told.decided(verdict)
+    reporter.decided(verdict)
   }
-  for (const [i, { round }] of rounds.entries()) {
-    findings.push(...(await round.run(stage)))
-    const later = new Set(rounds.slice(i + 1).flatMap(({ round }) => round.promises))
+  for (const [i, round] of rounds.entries()) {
+    const found = await round.run(server, facts)
+    facts = { ...facts, ...found.facts }
+    judgements.push(...found.judgements)
+    const later = new Set(rounds.slice(i + 1).flatMap(({ promises }) => promises))
     for (const id of OUTSIDE.keys()) {
-      const touched = findings.some(({ promise }) => promise === id)
+      const touched = judgements.some(({ promise }) => promise === id)
       if (undecided.has(id) && !later.has(id) && touched) decide(id)
     }
   }
   for (const id of [...undecided]) decide(id)
-  return [...OUTSIDE.keys()].flatMap((id) => verdicts.get(id) ?? [])
-}
-
-/** Broken if one finding says so; kept if one says so and none breaks it. */
-export function verdictOf(id: OutsideId, findings: readonly Finding[], quick = false): Verdict {
-  const promise = OUTSIDE.get(id)
-  const own = findings.filter((finding) => finding.promise === id)
-  const departures = own.flatMap((finding) => {
-    if (finding.kind !== 'broken') return []
-    const { promise: _, kind: __, ...departure } = finding
-    return [departure]
-  })
-  const kept = own.some(({ kind }) => kind === 'kept')
-  const result = departures.length > 0 ? 'broken' : kept ? 'kept' : 'not testable'
-  const notes = own.flatMap((finding) => {
-    if (finding.kind === 'kept') return finding.note === undefined ? [] : [finding.note]
-    if (finding.kind === 'broken') return []
-    return [result === 'not testable' ? finding.reason : `not tested: ${finding.reason}`]
-  })
-  return {
-    id,
-    sentence: promise?.sentence ?? '',
-    clause: promise?.clause ?? '',
-    result,
-    departures,
-    notes:
-      own.length === 0
-        ? [quick ? 'left out by --quick' : 'no request of this run shows it']
-        : [...new Set(notes)],
-  }
+  return { promises: [...OUTSIDE.keys()].flatMap((id) => verdicts.get(id) ?? []), floods: facts.floods }
 }

@@ -1,7 +1,13 @@
 import { expect, test } from 'vitest'
-import { REFUSAL_BODY, WITHOUT_TOKEN, withToken } from '../../bench/limits/request-kind.ts'
-import { type Account, createLedger } from '../../src/verify/ledger.ts'
-import { foldFields, type Observation } from '../../src/verify/observation.ts'
+import {
+  faultsOf,
+  REFUSAL_BODY,
+  type RequestKind,
+  WITHOUT_TOKEN,
+  withToken,
+} from '../../bench/limits/request-kind.ts'
+import { type Account, createLedger, type Ledger } from '../../src/verify/ledger.ts'
+import { foldFields, type Observation } from '../../src/verify/received.ts'
 
 const LIMIT = { requests: 3, window: 60 }
 const NOW = 1_700_000_000_000
@@ -41,9 +47,13 @@ function refused({ at = NOW, body = REFUSAL_BODY, headers = {} }: Changes = {}):
   return { ...passed(0, { at, body, headers: { ...own, ...headers } }), status: 429 }
 }
 
+function add(ledger: Ledger, kind: RequestKind, observation: Observation): void {
+  ledger.add(kind.status, observation, faultsOf(kind, observation, LIMIT))
+}
+
 function account(observations: readonly Observation[], windows = 1): Account {
   const ledger = createLedger(LIMIT, windows)
-  for (const observation of observations) ledger.add(withToken('t'), observation)
+  for (const observation of observations) add(ledger, withToken('t'), observation)
   return ledger.account()
 }
 
@@ -52,7 +62,7 @@ const KEPT = [passed(2), passed(1), passed(0), refused()]
 test('a window that a flood of any length did not use up proves nothing', () => {
   const next = passed(2, { at: NOW + 60_000, ...resetAt(RESET + 60) })
   const ledger = createLedger(LIMIT, undefined)
-  for (const observation of [...KEPT, next]) ledger.add(withToken('t'), observation)
+  for (const observation of [...KEPT, next]) add(ledger, withToken('t'), observation)
   expect(ledger.account()).toMatchObject({ passed: [3, 1], faults: [] })
 })
 
@@ -120,7 +130,7 @@ test('it is a fault when a window opens before the previous one has closed', () 
 
 test('it is a fault of a 401 when its challenge or its code is missing', () => {
   const ledger = createLedger(LIMIT, 1)
-  ledger.add(WITHOUT_TOKEN, { ...passed(2), status: 401 })
+  add(ledger, WITHOUT_TOKEN, { ...passed(2), status: 401 })
   const faults = textsOf(ledger.account())
   expect(faults).toContain('401 without its challenge')
   expect(faults).toContain('401 whose error is not invalid_token')

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Flood, flood } from '../../src/verify/flood.ts'
+import { type Flood, flood } from '../../bench/load/flood.ts'
 import { type Served, tokensOf } from '../process/serve.ts'
 import { broken, type Held, holdResponses } from '../process/streams.ts'
 import { type Device, startDevice } from '../support/device.ts'

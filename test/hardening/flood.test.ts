@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { flood } from '../../src/verify/flood.ts'
+import { flood } from '../../bench/load/flood.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 
@@ -12,7 +12,6 @@ describeTransports(
       const statuses = new Map<number, number>()
       const flooding = flood({
         url: sidecar.url,
-        tls: { rejectUnauthorized: false },
         requests: [{ method: 'GET', path: '/', headers: { authorization } }],
         connections: 20,
         pipelining: 1,

@@ -1,13 +1,13 @@
 import { wrapped } from '../../src/config/reference.ts'
-import type { Outside } from '../../src/promises/promised.ts'
-import { CHAPTERS } from '../../src/promises/promises.ts'
+import { OUTSIDE, type SeenFromOutside } from '../../src/verify/promises.ts'
 import { anchorOf } from '../support/pages.ts'
 import { readTree } from '../support/source-tree.ts'
 import { filesByTitle } from './citations.ts'
+import { CHAPTERS } from './promises.ts'
 
 const INTRODUCTION = `# Promises
 
-<!-- Written by \`npm run promises\` from src/promises and the titles of the tests; change it there. -->
+<!-- Written by \`npm run promises\` from test/promises/entries, src/verify/promises.ts and the titles of the tests; change it there. -->
 
 Code, tests and pages cite these ids. \`C…\` is the contract with clients, \`H…\` an attack or a fault that Postern withstands. Each
 entry has its reason and the files under \`test/\` in which the title of a test or of a row begins with the id. *Refused* means a
@@ -21,18 +21,21 @@ see, or that only Postern makes.
 /** The longest line of an entry, without its indentation. */
 const WIDTH = 120
 
+const seen: ReadonlyMap<string, SeenFromOutside> = OUTSIDE
+
 /** The page of all promises, with the tests in \`root\` that prove each. */
 export function promisesPage(root: string): string {
   const files = filesByTitle(readTree(root, 'test'))
   const chapters = CHAPTERS.map(({ title, promises }) => {
-    const entries = Object.entries(promises).map(([id, { sentence, reason, outside }]) => {
+    const entries = Object.entries(promises).map(([id, { sentence, reason, check }]) => {
+      const outside = seen.get(id)
       const tests = (files.get(id) ?? []).map((path) => `\`${path.slice('test/'.length)}\``)
       return [
         `### ${id}\n`,
         ...wrapped(sentence, WIDTH),
         '',
         ...item(`Reason: ${reason}.`),
-        ...(outside === undefined ? [] : itemsOf(outside)),
+        ...(outside === undefined ? [] : itemsOf(outside, check)),
         ...item(`Tests: ${tests.join(', ')}.`),
       ]
     })
@@ -46,7 +49,7 @@ export function promisesPage(root: string): string {
 }
 
 /** What `postern verify` reports. */
-function itemsOf({ sentence, clause, check }: Outside): string[] {
+function itemsOf({ sentence, clause }: SeenFromOutside, check: string | undefined): string[] {
   return [
     ...item(`From outside: ${sentence}`),
     ...item(`Clause: ${clause}.`),

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { judgeBurst, type Step } from '../../src/verify/burst.ts'
+import { judgeInOrder, type Step } from '../../src/verify/ledger.ts'
 import { unauthorized } from '../../src/verify/question.ts'
 
 const NOW = 1_700_000_000_000
@@ -34,14 +34,14 @@ function burst(requests: number, kinds: readonly number[], server: Server = {}, 
     ])
     const expected = STATUSES[kind] ?? 0
     const status = passes ? expected : refusal
-    const answer = { status, fields, body: '', at: NOW, sentAt: NOW, ms: 1, failure: undefined }
-    return { question: unauthorized('/', [], KINDS[kind] ?? ''), expected, answer }
+    const received = { status, fields, body: '', at: NOW, sentAt: NOW, ms: 1, failure: undefined }
+    return { question: unauthorized('/', [], KINDS[kind] ?? ''), expected, received }
   })
 }
 
 const limitOf = (requests: number) => ({ requests, window: 60 })
 const promisesOf = (steps: readonly Step[], requests: number, whole = true): string[] => [
-  ...new Set(judgeBurst(steps, limitOf(requests), whole).map(({ promise }) => promise)),
+  ...new Set(judgeInOrder(steps, limitOf(requests), whole).map(({ promise }) => promise)),
 ]
 
 /** A limit, and kinds of requests in any order: enough to use it up, and each kind once in the first ten. */
@@ -58,7 +58,7 @@ describe('the judgement of a burst', () => {
   it('H127 finds nothing where each request counts once and exactly the limit passes', () => {
     fc.assert(
       fc.property(window, ({ requests, kinds }) => {
-        expect(judgeBurst(burst(requests, kinds), limitOf(requests), true)).toEqual([])
+        expect(judgeInOrder(burst(requests, kinds), limitOf(requests), true)).toEqual([])
       }),
     )
   })
@@ -67,7 +67,7 @@ describe('the judgement of a burst', () => {
     fc.assert(
       fc.property(window, fc.double({ min: 0.2, max: 0.99, noNaN: true }), ({ requests, kinds }, share) => {
         const steps = burst(requests, kinds, {}, Math.ceil(requests * share))
-        expect(judgeBurst(steps, limitOf(requests), false)).toEqual([])
+        expect(judgeInOrder(steps, limitOf(requests), false)).toEqual([])
       }),
     )
   })
@@ -80,7 +80,7 @@ describe('the judgement of a burst', () => {
         fc.constantFrom(0, 2),
         ({ requests, kinds }, odd, amount) => {
           const steps = burst(requests, kinds, { takes: (kind) => (kind === odd ? amount : 1) })
-          const found = judgeBurst(steps, limitOf(requests), true)
+          const found = judgeInOrder(steps, limitOf(requests), true)
           expect(found.map(({ promise }) => promise)).toEqual(['C13'])
           expect(found[0]?.sent).toContain(KINDS[odd])
         },
@@ -99,7 +99,7 @@ describe('the judgement of a burst', () => {
 
   it('H127 C15 finds another status past the limit', () => {
     const kinds = Array.from({ length: 30 }, (_, i) => i % 3)
-    const found = judgeBurst(burst(20, kinds, { refusal: 503 }), limitOf(20), true)
+    const found = judgeInOrder(burst(20, kinds, { refusal: 503 }), limitOf(20), true)
     expect(found.map(({ promise, came }) => [promise, came])).toEqual(
       Array(3).fill(['C15', '503 without a body']),
     )
@@ -122,7 +122,7 @@ describe('the judgement of a burst', () => {
     const steps = burst(20, kinds, { shows: () => undefined, extra: 2 })
     const slow = steps.map((step, i) => {
       const at = NOW + i * 300
-      return { ...step, answer: { ...step.answer, sentAt: at, at } }
+      return { ...step, received: { ...step.received, sentAt: at, at } }
     })
     expect(promisesOf(slow, 20)).toEqual(['C14'])
   })

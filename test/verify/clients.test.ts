@@ -6,7 +6,7 @@ import { type AddressInfo, createServer as createTcp, type Server, type Socket }
 import tls, { type TLSSocket } from 'node:tls'
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/system/clock.ts'
-import type { Client } from '../../src/verify/exchange.ts'
+import type { Client } from '../../src/verify/client.ts'
 import { createHttp1Client } from '../../src/verify/http1-client.ts'
 import { createHttp2Client } from '../../src/verify/http2-client.ts'
 import { apiRequest, UNSUPPORTED_GRANT } from '../../src/verify/question.ts'

@@ -1,4 +1,4 @@
-import type { OutsideId } from '../../src/promises/promises.ts'
+import type { OutsideId } from '../../src/verify/promises.ts'
 import type { Answer, Endpoint, Incoming, Reply } from './exchange.ts'
 import type { Tokens } from './tokens.ts'
 import type { Limit, Windows } from './windows.ts'

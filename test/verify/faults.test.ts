@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { OUTSIDE, type OutsideId } from '../../src/promises/promises.ts'
 import { DOCUMENTED_LIMITS, type VerifyOptions } from '../../src/verify/options.ts'
+import { OUTSIDE, type OutsideId } from '../../src/verify/promises.ts'
 import type { Report, Verdict } from '../../src/verify/verdict.ts'
 import { idsOf, inTurn, runOptions, runVerify, WITHOUT_FLOODS } from './a-run.ts'
 import { type DocumentedServerOptions, startDocumentedServer } from './documented-server.ts'

@@ -1,23 +1,23 @@
 import { describe, expect, it } from 'vitest'
-import type { Answer } from '../../src/verify/answer.ts'
-import { createOutage } from '../../src/verify/outage.ts'
+import type { Received } from '../../src/verify/received.ts'
+import { createOutage } from '../../src/verify/server.ts'
 
 const START = Date.parse('2026-11-22T12:00:00Z')
 
 /** A response, or the lack of one, `seconds` after the start. */
-function answerAt(seconds: number, changes: Partial<Answer> = {}): Answer {
+function answerAt(seconds: number, changes: Partial<Received> = {}): Received {
   const at = START + seconds * 1000
   return { status: 200, fields: new Map(), body: '', failure: undefined, at, sentAt: at, ms: 1, ...changes }
 }
 
-const closed = (seconds: number): Answer =>
+const closed = (seconds: number): Received =>
   answerAt(seconds, { status: 0, failure: 'the connection was closed without a response' })
 
-const refused = (seconds: number): Answer =>
+const refused = (seconds: number): Received =>
   answerAt(seconds, { status: 0, failure: 'no response: connect ECONNREFUSED', unreachable: true })
 
-const outageOf = (answers: readonly Answer[], sent: 'alone' | 'in a burst' = 'alone') => {
-  const outage = createOutage(new URL('http://device.example'))
+const outageOf = (answers: readonly Received[], sent: 'alone' | 'in a burst' = 'alone') => {
+  const outage = createOutage('http://device.example')
   for (const answer of answers) outage.note(answer, sent)
   return outage
 }

@@ -1,6 +1,6 @@
 import { beforeAll, expect, it } from 'vitest'
-import { OUTSIDE, type OutsideId } from '../../src/promises/promises.ts'
 import { DOCUMENTED_LIMITS, type VerifyOptions } from '../../src/verify/options.ts'
+import { OUTSIDE, type OutsideId } from '../../src/verify/promises.ts'
 import { prepareSite, type SiteOptions } from '../process/serve.ts'
 import { PASSWORD, type SidecarOptions, startSidecar, type TestSidecar } from '../support/sidecar.ts'
 import { brokenIn, idsOf, inTurn, type Run, runOptions, runVerify, WITHOUT_FLOODS } from './a-run.ts'

@@ -2,14 +2,18 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { OUTSIDE, type OutsideId } from '../../src/promises/promises.ts'
-import { planJson, reportJson } from '../../src/verify/report/json.ts'
-import { junitError, junitXml } from '../../src/verify/report/junit.ts'
-import { announcement, firstSentence, verdictLine } from '../../src/verify/report/lines.ts'
-import { displayOf, duration, printable } from '../../src/verify/report/style.ts'
-import { table } from '../../src/verify/report/table.ts'
-import { textReporter } from '../../src/verify/report/text-reporter.ts'
-import { timed } from '../../src/verify/report/times.ts'
+import { OUTSIDE, type OutsideId } from '../../src/verify/promises.ts'
+import { junitError, junitXml, planJson, reportJson, timed } from '../../src/verify/report/documents.ts'
+import {
+  announcement,
+  displayOf,
+  duration,
+  firstSentence,
+  table,
+  textReporter,
+  verdictLine,
+  visible,
+} from '../../src/verify/report/text.ts'
 import type { Departure, Plan, Report, Verdict } from '../../src/verify/verdict.ts'
 import { planOf } from '../../src/verify/verify.ts'
 import { temporaryDirectory } from '../support/certificate.ts'
@@ -217,7 +221,7 @@ describe('text', () => {
   })
 
   it('shows what a server sends without what could rewrite the screen', () => {
-    expect(printable('a\x1b[2J\r\n\u202eb\ud800é😀')).toBe('a\\x1b[2J\\x0d\\x0a\\u202eb\\ud800é😀')
+    expect(visible('a\x1b[2J\r\n\u202eb\ud800é😀')).toBe('a\\x1b[2J\\x0d\\x0a\\u202eb\\ud800é😀')
   })
 
   it('of any server has only the lines of the report', () => {
@@ -375,7 +379,7 @@ clause  device API §8</failure>
 })
 
 /** How a text comes out of the XML. */
-const inXml = (text: string): string => printable(text).replace(/[\ufffe\uffff]/g, '\ufffd')
+const inXml = (text: string): string => visible(text).replace(/[\ufffe\uffff]/g, '\ufffd')
 
 /** The name of a test case, in XML. */
 const nameOf = (id: OutsideId): string =>

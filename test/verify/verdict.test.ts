@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { OUTSIDE, type OutsideId } from '../../src/promises/promises.ts'
+import { OUTSIDE, type OutsideId } from '../../src/verify/promises.ts'
 import { floods } from '../../src/verify/rounds/floods.ts'
-import { tokens } from '../../src/verify/rounds/tokens.ts'
-import type { Finding } from '../../src/verify/verdict.ts'
-import { planOf, ROUNDS, verdictOf } from '../../src/verify/verify.ts'
+import { login } from '../../src/verify/rounds/token-endpoint.ts'
+import { type Judgement, verdictOf } from '../../src/verify/verdict.ts'
+import { planOf, ROUNDS } from '../../src/verify/verify.ts'
 import { runOptions } from './a-run.ts'
 
 const IDS = [...OUTSIDE.keys()]
@@ -12,12 +12,12 @@ const DEPARTURE = { sent: 'GET /', came: '200', wanted: '401', clause: 'RFC 6750
 
 const text = fc.constantFrom('one', 'two', 'three')
 
-function finding(id: OutsideId): fc.Arbitrary<Finding> {
+function finding(id: OutsideId): fc.Arbitrary<Judgement> {
   return fc.oneof(
-    fc.constant<Finding>({ promise: id, kind: 'kept' }),
-    text.map((note): Finding => ({ promise: id, kind: 'kept', note })),
-    text.map((came): Finding => ({ promise: id, kind: 'broken', ...DEPARTURE, came })),
-    text.map((reason): Finding => ({ promise: id, kind: 'untested', reason })),
+    fc.constant<Judgement>({ promise: id, kind: 'kept' }),
+    text.map((note): Judgement => ({ promise: id, kind: 'kept', note })),
+    text.map((came): Judgement => ({ promise: id, kind: 'broken', ...DEPARTURE, came })),
+    text.map((reason): Judgement => ({ promise: id, kind: 'untested', reason })),
   )
 }
 
@@ -50,7 +50,7 @@ describe('the verdict on a promise', () => {
     })
   })
 
-  it.each<readonly [what: string, findings: readonly Finding[], quick: boolean, notes: readonly string[]]>([
+  it.each<readonly [what: string, findings: readonly Judgement[], quick: boolean, notes: readonly string[]]>([
     ['nothing, if no finding is of it', [], false, ['no request of this run shows it']],
     ['that it was left out', [], true, ['left out by --quick']],
     ['an observation, once', Array(2).fill({ promise: 'C6', kind: 'kept', note: 'x' }), false, ['x']],
@@ -75,7 +75,7 @@ describe('the rounds', () => {
   })
 
   it('begin with the logins', () => {
-    expect(ROUNDS[0]).toBe(tokens)
+    expect(ROUNDS[0]).toBe(login)
   })
 })
 

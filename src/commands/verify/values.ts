@@ -1,7 +1,7 @@
-import { CHAPTERS, OUTSIDE, type OutsideId } from '../../promises/promises.ts'
 import { SetupError } from '../../system/setup-error.ts'
-import type { Limit } from '../../verify/limit-faults.ts'
+import type { Limit } from '../../verify/limit-fields.ts'
 import { BOUNDS } from '../../verify/options.ts'
+import { OUTSIDE, type OutsideId } from '../../verify/promises.ts'
 
 type Bounds = readonly [least: number, most: number]
 
@@ -41,7 +41,7 @@ export function parseIds(text: string | undefined): readonly OutsideId[] {
 
 function faultOf(id: string): string {
   if (id === '') return 'an id is missing between the commas'
-  return CHAPTERS.some(({ promises }) => id in promises)
+  return /^[CH]\d{1,3}$/.test(id)
     ? `${id} cannot be checked from outside`
     : `${JSON.stringify(id)} is no id of a promise`
 }

@@ -1,165 +1,143 @@
-import { groupFields } from '../../http/fields.ts'
-import { type FloodReport, type FloodRequest, flood } from '../flood.ts'
-import { type Account, createLedger, type LedgerFault } from '../ledger.ts'
-import { foldFields } from '../observation.ts'
-import type { Question } from '../question.ts'
-import type { Stage } from '../stage.ts'
-import { tlsOptions } from '../target.ts'
-import type { Broken, Endpoint, Finding, Latencies } from '../verdict.ts'
-import { broken, concludeAll, type Round, untested } from './round.ts'
-import { type Admitted, usualRequest } from './usual-request.ts'
+import type { Endpoint } from '../../http/admission.ts'
+import { type Account, createLedger } from '../ledger.ts'
+import { described } from '../received.ts'
+import type { Server } from '../server.ts'
+import {
+  type Broken,
+  broken,
+  conclude,
+  type FloodFigures,
+  type Judgement,
+  type Latencies,
+  untested,
+  wrongResponse,
+} from '../verdict.ts'
+import { type Round, type UsualRequest, usualRequest } from './round.ts'
+import type { Known } from './use-up.ts'
 
 /** H125: each endpoint type under a flood, with a client beside it that stays within the limit of the other type. */
 export const floods: Round = {
   promises: ['C15', 'H125'],
-  cost: ({ quick, limits, flood: { seconds } }) => {
+  cost({ quick, limits, flood: { seconds } }) {
     if (quick) return undefined
     const beside = limits.api.requests + limits.oauth.requests
     return { requests: beside, seconds: 2 * (Math.max(limits.api.window, limits.oauth.window) + seconds) }
   },
-  async run(stage) {
-    const { admitted } = stage
-    if (admitted === undefined) return untested(['H125'], 'no token was admitted')
+  async run(server, facts) {
+    const { admitted } = facts
+    if (admitted === undefined) return { judgements: untested(['H125'], 'no token was admitted') }
     // The last one leaves room in the window of /oauth/token, in which the tokens are revoked.
-    return [...(await floodOne(stage, admitted, 'oauth')), ...(await floodOne(stage, admitted, 'api'))]
+    const oauth = await floodOne(server, { ...facts, admitted }, 'oauth')
+    const api = await floodOne(server, { ...facts, admitted }, 'api')
+    return {
+      judgements: [...oauth.judgements, ...api.judgements],
+      facts: { floods: [oauth.figures, api.figures] },
+    }
   },
 }
 
-async function floodOne(stage: Stage, admitted: Admitted, endpoint: Endpoint): Promise<Finding[]> {
-  const { options, clock } = stage
+async function floodOne(
+  server: Server,
+  { admitted }: Known,
+  endpoint: Endpoint,
+): Promise<{ readonly judgements: Judgement[]; readonly figures: FloodFigures }> {
+  const { options, signal } = server
   const other = endpoint === 'api' ? 'oauth' : 'api'
   const limit = options.limits[endpoint]
-  const { seconds, connections } = options.flood
+  const { connections } = options.flood
   await Promise.all([
-    stage.waitForWindow(endpoint, 'flood'),
-    stage.waitForWindow(other, 'client beside the flood'),
+    server.waitForWindow(endpoint, 'flood'),
+    server.waitForWindow(other, 'client beside the flood'),
   ])
-  const { question, status } = usualRequest(options.path, admitted, endpoint)
-  const ledger = createLedger(limit, undefined)
-  const refusals: number[] = []
-  ledger.add({ status }, await stage.send(question))
-  const length = floodLength(stage, refusals)
-  const running = flood({
-    url: options.url.origin,
-    tls: tlsOptions(options),
-    requests: [floodRequest(question)],
-    connections,
-    pipelining: 1,
-    until: { seconds: seconds + LONGER },
-    signal: length.signal,
-    onResponse(_request, { status: came, headers, body, time }) {
-      if (came === 429) refusals.push(time)
-      const observation = { status: came, fields: foldFields(headers), body, at: clock.wall() }
-      ledger.add({ status }, observation)
-      stage.records.addFlooded(question, observation)
-      length.responded()
-    },
-  })
-  const [report, beside] = await Promise.all([running, clientBeside(stage, admitted, other)])
-  stage.signal.throwIfAborted()
-  stage.floodRequests += report.sent
-  const account = ledger.account()
-  stage.floods.push({
-    endpoint,
-    connections,
-    seconds: report.took,
-    passed: account.passed.reduce((sum, passed) => sum + passed, 0),
-    refusals: latencies(refusals),
-    beside: latencies(beside.times),
-  })
-  const sent = `${question.what}, ${report.sent} times in ${Math.round(report.took)} s over ${connections} connections`
-  const counted = account.told || report.took < limit.window
+  const usual = usualRequest(options, admitted, endpoint)
+  const [flood, beside] = await Promise.all([
+    sendFlood(server, endpoint, usual),
+    clientBeside(server, usualRequest(options, admitted, other), options.limits[other].requests - SPARE),
+  ])
+  signal.throwIfAborted()
+  const { account, seconds, sent, refusals } = flood
+  const passed = account.passed.reduce((sum, each) => sum + each, 0)
+  const times = { refusals: latencies(refusals), beside: latencies(beside.times) }
+  const figures = { endpoint, connections, seconds, passed, ...times }
+  const what = `${usual.question.what}, ${sent} times in ${Math.round(seconds)} s over ${connections} connections`
+  // A flood that is longer than a window has to be told which window each response is of.
+  const counted = account.told || seconds < limit.window
+  const faults = account.faults.filter(({ promise }) => counted || promise !== 'C14')
+  const wanted = 'exactly the limit passes in each window, all else is 429'
   const found = [
-    ...faultsOf(account, counted).flatMap((fault) => brokenBy(fault, sent)),
-    ...lost(report, sent),
+    ...faults.map(({ promise, text }) => {
+      const id = promise === 'C15' || promise === 'C16' ? promise : 'H125'
+      return broken(id, { sent: what, came: text, wanted, clause: 'device API §8' })
+    }),
     ...beside.found,
   ]
   if (found.length === 0 && account.refused === 0)
-    return untested(['H125'], `${sent}: too few to use up a window`)
-  return [
-    ...concludeAll(['C15', 'H125'], found),
-    ...(counted
-      ? []
-      : untested(['H125'], 'how many passed in each window: no response says which window it is of')),
-  ]
+    return { judgements: untested(['H125'], `${what}: too few to use up a window`), figures }
+  const untold = untested(['H125'], 'how many passed in each window: no response says which window it is of')
+  return { judgements: [...conclude(['C15', 'H125'], found), ...(counted ? [] : untold)], figures }
 }
 
 /** With fewer refusals (429) a flood is too short to judge, so it goes on, up to so much longer (seconds). */
 const ENOUGH = 100
 const LONGER = 20
 
-interface FloodLength {
-  /** Ends the flood. */
-  readonly signal: AbortSignal
-  /** Called after each response. */
-  responded(): void
+/** A server that has not responded for longer than this does not prolong a flood (ms). */
+const LONGEST_WAIT = 5_000
+
+/** The pause after a request without a response (ms): a server that refuses connections is not asked without a pause. */
+const AFTER_LOSS = 100
+
+interface Flood {
+  readonly account: Account
+  readonly seconds: number
+  readonly sent: number
+  /** To the end of each 429 (ms). */
+  readonly refusals: readonly number[]
 }
 
 /**
- * Ends a flood after its length if it has brought enough refusals, otherwise when it has: where the server or this machine is slow,
- * few requests fit into a second. A server that has not responded for `LONGEST_WAIT` does not prolong it.
+ * Sends the same request over each connection, one after the other, for the length of the flood; or, where server or machine are slow
+ * and few requests fit into a second, until enough are refused.
  */
-function floodLength({ clock, options, signal, pause }: Stage, refusals: readonly unknown[]): FloodLength {
-  const ended = new AbortController()
-  let due = false
-  let latest = clock.monotonic()
-  const endIf = (reached: boolean): void => {
-    if (due && reached) ended.abort()
+async function sendFlood(
+  server: Server,
+  endpoint: Endpoint,
+  { question, status }: UsualRequest,
+): Promise<Flood> {
+  const { clock, options, signal } = server
+  const length = options.flood.seconds * 1000
+  const ledger = createLedger(options.limits[endpoint], undefined)
+  const client = server.http1(options.flood.connections)
+  const refusals: number[] = []
+  const start = clock.monotonic()
+  let latest = start
+  let sent = 0
+
+  function isOver(): boolean {
+    const now = clock.monotonic()
+    if (signal.aborted || now - start < length) return signal.aborted
+    return refusals.length >= ENOUGH || now - start > length + LONGER * 1000 || now - latest > LONGEST_WAIT
   }
-  const atItsLength = (): void => {
-    due = true
-    endIf(refusals.length >= ENOUGH || clock.monotonic() - latest > LONGEST_WAIT)
+
+  async function sendInTurn(): Promise<void> {
+    while (!isOver()) {
+      const before = clock.monotonic()
+      const received = await server.sendInFlood(question, client)
+      const after = clock.monotonic()
+      sent += 1
+      // The run was stopped, and its connections are closed.
+      if (signal.aborted) return
+      const broke = received.status !== 0 && received.failure !== undefined ? [described(received)] : []
+      ledger.add(status, received, broke)
+      if (received.status === 429) refusals.push(after - before)
+      if (received.status === 0) await server.pause(AFTER_LOSS)
+      else latest = after
+    }
   }
-  // It rejects if the run ends, and so does the flood.
-  pause(options.flood.seconds * 1000).then(atItsLength, () => {})
-  return {
-    signal: AbortSignal.any([signal, ended.signal]),
-    responded() {
-      latest = clock.monotonic()
-      endIf(refusals.length >= ENOUGH)
-    },
-  }
-}
 
-/** A flood that is longer than a window has to be told which window each response is of. */
-function faultsOf({ faults }: Account, counted: boolean): readonly LedgerFault[] {
-  return counted ? faults : faults.filter(({ promise }) => promise !== 'C14')
-}
-
-function floodRequest({ path, method, fields, body }: Question): FloodRequest {
-  return {
-    method: method === 'POST' ? 'POST' : 'GET',
-    path,
-    headers: groupFields(fields, 'kept'),
-    ...(body === undefined ? {} : { body }),
-  }
-}
-
-/** What the rate-limit fields of one response lack, the other rounds find, too. */
-function brokenBy({ promise, of, text }: LedgerFault, sent: string): Broken[] {
-  if (promise === 'C16' && of === 'responses') return []
-  const wanted = 'exactly the limit passes in each window, all else is 429'
-  const id = promise === 'C15' || promise === 'C16' ? promise : 'H125'
-  return [broken(id, { sent, came: text, wanted, clause: 'device API §8' })]
-}
-
-/** Longer than a response to a refused request may take (ms). */
-const LONGEST_WAIT = 5_000
-
-function lost({ faults, longestWait }: FloodReport, sent: string): Broken[] {
-  const hung =
-    longestWait > LONGEST_WAIT
-      ? [`a request had no response for ${Math.round(longestWait / 1000)} s when the flood ended`]
-      : []
-  return [...faults, ...hung].map((came) =>
-    broken('H125', { sent, came, wanted: 'a response to every request', clause: 'device API §7 and §8' }),
-  )
-}
-
-interface Beside {
-  /** Of each request (ms). */
-  readonly times: readonly number[]
-  readonly found: readonly Broken[]
+  await Promise.all(Array.from({ length: options.flood.connections }, sendInTurn))
+  client.close()
+  return { account: ledger.account(), seconds: (clock.monotonic() - start) / 1000, sent, refusals }
 }
 
 /** The client beside the flood leaves this many requests of its window. */
@@ -168,26 +146,27 @@ const SPARE = 3
 /** Faults of the client beside the flood after which it stops: more would say the same. */
 const MOST_FAULTS = 3
 
-/** Spreads requests that all pass over the flood. */
-async function clientBeside(stage: Stage, admitted: Admitted, endpoint: Endpoint): Promise<Beside> {
-  const { clock, options } = stage
+/** Spreads requests that all pass over the flood. Resolves to the time of each (ms) too. */
+async function clientBeside(
+  server: Server,
+  { question, status }: UsualRequest,
+  most: number,
+): Promise<{ readonly times: readonly number[]; readonly found: readonly Broken[] }> {
+  const { clock, options } = server
   const length = options.flood.seconds * 1000
-  const { question, status } = usualRequest(options.path, admitted, endpoint)
-  const client = stage.http1(1)
-  const count = Math.max(1, options.limits[endpoint].requests - SPARE)
+  const client = server.http1(1)
+  const count = Math.max(1, most)
   const start = clock.monotonic()
   const times: number[] = []
   const found: Broken[] = []
+  const sent = { what: `${question.what}, beside a flood of the other endpoint type` }
   for (let i = 0; i < count && found.length < MOST_FAULTS; i += 1) {
-    await stage.pause(start + (i * length) / count - clock.monotonic())
+    await server.pause(start + (i * length) / count - clock.monotonic())
     if (clock.monotonic() - start > length) break
-    const answer = await stage.send(question, client)
-    times.push(answer.ms)
-    if (answer.status === status) continue
-    const sent = { what: `${question.what}, beside a flood of the other endpoint type` }
-    found.push(
-      broken('H125', stage.departure(sent, answer, `${status}, as without the flood`, 'device API §8')),
-    )
+    const received = await server.send(question, client)
+    times.push(received.ms)
+    if (received.status !== status)
+      found.push(wrongResponse('H125', sent, received, `${status}, as without the flood`, 'device API §8'))
   }
   client.close()
   return { times, found }

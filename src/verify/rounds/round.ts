@@ -1,7 +1,10 @@
-import type { OutsideId } from '../../promises/promises.ts'
+import type { Endpoint } from '../../http/admission.ts'
 import type { VerifyOptions } from '../options.ts'
-import type { Stage } from '../stage.ts'
-import type { Broken, Departure, Finding } from '../verdict.ts'
+import type { OutsideId } from '../promises.ts'
+import { apiRequest, type Question, UNSUPPORTED_GRANT } from '../question.ts'
+import { member, type Received, textMember } from '../received.ts'
+import type { Server } from '../server.ts'
+import { type Broken, type FloodFigures, type Judgement, wrongResponse } from '../verdict.ts'
 
 /** What a round does to the server, at most. */
 export interface Cost {
@@ -18,30 +21,76 @@ export interface Round {
   readonly promises: readonly OutsideId[]
   /** Undefined if the options leave it out. */
   readonly cost: (options: VerifyOptions) => Cost | undefined
-  readonly run: (stage: Stage) => Promise<readonly Finding[]>
+  readonly run: (server: Server, facts: Facts) => Promise<Found>
 }
 
-/** The findings about a promise that was checked: broken by each departure, or kept. */
-export function conclude(
-  promise: OutsideId,
-  departures: readonly (Departure | undefined)[],
-  note?: string,
-): Finding[] {
-  const found = departures.filter((departure) => departure !== undefined)
-  if (found.length > 0) return found.map((departure) => broken(promise, departure))
-  return [{ promise, kind: 'kept', ...(note === undefined ? {} : { note }) }]
+/** What a round has found out. Its facts take the place of those before. */
+export interface Found {
+  readonly judgements: readonly Judgement[]
+  readonly facts?: Partial<Facts>
 }
 
-/** All that was found, and `kept` for each of these promises that nothing breaks. */
-export function concludeAll(promises: readonly OutsideId[], found: readonly Broken[]): Finding[] {
-  const intact = promises.filter((id) => found.every(({ promise }) => promise !== id))
-  return [...found, ...intact.map((promise) => ({ promise, kind: 'kept' }) as const)]
+/** What rounds leave to later ones. */
+export interface Facts {
+  /** The newest tokens of two logins; empty until the first round has succeeded. */
+  readonly logins: readonly TokenPair[]
+  /** The access token of the first login, and the time of the login (Unix time in ms). */
+  readonly first?: { readonly accessToken: string; readonly at: number }
+  readonly admitted?: Admitted
+  /** Whether a refresh keeps or replaces the refresh token. Absent if that is not known, or if refreshing breaks C6. */
+  readonly refreshing?: 'keeps' | 'replaces'
+  /** A use of the first access token at least a window later. */
+  readonly lateUse?: { readonly question: Question; readonly received: Received }
+  /** The responses that opened the current windows, if no request has followed them. */
+  readonly openings: ReadonlyMap<Endpoint, Received>
+  readonly floods: readonly FloodFigures[]
 }
 
-export function broken(promise: OutsideId, departure: Departure): Broken {
-  return { promise, kind: 'broken', ...departure }
+export interface TokenPair {
+  readonly accessToken: string
+  readonly refreshToken: string
 }
 
-export function untested(promises: readonly OutsideId[], reason: string): Finding[] {
-  return promises.map((promise) => ({ promise, kind: 'untested', reason }))
+/** The latest access token that the API has admitted, and the status of the response. */
+export interface Admitted {
+  readonly accessToken: string
+  readonly status: number
+}
+
+/** The tokens of a grant after the response to its refresh. One may leave out a refresh token that stays the same (RFC 6749 §6). */
+export function refreshed(before: TokenPair, received: Received): TokenPair {
+  const accessToken = member(received, 'access_token')
+  if (received.status !== 200 || typeof accessToken !== 'string') return before
+  return { accessToken, refreshToken: textMember(received, 'refresh_token') ?? before.refreshToken }
+}
+
+/** A request, and the status of its response while the limit holds it not back. It can be sent any number of times, at little cost. */
+export interface UsualRequest {
+  readonly question: Question
+  readonly status: number
+}
+
+export function usualRequest({ path }: VerifyOptions, admitted: Admitted, endpoint: Endpoint): UsualRequest {
+  return endpoint === 'api'
+    ? { question: apiRequest(path, admitted.accessToken), status: admitted.status }
+    : { question: UNSUPPORTED_GRANT, status: 400 }
+}
+
+/** One request, and what has to come of it. */
+export interface Check {
+  readonly promise: OutsideId
+  readonly question: Question
+  readonly holds: (received: Received) => boolean
+  readonly wanted: string
+  readonly clause: string
+}
+
+/** Sends one request after the other, and returns what should not have come. */
+export async function runChecks({ ask }: Pick<Server, 'ask'>, checks: readonly Check[]): Promise<Broken[]> {
+  const found: Broken[] = []
+  for (const { promise, question, holds, wanted, clause } of checks) {
+    const received = await ask(question)
+    if (!holds(received)) found.push(wrongResponse(promise, question, received, wanted, clause))
+  }
+  return found
 }

@@ -1,4 +1,3 @@
-import { type Answer, member } from '../answer.ts'
 import {
   apiRequest,
   passwordForm,
@@ -7,88 +6,81 @@ import {
   tokenRequest,
   unauthorized,
 } from '../question.ts'
-import type { Stage } from '../stage.ts'
-import type { Departure } from '../verdict.ts'
-import { conclude, type Round, untested } from './round.ts'
-import { grantIn } from './tokens.ts'
+import { member } from '../received.ts'
+import type { Server } from '../server.ts'
+import { conclude, untested } from '../verdict.ts'
+import { type Admitted, type Check, type Round, runChecks } from './round.ts'
 
 /** C1, H20 and H24: what another spelling of a path, or another `Host`, lets through. */
 export const spelling: Round = {
   promises: ['C1', 'H20', 'H24'],
   cost: ({ path }) => ({ logins: 4, requests: 8 + disguises(path).length, seconds: 1 }),
-  async run(stage) {
-    const { path, password } = stage.options
-    const [grant] = stage.grants
-    if (grant === undefined) return untested(['C1', 'H20', 'H24'], 'no login gave tokens')
-    const respelled: (Departure | undefined)[] = []
-    for (const other of ['/oauth/token/', '//oauth/token', '/oauth/%74oken', TOKEN_PATH.toUpperCase()]) {
-      const question = tokenRequest(passwordForm(password), 'with the password', { path: other })
-      const answer = await stage.ask({ ...question, oddity: 'respelled' })
-      if (givesTokens(answer))
-        respelled.push(
-          stage.departure(question, answer, `401: only ${TOKEN_PATH} gives tokens`, 'device API §4.3'),
-        )
-    }
-    const hosts: (Departure | undefined)[] = []
-    for (const question of hostQuestions(stage)) {
-      const answer = await stage.ask(question)
-      if (answer.failure === undefined && !isRefusal(answer))
-        hosts.push(stage.departure(question, answer, '400', 'RFC 9112 §3.2'))
-    }
-    const disguised: (Departure | undefined)[] = []
-    for (const other of disguises(path)) {
-      const question = unauthorized(other, [], 'without a token')
-      const answer = await stage.ask({ ...question, oddity: 'respelled' })
-      if (letThrough(answer))
-        disguised.push(stage.departure(question, answer, 'a refusal: 401 or 400', 'device API §4.3 and §5.4'))
-    }
-    return [...conclude('C1', respelled), ...conclude('H20', hosts), ...conclude('H24', disguised)]
+  async run(server, { logins, admitted }) {
+    if (logins.length === 0) return { judgements: untested(['C1', 'H20', 'H24'], 'no login gave tokens') }
+    const { path, password } = server.options
+    const found = await runChecks(server, [
+      ...respelledLogins(password),
+      ...hostQuestions(server, admitted).map(
+        (question): Check => ({
+          promise: 'H20',
+          question,
+          holds: ({ status, failure }) => failure !== undefined || (status >= 400 && status < 500),
+          wanted: '400',
+          clause: 'RFC 9112 §3.2',
+        }),
+      ),
+      ...disguises(path).map(
+        (other): Check => ({
+          promise: 'H24',
+          question: { ...unauthorized(other, [], 'without a token'), oddity: 'respelled' },
+          // A redirection is no content, so it is no harm. A server error is: the server tried to serve the request.
+          holds: ({ status }) => status < 500 && (status < 200 || status >= 300),
+          wanted: 'a refusal: 401 or 400',
+          clause: 'device API §4.3 and §5.4',
+        }),
+      ),
+    ])
+    return { judgements: conclude(['C1', 'H20', 'H24'], found) }
   },
 }
 
-function givesTokens(answer: Answer): boolean {
-  return grantIn(answer) !== undefined || typeof member(answer, 'access_token') === 'string'
+function respelledLogins(password: string): readonly Check[] {
+  return ['/oauth/token/', '//oauth/token', '/oauth/%74oken', TOKEN_PATH.toUpperCase()].map((path) => ({
+    promise: 'C1',
+    question: { ...tokenRequest(passwordForm(password), 'with the password', { path }), oddity: 'respelled' },
+    holds: (received) => typeof member(received, 'access_token') !== 'string',
+    wanted: `401: only ${TOKEN_PATH} gives tokens`,
+    clause: 'device API §4.3',
+  }))
 }
 
-function isRefusal({ status }: Answer): boolean {
-  return status >= 400 && status < 500
-}
-
-/** A redirection is no content, so it is no harm. A server error is: the server tried to serve the request. */
-function letThrough({ status }: Answer): boolean {
-  return (status >= 200 && status < 300) || status >= 500
-}
-
-function hostQuestions({ options, admitted }: Stage): Question[] {
-  const { url, path } = options
+function hostQuestions({ options: { url, path } }: Server, admitted: Admitted | undefined): Question[] {
   const oddity = 'malformed'
-  const hosts: readonly (readonly [string, readonly string[]])[] = [
-    ['and no Host', []],
-    ['and two Host fields, the second of another server', [url.host, 'other.invalid']],
-    ['and two Host fields, the first of another server', ['other.invalid', url.host]],
+  const valid = (hosts: readonly string[], what: string): Question => {
+    const question = apiRequest(path, admitted?.accessToken ?? '', `with a valid token ${what}`)
+    return { ...question, hosts, oddity }
+  }
+  const second = [url.host, 'other.invalid']
+  return [
+    valid([], 'and no Host'),
+    valid(second, 'and two Host fields, the second of another server'),
+    {
+      ...unauthorized(path, [], 'without a token and two Host fields, the second of another server'),
+      hosts: second,
+      oddity,
+    },
+    valid(['other.invalid', url.host], 'and two Host fields, the first of another server'),
   ]
-  const token = admitted?.accessToken ?? ''
-  return hosts.flatMap(([what, hosts], i) => [
-    { ...apiRequest(path, token, `with a valid token ${what}`), hosts, oddity },
-    ...(i === 1 ? [{ ...unauthorized(path, [], `without a token ${what}`), hosts, oddity } as const] : []),
-  ])
 }
 
-/** Other spellings of a path, and paths that a careless server resolves to it or takes for the token endpoint. */
-export function disguises(path: string): string[] {
+/** Other spellings of a path, and paths that a careless server resolves to it, takes for the token endpoint, or for a file. */
+function disguises(path: string): string[] {
   const [plain = '/', query] = path.split('?', 2)
   const rest = query === undefined ? '' : `?${query}`
+  const prefixes = ['/', '/.', '/%2e', '/x/..', '/x/%2e%2e', '/x/..;', `${TOKEN_PATH}/../..`]
+  prefixes.push(`${TOKEN_PATH}/%2e%2e/%2e%2e`, '/oauth%2ftoken/..', `${TOKEN_PATH};/../..`)
   const respelled = [
-    `/${plain}`,
-    `/.${plain}`,
-    `/%2e${plain}`,
-    `/x/..${plain}`,
-    `/x/%2e%2e${plain}`,
-    `/x/..;${plain}`,
-    `${TOKEN_PATH}/../..${plain}`,
-    `${TOKEN_PATH}/%2e%2e/%2e%2e${plain}`,
-    `/oauth%2ftoken/..${plain}`,
-    `${TOKEN_PATH};/../..${plain}`,
+    ...prefixes.map((prefix) => prefix + plain),
     `${plain};${TOKEN_PATH}`,
     `${plain}%00`,
     `${plain.replace(/\/$/, '/x')}.css`,

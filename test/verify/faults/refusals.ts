@@ -75,7 +75,7 @@ export const REFUSAL_FAULTS: readonly Fault[] = [
   {
     name: 'error-as-text',
     sentence: 'the refusal of a wrong password is plain text',
-    breaks: { C5: /400 Wrong password/ },
+    breaks: { C5: /400 \(text\/plain/ },
     answer: onGrant('password', 400, (reply) =>
       isError(reply, 'invalid_grant')
         ? { ...reply, fields: { ...reply.fields, 'Content-Type': 'text/plain' }, body: 'Wrong password' }

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { OutsideId } from '../../../src/promises/promises.ts'
+import type { OutsideId } from '../../../src/verify/promises.ts'
 import { SHORT } from '../a-run.ts'
 import { startExpress } from './express.ts'
 import { startFastify } from './fastify.ts'

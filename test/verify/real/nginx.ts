@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import { startNginx as launchNginx } from '../../../bench/peers/nginx-process.ts'
-import type { Limit } from '../../../src/verify/limit-faults.ts'
+import type { Limit } from '../../../src/verify/limit-fields.ts'
 import { DOCUMENTED_LIMITS } from '../../../src/verify/options.ts'
 import { closeLater } from '../../support/cleanup.ts'
 import { needs } from '../../support/tools.ts'

@@ -1,0 +1,98 @@
+import { dateOf, type Observation, only, wholeNumber } from './received.ts'
+
+/** The limit of one endpoint type (C13). */
+export interface Limit {
+  readonly requests: number
+  /** Seconds. */
+  readonly window: number
+}
+
+/** The three rate-limit fields of a response. */
+export interface LimitFields {
+  readonly limit: number
+  readonly remaining: number
+  /** Unix time in seconds. */
+  readonly reset: number
+}
+
+/** Undefined if a field is missing, repeated or not a whole number. */
+export function limitFieldsOf(observation: Pick<Observation, 'fields'>): LimitFields | undefined {
+  const [limit, remaining, reset] = NAMES.map((name) => wholeNumber(only(observation, name.toLowerCase())))
+  if (limit === undefined || remaining === undefined || reset === undefined) return undefined
+  return { limit, remaining, reset }
+}
+
+const NAMES = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset']
+
+/** Upper bound of the delay between the server and this client on a flooded machine (seconds). */
+const MAX_DELAY = 5
+
+/**
+ * The X-RateLimit-Reset of a response (Unix time in seconds), if it can be the end of a window that is open now, or that ended while
+ * the response was on its way; otherwise undefined. It is rounded up, so it may be a second later than the end.
+ */
+export function statedReset(observation: Observation, limit: Limit): number | undefined {
+  const reset = limitFieldsOf(observation)?.reset
+  const at = observation.at / 1000
+  return reset !== undefined && reset <= at + limit.window + 1 && reset >= at - MAX_DELAY ? reset : undefined
+}
+
+/** The latest end of a window whose first response this is (Unix time in ms). Windows that open on the clock end at the reset. */
+export function windowEndOf(first: Observation, limit: Limit): number {
+  const latest = first.at + limit.window * 1000
+  const reset = (limitFieldsOf(first)?.reset ?? 0) * 1000
+  return reset > first.at ? Math.min(latest, reset) : latest
+}
+
+/** The faults of the rate-limit fields of a response with any status (C16). */
+export function limitFieldFaults(observation: Observation, limit: Limit): readonly string[] {
+  const fields = limitFieldsOf(observation)
+  if (fields === undefined) return [malformedFields(observation)]
+  const faults: string[] = []
+  if (fields.limit !== limit.requests)
+    faults.push(`X-RateLimit-Limit: ${fields.limit}, not ${limit.requests}`)
+  if (fields.remaining >= limit.requests) faults.push('X-RateLimit-Remaining not below the limit')
+  if (observation.status === 429 && fields.remaining !== 0)
+    faults.push('429 although X-RateLimit-Remaining is not 0')
+  if (statedReset(observation, limit) === undefined) {
+    const early = fields.reset < observation.at / 1000
+    faults.push(`X-RateLimit-Reset ${early ? 'in the past' : 'further away than the window is long'}`)
+  }
+  return faults
+}
+
+function malformedFields({ fields }: Observation): string {
+  const problems = NAMES.flatMap((name) => {
+    const values = fields.get(name.toLowerCase()) ?? []
+    if (values.length === 0) return [`${name} missing`]
+    if (values.length > 1) return [`${name} repeated`]
+    return wholeNumber(values[0]) === undefined ? [`${name} not a whole number`] : []
+  })
+  return problems.join(', ')
+}
+
+/**
+ * The seconds of `Retry-After` (RFC 9110 §10.2.3), which is a whole number or a date. A date is compared with the `Date` of the
+ * response, or else with the time of arrival. Undefined if the field is missing, repeated or neither of the two.
+ */
+export function retryAfter(observation: Observation): number | undefined {
+  const value = only(observation, 'retry-after')
+  const seconds = wholeNumber(value)
+  if (seconds !== undefined || value === undefined || !HTTP_DATE.test(value)) return seconds
+  const until = Date.parse(value)
+  const from = dateOf(observation) ?? observation.at
+  return Number.isNaN(until) ? undefined : Math.max(0, Math.ceil((until - from) / 1000))
+}
+
+const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
+
+/** The faults of the `Retry-After` of a 429 (C15). */
+export function retryAfterFaults(observation: Observation, limit: Limit): readonly string[] {
+  const reset = statedReset(observation, limit)
+  const wait = retryAfter(observation)
+  if (wait === undefined || wait < 1) return ['429 without a Retry-After of at least 1']
+  if (wait > limit.window) return ['Retry-After longer than the window']
+  // X-RateLimit-Reset is rounded up: the window closes within the second before it. `at` is later than the response was made.
+  const early = reset !== undefined && observation.at / 1000 + wait < reset - 1
+  return early ? ['Retry-After ends before the reset'] : []
+}

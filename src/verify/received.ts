@@ -1,0 +1,114 @@
+/** What of a response is judged. */
+export interface Observation {
+  readonly status: number
+  /** Every value of every field, by lower-case name. */
+  readonly fields: ReadonlyMap<string, readonly string[]>
+  readonly body: string
+  /** Time of arrival (Unix time in ms). */
+  readonly at: number
+}
+
+/** What came back for one request. A request without a response has the status 0. */
+export interface Received extends Observation {
+  /** When the request was sent (Unix time in ms). */
+  readonly sentAt: number
+  /** From the request to the head of the response (ms). */
+  readonly ms: number
+  /** Why there was no response, such as `no response within 10 s`, or no whole one: `200, whose body broke off`. */
+  readonly failure: string | undefined
+  /** No connection came about, so nothing was sent. */
+  readonly unreachable?: true
+}
+
+/** Groups header fields by lower-case name, so that two spellings of one name count as a repeat. */
+export function foldFields(
+  headers: Readonly<Record<string, string | readonly string[] | undefined>>,
+): ReadonlyMap<string, readonly string[]> {
+  const fields = new Map<string, readonly string[]>()
+  for (const [name, value] of Object.entries(headers)) {
+    if (value === undefined) continue
+    const lower = name.toLowerCase()
+    fields.set(lower, [...(fields.get(lower) ?? []), ...(typeof value === 'string' ? [value] : value)])
+  }
+  return fields
+}
+
+/** The value of a field that occurs exactly once; otherwise undefined. */
+export function only({ fields }: Pick<Observation, 'fields'>, name: string): string | undefined {
+  const values = fields.get(name)
+  return values?.length === 1 ? values[0] : undefined
+}
+
+/** A number of decimal digits only: no sign, no whitespace. */
+export function wholeNumber(text: string | undefined): number | undefined {
+  return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined
+}
+
+/** The `Date` of a response (Unix time in ms); undefined if the field is missing, repeated or not a date. */
+export function dateOf(observation: Observation): number | undefined {
+  const date = Date.parse(only(observation, 'date') ?? '')
+  return Number.isNaN(date) ? undefined : date
+}
+
+/** A member of the JSON object in a body; undefined if there is none. */
+export function member({ body }: Pick<Observation, 'body'>, name: string): unknown {
+  try {
+    const value: unknown = JSON.parse(body)
+    return typeof value === 'object' && value !== null
+      ? Object.getOwnPropertyDescriptor(value, name)?.value
+      : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** A member that is a text and not empty; undefined if there is none. */
+export function textMember(observation: Pick<Observation, 'body'>, name: string): string | undefined {
+  const value = member(observation, name)
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+/** The errors of RFC 6749 §4.1.2.1 and §5.2, RFC 6750 §3.1 and RFC 7009 §2.2.1. */
+const ERRORS: ReadonlySet<unknown> = new Set(
+  [
+    'invalid_request',
+    'invalid_client',
+    'invalid_grant',
+    'invalid_scope',
+    'invalid_token',
+    'unauthorized_client',
+  ]
+    .concat(['unsupported_grant_type', 'unsupported_token_type', 'insufficient_scope', 'access_denied'])
+    .concat(['server_error', 'temporarily_unavailable']),
+)
+
+/**
+ * A response in words: its status with the OAuth error, or with the type and the length of its body. It quotes no text that the server
+ * has chosen, because that may be a secret in any encoding.
+ */
+export function described({ status, fields, body, failure }: Received): string {
+  if (failure !== undefined) return failure
+  if (body === '') return `${status} without a body`
+  const error = member({ body }, 'error')
+  if (ERRORS.has(error)) return `${status} ${error}`
+  const type = mediaTypeOf({ fields })
+  const errorless = status >= 400 && type.endsWith('json') ? ' without a known error' : ''
+  return `${status} (${type}${errorless}, ${Buffer.byteLength(body)} bytes)`
+}
+
+/** Types that a server with this API, or a device behind it, may use. */
+const TYPES =
+  /^(?:text\/(?:html|plain|xml)|application\/(?:(?:problem\+)?json|xml|octet-stream|x-www-form-urlencoded))$/
+
+/** The media type of a response, if it is a usual one. */
+export function mediaTypeOf({ fields }: Pick<Observation, 'fields'>): string {
+  const values = fields.get('content-type') ?? []
+  const [type = ''] = (values.join() || 'no type').toLowerCase().split(';')
+  return TYPES.test(type.trim()) || type === 'no type' ? type.trim() : 'another type'
+}
+
+/** A value in JSON in words. A text is not quoted, because it may be a secret. */
+export function shown(value: unknown): string {
+  if (value === undefined) return 'missing'
+  return typeof value === 'number' ? String(value) : `a ${Array.isArray(value) ? 'list' : typeof value}`
+}

@@ -1,0 +1,124 @@
+import type { Clock } from '../../system/clock.ts'
+import type { Plan, Report, Reporter, Verdict } from '../verdict.ts'
+import { departureLines, firstSentence, visible } from './text.ts'
+
+function numberOf({ promises }: Report, wanted: Verdict['result']): number {
+  return promises.filter(({ result }) => result === wanted).length
+}
+
+/** The document of `postern verify --json`. docs/verifying.md describes its keys: one may be added, none is renamed or removed. */
+export function reportJson(report: Report): string {
+  const { promises, floods, tokens, ...before } = report
+  const [kept, broken, notTestable] = (['kept', 'broken', 'not testable'] as const).map((result) =>
+    numberOf(report, result),
+  )
+  return document({ ...before, kept, broken, notTestable, promises, floods, tokens })
+}
+
+/** The document of `postern verify --dry-run --json`. `floods` and `revocationPath` are null if there are none. */
+export function planJson(plan: Plan): string {
+  const { floods = null, revocationPath = null } = plan
+  return document({ plan: { ...plan, floods, revocationPath } })
+}
+
+function document(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`
+}
+
+/** Seconds between the decision on a promise and the decision before it, by id. Promises that a round decides together follow at once. */
+export type Times = ReadonlyMap<string, number>
+
+/** A reporter that also measures the times of the decisions. */
+export function timed(
+  reporter: Reporter,
+  { monotonic }: Pick<Clock, 'monotonic'>,
+): { readonly reporter: Reporter; readonly times: Times } {
+  const times = new Map<string, number>()
+  let before = monotonic()
+  function decided(verdict: Verdict): void {
+    const now = monotonic()
+    times.set(verdict.id, (now - before) / 1000)
+    before = now
+    reporter.decided(verdict)
+  }
+  return { times, reporter: { ...reporter, decided } }
+}
+
+/**
+ * A report in JUnit's XML, as Jenkins, GitLab and the actions of GitHub read it: one `testsuite`, and a `testcase` for each promise. A
+ * broken promise is a `failure`, one that cannot be tested is `skipped`. The `time` of a promise is that since the decision before.
+ */
+export function junitXml(report: Report, times: Times): string {
+  const { promises, seconds, startedAt: timestamp } = report
+  const [failures, skipped] = [numberOf(report, 'broken'), numberOf(report, 'not testable')]
+  const totals = { tests: promises.length, failures, errors: 0, skipped, time: seconds.toFixed(3) }
+  const properties = (['url', 'version', 'tokens'] as const).map((name) =>
+    element('property', { name, value: report[name] }),
+  )
+  return suite(totals, { timestamp }, [
+    element('properties', {}, properties),
+    ...promises.map((verdict) => testcase(verdict, times.get(verdict.id) ?? 0)),
+  ])
+}
+
+/** The same for a run that could not take place: one `testcase` with an `error`. `problems` are lines for a person. */
+export function junitError(problems: readonly string[]): string {
+  const [message = ''] = problems
+  const error = element('error', { message }, [escaped(lines(problems))])
+  const attributes = { classname: CLASS, name: 'the run', time: '0.000' }
+  return suite({ tests: 1, failures: 0, errors: 1, skipped: 0, time: '0.000' }, {}, [
+    element('testcase', attributes, [error]),
+  ])
+}
+
+const CLASS = 'postern.verify'
+
+type Attributes = Readonly<Record<string, string | number>>
+
+function suite(totals: Attributes, more: Attributes, children: readonly string[]): string {
+  const inner = element('testsuite', { name: 'postern verify', ...totals, ...more }, children)
+  return `<?xml version="1.0" encoding="UTF-8"?>\n${element('testsuites', totals, [inner])}\n`
+}
+
+function testcase(verdict: Verdict, seconds: number): string {
+  const { id, result, notes } = verdict
+  const attributes = { classname: CLASS, name: `${id} ${firstSentence(verdict)}`, time: seconds.toFixed(3) }
+  const output = notes.length === 0 ? [] : [element('system-out', {}, [escaped(lines(notes))])]
+  switch (result) {
+    case 'kept':
+      return element('testcase', attributes, output)
+    case 'not testable':
+      return element('testcase', attributes, [element('skipped', { message: notes.join('; ') })])
+    case 'broken':
+      return element('testcase', attributes, [failure(verdict), ...output])
+  }
+}
+
+function failure({ sentence, clause, departures }: Verdict): string {
+  const [first] = departures
+  const message = first === undefined ? sentence : `${first.came}; wanted: ${first.wanted}`
+  const texts = departures.map((each) => departureLines(each).join('\n'))
+  const text = [lines([sentence, `(${clause})`]), ...texts].join('\n\n')
+  return element('failure', { message, type: 'broken' }, [escaped(text)])
+}
+
+function lines(texts: readonly string[]): string {
+  return texts.map(visible).join('\n')
+}
+
+function element(name: string, attributes: Attributes, children: readonly string[] = []): string {
+  const pairs = Object.entries(attributes).map(
+    ([key, value]) => ` ${key}="${escaped(visible(String(value)))}"`,
+  )
+  const start = `<${name}${pairs.join('')}`
+  return children.length === 0 ? `${start}/>` : `${start}>${children.join('')}</${name}>`
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
+
+/** XML 1.0 §2.2 forbids some characters even as references; `visible` has replaced the others. */
+function escaped(text: string): string {
+  return text
+    .replace(/[&<>"]/g, (character) => ENTITIES[character] ?? '')
+    .replace(/[\ufffe\uffff]/g, '\ufffd')
+}

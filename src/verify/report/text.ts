@@ -1,0 +1,205 @@
+import { styleText } from 'node:util'
+import type { Departure, FloodFigures, Latencies, Plan, Report, Reporter, Verdict } from '../verdict.ts'
+
+/** Where text is shown. */
+export interface Display {
+  /** Whether text may be coloured. */
+  readonly colour: boolean
+  /** Columns of a terminal, on which a progress line replaces the one before; undefined: a log, in which each has its own line. */
+  readonly columns: number | undefined
+}
+
+/** What `displayOf` looks at. */
+export interface Output {
+  readonly isTTY?: boolean
+  readonly columns?: number
+}
+
+/** Colour only on a terminal, and never with NO_COLOR (no-color.org) or a terminal that knows no codes. */
+export function displayOf(output: Output, env: Readonly<Record<string, string | undefined>>): Display {
+  const capable = output.isTTY === true && env.TERM !== 'dumb'
+  return {
+    colour: capable && (env.NO_COLOR ?? '') === '',
+    columns: capable ? (output.columns ?? 80) : undefined,
+  }
+}
+
+/**
+ * Writes a run as text: what it is going to do, a line for each promise as it is decided, and the table. On a terminal the line of a
+ * check that takes long is replaced by the next line; in a log it stays.
+ */
+export function textReporter(write: (text: string) => unknown, display: Display): Reporter {
+  let replaceable = false
+  const say = (text: string): void => {
+    write(replaceable ? `\r\x1b[K${text}` : text)
+    replaceable = false
+  }
+  return {
+    announce: (plan) => say(`${announcement(plan)}\n`),
+    progress(text) {
+      const line = `${'...'.padEnd(INDENT)}${visible(text)}`
+      if (display.columns === undefined) return say(`${line}\n`)
+      say(line.slice(0, display.columns - 1))
+      replaceable = true
+    },
+    decided: (verdict) => say(`${verdictLine(verdict, display)}\n`),
+    finished: (report) => say(`\n${table(report, display)}`),
+  }
+}
+
+/** What a run is going to do to the server, so that its owner can decide against it. */
+export function announcement(plan: Plan): string {
+  const { url, path, promises, notTestable, floods, revocationPath: revocation, otherSpellings } = plan
+  const { wrongPasswords, tokenInQuery, usesUpLimits } = plan
+  const others = notTestable.length === 0 ? '' : `; not testable: ${notTestable.join(', ')}`
+  const wrong =
+    wrongPasswords === 0
+      ? ''
+      : `, and tries ${wrongPasswords} wrong or empty ones, which the server may count`
+  const spelled = otherSpellings ? ' and to other spellings of it' : ''
+  const items = [
+    `logs in at most ${counted(plan.logins, 'time')} with the password${wrong}`,
+    `sends at most ${counted(plan.requests, 'request')}${floods === undefined ? '' : ' without the floods'}, and takes about ${duration(plan.seconds)}`,
+    floods === undefined
+      ? undefined
+      : `floods the API and /oauth/token, one after the other, for ${duration(floods.seconds)} each over ${counted(floods.connections, 'connection')}; at most the limit reaches the device in each window, if the server keeps it`,
+    `sends only GET, HEAD and OPTIONS to ${path}${spelled}, and changes nothing there`,
+    `sends POST only to /oauth/token${spelled}${revocation === undefined ? '' : `, and to ${revocation}`}`,
+    tokenInQuery ? 'sends a valid access token once in a query, which an access log may keep' : undefined,
+    usesUpLimits
+      ? 'uses up the rate limits: meanwhile, other clients behind the same address get 429, too'
+      : 'counts against the rate limits of its address',
+    revocation === undefined
+      ? 'revokes none of its tokens: they stay valid until they expire'
+      : `tries to revoke its tokens at the end, at ${revocation}`,
+  ]
+  return [
+    `${counted(promises.length, 'promise')} of the documented API, checked from outside at ${url}${others}. This run`,
+    ...items.flatMap((item) => (item === undefined ? [] : [`  - ${item}`])),
+    '',
+  ].join('\n')
+}
+
+/** The line of a promise as soon as it is decided. */
+export function verdictLine(verdict: Verdict, display: Pick<Display, 'colour'>): string {
+  const { result, departures, notes } = verdict
+  const [first] = departures
+  const more = departures.length > 1 ? ` (and ${departures.length - 1} more)` : ''
+  const why = result === 'broken' && first !== undefined ? `: ${visible(first.came)}${more}` : ''
+  const reason = result === 'not testable' && notes[0] !== undefined ? `: ${visible(notes[0])}` : ''
+  return `${labels(verdict, display)}${firstSentence(verdict)}${why}${reason}`
+}
+
+/** The first sentence of a promise, without its full stop. */
+export function firstSentence({ sentence }: Pick<Verdict, 'sentence'>): string {
+  const [first = ''] = sentence.split(/(?<=\.) (?=[A-Z`])/)
+  return first.replace(/\.$/, '')
+}
+
+type Result = Verdict['result']
+
+/** The results in the order in which the table groups them: the one to act on stands last, above the prompt. */
+const COLOURS = { kept: 'green', 'not testable': 'yellow', broken: 'red' } as const satisfies Record<
+  Result,
+  string
+>
+const RESULTS: readonly Result[] = ['kept', 'not testable', 'broken']
+
+const LABEL = 'not testable'.length
+
+/** Where the sentences begin: behind the label and the id. */
+const INDENT = LABEL + 2 + 4 + 2
+
+/** A result and an id in columns of their own, the result coloured where the display allows it. */
+function labels({ result, id }: Pick<Verdict, 'result' | 'id'>, { colour }: Pick<Display, 'colour'>): string {
+  const text = (result === 'broken' ? 'BROKEN' : result).padEnd(LABEL)
+  return `${colour ? styleText(COLOURS[result], text, { validateStream: false }) : text}  ${id.padEnd(4)}  `
+}
+
+/** The end of a run as text: every promise with its result, every departure, the floods, and one line with the totals. */
+export function table(report: Report, display: Pick<Display, 'colour'>): string {
+  const { promises, floods, tokens, requests, seconds } = report
+  const of = (wanted: Result): readonly Verdict[] => promises.filter(({ result }) => result === wanted)
+  const counts = (['kept', 'broken', 'not testable'] as const).map(
+    (result) => `${of(result).length} ${result}`,
+  )
+  return [
+    `${'RESULT'.padEnd(LABEL + 2)}${'ID'.padEnd(6)}PROMISE`,
+    ...RESULTS.flatMap(of).flatMap((verdict) => rowsOf(verdict, display)),
+    ...floods.flatMap(floodLines),
+    '',
+    visible(tokens),
+    `${counts.join(', ')}; ${counted(requests, 'request')} in ${duration(seconds)}`,
+    '',
+  ].join('\n')
+}
+
+function rowsOf(verdict: Verdict, display: Pick<Display, 'colour'>): readonly string[] {
+  const { result, sentence, notes, departures } = verdict
+  const text = result === 'broken' ? sentence : `${firstSentence(verdict)}.`
+  // Equal departures become one, with their number.
+  const groups = Map.groupBy(departures, (each) => departureLines(each).join('\n'))
+  const found = [...groups].flatMap(([lines, { length }]) =>
+    (length === 1 ? lines : lines.replace(/^came .*$/m, `$& (${length} times)`)).split('\n'),
+  )
+  const below = [...found, ...notes.map((note) => `note    ${visible(note)}`)]
+  return [`${labels(verdict, display)}${text}`, ...below.map((line) => ' '.repeat(INDENT) + line)]
+}
+
+export function departureLines(departure: Departure): readonly string[] {
+  return (['sent', 'came', 'wanted', 'clause'] as const).map(
+    (key) => `${key.padEnd(8)}${visible(departure[key])}`,
+  )
+}
+
+function floodLines({
+  endpoint,
+  connections,
+  seconds,
+  passed,
+  refusals,
+  beside,
+}: FloodFigures): readonly string[] {
+  const how = `${counted(connections, 'connection')}, ${duration(seconds)}`
+  const responses = counted(passed + refusals.responses, 'response')
+  return [
+    '',
+    `Flood of ${endpoint === 'api' ? 'the API' : '/oauth/token'} (${how}): ${responses}, ${passed} passed, ${refusals.responses} refused`,
+    row('ms', ['responses', 'p50', 'p99', 'max']),
+    row('429, to its end', timesOf(refusals)),
+    row('the client beside, to the head', timesOf(beside)),
+  ]
+}
+
+function row(name: string, cells: readonly string[]): string {
+  return `  ${name.padEnd(32)}${cells.map((cell) => cell.padStart(11)).join('')}`
+}
+
+/** Without responses there are no times. */
+function timesOf({ responses, p50, p99, max }: Latencies): readonly string[] {
+  return [String(responses), ...[p50, p99, max].map((ms) => (responses === 0 ? '-' : ms.toFixed(1)))]
+}
+
+/** Control characters, and those that turn the direction of what follows: a response could rewrite the screen with them. */
+const INVISIBLE = /[\p{Cc}\p{Cs}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/gu
+
+/** Text of a server on one line, with everything invisible as `\x1b` or `\u202e`. */
+export function visible(text: string): string {
+  return text.replace(INVISIBLE, (character) => {
+    const code = character.charCodeAt(0).toString(16)
+    return code.length > 2 ? `\\u${code.padStart(4, '0')}` : `\\x${code.padStart(2, '0')}`
+  })
+}
+
+/** `1 login`, `2 logins`. */
+function counted(number: number, what: string): string {
+  return `${number} ${number === 1 ? what : `${what}s`}`
+}
+
+/** Seconds as `45 s` or `6 min 30 s`. */
+export function duration(seconds: number): string {
+  if (seconds < 1) return 'less than 1 s'
+  const whole = Math.round(seconds)
+  const [minutes, rest] = [Math.floor(whole / 60), whole % 60]
+  return minutes === 0 ? `${rest} s` : rest === 0 ? `${minutes} min` : `${minutes} min ${rest} s`
+}

@@ -1,0 +1,235 @@
+import { randomUUID } from 'node:crypto'
+import { listMembers } from '../../http/fields.ts'
+import { SetupError } from '../../system/setup-error.ts'
+import type { VerifyOptions } from '../options.ts'
+import {
+  apiRequest,
+  GET_TOKEN,
+  passwordForm,
+  type Question,
+  refreshGrant,
+  tokenRequest,
+  UNSUPPORTED_GRANT,
+} from '../question.ts'
+import { described, mediaTypeOf, member, type Received, shown } from '../received.ts'
+import type { Server } from '../server.ts'
+import { type Broken, broken, conclude, untested, wrongResponse } from '../verdict.ts'
+import { lifetimeFault } from './refresh.ts'
+import { type Check, type Round, runChecks, type TokenPair } from './round.ts'
+
+/** C4 and C3: the logins. The other rounds use their tokens. */
+export const login: Round = {
+  promises: ['C3', 'C4'],
+  cost: () => ({ logins: 3, requests: 6, seconds: 1 }),
+  async run(server) {
+    const { password, path } = server.options
+    const question = tokenRequest(passwordForm(password), 'with the password')
+    const first = await server.ask(question)
+    requireAccepted(server.options, first)
+    const found = [...loginFaults(question, first), ...lifetimeFault(question, first)]
+    const pair = tokensIn(first)
+    if (pair === undefined)
+      return {
+        judgements: [...conclude(['C4'], found), ...untested(['C3'], 'the first login gave no tokens')],
+      }
+
+    const second = await server.ask(question)
+    const other = tokensIn(second)
+    found.push(...loginFaults(question, second), ...likenesses(question, pair, other))
+    const { accessToken } = pair
+    const use = apiRequest(path, accessToken, 'with the token of the first login')
+    const used = await server.ask(use)
+    if (used.status === 401 || used.status === 0)
+      found.push(wrongResponse('C4', use, used, 'the response of the API, not 401', 'device API §5.3'))
+    const admitted = [0, 401, 429].includes(used.status)
+      ? {}
+      : { admitted: { accessToken, status: used.status } }
+    return {
+      judgements: conclude(['C3', 'C4'], [...found, ...(await ignoredParameters(server, first.status))]),
+      facts: {
+        logins: other === undefined ? [pair] : [pair, other],
+        first: { accessToken, at: first.sentAt },
+        ...admitted,
+      },
+    }
+  },
+}
+
+/** Fails if nothing can be checked: no connection, or a password that the server does not take. */
+function requireAccepted({ url: { origin }, tls }: VerifyOptions, received: Received): void {
+  const { failure, status } = received
+  if (failure !== undefined)
+    throw new SetupError(`${origin}: ${failure}`, { exitCode: 1, remedy: remedyFor(failure, tls) })
+  if (member(received, 'error') !== 'invalid_grant' && status !== 401 && status !== 403) return
+  throw new SetupError(`${origin} does not accept the password: ${described(received)}`, {
+    exitCode: 1,
+    remedy: 'correct the password file; nothing was checked',
+  })
+}
+
+/** @param failure in the words of OpenSSL and Node */
+function remedyFor(failure: string, { ca }: VerifyOptions['tls']): string {
+  if (/certificate|hostname|altnames|unable to verify/i.test(failure))
+    return ca === undefined
+      ? 'name its certificate, or that of its authority, with --ca (--insecure accepts any)'
+      : 'the file of --ca has to hold its certificate, or that of its authority, for this name'
+  const plain = /wrong version number|packet length too long/i.test(failure)
+  return plain ? 'it may speak http, not https, at this port' : 'check address and port'
+}
+
+/** RFC 6750 §2.1: the only characters of a token that fit into an `Authorization` field. */
+const B64TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/
+
+/** The tokens in a response, if both are usable. */
+export function tokensIn(received: Received): TokenPair | undefined {
+  const accessToken = member(received, 'access_token')
+  const refreshToken = member(received, 'refresh_token')
+  if (typeof accessToken !== 'string' || typeof refreshToken !== 'string') return undefined
+  return refreshToken === '' || !B64TOKEN.test(accessToken) ? undefined : { accessToken, refreshToken }
+}
+
+/** What a response to a password grant lacks, apart from the lifetime (C7). */
+function loginFaults(question: Question, received: Received): Broken[] {
+  if (received.status !== 200)
+    return [wrongResponse('C4', question, received, '200 with tokens', 'device API §4.1')]
+  const found: Broken[] = []
+  const require = (holds: boolean, came: string, wanted: string, clause = 'device API §2'): void => {
+    if (!holds) found.push(broken('C4', { sent: question.what, came, wanted, clause }))
+  }
+  const type = mediaTypeOf(received)
+  require(type === 'application/json', `Content-Type: ${type}`, 'application/json', 'RFC 6749 §5.1')
+  const cache = listMembers(received.fields.get('cache-control') ?? [])
+  require(cache.includes(
+    'no-store',
+  ), '200 without Cache-Control: no-store', 'Cache-Control: no-store', 'RFC 6749 §5.1')
+  const kind = member(received, 'token_type')
+  const bearer = typeof kind === 'string' && kind.toLowerCase() === 'bearer'
+  require(bearer, `token_type: ${typeof kind === 'string' ? 'another' : shown(kind)}`, 'Bearer')
+  const lifetime = member(received, 'expires_in')
+  require(Number.isInteger(lifetime), `expires_in: ${shown(lifetime)}`, 'an integer')
+  for (const name of ['access_token', 'refresh_token']) {
+    const token = member(received, name)
+    const given = typeof token === 'string' && token !== ''
+    require(given, `${name}: ${token === '' ? 'empty' : shown(token)}`, 'an opaque string')
+    const fits = !given || name !== 'access_token' || B64TOKEN.test(token)
+    require(fits, `${name} with characters that no Authorization field takes`, 'b64token', 'RFC 6750 §2.1')
+  }
+  return found
+}
+
+function likenesses({ what }: Question, first: TokenPair, second: TokenPair | undefined): Broken[] {
+  const alike = {
+    'the same access token for both logins': first.accessToken === second?.accessToken,
+    'the same refresh token for both logins': first.refreshToken === second?.refreshToken,
+    'a refresh token that is the access token': first.accessToken === first.refreshToken,
+  }
+  const wanted = 'tokens that cannot be guessed from others'
+  return Object.entries(alike).flatMap(([came, holds]) =>
+    holds ? [broken('C4', { sent: `${what}, twice`, came, wanted, clause: 'RFC 6749 §10.10' })] : [],
+  )
+}
+
+const IGNORED = [
+  ['username', 'admin'],
+  ['client_id', 'postern-verify'],
+  ['client_secret', 'none'],
+  ['scope', 'all'],
+  ['postern_verify', '1'],
+] as const
+
+/** C3: the response is the same as without them. */
+async function ignoredParameters(server: Server, usual: number): Promise<Broken[]> {
+  const question = tokenRequest(
+    [...passwordForm(server.options.password), ...IGNORED],
+    'with the password, a username, client credentials, a scope, an unknown parameter and Basic authorization',
+    { fields: ['Authorization', `Basic ${Buffer.from('postern-verify:none').toString('base64')}`] },
+  )
+  const received = await server.ask(question)
+  const pair = tokensIn(received)
+  // The run needs no third login.
+  const revoked = pair === undefined ? [] : await revokeAndCheck(server, pair)
+  if (received.status === usual && pair !== undefined) return revoked
+  const wanted = '200: the password is right, the rest is ignored'
+  return [...revoked, wrongResponse('C3', question, received, wanted, 'device API §4.1; RFC 6749 §3.2')]
+}
+
+/** C5: what the server says it has revoked is not valid any more. */
+async function revokeAndCheck(server: Server, { refreshToken }: TokenPair): Promise<Broken[]> {
+  if (!(await server.revocation.revoke(refreshToken))) return []
+  const found = await runChecks(server, [
+    {
+      promise: 'C5',
+      question: refreshGrant(refreshToken, 'with a refresh token whose revocation was answered with 200'),
+      holds: ({ status }) => status !== 200,
+      wanted: '400 invalid_grant: the token is revoked',
+      clause: 'RFC 7009 §2.2; RFC 6749 §5.2',
+    },
+  ])
+  if (found.length > 0) server.revocation.isIneffective()
+  return found
+}
+
+/** C2 and C5: requests for tokens that have to be refused. */
+export const tokenErrors: Round = {
+  promises: ['C2', 'C5', 'C9', 'C19'],
+  cost: () => ({ logins: 4, wrongPasswords: 3, requests: 12, seconds: 1 }),
+  async run(server, { logins: [pair] }) {
+    if (pair === undefined) return { judgements: untested(['C2', 'C5', 'C9', 'C19'], 'no login gave tokens') }
+    const { accessToken } = pair
+    const wrong = `wrong-${randomUUID()}`
+    const unknown = `unknown-${randomUUID()}`
+    for (const marker of [wrong, unknown, accessToken]) server.records.addMarker(marker)
+    const found = await runChecks(server, [
+      ...malformedForms(server.options.password).map((question) =>
+        refusal('C2', question, 'invalid_request'),
+      ),
+      refusal('C5', tokenRequest(passwordForm(wrong), 'with a wrong password'), 'invalid_grant'),
+      refusal('C5', refreshGrant(unknown, 'with an unknown refresh token'), 'invalid_grant'),
+      refusal('C5', refreshGrant(accessToken, 'with an access token as refresh token'), 'invalid_grant'),
+      refusal('C5', UNSUPPORTED_GRANT, 'unsupported_grant_type'),
+    ])
+    found.push(...(await loginByGet(server, wrong)))
+    return { judgements: conclude(['C2', 'C5'], found) }
+  },
+}
+
+function refusal(promise: 'C2' | 'C5', question: Question, error: string): Check {
+  return {
+    promise,
+    question: { ...question, refused: true },
+    holds: (received) => received.status === 400 && member(received, 'error') === error,
+    wanted: `400 ${error}`,
+    clause: 'RFC 6749 §5.2',
+  }
+}
+
+function malformedForms(password: string): readonly Question[] {
+  const form = passwordForm(password)
+  const json = tokenRequest([], 'with the password, as JSON', {
+    fields: ['Content-Type', 'application/json'],
+  })
+  return [
+    tokenRequest(form.slice(1), 'without grant_type'),
+    tokenRequest(form.slice(0, 1), 'without password'),
+    tokenRequest(passwordForm(''), 'with an empty password'),
+    tokenRequest([...form, ...form.slice(0, 1)], 'with grant_type twice'),
+    tokenRequest([...form, ...form.slice(1)], 'with the password twice'),
+    { ...json, body: JSON.stringify(Object.fromEntries(form)) },
+  ]
+}
+
+/**
+ * A login whose form is the query of a GET, which an access log may keep. The password is wrong, so that no log gets the right one:
+ * a server that looks at it refuses it in another way than a GET without a form. C19 reads the statuses of both.
+ */
+async function loginByGet({ ask }: Server, wrong: string): Promise<Broken[]> {
+  const path = `${GET_TOKEN.path}?${new URLSearchParams(passwordForm(wrong).map(([...pair]) => pair))}`
+  const question = { ...GET_TOKEN, path, what: `GET ${GET_TOKEN.path} with a wrong password in the query` }
+  const bare = await ask(GET_TOKEN)
+  const received = await ask(question)
+  const error = member(received, 'error')
+  const isLogin = error === 'invalid_grant' || received.status === 401 || received.status === 200
+  if (!isLogin || (received.status === bare.status && error === member(bare, 'error'))) return []
+  const wanted = 'the response to a GET without a query: a login is a POST'
+  return [wrongResponse('C2', question, received, wanted, 'RFC 6749 §2.3.1 and §3.2')]
+}

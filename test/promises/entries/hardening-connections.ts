@@ -1,0 +1,114 @@
+import type { Promised } from '../promised.ts'
+
+/** Attacks with connections: HTTP/2 frames, clients that are slow, many or gone, and upgrades. */
+export const CONNECTIONS = {
+  H37: {
+    sentence:
+      'A client that opens HTTP/2 streams only to have them reset loses its session early, and opens no connection to the device.',
+    reason: 'rapid reset (CVE-2023-44487), MadeYouReset (CVE-2025-8671)',
+  },
+  H38: {
+    sentence: 'Floods of HTTP/2 control, empty and CONTINUATION frames close the connection.',
+    reason: 'CVE-2019-9512, -9513, -9515, -9518; CVE-2024-27983',
+  },
+  H39: {
+    sentence: 'The header limit holds in HTTP/2 from the first request on.',
+    reason: "Node applies its own limit only after the client's SETTINGS acknowledgement",
+  },
+  H40: {
+    sentence: 'HTTP/2 fields that HTTP does not allow are refused, or never leave Postern.',
+    reason: 'RFC 9113 §8.2.1 and §10.3; header injection by downgrade to HTTP/1',
+  },
+  H41: {
+    sentence: 'An HTTP/2 request names one authority: `:authority` and `host` agree, or it is refused.',
+    reason: 'RFC 9113 §8.3.1',
+  },
+  H42: {
+    sentence:
+      'HTTP/2 connections without a request, and header blocks that never end, are closed at a deadline.',
+    reason: 'slowloris in HTTP/2, where Node has no deadline',
+  },
+  H43: {
+    sentence: 'Each HTTP/2 stream has deadlines of its own, also while its connection is busy.',
+    reason: 'slow read and slow POST; CVE-2019-9511 and -9517',
+  },
+  H44: {
+    sentence: 'Response fields that HTTP/2 forbids are removed.',
+    reason: 'RFC 9113 §8.2.2; the compatibility API of Node throws',
+  },
+  H45: {
+    sentence: 'A device status that HTTP/2 cannot carry fails that request alone.',
+    reason: 'RFC 9113 §8.3.2; RFC 9110 §15',
+  },
+  H58: {
+    sentence:
+      'Clients that leave in the middle of a transfer abort their device requests within a second and leave no socket behind.',
+    reason: 'resource exhaustion by abandoned requests',
+  },
+  H59: {
+    sentence: 'A client that closes its sending side still gets its whole response.',
+    reason: 'RFC 9112 §9.6; simple scripts and `nc` do so',
+  },
+  H60: {
+    sentence: 'An upgrade without a token is 401, and the bytes after it are discarded.',
+    reason: 'a tunnel would carry anything past the gate',
+  },
+  H61: {
+    sentence: 'An upgrade with a body is refused.',
+    reason: 'where the body ends and the tunnel begins would be uncertain',
+  },
+  H62: {
+    sentence: 'An upgrade meets the same path and field rules as a request.',
+    reason: 'proxies that forward upgrades by another code path',
+  },
+  H63: {
+    sentence: 'A client that leaves or floods before the 101 costs no device connection and no memory.',
+    reason: 'resource exhaustion before the tunnel stands',
+  },
+  H64: {
+    sentence: 'A device that does not answer an upgrade is given up at the deadline.',
+    reason: 'RFC 9110 §15.6.5; http-proxy-3 waits without end',
+  },
+  H65: {
+    sentence: 'A refused or malformed upgrade response is relayed or is a 502, and nothing hangs.',
+    reason: 'http-proxy-3 leaves the client without a response',
+  },
+  H66: {
+    sentence: 'Only a well-formed WebSocket handshake opens a tunnel.',
+    reason: 'h2c smuggling; RFC 6455 §4.1; RFC 9110 §7.8',
+  },
+  H67: {
+    sentence: 'A password change closes open tunnels within a second, on both sides.',
+    reason: 'a revoked client would keep its access; see C8',
+  },
+  H94: {
+    sentence:
+      'An HTTP/2 method or pseudo-header that holds a line break or a blank is refused before the device.',
+    reason: 'request smuggling by downgrade from HTTP/2 to HTTP/1; RFC 9113 §10.3',
+  },
+  H97: {
+    sentence: 'A connection leaves nothing behind: no socket, timer, stream or memory, however it ended.',
+    reason: 'slow leaks that end a process after weeks',
+  },
+  H98: {
+    sentence:
+      'Lingering connections count against the caps, share the event loop fairly and do not delay a stop.',
+    reason: 'a refused upload would be a cheap way to hold connections',
+  },
+  H99: {
+    sentence:
+      'Slow clients and many at once leave a client of another address served, and all of them end by deadline. An upload takes its place at the device with its first bytes. While others wait, one below `upstream.min_upload_rate` loses it within half of `queue.timeout`; time in which the device holds it up does not count.',
+    reason: 'slowloris, slow read, dripped uploads (R.U.D.Y.) and connection floods together',
+  },
+  H115: {
+    sentence:
+      'Plain HTTP on the TLS port gets one 400 that names https, and nothing of the request is kept or repeated.',
+    reason:
+      'a closed connection does not tell a user what is wrong; a repeated Host would be a reflected name',
+  },
+  H116: {
+    sentence:
+      'A TLS handshake ends by `listen.handshake_timeout`, counted from the connection. Plain HTTP gets its 400 and lingers as after any last response. Both count against the caps.',
+    reason: 'slowloris before TLS begins',
+  },
+} as const satisfies Readonly<Record<`H${number}`, Promised>>

@@ -1,0 +1,69 @@
+import type { Promised } from '../promised.ts'
+
+/** Faults of the device, which must stay its own. Statuses are those of `status_codes: http`. */
+export const DEVICE = {
+  H46: {
+    sentence:
+      'A device that refuses connections is 502, and one that does not answer the handshake 504 at the deadline.',
+    reason: 'RFC 9110 §15.6.3 and §15.6.5',
+  },
+  H47: {
+    sentence:
+      'A device that closes before its response is asked again only for a repeatable request, once, on a reused connection that gave no byte.',
+    reason: 'RFC 9112 §9.3.1: a POST could run twice',
+  },
+  H48: {
+    sentence:
+      'A device that closes idle connections early costs no client an error: Postern learns its keep-alive time.',
+    reason: 'keep-alive race; RFC 9112 §9.5',
+  },
+  H49: {
+    sentence:
+      'A body that ends early is a broken transfer at the client, never a short one that looks whole.',
+    reason: 'RFC 9112 §8; a reset is not the end of a body',
+  },
+  H50: {
+    sentence:
+      'Responses without a body (HEAD, 204, 304) end with their head, even if they announce a length.',
+    reason: 'RFC 9112 §6.3',
+  },
+  H51: {
+    sentence: 'A response that is not HTTP is 502, or read by the tolerant rules where they are on.',
+    reason: 'RFC 9112 §4; old firmware',
+  },
+  H52: {
+    sentence: 'A response with two lengths is 502. The tolerant rules take two that are equal.',
+    reason: 'response smuggling; RFC 9112 §6.3',
+  },
+  H53: {
+    sentence: 'A response with a transfer coding other than `chunked` is 502.',
+    reason: 'RFC 9112 §6.1: it was not asked for',
+  },
+  H54: {
+    sentence: 'Interim responses that were not asked for are skipped, up to a limit. An unasked 101 is 502.',
+    reason: 'RFC 9110 §15.2; endless 103s hold a request without end',
+  },
+  H55: {
+    sentence:
+      'A device that never answers, drips its head or stalls in its body meets a deadline: 504 or a cut transfer.',
+    reason: 'RFC 9110 §15.6.5; a stuck device would hold every place',
+  },
+  H56: {
+    sentence: 'A response that the device sends before it has read the upload reaches the client.',
+    reason: 'RFC 9112 §9.6: a reset can destroy it in flight',
+  },
+  H57: {
+    sentence:
+      'HTTP/1.0 responses, `Connection: close`, tabs around values and heads up to 64 KiB are read right.',
+    reason: 'RFC 9112 §9.3; RFC 9110 §5.6.3; old firmware',
+  },
+  H100: {
+    sentence:
+      'A connection to the device is used again only when its last exchange ended where both sides must agree, and never after a stray byte.',
+    reason: 'response queue poisoning: a client gets the response of another',
+  },
+  H101: {
+    sentence: 'No value can add a line to a message that Postern writes, to the device or to a client.',
+    reason: 'request and response splitting; CWE-93',
+  },
+} as const satisfies Readonly<Record<`H${number}`, Promised>>

@@ -1,0 +1,159 @@
+import type { Promised } from '../promised.ts'
+
+/** What the limits, the files and the records withstand. */
+export const OPERATION = {
+  H68: {
+    sentence: 'A burst around the boundary of a window never passes more than the limit in one window.',
+    reason: 'race between check and count',
+  },
+  H69: {
+    sentence: 'Address spraying, IPv6 rotation and spoofed forwarding fields give a client no second window.',
+    reason: 'rate limit bypass; RFC 7239 §8.1',
+    check:
+      'asks in both used-up windows with spoofed forwarding fields and a query, and at the API also with a second slash and with the access token from before a refresh',
+  },
+  H70: {
+    sentence: 'A wall clock that jumps locks out no client and opens no window.',
+    reason: 'devices that get their time late, by NTP',
+  },
+  H71: {
+    sentence: 'Every token that a client has received works after a SIGKILL.',
+    reason: 'crash or OOM kill; a power cut may lose the last second',
+  },
+  H72: {
+    sentence:
+      'A token file that is damaged, of a newer version or of another program is set aside under a dated name, the log says so, and Postern starts without tokens. One that cannot be opened at the start is set aside as soon as it can be, and never overwritten.',
+    reason:
+      'power loss and worn flash: SQLite opens a garbage file and fails at its first query; a file system that is read-only for a moment',
+  },
+  H73: {
+    sentence: 'With a full, read-only or locked disk Postern serves from memory, and log and metrics say so.',
+    reason: 'full flash; another program that locks the file',
+  },
+  H74: {
+    sentence: 'Files of the state folder are for their owner alone (0600), under any umask.',
+    reason: 'other users of the machine; CWE-732',
+  },
+  H75: {
+    sentence: 'The last good password holds while its file is replaced, half written, emptied or removed.',
+    reason: 'editors and secret mounts; never open, never silently shut',
+  },
+  H76: {
+    sentence:
+      'A bad configuration or certificate changes nothing at a reload, and the message names the fault. Then `systemctl reload` fails, as do `systemctl start` and the installation of the package if the sidecar ends at its start.',
+    reason: 'operator mistakes on a running plant; scripts trust the exit code',
+  },
+  H77: {
+    sentence:
+      'Exhausted file descriptors cost the newest clients their connection, and are over when some are free.',
+    reason: 'EMFILE; connection floods',
+  },
+  H78: {
+    sentence: 'A wrong URL of a shared store is refused at the start.',
+    reason: 'an operator mistake; a 401 for a token that could not be looked up would be wrong',
+  },
+  H79: {
+    sentence: 'The number of metric series does not depend on what clients send.',
+    reason: 'label cardinality; memory exhaustion',
+  },
+  H80: {
+    sentence: 'A scraper that hangs changes nothing for clients or for another scraper.',
+    reason: 'slow read on the admin address',
+  },
+  H81: {
+    sentence:
+      'Passwords, tokens and cookies appear in no log, metric, response, state file or process listing.',
+    reason: 'CWE-532; canaries in every secret',
+  },
+  H82: {
+    sentence: 'Each request makes one bounded line of JSON in the log, for any bytes in it.',
+    reason: 'log injection (CWE-117) and terminal escapes',
+  },
+  H110: {
+    sentence:
+      'A client that trusts `tls/cert.pem` connects by every name and address of the machine, or by those of `listen.tls.names`.',
+    reason: 'otherwise operators switch verification off (RFC 9525)',
+  },
+  H111: {
+    sentence:
+      'A self-signed certificate with other names has the same key and CA: clients that trust the file, or its key, go on.',
+    reason: 'a new address must not lock out clients',
+  },
+  H112: {
+    sentence:
+      'A new address gets into the self-signed certificate while it is served: within seconds when a client connects to it, otherwise within about a minute. One that is down for a moment changes nothing.',
+    reason: 'DHCP; interfaces that flap must not make certificates',
+  },
+  H113: {
+    sentence:
+      'Postern renews a self-signed certificate in its last 30 days with the same key, also one that an earlier version made.',
+    reason: 'an unattended device must not become unreachable',
+  },
+  H114: {
+    sentence:
+      'If the self-signed certificate cannot be stored, it is served from memory, with one line in the log.',
+    reason: 'a read-only state folder; disk full',
+  },
+  H117: {
+    sentence:
+      'The npm package is installed without a warning; its command runs, and its library starts and stops a sidecar.',
+    reason: 'decision: Node strips no types below node_modules, so the package holds JavaScript',
+  },
+  H118: {
+    sentence:
+      'A sidecar within another program that fails to start, or is stopped, leaves nothing behind in it.',
+    reason: 'decision: health checks, locks and timers would go on until the program ends',
+  },
+  H119: {
+    sentence:
+      'An upgrade of the Debian package keeps the tokens, a configuration that the operator edited, and the port of the socket unit open.',
+    reason: 'decision: an upgrade must not log clients out',
+  },
+  H120: {
+    sentence: 'A purge of the Debian package leaves no file, no user and no unit behind.',
+    reason: 'Debian Policy 6.8; what is left would hold secrets',
+  },
+  H121: {
+    sentence:
+      '`postern healthy` tells by its exit code whether the sidecar of the configuration responds, within 3 s. What any command prints is written whole, or its exit code says that it is not: 141, without a word, if the reader has left; 1, with the reason, for any other failure, such as a full disk.',
+    reason:
+      'decision: a health check in an image without a shell; a status that is cut at 64 KiB, or an empty password file, must not look like a success',
+  },
+  H122: {
+    sentence:
+      'The container image holds the executable and the libraries that it loads, no shell, and serves as an unprivileged user on a read-only root.',
+    reason: 'decision: what is not in the image needs no update and helps no intruder',
+  },
+  H123: {
+    sentence:
+      '`compose.yaml` starts a device that only Postern reaches, Postern, and a Prometheus that watches it.',
+    reason: 'decision: an example that exposes the device would be copied',
+  },
+  H124: {
+    sentence:
+      'The Kubernetes manifests are valid by the published API, and run Postern as a native sidecar under the restricted pod security standard.',
+    reason: 'Kubernetes ignores or refuses a misspelt field only in the cluster',
+  },
+  H125: {
+    sentence:
+      'Under a flood past a limit, exactly the limit passes and every other request gets its 429; a client within its limits is served beside it.',
+    reason: 'request flood; the release check of devices with this API',
+    check:
+      'floods `/oauth/token` and then the API, accounts for every response, and meanwhile uses the other of the two within its limit',
+  },
+  H102: {
+    sentence: 'No revocation is undone by a crash or a restart, unless the file system is read-only.',
+    reason: 'a revoked token in the token file would be valid again; see C8',
+  },
+  H141: {
+    sentence:
+      'With `listen.reuse_port` several sidecars of one machine share an address: each gets a part of the connections, and those of one that stops or dies go to the others; one that drains finishes what it has accepted.',
+    reason: 'several cores; a restart without an outage',
+  },
+  H142: {
+    sentence:
+      '`postern@.service` runs several sidecars on one address as hardened as one, each with a state folder and an admin address of its own, and an upgrade of the package restarts them one after the other.',
+    reason:
+      'decision: the metrics of each must be told apart, and an upgrade of all at once would be an outage',
+  },
+} as const satisfies Readonly<Record<`H${number}`, Promised>>

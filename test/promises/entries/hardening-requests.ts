@@ -1,0 +1,109 @@
+import type { Promised } from '../promised.ts'
+
+/** Attacks with fields, paths, credentials and forms of otherwise well-formed requests. */
+export const REQUESTS = {
+  H15: {
+    sentence:
+      '`Connection` removes the fields that it names, but not those that Postern sets, guards or frames the message with.',
+    reason: 'RFC 9110 §7.6.1; hop-by-hop abuse, as in CVE-2022-1388 of BIG-IP',
+  },
+  H16: {
+    sentence:
+      'Fields of one hop (`Keep-Alive`, `TE`, `Trailer`, `Expect`, `Upgrade`, `Proxy-*`) are not forwarded.',
+    reason: 'RFC 9110 §7.6.1; httpoxy for `Proxy`',
+  },
+  H17: {
+    sentence:
+      'Forwarding claims (`X-Forwarded-*`, `Forwarded`, `X-Real-IP`) of an untrusted peer are replaced.',
+    reason: 'address spoofing; RFC 7239 §8.1',
+  },
+  H18: {
+    sentence: 'A field name that differs from a guarded one only by underscores is refused.',
+    reason: 'CGI and WSGI map `X_Forwarded_For` and `X-Forwarded-For` to one variable',
+  },
+  H19: {
+    sentence: 'Two `Authorization` fields are 401.',
+    reason: 'Node keeps the first, other readers the last',
+  },
+  H20: {
+    sentence: 'A missing, repeated, empty or malformed `Host` is refused.',
+    reason: 'RFC 9112 §3.2; routing and cache confusion',
+    check:
+      'sends a valid token without Host and with two of them in both orders, and two of them without a token',
+  },
+  H21: {
+    sentence: 'A field named `__proto__` or `constructor` is an ordinary field.',
+    reason: 'prototype pollution in JavaScript',
+  },
+  H22: {
+    sentence: 'A head with too many bytes or fields is refused, also when it never ends.',
+    reason: 'memory exhaustion; RFC 6585 §5',
+  },
+  H23: {
+    sentence: 'Repeated `Set-Cookie` fields are kept, in order.',
+    reason: 'RFC 9110 §5.3: they cannot be joined',
+  },
+  H24: {
+    sentence:
+      'No disguise of a path (encoding, dots, slashes, case) passes for the token endpoint or for another route.',
+    reason: 'path confusion between the gate and the service behind it',
+    check:
+      'asks without a token for other spellings of the path: encoded, with dots, slashes or semicolons, in upper case, with the suffix of a style sheet, and behind `/oauth/token`',
+  },
+  H25: {
+    sentence: 'A target in absolute form reaches the device in origin form, or is refused.',
+    reason: 'RFC 9112 §3.2.2; the host in the target can differ from `Host`',
+  },
+  H26: {
+    sentence: '`OPTIONS *` is answered by Postern.',
+    reason: 'RFC 9110 §9.3.7: it asks the server that it reaches, which is Postern',
+  },
+  H27: {
+    sentence:
+      'A target with a fragment, a blank or a byte that is not ASCII is refused in every HTTP version.',
+    reason: 'RFC 9112 §3.2; RFC 9113 §8.3.1; CVE-2023-45539 in HAProxy',
+  },
+  H28: {
+    sentence:
+      'A token request with a repeated parameter, or a content type that is not exactly a form in UTF-8, is 400.',
+    reason: 'RFC 6749 §3.2; parsers that guess another type',
+  },
+  H29: {
+    sentence:
+      'A token request over 8 KiB is refused, by its length before it is read, and the refusal arrives.',
+    reason: 'memory exhaustion before authentication',
+  },
+  H30: {
+    sentence: 'A token request that arrives byte by byte is cut at its deadline.',
+    reason: 'slow POST (R.U.D.Y.)',
+  },
+  H31: {
+    sentence: 'NUL, invalid UTF-8 and bad percent-encoding in a form are 400.',
+    reason: 'RFC 6749 appendix B; decoders that replace bytes make two passwords equal',
+  },
+  H32: {
+    sentence:
+      'Password hashes run in a bounded queue, those of the clients in turn, and keep the event loop free, its delay under 50 ms at p99.',
+    reason: 'login flood; CVE-2016-20013 for the cost of long passwords',
+  },
+  H33: {
+    sentence: 'Concurrent refreshes with one refresh token give one new pair under rotation.',
+    reason: 'a race would mint two families from one token; RFC 9700 §4.14.2',
+  },
+  H34: {
+    sentence: 'Access tokens and refresh tokens never stand in for each other.',
+    reason: 'token confusion; RFC 6749 §1.5',
+  },
+  H35: {
+    sentence: 'Every odd spelling of a bearer credential is either that token or 401.',
+    reason: 'RFC 6750 §2.1; RFC 9110 §11.4',
+  },
+  H36: {
+    sentence: 'A token in a query, a body or a cookie counts for nothing.',
+    reason: 'RFC 6750 §2.2 and §2.3 are not offered; RFC 9700 §4.3.2: URLs are logged',
+  },
+  H95: {
+    sentence: 'A percent-encoded line break in a path reaches the device encoded.',
+    reason: 'header injection by a proxy that decodes paths',
+  },
+} as const satisfies Readonly<Record<`H${number}`, Promised>>
