@@ -70,7 +70,8 @@ export async function flood(plan: Flood): Promise<FloodReport> {
     (error: Error | null, result: autocannon.Result) => (error === null ? resolve(result) : reject(error)),
   )
   const { errors, timeouts, requests: sent } = await promise
-  const lost = sent.sent - responses - connections * pipelining
+  const unread = connections * ('seconds' in until ? pipelining : pipelining - 1)
+  const lost = sent.sent - responses - unread
   const faults = {
     'connections failed': errors - timeouts,
     'requests timed out': timeouts,

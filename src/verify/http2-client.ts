@@ -40,38 +40,61 @@ export async function createHttp2Client(
   timeout: number = RESPONSE_TIMEOUT,
 ): Promise<Client | string> {
   if (target.url.protocol !== 'https:') return 'the server does not offer it without TLS'
-  const connections = createConnections(target, timeout)
+  /** One takes new streams; those that the server is closing may still finish theirs. */
+  const opened = new Set<Connection>()
+  let latest: Promise<Connection> | undefined
+  let closed = false
+  /** To all requests. While this grows, the server makes progress. */
+  let responses = 0
+
+  async function connect(): Promise<Connection> {
+    const connection = await openConnection(target, timeout)
+    opened.add(connection)
+    connection.session.once('close', () => opened.delete(connection))
+    if (closed) connection.session.destroy()
+    return connection
+  }
+
+  /** Rejects like `openConnection`. */
+  async function current(): Promise<Connection> {
+    if (closed) throw CLOSED
+    const known = latest
+    const connection = await known?.catch(() => undefined)
+    if (connection !== undefined && isOpen(connection)) return connection
+    // The first that finds it closed connects, for all.
+    if (latest === known || latest === undefined) latest = connect()
+    return latest
+  }
+
+  /** Sends a request until the server has processed it. */
+  async function sendUntilProcessed(question: Question, sending: Sending): Promise<void> {
+    let refusals = 0
+    let before = responses
+    while (!sending.isOver) {
+      const connection = await current()
+      if (sending.isOver) return
+      // A GOAWAY may have come with the SETTINGS.
+      sending.stream = isOpen(connection) ? open(connection, question) : undefined
+      if (
+        sending.stream !== undefined &&
+        (await headOrRefusal(connection, sending.stream, sending.attempt))
+      ) {
+        responses += 1
+        return
+      }
+      refusals = responses === before ? refusals + 1 : 1
+      if (refusals === MOST_REFUSALS)
+        throw new Error(`the server refused the HTTP/2 stream ${refusals} times`)
+      before = responses
+      if (isOpen(connection)) await pause(FIRST_PAUSE * 2 ** (refusals - 1))
+    }
+  }
+
   try {
-    await connections.current()
+    await current()
   } catch (error) {
     return error === NOT_OFFERED ? NOT_OFFERED.message : failureOf(error, undefined, timeout)
   }
-  /** Of all requests. While it grows, the server makes progress. */
-  let responses = 0
-
-  /** @param before how many responses there were at the last refusal of this request, or at its start */
-  async function sendAgain(
-    question: Question,
-    sending: Sending,
-    refusals: number,
-    before: number,
-  ): Promise<void> {
-    const connection = await connections.current()
-    if (sending.isOver) return
-    // A GOAWAY may have come with the SETTINGS.
-    sending.stream = isOpen(connection) ? open(connection, question) : undefined
-    if (sending.stream !== undefined && (await headOrRefusal(connection, sending.stream, sending.attempt))) {
-      responses += 1
-      return
-    }
-    const inVain = responses === before ? refusals + 1 : 1
-    if (inVain === MOST_REFUSALS)
-      throw new Error(`the server refused the HTTP/2 stream ${MOST_REFUSALS} times`)
-    const until = responses
-    if (isOpen(connection)) await pause(FIRST_PAUSE * 2 ** (inVain - 1))
-    if (!sending.isOver) await sendAgain(question, sending, inVain, until)
-  }
-
   return {
     send(question) {
       const attempt = startAttempt(clock, timeout, () => {
@@ -79,10 +102,13 @@ export async function createHttp2Client(
         sending.stream?.destroy()
       })
       const sending: Sending = { attempt, stream: undefined, isOver: false }
-      void sendAgain(question, sending, 0, responses).catch(attempt.fail)
+      void sendUntilProcessed(question, sending).catch(attempt.fail)
       return attempt.received
     },
-    close: connections.close,
+    close() {
+      closed = true
+      for (const { session } of opened) session.destroy()
+    },
   }
 }
 
@@ -103,38 +129,6 @@ interface Connection {
 
 function isOpen({ session }: Connection): boolean {
   return !session.closed && !session.destroyed
-}
-
-/** The connection that takes new streams. There is one at most; those that the server is closing may still finish theirs. */
-function createConnections(target: Target, timeout: number) {
-  const opened = new Set<Connection>()
-  let latest: Promise<Connection> | undefined
-  let closed = false
-
-  async function open(): Promise<Connection> {
-    const connection = await openConnection(target, timeout)
-    opened.add(connection)
-    connection.session.once('close', () => opened.delete(connection))
-    if (closed) connection.session.destroy()
-    return connection
-  }
-
-  return {
-    /** Rejects like `openConnection`. */
-    async current(): Promise<Connection> {
-      if (closed) throw CLOSED
-      const known = latest
-      const connection = await known?.catch(() => undefined)
-      if (connection !== undefined && isOpen(connection)) return connection
-      // The first that finds it closed connects, for all.
-      if (latest === known || latest === undefined) latest = open()
-      return latest
-    },
-    close(): void {
-      closed = true
-      for (const { session } of opened) session.destroy()
-    },
-  }
 }
 
 /** Rejects with an error of the network or of TLS, `NOT_OFFERED`, `CLOSED`, or an `AbortError` when the time (ms) is over. */

@@ -92,6 +92,25 @@ describe.concurrent('A server that repeats everything', () => {
   })
 })
 
+it('H126 the right password goes into no URL and no field', async () => {
+  const password = 'correct "horse" battery'
+  const seen: string[] = []
+  const server = await startDocumentedServer(
+    withLayer(
+      (request, next) => {
+        seen.push(`${request.path}${request.query}`, ...[...request.fields.values()].flat())
+        return next(request)
+      },
+      { password },
+    ),
+  )
+  await runVerify(runOptions(server.url, password, { quick: true }))
+  const encoded = [password, encodeURIComponent(password), Buffer.from(password).toString('base64')]
+  encoded.push(new URLSearchParams([['password', password]]).toString().slice('password='.length))
+  expect(seen.some((text) => text.includes('password=wrong-'))).toBe(true)
+  for (const text of encoded) expect(seen.filter((each) => each.includes(text))).toEqual([])
+}, 60_000)
+
 function textsIn(value: unknown): readonly string[] {
   if (typeof value === 'string') return [value]
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : []

@@ -7,8 +7,15 @@ import { ENDPOINTS, refreshGrant } from '../question.ts'
 import type { Received } from '../received.ts'
 import { endpointName, type Server } from '../server.ts'
 import { type Broken, broken, conclude, untested } from '../verdict.ts'
-import { type Cost, type Facts, type Found, type Round, type UsualRequest, usualRequest } from './round.ts'
-import type { Known } from './use-up.ts'
+import {
+  type Cost,
+  type Found,
+  type Known,
+  type Round,
+  type UsualRequest,
+  usualRequest,
+  withToken,
+} from './round.ts'
 
 /** Requests past the limit, besides one for each connection. */
 const EXTRA = 10
@@ -20,10 +27,10 @@ const WINDOWS_TRIED = 2
 export const manyConnections: Round = {
   promises: ['C14', 'C15'],
   cost: (options) => (options.quick ? undefined : crowdCost(options, 0)),
-  run(server, facts) {
+  run: withToken(['C14', 'C15'], (server, known) => {
     const { connections } = server.options.flood
-    return crowd(server, facts, async () => server.http1(connections), `over ${connections} connections`)
-  },
+    return crowd(server, known, async () => server.http1(connections), `over ${connections} connections`)
+  }),
 }
 
 /** C14: the same over one HTTP/2 connection. HTTP/1.1 has opened the window. */
@@ -34,12 +41,12 @@ export const http2: Round = {
     if (quick || url.protocol !== 'https:') return undefined
     return crowdCost(options, Math.max(limits.api.window, limits.oauth.window))
   },
-  async run(server, facts) {
+  run: withToken(['C14', 'C15'], async (server, known) => {
     const probe = await server.http2()
     if (typeof probe === 'string') return { judgements: untested(['C14', 'C15'], `over HTTP/2: ${probe}`) }
     probe.close()
-    return crowd(server, facts, server.http2, 'over HTTP/2')
-  },
+    return crowd(server, known, server.http2, 'over HTTP/2')
+  }),
 }
 
 function crowdCost({ limits: { api, oauth }, flood }: VerifyOptions, wait: number): Cost {
@@ -50,21 +57,14 @@ function crowdCost({ limits: { api, oauth }, flood }: VerifyOptions, wait: numbe
 /** Opens a connection, or connections, for one window; or why it cannot. A server closes one that is idle for a window. */
 type Connect = () => Promise<Client | string>
 
-async function crowd(server: Server, facts: Facts, connect: Connect, how: string): Promise<Found> {
-  const { admitted } = facts
-  if (admitted === undefined) return { judgements: untested(['C14', 'C15'], 'no token was admitted') }
-  const known = { ...facts, admitted }
+async function crowd(server: Server, known: Known, connect: Connect, how: string): Promise<Found> {
   const used = await Promise.all(ENDPOINTS.map((endpoint) => useUp(server, known, endpoint, connect, how)))
-  const openings: Facts['openings'] = new Map()
   const failure = used.find((each) => typeof each === 'string')
+  const found = used.filter((each) => typeof each !== 'string').flat()
+  const promises = ['C14', 'C15'] as const
   const judgements =
-    failure === undefined
-      ? conclude(
-          ['C14', 'C15'],
-          used.flatMap((each) => (typeof each === 'string' ? [] : each)),
-        )
-      : untested(['C14', 'C15'], `${how}: ${failure}`)
-  return { judgements, facts: { openings } }
+    failure === undefined ? conclude(promises, found) : untested(promises, `${how}: ${failure}`)
+  return { judgements, facts: { openings: new Map() } }
 }
 
 /** Opens a new window with one request, then sends more than the rest of it at once. Or says why that failed. */

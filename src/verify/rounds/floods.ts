@@ -12,8 +12,7 @@ import {
   untested,
   wrongResponse,
 } from '../verdict.ts'
-import { type Round, type UsualRequest, usualRequest } from './round.ts'
-import type { Known } from './use-up.ts'
+import { type Known, type Round, type UsualRequest, usualRequest, withToken } from './round.ts'
 
 /** H125: each endpoint type under a flood, with a client beside it that stays within the limit of the other type. */
 export const floods: Round = {
@@ -23,17 +22,15 @@ export const floods: Round = {
     const beside = limits.api.requests + limits.oauth.requests
     return { requests: beside, seconds: 2 * (Math.max(limits.api.window, limits.oauth.window) + seconds) }
   },
-  async run(server, facts) {
-    const { admitted } = facts
-    if (admitted === undefined) return { judgements: untested(['H125'], 'no token was admitted') }
+  run: withToken(['H125'], async (server, known) => {
     // The last one leaves room in the window of /oauth/token, in which the tokens are revoked.
-    const oauth = await floodOne(server, { ...facts, admitted }, 'oauth')
-    const api = await floodOne(server, { ...facts, admitted }, 'api')
+    const oauth = await floodOne(server, known, 'oauth')
+    const api = await floodOne(server, known, 'api')
     return {
       judgements: [...oauth.judgements, ...api.judgements],
       facts: { floods: [oauth.figures, api.figures] },
     }
-  },
+  }),
 }
 
 async function floodOne(

@@ -6,8 +6,8 @@ import { apiRequest, ENDPOINTS, UNSUPPORTED_GRANT } from '../question.ts'
 import type { Received } from '../received.ts'
 import type { Server } from '../server.ts'
 import { type Broken, broken, conclude, type Judgement, untested } from '../verdict.ts'
-import type { Facts, Found, Round } from './round.ts'
-import { EXTRA, type Known, useUpNewWindows, useUpTheRest, WINDOWS_TRIED } from './use-up.ts'
+import { type Facts, type Found, type Known, type Round, withToken } from './round.ts'
+import { EXTRA, useUpNewWindows, useUpTheRest, WINDOWS_TRIED } from './use-up.ts'
 import { recovery, secondWindows } from './used-up-window.ts'
 
 /** Those of `separateWindows`, `secondWindows` and `recovery`. */
@@ -22,15 +22,11 @@ export const oneConnection: Round = {
       OTHER_REQUESTS,
     seconds: quick ? 2 : 2 * Math.max(limits.api.window, limits.oauth.window),
   }),
-  async run(server, facts) {
-    const { admitted } = facts
-    if (admitted === undefined)
-      return { judgements: untested(['C13', 'C14', 'C15', 'H69'], 'no token was admitted') }
-    const known = { ...facts, admitted }
+  run: withToken(['C13', 'C14', 'C15', 'H69'], async (server, known) => {
     const separate = await separateWindows(server, known)
     const found = await (server.options.quick ? quickly : wholly)(server, known)
     return { ...found, judgements: [...separate, ...found.judgements] }
-  },
+  }),
 }
 
 /** What is open of both windows is used up, one after the other. */

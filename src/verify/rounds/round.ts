@@ -4,7 +4,7 @@ import type { OutsideId } from '../promises.ts'
 import { apiRequest, type Question, UNSUPPORTED_GRANT } from '../question.ts'
 import { member, type Received, textMember } from '../received.ts'
 import type { Server } from '../server.ts'
-import { type Broken, type FloodFigures, type Judgement, wrongResponse } from '../verdict.ts'
+import { type Broken, type FloodFigures, type Judgement, untested, wrongResponse } from '../verdict.ts'
 
 /** What a round does to the server, at most. */
 export interface Cost {
@@ -55,6 +55,21 @@ export interface TokenPair {
 export interface Admitted {
   readonly accessToken: string
   readonly status: number
+}
+
+/** The facts when the API has admitted a token. */
+export type Known = Facts & { readonly admitted: Admitted }
+
+/** What a round does that needs an admitted token: without one, its promises are not tested. */
+export function withToken(
+  promises: readonly OutsideId[],
+  run: (server: Server, known: Known) => Promise<Found>,
+): Round['run'] {
+  return async (server, facts) => {
+    const { admitted } = facts
+    if (admitted === undefined) return { judgements: untested(promises, 'no token was admitted') }
+    return run(server, { ...facts, admitted })
+  }
 }
 
 /** The tokens of a grant after the response to its refresh. One may leave out a refresh token that stays the same (RFC 6749 §6). */

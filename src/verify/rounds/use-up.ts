@@ -13,16 +13,13 @@ import {
   unauthorized,
 } from '../question.ts'
 import type { Server } from '../server.ts'
-import { type Admitted, type Facts, refreshed } from './round.ts'
+import { type Known, refreshed } from './round.ts'
 
 /** Requests past the limit: each kind comes several times. */
 export const EXTRA = 12
 
 /** Windows that are tried: the first may have been open already, because the clocks of server and client differ. */
 export const WINDOWS_TRIED = 3
-
-/** What is known of the server when its windows are used up. */
-export type Known = Facts & { readonly admitted: Admitted }
 
 /**
  * Uses up a new window of each endpoint type with requests of every outcome, half of it later than the rest: a sliding window has no

@@ -6,8 +6,7 @@ import type { Received } from '../received.ts'
 import { endpointName, type Server } from '../server.ts'
 import { type Broken, broken, wrongResponse } from '../verdict.ts'
 import { useOfFirstToken } from './refresh.ts'
-import { usualRequest } from './round.ts'
-import type { Known } from './use-up.ts'
+import { type Known, usualRequest } from './round.ts'
 
 /** RFC 5737: an address of no host. */
 const SPOOFED = '203.0.113.7'

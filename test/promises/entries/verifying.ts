@@ -4,7 +4,7 @@ import type { Promised } from '../promised.ts'
 export const VERIFYING = {
   H126: {
     sentence:
-      '`postern verify` says beforehand what it sends, and keeps to it. To the API it sends only GET, HEAD and OPTIONS, for one path and other spellings of it.',
+      '`postern verify` says beforehand what it sends, and keeps to it. To the API it sends only GET, HEAD and OPTIONS, for one path and other spellings of it. The right password never goes into a URL.',
     reason: 'decision: a check of a device in use must not change it',
   },
   H127: {
