@@ -12,7 +12,7 @@ export interface Revocation {
   /** Resolves to whether the server answered with 200. Once it has said that it takes no revocations, later calls do nothing. */
   revoke(token: string): Promise<boolean>
   /** A token still works although its revocation was answered with 200, so that no further one is sent. */
-  isIneffective(): void
+  noteIneffective(): void
   /**
    * Revokes each login that is not revoked yet, by its newest token, and says what became of the tokens. Never rejects because the run
    * was stopped.
@@ -20,8 +20,8 @@ export interface Revocation {
   revokeAll(patience?: Patience): Promise<string>
 }
 
-/** What a revocation needs of the server. */
-export interface Way {
+/** What a revocation needs of the server: requests that are sent also after the run was broken off. */
+export interface Sender {
   readonly options: VerifyOptions
   readonly records: Records
   readonly signal: AbortSignal
@@ -33,7 +33,13 @@ export interface Way {
 
 const LEFT = 'the tokens of the run are left, and expire by themselves'
 
-export function createRevocation({ options, records, signal, sendAnyway, waitForWindow }: Way): Revocation {
+export function createRevocation({
+  options,
+  records,
+  signal,
+  sendAnyway,
+  waitForWindow,
+}: Sender): Revocation {
   const { revocationPath: path } = options
   const revoked = new Set<string>()
   /** Why no further token is revoked. */
@@ -66,7 +72,7 @@ export function createRevocation({ options, records, signal, sendAnyway, waitFor
 
   return {
     revoke: async (token) => (await revoke(token)) === undefined,
-    isIneffective() {
+    noteIneffective() {
       refusal = `${path}: 200, but the token still works: ${LEFT}`
     },
     async revokeAll(patience) {

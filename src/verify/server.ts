@@ -9,10 +9,10 @@ import type { VerifyOptions } from './options.ts'
 import type { Question } from './question.ts'
 import { dateOf, type Received } from './received.ts'
 import { createRecords } from './records.ts'
-import { createRevocation, type Revocation, type Way } from './revocation.ts'
+import { createRevocation, type Revocation, type Sender } from './revocation.ts'
 
 /** The server under test: the ways to it, its clock, and the records of what it has said. */
-export interface Server extends Way {
+export interface Server extends Sender {
   /** The clock of the server. */
   readonly clock: Clock
   readonly revocation: Revocation

@@ -29,7 +29,7 @@ export function broken(promise: OutsideId, departure: Departure): Broken {
   return { promise, kind: 'broken', ...departure }
 }
 
-/** A promise that a response breaks, which is not what it should be. */
+/** A promise that a response breaks. */
 export function wrongResponse(
   promise: OutsideId,
   { what }: Pick<Question, 'what'>,

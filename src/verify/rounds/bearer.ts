@@ -83,7 +83,8 @@ function wrongFields({ accessToken, refreshToken, unknown }: Credentials): reado
     const fields = ['Authorization', `Bearer ${first}`, 'Authorization', `Bearer ${second}`]
     return [fields, `with two Authorization fields, ${what}`, 'RFC 9110 §5.3; RFC 6750 §2', 400]
   }
-  const cookie = ['access_token', 'token', 'bearer'].map((name) => `${name}=${accessToken}`).join('; ')
+  const names = ['access_token', 'token', 'auth_token', 'bearer', 'Authorization', 'session']
+  const cookie = names.map((name) => `${name}=${accessToken}`).join('; ')
   return [
     [[], 'without a token'],
     authorization(`Bearer ${unknown}`, 'with an unknown token'),

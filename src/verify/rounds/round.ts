@@ -79,7 +79,7 @@ export function refreshed(before: TokenPair, received: Received): TokenPair {
   return { accessToken, refreshToken: textMember(received, 'refresh_token') ?? before.refreshToken }
 }
 
-/** A request, and the status of its response while the limit holds it not back. It can be sent any number of times, at little cost. */
+/** A request that can be sent any number of times, at little cost, and the status of its response when the limit lets it pass. */
 export interface UsualRequest {
   readonly question: Question
   readonly status: number

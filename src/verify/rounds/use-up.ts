@@ -30,9 +30,11 @@ export async function useUpNewWindows(
   known: Known,
 ): Promise<ReadonlyMap<Endpoint, readonly Step[]> | undefined> {
   const { limits } = server.options
+  // For all attempts: a refresh token that was replaced must not be shown again.
+  const kinds = kindsOf(server, known)
   for (let attempt = 1; attempt <= WINDOWS_TRIED; attempt += 1) {
     await Promise.all(ENDPOINTS.map((endpoint) => server.waitForWindow(endpoint, 'one connection')))
-    const bursts = ENDPOINTS.map((endpoint) => createBurst(server, known, endpoint))
+    const bursts = ENDPOINTS.map((endpoint) => createBurst(server, endpoint, kinds[endpoint]))
     for (const burst of bursts) await burst.open()
     await server.pause(500 * Math.min(limits.api.window, limits.oauth.window))
     let usable = true
@@ -56,7 +58,7 @@ export async function useUpTheRest(
   known: Known,
   endpoint: Endpoint,
 ): Promise<readonly Step[]> {
-  const burst = createBurst(server, known, endpoint)
+  const burst = createBurst(server, endpoint, kindsOf(server, known)[endpoint])
   await burst.open()
   await burst.useUp()
   return burst.steps
@@ -74,9 +76,8 @@ interface Burst {
 /** The kinds of the first requests: with a token, twice without, with a token. */
 const OPENING = [0, 1, 1, 0]
 
-function createBurst(server: Server, known: Known, endpoint: Endpoint): Burst {
+function createBurst(server: Server, endpoint: Endpoint, kinds: readonly Kind[]): Burst {
   const most = server.options.limits[endpoint].requests + EXTRA
-  const kinds = endpoint === 'api' ? apiKinds(server, known) : oauthKinds(server, known)
   const steps: Step[] = []
   const statuses = new Map<string, number>()
   let refused = 0
@@ -124,6 +125,10 @@ interface Kind {
   readonly expected: number
   /** In place of sending the question as it is. */
   readonly send?: () => ReturnType<Server['send']>
+}
+
+function kindsOf(server: Server, known: Known): Readonly<Record<Endpoint, readonly Kind[]>> {
+  return { api: apiKinds(server, known), oauth: oauthKinds(server, known) }
 }
 
 function apiKinds(
