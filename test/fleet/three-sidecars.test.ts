@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Flood, flood } from '../../bench/load/flood.ts'
 import { type Served, tokensOf } from '../process/serve.ts'
 import { broken, type Held, holdResponses } from '../process/streams.ts'
+import { type Flood, flood } from '../support/autocannon.ts'
 import { type Device, startDevice } from '../support/device.ts'
 import { type RedisServer, startRedis, until } from '../support/redis.ts'
 import { PASSWORD } from '../support/sidecar.ts'

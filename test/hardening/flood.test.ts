@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { flood } from '../../bench/load/flood.ts'
+import { flood } from '../support/autocannon.ts'
 import { startSidecar } from '../support/sidecar.ts'
 import { describeTransports } from '../support/transports.ts'
 

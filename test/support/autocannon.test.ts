@@ -3,9 +3,9 @@ import { createServer, type RequestListener } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
-import { type Flood, flood } from '../../bench/load/flood.ts'
-import { makeCertificate } from '../support/certificate.ts'
-import { closeLater } from '../support/cleanup.ts'
+import { type Flood, flood } from './autocannon.ts'
+import { makeCertificate } from './certificate.ts'
+import { closeLater } from './cleanup.ts'
 
 const GET = { method: 'GET', path: '/' } as const
 const certificate = await makeCertificate()
