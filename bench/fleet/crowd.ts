@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { SharedStore } from '../../src/store/shared-store.ts'
+import type { SharedStore } from '../../src/fleet/shared-store.ts'
 import type { IssuedTokens } from '../../src/tokens/token-contract.ts'
 import { createMember, type Member, openStore } from './member.ts'
 import type { Client, Server } from './server.ts'

@@ -1,5 +1,5 @@
 import type { Config } from '../config/schema.ts'
-import type { SharedStore } from '../store/shared-store.ts'
+import type { SharedStore } from '../fleet/shared-store.ts'
 import { openLocalState } from './local-state.ts'
 import type { State, StateDependencies } from './state.ts'
 

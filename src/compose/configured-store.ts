@@ -1,5 +1,5 @@
 import type { Config } from '../config/schema.ts'
-import { type SharedStore, STORE_OPERATIONS } from '../store/shared-store.ts'
+import { type SharedStore, STORE_OPERATIONS } from '../fleet/shared-store.ts'
 import type { StateDependencies } from './state.ts'
 
 /** Opens the shared store that `tokens.store` names; undefined if the tokens stay in this process. */
@@ -9,7 +9,7 @@ export async function openConfiguredStore(
 ): Promise<SharedStore | undefined> {
   if (typeof tokens.store === 'string') return undefined
   // Loaded only here: a sidecar with a store of its own must not pay for the client at its start.
-  const { openSharedStore } = await import('../store/open-store.ts')
+  const { openSharedStore } = await import('../fleet/open-store.ts')
   const { up, answered } = metrics.sharedStore()
   up(false)
   metrics.storeOpened('shared', STORE_OPERATIONS)

@@ -1,8 +1,8 @@
+import type { LimitsConfig, LimitTablesDependencies } from '../fleet/limit-tables.ts'
+import type { SharedStore } from '../fleet/shared-store.ts'
+import type { SharedWindows } from '../fleet/windows.ts'
 import type { Endpoint } from '../http/admission.ts'
-import type { SharedWindows } from '../limits/shared-windows.ts'
 import { createWindowTable } from '../limits/window-table.ts'
-import type { SharedStore } from '../store/shared-store.ts'
-import type { LimitsConfig, LimitTablesDependencies } from './shared-limit-tables.ts'
 
 /** The windows of both endpoint types. */
 export interface LimitTables extends Readonly<Record<Endpoint, SharedWindows>> {
@@ -44,6 +44,6 @@ async function openTables(
     return { api: createWindowTable(limits.api, options), oauth: createWindowTable(limits.oauth, options) }
   }
   // Loaded only here: a sidecar that counts alone must not pay for it at its start.
-  const { createSharedTables } = await import('./shared-limit-tables.ts')
+  const { createSharedTables } = await import('../fleet/limit-tables.ts')
   return createSharedTables(limits, store, deps)
 }

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../config/schema.ts'
+import { createPasswordAgreement } from '../fleet/agreement.ts'
+import { createTokenCopies } from '../fleet/copies.ts'
+import { followRevocations } from '../fleet/feed.ts'
+import type { SharedStore } from '../fleet/shared-store.ts'
+import { createSharedTokens } from '../fleet/tokens.ts'
 import { prefix64 } from '../http/ip.ts'
 import { openPasswordSource } from '../password/source.ts'
-import type { SharedStore } from '../store/shared-store.ts'
-import { followRevocations } from '../tokens/revocation-feed.ts'
-import { createSharedTokens } from '../tokens/shared-token-store.ts'
-import { createTokenCopies } from '../tokens/token-copies.ts'
-import { createPasswordAgreement } from './password-agreement.ts'
 import { type State, type StateDependencies, SWEEP_INTERVAL, sourceEvents, tokenEvents } from './state.ts'
 
 /** How often a login is verified again because the password changed meanwhile. */

@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema.ts'
+import type { SharedTokensListener } from '../fleet/tokens.ts'
 import type { LiveExchanges } from '../gate/live-exchanges.ts'
 import type { LogIn } from '../oauth/password-grant.ts'
 import {
@@ -13,7 +14,6 @@ import type { Metrics } from '../record/metrics.ts'
 import type { SignIn } from '../sign-in/sign-in.ts'
 import type { Clock } from '../system/clock.ts'
 import { SetupError } from '../system/setup-error.ts'
-import type { SharedTokensListener } from '../tokens/shared-token-store.ts'
 import type { Tokens } from '../tokens/token-contract.ts'
 
 /** The password and the tokens issued for it: a password change revokes the tokens (C8). */

@@ -3,7 +3,7 @@ import {
   type SharedStore,
   type StoreReply,
   StoreUnavailable,
-} from '../../src/store/shared-store.ts'
+} from '../../src/fleet/shared-store.ts'
 import type { Clock } from '../../src/system/clock.ts'
 
 /** A window on the server. Like the server, it lives through the whole millisecond in which it closes. */

@@ -1,6 +1,6 @@
 import { parseStoreUrl } from '../../src/config/store-url.ts'
-import { openSharedStore } from '../../src/store/open-store.ts'
-import type { SharedStore } from '../../src/store/shared-store.ts'
+import { openSharedStore } from '../../src/fleet/open-store.ts'
+import type { SharedStore } from '../../src/fleet/shared-store.ts'
 
 /** Opens the shared store on a server of this machine. */
 export function openStoreAt(port: number, timeout = 60_000): Promise<SharedStore> {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { connect } from '../../src/store/connection.ts'
+import { connect } from '../../src/fleet/connection.ts'
 import { unusedPort } from '../support/raw.ts'
 
 const SERVERS = 20

@@ -1,7 +1,7 @@
 import { parseStoreUrl } from '../../src/config/store-url.ts'
-import type { StoreSettings } from '../../src/store/login.ts'
-import { openSharedStore } from '../../src/store/open-store.ts'
-import type { Script, SharedStore, StoreUnavailable } from '../../src/store/shared-store.ts'
+import type { StoreSettings } from '../../src/fleet/login.ts'
+import { openSharedStore } from '../../src/fleet/open-store.ts'
+import type { Script, SharedStore, StoreUnavailable } from '../../src/fleet/shared-store.ts'
 import { closeLater } from '../support/cleanup.ts'
 
 /** An open store, and what its listener heard. */

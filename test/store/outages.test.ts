@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { FOLLOW_WAIT } from '../../src/store/shared-store.ts'
+import { FOLLOW_WAIT } from '../../src/fleet/shared-store.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { freePort, startRedis } from '../support/redis.ts'
 import { needs } from '../support/tools.ts'

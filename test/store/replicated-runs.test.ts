@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import type { KeptConnection } from '../../src/store/kept-connection.ts'
-import { createReplicatedRuns } from '../../src/store/replicated-runs.ts'
-import type { StoreReply, StoreUnavailable } from '../../src/store/shared-store.ts'
+import type { KeptConnection } from '../../src/fleet/kept-connection.ts'
+import { createReplicatedRuns } from '../../src/fleet/replicated-runs.ts'
+import type { StoreReply, StoreUnavailable } from '../../src/fleet/shared-store.ts'
 import { ADD, failureOf, KEY } from './opened.ts'
 
 interface Question {

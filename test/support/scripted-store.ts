@@ -4,7 +4,7 @@ import {
   type StoreReply,
   StoreUnavailable,
   type StreamEntry,
-} from '../../src/store/shared-store.ts'
+} from '../../src/fleet/shared-store.ts'
 
 /** A shared store whose answers a test gives. */
 export interface ScriptedStore extends SharedStore {

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { createPasswordAgreement } from '../../src/compose/password-agreement.ts'
-import type { StoreReply } from '../../src/store/shared-store.ts'
-import { PUBLISH } from '../../src/tokens/state-scripts.ts'
-import { createTokenCopies } from '../../src/tokens/token-copies.ts'
+import { createPasswordAgreement } from '../../src/fleet/agreement.ts'
+import { createTokenCopies } from '../../src/fleet/copies.ts'
+import type { StoreReply } from '../../src/fleet/shared-store.ts'
+import { PUBLISH } from '../../src/fleet/state-scripts.ts'
 import { stillClock } from '../support/clock.ts'
 import { scriptedStore } from '../support/scripted-store.ts'
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
+import { openResponse, sealResponse } from '../../src/fleet/replay-seal.ts'
 import { mintToken } from '../../src/tokens/mint.ts'
-import { openResponse, sealResponse } from '../../src/tokens/replay-seal.ts'
 
 const issued = { accessToken: mintToken(randomBytes), refreshToken: mintToken(randomBytes), expiresIn: 3600 }
 const presented = mintToken(randomBytes)

@@ -1,6 +1,6 @@
 import { beforeEach, expect, it } from 'vitest'
-import type { Script, StoreReply } from '../../src/store/shared-store.ts'
-import { ISSUE, REFRESH } from '../../src/tokens/token-scripts.ts'
+import { ISSUE, REFRESH } from '../../src/fleet/scripts.ts'
+import type { Script, StoreReply } from '../../src/fleet/shared-store.ts'
 import { open } from '../store/opened.ts'
 import { startRedis } from '../support/redis.ts'
 import { needs } from '../support/tools.ts'

@@ -1,9 +1,9 @@
 import type { Config } from '../../config/schema.ts'
+import { type StoreSettings, wantedReplicas } from '../../fleet/login.ts'
+import { COMMANDS } from '../../fleet/server-probe.ts'
+import type { ServerReport } from '../../fleet/server-report.ts'
+import { type StoreFailure, StoreUnavailable } from '../../fleet/shared-store.ts'
 import { openPasswordSource } from '../../password/source.ts'
-import { type StoreSettings, wantedReplicas } from '../../store/login.ts'
-import { COMMANDS } from '../../store/server-probe.ts'
-import type { ServerReport } from '../../store/server-report.ts'
-import { type StoreFailure, StoreUnavailable } from '../../store/shared-store.ts'
 import { systemClock } from '../../system/clock.ts'
 import { type Check, CheckFailure, type Finding } from './finding.ts'
 
@@ -40,7 +40,7 @@ const REMEDIES: Readonly<Record<StoreFailure, string | undefined>> = {
 }
 
 async function checkStore(settings: StoreSettings, password: Config['password']): Promise<Finding> {
-  const { inspectServer } = await import('../../store/server-report.ts')
+  const { inspectServer } = await import('../../fleet/server-report.ts')
   const report = await inspectServer(settings).catch((error: unknown) => {
     if (!(error instanceof StoreUnavailable)) throw error
     const forbids = error.failure === 'refused' && error.message.includes('may not')

@@ -1,10 +1,10 @@
 import type { Config } from '../config/schema.ts'
 import type { Endpoint } from '../http/admission.ts'
-import { createSharedWindows, type SharedWindows } from '../limits/shared-windows.ts'
 import type { Logger } from '../record/log.ts'
 import type { Metrics } from '../record/metrics.ts'
-import { type SharedStore, StoreUnavailable } from '../store/shared-store.ts'
 import type { Clock } from '../system/clock.ts'
+import { type SharedStore, StoreUnavailable } from './shared-store.ts'
+import { createSharedWindows, type SharedWindows } from './windows.ts'
 
 export type LimitsConfig = Pick<Config['limits'], Endpoint | 'maxKeys' | 'store'>
 

@@ -1,17 +1,6 @@
 import { prefix64 } from '../http/ip.ts'
-import {
-  listOf,
-  type Script,
-  type SharedStore,
-  type StoreOperation,
-  type StoreReply,
-  StoreUnavailable,
-} from '../store/shared-store.ts'
 import type { Clock } from '../system/clock.ts'
-import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from './mint.ts'
-import { openResponse, sealResponse } from './replay-seal.ts'
-import { createSharedGrants, GRANTS_PER_CALL } from './shared-grants.ts'
-import { REVOKE_ALL } from './state-scripts.ts'
+import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from '../tokens/mint.ts'
 import type {
   IssuedTokens,
   Revocation,
@@ -19,9 +8,20 @@ import type {
   TokenPolicy,
   Tokens,
   Unavailable,
-} from './token-contract.ts'
-import type { TokenCopies } from './token-copies.ts'
-import { ISSUE, REFRESH, REVOKE_GRANTS, REVOKE_TOKEN } from './token-scripts.ts'
+} from '../tokens/token-contract.ts'
+import type { TokenCopies } from './copies.ts'
+import { createSharedGrants, GRANTS_PER_CALL } from './grants.ts'
+import { openResponse, sealResponse } from './replay-seal.ts'
+import { ISSUE, REFRESH, REVOKE_GRANTS, REVOKE_TOKEN } from './scripts.ts'
+import {
+  listOf,
+  type Script,
+  type SharedStore,
+  type StoreOperation,
+  type StoreReply,
+  StoreUnavailable,
+} from './shared-store.ts'
+import { REVOKE_ALL } from './state-scripts.ts'
 
 export interface SharedTokens extends Tokens {
   /**

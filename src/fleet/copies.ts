@@ -1,10 +1,10 @@
-import { FOLLOW_WAIT, type SharedStore } from '../store/shared-store.ts'
 import { type Clock, createWallOffset } from '../system/clock.ts'
-import { createGrantTable } from './grant-table.ts'
-import { type Digest, digestToken, looksMinted } from './mint.ts'
-import { lastUse } from './stored-grants.ts'
-import type { SharedTokenPolicy, TokenLookup } from './token-contract.ts'
-import { createTokenQuestions, type FoundToken } from './token-questions.ts'
+import { createGrantTable } from '../tokens/grant-table.ts'
+import { type Digest, digestToken, looksMinted } from '../tokens/mint.ts'
+import { lastUse } from '../tokens/stored-grants.ts'
+import type { SharedTokenPolicy, TokenLookup } from '../tokens/token-contract.ts'
+import { createTokenQuestions, type FoundToken } from './questions.ts'
+import { FOLLOW_WAIT, type SharedStore } from './shared-store.ts'
 
 /** An access token of the shared store, as this sidecar knows it. */
 type TokenCopy = Omit<FoundToken, 'kind' | 'isFounded'> & { readonly digest: Digest }

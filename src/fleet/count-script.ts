@@ -1,5 +1,5 @@
-import { listOf, type Script, type SharedStore, type StoreReply } from '../store/shared-store.ts'
-import type { WindowPolicy } from './window-table.ts'
+import type { WindowPolicy } from '../limits/window-table.ts'
+import { listOf, type Script, type SharedStore, type StoreReply } from './shared-store.ts'
 
 /**
  * Counts requests in windows, each key checked and counted in one step (C14). `PTTL` is negative without a window, so the key's

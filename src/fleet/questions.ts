@@ -1,8 +1,8 @@
-import { listOf, type SharedStore, type StoreReply, StoreUnavailable } from '../store/shared-store.ts'
 import type { Clock } from '../system/clock.ts'
 import { createFairQueue } from '../system/fair-queue.ts'
-import type { Digest } from './mint.ts'
-import { LOOK_UP } from './token-scripts.ts'
+import type { Digest } from '../tokens/mint.ts'
+import { LOOK_UP } from './scripts.ts'
+import { listOf, type SharedStore, type StoreReply, StoreUnavailable } from './shared-store.ts'
 
 /** An access token as the server knows it. */
 export interface FoundToken {

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { listOf, type SharedStore, StoreUnavailable } from '../store/shared-store.ts'
-import type { DeviceState } from '../tokens/revocation-feed.ts'
-import { PUBLISH, READ_STATE } from '../tokens/state-scripts.ts'
-import type { TokenCopies } from '../tokens/token-copies.ts'
+import type { TokenCopies } from './copies.ts'
+import type { DeviceState } from './feed.ts'
+import { listOf, type SharedStore, StoreUnavailable } from './shared-store.ts'
+import { PUBLISH, READ_STATE } from './state-scripts.ts'
 
 /**
  * Whether the password of this sidecar is the one of the shared store. `differs`: another sidecar has published a different one.

@@ -1,4 +1,4 @@
-import type { Script, StoreOperation } from '../store/shared-store.ts'
+import type { Script, StoreOperation } from './shared-store.ts'
 
 /**
  * What every script begins with. `KEYS[1]` is the hash of the device's state, `ARGV[1]` the prefix of all its keys. All times are

@@ -1,6 +1,6 @@
-import type { CountAnswer } from './count-batches.ts'
-import { createUsedUpWindows, OVERFLOW, type UsedUpWindow } from './used-up-windows.ts'
-import type { WindowPolicy } from './window-table.ts'
+import { createUsedUpWindows, OVERFLOW, type UsedUpWindow } from '../limits/used-up-windows.ts'
+import type { WindowPolicy } from '../limits/window-table.ts'
+import type { CountAnswer } from './count.ts'
 
 /** What a sidecar knows of a window on the server, in ms on its own monotonic clock. */
 export interface KnownWindow {

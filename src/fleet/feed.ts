@@ -1,7 +1,7 @@
-import { listOf, type SharedStore, StoreUnavailable, type StreamEntry } from '../store/shared-store.ts'
+import type { TokenCopies } from './copies.ts'
+import { REVOKE_GRANTS } from './scripts.ts'
+import { listOf, type SharedStore, StoreUnavailable, type StreamEntry } from './shared-store.ts'
 import { MISSING_GRANTS } from './state-scripts.ts'
-import type { TokenCopies } from './token-copies.ts'
-import { REVOKE_GRANTS } from './token-scripts.ts'
 
 /** The state that all sidecars of one device share. */
 export interface DeviceState {

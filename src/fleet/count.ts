@@ -1,7 +1,7 @@
-import type { SharedStore } from '../store/shared-store.ts'
+import type { WindowPolicy } from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
 import { countOnServer, type WindowCount } from './count-script.ts'
-import type { WindowPolicy } from './window-table.ts'
+import type { SharedStore } from './shared-store.ts'
 
 /** The most windows in one call, so that no script keeps the server from its other clients for more than a millisecond. */
 const WINDOWS_PER_CALL = 256

@@ -1,7 +1,7 @@
-import { listOf, type SharedStore } from '../store/shared-store.ts'
-import type { GrantSummary, RecentGrants } from './token-contract.ts'
-import type { TokenCopies } from './token-copies.ts'
-import { DESCRIBE_GRANTS, LIST_GRANTS } from './token-scripts.ts'
+import type { GrantSummary, RecentGrants } from '../tokens/token-contract.ts'
+import type { TokenCopies } from './copies.ts'
+import { DESCRIBE_GRANTS, LIST_GRANTS } from './scripts.ts'
+import { listOf, type SharedStore } from './shared-store.ts'
 
 /** The grants in a shared store. Both reject with `StoreUnavailable` if the store does not answer. */
 export interface SharedGrants {

@@ -1,4 +1,4 @@
-import { tokenScript } from './token-scripts.ts'
+import { tokenScript } from './scripts.ts'
 
 /** Sets `state` to dataset, salt and fingerprint, and `present` to the epoch: empty if any of these is missing. */
 const PRESENT = `

@@ -1,10 +1,15 @@
 import type { Endpoint, LimitDecision } from '../http/admission.ts'
-import type { SharedStore } from '../store/shared-store.ts'
+import type { UsedUpWindow } from '../limits/used-up-windows.ts'
+import {
+  createWindowTable,
+  type WindowPolicy,
+  type Windows,
+  type WindowTable,
+} from '../limits/window-table.ts'
 import type { Clock } from '../system/clock.ts'
-import { type CountAnswer, createCountBatches } from './count-batches.ts'
+import { type CountAnswer, createCountBatches } from './count.ts'
 import { closesIn, createKnownWindows, type KnownWindow } from './known-windows.ts'
-import type { UsedUpWindow } from './used-up-windows.ts'
-import { createWindowTable, type WindowPolicy, type Windows, type WindowTable } from './window-table.ts'
+import type { SharedStore } from './shared-store.ts'
 
 /** The windows that several sidecars share through a store. */
 export interface SharedWindows extends Windows {
