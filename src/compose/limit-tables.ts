@@ -1,11 +1,10 @@
-import type { LimitsConfig, LimitTablesDependencies } from '../fleet/limit-tables.ts'
 import type { SharedStore } from '../fleet/shared-store.ts'
-import type { SharedWindows } from '../fleet/windows.ts'
+import type { LimitsConfig, LimitTablesDependencies } from '../fleet/windows.ts'
 import type { Endpoint } from '../http/admission.ts'
-import { createWindowTable } from '../limits/window-table.ts'
+import { createWindowTable, type WindowTable } from '../limits/window-table.ts'
 
 /** The windows of both endpoint types. */
-export interface LimitTables extends Readonly<Record<Endpoint, SharedWindows>> {
+export interface LimitTables extends Readonly<Record<Endpoint, WindowTable>> {
   /** The number of windows held. */
   sizes(): Record<Endpoint, number>
   /** An endpoint type whose policy differs from the present one gets new windows. */
@@ -38,12 +37,12 @@ async function openTables(
   limits: LimitsConfig,
   store: SharedStore | undefined,
   deps: LimitTablesDependencies,
-): Promise<Readonly<Record<Endpoint, SharedWindows>>> {
+): Promise<Readonly<Record<Endpoint, WindowTable>>> {
   if (limits.store === 'local' || store === undefined) {
     const options = { clock: deps.clock, maxKeys: limits.maxKeys }
     return { api: createWindowTable(limits.api, options), oauth: createWindowTable(limits.oauth, options) }
   }
   // Loaded only here: a sidecar that counts alone must not pay for it at its start.
-  const { createSharedTables } = await import('../fleet/limit-tables.ts')
+  const { createSharedTables } = await import('../fleet/windows.ts')
   return createSharedTables(limits, store, deps)
 }

@@ -1,7 +1,88 @@
-import type { WindowPolicy } from '../limits/window-table.ts'
+import type { WindowPolicy } from '../limits/window.ts'
 import type { Clock } from '../system/clock.ts'
-import { countOnServer, type WindowCount } from './count-script.ts'
-import type { SharedStore } from './shared-store.ts'
+import { listOf, type Script, type SharedStore, type StoreReply } from './shared-store.ts'
+
+/**
+ * Counts requests in windows, each key checked and counted in one step (C14). `PTTL` is negative without a window, so the key's
+ * next request opens one. A refused request writes nothing: it neither raises the count nor prolongs the window (C15). Only a
+ * server's clock that was set back leaves a window more time than its length; it gets its length.
+ *
+ * Arguments: requests and length of a window; the key of the overflow window, or an empty text; for each key the number of its
+ * requests. With an overflow window no other window is opened: a key without one counts there (C17).
+ * Reply: for each key the count before, the time left (ms), and 1 if its requests counted in the overflow window.
+ */
+const COUNT: Script = {
+  name: 'count',
+  source: `
+local requests, length, overflow = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
+local reply = {}
+for i, key in ipairs(KEYS) do
+  local amount, before, overflowed = tonumber(ARGV[i + 3]), 0, 0
+  local left = redis.call('PTTL', key)
+  if left < 0 and overflow ~= '' then
+    key, overflowed = overflow, 1
+    left = redis.call('PTTL', key)
+  end
+  if left < 0 then
+    left = length
+    redis.call('SET', key, math.min(amount, requests), 'PX', length)
+  else
+    if left > length then
+      left = length
+      redis.call('PEXPIRE', key, length)
+    end
+    before = tonumber(redis.call('GET', key))
+    if before < requests then
+      redis.call('INCRBY', key, math.min(amount, requests - before))
+    end
+  end
+  local last = #reply
+  reply[last + 1], reply[last + 2], reply[last + 3] = before, left, overflowed
+end
+return reply
+`,
+}
+
+/** What the server says about the window of a key. */
+interface WindowCount {
+  /** Requests that the window had admitted before those of this question. */
+  readonly before: number
+  /** Whole milliseconds until the window closes, rounded down. */
+  readonly left: number
+  /** The requests counted in the overflow window. */
+  readonly overflowed: boolean
+}
+
+/**
+ * Counts requests on the server, in one step.
+ *
+ * @param amounts the number of requests of each window, by its full name
+ * @param overflow the full name of the overflow window, if no other window may be opened
+ * @returns the windows in the order of `amounts`. Rejects with `StoreUnavailable`, or if the reply is not this script's
+ */
+async function countOnServer(
+  store: Pick<SharedStore, 'run'>,
+  policy: WindowPolicy,
+  amounts: ReadonlyMap<string, number>,
+  overflow: string | undefined,
+): Promise<readonly WindowCount[]> {
+  const args = [policy.requests, policy.window, overflow ?? '', ...amounts.values()]
+  const counts = decode(await store.run(COUNT, [...amounts.keys()], args))
+  if (counts.length !== amounts.size) throw new Error('the shared store answered for other windows')
+  return counts
+}
+
+function decode(reply: StoreReply): readonly WindowCount[] {
+  const counts: WindowCount[] = []
+  const values = listOf(reply)
+  for (let i = 0; i < values.length; i += 3) {
+    const [before, left, overflowed] = [values[i], values[i + 1], values[i + 2]]
+    if (typeof before !== 'number' || typeof left !== 'number')
+      throw new Error('the shared store answered a count with no number')
+    counts.push({ before, left, overflowed: overflowed === 1 })
+  }
+  return counts
+}
 
 /** The most windows in one call, so that no script keeps the server from its other clients for more than a millisecond. */
 const WINDOWS_PER_CALL = 256

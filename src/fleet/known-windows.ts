@@ -1,11 +1,11 @@
 import { createUsedUpWindows, OVERFLOW, type UsedUpWindow } from '../limits/used-up-windows.ts'
-import type { WindowPolicy } from '../limits/window-table.ts'
+import { findWindow, type WindowPolicy } from '../limits/window.ts'
 import type { CountAnswer } from './count.ts'
 
 /** What a sidecar knows of a window on the server, in ms on its own monotonic clock. */
 export interface KnownWindow {
   /** The window closes at this time at the earliest: counted from before the question was sent. */
-  openUntil: number
+  closesAt: number
   /** The window closes at this time at the latest: counted from the answer, because the server rounds down. */
   closesBy: number
   usedUp: boolean
@@ -19,10 +19,8 @@ export interface KnownWindows {
   readonly size: number
   /** The window that keys without one share while the table is full (C17). */
   readonly overflow: KnownWindow
-  /** The window of a key, unless it may have closed. */
-  find(key: string, now: number): KnownWindow | undefined
-  /** Whether all places are taken. Reclaims up to two closed windows first. */
-  isFull(now: number): boolean
+  /** Where a request of the key counts: see `findWindow`. A window that may have closed is forgotten. */
+  find(key: string, now: number): KnownWindow | 'new' | 'overflow'
   /** Takes a place for the window of a key, before the server is asked about it. */
   add(key: string): KnownWindow
   /** The server's answer to a request of this window. */
@@ -36,7 +34,7 @@ export interface KnownWindows {
 /**
  * Holds at most `maxKeys` windows, so a sidecar opens no more on the server. A window is placed behind all others when it opens, so
  * the oldest entries close first, at most one window length after they were placed. (A window that another sidecar opened closes
- * sooner.) An open window is never evicted.
+ * sooner.)
  */
 export function createKnownWindows(policy: WindowPolicy, maxKeys: number): KnownWindows {
   const windows = new Map<string, KnownWindow>()
@@ -47,30 +45,16 @@ export function createKnownWindows(policy: WindowPolicy, maxKeys: number): Known
       return windows.size
     },
     overflow: unknownWindow(),
-    find(key, now) {
-      const window = windows.get(key)
-      if (window === undefined || now < window.openUntil) return window
-      windows.delete(key)
-      return undefined
-    },
-    isFull(now) {
-      let steps = 2
-      for (const [key, window] of windows) {
-        if (now < window.openUntil || steps === 0) break
-        windows.delete(key)
-        steps -= 1
-      }
-      return windows.size >= maxKeys
-    },
+    find: (key, now) => findWindow(windows, key, now, maxKeys),
     add(key) {
       const window = unknownWindow()
       windows.set(key, window)
       return window
     },
     learn(window, { before, left, askedAt, answeredAt }, key) {
-      const openUntil = askedAt + left
+      const closesAt = askedAt + left
       // The known window closed on the way to the server, and this is the next one.
-      if (openUntil > window.closesBy) {
+      if (closesAt > window.closesBy) {
         window.usedUp = false
         window.refused = 0
         if (key !== undefined && windows.get(key) === window) {
@@ -78,7 +62,7 @@ export function createKnownWindows(policy: WindowPolicy, maxKeys: number): Known
           windows.set(key, window)
         }
       }
-      window.openUntil = openUntil
+      window.closesAt = closesAt
       window.closesBy = answeredAt + closesIn(left, policy)
       const wasUsedUp = window.usedUp
       window.usedUp = before + 1 >= policy.requests
@@ -86,9 +70,9 @@ export function createKnownWindows(policy: WindowPolicy, maxKeys: number): Known
       if (window.usedUp && !wasUsedUp) usedUp.note(key ?? OVERFLOW, window)
     },
     miss(window, now) {
-      if (window.openUntil !== Infinity) return
-      window.openUntil = now + policy.window
-      window.closesBy = window.openUntil
+      if (window.closesAt !== Infinity) return
+      window.closesAt = now + policy.window
+      window.closesBy = window.closesAt
     },
     usedUp: usedUp.open,
   }
@@ -96,7 +80,7 @@ export function createKnownWindows(policy: WindowPolicy, maxKeys: number): Known
 
 /** A window that the server has not been asked about counts as open until it answers. */
 function unknownWindow(): KnownWindow {
-  return { openUntil: Infinity, closesBy: Infinity, usedUp: false, refused: 0 }
+  return { closesAt: Infinity, closesBy: Infinity, usedUp: false, refused: 0 }
 }
 
 /** Time until a window closes (ms), never too short: the server's figure is rounded down. */

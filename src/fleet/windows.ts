@@ -1,27 +1,55 @@
+import type { Config } from '../config/schema.ts'
 import type { Endpoint, LimitDecision } from '../http/admission.ts'
 import type { UsedUpWindow } from '../limits/used-up-windows.ts'
-import {
-  createWindowTable,
-  type WindowPolicy,
-  type Windows,
-  type WindowTable,
-} from '../limits/window-table.ts'
+import { decide, isOpen, isSamePolicy, type WindowPolicy } from '../limits/window.ts'
+import { createWindowTable, type LocalWindows, type WindowTable } from '../limits/window-table.ts'
+import type { Logger } from '../record/log.ts'
+import type { Metrics } from '../record/metrics.ts'
 import type { Clock } from '../system/clock.ts'
 import { type CountAnswer, createCountBatches } from './count.ts'
 import { closesIn, createKnownWindows, type KnownWindow } from './known-windows.ts'
-import type { SharedStore } from './shared-store.ts'
+import { type SharedStore, StoreUnavailable } from './shared-store.ts'
 
-/** The windows that several sidecars share through a store. */
-export interface SharedWindows extends Windows {
-  /** The number of windows that this sidecar knows, including closed ones that are not reclaimed yet. */
-  readonly size: number
-  /**
-   * The windows that this sidecar knows to be used up and that are still open, at most 1000 on the server and 1000 of its own. First
-   * its own, then those on the server, each the latest first. A key that has both appears once.
-   */
-  usedUp(): readonly UsedUpWindow[]
-  /** A policy that differs from the present one opens new windows, in all sidecars that have it. */
-  applyPolicy(policy: WindowPolicy): void
+export type LimitsConfig = Pick<Config['limits'], Endpoint | 'maxKeys' | 'store'>
+
+export interface LimitTablesDependencies {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly metrics: Pick<Metrics, 'rateFallback'>
+}
+
+/** Creates shared windows. The log says when they fall back to local ones, and when they are back. */
+export function createSharedTables(
+  limits: LimitsConfig,
+  store: SharedStore,
+  { clock, log, metrics }: LimitTablesDependencies,
+): Readonly<Record<Endpoint, WindowTable>> {
+  const { maxKeys } = limits
+  /** When a request was last counted alone; undefined while the windows are shared. */
+  let fellBackAt: number | undefined
+
+  function onFallback(endpoint: Endpoint, error?: unknown): void {
+    metrics.rateFallback(endpoint)
+    if (fellBackAt === undefined) log.warn(causeOf(error), 'rate limits: each sidecar counts alone')
+    fellBackAt = clock.monotonic()
+  }
+
+  function onAnswer(askedAt: number): void {
+    if (fellBackAt === undefined || askedAt < fellBackAt) return
+    fellBackAt = undefined
+    log.info('rate limits: the sidecars share their windows again')
+  }
+
+  const table = (endpoint: Endpoint): WindowTable =>
+    createSharedWindows(limits[endpoint], { store, endpoint, clock, maxKeys, onFallback, onAnswer })
+  return { api: table('api'), oauth: table('oauth') }
+}
+
+/** What the log says of the reason. Only an error that is not the store's has a stack worth reading. */
+function causeOf(error: unknown): object {
+  if (error === undefined) return { reason: 'the shared store does not respond' }
+  if (error instanceof StoreUnavailable) return { failure: error.failure, reason: error.message }
+  return { err: error }
 }
 
 export interface SharedWindowsOptions {
@@ -42,7 +70,7 @@ export interface SharedWindowsOptions {
  *
  * The name of a window contains the policy, so sidecars with different limits do not mix.
  */
-export function createSharedWindows(policy: WindowPolicy, options: SharedWindowsOptions): SharedWindows {
+export function createSharedWindows(policy: WindowPolicy, options: SharedWindowsOptions): WindowTable {
   let present = windowsOf(policy, options)
 
   return {
@@ -52,14 +80,14 @@ export function createSharedWindows(policy: WindowPolicy, options: SharedWindows
     },
     usedUp: () => present.usedUp(),
     applyPolicy(next) {
-      if (next.requests === policy.requests && next.window === policy.window) return
+      if (isSamePolicy(next, policy)) return
       policy = next
       present = windowsOf(next, options)
     },
   }
 }
 
-type WindowsOfPolicy = Omit<SharedWindows, 'applyPolicy'>
+type WindowsOfPolicy = Omit<WindowTable, 'applyPolicy'>
 
 /** The windows of one policy. A request that waits for the server during a reload is decided by the policy at its arrival. */
 function windowsOf(policy: WindowPolicy, options: SharedWindowsOptions): WindowsOfPolicy {
@@ -68,7 +96,7 @@ function windowsOf(policy: WindowPolicy, options: SharedWindowsOptions): Windows
   const known = createKnownWindows(policy, maxKeys)
   const ask = createCountBatches(policy, { store, clock })
   const askWhenFull = createCountBatches(policy, { store, clock }, `${prefix}overflow`)
-  let local: WindowTable | undefined
+  let local: LocalWindows | undefined
   let localUntil = 0
 
   function countLocally(key: string, error?: unknown): LimitDecision {
@@ -78,24 +106,17 @@ function windowsOf(policy: WindowPolicy, options: SharedWindowsOptions): Windows
     return local.count(key)
   }
 
-  function decide(answer: CountAnswer): LimitDecision {
-    if (local !== undefined && answer.answeredAt >= localUntil) local = undefined
-    onAnswer(answer.askedAt)
-    return {
-      admitted: answer.before < policy.requests,
-      limit: policy.requests,
-      remaining: Math.max(0, policy.requests - answer.before - 1),
-      closesIn: closesIn(answer.left, policy),
-      shared: true,
-      overflow: answer.overflowed,
-    }
+  function decisionOf({ before, left, overflowed, askedAt, answeredAt }: CountAnswer): LimitDecision {
+    if (local !== undefined && answeredAt >= localUntil) local = undefined
+    onAnswer(askedAt)
+    return { ...decide(policy, before, closesIn(left, policy)), shared: true, overflow: overflowed }
   }
 
   async function countIn(window: KnownWindow, key: string): Promise<LimitDecision> {
     try {
       const answer = await ask(prefix + key)
       known.learn(window, answer, key)
-      return decide(answer)
+      return decisionOf(answer)
     } catch (error) {
       known.miss(window, clock.monotonic())
       return countLocally(key, error)
@@ -107,7 +128,7 @@ function windowsOf(policy: WindowPolicy, options: SharedWindowsOptions): Windows
     try {
       const answer = await askWhenFull(prefix + key)
       if (answer.overflowed) known.learn(known.overflow, answer)
-      return decide(answer)
+      return decisionOf(answer)
     } catch (error) {
       return countLocally(key, error)
     }
@@ -117,30 +138,20 @@ function windowsOf(policy: WindowPolicy, options: SharedWindowsOptions): Windows
     count(key) {
       const now = clock.monotonic()
       const found = known.find(key, now)
-      const full = found === undefined && known.isFull(now)
-      const window = full ? known.overflow : found
-      if (window?.usedUp && now < window.openUntil) {
+      const overflow = found === 'overflow'
+      const window = overflow ? known.overflow : found === 'new' ? undefined : found
+      if (window?.usedUp && isOpen(window, now)) {
         window.refused += 1
-        return refusal(window, policy, now, full)
+        return { ...decide(policy, policy.requests, window.closesBy - now), shared: true, overflow }
       }
       if (!store.up) return countLocally(key)
-      return full ? countWhenFull(key) : countIn(window ?? known.add(key), key)
+      return overflow ? countWhenFull(key) : countIn(window ?? known.add(key), key)
     },
     get size() {
       return known.size + (local?.size ?? 0)
     },
     usedUp: () => merged([...(local?.usedUp() ?? []), ...known.usedUp(clock.monotonic())]),
   }
-}
-
-/** The decision for a window that is known to be used up. */
-function refusal(
-  { closesBy }: KnownWindow,
-  { requests }: WindowPolicy,
-  now: number,
-  overflow: boolean,
-): LimitDecision {
-  return { admitted: false, limit: requests, remaining: 0, closesIn: closesBy - now, shared: true, overflow }
 }
 
 /** One window for each key: it closes as the last of that key, and has refused the requests of all of them. */

@@ -3,9 +3,10 @@ import { setTimeout } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { beforeEach, expect, it } from 'vitest'
 import type { SharedStore } from '../../src/fleet/shared-store.ts'
-import { createSharedWindows, type SharedWindows } from '../../src/fleet/windows.ts'
+import { createSharedWindows } from '../../src/fleet/windows.ts'
 import type { LimitDecision } from '../../src/http/admission.ts'
-import type { WindowPolicy } from '../../src/limits/window-table.ts'
+import type { WindowPolicy } from '../../src/limits/window.ts'
+import type { WindowTable } from '../../src/limits/window-table.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { closeLater } from '../support/cleanup.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
@@ -14,7 +15,7 @@ import type { Flooded } from './flooding-worker.ts'
 import { openStoreAt } from './opened-store.ts'
 
 interface Sidecar {
-  readonly windows: SharedWindows
+  readonly windows: WindowTable
   readonly store: SharedStore
   readonly fallbacks: unknown[]
 }
