@@ -1,6 +1,7 @@
 import { prefix64 } from '../http/ip.ts'
 import type { Clock } from '../system/clock.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from '../tokens/mint.ts'
+import { shareOf } from '../tokens/rules.ts'
 import type {
   IssuedTokens,
   Revocation,
@@ -45,9 +46,6 @@ export interface SharedTokensDependencies {
 export interface SharedTokensListener extends Pick<TokenListener, 'issued' | 'evicted'> {
   revoked(grants: number, reason: string): void
 }
-
-/** A client that refreshes without end evicts its own tokens first. The same share as in a store of this process. */
-const shareOf = (capacity: number): number => Math.max(8, Math.floor(capacity / 4))
 
 /**
  * The tokens that several sidecars share. The store on the server is authoritative: each change is one atomic step there, and

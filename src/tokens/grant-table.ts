@@ -1,15 +1,9 @@
 import { LRUCache } from 'lru-cache'
 import { createExpiryQueue } from './expiry-queue.ts'
 import type { Digest } from './mint.ts'
+import { type Spent, shareOf } from './rules.ts'
 
 export type TokenKind = 'access' | 'refresh'
-
-/** A refresh token that was exchanged for its successor. Times as in `Token`. */
-export interface Spent {
-  readonly at: number
-  /** A retry before this gets the same response, later use is reuse (C6). A change of `refresh_grace` does not move it. */
-  readonly graceEnd: number
-}
 
 /** All times are on the monotonic clock in whole ms: V8 stores a fraction in an extra heap object. */
 export interface Token {
@@ -19,7 +13,7 @@ export interface Token {
   readonly issuedAt: number
   /** Valid while `now < expiresAt` (C7). */
   readonly expiresAt: number
-  /** Set for a rotated refresh token, which is kept to detect reuse. */
+  /** Set for a rotated refresh token, which is kept to detect reuse. Times as of the token. */
   spent: Spent | undefined
   removed: boolean
 }
@@ -86,7 +80,7 @@ export function createGrantTable(initialCapacity: number): GrantTable {
 
   function resize(wanted: number): void {
     capacity = Math.max(2, wanted)
-    share = Math.min(capacity, Math.max(8, Math.floor(capacity / 4)))
+    share = shareOf(capacity)
     const held = recency === undefined ? [] : [...grants()]
     // One more than the capacity: a grant is opened before others are evicted for it.
     recency = new LRUCache({ max: Math.max(capacity, held.length) + 1 })

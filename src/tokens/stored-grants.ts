@@ -1,5 +1,6 @@
 import type { Clock } from '../system/clock.ts'
 import { type Grant, type GrantTable, type Token, UNUSED } from './grant-table.ts'
+import { spentMeans } from './rules.ts'
 import type { GrantSummary } from './token-contract.ts'
 import type { TokenJournal, TokenRecord } from './token-journal.ts'
 
@@ -79,8 +80,11 @@ export function restoreGrants(
     const live = grant.refresh
     const token = table.add(grant, record.kind, record.digest, since(record.issued), now + left)
     if (record.spent === null) return
-    const graceLeft = record.spent > wall ? 0 : (record.graceEnd ?? wall) - wall
-    table.spend(token, { at: since(record.spent), graceEnd: now + graceLeft })
+    const spent = { at: record.spent, graceEnd: record.graceEnd ?? wall }
+    const graceLeft = spent.graceEnd - wall
+    const isOver = spentMeans(spent, wall) === 'reuse'
+    const graceEnd = now + (isOver ? Math.min(0, graceLeft) : graceLeft)
+    table.spend(token, { at: since(record.spent), graceEnd })
     grant.refresh = live
   }
 

@@ -2,6 +2,7 @@ import { prefix64 } from '../http/ip.ts'
 import { type Clock, createWallOffset } from '../system/clock.ts'
 import { createGrantTable, type Grant, type Token, type TokenKind } from './grant-table.ts'
 import { digestToken, looksMinted, mintGrantId, mintToken, type RandomBytes } from './mint.ts'
+import { spentMeans } from './rules.ts'
 import { restoreGrants, summarize, toRecord } from './stored-grants.ts'
 import type {
   IssuedTokens,
@@ -53,7 +54,7 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
   function dropExpired(): number {
     const now = Math.floor(clock.monotonic())
     for (const token of replays.keys()) {
-      if (token.spent !== undefined && now < token.spent.graceEnd) break
+      if (token.spent !== undefined && spentMeans(token.spent, now) === 'retry') break
       replays.delete(token)
     }
     const expired = table.expire(now)
@@ -96,7 +97,7 @@ export function createTokenStore({ policy, clock, random, journal, listener }: D
     const now = dropExpired()
     const token = table.find(digestToken(presented))
     if (token?.kind !== 'refresh') return undefined
-    if (token.spent !== undefined && now >= token.spent.graceEnd) {
+    if (token.spent !== undefined && spentMeans(token.spent, now) === 'reuse') {
       // Two parties hold the token and one of them stole it. The sidecar cannot tell which (RFC 9700 §4.14.2).
       revokeGrants([token.grant], 'refresh_token_reuse')
       return undefined
